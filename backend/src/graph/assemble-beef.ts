@@ -1,0 +1,75 @@
+import { BEEF_V1, Beef, MerklePath, Utils } from '@bsv/sdk'
+import { readTransaction } from '../protocol/transaction.js'
+import type { TransactionReader } from './graph-store.js'
+import type { TransactionRecord } from './records.js'
+
+/**
+ * Puts together the BEEF (BRC-62) of stored transactions: each once, parents before children, proven ones with
+ * their merkle path, unproven ones with their ancestors down to proven ones as far as the store holds them.
+ * Of one txid, its transaction stands last, where `Transaction.fromBEEF` looks for the subject.
+ *
+ * @returns undefined where the store does not hold one of the `txids`.
+ */
+export async function assembleBeef(
+  txids: string[],
+  store: TransactionReader,
+): Promise<Uint8Array | undefined> {
+  const ordered: TransactionRecord[] = []
+  const seen = new Set<string>()
+  for (const subject of txids) {
+    // Depth first without recursion: how deep an unproven chain is, is for strangers to say.
+    const path: { txid: string; parents?: string[]; record?: TransactionRecord }[] = [{ txid: subject }]
+    for (let step = path.at(-1); step !== undefined; step = path.at(-1)) {
+      if (step.parents === undefined) {
+        if (seen.has(step.txid)) {
+          path.pop()
+          continue
+        }
+        seen.add(step.txid)
+        step.record = await store.transaction(step.txid)
+        if (step.record === undefined && step.txid === subject) return undefined
+        step.parents = step.record && step.record.proof === undefined ? parentsOf(step.record) : []
+      }
+      const parent = step.parents.pop()
+      if (parent !== undefined) {
+        path.push({ txid: parent })
+      } else {
+        path.pop()
+        if (step.record !== undefined) ordered.push(step.record)
+      }
+    }
+  }
+  return encodeBeef(ordered)
+}
+
+function parentsOf({ txid, raw }: TransactionRecord): string[] {
+  return readTransaction(raw, { txid }).inputs.map((input) => input.txid)
+}
+
+/**
+ * A BEEF V1 of transactions that stand parents first. The SDK's own writer sorts what has a missing ancestor
+ * to the front, and the subject would no longer be last.
+ */
+export function encodeBeef(transactions: TransactionRecord[]): Uint8Array {
+  const bumps = new Beef()
+  const bumpIndexes = transactions.map(
+    ({ proof }) =>
+      proof && bumps.mergeBump(MerklePath.fromReader(new Utils.ReaderUint8Array(proof.merklePath), false)),
+  )
+  const writer = new Utils.Writer()
+  writer.writeUInt32LE(BEEF_V1)
+  writer.writeVarIntNum(bumps.bumps.length)
+  for (const bump of bumps.bumps) writer.write(bump.toBinary())
+  writer.writeVarIntNum(transactions.length)
+  transactions.forEach(({ raw }, position) => {
+    writer.write(raw)
+    const bumpIndex = bumpIndexes[position]
+    if (bumpIndex === undefined) {
+      writer.writeUInt8(0)
+    } else {
+      writer.writeUInt8(1)
+      writer.writeVarIntNum(bumpIndex)
+    }
+  })
+  return writer.toUint8Array()
+}

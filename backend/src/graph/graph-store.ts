@@ -1,0 +1,127 @@
+import type { Outpoint } from '../protocol/outpoint.js'
+import type {
+  AdmissionRecord,
+  GraphRecords,
+  NameRecord,
+  NodeRecord,
+  OutputRecord,
+  TransactionRecord,
+} from './records.js'
+
+/**
+ * The narrow interfaces that a store of the admitted graph meets. Storage, lookup services and gateway know
+ * each other by these alone. Every read is answered from an index; none follows the chain.
+ */
+
+/** Adds facts. All of one call or none of it, and a fact that is there already changes nothing. */
+export interface GraphWriter {
+  record(records: GraphRecords): Promise<void>
+  /** Forgets an output for good: it is found no more, and no later `record` brings it back. */
+  evict(outpoint: Outpoint): Promise<void>
+}
+
+export interface TransactionReader {
+  transaction(txid: string): Promise<TransactionRecord | undefined>
+}
+
+export interface ProofReader {
+  /** The height of the block that a transaction is proven to be in; undefined where it is not. */
+  heightOf(txid: string): Promise<number | undefined>
+}
+
+export interface NamesReader {
+  /** The origin of a claimed name. */
+  nameOrigin(name: string): Promise<Outpoint | undefined>
+  /** The node of a domain that no admitted mint has spent. */
+  liveNode(domain: string): Promise<Outpoint | undefined>
+  /** The live node whose domain is the longest prefix of `name`, `name` itself included. */
+  longestNode(name: string): Promise<NodeRecord | undefined>
+  /** Those of the outpoints that are origins of genuine names, in no order. */
+  genuineOrigins(outpoints: Outpoint[]): Promise<NameRecord[]>
+  /** Names that start with `prefix` and come after `after`, in order of their bytes. */
+  namesByPrefix(query: { prefix: string; after?: string; limit: number }): Promise<NameRecord[]>
+}
+
+/** An ordinal at a step of its life (`service.md` 3.1). */
+export interface OrdinalStep {
+  /** Where it stood. */
+  output: OutputRecord
+  /** Steps from its origin, which is 0. */
+  sequence: number
+  /** The first output of its lineage with content (BRC-159). */
+  origin: Outpoint
+  /** The output with the latest content at or before the step. */
+  content: OutputRecord
+  /** Whether it has gone no further, as far as this store sees. */
+  tip: boolean
+}
+
+/** Sequences that are not counted: the end of the transfer chain, and the origin. */
+export const TIP = -1
+export const ORIGIN = -2
+
+export interface OrdinalsReader {
+  /** An admitted output. */
+  output(outpoint: Outpoint): Promise<OutputRecord | undefined>
+  /** The first output of a transaction that has content. */
+  firstContentOutput(txid: string): Promise<OutputRecord | undefined>
+  /**
+   * Where the ordinal that stands in `outpoint` is now; undefined where it was burnt, or went where this
+   * store does not see.
+   */
+  currentOutput(outpoint: Outpoint): Promise<Outpoint | undefined>
+  /**
+   * The ordinal that stands in `outpoint`, at a step of its life: {@link TIP}, {@link ORIGIN}, or so many steps from
+   * its origin. Undefined where there is no such step, and where the origin is not known because the lineage has a
+   * hole. An output of another value than 1 satoshi is a chain of one.
+   */
+  ordinalAt(outpoint: Outpoint, sequence: number): Promise<OrdinalStep | undefined>
+}
+
+/** A stretch of bytes: `length` of them from the byte `from` on, which is 0 for the first. */
+export interface ByteRange {
+  from: number
+  length: number
+}
+
+export interface ContentReader {
+  /**
+   * The pieces of a body in order; with a range, exactly its bytes, and fewer where the body ends before. Empty where
+   * no body has that hash. `sha256` is hex.
+   */
+  contentPieces(sha256: string, range?: ByteRange): AsyncIterable<Uint8Array>
+}
+
+/** What the overlay engine asks of its storage, beside transactions. */
+export interface AdmissionsReader {
+  /** The topics that hold an output. */
+  admissionsOf(outpoint: Outpoint): Promise<AdmissionRecord[]>
+  /** Every admission of a transaction's outputs. */
+  admissionsOfTransaction(txid: string): Promise<AdmissionRecord[]>
+  /** The unspent outputs of a topic from a score on, by score. */
+  unspentOfTopic(query: { topic: string; since: number; limit?: number }): Promise<AdmissionRecord[]>
+  isApplied(topic: string, txid: string): Promise<boolean>
+  /** The transactions that spend an outpoint and count. */
+  spendersOf(outpoint: Outpoint): Promise<string[]>
+  /**
+   * A transaction other than `txid` that counts and spends one of the outpoints; of a node, only an admitted
+   * mint counts.
+   */
+  rivalSpender(outpoints: Outpoint[], txid: string): Promise<string | undefined>
+}
+
+/** How far a sync with a peer has come. */
+export interface SyncReader {
+  lastInteraction(host: string, topic: string): Promise<number>
+  setLastInteraction(host: string, topic: string, since: number): Promise<void>
+}
+
+export interface GraphStore
+  extends GraphWriter,
+    TransactionReader,
+    ProofReader,
+    NamesReader,
+    OrdinalsReader,
+    ContentReader,
+    AdmissionsReader,
+    SyncReader {}

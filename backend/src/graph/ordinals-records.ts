@@ -1,0 +1,43 @@
+import { type Inscription, readInscription } from '../protocol/inscription.js'
+import type { TransactionOutput, TransactionView } from '../protocol/transaction.js'
+import type { Flow } from './flow.js'
+import { sha256 as sha256Of } from './native-hash.js'
+import { type GraphRecords, graphRecords } from './records.js'
+import { remembered } from './remembered.js'
+
+/** What an output's script inscribes; the script is walked once, whoever asks. */
+export const inscriptionOf = remembered(
+  (output: TransactionOutput): Inscription => readInscription(output.lockingScript),
+)
+
+/**
+ * What the admission of an output by `tm_ordinals` says of it: its value, its content by hash, and the 1-sat coin that
+ * it received, where the flow knows.
+ */
+export function ordinalsRecords(options: {
+  transaction: TransactionView
+  vout: number
+  flow: Flow
+}): GraphRecords {
+  const { transaction, vout, flow } = options
+  const { txid, inputs, outputs } = transaction
+  const output = outputs[vout]
+  if (output === undefined) throw new RangeError(`${txid} has no output ${vout}`)
+  const { content } = inscriptionOf(output)
+  const sha256 = content && sha256Of(content.body).toString('hex')
+  const predecessor = flow.predecessors[vout]
+  const received = predecessor?.kind === 'input' ? inputs[predecessor.input] : undefined
+  return graphRecords({
+    outputs: [
+      {
+        outpoint: { txid, vout },
+        satoshis: output.satoshis,
+        ...(content &&
+          sha256 && { content: { sha256, contentType: content.contentType, length: content.body.length } }),
+        ...(received && { previous: { txid: received.txid, vout: received.vout } }),
+        ...(predecessor?.kind === 'unknown' && { unsettled: true }),
+      },
+    ],
+    contents: content && sha256 ? [{ sha256, bytes: content.body }] : [],
+  })
+}

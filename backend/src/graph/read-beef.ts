@@ -1,0 +1,91 @@
+import { MerklePath, Utils } from '@bsv/sdk'
+import { BeefError, readBeefFrame } from '../protocol/beef.js'
+import { reversed, toHex } from '../protocol/bytes.js'
+import type { TransactionView } from '../protocol/transaction.js'
+import { nativeHash256 } from './native-hash.js'
+import type { Proof } from './records.js'
+
+/** A BEEF read once: its subject, and whatever other transactions came along. */
+export interface BeefContents {
+  subject: TransactionView
+  /** A transaction of the BEEF; undefined where it is not there. */
+  transaction(txid: string): TransactionView | undefined
+  /**
+   * The proof that the BEEF holds for a transaction, cut down to that transaction alone. Whether a block has its
+   * root is for a chain tracker to say.
+   *
+   * @throws BeefError where the path that names the transaction does not hold together.
+   */
+  proof(txid: string): Proof | undefined
+  txids: string[]
+}
+
+/** Heights are 32-bit where block headers are; far more blocks than there will be. */
+const MAX_HEIGHT = 0x7fffffff
+
+const known = new WeakMap<object, BeefContents>()
+
+/**
+ * Reads a BEEF; the same array asked for again gives the same answer without reading it again, so that the
+ * engine can hand one array to every topic manager and each transaction is parsed once.
+ *
+ * The subject is the atomic one (BRC-95) where it is named, else the last.
+ *
+ * @throws BeefError (`BAD_BEEF`) where the bytes are no BEEF, or one without a subject.
+ */
+export function readBeef(beef: number[] | Uint8Array): BeefContents {
+  const read = known.get(beef)
+  if (read !== undefined) return read
+  const contents = parseBeef(beef instanceof Uint8Array ? beef : Uint8Array.from(beef))
+  known.set(beef, contents)
+  return contents
+}
+
+/** Makes {@link readBeef} answer for an array with what was read from another, of which it is a part. */
+export function readBeefAs(beef: Uint8Array, contents: BeefContents): void {
+  known.set(beef, contents)
+}
+
+function parseBeef(bytes: Uint8Array): BeefContents {
+  const { atomicTxid, bumps, transactions } = readBeefFrame(bytes)
+  const views = new Map<string, TransactionView>()
+  // Of the transaction that stands last, though it stood before: the engine verifies that one, so it is the subject.
+  let lastTxid: string | undefined
+  for (const transaction of transactions) {
+    lastTxid = toHex(reversed(nativeHash256(transaction.raw)))
+    views.set(lastTxid, { ...transaction, txid: lastTxid })
+  }
+  const subjectTxid = atomicTxid ?? lastTxid
+  const subject = subjectTxid === undefined ? undefined : views.get(subjectTxid)
+  if (subject === undefined) throw new BeefError('the BEEF does not hold its subject transaction')
+
+  let paths: Map<string, MerklePath> | undefined
+  const proof = (txid: string): Proof | undefined => {
+    paths ??= pathsByTxid(bumps)
+    const path = paths.get(txid)
+    if (path === undefined) return undefined
+    try {
+      return { merklePath: Uint8Array.from(path.extract([txid]).toBinary()), height: path.blockHeight }
+    } catch (cause) {
+      throw new BeefError(`the merkle path given for ${txid} does not hold together`, { cause })
+    }
+  }
+  return { subject, transaction: (txid) => views.get(txid), proof, txids: [...views.keys()] }
+}
+
+/** The first path that has a txid among its leaves, as the SDK finds it: what is kept is what was verified. */
+function pathsByTxid(bumps: Uint8Array[]): Map<string, MerklePath> {
+  const paths = new Map<string, MerklePath>()
+  for (const bump of bumps) {
+    let path: MerklePath
+    try {
+      path = MerklePath.fromReader(new Utils.ReaderUint8Array(bump), false)
+    } catch (cause) {
+      throw new BeefError('a merkle path of the BEEF cannot be read', { cause })
+    }
+    if (path.blockHeight > MAX_HEIGHT) throw new BeefError(`no block has the height ${path.blockHeight}`)
+    for (const { hash } of path.path[0] ?? [])
+      if (hash !== undefined && !paths.has(hash)) paths.set(hash, path)
+  }
+  return paths
+}

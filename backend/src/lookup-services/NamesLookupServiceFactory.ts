@@ -1,0 +1,25 @@
+import type { LookupService } from '@bsv/overlay'
+import type { Knex } from 'knex'
+import type { Deployment } from '../protocol/mint.js'
+import { deploymentOf, LOOKUP_SERVICES, PROFILES } from '../protocol/profile.js'
+import { type Migration, migrationsFor } from '../storage/sql/migrations.js'
+import { SqlGraphStore } from '../storage/sql/sql-graph-store.js'
+import { NamesLookupService } from './NamesLookupService.js'
+
+/**
+ * `ls_names` over a host's SQL database, in the shape of OverlayExpress's `configureLookupServiceWithKnex`. The
+ * host runs the migrations.
+ *
+ * @param options.deployment The tree to follow; mainnet's where nothing is given.
+ */
+export default function createNamesLookupService(
+  knex: Knex,
+  options: { deployment?: Deployment } = {},
+): { service: LookupService; migrations: Migration[] } {
+  const store = new SqlGraphStore({ writer: knex })
+  const deployment = options.deployment ?? deploymentOf(PROFILES.mainnet)
+  return {
+    service: new NamesLookupService({ reader: store, writer: store, deployment }),
+    migrations: migrationsFor(LOOKUP_SERVICES.names),
+  }
+}

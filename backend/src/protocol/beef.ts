@@ -1,0 +1,109 @@
+import { ByteCursor } from './byte-cursor.js'
+import { reversed, toHex } from './bytes.js'
+import { readTransactionFields, type TransactionView } from './transaction.js'
+
+/** Bytes that are no BEEF (BRC-62, BRC-95, BRC-96). */
+export class BeefError extends Error {
+  readonly code = 'BAD_BEEF'
+  override readonly name = 'BeefError'
+}
+
+/** More transactions than any real ancestry; a BEEF of millions of empty ones would only cost memory. */
+export const MAX_BEEF_TRANSACTIONS = 10_000
+/** Inputs and outputs of all of them, and leaves of all merkle paths: each is an object to hold. */
+const MAX_PARTS = 300_000
+
+/** What a BEEF holds, as views into its bytes. Its merkle paths are bounded but not read. */
+export interface BeefFrame {
+  /** The subject that an Atomic BEEF names, hex in shown order. */
+  atomicTxid?: string
+  /** Merkle paths (BUMP, BRC-74), each whole. */
+  bumps: Uint8Array[]
+  /** The transactions, parents first; those of which a V2 BEEF gives the txid alone are left out. */
+  transactions: Omit<TransactionView, 'txid'>[]
+}
+
+const BEEF_V1 = 0xefbe0001
+const BEEF_V2 = 0xefbe0002
+const ATOMIC = 0x01010101
+const TXID_ONLY = 2
+
+/**
+ * Reads the frame of a BEEF, V1 or V2, atomic or not. Every count in it is held against the bytes that are there,
+ * so that reading takes no longer than the bytes are many: the SDK's reader runs on past their end.
+ *
+ * @throws BeefError (`BAD_BEEF`) where the bytes are not exactly one BEEF, or hold too many transactions.
+ */
+export function readBeefFrame(bytes: Uint8Array): BeefFrame {
+  const cursor = new ByteCursor(bytes, (message) => new BeefError(message))
+  let version = cursor.u32()
+  let atomicTxid: string | undefined
+  if (version === ATOMIC) {
+    atomicTxid = toHex(reversed(cursor.take(32)))
+    version = cursor.u32()
+  }
+  if (version !== BEEF_V1 && version !== BEEF_V2) throw new BeefError('the bytes do not start like a BEEF')
+  const bumps: Uint8Array[] = []
+  let leaves = 0
+  for (let left = cursor.count('merkle paths', MAX_BEEF_TRANSACTIONS); left > 0; left--) {
+    const bump = takeBump(cursor)
+    leaves += bump.leaves
+    if (leaves > MAX_PARTS) throw new BeefError(`more than ${MAX_PARTS} leaves of merkle paths`)
+    bumps.push(bump.bytes)
+  }
+  const transactions: Omit<TransactionView, 'txid'>[] = []
+  let parts = 0
+  for (let left = cursor.count('transactions', MAX_BEEF_TRANSACTIONS); left > 0; left--) {
+    const transaction = version === BEEF_V1 ? takeV1(cursor) : takeV2(cursor)
+    if (transaction === undefined) {
+      // The SDK looks for the subject in the last place; one before it is not what was meant.
+      if (left === 1 && atomicTxid === undefined)
+        throw new BeefError('the BEEF does not hold its subject transaction')
+      continue
+    }
+    parts += transaction.inputs.length + transaction.outputs.length
+    if (parts > MAX_PARTS) throw new BeefError(`more than ${MAX_PARTS} inputs and outputs`)
+    transactions.push(transaction)
+  }
+  if (!cursor.atEnd) throw new BeefError('bytes follow the BEEF')
+  return { ...(atomicTxid && { atomicTxid }), bumps, transactions }
+}
+
+function takeV1(cursor: ByteCursor): Omit<TransactionView, 'txid'> {
+  const transaction = takeTransaction(cursor)
+  if (cursor.u8() !== 0) cursor.varint()
+  return transaction
+}
+
+function takeV2(cursor: ByteCursor): Omit<TransactionView, 'txid'> | undefined {
+  const format = cursor.u8()
+  if (format > TXID_ONLY) throw new BeefError(`a transaction of the BEEF has the unknown format ${format}`)
+  if (format === TXID_ONLY) {
+    cursor.take(32)
+    return undefined
+  }
+  if (format === 1) cursor.varint()
+  return takeTransaction(cursor)
+}
+
+function takeTransaction(cursor: ByteCursor): Omit<TransactionView, 'txid'> {
+  const start = cursor.at
+  const fields = readTransactionFields(cursor)
+  return { raw: cursor.bytes.subarray(start, cursor.at), ...fields }
+}
+
+/** BRC-74: height, tree height, and for each level its leaves: offset, flags, and a hash unless flagged away. */
+function takeBump(cursor: ByteCursor): { bytes: Uint8Array; leaves: number } {
+  const start = cursor.at
+  let leaves = 0
+  cursor.varint()
+  for (let levels = cursor.u8(); levels > 0; levels--) {
+    for (let left = cursor.count('leaves of a merkle path', MAX_PARTS); left > 0; left--) {
+      cursor.varint()
+      const duplicate = (cursor.u8() & 1) === 1
+      if (!duplicate) cursor.take(32)
+      leaves++
+    }
+  }
+  return { bytes: cursor.bytes.subarray(start, cursor.at), leaves }
+}

@@ -1,0 +1,100 @@
+import { readUtf8 } from './bytes.js'
+import { readMediaType } from './media-type.js'
+import { readPushes } from './script-walk.js'
+
+/** The address-form marker of MAP. */
+export const MAP_MARKER = '1PuQa7K62MiKCtssSLKy1kh56WWU7MtUR5'
+/** The address-form marker of B. */
+export const B_MARKER = '19HxigV4QyBv3tHpQVcUEQyq1pzZVdoAut'
+
+/** One protocol of an OP_RETURN tail: its first push as text, and the pushes after that. */
+export interface BitcomProtocol {
+  marker: string
+  /** Views into the script. */
+  pushes: Uint8Array[]
+}
+
+/** The fields of B (protocol.md 4). A field that is missing or empty is absent. */
+export interface BData {
+  data: Uint8Array
+  /** Absent too where it is no UTF-8, or 256 bytes and more, as in an envelope. */
+  mediaType?: string
+  encoding?: string
+  filename?: string
+}
+
+/** One change of metadata (protocol.md 4). */
+export type MapCommand =
+  | { command: 'SET'; entries: Array<[key: string, value: string]> }
+  | { command: 'REMOVE'; keys: string[] }
+  | { command: 'ADD'; key: string; values: string[] }
+  | { command: 'DELETE'; key: string; values: string[] }
+
+/**
+ * How many pushes of an output are read as protocols, and as MAP inside an envelope. No output in use has a
+ * hundredth of it, and without a bound 64 MiB of one-byte pushes would take gigabytes.
+ */
+export const MAX_BITCOM_PUSHES = 10_000
+
+const PIPE = 0x7c
+
+/**
+ * Reads what follows a top-level OP_RETURN, from offset `at` (which is after the OP_RETURN): pushes, split into
+ * protocols at each push of `|`. Ends at the first opcode that is no push, and after 10,000 pushes. Never throws.
+ */
+export function readBitcom(script: Uint8Array, at: number): BitcomProtocol[] {
+  const protocols: BitcomProtocol[] = []
+  let current: BitcomProtocol | undefined
+  for (const push of readPushes(script, { at, limit: MAX_BITCOM_PUSHES })) {
+    if (push.length === 1 && push[0] === PIPE) {
+      current = undefined
+    } else if (current === undefined) {
+      current = { marker: readUtf8(push), pushes: [] }
+      protocols.push(current)
+    } else {
+      current.pushes.push(push)
+    }
+  }
+  return protocols
+}
+
+/** Reads the pushes after a B marker; undefined where there is no data push. */
+export function readB(pushes: readonly Uint8Array[]): BData | undefined {
+  const [data, mediaType, encoding, filename] = pushes
+  if (data === undefined) return undefined
+  return {
+    data,
+    mediaType: mediaType && readMediaType(mediaType),
+    encoding: readText(encoding),
+    filename: readText(filename),
+  }
+}
+
+function readText(push: Uint8Array | undefined): string | undefined {
+  return push === undefined || push.length === 0 ? undefined : readUtf8(push)
+}
+
+/**
+ * Reads the pushes after a MAP marker, or those of the script in an envelope's MAP tag. Text is UTF-8 with
+ * replacement. Undefined where nothing would change: another command, or one with nothing to work on. A key
+ * without a value at the end of a SET is ignored.
+ */
+export function readMapScript(pushes: readonly Uint8Array[]): MapCommand | undefined {
+  const [command, ...words] = pushes.map(readUtf8)
+  const [key, ...values] = words
+  if (command === undefined || key === undefined) return undefined
+  switch (command) {
+    case 'SET': {
+      const entries: Array<[string, string]> = []
+      for (let i = 0; i + 1 < words.length; i += 2) entries.push([words[i] ?? '', words[i + 1] ?? ''])
+      return entries.length === 0 ? undefined : { command, entries }
+    }
+    case 'REMOVE':
+      return { command, keys: words }
+    case 'ADD':
+    case 'DELETE':
+      return values.length === 0 ? undefined : { command, key, values }
+    default:
+      return undefined
+  }
+}

@@ -1,0 +1,65 @@
+/** Reads chain formats from front to back; what it gives are views, no copies. */
+export class ByteCursor {
+  at = 0
+  private readonly view: DataView
+
+  /** @param fail Makes the error to throw where the bytes do not hold what is asked for. */
+  constructor(
+    readonly bytes: Uint8Array,
+    private readonly fail: (message: string) => Error,
+  ) {
+    this.view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  }
+
+  get atEnd(): boolean {
+    return this.at === this.bytes.length
+  }
+
+  take(length: number): Uint8Array {
+    if (this.at + length > this.bytes.length) throw this.fail('the bytes end too early')
+    this.at += length
+    return this.bytes.subarray(this.at - length, this.at)
+  }
+
+  u8(): number {
+    this.take(1)
+    return this.view.getUint8(this.at - 1)
+  }
+
+  u16(): number {
+    this.take(2)
+    return this.view.getUint16(this.at - 2, true)
+  }
+
+  u32(): number {
+    this.take(4)
+    return this.view.getUint32(this.at - 4, true)
+  }
+
+  u64(): number {
+    this.take(8)
+    const value = this.view.getBigUint64(this.at - 8, true)
+    if (value > BigInt(Number.MAX_SAFE_INTEGER)) throw this.fail('a number is beyond 2^53')
+    return Number(value)
+  }
+
+  /** How many of something follow; so many at the most. */
+  count(what: string, most: number): number {
+    const count = this.varint()
+    if (count > most) throw this.fail(`${count} ${what}, more than ${most}`)
+    return count
+  }
+
+  /**
+   * A CompactSize number: 1, 3, 5 or 9 bytes, no more than it needs. A node takes no other, and the SDK writes others
+   * anew before it hashes, so that the same bytes would have two txids.
+   */
+  varint(): number {
+    const first = this.u8()
+    if (first < 0xfd) return first
+    const value = first === 0xfd ? this.u16() : first === 0xfe ? this.u32() : this.u64()
+    const least = first === 0xfd ? 0xfd : first === 0xfe ? 0x1_0000 : 0x1_0000_0000
+    if (value < least) throw this.fail(`a count of ${value} is not written canonically`)
+    return value
+  }
+}

@@ -1,0 +1,81 @@
+/** Small operations on bytes that every coder here needs. Hex is for the edges; inside, bytes stay bytes. */
+
+const BYTE_HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'))
+
+/** Lower-case hex of the bytes. */
+export function toHex(bytes: Uint8Array): string {
+  let hex = ''
+  for (const byte of bytes) hex += BYTE_HEX[byte]
+  return hex
+}
+
+/**
+ * The bytes that a hex text of even length stands for, in either case.
+ * @throws RangeError where the text is not hex of even length.
+ */
+export function fromHex(hex: string): Uint8Array {
+  if (hex.length % 2 !== 0 || !/^[0-9a-fA-F]*$/.test(hex)) throw new RangeError('not hex of even length')
+  const bytes = new Uint8Array(hex.length / 2)
+  for (let i = 0; i < bytes.length; i++) bytes[i] = Number.parseInt(hex.slice(2 * i, 2 * i + 2), 16)
+  return bytes
+}
+
+/** The parts one after another. For a handful; a list whose length others choose goes to {@link joinBytes}. */
+export function concatBytes(...parts: Uint8Array[]): Uint8Array {
+  return joinBytes(parts)
+}
+
+/** The parts of a list of any length one after another. */
+export function joinBytes(parts: readonly Uint8Array[]): Uint8Array {
+  const joined = new Uint8Array(parts.reduce((length, part) => length + part.length, 0))
+  let at = 0
+  for (const part of parts) {
+    joined.set(part, at)
+    at += part.length
+  }
+  return joined
+}
+
+/** Whether both hold the same bytes. Not in constant time: nothing here is secret. */
+export function equalBytes(a: Uint8Array, b: Uint8Array): boolean {
+  if (a.length !== b.length) return false
+  for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return false
+  return true
+}
+
+/** The same bytes in reverse order, as txids turn between their internal and their shown order. */
+export function reversed(bytes: Uint8Array): Uint8Array {
+  // Not `slice`, which of a Buffer is no copy.
+  return new Uint8Array(bytes).reverse()
+}
+
+/** ASCII text as bytes, and nothing else: for markers, tags and names that are ASCII by rule. */
+export function ascii(text: string): Uint8Array {
+  const bytes = new Uint8Array(text.length)
+  for (let i = 0; i < bytes.length; i++) bytes[i] = text.charCodeAt(i)
+  return bytes
+}
+
+const utf8Decoder = new TextDecoder('utf-8', { ignoreBOM: true })
+const strictUtf8Decoder = new TextDecoder('utf-8', { ignoreBOM: true, fatal: true })
+const utf8Encoder = new TextEncoder()
+
+/** The text as UTF-8. */
+export function utf8(text: string): Uint8Array {
+  return utf8Encoder.encode(text)
+}
+
+/** The text that UTF-8 bytes stand for; bytes that are no UTF-8 become U+FFFD. A byte order mark stays. */
+export function readUtf8(bytes: Uint8Array): string {
+  return utf8Decoder.decode(bytes)
+}
+
+/** The text that UTF-8 bytes stand for, or undefined where they are not all valid UTF-8. */
+export function readStrictUtf8(bytes: Uint8Array): string | undefined {
+  try {
+    return strictUtf8Decoder.decode(bytes)
+  } catch {
+    // The one thing that the decoder throws for, and the caller's question.
+    return undefined
+  }
+}

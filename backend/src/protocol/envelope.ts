@@ -1,0 +1,160 @@
+import { MAP_MARKER } from './bitcom.js'
+import { ascii, concatBytes, equalBytes, joinBytes, utf8 } from './bytes.js'
+import { readMediaType } from './media-type.js'
+import { decodeOutpoint, encodeOutpoint, type Outpoint } from './outpoint.js'
+import { encodeMinimalPush, encodePush, OP, ScriptWalk } from './script-walk.js'
+
+/** One tag of an envelope with its value, as pushed. */
+interface EnvelopeField {
+  tag: Uint8Array
+  value: Uint8Array
+}
+
+/** An inscription envelope (BRC-160). Byte fields are views into the script, save a body of several pushes. */
+export interface Envelope {
+  /** Absent where the tag is, and where its value is empty, no UTF-8, or 256 bytes and more. */
+  contentType?: string
+  parent?: Outpoint
+  /** Undefined where no OP_0 starts a body; empty where nothing follows the OP_0. */
+  body?: Uint8Array
+  /** The values of the MAP tags in order, each a script of pushes. */
+  maps: Uint8Array[]
+  /** All tags in order, those named above too. */
+  fields: EnvelopeField[]
+}
+
+const ORD = ascii('ord')
+const MAP_TAG = ascii(MAP_MARKER)
+const CONTENT_TYPE_TAG = 1
+const PARENT_TAG = 3
+
+/** Tags past this many are passed over: tags of two bytes would else take a hundred times their size in memory. */
+const MAX_FIELDS = 1000
+
+/**
+ * Walks a locking script up to its first top-level OP_RETURN, and reads the first envelope that stands before it.
+ *
+ * @returns the envelope, if there is one, and in `tail` the offset after the OP_RETURN, if there is one. An
+ * OP_RETURN inside an IF is not top-level. Never throws; takes time linear in the script.
+ */
+export function readEnvelope(script: Uint8Array): { envelope?: Envelope; tail?: number } {
+  let walk = new ScriptWalk(script)
+  let depth = 0
+  let afterFalse = false
+  let envelope: Envelope | undefined
+  while (walk.next()) {
+    const { op } = walk
+    if (op === OP.RETURN && depth === 0) return { envelope, tail: walk.end }
+    if (op === OP.IF || op === OP.NOTIF) depth++
+    else if (op === OP.ENDIF && depth > 0) depth--
+    if (op === OP.IF && afterFalse && envelope === undefined) {
+      const found = readEnvelopeAt(script, walk.end)
+      if (found !== undefined) {
+        envelope = found.envelope
+        walk = new ScriptWalk(script, found.end)
+        depth--
+      }
+    }
+    afterFalse = op === OP.FALSE
+  }
+  return { envelope }
+}
+
+/**
+ * Reads the envelope whose OP_FALSE OP_IF ends at `at`; `end` is the offset after its OP_ENDIF. Undefined where
+ * no `ord` follows, where any other opcode than a push comes before the OP_ENDIF (whoever wrote that meant code, and
+ * BRC-160 knows only pushes), and where no OP_ENDIF comes at all (the script could not be run). Since a failed
+ * envelope ends before the next OP_IF, trying them all reads each byte twice at most.
+ */
+function readEnvelopeAt(script: Uint8Array, at: number): { envelope: Envelope; end: number } | undefined {
+  const walk = new ScriptWalk(script, at)
+  if (!walk.next() || walk.data === undefined || !equalBytes(walk.data, ORD)) return undefined
+  const envelope: Envelope = { maps: [], fields: [] }
+  let count = 0
+  while (walk.next() && walk.op !== OP.FALSE) {
+    if (walk.op === OP.ENDIF) return finish(envelope, walk.end)
+    const tag = count++ < MAX_FIELDS ? walk.pushed : undefined
+    if (walk.pushedLength === undefined || !walk.next()) return undefined
+    // A tag without a value says nothing; what was read before it stands.
+    if (walk.op === OP.ENDIF) return finish(envelope, walk.end)
+    if (walk.pushedLength === undefined) return undefined
+    const value = tag && walk.pushed
+    if (tag !== undefined && value !== undefined) envelope.fields.push({ tag, value })
+  }
+  const bodyStart = walk.end
+  let bodyLength = 0
+  let pushes = 0
+  while (walk.next()) {
+    if (walk.op === OP.ENDIF) {
+      envelope.body = readBody({ script, at: bodyStart, length: bodyLength, pushes })
+      return finish(envelope, walk.end)
+    }
+    if (walk.pushedLength === undefined) return undefined
+    bodyLength += walk.pushedLength
+    pushes++
+  }
+  return undefined
+}
+
+/** Joins counted pushes. Counted first, so that a body of millions of pushes takes no view for each. */
+function readBody(body: { script: Uint8Array; at: number; length: number; pushes: number }): Uint8Array {
+  const walk = new ScriptWalk(body.script, body.at)
+  if (body.pushes === 1 && walk.next() && walk.data !== undefined) return walk.data
+  const joined = new Uint8Array(body.length)
+  walk.end = body.at
+  let filled = 0
+  for (let left = body.pushes; left > 0 && walk.next(); left--) {
+    walk.copyPushed(joined, filled)
+    filled += walk.pushedLength ?? 0
+  }
+  return joined
+}
+
+/** Reads the tags that mean something. A tag given twice: the first counts, whatever its value. */
+function finish(envelope: Envelope, end: number): { envelope: Envelope; end: number } {
+  const contentType = firstValue(envelope, CONTENT_TYPE_TAG)
+  const parent = firstValue(envelope, PARENT_TAG)
+  envelope.contentType = contentType && readMediaType(contentType)
+  envelope.parent = parent && readParent(parent)
+  for (const { tag, value } of envelope.fields) if (equalBytes(tag, MAP_TAG)) envelope.maps.push(value)
+  return { envelope, end }
+}
+
+function firstValue(envelope: Envelope, wanted: number): Uint8Array | undefined {
+  return envelope.fields.find(({ tag }) => tag.length === 1 && tag[0] === wanted)?.value
+}
+
+/** 36 bytes: an outpoint. 32 bytes: vout 0 of that transaction. Anything else: no parent. */
+function readParent(value: Uint8Array): Outpoint | undefined {
+  if (value.length === 36) return decodeOutpoint(value)
+  return value.length === 32 ? decodeOutpoint(concatBytes(value, new Uint8Array(4))) : undefined
+}
+
+/**
+ * Writes an envelope: content type, parent, further fields in order, then the body if there is one. Reading it gives
+ * the same back; a body over 4 GiB or a content type that a reader drops is the caller's to avoid.
+ */
+export function encodeEnvelope(envelope: {
+  contentType?: string
+  parent?: Outpoint
+  fields?: readonly EnvelopeField[]
+  body?: Uint8Array
+}): Uint8Array {
+  const { contentType, parent, fields = [], body } = envelope
+  const parts = [Uint8Array.of(OP.FALSE, OP.IF), encodePush(ORD)]
+  if (contentType !== undefined)
+    parts.push(encodeTag(Uint8Array.of(CONTENT_TYPE_TAG)), encodePush(utf8(contentType)))
+  if (parent !== undefined)
+    parts.push(encodeTag(Uint8Array.of(PARENT_TAG)), encodePush(encodeOutpoint(parent)))
+  for (const { tag, value } of fields) parts.push(encodeTag(tag), encodePush(value))
+  if (body !== undefined) parts.push(Uint8Array.of(OP.FALSE))
+  if (body !== undefined && body.length > 0) parts.push(encodePush(body))
+  parts.push(Uint8Array.of(OP.ENDIF))
+  return joinBytes(parts)
+}
+
+/** Tags 1 to 16 are opcodes. The empty tag is a PUSHDATA1 of nothing, as OP_0 would start the body. */
+function encodeTag(tag: Uint8Array): Uint8Array {
+  if (tag.length === 0) return Uint8Array.of(OP.PUSHDATA1, 0)
+  return encodeMinimalPush(tag)
+}

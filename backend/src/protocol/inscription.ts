@@ -1,0 +1,65 @@
+import type { BData, BitcomProtocol, MapCommand } from './bitcom.js'
+import { B_MARKER, MAP_MARKER, MAX_BITCOM_PUSHES, readB, readBitcom, readMapScript } from './bitcom.js'
+import { type Envelope, readEnvelope } from './envelope.js'
+import { UNTYPED } from './media-type.js'
+import type { Outpoint } from './outpoint.js'
+import { readPushes } from './script-walk.js'
+
+/** What an output carries besides its lock. */
+export interface Inscription {
+  /** `body` is a view into the script where the script holds it in one piece. */
+  content?: { contentType: string; body: Uint8Array; source: 'envelope' | 'b' }
+  parent?: Outpoint
+  /** Changes of metadata in the order in which they stand in the script. */
+  map: MapCommand[]
+}
+
+/**
+ * Reads a locking script once for content, parent and MAP: the first envelope before a top-level OP_RETURN, then the
+ * protocols after it (protocol.md 3 and 4). Bytes of any kind are taken; never throws; takes linear time.
+ */
+export function readInscription(script: Uint8Array): Inscription {
+  const { envelope, tail } = readEnvelope(script)
+  const protocols = tail === undefined ? [] : readBitcom(script, tail)
+  return {
+    content: readContent(envelope, protocols),
+    parent: envelope?.parent,
+    map: readMap(envelope, protocols),
+  }
+}
+
+/**
+ * An envelope's body with its type comes first; B where the envelope sets no type or has no body; a body without a
+ * type last. An envelope with a type and no body at all is no content.
+ */
+function readContent(
+  envelope: Envelope | undefined,
+  protocols: readonly BitcomProtocol[],
+): Inscription['content'] {
+  const body = envelope?.body
+  const contentType = envelope?.contentType
+  if (body !== undefined && contentType !== undefined) return { contentType, body, source: 'envelope' }
+  const b = findB(protocols)
+  if (b !== undefined) return { contentType: b.mediaType ?? UNTYPED, body: b.data, source: 'b' }
+  return body && { contentType: UNTYPED, body, source: 'envelope' }
+}
+
+function findB(protocols: readonly BitcomProtocol[]): BData | undefined {
+  for (const { marker, pushes } of protocols) {
+    const b = marker === B_MARKER ? readB(pushes) : undefined
+    if (b !== undefined) return b
+  }
+  return undefined
+}
+
+function readMap(envelope: Envelope | undefined, protocols: readonly BitcomProtocol[]): MapCommand[] {
+  const commands: Array<MapCommand | undefined> = []
+  let limit = MAX_BITCOM_PUSHES
+  for (const script of envelope?.maps ?? []) {
+    const pushes = readPushes(script, { limit })
+    limit -= pushes.length
+    commands.push(readMapScript(pushes))
+  }
+  for (const { marker, pushes } of protocols) if (marker === MAP_MARKER) commands.push(readMapScript(pushes))
+  return commands.filter((command) => command !== undefined)
+}

@@ -1,0 +1,29 @@
+import { readStrictUtf8 } from './bytes.js'
+
+/** protocol.md 3: a content type is under 256 bytes. */
+const MAX_MEDIA_TYPE = 255
+
+/** What content is served as where nothing says its type. */
+export const UNTYPED = 'application/octet-stream'
+
+/**
+ * The media type that a push stands for: 1 to 255 bytes of valid UTF-8, else none. Nothing more is checked: what
+ * goes into an HTTP header is the gateway's to judge.
+ */
+export function readMediaType(push: Uint8Array): string | undefined {
+  return push.length === 0 || push.length > MAX_MEDIA_TYPE ? undefined : readStrictUtf8(push)
+}
+
+/** Type and subtype, each a token (RFC 9110 5.6.2 and 8.3.1). */
+const ESSENCE = /^[\t ]*([!#$%&'*+.^_`|~\w-]+\/[!#$%&'*+.^_`|~\w-]+)[\t ]*(?:;|$)/
+/** What no header field can carry, and the comma, after which browsers read another type. */
+const NO_FIELD_VALUE = /[^\t\x20-\x7e\x80-\xff]|,/
+
+/**
+ * The media type without parameters, in lower case: what content is served as. Text that is no legal field value is
+ * served as {@link UNTYPED}, and so is that here.
+ */
+export function essenceOf(contentType: string): string {
+  const essence = NO_FIELD_VALUE.test(contentType) ? undefined : ESSENCE.exec(contentType)?.[1]
+  return essence?.toLowerCase() ?? UNTYPED
+}

@@ -1,0 +1,151 @@
+import { ascii, concatBytes } from './bytes.js'
+import { decodeOutpoint, encodeOutpoint, type Outpoint } from './outpoint.js'
+import { encodePush, OP, ScriptWalk } from './script-walk.js'
+
+/** A node of the mine tree as its locking script states it (service.md 2.6, protocol.md 6). */
+export interface MineNode {
+  /** The covenant, up to the OP_RETURN of the state. */
+  code: Uint8Array
+  /** The outpoint of the tree's deployment. Absent in the root as deployed, which cannot know its own. */
+  genesis?: Outpoint
+  /** The characters claimed from this node: bit n for character code n, a minimal little-endian number. */
+  claimed: Uint8Array
+  /** The prefix that this node stands for; empty for the root. */
+  domain: string
+  /** The seed of the next solution (the field `pow`): 32 bytes, or none in the root as deployed. */
+  seed: Uint8Array
+}
+
+/** A script that does not end in the state of a mine-tree node. */
+export class MineNodeError extends Error {
+  readonly code = 'NOT_A_NODE'
+  override readonly name = 'MineNodeError'
+}
+
+/** The characters that names are made of (service.md 2.8). */
+export const NAME_CHARACTERS = 'abcdefghijklmnopqrstuvwxyz0123456789-'
+
+const NAME_CODES: ReadonlySet<number> = new Set(ascii(NAME_CHARACTERS))
+const NAME = /^[a-z0-9-]{1,255}$/
+
+/** Whether a character code is one that names are made of. */
+export function isNameCharacter(code: number): boolean {
+  return NAME_CODES.has(code)
+}
+
+/** Whether a text is a name: 1 to 255 characters of `a-z 0-9 -` (http.md). */
+export function isName(text: string): boolean {
+  return NAME.test(text)
+}
+
+/** Nothing claimed: the number zero in its one byte. */
+export const UNCLAIMED: Uint8Array = Uint8Array.of(0)
+
+/** Whether the bit of a character code is set in `claimed`. */
+export function isClaimed(claimed: Uint8Array, characterCode: number): boolean {
+  return (((claimed[characterCode >> 3] ?? 0) >> (characterCode & 7)) & 1) === 1
+}
+
+/**
+ * `claimed` with the bit of a character code set. The result is minimally encoded: as long as its highest set bit
+ * needs, and one byte `00` more where that bit would read as the sign of a script number.
+ */
+export function claim(claimed: Uint8Array, characterCode: number): Uint8Array {
+  const at = characterCode >> 3
+  // One byte of room for the sign.
+  const bits = new Uint8Array(Math.max(claimed.length, at + 1) + 1)
+  bits.set(claimed)
+  bits[at] = (bits[at] ?? 0) | (1 << (characterCode & 7))
+  let length = bits.length - 1
+  while (bits[length - 1] === 0) length--
+  return bits.slice(0, (bits[length - 1] ?? 0) < 0x80 ? length : length + 1)
+}
+
+/** The state's first field, before the genesis: always a push of nothing. */
+const FIRST_FIELD = Uint8Array.of(OP.FALSE)
+/** A u32 with the length of the state, and the byte `00` that ends the script. */
+const TRAILER_LENGTH = 5
+
+/**
+ * Reads a node from the end of its locking script: the byte 0, the length of the state, the state, and the OP_RETURN
+ * before it. Strict, so that a script and its reading stand for each other: five fields and nothing else, pushes minimal
+ * by length byte, `claimed` a minimal number, the domain of name characters only.
+ *
+ * That a script reads as a node says nothing about its lineage: anyone can write one.
+ *
+ * @returns byte fields are views into the script.
+ * @throws MineNodeError (`NOT_A_NODE`) where the script is anything else.
+ */
+export function decodeMineNode(lockingScript: Uint8Array): MineNode {
+  const stateEnd = lockingScript.length - TRAILER_LENGTH
+  if (stateEnd < 1 || lockingScript.at(-1) !== 0) throw new MineNodeError('the script has no state trailer')
+  const { buffer, byteOffset } = lockingScript
+  const stateLength = new DataView(buffer, byteOffset + stateEnd, 4).getUint32(0, true)
+  const returnAt = stateEnd - stateLength - 1
+  if (returnAt < 0 || lockingScript[returnAt] !== OP.RETURN) {
+    throw new MineNodeError('the state does not start with an OP_RETURN')
+  }
+  const [first, genesis, claimed, domain, seed] = readFields(lockingScript.subarray(returnAt + 1, stateEnd))
+  if (first.length !== 0) throw new MineNodeError('the first field of the state is not empty')
+  if (genesis.length !== 0 && genesis.length !== 36)
+    throw new MineNodeError('the genesis field is no outpoint')
+  if (!isMinimalNumber(claimed)) throw new MineNodeError('the claimed field is no minimal number')
+  if (!domain.every(isNameCharacter)) throw new MineNodeError('the domain holds other characters')
+  if (seed.length !== 0 && seed.length !== 32) throw new MineNodeError('the seed is no hash')
+  return {
+    code: lockingScript.subarray(0, returnAt),
+    genesis: genesis.length === 0 ? undefined : decodeOutpoint(genesis),
+    claimed,
+    domain: new TextDecoder().decode(domain),
+    seed,
+  }
+}
+
+/** Writes the locking script of a node. The fields are taken as they are; those of a read node give its script back. */
+export function encodeMineNode(node: MineNode): Uint8Array {
+  const state = concatBytes(
+    FIRST_FIELD,
+    encodePush(node.genesis === undefined ? new Uint8Array() : encodeOutpoint(node.genesis)),
+    encodePush(node.claimed),
+    encodePush(ascii(node.domain)),
+    encodePush(node.seed),
+  )
+  const trailer = new Uint8Array(TRAILER_LENGTH)
+  new DataView(trailer.buffer).setUint32(0, state.length, true)
+  return concatBytes(node.code, Uint8Array.of(OP.RETURN), state, trailer)
+}
+
+type Fields = [
+  first: Uint8Array,
+  genesis: Uint8Array,
+  claimed: Uint8Array,
+  domain: Uint8Array,
+  seed: Uint8Array,
+]
+
+function readFields(state: Uint8Array): Fields {
+  const fields: Uint8Array[] = []
+  const walk = new ScriptWalk(state)
+  while (fields.length < 5 && walk.next()) {
+    if (walk.data === undefined || !isShortestPush(walk, walk.data.length)) break
+    fields.push(walk.data)
+  }
+  const [first, genesis, claimed, domain, seed, ...more] = fields
+  if (!first || !genesis || !claimed || !domain || !seed || more.length > 0 || walk.end !== state.length) {
+    throw new MineNodeError('the state has not exactly five fields')
+  }
+  return [first, genesis, claimed, domain, seed]
+}
+
+/** Whether a push spends no more bytes on its length than it needs. */
+function isShortestPush(walk: ScriptWalk, dataLength: number): boolean {
+  const prefix = dataLength < OP.PUSHDATA1 ? 1 : dataLength <= 0xff ? 2 : dataLength <= 0xffff ? 3 : 5
+  return walk.end - walk.start === prefix + dataLength
+}
+
+/** Whether bytes are a positive script number without spare bytes, zero being the one byte `00`. */
+function isMinimalNumber(bytes: Uint8Array): boolean {
+  const top = bytes.at(-1)
+  if (top === undefined || top >= 0x80) return false
+  return top !== 0 || bytes.length === 1 || (bytes.at(-2) ?? 0) >= 0x80
+}

@@ -1,0 +1,123 @@
+import { concatBytes, joinBytes } from './bytes.js'
+import { encodeOutpoint } from './outpoint.js'
+import { encodeMinimalPush, readPushes, ScriptWalk } from './script-walk.js'
+import { type Hash256, hash256, type TransactionView } from './transaction.js'
+
+/** The five pushes that unlock a node, in order (service.md 4.5). */
+export interface MintUnlocking<Character> {
+  character: Character
+  nonce: Uint8Array
+  /** The lock that output 2 starts with. */
+  ownerLock: Uint8Array
+  /** The outputs after index 2, serialised one after another. */
+  trailing: Uint8Array
+  preimage: Uint8Array
+}
+
+/** The output that an input spends. */
+export interface SpentOutput {
+  satoshis: number
+  lockingScript: Uint8Array
+}
+
+/** SIGHASH_ALL | SIGHASH_FORKID | SIGHASH_ANYONECANPAY, as four bytes. */
+const SIGHASH_TYPE = Uint8Array.of(0xc1, 0, 0, 0)
+/** ANYONECANPAY blanks the hashes of all outpoints and of all sequences. */
+const BLANK_HASH = new Uint8Array(32)
+/** Version, two hashes, outpoint: what stands before the script in a preimage. */
+const BEFORE_SCRIPT = 4 + 32 + 32 + 36
+/** Value, sequence, hash of outputs, lock time, sighash type: what stands after it. */
+const AFTER_SCRIPT = 8 + 4 + 32 + 4 + 4
+
+/**
+ * Writes the unlocking script of a node: five pushes, each minimal by the rules of script, which nodes of the network
+ * may enforce.
+ *
+ * @param unlocking.character One character of a name.
+ */
+export function encodeMintUnlocking(unlocking: MintUnlocking<string>): Uint8Array {
+  const { character, nonce, ownerLock, trailing, preimage } = unlocking
+  const code = Uint8Array.of(character.charCodeAt(0))
+  return joinBytes([code, nonce, ownerLock, trailing, preimage].map(encodeMinimalPush))
+}
+
+/**
+ * Reads the five pushes; undefined where the script is anything else. Pushes of any form are taken, as what the
+ * covenant sees is what they push.
+ */
+export function readMintUnlocking(script: Uint8Array): MintUnlocking<Uint8Array> | undefined {
+  const walk = new ScriptWalk(script)
+  let opcodes = 0
+  while (opcodes < 5 && walk.next()) opcodes++
+  if (opcodes !== 5 || walk.end !== script.length) return undefined
+  const [character, nonce, ownerLock, trailing, preimage] = readPushes(script, { limit: 5 })
+  if (!character || !nonce || !ownerLock || !trailing || !preimage) return undefined
+  return { character, nonce, ownerLock, trailing, preimage }
+}
+
+/**
+ * The sighash preimage of one input (the BIP143 form that forkid signatures keep), for ALL | FORKID | ANYONECANPAY:
+ * all outputs, this input and nothing of the others. The script code is the whole script that is spent.
+ *
+ * @param of.input The index of the input.
+ * @param of.spent The output that it spends.
+ * @throws RangeError where the transaction has no such input, or the value is no whole number below 2^53.
+ */
+export function mintPreimage(of: {
+  transaction: TransactionView
+  input: number
+  spent: SpentOutput
+  hash?: Hash256
+}): Uint8Array {
+  const { transaction, spent, hash = hash256 } = of
+  const input = transaction.inputs[of.input]
+  if (input === undefined) throw new RangeError(`the transaction has no input ${of.input}`)
+  if (!Number.isSafeInteger(spent.satoshis)) throw new RangeError('a value is a whole number below 2^53')
+  return concatBytes(
+    u32(transaction.version),
+    BLANK_HASH,
+    BLANK_HASH,
+    encodeOutpoint(input),
+    encodeVarint(spent.lockingScript.length),
+    spent.lockingScript,
+    u64(spent.satoshis),
+    u32(input.sequence),
+    hash(joinBytes(transaction.outputs.map(({ bytes }) => bytes))),
+    u32(transaction.lockTime),
+    SIGHASH_TYPE,
+  )
+}
+
+/**
+ * The spent output as a preimage states it; undefined where the bytes are too few, or the value is beyond 2^53. It
+ * reads and does not check: a preimage rebuilt from the result tells.
+ */
+export function readPreimageSpent(preimage: Uint8Array): SpentOutput | undefined {
+  const scriptEnd = preimage.length - AFTER_SCRIPT
+  const size = [1, 3, 5].find((bytes) => encodeVarint(scriptEnd - BEFORE_SCRIPT - bytes).length === bytes)
+  const scriptStart = BEFORE_SCRIPT + (size ?? Number.POSITIVE_INFINITY)
+  if (scriptStart > scriptEnd) return undefined
+  const view = new DataView(preimage.buffer, preimage.byteOffset, preimage.length)
+  const satoshis = Number(view.getBigUint64(scriptEnd, true))
+  if (!Number.isSafeInteger(satoshis)) return undefined
+  return { satoshis, lockingScript: preimage.subarray(scriptStart, scriptEnd) }
+}
+
+/** A length as transactions write it. Of 32 bits at most: no script in memory is longer. */
+function encodeVarint(length: number): Uint8Array {
+  if (length < 0xfd) return Uint8Array.of(length)
+  if (length <= 0xffff) return Uint8Array.of(0xfd, length & 0xff, length >>> 8)
+  return concatBytes(Uint8Array.of(0xfe), u32(length))
+}
+
+function u32(value: number): Uint8Array {
+  const bytes = new Uint8Array(4)
+  new DataView(bytes.buffer).setUint32(0, value, true)
+  return bytes
+}
+
+function u64(value: number): Uint8Array {
+  const bytes = new Uint8Array(8)
+  new DataView(bytes.buffer).setBigUint64(0, BigInt(value), true)
+  return bytes
+}

@@ -1,0 +1,241 @@
+import { concatBytes, equalBytes, joinBytes, utf8 } from './bytes.js'
+import { encodeEnvelope } from './envelope.js'
+import {
+  claim,
+  decodeMineNode,
+  encodeMineNode,
+  isClaimed,
+  isNameCharacter,
+  type MineNode,
+  UNCLAIMED,
+} from './mine-node.js'
+import { mintPreimage, readMintUnlocking, readPreimageSpent, type SpentOutput } from './mint-unlocking.js'
+import { encodeOutpoint, formatOutpoint, type Outpoint } from './outpoint.js'
+import { encodePush, OP } from './script-walk.js'
+import { type Hash256, hash256, type TransactionView } from './transaction.js'
+
+export { encodeMintUnlocking, mintPreimage } from './mint-unlocking.js'
+
+/** What was fixed when a tree of names was deployed (service.md 2.8). */
+export interface Deployment {
+  /** The outpoint of the root as deployed: what makes this tree this one. */
+  genesis: Outpoint
+  /** Zero bits that a solution must start with. */
+  difficulty: number
+  nameContentType: string
+  /** The protocol marker of name outputs, as pushed. */
+  marker: Uint8Array
+  /** Written after every name, with a dot between, in the name output; the name itself is without it. */
+  tld?: string
+}
+
+/** A mint that was checked: what it claims, and the nodes that it leaves. */
+export interface Mint {
+  /** The parent's domain and the character: the name as the tree has it, never the text of an envelope. */
+  name: string
+  /** The parent's domain. */
+  domain: string
+  character: string
+  nonce: Uint8Array
+  ownerLock: Uint8Array
+  /** The solution, in internal order: the seed of both nodes that it leaves. */
+  seed: Uint8Array
+  /** The node at output 0. */
+  restated: MineNode
+  /** The node at output 1. */
+  child: MineNode
+}
+
+/** Which rule of a mint is broken; see {@link checkMint}. */
+export type MintErrorCode =
+  | 'NOT_A_NODE'
+  | 'OTHER_TREE'
+  | 'BAD_UNLOCKING'
+  | 'BAD_CHARACTER'
+  | 'CLAIMED'
+  | 'BAD_WORK'
+  | 'BAD_OUTPUT'
+
+/** A transaction that is no mint of this tree. `vout` tells which output, for `BAD_OUTPUT`. */
+export class MintError extends Error {
+  override readonly name = 'MintError'
+  readonly vout?: number
+
+  constructor(
+    readonly code: MintErrorCode,
+    message: string,
+    options: { vout?: number; cause?: unknown } = {},
+  ) {
+    super(message, { cause: options.cause })
+    this.vout = options.vout
+  }
+}
+
+/** service.md 8: outputs 0, 1 and 2 of a mint, and so every node, hold 1 satoshi. */
+const MINT_SATOSHIS = 1
+
+/**
+ * Checks that one input of a transaction mints a name, with the rules of the covenant (service.md 3.2 and 4.5,
+ * protocol.md 7). It does not run the script; but it rebuilds the sighash preimage that the covenant reads and
+ * compares everything that the covenant compares, so that both say yes to the same.
+ *
+ * It knows nothing of lineage: that the spent node is genuine is the caller's to know, and only that makes the name
+ * genuine. Takes time linear in the transaction, all outputs being hashed: ask for inputs that spend a known node.
+ *
+ * @param check.input The index of the input that spends the node; any position will do.
+ * @param check.spent The output which that input spends. Without it, script and value are taken from the preimage in
+ * the unlocking script. That trusts whoever ran the script: CHECKSIG binds the preimage to the coin that is really
+ * spent, so for a transaction with a merkle proof, or one whose scripts were verified, the chain or the verifier vouches
+ * for them; for any other they are the submitter's word. The outpoint is always that of the input.
+ * @param check.hash A native double SHA-256, where the host has one.
+ *
+ * @throws MintError with the first rule that is broken, in this order: `BAD_UNLOCKING` (not five pushes, or a
+ * preimage that is not the one of this input), `NOT_A_NODE` (the spent output is none, or holds not 1 satoshi),
+ * `OTHER_TREE` (its genesis is not the deployment's), `BAD_CHARACTER`, `CLAIMED`, `BAD_WORK`, `BAD_OUTPUT` (output 0,
+ * 1 or 2 missing, or with another value or script), `BAD_UNLOCKING` (the trailing push is not the outputs after 2).
+ */
+export function checkMint(check: {
+  transaction: TransactionView
+  input: number
+  deployment: Deployment
+  spent?: SpentOutput
+  hash?: Hash256
+}): Mint {
+  const { transaction, deployment, hash = hash256 } = check
+  const input = transaction.inputs[check.input]
+  const pushes = input && readMintUnlocking(input.unlockingScript)
+  if (input === undefined || pushes === undefined) {
+    throw new MintError('BAD_UNLOCKING', 'the unlocking script is not five pushes')
+  }
+  const spent = check.spent ?? readPreimageSpent(pushes.preimage)
+  if (
+    spent === undefined ||
+    !equalBytes(pushes.preimage, mintPreimage({ transaction, input: check.input, spent, hash }))
+  ) {
+    throw new MintError('BAD_UNLOCKING', 'the preimage is not the one of this input')
+  }
+
+  const parent = readParent(spent)
+  requireTree({ parent, outpoint: input, deployment })
+  const { nonce, ownerLock } = pushes
+  const character = requireFree(parent, pushes.character)
+  const seed = proofOfWork({ seed: parent.seed, character, nonce, hash })
+  if (!meetsDifficulty(seed, deployment.difficulty)) {
+    throw new MintError('BAD_WORK', `the solution has fewer than ${deployment.difficulty} zero bits`)
+  }
+
+  const { code, domain } = parent
+  const { genesis } = deployment
+  const name = domain + character
+  const claimed = claim(parent.claimed, character.charCodeAt(0))
+  const restated: MineNode = { code, genesis, claimed, domain, seed }
+  const child: MineNode = { code, genesis, claimed: UNCLAIMED, domain: name, seed }
+  requireOutput(transaction, { vout: 0, lockingScript: encodeMineNode(restated) })
+  requireOutput(transaction, { vout: 1, lockingScript: encodeMineNode(child) })
+  requireOutput(transaction, { vout: 2, lockingScript: encodeNameOutput({ ownerLock, name, deployment }) })
+  if (!equalBytes(pushes.trailing, joinBytes(transaction.outputs.slice(3).map(({ bytes }) => bytes)))) {
+    throw new MintError('BAD_UNLOCKING', 'the trailing push is not the outputs after index 2')
+  }
+  return { name, domain, character, nonce, ownerLock, seed, restated, child }
+}
+
+function readParent(spent: SpentOutput): MineNode {
+  if (spent.satoshis !== MINT_SATOSHIS) {
+    throw new MintError('NOT_A_NODE', `the spent output holds ${spent.satoshis} satoshis`)
+  }
+  try {
+    return decodeMineNode(spent.lockingScript)
+  } catch (cause) {
+    throw new MintError('NOT_A_NODE', 'the spent output is no node', { cause })
+  }
+}
+
+/** A node names its tree by the genesis field; the root as deployed has none, and is known by its outpoint. */
+function requireTree(node: { parent: MineNode; outpoint: Outpoint; deployment: Deployment }): void {
+  const { parent, outpoint } = node
+  const genesis = formatOutpoint(node.deployment.genesis)
+  if (parent.genesis === undefined) {
+    if (formatOutpoint(outpoint) !== genesis) throw new MintError('OTHER_TREE', 'the node is another root')
+    if (parent.seed.length > 0) throw new MintError('OTHER_TREE', 'the root as deployed has a seed')
+  } else if (formatOutpoint(parent.genesis) !== genesis) {
+    throw new MintError('OTHER_TREE', `the node belongs to ${formatOutpoint(parent.genesis)}`)
+  }
+}
+
+/** The character to claim, allowed and not claimed yet. */
+function requireFree(parent: MineNode, push: Uint8Array): string {
+  const [code] = push
+  if (push.length !== 1 || code === undefined || !isNameCharacter(code)) {
+    throw new MintError('BAD_CHARACTER', 'the character is none that names are made of')
+  }
+  const character = String.fromCharCode(code)
+  if (isClaimed(parent.claimed, code)) {
+    throw new MintError('CLAIMED', `${JSON.stringify(character)} was claimed from this node before`)
+  }
+  return character
+}
+
+function requireOutput(
+  transaction: TransactionView,
+  expected: { vout: number; lockingScript: Uint8Array },
+): void {
+  const { vout } = expected
+  const output = transaction.outputs[vout]
+  if (output === undefined) throw new MintError('BAD_OUTPUT', `output ${vout} is missing`, { vout })
+  if (output.satoshis !== MINT_SATOSHIS) {
+    throw new MintError('BAD_OUTPUT', `output ${vout} holds ${output.satoshis} satoshis`, { vout })
+  }
+  if (!equalBytes(output.lockingScript, expected.lockingScript)) {
+    throw new MintError('BAD_OUTPUT', `output ${vout} has another script than the covenant demands`, { vout })
+  }
+}
+
+/**
+ * The locking script of output 2 (service.md 2.7): the owner's lock, the envelope with the name, and an OP_RETURN
+ * with marker and genesis.
+ *
+ * @param output.name Without the TLD; the deployment's is put on.
+ */
+export function encodeNameOutput(output: {
+  ownerLock: Uint8Array
+  name: string
+  deployment: Deployment
+}): Uint8Array {
+  const { nameContentType, marker, genesis, tld } = output.deployment
+  const body = utf8(tld === undefined ? output.name : `${output.name}.${tld}`)
+  return concatBytes(
+    output.ownerLock,
+    encodeEnvelope({ contentType: nameContentType, body }),
+    Uint8Array.of(OP.RETURN),
+    encodePush(marker),
+    encodePush(encodeOutpoint(genesis)),
+  )
+}
+
+/**
+ * The hash that is to meet the difficulty: hash256(seed || character || nonce), 32 bytes in internal order.
+ *
+ * @param solution.seed The spent node's: 32 bytes, or none for the root as deployed.
+ * @param solution.character One character of a name.
+ * @param solution.nonce Any bytes. 22 at most keep the message within one block of SHA-256.
+ */
+export function proofOfWork(solution: {
+  seed: Uint8Array
+  character: string
+  nonce: Uint8Array
+  hash?: Hash256
+}): Uint8Array {
+  const { seed, character, nonce, hash = hash256 } = solution
+  return hash(concatBytes(seed, utf8(character), nonce))
+}
+
+/** Whether a hash in internal order, read byte-reversed, starts with that many zero bits. */
+export function meetsDifficulty(hash: Uint8Array, bits: number): boolean {
+  let zeros = 0
+  for (let i = hash.length - 1; i >= 0; i--) {
+    const byte = hash[i] ?? 0
+    zeros += byte === 0 ? 8 : Math.clz32(byte) - 24
+    if (byte !== 0) break
+  }
+  return zeros >= bits
+}

@@ -1,0 +1,70 @@
+/** The values of one transaction, in satoshis. `undefined` is a value that is not known. */
+interface TransactionValues {
+  inputValues: readonly (number | undefined)[]
+  outputValues: readonly number[]
+}
+
+/** Where a 1-sat coin goes when it is spent. */
+export type Successor = { kind: 'output'; vout: number } | { kind: 'burnt' } | { kind: 'unknown' }
+
+/** Which input of its own transaction an output continues. */
+export type Predecessor = { kind: 'input'; input: number } | { kind: 'none' } | { kind: 'unknown' }
+
+/**
+ * The output that an ordinal flows into (BRC-159, protocol.md 5). Its offset is the sum of the values of the inputs
+ * before it; the output that starts there is the successor if it holds 1 satoshi, and else the ordinal is burnt: in a
+ * larger output, or in the fee. Outputs of 0 satoshis are passed over.
+ *
+ * @param flow.input The index of the input that spends the ordinal; that it is a 1-sat coin is the caller's to know.
+ * Only the values of the inputs before it matter.
+ * @returns `unknown` where one of those is not known, or where they sum up beyond 2^53, past all coins there are.
+ */
+export function successorOf(flow: TransactionValues & { input: number }): Successor {
+  let offset = 0
+  for (let i = 0; i < flow.input; i++) offset += flow.inputValues[i] ?? Number.NaN
+  if (!Number.isSafeInteger(offset)) return { kind: 'unknown' }
+  const vout = firstFrom(flow.outputValues, offset)
+  return vout !== undefined && flow.outputValues[vout] === 1 ? { kind: 'output', vout } : { kind: 'burnt' }
+}
+
+/**
+ * For each output, the 1-sat input that starts exactly where the output starts (BRC-159, protocol.md 5); inputs of 0
+ * satoshis are passed over. One walk over inputs and outputs, for a transaction has as many of both as fit into it.
+ *
+ * @returns `none` where the satoshi comes out of a larger input, and for an output of any other value than 1; `unknown`
+ * where a value that it depends on is not known.
+ */
+export function predecessorsOf({ inputValues, outputValues }: TransactionValues): Predecessor[] {
+  let input = 0
+  let start = 0
+  let offset = 0
+  return outputValues.map((satoshis): Predecessor => {
+    const at = offset
+    offset += satoshis
+    if (satoshis !== 1) return { kind: 'none' }
+    if (!Number.isSafeInteger(at)) return { kind: 'unknown' }
+    for (; input < inputValues.length; input++) {
+      const value = inputValues[input]
+      if (start > at) return { kind: 'none' }
+      if (value === undefined) return { kind: 'unknown' }
+      if (start === at && value !== 0) return value === 1 ? { kind: 'input', input } : { kind: 'none' }
+      start += value
+    }
+    return { kind: 'none' }
+  })
+}
+
+/**
+ * The first of the values that is not 0 and starts exactly at `offset`, or a value not known that comes before that can
+ * be told. Exact, though the sum may pass 2^53: it grows only while it is below the offset, and is compared only then.
+ */
+function firstFrom(values: readonly (number | undefined)[], offset: number): number | undefined {
+  let start = 0
+  for (let i = 0; i < values.length; i++) {
+    const value = values[i]
+    if (start > offset) return undefined
+    if (value === undefined || (start === offset && value !== 0)) return i
+    start += value
+  }
+  return undefined
+}

@@ -1,0 +1,128 @@
+import { concatBytes, fromHex, reversed, toHex } from './bytes.js'
+
+/** One output of one transaction. */
+export interface Outpoint {
+  /** 64 lower-case hex characters, in shown order. */
+  txid: string
+  /** 0 to 4294967295. */
+  vout: number
+}
+
+/** What a reference to content can point at (service.md 2.1). A sibling stands in the same transaction. */
+export type Pointer =
+  | { kind: 'outpoint'; outpoint: Outpoint }
+  | { kind: 'transaction'; txid: string }
+  | { kind: 'sibling'; vout: number }
+
+/** Text that is no pointer, or a sequence that is none. `text` is the whole offending text. */
+export class PointerError extends Error {
+  override readonly name = 'PointerError'
+
+  constructor(
+    readonly code: 'BAD_OUTPOINT' | 'BAD_SEQUENCE',
+    readonly text: string,
+  ) {
+    const shown = JSON.stringify(text.length > SHOWN_LENGTH ? `${text.slice(0, SHOWN_LENGTH)}…` : text)
+    super(`${code === 'BAD_OUTPOINT' ? 'not an outpoint' : 'not a sequence'}: ${shown}`)
+  }
+}
+
+/** A little more than an outpoint with a sequence, so that near misses are shown whole. */
+const SHOWN_LENGTH = 100
+
+const OUTPOINT = /^([0-9a-fA-F]{64})[_.](0|[1-9][0-9]{0,9})$/
+const TXID = /^[0-9a-fA-F]{64}$/
+const SIBLING = /^_(0|[1-9][0-9]{0,9})$/
+const SEQUENCE = /^(?:-[12]|0|[1-9][0-9]{0,15})$/
+const MAX_VOUT = 0xffffffff
+const ORD_SCHEME = 'ord://'
+
+/** Bytes of an outpoint as transactions and covenants carry it: 32 of txid, 4 of vout. */
+const ENCODED_LENGTH = 36
+
+/**
+ * Reads `<txid>_<vout>` or `<txid>.<vout>`, hex in either case.
+ * @throws PointerError (`BAD_OUTPOINT`) for anything else, a vout beyond 32 bits or with leading zeros too.
+ */
+export function parseOutpoint(text: string): Outpoint {
+  const outpoint = matchOutpoint(text)
+  if (outpoint === undefined) throw new PointerError('BAD_OUTPOINT', text)
+  return outpoint
+}
+
+/** `<txid>_<vout>`. */
+export function formatOutpoint(outpoint: Outpoint): string {
+  return `${outpoint.txid}_${outpoint.vout}`
+}
+
+/** The 36 bytes of an outpoint: txid in internal order, then vout little-endian. */
+export function encodeOutpoint(outpoint: Outpoint): Uint8Array {
+  const vout = new Uint8Array(4)
+  new DataView(vout.buffer).setUint32(0, outpoint.vout, true)
+  return concatBytes(reversed(fromHex(outpoint.txid)), vout)
+}
+
+/**
+ * Reads the 36 bytes that {@link encodeOutpoint} writes.
+ * @throws RangeError where there are not exactly 36.
+ */
+export function decodeOutpoint(bytes: Uint8Array): Outpoint {
+  if (bytes.length !== ENCODED_LENGTH) throw new RangeError(`an outpoint has ${ENCODED_LENGTH} bytes`)
+  const vout = new DataView(bytes.buffer, bytes.byteOffset + 32, 4).getUint32(0, true)
+  return { txid: toHex(reversed(bytes.subarray(0, 32))), vout }
+}
+
+/**
+ * Reads a pointer as directories hold it: `_N`, `<txid>_<vout>`, `<txid>.<vout>`, `<txid>`, each with or
+ * without one `ord://` before it.
+ * @throws PointerError (`BAD_OUTPOINT`) for anything else.
+ */
+export function parsePointer(text: string): Pointer {
+  const bare = text.startsWith(ORD_SCHEME) ? text.slice(ORD_SCHEME.length) : text
+  const vout = readVout(SIBLING.exec(bare)?.[1])
+  if (vout !== undefined) return { kind: 'sibling', vout }
+  const pointer = matchAbsolute(bare)
+  if (pointer === undefined) throw new PointerError('BAD_OUTPOINT', text)
+  return pointer
+}
+
+/** `<pointer>[:<seq>]` of a route. */
+export interface ContentReference {
+  pointer: Exclude<Pointer, { kind: 'sibling' }>
+  sequence?: number
+}
+
+/**
+ * Reads `<pointer>[:<seq>]` of a route, the pointer being `<txid>_<vout>`, `<txid>.<vout>` or `<txid>`. The
+ * sequence is -2 (origin), -1 (tip) or an ownership step from 0 to 2^53 - 1.
+ * @throws PointerError `BAD_OUTPOINT` for a bad pointer, else `BAD_SEQUENCE` for a bad sequence.
+ */
+export function parseContentReference(text: string): ContentReference {
+  const colon = text.indexOf(':')
+  const pointer = matchAbsolute(colon < 0 ? text : text.slice(0, colon))
+  if (pointer === undefined) throw new PointerError('BAD_OUTPOINT', text)
+  if (colon < 0) return { pointer }
+  const written = text.slice(colon + 1)
+  const sequence = Number(written)
+  if (!SEQUENCE.test(written) || sequence > Number.MAX_SAFE_INTEGER) {
+    throw new PointerError('BAD_SEQUENCE', written)
+  }
+  return { pointer, sequence }
+}
+
+function matchAbsolute(text: string): Exclude<Pointer, { kind: 'sibling' }> | undefined {
+  if (TXID.test(text)) return { kind: 'transaction', txid: text.toLowerCase() }
+  const outpoint = matchOutpoint(text)
+  return outpoint && { kind: 'outpoint', outpoint }
+}
+
+function matchOutpoint(text: string): Outpoint | undefined {
+  const [, txid, digits] = OUTPOINT.exec(text) ?? []
+  const vout = readVout(digits)
+  return txid === undefined || vout === undefined ? undefined : { txid: txid.toLowerCase(), vout }
+}
+
+function readVout(digits: string | undefined): number | undefined {
+  const vout = Number(digits)
+  return vout <= MAX_VOUT ? vout : undefined
+}

@@ -1,0 +1,87 @@
+import { utf8 } from './bytes.js'
+import type { Deployment } from './mint.js'
+import { type Outpoint, parseOutpoint } from './outpoint.js'
+
+export type ProfileName = 'local' | 'mainnet'
+
+/**
+ * What differs between a network of one's own and the live one (protocol.md 1). Where a field lists several, the
+ * first is the one to write, and all of them are read.
+ */
+export interface Profile {
+  name: ProfileName
+  /** Path prefixes of the gateway's routes. */
+  gatewayPrefixes: string[]
+  /** Path prefixes of the routes for names. */
+  namesPrefixes: string[]
+  directoryContentTypes: string[]
+  streamChunkContentTypes: string[]
+  /** The parameter that the content type of a stream's first chunk carries. */
+  streamMarker: string
+  nameContentType: string
+  /** The protocol marker of name outputs, as text. */
+  nameMarker: string
+  /** The outpoint of the tree's deployment, where it is known beforehand. */
+  genesis?: string
+  /** Zero bits of a solution. */
+  difficulty: number
+  /** Other names that topics answer to, each with the topic it means. */
+  topicAliases: Record<string, string>
+  lookupServiceAliases: Record<string, string>
+}
+
+export const TOPICS = { names: 'tm_names', ordinals: 'tm_ordinals' } as const
+export const LOOKUP_SERVICES = { names: 'ls_names', ordinals: 'ls_ordinals' } as const
+
+export const PROFILES: Record<ProfileName, Profile> = {
+  local: {
+    name: 'local',
+    gatewayPrefixes: ['/svc/gateway'],
+    namesPrefixes: ['/svc/names'],
+    directoryContentTypes: ['gw-fs/json', 'ord-fs/json'],
+    streamChunkContentTypes: ['gw/stream', 'ordfs/stream'],
+    streamMarker: 'stream=gw',
+    nameContentType: 'application/name-claim',
+    // A default for local networks only, where any will do: the address of the hash of "minetree local names". A
+    // deployment that others are to see chooses its own.
+    nameMarker: '1NhSTuNY3ALi9QHGibKLUkhd78d5qMhLCr',
+    difficulty: 22,
+    topicAliases: {},
+    lookupServiceAliases: {},
+  },
+  mainnet: {
+    name: 'mainnet',
+    gatewayPrefixes: ['/1sat/ordfs', '/svc/gateway'],
+    namesPrefixes: ['/1sat/opns', '/svc/names'],
+    directoryContentTypes: ['ord-fs/json', 'gw-fs/json'],
+    streamChunkContentTypes: ['ordfs/stream', 'gw/stream'],
+    streamMarker: 'stream=ordfs',
+    nameContentType: 'application/op-ns',
+    nameMarker: '1opNSUJVbBc2Vf8LFNSoywGGK4jMcGVrC',
+    // In block 806214.
+    genesis: '58b7558ea379f24266c7e2f5fe321992ad9a724fd7a87423ba412677179ccb25_0',
+    difficulty: 22,
+    topicAliases: { tm_opns: TOPICS.names },
+    lookupServiceAliases: { ls_opns: LOOKUP_SERVICES.names },
+  },
+}
+
+/**
+ * The tree of names that a profile speaks of, with what the operator set instead. Undefined where no genesis is
+ * known, as before the first start of a local network.
+ */
+export function deploymentOf(
+  profile: Profile,
+  overrides: { genesis?: Outpoint; difficulty?: number; nameMarker?: string; nameTld?: string } = {},
+): Deployment | undefined {
+  const known = profile.genesis === undefined ? undefined : parseOutpoint(profile.genesis)
+  const genesis = overrides.genesis ?? known
+  if (genesis === undefined) return undefined
+  return {
+    genesis,
+    difficulty: overrides.difficulty ?? profile.difficulty,
+    nameContentType: profile.nameContentType,
+    marker: utf8(overrides.nameMarker ?? profile.nameMarker),
+    tld: overrides.nameTld,
+  }
+}

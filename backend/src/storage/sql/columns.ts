@@ -1,0 +1,48 @@
+import type { Outpoint } from '../../protocol/outpoint.js'
+
+/** How values stand in columns: txids and hashes as their 32 bytes in shown order, so that they sort as shown. */
+
+/** How much of a body or a raw transaction stands in one row. */
+export const PIECE_BYTES = 256 * 1024
+
+export function hashColumn(hex: string): Buffer {
+  return Buffer.from(hex, 'hex')
+}
+
+/** Drivers differ in what they give for a binary column: a Buffer, or an ArrayBuffer (libsql). */
+export function bytesOf(column: unknown): Uint8Array {
+  if (column instanceof Uint8Array) return column
+  return new Uint8Array(column as ArrayBuffer)
+}
+
+export function hexOf(column: unknown): string {
+  return Buffer.from(bytesOf(column)).toString('hex')
+}
+
+export function outpointColumns({ txid, vout }: Outpoint): { txid: Buffer; vout: number } {
+  return { txid: hashColumn(txid), vout }
+}
+
+export function outpointPair({ txid, vout }: Outpoint): [txid: Buffer, vout: number] {
+  return [hashColumn(txid), vout]
+}
+
+/** How many rows one statement carries at the most, so that it stays far below every engine's limits. */
+export const ROWS_A_STATEMENT = 200
+
+export function* parts<Item>(items: Item[], length: number): Generator<Item[]> {
+  for (let at = 0; at < items.length; at += length) yield items.slice(at, at + length)
+}
+
+export function unique<Item>(items: Item[], keyOf: (item: Item) => string): Item[] {
+  return [...new Map(items.map((item) => [keyOf(item), item])).values()]
+}
+
+export interface OutpointRow {
+  txid: unknown
+  vout: unknown
+}
+
+export function outpointOf({ txid, vout }: OutpointRow): Outpoint {
+  return { txid: hexOf(txid), vout: Number(vout) }
+}

@@ -1,0 +1,31 @@
+import type { Knex } from 'knex'
+import { admittedGraph } from './migrations/001-admitted-graph.js'
+
+export interface Migration {
+  name: string
+  up(knex: Knex): Promise<void>
+  down(knex: Knex): Promise<void>
+}
+
+/** Every change of the schema, oldest first; a released one is never edited. */
+const migrations: Migration[] = [admittedGraph]
+
+const source: Knex.MigrationSource<Migration> = {
+  getMigrations: async () => migrations,
+  getMigrationName: ({ name }) => name,
+  getMigration: async (migration) => migration,
+}
+
+/**
+ * The migrations for a host that runs them itself, next to those of others: every name is the owner's.
+ *
+ * @param owner The lookup service that brings them, as `ls_names`.
+ */
+export function migrationsFor(owner: string): Migration[] {
+  return migrations.map((migration) => ({ ...migration, name: `minetree-${owner}-${migration.name}` }))
+}
+
+/** Brings a database to the newest schema. */
+export async function migrate(knex: Knex): Promise<void> {
+  await knex.migrate.latest({ migrationSource: source, tableName: 'minetree_migrations' })
+}

@@ -1,0 +1,121 @@
+import type { Knex } from 'knex'
+
+/**
+ * The admitted graph. What each table holds, and why its key is what it is: `docs/schema.md`. The prefix keeps the
+ * tables apart from those of the engine's own storage, which another host has in the same database.
+ */
+export const admittedGraph = {
+  name: '001-admitted-graph',
+
+  async up(knex: Knex): Promise<void> {
+    const mysql = knex.client.dialect === 'mysql'
+    // Names compare by their bytes everywhere; MySQL's default would fold case and pad.
+    const nameType = mysql ? 'varchar(255) character set ascii collate ascii_bin' : 'text'
+    const pieceType = mysql ? 'mediumblob' : 'blob'
+
+    // Two lookup services of one host may both bring it; and where DDL is not transactional, a try may end half-way.
+    const table = async (name: string, build: (table: Knex.CreateTableBuilder) => void): Promise<void> => {
+      if (!(await knex.schema.hasTable(name))) await knex.schema.createTable(name, build)
+    }
+    await table('graph_transactions', (table) => {
+      table.binary('txid', 32).notNullable().primary()
+      table.specificType('merkle_path', 'blob')
+      table.integer('height').unsigned()
+    })
+    await table('graph_pieces', (table) => {
+      table.binary('owner', 32).notNullable()
+      table.integer('position').unsigned().notNullable()
+      table.specificType('bytes', pieceType).notNullable()
+      table.primary(['owner', 'position'])
+    })
+    await table('graph_spends', (table) => {
+      table.binary('txid', 32).notNullable()
+      table.bigInteger('vout').unsigned().notNullable()
+      table.binary('spender', 32).notNullable()
+      table.primary(['txid', 'vout', 'spender'])
+    })
+    await table('graph_outputs', (table) => {
+      table.binary('txid', 32).notNullable()
+      table.bigInteger('vout').unsigned().notNullable()
+      table.bigInteger('satoshis').unsigned().notNullable()
+      table.binary('content_sha256', 32)
+      // A stranger's bytes: kept as bytes, not as text that an engine may cut or fold.
+      table.binary('content_type', 255)
+      table.bigInteger('content_length').unsigned()
+      table.binary('previous_txid', 32)
+      table.bigInteger('previous_vout').unsigned()
+      table.boolean('unsettled').notNullable()
+      // The lineage is called by its first output; the step is counted from there. `content_step` is the step where
+      // there is content, so that an index finds the first, and the last at or before a step.
+      table.binary('lineage_txid', 32).notNullable()
+      table.bigInteger('lineage_vout').unsigned().notNullable()
+      table.bigInteger('step').notNullable()
+      table.bigInteger('content_step')
+      table.primary(['txid', 'vout'])
+      table.index(['previous_txid', 'previous_vout'])
+      table.index(['content_sha256'])
+      table.index(['lineage_txid', 'lineage_vout', 'step'])
+      table.index(['lineage_txid', 'lineage_vout', 'content_step'])
+    })
+    await table('graph_nodes', (table) => {
+      table.binary('txid', 32).notNullable()
+      table.bigInteger('vout').unsigned().notNullable()
+      table.specificType('domain', nameType).notNullable()
+      table.primary(['txid', 'vout'])
+      table.index(['domain'])
+    })
+    await table('graph_names', (table) => {
+      table.specificType('name', nameType).notNullable()
+      table.binary('txid', 32).notNullable()
+      table.bigInteger('vout').unsigned().notNullable()
+      table.primary(['name', 'txid', 'vout'])
+      table.index(['txid', 'vout'])
+    })
+    await table('graph_admissions', (table) => {
+      table.binary('txid', 32).notNullable()
+      table.bigInteger('vout').unsigned().notNullable()
+      table.string('topic', 64).notNullable()
+      table.bigInteger('score').unsigned().notNullable()
+      table.primary(['txid', 'vout', 'topic'])
+      table.index(['topic', 'score'])
+    })
+    await table('graph_applied', (table) => {
+      table.binary('txid', 32).notNullable()
+      table.string('topic', 64).notNullable()
+      table.primary(['txid', 'topic'])
+    })
+    await table('graph_evictions', (table) => {
+      table.binary('txid', 32).notNullable()
+      table.bigInteger('vout').unsigned().notNullable()
+      table.primary(['txid', 'vout'])
+    })
+    await table('graph_interactions', (table) => {
+      table.string('host', 255).notNullable()
+      table.string('topic', 64).notNullable()
+      table.bigInteger('since').unsigned().notNullable()
+      table.primary(['host', 'topic'])
+    })
+    await table('graph_settings', (table) => {
+      table.string('name', 64).notNullable().primary()
+      table.string('value', 255).notNullable()
+    })
+  },
+
+  async down(knex: Knex): Promise<void> {
+    const tables = [
+      'graph_settings',
+      'graph_interactions',
+      'graph_evictions',
+      'graph_applied',
+      'graph_admissions',
+      'graph_names',
+      'graph_nodes',
+      'graph_outputs',
+      'graph_spends',
+      'graph_pieces',
+      'graph_transactions',
+    ]
+    // As with `up`, the other service of the host may have been first.
+    for (const table of tables) await knex.schema.dropTableIfExists(table)
+  },
+}

@@ -1,0 +1,275 @@
+import type { Knex } from 'knex'
+import type { ByteRange, GraphStore, OrdinalStep } from '../../graph/graph-store.js'
+import type {
+  AdmissionRecord,
+  GraphRecords,
+  NameRecord,
+  NodeRecord,
+  OutputRecord,
+  TransactionRecord,
+} from '../../graph/records.js'
+import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
+import {
+  bytesOf,
+  hashColumn,
+  hexOf,
+  type OutpointRow,
+  outpointOf,
+  outpointPair,
+  PIECE_BYTES,
+  parts,
+  ROWS_A_STATEMENT,
+  unique,
+} from './columns.js'
+import { migrate } from './migrations.js'
+import { lineageTip, ordinalAt, outputOf } from './ordinal-reads.js'
+import { writeEviction, writeRecords } from './record.js'
+import { anyOutpoint, knexReader, type SqlReader } from './sql-reader.js'
+import { transactionRecord } from './transaction-reads.js'
+
+export interface SqlGraphStoreOptions {
+  /** Takes the writes. */
+  writer: Knex
+  /** Takes the reads, so that none waits for a write; through the writer's connections where nothing is given. */
+  reader?: SqlReader
+}
+
+/** A node that no admitted mint spends: a spender that left no node of its own was no mint. */
+const LIVE = `not exists (
+  select 1 from graph_spends as spends join graph_nodes as spending on spending.txid = spends.spender
+  where spends.txid = nodes.txid and spends.vout = nodes.vout
+)`
+
+/** The admitted graph on SQL: SQLite, MySQL and MariaDB. Writes go through knex. */
+export class SqlGraphStore implements GraphStore {
+  private readonly writer: Knex
+  private readonly reader: SqlReader
+
+  constructor({ writer, reader = knexReader(writer) }: SqlGraphStoreOptions) {
+    this.writer = writer
+    this.reader = reader
+  }
+
+  /** Brings the schema up to date. */
+  async open(): Promise<void> {
+    await migrate(this.writer)
+  }
+
+  /** Whether the database answers. @throws what the driver throws where it does not. */
+  async ping(): Promise<void> {
+    await this.reader.first('select 1 as one', [])
+  }
+
+  /** A fact about the store itself, such as the tree it holds. */
+  async setting(name: string): Promise<string | undefined> {
+    const row = await this.reader.first('select value from graph_settings where name = ?', [name])
+    return row?.value
+  }
+
+  async setSetting(name: string, value: string): Promise<void> {
+    await this.writer('graph_settings').insert({ name, value }).onConflict(['name']).merge(['value'])
+  }
+
+  async record(records: GraphRecords): Promise<void> {
+    await this.writer.transaction((trx) => writeRecords(trx, records))
+  }
+
+  async evict(outpoint: Outpoint): Promise<void> {
+    await this.writer.transaction((trx) => writeEviction(trx, outpoint))
+  }
+
+  async transaction(txid: string): Promise<TransactionRecord | undefined> {
+    return await transactionRecord(this.reader, txid)
+  }
+
+  async heightOf(txid: string): Promise<number | undefined> {
+    const row = await this.reader.first(
+      'select height from graph_transactions where txid = ? and height is not null',
+      [hashColumn(txid)],
+    )
+    return row && Number(row.height)
+  }
+
+  async nameOrigin(name: string): Promise<Outpoint | undefined> {
+    const row = await this.reader.first('select txid, vout from graph_names where name = ? limit 1', [name])
+    return row && outpointOf(row)
+  }
+
+  async liveNode(domain: string): Promise<Outpoint | undefined> {
+    const row = await this.reader.first(
+      `select txid, vout from graph_nodes as nodes where domain = ? and ${LIVE} limit 1`,
+      [domain],
+    )
+    return row && outpointOf(row)
+  }
+
+  async longestNode(name: string): Promise<NodeRecord | undefined> {
+    // The greatest domain that sorts at or before the name is its longest mined prefix, or shares that with it: in a
+    // tree that holds all its prefixes, what both share is a domain, and the longest. Where it is not, the next is tried.
+    for (let bound = name; ; ) {
+      const row = await this.reader.first(
+        'select domain from graph_nodes where domain <= ? order by domain desc limit 1',
+        [bound],
+      )
+      if (row === undefined) return undefined
+      const domain = sharedPrefix(row.domain, name)
+      const outpoint = await this.liveNode(domain)
+      if (outpoint !== undefined) return { outpoint, domain }
+      if (domain === row.domain) return undefined
+      bound = domain
+    }
+  }
+
+  async genuineOrigins(outpoints: Outpoint[]): Promise<NameRecord[]> {
+    const found: NameRecord[] = []
+    for (const part of parts(unique(outpoints, formatOutpoint), ROWS_A_STATEMENT)) {
+      const rows = await this.reader.all(
+        `select name, txid, vout from graph_names where ${anyOutpoint(part)}`,
+        part.flatMap(outpointPair),
+      )
+      found.push(...rows.map(nameOf))
+    }
+    return found
+  }
+
+  async namesByPrefix(query: { prefix: string; after?: string; limit: number }): Promise<NameRecord[]> {
+    const { prefix, after = '', limit } = query
+    const rows = await this.reader.all(
+      `select name, txid, vout from graph_names where name >= ? and name < ? and name > ? order by name limit ?`,
+      // Characters of names all sort below DEL.
+      [prefix, `${prefix}\x7f`, after, limit],
+    )
+    return rows.map(nameOf)
+  }
+
+  async output(outpoint: Outpoint): Promise<OutputRecord | undefined> {
+    const row = await this.reader.first(
+      'select * from graph_outputs where txid = ? and vout = ?',
+      outpointPair(outpoint),
+    )
+    return row && outputOf(row)
+  }
+
+  async firstContentOutput(txid: string): Promise<OutputRecord | undefined> {
+    const row = await this.reader.first(
+      'select * from graph_outputs where txid = ? and content_sha256 is not null order by vout limit 1',
+      [hashColumn(txid)],
+    )
+    return row && outputOf(row)
+  }
+
+  async currentOutput(outpoint: Outpoint): Promise<Outpoint | undefined> {
+    // A host that runs no `tm_ordinals` knows the origins of names alone.
+    const tip = (await lineageTip(this.reader, outpoint)) ?? outpoint
+    return (await this.spendersOf(tip)).length === 0 ? tip : undefined
+  }
+
+  async ordinalAt(outpoint: Outpoint, sequence: number): Promise<OrdinalStep | undefined> {
+    return await ordinalAt(this.reader, outpoint, sequence)
+  }
+
+  async *contentPieces(sha256: string, range?: ByteRange): AsyncGenerator<Uint8Array> {
+    const from = range?.from ?? 0
+    const end = from + (range?.length ?? Number.POSITIVE_INFINITY)
+    const owner = hashColumn(sha256)
+    for (let position = Math.floor(from / PIECE_BYTES); ; position++) {
+      const start = position * PIECE_BYTES
+      if (start >= end) return
+      const row = await this.reader.first('select bytes from graph_pieces where owner = ? and position = ?', [
+        owner,
+        position,
+      ])
+      if (row === undefined) return
+      yield bytesOf(row.bytes).subarray(Math.max(from - start, 0), end - start)
+    }
+  }
+
+  async admissionsOf(outpoint: Outpoint): Promise<AdmissionRecord[]> {
+    const rows = await this.reader.all(
+      'select * from graph_admissions where txid = ? and vout = ? order by topic',
+      outpointPair(outpoint),
+    )
+    return rows.map(admissionOf)
+  }
+
+  async admissionsOfTransaction(txid: string): Promise<AdmissionRecord[]> {
+    const rows = await this.reader.all('select * from graph_admissions where txid = ? order by vout, topic', [
+      hashColumn(txid),
+    ])
+    return rows.map(admissionOf)
+  }
+
+  async unspentOfTopic(query: { topic: string; since: number; limit?: number }): Promise<AdmissionRecord[]> {
+    const { topic, since, limit = Number.MAX_SAFE_INTEGER } = query
+    const rows = await this.reader.all(
+      `select * from graph_admissions as admissions where topic = ? and score >= ? and not exists (
+         select 1 from graph_spends as spends
+         where spends.txid = admissions.txid and spends.vout = admissions.vout
+       ) order by score, txid, vout limit ?`,
+      [topic, since, limit],
+    )
+    return rows.map(admissionOf)
+  }
+
+  async isApplied(topic: string, txid: string): Promise<boolean> {
+    const row = await this.reader.first('select topic from graph_applied where txid = ? and topic = ?', [
+      hashColumn(txid),
+      topic,
+    ])
+    return row !== undefined
+  }
+
+  async spendersOf(outpoint: Outpoint): Promise<string[]> {
+    const rows = await this.reader.all(
+      'select spender from graph_spends where txid = ? and vout = ?',
+      outpointPair(outpoint),
+    )
+    return rows.map(({ spender }) => hexOf(spender))
+  }
+
+  async rivalSpender(outpoints: Outpoint[], txid: string): Promise<string | undefined> {
+    for (const part of parts(outpoints, ROWS_A_STATEMENT)) {
+      const row = await this.reader.first(
+        `select spender from graph_spends as spends
+         where ${anyOutpoint(part)} and spender <> ? and (
+           exists (select 1 from graph_nodes as nodes where nodes.txid = spends.spender)
+           or not exists (
+             select 1 from graph_nodes as nodes where nodes.txid = spends.txid and nodes.vout = spends.vout
+           )
+         ) limit 1`,
+        [...part.flatMap(outpointPair), hashColumn(txid)],
+      )
+      if (row !== undefined) return hexOf(row.spender)
+    }
+    return undefined
+  }
+
+  async lastInteraction(host: string, topic: string): Promise<number> {
+    const row = await this.reader.first('select since from graph_interactions where host = ? and topic = ?', [
+      host,
+      topic,
+    ])
+    return Number(row?.since ?? 0)
+  }
+
+  async setLastInteraction(host: string, topic: string, since: number): Promise<void> {
+    await this.writer('graph_interactions')
+      .insert({ host, topic, since })
+      .onConflict(['host', 'topic'])
+      .merge(['since'])
+  }
+}
+
+function sharedPrefix(a: string, b: string): string {
+  let length = 0
+  while (length < a.length && a[length] === b[length]) length++
+  return a.slice(0, length)
+}
+
+function nameOf(row: OutpointRow & { name: string }): NameRecord {
+  return { outpoint: outpointOf(row), name: row.name }
+}
+
+function admissionOf(row: OutpointRow & { topic: string; score: unknown }): AdmissionRecord {
+  return { outpoint: outpointOf(row), topic: row.topic, score: Number(row.score) }
+}

@@ -1,0 +1,32 @@
+import type { Knex } from 'knex'
+
+export type SqlValue = string | number | Uint8Array
+
+/** A row: its columns are what the SQL beside the call says they are. */
+// biome-ignore lint/suspicious/noExplicitAny: see above; every use turns columns into records at once.
+export type Row = any
+
+/**
+ * Runs reads. The store's reads are plain SQL that SQLite, MySQL and MariaDB all take, and this is all they ask for:
+ * a host that can keep prepared statements gives its own.
+ */
+export interface SqlReader {
+  all(sql: string, values: SqlValue[]): Promise<Row[]>
+  /** The first row; undefined where there is none. */
+  first(sql: string, values: SqlValue[]): Promise<Row | undefined>
+}
+
+/** Reads through knex, on whatever it is connected to. */
+export function knexReader(knex: Knex): SqlReader {
+  const all = async (sql: string, values: SqlValue[]): Promise<Row[]> => {
+    // MySQL answers rows and fields; SQLite answers rows.
+    const answer = await knex.raw(sql, values as Knex.RawBinding[])
+    return Array.isArray(answer[0]) ? answer[0] : answer
+  }
+  return { all, first: async (sql, values) => (await all(sql, values))[0] }
+}
+
+/** A condition that matches any of the pairs of txid and vout; row values are written otherwise in every engine. */
+export function anyOutpoint(pairs: readonly unknown[]): string {
+  return `(${pairs.map(() => '(txid = ? and vout = ?)').join(' or ')})`
+}

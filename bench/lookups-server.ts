@@ -1,0 +1,34 @@
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import express from 'express'
+import { TOPICS } from '../backend/src/protocol/profile.js'
+import { engineBeef } from '../src/server/overlay-engine.js'
+import { startServer } from '../src/server/server.js'
+import { beefOf, FakeChain } from '../test/support/fake-chain.js'
+import { chainOfNames, configFor, SILENT } from './support.js'
+
+/** The process that `lookups` loads: our server over a tree of names, and a bare Express app beside it. */
+const folder = mkdtempSync(join(tmpdir(), 'minetree-bench-'))
+process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
+process.once('SIGTERM', () => process.exit())
+process.once('disconnect', () => process.exit())
+
+const chain = new FakeChain()
+const server = await startServer({ config: configFor(chain, folder), logger: SILENT })
+const names = chainOfNames(500)
+for (const mint of [chain.genesis, ...names.map((name) => chain.mint(name))]) {
+  const beef = engineBeef(beefOf(mint))
+  await server.node.overlay.engine.submit({ beef, topics: Object.values(TOPICS) })
+}
+
+const bare = express()
+  .get('/svc/names/origin/:name', ({ params }, response) => {
+    response.json({ name: params.name, outpoint: `${chain.genesis.txid}_2` })
+  })
+  .listen(0, '127.0.0.1')
+await once(bare, 'listening')
+const { port } = bare.address() as AddressInfo
+process.send?.({ url: server.url, bare: `http://127.0.0.1:${port}`, names })

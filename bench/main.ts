@@ -1,0 +1,13 @@
+import { admission } from './admission.js'
+import { lookups } from './lookups.js'
+import { storedBytes } from './stored-bytes.js'
+
+/** What the README claims of speed and size, each as a ratio to something run beside it. Run: `npm run bench`. */
+const benches = { admission, lookups, 'stored-bytes': storedBytes }
+
+const wanted = process.argv.slice(2)
+for (const [name, run] of Object.entries(benches)) {
+  if (wanted.length > 0 && !wanted.includes(name)) continue
+  process.stdout.write(`\n${name}\n`)
+  for await (const line of run()) process.stdout.write(`  ${line}\n`)
+}

@@ -1,0 +1,56 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pino } from 'pino'
+import { formatOutpoint } from '../backend/src/protocol/outpoint.js'
+import { type Config, readConfig } from '../src/server/config.js'
+import type { FakeChain } from '../test/support/fake-chain.js'
+
+/** Covenant code as long as the live one's (`design/covenant.md`): 5,892 bytes. */
+export const LIVE_CODE_SIZE = 5892
+
+export const SILENT = pino({ level: 'silent' })
+
+/** Runs with a folder of its own that is gone afterwards. */
+export async function withFolder<Result>(run: (folder: string) => Promise<Result>): Promise<Result> {
+  const folder = await mkdtemp(join(tmpdir(), 'minetree-bench-'))
+  try {
+    return await run(folder)
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+
+/** Settings to follow the tree of a fake chain. */
+export function configFor(chain: FakeChain, folder: string): Config {
+  const { genesis, difficulty, marker } = chain.deployment
+  return readConfig({
+    PORT: '0',
+    DATA_DIR: folder,
+    GENESIS: formatOutpoint(genesis),
+    DIFFICULTY: String(difficulty),
+    NAME_MARKER: Buffer.from(marker).toString('ascii'),
+    CHAIN_TRACKER: 'scripts-only',
+    LOG_LEVEL: 'silent',
+  })
+}
+
+/** Names whose mints make a chain of `count`: every one extends the one before, and starts anew when it is long. */
+export function chainOfNames(count: number): string[] {
+  const letters = 'abcdefghijklmnopqrstuvwxyz'
+  return Array.from({ length: count }, (_, index) => {
+    const row = Math.floor(index / 20)
+    return (letters[row] ?? '-') + 'n'.repeat(index % 20)
+  })
+}
+
+export function median(values: number[]): number {
+  return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN
+}
+
+/** How long `work` takes, in milliseconds. */
+export async function timed(work: () => unknown): Promise<number> {
+  const start = process.hrtime.bigint()
+  await work()
+  return Number(process.hrtime.bigint() - start) / 1e6
+}

@@ -1,0 +1,31 @@
+import type { Logger } from 'pino'
+import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
+import type { Config } from '../server/config.js'
+import { startServer } from '../server/server.js'
+
+/** Starts the service and keeps it up until SIGINT or SIGTERM; resolves when it has stopped. */
+export async function serve({ config, logger }: { config: Config; logger: Logger }): Promise<void> {
+  // Before anything is opened: whoever reads that it listens may stop it at once.
+  const signalled = new Promise<NodeJS.Signals>((resolve) => {
+    process.once('SIGINT', resolve)
+    process.once('SIGTERM', resolve)
+  })
+  const server = await startServer({ config, logger })
+  sayHow({ config, logger, url: server.url })
+  const signal = await signalled
+  logger.info({ signal }, 'stopping')
+  await server.stop()
+  logger.info('stopped')
+}
+
+function sayHow({ config, logger, url }: { config: Config; logger: Logger; url: string }): void {
+  const { profile, deployment, chainTracker, dataDir, unused } = config
+  const genesis = deployment && formatOutpoint(deployment.genesis)
+  logger.info({ profile: profile.name, genesis, chainTracker, dataDir }, `listening on ${url}`)
+  if (genesis === undefined) logger.warn('no GENESIS is set: content is served, names are off')
+  if (chainTracker === 'scripts-only' && profile.name === 'mainnet') {
+    logger.warn('CHAIN_TRACKER is scripts-only: merkle proofs are not checked, whoever submits is believed')
+  }
+  if (unused.length > 0)
+    logger.warn({ unused }, 'these settings are set, but nothing in this release uses them')
+}

@@ -1,0 +1,38 @@
+import { validateHeaderValue } from 'node:http'
+import { MIMEType } from 'whatwg-mimetype'
+import { UNTYPED } from '../../backend/src/protocol/media-type.js'
+
+/** A content type as the response carries it, and whether a browser would run what comes with it. */
+export interface ServedType {
+  value: string
+  active: boolean
+}
+
+/**
+ * The `Content-Type` for a stranger's text: as inscribed where it is one legal media type, else
+ * `application/octet-stream`. Read as browsers read it, so that what is judged is what will be run.
+ */
+export function servedType(inscribed: string): ServedType {
+  const mime = MIMEType.parse(inscribed)
+  // A browser takes a comma for the start of another type, and the last one wins (Fetch, extract a MIME type).
+  if (mime === null || inscribed.includes(',') || !isHeaderValue(inscribed))
+    return { value: UNTYPED, active: false }
+  return { value: inscribed, active: isActive(mime) }
+}
+
+function isActive(mime: MIMEType): boolean {
+  if (mime.isHTML() || mime.isXML() || mime.isJavaScript()) return true
+  // A part brings a type of its own: browsers open x-mixed-replace and mixed, and mail and page archives. The style
+  // sheets of XML run, too, and have a name that isXML (which covers +xml) does not know.
+  return mime.type === 'multipart' || mime.type === 'message' || mime.essence === 'text/xsl'
+}
+
+function isHeaderValue(text: string): boolean {
+  try {
+    validateHeaderValue('Content-Type', text)
+    return true
+  } catch {
+    // It throws for that reason alone.
+    return false
+  }
+}

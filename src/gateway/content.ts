@@ -1,0 +1,62 @@
+import { type Request, type RequestHandler, type Response, Router } from 'express'
+import { formatOutpoint, PointerError, parseContentReference } from '../../backend/src/protocol/outpoint.js'
+import type { ContentStore } from './content-output.js'
+import { contentRoot } from './content-root.js'
+import { fileFinder } from './directory.js'
+import { BadRequestError } from './error-response.js'
+import { percentDecoded } from './percent-decode.js'
+import { sendContent } from './send-content.js'
+import { refuseServiceWorkers } from './service-worker.js'
+
+export interface ContentOptions {
+  store: ContentStore
+  /** The content types of directories (`Profile`). */
+  directoryContentTypes: string[]
+}
+
+/** `GET /content/{pointer}[:seq][/filepath]`: the bytes that an output holds, with their type (`service.md` 4.1, 4.2). */
+export function contentRoutes(options: ContentOptions): Router {
+  // Not a path with parameters: Express would decode those before anything here is split.
+  return Router().get(/^\/content\/./, refuseServiceWorkers, serveContent(options))
+}
+
+function serveContent({ store, directoryContentTypes }: ContentOptions): RequestHandler {
+  const findFile = fileFinder({ store, directoryContentTypes })
+  return async (request, response) => {
+    const { reference, segments } = splitPath(request)
+    const root = await contentRoot(store, parseContentReference(reference))
+    const found = await findFile({ root: root.output, segments, raw: request.query.raw !== undefined })
+    response.set({ ...root.headers, 'Cache-Control': root.cache })
+    if (found.kind === 'index') {
+      redirectToIndex(request, response)
+      return
+    }
+    const { file } = found
+    response.set('X-Outpoint', formatOutpoint(file === root.output ? root.outpoint : file.outpoint))
+    await sendContent({ request, response, store, content: file.content })
+  }
+}
+
+/** The path is split as written, and each segment is decoded once after that. */
+function splitPath(request: Request): { reference: string; segments: string[] } {
+  const [, , first = '', ...segments] = request.path.split('/')
+  const reference = percentDecoded(first)
+  if (reference === undefined) throw new PointerError('BAD_OUTPOINT', first)
+  return {
+    reference,
+    segments: segments.map((segment) => {
+      const name = percentDecoded(segment)
+      if (name !== undefined) return name
+      throw new BadRequestError('BAD_OUTPOINT', 'the path behind the outpoint has a broken escape')
+    }),
+  }
+}
+
+/** 302 to `{path}/index.html`, with the query as it came: a redirect of Express would escape it once more. */
+function redirectToIndex(request: Request, response: Response): void {
+  const query = /\?.*$/.exec(request.originalUrl)?.[0] ?? ''
+  response
+    .status(302)
+    .set('Location', `${request.path.replace(/\/$/, '')}/index.html${query}`)
+    .end()
+}

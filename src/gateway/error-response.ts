@@ -1,0 +1,147 @@
+import type { ErrorRequestHandler, Response } from 'express'
+import type { Logger } from 'pino'
+import { QueryError } from '../../backend/src/graph/query-error.js'
+import { BeefError } from '../../backend/src/protocol/beef.js'
+import { PointerError } from '../../backend/src/protocol/outpoint.js'
+
+/** Every `code` of an error body (`spec/http.md`, Errors). */
+export type ErrorCode =
+  | 'BAD_OUTPOINT'
+  | 'BAD_SEQUENCE'
+  | 'BAD_NAME'
+  | 'BAD_BODY'
+  | 'NESTING_TOO_DEEP'
+  | 'NOT_FOUND'
+  | 'TAKEN'
+  | 'CONFLICT'
+  | 'TOO_LARGE'
+  | 'RANGE_NOT_SATISFIABLE'
+  | 'INTERNAL'
+  | 'NOT_READY'
+
+/** An error that is the answer: what it says goes to whoever asked. */
+export abstract class AnswerError extends Error {
+  abstract readonly status: number
+  abstract readonly code: ErrorCode
+  /** Further fields of the body. */
+  readonly data?: Record<string, unknown>
+  /** Headers that belong to the answer. */
+  readonly headers?: Record<string, string>
+}
+
+/** Nothing here answers to that. */
+export class NotFoundError extends AnswerError {
+  override readonly name = 'NotFoundError'
+  readonly status = 404
+
+  constructor(
+    message: string,
+    readonly code: 'NOT_FOUND' | 'TAKEN' = 'NOT_FOUND',
+  ) {
+    super(message)
+  }
+}
+
+/** What was sent cannot be what it should be. */
+export class BadRequestError extends AnswerError {
+  override readonly name = 'BadRequestError'
+  readonly status = 400
+
+  constructor(
+    readonly code: 'BAD_OUTPOINT' | 'BAD_NAME' | 'BAD_BODY' | 'BAD_SEQUENCE' | 'NESTING_TOO_DEEP',
+    message: string,
+  ) {
+    super(message)
+  }
+}
+
+/** A body or a list over its limit. */
+export class TooLargeError extends AnswerError {
+  override readonly name = 'TooLargeError'
+  readonly status = 413
+  readonly code = 'TOO_LARGE'
+}
+
+/** A range of which the content has no byte. `length` is that of the content, in bytes. */
+export class RangeNotSatisfiableError extends AnswerError {
+  override readonly name = 'RangeNotSatisfiableError'
+  readonly status = 416
+  readonly code = 'RANGE_NOT_SATISFIABLE'
+  override readonly headers: Record<string, string>
+
+  constructor(length: number) {
+    super(`the content has ${length} bytes, and none in that range`)
+    this.headers = { 'Content-Range': `bytes */${length}` }
+  }
+}
+
+/** Not able to answer now; later, perhaps. */
+export class NotReadyError extends AnswerError {
+  override readonly name = 'NotReadyError'
+  readonly status = 503
+  readonly code = 'NOT_READY'
+}
+
+interface Answer {
+  status: number
+  code: ErrorCode
+  message: string
+  data?: Record<string, unknown>
+  headers?: Record<string, string>
+}
+
+/** The one table from errors to answers. What is not in it is our fault: logged in full, and said in one word. */
+function answerFor(error: unknown): Answer | undefined {
+  if (error instanceof AnswerError) return error
+  if (error instanceof PointerError) return { status: 400, code: error.code, message: error.message }
+  if (error instanceof QueryError || error instanceof BeefError) {
+    return { status: 400, code: 'BAD_BODY', message: error.message }
+  }
+  const status = bodyParserStatus(error)
+  if (status === 413) return { status, code: 'TOO_LARGE', message: 'the body is over the limit' }
+  if (status !== undefined) return { status: 400, code: 'BAD_BODY', message: 'the request cannot be read' }
+  return undefined
+}
+
+/** Express and its body parser mark what the caller did wrong with a status of 4xx. */
+function bodyParserStatus(error: unknown): number | undefined {
+  if (!(error instanceof Error && 'status' in error && typeof error.status === 'number')) return undefined
+  return error.status >= 400 && error.status < 500 ? error.status : undefined
+}
+
+/** Headers that may be set already, and speak of the body that is not sent. */
+const DESCRIBING = ['ETag', 'Content-Type', 'Content-Length', 'Content-Range', 'Accept-Ranges']
+
+export interface ErrorResponseOptions {
+  logger: Logger
+  /** Add the fields that overlay clients expect (`spec/http.md`, Overlay). */
+  overlay?: boolean
+}
+
+/** Answers every error in the one shape that all routes share. */
+export function errorResponse({ logger, overlay = false }: ErrorResponseOptions): ErrorRequestHandler {
+  return (error: unknown, request, response: Response, _next) => {
+    const answer = answerFor(error) ?? {
+      status: 500,
+      code: 'INTERNAL',
+      message: 'something went wrong here; it has been logged',
+    }
+    if (answer.status >= 500)
+      logger.error({ err: error, method: request.method, url: request.url }, 'request failed')
+    if (response.headersSent) {
+      // The head is out: only a broken connection tells that the body is not whole.
+      response.destroy()
+      return
+    }
+    for (const name of DESCRIBING) response.removeHeader(name)
+    response
+      .status(answer.status)
+      .set({ ...answer.headers, 'Cache-Control': 'no-store' })
+      .json({
+        ...answer.data,
+        error: answer.message,
+        code: answer.code,
+        ...(overlay && { status: 'error', message: answer.message }),
+      })
+  }
+}

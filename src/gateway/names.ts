@@ -1,0 +1,116 @@
+import express, { type ErrorRequestHandler, type RequestHandler, Router } from 'express'
+import { z } from 'zod'
+import type { NamesReader } from '../../backend/src/graph/graph-store.js'
+import { isName } from '../../backend/src/protocol/mine-node.js'
+import { formatOutpoint, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
+import { CACHE } from './cache-policy.js'
+import { BadRequestError, NotFoundError, TooLargeError } from './error-response.js'
+
+const MAX_ORIGINS = 1000
+/** 1,000 outpoints of at most 78 characters, with room for their quotes and spaces. */
+const MAX_ORIGINS_BYTES = 256 * 1024
+
+/** The lookup routes for names (`service.md` 4.4, `spec/http.md` Names), below each of the prefixes. */
+export function namesRoutes(store: NamesReader, prefixes: string[]): Router {
+  const routes = Router()
+    .get('/', list(store))
+    .get('/origin/:name', origin(store))
+    .get('/mine/:name', mine(store))
+    .post(
+      '/origins',
+      express.json({ limit: MAX_ORIGINS_BYTES, type: () => true, strict: false }),
+      origins(store),
+    )
+    .use(badEscapes)
+  return Router().use(prefixes, routes)
+}
+
+/** What Express throws for a name with a broken escape: a name that cannot be one, as any other. */
+const badEscapes: ErrorRequestHandler = (error: unknown, _request, _response, next) => {
+  next(error instanceof URIError ? badName() : error)
+}
+
+const MAX_LISTED = 100
+
+const listQuery = z.object({
+  prefix: z.string().default('').refine(isPrefix),
+  after: z.string().default('').refine(isPrefix),
+  limit: z
+    .string()
+    .regex(/^[1-9]\d{0,2}$/)
+    .transform(Number)
+    .refine((limit) => limit <= MAX_LISTED)
+    .default(MAX_LISTED),
+})
+
+function isPrefix(text: string): boolean {
+  return text === '' || isName(text)
+}
+
+/** Names in order, a page at a time; `next` is the `after` of the page behind it, absent on the last. */
+function list(store: NamesReader): RequestHandler {
+  return async ({ query }, response) => {
+    const asked = listQuery.safeParse(query)
+    if (!asked.success) {
+      if (asked.error.issues.some(({ path }) => path[0] === 'limit')) {
+        throw new BadRequestError('BAD_BODY', `a limit is a whole number from 1 to ${MAX_LISTED}`)
+      }
+      throw new BadRequestError('BAD_NAME', 'a prefix, like a name, is of a-z 0-9 - and up to 255 characters')
+    }
+    const { prefix, after, limit } = asked.data
+    // One more than is shown tells whether there is a page behind this one.
+    const found = await store.namesByPrefix({ prefix, after, limit: limit + 1 })
+    const shown = found.slice(0, limit)
+    response.set('Cache-Control', CACHE.revalidate).json({
+      names: shown.map(({ name, outpoint }) => ({ name, outpoint: formatOutpoint(outpoint) })),
+      ...(found.length > limit && { next: shown.at(-1)?.name }),
+    })
+  }
+}
+
+function origin(store: NamesReader): RequestHandler<{ name: string }> {
+  return async ({ params }, response) => {
+    const name = nameOf(params.name)
+    const outpoint = await store.nameOrigin(name)
+    if (outpoint === undefined) throw new NotFoundError(`${name} is not claimed`)
+    response.set('Cache-Control', CACHE.revalidate).json({ name, outpoint: formatOutpoint(outpoint) })
+  }
+}
+
+function mine(store: NamesReader): RequestHandler<{ name: string }> {
+  return async ({ params }, response) => {
+    const name = nameOf(params.name)
+    const node = await store.longestNode(name)
+    if (node === undefined) throw new NotFoundError('this host holds no genesis to mine from')
+    if (node.domain === name) throw new NotFoundError(`${name} is taken`, 'TAKEN')
+    response
+      .set('Cache-Control', CACHE.revalidate)
+      .json({ domain: node.domain, outpoint: formatOutpoint(node.outpoint) })
+  }
+}
+
+function origins(store: NamesReader): RequestHandler {
+  return async ({ body }, response) => {
+    const asked = z.array(z.string()).safeParse(body)
+    if (!asked.success) throw new BadRequestError('BAD_BODY', 'the body must be a JSON array of outpoints')
+    if (asked.data.length > MAX_ORIGINS) throw new TooLargeError(`at most ${MAX_ORIGINS} outpoints at once`)
+    const outpoints = asked.data.map(parseOutpoint)
+    const genuine = new Set(
+      (await store.genuineOrigins(outpoints)).map(({ outpoint }) => formatOutpoint(outpoint)),
+    )
+    const answer = asked.data.map((text, index) => {
+      const outpoint = outpoints[index]
+      return [text, outpoint !== undefined && genuine.has(formatOutpoint(outpoint))]
+    })
+    response.set('Cache-Control', CACHE.revalidate).json(Object.fromEntries(answer))
+  }
+}
+
+function nameOf(text: string): string {
+  if (!isName(text)) throw badName()
+  return text
+}
+
+function badName(): BadRequestError {
+  return new BadRequestError('BAD_NAME', 'a name is 1 to 255 characters of a-z 0-9 -')
+}

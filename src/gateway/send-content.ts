@@ -1,0 +1,71 @@
+import { pipeline } from 'node:stream/promises'
+import type { Request, Response } from 'express'
+import type { ByteRange, ContentReader } from '../../backend/src/graph/graph-store.js'
+import type { ContentSummary } from '../../backend/src/graph/records.js'
+import { askedRange, contentRange } from './byte-range.js'
+import { servedType } from './content-type.js'
+import { entityTag } from './entity-tag.js'
+import { RangeNotSatisfiableError } from './error-response.js'
+import { setSecurityHeaders } from './security-headers.js'
+
+/** Answers with a body and the headers that are its own (`spec/http.md`, Content). */
+export async function sendContent(options: {
+  request: Request
+  response: Response
+  store: ContentReader
+  content: ContentSummary
+}): Promise<void> {
+  const { request, response, store, content } = options
+  const type = servedType(content.contentType)
+  const tag = entityTag(content.sha256)
+  setSecurityHeaders(response, type)
+  response.set('ETag', tag).set('Accept-Ranges', 'bytes')
+  if (request.fresh) {
+    response.status(304).end()
+    return
+  }
+  const asked = rangeOf(request, { tag, length: content.length })
+  if (asked === 'unsatisfiable') throw new RangeNotSatisfiableError(content.length)
+  const range = asked === 'whole' ? { from: 0, length: content.length } : asked
+  if (asked !== 'whole') response.status(206).setHeader('Content-Range', contentRange(asked, content.length))
+  // Not `response.type()`, which would add a charset that nobody inscribed.
+  response.setHeader('Content-Type', type.value)
+  response.setHeader('Content-Length', range.length)
+  if (request.method === 'HEAD') {
+    response.end()
+    return
+  }
+  await sendPieces(response, wholeRange(store.contentPieces(content.sha256, range), range))
+}
+
+/** Ranges are of GET alone: on HEAD, RFC 9110 14.2 has the header ignored, and the head is that of the whole. */
+function rangeOf(request: Request, body: { tag: string; length: number }): ReturnType<typeof askedRange> {
+  if (request.method !== 'GET') return 'whole'
+  return askedRange({ ...body, range: request.get('Range'), ifRange: request.get('If-Range') })
+}
+
+/** Sends with backpressure; a reader that leaves stops the reading, and is no error. */
+async function sendPieces(response: Response, pieces: AsyncIterable<Uint8Array>): Promise<void> {
+  try {
+    await pipeline(pieces, response)
+  } catch (error) {
+    if (!response.destroyed || response.writableEnded) throw error
+    if (error instanceof Error && 'code' in error && error.code === 'ERR_STREAM_PREMATURE_CLOSE') return
+    throw error
+  }
+}
+
+/** The pieces, as long as they add up: a body that is short is an error, never a short answer. */
+async function* wholeRange(
+  pieces: AsyncIterable<Uint8Array>,
+  { from, length }: ByteRange,
+): AsyncGenerator<Uint8Array> {
+  let sent = 0
+  for await (const piece of pieces) {
+    sent += piece.length
+    yield piece
+  }
+  if (sent !== length) {
+    throw new Error(`of ${length} bytes from ${from} on, the store has ${sent}`)
+  }
+}

@@ -1,0 +1,59 @@
+import cors from 'cors'
+import express, { type Express } from 'express'
+import type { Logger } from 'pino'
+import type { GraphStore } from '../../backend/src/graph/graph-store.js'
+import { contentRoutes } from '../gateway/content.js'
+import { errorResponse, NotFoundError } from '../gateway/error-response.js'
+import { namesRoutes } from '../gateway/names.js'
+import { previewRoutes } from '../gateway/preview.js'
+import type { Config } from './config.js'
+import { healthRoutes } from './health-routes.js'
+import type { OverlayEngine } from './overlay-engine.js'
+import { overlayRoutes } from './overlay-routes.js'
+
+/** Every header of `spec/http.md` that a page of another origin may read. */
+const EXPOSED_HEADERS = [
+  'Accept-Ranges',
+  'Cache-Control',
+  'Content-Length',
+  'Content-Range',
+  'Content-Security-Policy',
+  'Content-Type',
+  'Cross-Origin-Resource-Policy',
+  'ETag',
+  'Retry-After',
+  'X-Content-Type-Options',
+  'X-Map',
+  'X-Ord-Seq',
+  'X-Origin',
+  'X-Outpoint',
+  'X-Parent',
+]
+
+export interface AppOptions {
+  config: Config
+  engine: OverlayEngine
+  graph: GraphStore
+  ping: () => Promise<void>
+  logger: Logger
+}
+
+/** All routes of the server. */
+export function createApp({ config, engine, graph, ping, logger }: AppOptions): Express {
+  const { profile, maxBodyBytes } = config
+  return express()
+    .disable('x-powered-by')
+    .disable('etag')
+    .set('query parser', 'simple')
+    .use(cors({ exposedHeaders: EXPOSED_HEADERS, maxAge: 86_400 }))
+    .use(contentRoutes({ store: graph, directoryContentTypes: profile.directoryContentTypes }))
+    .use(namesRoutes(graph, profile.namesPrefixes))
+    .use(previewRoutes(profile.gatewayPrefixes))
+    .use(healthRoutes({ ping }))
+    .use(errorResponse({ logger }))
+    .use(overlayRoutes({ engine, graph, profile, maxBodyBytes }), errorResponse({ logger, overlay: true }))
+    .use(() => {
+      throw new NotFoundError('no route answers to this path and method')
+    })
+    .use(errorResponse({ logger }))
+}

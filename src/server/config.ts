@@ -1,0 +1,154 @@
+import { z } from 'zod'
+import type { Deployment } from '../../backend/src/protocol/mint.js'
+import { type Outpoint, PointerError, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
+import { deploymentOf, PROFILES, type Profile } from '../../backend/src/protocol/profile.js'
+import { isContentTypePattern } from '../../backend/src/topic-managers/ordinals-policy.js'
+
+/** A setting that cannot be what it should be; the message is one line and names it. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError'
+}
+
+export interface Config {
+  port: number
+  host: string
+  /** The folder of the embedded store. */
+  dataDir: string
+  profile: Profile
+  /** The tree to follow; undefined where no genesis is known: then names are off. */
+  deployment: Deployment | undefined
+  /** `scripts-only`: proofs are not checked. Else where block headers come from: `whatsonchain`, or a service's URL. */
+  chainTracker: string
+  /** How long an answer of the chain tracker may take, in milliseconds. */
+  chainTrackerTimeout: number
+  network: 'main' | 'test'
+  hostingUrl: string | undefined
+  /** The largest body of a submission, in bytes. */
+  maxBodyBytes: number
+  /** The longest content that `tm_ordinals` takes, in bytes. */
+  maxContentBytes: number
+  /** The content types that it takes, as `text/plain` or `image/*`; undefined: all. */
+  contentTypes: string[] | undefined
+  logLevel: 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'silent'
+  /** Settings of the ecosystem that are set, and that nothing in this release uses. */
+  unused: string[]
+}
+
+const outpoint = z.string().transform((text, context): Outpoint => {
+  try {
+    return parseOutpoint(text)
+  } catch (error) {
+    if (!(error instanceof PointerError)) throw error
+    context.addIssue('must be an outpoint, <txid>_<vout>')
+    return z.NEVER
+  }
+})
+
+const wholeNumber = (least: number, most: number) =>
+  z
+    .string()
+    .regex(/^\d{1,15}$/, `must be a whole number from ${least} to ${most}`)
+    .transform(Number)
+    .refine((value) => value >= least && value <= most, `must be a whole number from ${least} to ${most}`)
+
+/** How many bytes a direct push of the marker may have. */
+const MAX_PUSH = 75
+
+const environment = z.object({
+  PORT: wholeNumber(0, 65535).default(8080),
+  HOST: z.string().default('127.0.0.1'),
+  DATA_DIR: z.string().default('./data'),
+  PROFILE: z.enum(['local', 'mainnet'], 'must be local or mainnet').default('local'),
+  GENESIS: outpoint.optional(),
+  DIFFICULTY: wholeNumber(1, 64).optional(),
+  NAME_MARKER: z
+    .string()
+    .max(MAX_PUSH, `must be at most ${MAX_PUSH} characters`)
+    .regex(/^[\x20-\x7e]+$/, 'must be ASCII')
+    .optional(),
+  NAME_TLD: z
+    .string()
+    .regex(/^[a-z0-9-]{1,32}$/, 'must be 1 to 32 characters of a-z 0-9 -')
+    .optional(),
+  CHAIN_TRACKER: z
+    .union([
+      z.literal('scripts-only'),
+      z.literal('whatsonchain'),
+      z.url({
+        protocol: /^https?$/,
+        error: 'must be scripts-only, whatsonchain or the URL of a headers service',
+      }),
+    ])
+    .optional(),
+  CHAIN_TRACKER_TIMEOUT_MS: wholeNumber(1, 600_000).default(10_000),
+  NETWORK: z
+    .enum(['main', 'mainnet', 'test', 'testnet'], 'must be main or test')
+    .transform((network) => (network.startsWith('main') ? 'main' : 'test'))
+    .default('main'),
+  HOSTING_URL: z.url({ protocol: /^https?$/, error: 'must be a URL' }).optional(),
+  MAX_BODY_BYTES: wholeNumber(1024, 1024 ** 3).default(72 * 1024 * 1024),
+  MAX_CONTENT_BYTES: wholeNumber(1, 1024 ** 3).default(64 * 1024 * 1024),
+  CONTENT_TYPES: z
+    .string()
+    .transform((list) => list.split(',').map((type) => type.trim().toLowerCase()))
+    .refine(
+      (types) => types.every(isContentTypePattern),
+      'must be content types with commas between them, as text/plain,image/*',
+    )
+    .optional(),
+  LOG_LEVEL: z
+    .enum(
+      ['fatal', 'error', 'warn', 'info', 'debug', 'silent'],
+      'must be fatal, error, warn, info, debug or silent',
+    )
+    .default('info'),
+})
+
+/** Settings of other overlay hosts that would send data elsewhere than an operator who sets them expects. */
+const REFUSED = ['KNEX_URL', 'MONGO_URL']
+const UNUSED = ['ADMIN_TOKEN', 'SERVER_PRIVATE_KEY', 'ARC_API_KEY']
+
+/**
+ * The settings, from environment variables; an empty one counts as not set.
+ *
+ * @throws ConfigError naming the first setting that does not hold.
+ */
+export function readConfig(env: Record<string, string | undefined>): Config {
+  const set = Object.fromEntries(
+    Object.entries(env).filter(([, value]) => value !== undefined && value !== ''),
+  )
+  for (const name of REFUSED) {
+    if (name in set)
+      throw new ConfigError(`${name}: this release stores on the embedded SQLite only; unset it`)
+  }
+  const parsed = environment.safeParse(set)
+  if (!parsed.success) {
+    const [issue] = parsed.error.issues
+    throw new ConfigError(`${issue?.path.join('.')}: ${issue?.message}`)
+  }
+  const settings = parsed.data
+  const profile = PROFILES[settings.PROFILE]
+  const { GENESIS: genesis, DIFFICULTY: difficulty, NAME_MARKER: nameMarker, NAME_TLD: nameTld } = settings
+  return {
+    port: settings.PORT,
+    host: settings.HOST,
+    dataDir: settings.DATA_DIR,
+    profile,
+    deployment: deploymentOf(profile, {
+      ...(genesis && { genesis }),
+      ...(difficulty && { difficulty }),
+      ...(nameMarker && { nameMarker }),
+      ...(nameTld && { nameTld }),
+    }),
+    // A network of one's own has no headers to ask for; the live one is never left unchecked without a word.
+    chainTracker: settings.CHAIN_TRACKER ?? (profile.name === 'mainnet' ? 'whatsonchain' : 'scripts-only'),
+    chainTrackerTimeout: settings.CHAIN_TRACKER_TIMEOUT_MS,
+    network: settings.NETWORK,
+    hostingUrl: settings.HOSTING_URL,
+    maxBodyBytes: settings.MAX_BODY_BYTES,
+    maxContentBytes: settings.MAX_CONTENT_BYTES,
+    contentTypes: settings.CONTENT_TYPES,
+    logLevel: settings.LOG_LEVEL,
+    unused: UNUSED.filter((name) => name in set),
+  }
+}

@@ -1,0 +1,119 @@
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import createKnex, { type Knex } from 'knex'
+import BetterSqlite3Client from 'knex/lib/dialects/better-sqlite3/index.js'
+import Libsql from 'libsql'
+import { LRUCache } from 'lru-cache'
+import type { SqlReader, SqlValue } from '../../backend/src/storage/sql/sql-reader.js'
+
+/** More than the store has forms of statements, but for long lists. */
+const STATEMENTS = 500
+
+/** What of libsql is used here, in simpler types than its own. */
+interface Statement {
+  all(values: SqlValue[]): unknown[]
+  get(values: SqlValue[]): unknown
+}
+
+interface Connection {
+  prepare(sql: string): Statement
+  exec(sql: string): void
+  close(): void
+}
+
+const LibsqlConnection = Libsql as unknown as new (filename: string) => Connection
+
+/** A connection that prepares each statement once. */
+class PreparingConnection extends LibsqlConnection {
+  private readonly statements = new LRUCache<string, Statement>({ max: STATEMENTS })
+
+  override prepare(sql: string): Statement {
+    const known = this.statements.get(sql)
+    if (known !== undefined) return known
+    const statement = super.prepare(sql)
+    this.statements.set(sql, statement)
+    return statement
+  }
+}
+
+/** knex's better-sqlite3 dialect on libsql, which speaks its API and ships its binaries through the registry. */
+class LibsqlClient extends BetterSqlite3Client {
+  override _driver(): unknown {
+    return PreparingConnection
+  }
+}
+
+export interface Database {
+  writer: Knex
+  reader: SqlReader
+  close(): Promise<void>
+}
+
+/**
+ * Opens the embedded store, `minetree.sqlite` in a folder that is made where it is missing: one connection for
+ * writes and one for reads, so that a read sees the last committed state while a write is under way. One process
+ * has it at a time.
+ *
+ * @throws what the file system or SQLite throws where the folder or the file cannot be used, and Error where
+ * another process has it.
+ */
+export async function openSqlite(folder: string): Promise<Database> {
+  await mkdir(folder, { recursive: true })
+  const filename = join(folder, 'minetree.sqlite')
+  const unlock = lock(folder)
+  const writer = connectWriter(filename)
+  let reading: Connection | undefined
+  const close = async (): Promise<void> => {
+    reading?.close()
+    await writer.destroy()
+    unlock()
+  }
+  try {
+    await writer.raw('pragma journal_mode = wal')
+    const connection = new PreparingConnection(filename)
+    reading = connection
+    connection.exec('pragma query_only = on; pragma busy_timeout = 5000;')
+    const reader: SqlReader = {
+      all: async (sql, values) => connection.prepare(sql).all(values),
+      first: async (sql, values) => connection.prepare(sql).get(values),
+    }
+    return { writer, reader, close }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+/**
+ * Submissions are taken one at a time, and what spends an output is asked before it is written: two processes would
+ * each let its own spender in. SQLite's lock on a file of its own keeps the second one out, and ends with the process
+ * that holds it, however that ends.
+ */
+function lock(folder: string): () => void {
+  const connection = new LibsqlConnection(join(folder, 'minetree.lock'))
+  try {
+    connection.exec('pragma busy_timeout = 0; begin exclusive;')
+  } catch (cause) {
+    connection.close()
+    if (!(cause instanceof Error && 'code' in cause && cause.code === 'SQLITE_BUSY')) throw cause
+    throw new Error('another minetree has it open', { cause })
+  }
+  return () => connection.close()
+}
+
+function connectWriter(filename: string): Knex {
+  return createKnex({
+    client: LibsqlClient as unknown as typeof Knex.Client,
+    connection: { filename },
+    useNullAsDefault: true,
+    pool: {
+      min: 1,
+      max: 1,
+      afterCreate: (connection: Connection, done: (error?: unknown) => void) => {
+        // FULL: what was acknowledged is on the disk, power loss or not; in WAL mode that is one sync a commit.
+        connection.exec('pragma synchronous = full; pragma busy_timeout = 5000;')
+        done()
+      },
+    },
+  })
+}

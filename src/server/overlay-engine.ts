@@ -1,0 +1,219 @@
+import { Engine, type LookupService, type TopicManager } from '@bsv/overlay'
+import { type ChainTracker, MerklePath, type STEAK, type TaggedBEEF } from '@bsv/sdk'
+import { Mutex } from 'async-mutex'
+import type { Logger } from 'pino'
+import { encodeBeef } from '../../backend/src/graph/assemble-beef.js'
+import type { GraphStore } from '../../backend/src/graph/graph-store.js'
+import { type BeefContents, readBeef, readBeefAs } from '../../backend/src/graph/read-beef.js'
+import { graphRecords } from '../../backend/src/graph/records.js'
+import { unsoundness } from '../../backend/src/graph/soundness.js'
+import { transactionRecords } from '../../backend/src/graph/transaction-records.js'
+import { readTransaction } from '../../backend/src/protocol/transaction.js'
+import { EngineStorage } from './engine-storage.js'
+import {
+  ChainTrackerError,
+  ConflictError,
+  InvalidSubmissionError,
+  TooManyPartsError,
+  UnknownTopicError,
+} from './overlay-errors.js'
+import type { CurrentSubmission } from './submission.js'
+
+export interface OverlayEngineOptions {
+  managers: Record<string, TopicManager>
+  lookupServices: Record<string, LookupService>
+  graph: GraphStore
+  submission: CurrentSubmission
+  chainTracker: ChainTracker | 'scripts only'
+  hostingURL?: string
+  logger: Logger
+}
+
+/** The engine asks its storage about every input, for every topic, while others wait their turn. */
+const MAX_PARTS = 10_000
+
+type Mode = 'historical-tx' | 'current-tx'
+
+/**
+ * The engine, with what it leaves to its host (`spec/overlay.md`): submissions one at a time, each written in
+ * one step, one spender an outpoint, and errors that say whose fault they are.
+ */
+export class OverlayEngine extends Engine {
+  private readonly turn = new Mutex()
+  private readonly graph: GraphStore
+  private readonly submission: CurrentSubmission
+  private readonly untracked: Engine
+  /** Whether the engine has come past its verification of the submission under way. */
+  private verified = false
+
+  constructor(options: OverlayEngineOptions) {
+    const { managers, lookupServices, graph, submission, chainTracker, hostingURL, logger } = options
+    const storage = new EngineStorage(graph, submission, () => {
+      this.verified = true
+    })
+    // The engine's constructor is a list of positions; the names are those of its own declaration.
+    const engineLogger = engineConsole(logger)
+    const reporting = Object.fromEntries(
+      Object.entries(managers).map(([topic, manager]) => [topic, reportFailures(manager, submission)]),
+    )
+    super(
+      reporting,
+      lookupServices,
+      storage,
+      chainTracker,
+      hostingURL,
+      undefined /* shipTrackers */,
+      undefined /* slapTrackers */,
+      undefined /* broadcaster */,
+      undefined /* advertiser */,
+      Object.fromEntries(Object.keys(managers).map((topic) => [topic, false])) /* syncConfiguration */,
+      false /* logTime */,
+      '' /* logPrefix */,
+      false /* throwOnBroadcastFailure */,
+      undefined /* overlayBroadcastFacilitator */,
+      engineLogger,
+    )
+    this.untracked = new Engine(reporting, lookupServices, storage, 'scripts only')
+    this.untracked.logger = engineLogger
+    this.graph = graph
+    this.submission = submission
+  }
+
+  /**
+   * Verifies a transaction and gives it to its topics; returns when all it changed is stored.
+   *
+   * @throws UnknownTopicError, InvalidSubmissionError, TooManyPartsError, BeefError: nothing is stored, and the same bytes will fail again.
+   * @throws ConflictError: an admitted transaction spends one of its inputs already.
+   * @throws ChainTrackerError: no block headers to be had; try again.
+   */
+  override async submit(
+    taggedBEEF: TaggedBEEF,
+    onSteakReady?: (steak: STEAK) => void,
+    mode?: Mode,
+    offChainValues?: number[],
+  ): Promise<STEAK> {
+    const contents = readBeef(taggedBEEF.beef)
+    return await this.takeTurn(taggedBEEF.topics, contents, async () => {
+      const needed = { ...taggedBEEF, beef: neededBeef(contents) }
+      const steak = await super.submit(needed, onSteakReady, mode, offChainValues)
+      await this.keepLaterProof(contents)
+      return steak
+    })
+  }
+
+  /** The engine passes over a transaction that it has, and so over the proof that came with it this time. */
+  private async keepLaterProof({ subject, proof }: BeefContents): Promise<void> {
+    const { txid, raw } = subject
+    const verified = proof(txid)
+    if (verified === undefined) return
+    const kept = await this.graph.transaction(txid)
+    if (kept === undefined || kept.proof !== undefined) return
+    await this.submission.record(graphRecords({ transactions: [{ txid, raw, proof: verified }] }))
+  }
+
+  /**
+   * Gives a raw transaction to its topics on the operator's word: neither its scripts nor any proof are checked,
+   * and it is kept as unproven.
+   */
+  async submitTrusted(raw: Uint8Array, topics: string[]): Promise<STEAK> {
+    const { txid } = readTransaction(raw)
+    // The engine takes a transaction with a merkle path for verified; this path is not kept.
+    const path = new MerklePath(0, [[{ offset: 0, hash: txid, txid: true }]])
+    const proof = { merklePath: Uint8Array.from(path.toBinary()), height: 0 }
+    const beef = engineBeef(encodeBeef([{ txid, raw, proof }]))
+    const unproven: BeefContents = { ...readBeef(beef), proof: () => undefined }
+    return await this.takeTurn(topics, unproven, () =>
+      this.untracked.submit({ beef, topics }, undefined, 'historical-tx'),
+    )
+  }
+
+  private async takeTurn(topics: string[], beef: BeefContents, work: () => Promise<STEAK>): Promise<STEAK> {
+    for (const topic of topics) if (!Object.hasOwn(this.managers, topic)) throw new UnknownTopicError(topic)
+    const parts = Math.max(beef.subject.inputs.length, beef.subject.outputs.length)
+    if (parts > MAX_PARTS)
+      throw new TooManyPartsError(`the transaction has more than ${MAX_PARTS} inputs or outputs`)
+    const unsound = unsoundness(beef)
+    if (unsound !== undefined) throw new InvalidSubmissionError(`no block can hold this: ${unsound}`)
+    return await this.turn.runExclusive(async () => {
+      await this.refuseConflict(beef)
+      this.verified = false
+      return await this.submission.run(beef, async () => {
+        try {
+          return await work()
+        } catch (cause) {
+          if (this.verified || cause instanceof ChainTrackerError) throw cause
+          throw new InvalidSubmissionError(`the transaction could not be verified: ${reasonOf(cause)}`, {
+            cause,
+          })
+        }
+      })
+    })
+  }
+
+  private async refuseConflict({ subject }: BeefContents): Promise<void> {
+    const spent = subject.inputs.map(({ txid, vout }) => ({ txid, vout }))
+    const winner = await this.graph.rivalSpender(spent, subject.txid)
+    if (winner !== undefined) throw new ConflictError({ txid: subject.txid, winner })
+  }
+}
+
+/**
+ * The engine takes a topic manager that throws for one that admits nothing, and forgets why. What is thrown here
+ * is our fault, not the transaction's: the submission fails instead, and may be sent again.
+ */
+function reportFailures(manager: TopicManager, submission: CurrentSubmission): TopicManager {
+  return {
+    getDocumentation: () => manager.getDocumentation(),
+    getMetaData: () => manager.getMetaData(),
+    ...(manager.identifyNeededInputs && {
+      identifyNeededInputs: (...told) => manager.identifyNeededInputs?.(...told) ?? Promise.resolve([]),
+    }),
+    identifyAdmissibleOutputs: async (...told) => {
+      try {
+        return await manager.identifyAdmissibleOutputs(...told)
+      } catch (error) {
+        submission.fail(error)
+        throw error
+      }
+    },
+  }
+}
+
+/**
+ * The part of a BEEF that the engine has to verify: the subject, and its ancestors down to proven ones. The engine
+ * parses and hashes all it is given; what else came along is there for the topic managers, who ask for it by txid.
+ */
+function neededBeef(contents: BeefContents): number[] {
+  const { transactions } = transactionRecords(contents)
+  const beef = encodeBeef([...transactions].reverse())
+  readBeefAs(beef, contents)
+  return engineBeef(beef)
+}
+
+/**
+ * Bytes in the type that the engine declares. It only hands them to the SDK's reader and to topic managers, which
+ * take both; an array of numbers would be a copy of everything, in a wider type.
+ */
+export function engineBeef(bytes: Uint8Array): number[] {
+  return bytes as unknown as number[]
+}
+
+/** What the verifier says, without the state of its stacks, and cut short: it may quote what it was given. */
+function reasonOf(cause: unknown): string {
+  const [reason = ''] = (cause instanceof Error ? cause.message : String(cause)).split('\n')
+  return reason.length > 300 ? `${reason.slice(0, 300)}…` : reason
+}
+
+/** The engine logs to something with the face of `console`. */
+function engineConsole(logger: Logger): typeof console {
+  const say =
+    (level: 'error' | 'warn' | 'info') =>
+    (message: unknown, error?: unknown): void =>
+      logger[level]({ err: error }, String(message))
+  return Object.assign(Object.create(console), {
+    error: say('error'),
+    warn: say('warn'),
+    info: say('info'),
+    log: say('info'),
+  })
+}

@@ -1,0 +1,179 @@
+import { type STEAK, Utils } from '@bsv/sdk'
+import express, { type RequestHandler, Router } from 'express'
+import { z } from 'zod'
+import { assembleBeef } from '../../backend/src/graph/assemble-beef.js'
+import type { GraphStore } from '../../backend/src/graph/graph-store.js'
+import { ByteCursor } from '../../backend/src/protocol/byte-cursor.js'
+import { fromHex } from '../../backend/src/protocol/bytes.js'
+import type { Profile } from '../../backend/src/protocol/profile.js'
+import { BadRequestError, NotFoundError } from '../gateway/error-response.js'
+import { withOrdinals } from './overlay.js'
+import { engineBeef, type OverlayEngine } from './overlay-engine.js'
+import { plainBytes } from './plain-bytes.js'
+
+const MAX_QUERY_BYTES = 1024 * 1024
+
+export interface OverlayRoutesOptions {
+  engine: OverlayEngine
+  graph: GraphStore
+  profile: Profile
+  /** The largest body of a submission. */
+  maxBodyBytes: number
+}
+
+/** The surface that overlay clients speak, as OverlayExpress 2.x has it (`spec/http.md`, Overlay). */
+export function overlayRoutes({ engine, graph, profile, maxBodyBytes }: OverlayRoutesOptions): Router {
+  const topics = aliased(profile.topicAliases)
+  const services = aliased(profile.lookupServiceAliases)
+  return Router()
+    .get('/listTopicManagers', async (_request, response) => {
+      response.json(withAliases(await engine.listTopicManagers(), profile.topicAliases))
+    })
+    .get('/listLookupServiceProviders', async (_request, response) => {
+      response.json(withAliases(await engine.listLookupServiceProviders(), profile.lookupServiceAliases))
+    })
+    .get('/getDocumentationForTopicManager', async ({ query }, response) => {
+      const topic = topics(String(query.manager))
+      if (!Object.hasOwn(engine.managers, topic))
+        throw new NotFoundError('this host has no such topic manager')
+      response.type('text/markdown').send(await engine.getDocumentationForTopicManager(topic))
+    })
+    .get('/getDocumentationForLookupServiceProvider', async ({ query }, response) => {
+      const service = services(String(query.lookupService))
+      if (!Object.hasOwn(engine.lookupServices, service))
+        throw new NotFoundError('this host has no such lookup service')
+      response.type('text/markdown').send(await engine.getDocumentationForLookupServiceProvider(service))
+    })
+    .post('/submit', express.raw({ limit: maxBodyBytes, type: () => true }), submit(engine, topics))
+    .post(
+      '/lookup',
+      express.json({ limit: MAX_QUERY_BYTES, type: () => true, strict: false }),
+      lookup({ engine, graph, services }),
+    )
+}
+
+function aliased(aliases: Record<string, string>): (name: string) => string {
+  return (name) => (Object.hasOwn(aliases, name) ? (aliases[name] ?? name) : name)
+}
+
+function withAliases<Entry>(
+  entries: Record<string, Entry>,
+  aliases: Record<string, string>,
+): Record<string, Entry> {
+  const more = Object.entries(aliases).flatMap(([alias, name]) => {
+    const entry = entries[name]
+    return entry === undefined ? [] : [[alias, entry] as const]
+  })
+  return { ...entries, ...Object.fromEntries(more) }
+}
+
+function submit(engine: OverlayEngine, topics: (name: string) => string): RequestHandler {
+  return async (request, response) => {
+    const asked = readTopics(request.get('X-Topics'))
+    const received: unknown = request.body
+    if (!(received instanceof Uint8Array) || received.length === 0) {
+      throw new BadRequestError('BAD_BODY', 'the body must be a BEEF, as application/octet-stream')
+    }
+    const body = plainBytes(received)
+    const offChain = request.get('x-includes-off-chain-values') === 'true'
+    const { beef, offChainValues } = offChain
+      ? splitOffChainValues(body)
+      : { beef: body, offChainValues: undefined }
+    const steak = await engine.submit(
+      { beef: engineBeef(beef), topics: withOrdinals(asked.map(topics)) },
+      undefined,
+      'current-tx',
+      offChainValues && Array.from(offChainValues),
+    )
+    response.json(withAsked(steak, asked, topics))
+  }
+}
+
+/** A client that asked by an alias looks for it in the answer. */
+function withAsked(steak: STEAK, asked: string[], topics: (name: string) => string): STEAK {
+  const answer = { ...steak }
+  for (const name of asked) {
+    const instructions = steak[topics(name)]
+    if (instructions !== undefined) answer[name] = instructions
+  }
+  return answer
+}
+
+function readTopics(header: string | undefined): string[] {
+  const topics = z.array(z.string()).min(1).max(32).safeParse(parseJson(header))
+  if (!topics.success) {
+    throw new BadRequestError(
+      'BAD_BODY',
+      'the header X-Topics must be a JSON array of topics, as ["tm_names"]',
+    )
+  }
+  return topics.data
+}
+
+function parseJson(text: string | undefined): unknown {
+  try {
+    return JSON.parse(text ?? '')
+  } catch {
+    // Not JSON is not a list of topics either; the caller says so.
+    return undefined
+  }
+}
+
+/** The body is a length, a BEEF of that length, and values behind it that are on no chain. */
+function splitOffChainValues(body: Uint8Array): { beef: Uint8Array; offChainValues: Uint8Array } {
+  const cursor = new ByteCursor(body, (message) => new BadRequestError('BAD_BODY', message))
+  const beef = cursor.take(cursor.varint())
+  return { beef, offChainValues: body.subarray(cursor.at) }
+}
+
+const question = z.object({ service: z.string(), query: z.unknown() })
+
+function lookup(options: {
+  engine: OverlayEngine
+  graph: GraphStore
+  services: (name: string) => string
+}): RequestHandler {
+  const { engine, graph, services } = options
+  return async (request, response) => {
+    const asked = question.safeParse(request.body)
+    if (!asked.success)
+      throw new BadRequestError('BAD_BODY', 'the body must be {"service": "ls_…", "query": …}')
+    const service = services(asked.data.service)
+    const provider = Object.hasOwn(engine.lookupServices, service)
+      ? engine.lookupServices[service]
+      : undefined
+    if (provider === undefined) throw new BadRequestError('BAD_BODY', 'this host has no such lookup service')
+    const formula = await provider.lookup({ service, query: asked.data.query })
+    if (request.get('X-Aggregation') === 'yes') {
+      const txids = [...new Set(formula.map(({ txid }) => txid))]
+      response.setHeader('Content-Type', 'application/octet-stream')
+      response.end(aggregate(formula, await beefOf(txids, graph)))
+      return
+    }
+    const outputs = []
+    for (const { txid, outputIndex } of formula) {
+      outputs.push({ beef: Array.from(await beefOf([txid], graph)), outputIndex })
+    }
+    response.json({ type: 'output-list', outputs })
+  }
+}
+
+async function beefOf(txids: string[], graph: GraphStore): Promise<Uint8Array> {
+  const beef = await assembleBeef(txids, graph)
+  if (beef === undefined)
+    throw new Error(`the index names a transaction that the store does not hold: ${txids}`)
+  return beef
+}
+
+/** Count, then txid, index and context of each output (no context here), then one BEEF for all. */
+function aggregate(outputs: { txid: string; outputIndex: number }[], beef: Uint8Array): Uint8Array {
+  const writer = new Utils.Writer()
+  writer.writeVarIntNum(outputs.length)
+  for (const { txid, outputIndex } of outputs) {
+    writer.write(fromHex(txid))
+    writer.writeVarIntNum(outputIndex)
+    writer.writeVarIntNum(0)
+  }
+  writer.write(beef)
+  return writer.toUint8Array()
+}

@@ -1,0 +1,82 @@
+import type { STEAK } from '@bsv/sdk'
+import type { Logger } from 'pino'
+import type { GraphStore } from '../../backend/src/graph/graph-store.js'
+import { NamesLookupService } from '../../backend/src/lookup-services/NamesLookupService.js'
+import { OrdinalsLookupService } from '../../backend/src/lookup-services/OrdinalsLookupService.js'
+import { LOOKUP_SERVICES, TOPICS } from '../../backend/src/protocol/profile.js'
+import NamesTopicManager from '../../backend/src/topic-managers/NamesTopicManager.js'
+import OrdinalsTopicManager from '../../backend/src/topic-managers/OrdinalsTopicManager.js'
+import type { Refusal } from '../../backend/src/topic-managers/refusal.js'
+import { openChainTracker } from './chain-tracker.js'
+import type { Config } from './config.js'
+import { OverlayEngine } from './overlay-engine.js'
+import { CurrentSubmission } from './submission.js'
+
+export type { Refusal }
+
+export interface Overlay {
+  engine: OverlayEngine
+  /** Called with every refusal of a topic manager, until the function that comes back is called. */
+  onRefusal(listener: (refusal: Refusal) => void): () => void
+}
+
+/** Puts the topics, the lookup services and the engine together over one store. */
+export function createOverlay({
+  config,
+  graph,
+  logger,
+}: {
+  config: Config
+  graph: GraphStore
+  logger: Logger
+}): Overlay {
+  const { deployment, maxContentBytes, contentTypes } = config
+  const policy = { maxContentBytes, ...(contentTypes && { contentTypes }) }
+  const submission = new CurrentSubmission(graph)
+  const listeners = new Set<(refusal: Refusal) => void>()
+  const onRefusal = (refusal: Refusal): void => {
+    logger.info({ refusal }, 'not admitted')
+    for (const listener of listeners) listener(refusal)
+  }
+  const engine = new OverlayEngine({
+    managers: {
+      [TOPICS.names]: new NamesTopicManager({ deployment, store: graph, onRefusal }),
+      [TOPICS.ordinals]: new OrdinalsTopicManager({ store: graph, policy, onRefusal }),
+    },
+    lookupServices: {
+      [LOOKUP_SERVICES.names]: new NamesLookupService({
+        reader: graph,
+        writer: submission,
+        deployment,
+        submissions: submission,
+      }),
+      [LOOKUP_SERVICES.ordinals]: new OrdinalsLookupService({
+        reader: graph,
+        writer: submission,
+        submissions: submission,
+      }),
+    },
+    graph,
+    submission,
+    chainTracker: openChainTracker(config),
+    ...(config.hostingUrl && { hostingURL: config.hostingUrl }),
+    logger,
+  })
+  return {
+    engine,
+    onRefusal(listener) {
+      listeners.add(listener)
+      return () => listeners.delete(listener)
+    },
+  }
+}
+
+/** The topics to submit to when `topics` are asked for, each once: a mint belongs in both (`spec/overlay.md`, Topics). */
+export function withOrdinals(topics: string[]): string[] {
+  return [...new Set(topics.includes(TOPICS.names) ? [...topics, TOPICS.ordinals] : topics)]
+}
+
+/** How many outputs a STEAK says were admitted. */
+export function admittedCount(steak: STEAK): number {
+  return Object.values(steak).reduce((count, { outputsToAdmit }) => count + outputsToAdmit.length, 0)
+}

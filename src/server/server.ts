@@ -1,0 +1,66 @@
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { promisify } from 'node:util'
+import type { Logger } from 'pino'
+import { createApp } from './app.js'
+import type { Config } from './config.js'
+import { type Node, openNode, StartError } from './node.js'
+
+export interface RunningServer {
+  /** Where it listens, as `http://host:port`. */
+  url: string
+  node: Node
+  /** Ends: takes no more requests, lets those under way finish, and closes the store. */
+  stop(): Promise<void>
+}
+
+/** How long requests under way may take when the server stops, in milliseconds. */
+const PATIENCE = 10_000
+
+/**
+ * Opens the store and listens.
+ *
+ * @throws StartError where the store cannot be opened or the address cannot be had; what was opened is closed again.
+ */
+export async function startServer({
+  config,
+  logger,
+}: {
+  config: Config
+  logger: Logger
+}): Promise<RunningServer> {
+  const node = await openNode({ config, logger })
+  const { engine } = node.overlay
+  const server = createServer(
+    createApp({ config, engine, graph: node.graph, ping: () => node.graph.ping(), logger }),
+  )
+  try {
+    await listen(server, config)
+  } catch (error) {
+    await node.close()
+    throw error
+  }
+  const { port } = server.address() as AddressInfo
+  const host = config.host.includes(':') ? `[${config.host}]` : config.host
+  return {
+    url: `http://${host}:${port}`,
+    node,
+    async stop() {
+      const closed = promisify(server.close.bind(server))()
+      server.closeIdleConnections()
+      const impatient = setTimeout(() => server.closeAllConnections(), PATIENCE)
+      await closed
+      clearTimeout(impatient)
+      await node.close()
+    },
+  }
+}
+
+async function listen(server: Server, { port, host }: Config): Promise<void> {
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', (cause) =>
+      reject(new StartError(`cannot listen on ${host}:${port}: ${cause.message}`, { cause })),
+    )
+    server.listen({ port, host }, resolve)
+  })
+}

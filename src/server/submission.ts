@@ -1,0 +1,65 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+import type { GraphStore, GraphWriter } from '../../backend/src/graph/graph-store.js'
+import type { BeefContents } from '../../backend/src/graph/read-beef.js'
+import { type GraphRecords, mergeRecords } from '../../backend/src/graph/records.js'
+import type { SubmissionSource } from '../../backend/src/lookup-services/admission.js'
+import type { Outpoint } from '../../backend/src/protocol/outpoint.js'
+
+interface Submission {
+  beef: BeefContents
+  gathered: GraphRecords[]
+  failures: unknown[]
+  state: 'open' | 'written' | 'failed'
+}
+
+/**
+ * The submission that a piece of work belongs to. What the engine and the lookup services record meanwhile is
+ * gathered, and written in one step when the engine is done: a crash leaves all of a submission or none of it.
+ *
+ * The engine does not wait for all it starts. What comes late is told from what belongs to the next submission by the
+ * asynchronous context it runs in.
+ */
+export class CurrentSubmission implements SubmissionSource, GraphWriter {
+  private readonly context = new AsyncLocalStorage<Submission>()
+
+  constructor(private readonly store: GraphStore) {}
+
+  /**
+   * Runs the engine's part of a submission, then writes what it gathered. Where the engine throws, or somebody
+   * called {@link fail}, nothing is written, now or later.
+   */
+  async run<Result>(beef: BeefContents, work: () => Promise<Result>): Promise<Result> {
+    const submission: Submission = { beef, gathered: [], failures: [], state: 'open' }
+    try {
+      const result = await this.context.run(submission, work)
+      if (submission.failures.length > 0) throw submission.failures[0]
+      submission.state = 'written'
+      if (submission.gathered.length > 0) await this.store.record(mergeRecords(submission.gathered))
+      return result
+    } catch (error) {
+      submission.state = 'failed'
+      throw error
+    }
+  }
+
+  /** Makes the submission under way fail with an error that the engine would swallow. */
+  fail(error: unknown): void {
+    this.context.getStore()?.failures.push(error)
+  }
+
+  submitted(txid: string): BeefContents | undefined {
+    const beef = this.context.getStore()?.beef
+    return beef?.subject.txid === txid ? beef : undefined
+  }
+
+  async record(records: GraphRecords): Promise<void> {
+    const submission = this.context.getStore()
+    if (submission?.state === 'open') submission.gathered.push(records)
+    // Too late for the one step, but true; of a submission that failed, nothing is.
+    else if (submission?.state !== 'failed') await this.store.record(records)
+  }
+
+  async evict(outpoint: Outpoint): Promise<void> {
+    await this.store.evict(outpoint)
+  }
+}

@@ -1,0 +1,208 @@
+import { concatBytes, utf8 } from '../../backend/src/protocol/bytes.js'
+import {
+  beefOf,
+  FakeChain,
+  type FakeTransaction,
+  inscriptionScript,
+  mapTail,
+  p2pkh,
+} from '../support/fake-chain.js'
+import { useServers } from '../support/test-server.js'
+
+const { start } = useServers()
+const server = await start()
+const chain = new FakeChain()
+const IMMUTABLE = 'public, max-age=31536000, immutable'
+
+async function submit(
+  transaction: FakeTransaction,
+  options: Parameters<typeof beefOf>[1] = {},
+): Promise<void> {
+  const { status, body } = await server.submit(beefOf(transaction, options), ['tm_ordinals'])
+  expect({ status, body: status === 200 ? '' : body.toString('utf8') }).toEqual({ status: 200, body: '' })
+}
+
+const transferred = (from: FakeTransaction, lockingScript: Uint8Array): FakeTransaction =>
+  chain.spend({ inputs: [{ transaction: from, vout: 0 }], outputs: [{ satoshis: 1, lockingScript }] })
+
+const mapped = (step: string): Uint8Array => concatBytes(p2pkh(2), mapTail({ step }))
+
+/** An inscription and what becomes of it, each step submitted with the coin that it spends. */
+async function life(body: string, scripts: Uint8Array[]): Promise<FakeTransaction[]> {
+  const funding = chain.spend({ inputs: [], outputs: [{ satoshis: 5, lockingScript: p2pkh(0) }] })
+  const origin = chain.spend({
+    inputs: [{ transaction: funding, vout: 0 }],
+    outputs: [
+      { satoshis: 1, lockingScript: inscriptionScript({ contentType: 'text/plain', body: utf8(body) }) },
+    ],
+  })
+  const steps = [origin]
+  await submit(origin, { with: [funding] })
+  for (const script of scripts) {
+    const before = steps.at(-1) ?? origin
+    const next = transferred(before, script)
+    await submit(next, { with: [before] })
+    steps.push(next)
+  }
+  return steps
+}
+
+const at = (step: FakeTransaction | undefined): string => step?.outpoint(0) ?? ''
+
+const mappedLife = await life('at the origin', [mapped('1'), mapped('2'), mapped('3')])
+const again = inscriptionScript({ contentType: 'text/html', body: utf8('<p>again</p>') })
+const reinscribedLife = await life('first', [mapped('1'), again, p2pkh(4)])
+
+describe('an ordinal with content at its origin, and MAP at three steps more', () => {
+  const steps = mappedLife
+
+  test.each([0, 1, 2, 3])('has its origin’s bytes at step %d, from wherever it is asked', async (step) => {
+    for (const from of steps) {
+      const { status, headers, body } = await server.ask(`/content/${at(from)}:${step}`)
+      expect({ status, body: body.toString('utf8') }).toEqual({ status: 200, body: 'at the origin' })
+      expect(headers).toMatchObject({
+        'content-type': 'text/plain',
+        'x-outpoint': at(steps[step]),
+        'x-origin': at(steps[0]),
+        'x-ord-seq': String(step),
+        'cache-control': IMMUTABLE,
+      })
+    }
+  })
+
+  test('has them at its tip, which is asked anew each time', async () => {
+    const { headers, body } = await server.ask(`/content/${at(steps[1])}:-1`)
+    expect(body.toString('utf8')).toBe('at the origin')
+    expect(headers).toMatchObject({
+      'x-outpoint': at(steps[3]),
+      'x-ord-seq': '3',
+      'cache-control': 'no-cache',
+      etag: expect.stringMatching(/^"[0-9a-f]{64}"$/),
+    })
+    const again = await server.ask(`/content/${at(steps[1])}:-1`, {
+      headers: { 'If-None-Match': String(headers.etag) },
+    })
+    expect(again.status).toBe(304)
+  })
+
+  test('has its origin at -2, from any step', async () => {
+    for (const from of steps) {
+      const { headers } = await server.ask(`/content/${at(from)}:-2`)
+      expect(headers).toMatchObject({
+        'x-outpoint': at(steps[0]),
+        'x-ord-seq': '0',
+        'cache-control': IMMUTABLE,
+      })
+    }
+  })
+
+  test('has no fourth step', async () => {
+    const { status, json } = await server.ask(`/content/${at(steps[0])}:4`)
+    expect(status).toBe(404)
+    expect(json).toMatchObject({ code: 'NOT_FOUND' })
+  })
+
+  test('shows no content where a step is asked for by its outpoint alone', async () => {
+    expect(await server.ask(`/content/${at(steps[2])}`)).toMatchObject({ status: 404 })
+  })
+
+  test('is found by its transaction’s first content', async () => {
+    const { headers } = await server.ask(`/content/${steps[0]?.txid}:3`)
+    expect(headers).toMatchObject({ 'x-outpoint': at(steps[3]), 'x-origin': at(steps[0]) })
+  })
+
+  test.each(['9007199254740991', '1000000'])('has no step %s', async (sequence) => {
+    expect(await server.ask(`/content/${at(steps[0])}:${sequence}`)).toMatchObject({ status: 404 })
+  })
+
+  test.each(['-3', '', 'x', '1.5', '01', '+1', '9007199254740992', '-0', '1:2'])(
+    'takes %j for no sequence',
+    async (sequence) => {
+      const { status, json } = await server.ask(`/content/${at(steps[0])}:${sequence}`)
+      expect({ status, json }).toMatchObject({ status: 400, json: { code: 'BAD_SEQUENCE' } })
+    },
+  )
+})
+
+describe('an ordinal reinscribed in the middle', () => {
+  const steps = reinscribedLife
+
+  test.each([
+    [0, 'first', 'text/plain'],
+    [1, 'first', 'text/plain'],
+    [2, '<p>again</p>', 'text/html'],
+    [3, '<p>again</p>', 'text/html'],
+    [-1, '<p>again</p>', 'text/html'],
+    [-2, 'first', 'text/plain'],
+  ])('has at %d the latest content until then', async (sequence, expected, type) => {
+    const { headers, body } = await server.ask(`/content/${at(steps[1])}:${sequence}`)
+    expect(body.toString('utf8')).toBe(expected)
+    expect(headers['content-type']).toBe(type)
+    expect(headers['x-origin']).toBe(at(steps[0]))
+  })
+
+  test('sandboxes what a browser would run, at whatever step', async () => {
+    const { headers } = await server.ask(`/content/${at(steps[0])}:3`)
+    expect(headers['content-security-policy']).toContain('sandbox')
+  })
+})
+
+test('a step that is not mined is kept for a minute only', async () => {
+  const [origin] = await life('soon', [])
+  if (origin === undefined) throw new Error('there is an origin')
+  // The coin’s own lock takes any one push, so that the engine’s interpreter lets the unproven spend through.
+  const open = chain.spend({
+    inputs: [{ transaction: origin, vout: 0 }],
+    outputs: [{ satoshis: 1, lockingScript: Uint8Array.of(0x75, 0x51) }],
+  })
+  await submit(open, { with: [origin] })
+  const next = transferred(open, p2pkh(5))
+  await submit(next, { proven: false, with: [open] })
+  const { headers } = await server.ask(`/content/${at(origin)}:2`)
+  expect(headers).toMatchObject({ 'x-outpoint': at(next), 'cache-control': 'public, max-age=60' })
+  await submit(next)
+  expect((await server.ask(`/content/${at(origin)}:2`)).headers['cache-control']).toBe(IMMUTABLE)
+})
+
+test('an output of another value than one satoshi is a chain of one', async () => {
+  const note = chain.inscribe({ contentType: 'text/plain', body: utf8('alone'), satoshis: 7 })
+  await submit(note)
+  for (const sequence of [0, -1, -2]) {
+    const { headers, body } = await server.ask(`/content/${at(note)}:${sequence}`)
+    expect(body.toString('utf8')).toBe('alone')
+    expect(headers).toMatchObject({ 'x-outpoint': at(note), 'x-origin': at(note), 'x-ord-seq': '0' })
+  }
+  expect(await server.ask(`/content/${at(note)}:1`)).toMatchObject({ status: 404 })
+})
+
+test('while the coin that an ordinal received is not known, it has no sequences, but its content', async () => {
+  const unknown = chain.inscribe({ contentType: 'text/plain', body: utf8('who knows') })
+  await submit(unknown)
+  expect(await server.ask(`/content/${at(unknown)}`)).toMatchObject({ status: 200 })
+  for (const sequence of [0, -1, -2]) {
+    expect(await server.ask(`/content/${at(unknown)}:${sequence}`)).toMatchObject({ status: 404 })
+  }
+})
+
+test('what hangs below a directory follows the directory’s own rule', async () => {
+  const file = chain.inscribe({ contentType: 'text/plain', body: utf8('a file') })
+  await submit(file)
+  const map = utf8(JSON.stringify({ 'a.txt': at(file), 'index.html': at(file) }))
+  const directory = inscriptionScript({ contentType: 'ord-fs/json', body: map })
+  const steps = await life('not a directory yet', [directory])
+  const tip = await server.ask(`/content/${at(steps[0])}:-1/a.txt`)
+  expect(tip.body.toString('utf8')).toBe('a file')
+  expect(tip.headers).toMatchObject({
+    'cache-control': 'no-cache',
+    'x-outpoint': at(file),
+    'x-origin': at(steps[0]),
+    'x-ord-seq': '1',
+  })
+  expect((await server.ask(`/content/${at(steps[0])}:1/a.txt`)).headers['cache-control']).toBe(IMMUTABLE)
+  const redirect = await server.ask(`/content/${at(steps[0])}:-1/`)
+  expect(redirect).toMatchObject({ status: 302 })
+  expect(redirect.headers).toMatchObject({
+    location: `/content/${at(steps[0])}:-1/index.html`,
+    'cache-control': 'no-cache',
+  })
+})

@@ -1,0 +1,134 @@
+import { utf8 } from '../../backend/src/protocol/bytes.js'
+import { PROFILES } from '../../backend/src/protocol/profile.js'
+import { type Config, ConfigError, readConfig } from '../../src/server/config.js'
+
+const txid = 'ab'.repeat(32)
+
+test('with nothing set it is a local network that nobody else can reach', () => {
+  expect(readConfig({})).toEqual({
+    port: 8080,
+    host: '127.0.0.1',
+    dataDir: './data',
+    profile: PROFILES.local,
+    deployment: undefined,
+    chainTracker: 'scripts-only',
+    chainTrackerTimeout: 10_000,
+    network: 'main',
+    hostingUrl: undefined,
+    maxBodyBytes: 72 * 1024 * 1024,
+    maxContentBytes: 64 * 1024 * 1024,
+    contentTypes: undefined,
+    logLevel: 'info',
+    unused: [],
+  })
+})
+
+test('the live network follows its own tree, and checks proofs unless it is told not to', () => {
+  const { deployment, chainTracker } = readConfig({ PROFILE: 'mainnet' })
+  expect(chainTracker).toBe('whatsonchain')
+  expect(deployment).toMatchObject({
+    genesis: { txid: '58b7558ea379f24266c7e2f5fe321992ad9a724fd7a87423ba412677179ccb25', vout: 0 },
+    difficulty: 22,
+    nameContentType: 'application/op-ns',
+    marker: utf8('1opNSUJVbBc2Vf8LFNSoywGGK4jMcGVrC'),
+  })
+  // Set to nothing is not set: an empty line in a file of settings turns no check off.
+  expect(readConfig({ PROFILE: 'mainnet', CHAIN_TRACKER: '' }).chainTracker).toBe('whatsonchain')
+  expect(readConfig({ PROFILE: 'mainnet', CHAIN_TRACKER: 'scripts-only' }).chainTracker).toBe('scripts-only')
+})
+
+test.each<[string, string, Partial<Config>]>([
+  ['PORT', '0', { port: 0 }],
+  ['PORT', '65535', { port: 65535 }],
+  ['HOST', '::1', { host: '::1' }],
+  ['DATA_DIR', '/var/lib/minetree', { dataDir: '/var/lib/minetree' }],
+  ['PROFILE', 'mainnet', { profile: PROFILES.mainnet }],
+  ['PROFILE', 'local', { profile: PROFILES.local }],
+  ['CHAIN_TRACKER', 'whatsonchain', { chainTracker: 'whatsonchain' }],
+  ['CHAIN_TRACKER', 'http://127.0.0.1:8090', { chainTracker: 'http://127.0.0.1:8090' }],
+  ['CHAIN_TRACKER', 'https://headers.example/base', { chainTracker: 'https://headers.example/base' }],
+  ['CHAIN_TRACKER_TIMEOUT_MS', '500', { chainTrackerTimeout: 500 }],
+  ['NETWORK', 'main', { network: 'main' }],
+  ['NETWORK', 'mainnet', { network: 'main' }],
+  ['NETWORK', 'test', { network: 'test' }],
+  ['NETWORK', 'testnet', { network: 'test' }],
+  ['HOSTING_URL', 'https://names.example', { hostingUrl: 'https://names.example' }],
+  ['MAX_BODY_BYTES', '1024', { maxBodyBytes: 1024 }],
+  ['MAX_BODY_BYTES', '1073741824', { maxBodyBytes: 1024 ** 3 }],
+  ['MAX_CONTENT_BYTES', '1', { maxContentBytes: 1 }],
+  ['MAX_CONTENT_BYTES', '1073741824', { maxContentBytes: 1024 ** 3 }],
+  ['CONTENT_TYPES', 'text/plain', { contentTypes: ['text/plain'] }],
+  ['CONTENT_TYPES', 'image/*, Text/HTML', { contentTypes: ['image/*', 'text/html'] }],
+  ['LOG_LEVEL', 'silent', { logLevel: 'silent' }],
+  ['ADMIN_TOKEN', 'secret', { unused: ['ADMIN_TOKEN'] }],
+  ['SERVER_PRIVATE_KEY', '01', { unused: ['SERVER_PRIVATE_KEY'] }],
+  ['ARC_API_KEY', 'key', { unused: ['ARC_API_KEY'] }],
+  ['SOMETHING_ELSE', 'x', {}],
+])('%s=%s changes that and nothing else', (name, value, changed) => {
+  expect(readConfig({ [name]: value })).toMatchObject(changed)
+  const { profile, deployment, chainTracker, ...rest } = { ...readConfig({}), ...changed }
+  expect(readConfig({ [name]: value })).toMatchObject(rest)
+})
+
+test('a tree of one’s own is what the settings say, with the rest from the profile', () => {
+  const GENESIS = `${txid}_1`
+  expect(readConfig({ GENESIS }).deployment).toEqual({
+    genesis: { txid, vout: 1 },
+    difficulty: 22,
+    nameContentType: 'application/name-claim',
+    marker: utf8(PROFILES.local.nameMarker),
+    tld: undefined,
+  })
+  const all = { GENESIS, DIFFICULTY: '4', NAME_MARKER: 'a marker', NAME_TLD: 'test' }
+  expect(readConfig(all).deployment).toEqual({
+    genesis: { txid, vout: 1 },
+    difficulty: 4,
+    nameContentType: 'application/name-claim',
+    marker: utf8('a marker'),
+    tld: 'test',
+  })
+  expect(readConfig({ ...all, GENESIS: '' }).deployment).toBeUndefined()
+  expect(readConfig({ PROFILE: 'mainnet', GENESIS }).deployment).toMatchObject({ genesis: { txid, vout: 1 } })
+})
+
+test.each([
+  ['PORT', ['-1', '65536', '80.5', 'http', '0x50', ' 80', '1e3', '9'.repeat(16)]],
+  ['PROFILE', ['Mainnet', 'main', 'test']],
+  ['GENESIS', ['none', txid, `${txid}:0`, `${txid}_00`, `${txid}_4294967296`, `${txid.slice(2)}_0`]],
+  ['DIFFICULTY', ['0', '65', '-4', 'hard']],
+  ['NAME_MARKER', ['ä', 'a\nb', 'x'.repeat(76)]],
+  ['NAME_TLD', ['.test', 'Test', 'a b', 'x'.repeat(33)]],
+  ['CHAIN_TRACKER', ['none', 'off', 'scripts only', 'Whatsonchain', 'ftp://127.0.0.1', 'file:///headers']],
+  ['NETWORK', ['mainn', 'regtest']],
+  ['HOSTING_URL', ['names.example', 'ftp://names.example']],
+  ['MAX_BODY_BYTES', ['1023', '1073741825', '72M', '-1']],
+  ['MAX_CONTENT_BYTES', ['0', '1073741825', '64M', '-1', '1.5']],
+  [
+    'CONTENT_TYPES',
+    [
+      ',',
+      'image',
+      'image/',
+      '/png',
+      '*',
+      '*/*',
+      'image/p*',
+      'text/plain,',
+      'text/plain;charset=utf-8',
+      'a b/c',
+    ],
+  ],
+  ['LOG_LEVEL', ['trace', 'INFO']],
+  ['KNEX_URL', ['mysql://127.0.0.1/minetree']],
+  ['MONGO_URL', ['mongodb://127.0.0.1']],
+])('%s that cannot be is refused in one line that names it', (name, values) => {
+  for (const value of values) {
+    const read = (): unknown => readConfig({ [name]: value })
+    expect(read).toThrow(ConfigError)
+    expect(read).toThrow(new RegExp(`^${name}: [^\\n]+$`))
+  }
+})
+
+test('of several that cannot be, the first is named', () => {
+  expect(() => readConfig({ PORT: 'x', PROFILE: 'y' })).toThrow(/^PORT: /)
+})

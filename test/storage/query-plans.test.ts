@@ -1,0 +1,84 @@
+import { TIP } from '../../backend/src/graph/graph-store.js'
+import { graphRecords } from '../../backend/src/graph/records.js'
+import { SqlGraphStore } from '../../backend/src/storage/sql/sql-graph-store.js'
+import type { SqlReader, SqlValue } from '../../backend/src/storage/sql/sql-reader.js'
+import { closeStores, openStore } from '../support/open-store.js'
+
+afterEach(closeStores)
+
+const txid = 'ab'.repeat(32)
+const outpoint = { txid, vout: 2 }
+const many = Array.from({ length: 300 }, (_, vout) => ({ txid, vout }))
+
+/** A store that remembers what it asked, and how SQLite would find it. */
+async function explained() {
+  const { database, store } = await openStore()
+  await store.record(
+    graphRecords({
+      nodes: [{ outpoint, domain: '' }],
+      names: [{ outpoint, name: 'a' }],
+      outputs: [{ outpoint, satoshis: 1, content: { sha256: txid, contentType: 'text/plain', length: 1 } }],
+    }),
+  )
+  const asked: { sql: string; values: SqlValue[] }[] = []
+  const reader = new Proxy(database.reader, {
+    get: (read, method: keyof SqlReader) => async (sql: string, values: SqlValue[]) => {
+      asked.push({ sql, values })
+      return await read[method](sql, values)
+    },
+  })
+  const plans = async (): Promise<string[]> => {
+    const steps: { detail: string }[] = []
+    for (const { sql, values } of asked)
+      steps.push(...(await database.reader.all(`explain query plan ${sql}`, values)))
+    return steps.map(({ detail }) => detail)
+  }
+  return { store: new SqlGraphStore({ writer: database.writer, reader }), plans }
+}
+
+/** Steps that read a whole table. */
+const isScan = (step: string): boolean => step.startsWith('SCAN') && !step.startsWith('SCAN CONSTANT ROW')
+
+test('a whole table read is seen as one', async () => {
+  const { store } = await openStore()
+  const { database } = await openStore()
+  await store.ping()
+  const [step] = await database.reader.all('explain query plan select * from graph_names', [])
+  expect(isScan(step.detail)).toBe(true)
+})
+
+test.each<[string, (store: SqlGraphStore) => Promise<unknown>]>([
+  ['transaction', (store) => store.transaction(txid)],
+  ['nameOrigin', (store) => store.nameOrigin('a')],
+  ['liveNode', (store) => store.liveNode('')],
+  ['longestNode', (store) => store.longestNode('abc')],
+  ['genuineOrigins', (store) => store.genuineOrigins(many)],
+  ['namesByPrefix', (store) => store.namesByPrefix({ prefix: 'a', limit: 10 })],
+  ['namesByPrefix after', (store) => store.namesByPrefix({ prefix: 'a', after: 'ab', limit: 10 })],
+  ['output', (store) => store.output(outpoint)],
+  ['firstContentOutput', (store) => store.firstContentOutput(txid)],
+  ['currentOutput', (store) => store.currentOutput(outpoint)],
+  ['ordinalAt', (store) => store.ordinalAt(outpoint, TIP)],
+  ['contentPieces', async (store) => await store.contentPieces(txid).next()],
+  ['admissionsOf', (store) => store.admissionsOf(outpoint)],
+  ['admissionsOfTransaction', (store) => store.admissionsOfTransaction(txid)],
+  ['unspentOfTopic', (store) => store.unspentOfTopic({ topic: 'tm_names', since: 5, limit: 10 })],
+  ['isApplied', (store) => store.isApplied('tm_names', txid)],
+  ['spendersOf', (store) => store.spendersOf(outpoint)],
+  ['rivalSpender', (store) => store.rivalSpender(many, txid)],
+  ['lastInteraction', (store) => store.lastInteraction('https://a.example', 'tm_names')],
+  ['setting', (store) => store.setting('genesis')],
+])('%s is answered from an index', async (_, ask) => {
+  const { store, plans } = await explained()
+  await ask(store)
+  const steps = await plans()
+  expect(steps.some((step) => step.startsWith('SEARCH'))).toBe(true)
+  expect(steps.filter(isScan)).toEqual([])
+})
+
+test('a step of an ordinal is found without sorting its life', async () => {
+  const { store, plans } = await explained()
+  expect(await store.ordinalAt(outpoint, TIP)).toMatchObject({ sequence: 0, tip: true })
+  expect(await store.currentOutput(outpoint)).toEqual(outpoint)
+  expect((await plans()).filter((step) => step.includes('TEMP B-TREE'))).toEqual([])
+})

@@ -1,0 +1,91 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { promisify } from 'node:util'
+import type { Environment } from './test-server.js'
+
+const ROOT = resolve(import.meta.dirname, '../..')
+
+/** A run of the command that has ended. */
+export interface Ended {
+  code: number | null
+  signal: NodeJS.Signals | null
+  stdout: string
+  stderr: string
+}
+
+/** A run of the command that goes on. */
+export interface Running {
+  child: ChildProcess
+  /** Where the server listens, as soon as its log says so. */
+  url: Promise<string>
+  ended: Promise<Ended>
+}
+
+/**
+ * The command as it is installed, for the tests of one file: compiled into a folder of its own, so that it is what
+ * the sources are, and run as a process of its own. What still runs when the tests are done is killed.
+ */
+export function useBuiltCli(): {
+  /** Runs to the end. */
+  run(args: string[], env?: Environment): Promise<Ended>
+  start(args: string[], env?: Environment): Running
+} {
+  const children: ChildProcess[] = []
+  let folder = ''
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'minetree-build-'))
+    const compiler = join(ROOT, 'node_modules/typescript/bin/tsc')
+    await promisify(execFile)(process.execPath, [
+      compiler,
+      '-p',
+      join(ROOT, 'tsconfig.build.json'),
+      '--outDir',
+      folder,
+    ])
+    await writeFile(join(folder, 'package.json'), '{"type": "module"}')
+    await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
+  }, 60_000)
+  afterAll(async () => {
+    for (const child of children) {
+      if (child.exitCode !== null || child.signalCode !== null) continue
+      child.kill('SIGKILL')
+      await once(child, 'exit')
+    }
+    await rm(folder, { recursive: true, force: true })
+  })
+
+  const start = (args: string[], env: Environment = {}): Running => {
+    const child = spawn(process.execPath, [join(folder, 'src/cli/main.js'), ...args], {
+      // Nothing of the environment that the tests run in, but the way to the programs.
+      env: { PATH: process.env.PATH, ...env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    children.push(child)
+    let stdout = ''
+    let stderr = ''
+    let heard: (url: string) => void = () => {}
+    const url = new Promise<string>((found) => {
+      heard = found
+    })
+    child.stdout.on('data', (piece: Buffer) => {
+      stdout += piece.toString('utf8')
+      const [, listening] = /listening on (http:[^"]+)/.exec(stdout) ?? []
+      if (listening !== undefined) heard(listening)
+    })
+    child.stderr.on('data', (piece: Buffer) => {
+      stderr += piece.toString('utf8')
+    })
+    const ended = once(child, 'close').then(([code, signal]): Ended => ({ code, signal, stdout, stderr }))
+    const failed = ended.then((end): never => {
+      throw new Error(`ended before it listened: ${JSON.stringify(end)}`)
+    })
+    const listening = Promise.race([url, failed])
+    // Whoever waits for the end only does not ask for the url.
+    listening.catch(() => {})
+    return { child, url: listening, ended }
+  }
+  return { start, run: async (args, env) => await start(args, env).ended }
+}
