@@ -6,7 +6,13 @@ import { concatBytes, utf8 } from '../../backend/src/protocol/bytes.js'
 import { isName, NAME_CHARACTERS } from '../../backend/src/protocol/mine-node.js'
 import type { Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { SqlGraphStore } from '../../backend/src/storage/sql/sql-graph-store.js'
-import { type FakeOutput, inscriptionScript, mapTail, p2pkh } from '../support/fake-chain.js'
+import {
+  type FakeOutput,
+  type FakeTransaction,
+  inscriptionScript,
+  mapTail,
+  p2pkh,
+} from '../support/fake-chain.js'
 import { History, type Mined, type Notice } from '../support/history.js'
 import { closeStores, graphRows, openStore } from '../support/open-store.js'
 
@@ -85,19 +91,23 @@ async function historyOf(deeds: Deed[]): Promise<History> {
         return [{ txid, vout: 0 }]
       })
     const inputs = kind === 'inscribe' ? [] : take()
-    for (const { txid, vout } of inputs) spent.add(JSON.stringify({ txid, vout }))
+    const submit = async (transaction: FakeTransaction): Promise<void> => {
+      // The node that a mint spends as well: no coin is spent twice here.
+      for (const { txid, vout } of transaction.transaction.inputs) spent.add(JSON.stringify({ txid, vout }))
+      await history.submit(transaction, mined)
+    }
     const body = NAME_CHARACTERS[character] ?? ''
     if (kind === 'mint') {
       const name = (domains[domain % domains.length] ?? '') + body
       if (!isName(name) || domains.includes(name)) continue
       domains.push(name)
       const position = Math.min(nodeInputPosition, inputs.length)
-      await history.submit(chain.mint(name, { funding: inputs, nodeInputPosition: position }), mined)
+      await submit(chain.mint(name, { funding: inputs, nodeInputPosition: position }))
     } else if (kind === 'burn') {
-      await history.submit(chain.spend({ inputs, outputs: [outputOf('larger', '')] }), mined)
+      await submit(chain.spend({ inputs, outputs: [outputOf('larger', '')] }))
     } else {
       const made = outputs.map((each) => outputOf(kind === 'inscribe' ? 'inscribed' : each, body))
-      await history.submit(chain.spend({ inputs, outputs: made }), mined)
+      await submit(chain.spend({ inputs, outputs: made }))
     }
   }
   return history
@@ -161,7 +171,7 @@ test('whatever the order in which notices come, and however often, the graph is 
         await closeStores()
       },
     ),
-    { numRuns: 60 },
+    { numRuns: 60, endOnFailure: true },
   )
 }, 120_000)
 

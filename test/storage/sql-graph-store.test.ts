@@ -300,7 +300,7 @@ describe('what an output received', () => {
         expect(await store.output({ txid: child.txid, vout: 3 })).toEqual(settled(child, 3, sources[2]))
         await closeStores()
       }),
-      { numRuns: 24 },
+      { numRuns: 24, endOnFailure: true },
     )
   })
 
@@ -380,7 +380,7 @@ describe('nodes', () => {
           ])
         await closeStores()
       }),
-      { numRuns: 15 },
+      { numRuns: 15, endOnFailure: true },
     )
   })
 
