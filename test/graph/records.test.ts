@@ -8,6 +8,8 @@ import { admittedTransactions, transactionRecords } from '../../backend/src/grap
 import { utf8 } from '../../backend/src/protocol/bytes.js'
 import { beefOf, FakeChain, type FakeTransaction, inscriptionScript, p2pkh } from '../support/fake-chain.js'
 
+import { ownerOf } from '../support/life.js'
+
 const ONE = { satoshis: 1, lockingScript: p2pkh(2) }
 
 describe('an output of the names topic', () => {
@@ -65,6 +67,7 @@ describe('an output of the ordinals topic', () => {
           {
             outpoint: { txid: file.txid, vout: 0 },
             satoshis: 600,
+            owner: ownerOf(1),
             content: { sha256, contentType: 'text/plain', length: 5 },
           },
         ],
@@ -83,6 +86,7 @@ describe('an output of the ordinals topic', () => {
     expect(received).toEqual({
       outpoint: { txid: subject.txid, vout: 2 },
       satoshis: 1,
+      owner: ownerOf(2),
       previous: { txid: second.txid, vout: 0 },
     })
   })
@@ -93,10 +97,10 @@ describe('an output of the ordinals topic', () => {
     const outputs = [ONE, { satoshis: 2, lockingScript: inscriptionScript({ body: utf8('a') }) }]
     const subject = chain.spend({ inputs: [{ transaction: rich, vout: 0 }], outputs })
     expect((await told(subject)).outputs).toEqual([
-      { outpoint: { txid: subject.txid, vout: 0 }, satoshis: 1, unsettled: true },
+      { outpoint: { txid: subject.txid, vout: 0 }, satoshis: 1, owner: ownerOf(2), unsettled: true },
     ])
     expect((await told(subject, { with: [rich] })).outputs).toEqual([
-      { outpoint: { txid: subject.txid, vout: 0 }, satoshis: 1 },
+      { outpoint: { txid: subject.txid, vout: 0 }, satoshis: 1, owner: ownerOf(2) },
     ])
     const [larger] = (await told(subject, { vout: 1 })).outputs
     expect(larger).not.toHaveProperty('unsettled')

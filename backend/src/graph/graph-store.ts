@@ -1,4 +1,5 @@
 import type { Outpoint } from '../protocol/outpoint.js'
+import type { MapState } from './map-merge.js'
 import type {
   AdmissionRecord,
   GraphRecords,
@@ -7,6 +8,7 @@ import type {
   OutputRecord,
   TransactionRecord,
 } from './records.js'
+import type { Trait } from './traits.js'
 
 /**
  * The narrow interfaces that a store of the admitted graph meets. Storage, lookup services and gateway know
@@ -27,6 +29,11 @@ export interface TransactionReader {
 export interface ProofReader {
   /** The height of the block that a transaction is proven to be in; undefined where it is not. */
   heightOf(txid: string): Promise<number | undefined>
+}
+
+export interface SpendsReader {
+  /** The transactions that spend an outpoint and count. */
+  spendersOf(outpoint: Outpoint): Promise<string[]>
 }
 
 export interface NamesReader {
@@ -52,6 +59,8 @@ export interface OrdinalStep {
   origin: Outpoint
   /** The output with the latest content at or before the step. */
   content: OutputRecord
+  /** What the latest inscription at or before the step that names a parent names. */
+  parent?: Outpoint
   /** Whether it has gone no further, as far as this store sees. */
   tip: boolean
 }
@@ -78,6 +87,26 @@ export interface OrdinalsReader {
   ordinalAt(outpoint: Outpoint, sequence: number): Promise<OrdinalStep | undefined>
 }
 
+export interface MapReader {
+  /** The MAP of an output alone, as it stands in its script. */
+  ownMap(outpoint: Outpoint): Promise<MapState>
+  /**
+   * The MAP of the ordinal that stands in `outpoint`, merged from its origin up to there; of an output of another value
+   * than 1 satoshi, its own.
+   *
+   * @param limit How many bytes of kept MAP may be read for it; undefined where it takes more.
+   */
+  mergedMap(outpoint: Outpoint, limit?: number): Promise<MapState | undefined>
+}
+
+export interface TraitsReader {
+  /**
+   * Where the ordinals that have all of the traits stand now, in an order of their own that does not change when they
+   * go on; from behind the ordinal that stands or stood in `after` on. No more of them than `limit`.
+   */
+  tipsWith(query: { traits: Trait[]; limit: number; after?: Outpoint }): Promise<Outpoint[]>
+}
+
 /** A stretch of bytes: `length` of them from the byte `from` on, which is 0 for the first. */
 export interface ByteRange {
   from: number
@@ -101,8 +130,6 @@ export interface AdmissionsReader {
   /** The unspent outputs of a topic from a score on, by score. */
   unspentOfTopic(query: { topic: string; since: number; limit?: number }): Promise<AdmissionRecord[]>
   isApplied(topic: string, txid: string): Promise<boolean>
-  /** The transactions that spend an outpoint and count. */
-  spendersOf(outpoint: Outpoint): Promise<string[]>
   /**
    * A transaction other than `txid` that counts and spends one of the outpoints; of a node, only an admitted
    * mint counts.
@@ -120,8 +147,11 @@ export interface GraphStore
   extends GraphWriter,
     TransactionReader,
     ProofReader,
+    SpendsReader,
     NamesReader,
     OrdinalsReader,
+    MapReader,
+    TraitsReader,
     ContentReader,
     AdmissionsReader,
     SyncReader {}

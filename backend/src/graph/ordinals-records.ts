@@ -1,6 +1,7 @@
 import { type Inscription, readInscription } from '../protocol/inscription.js'
 import type { TransactionOutput, TransactionView } from '../protocol/transaction.js'
 import type { Flow } from './flow.js'
+import { encodeMap } from './map-coder.js'
 import { sha256 as sha256Of } from './native-hash.js'
 import { type GraphRecords, graphRecords } from './records.js'
 import { remembered } from './remembered.js'
@@ -11,8 +12,8 @@ export const inscriptionOf = remembered(
 )
 
 /**
- * What the admission of an output by `tm_ordinals` says of it: its value, its content by hash, and the 1-sat coin that
- * it received, where the flow knows.
+ * What the admission of an output by `tm_ordinals` says of it: its value, its owner, its content by hash, its MAP, its
+ * parent, and the 1-sat coin that it received, where the flow knows.
  */
 export function ordinalsRecords(options: {
   transaction: TransactionView
@@ -21,17 +22,22 @@ export function ordinalsRecords(options: {
 }): GraphRecords {
   const { transaction, vout, flow } = options
   const { txid, inputs, outputs } = transaction
+  const outpoint = { txid, vout }
   const output = outputs[vout]
   if (output === undefined) throw new RangeError(`${txid} has no output ${vout}`)
-  const { content } = inscriptionOf(output)
+  const { content, map, parent, owner } = inscriptionOf(output)
+  const mapBytes = map.length === 0 ? undefined : encodeMap(map)
   const sha256 = content && sha256Of(content.body).toString('hex')
   const predecessor = flow.predecessors[vout]
   const received = predecessor?.kind === 'input' ? inputs[predecessor.input] : undefined
   return graphRecords({
     outputs: [
       {
-        outpoint: { txid, vout },
+        outpoint,
         satoshis: output.satoshis,
+        ...(owner !== undefined && { owner }),
+        ...(parent && { parent }),
+        ...(mapBytes && { mapLength: mapBytes.length }),
         ...(content &&
           sha256 && { content: { sha256, contentType: content.contentType, length: content.body.length } }),
         ...(received && { previous: { txid: received.txid, vout: received.vout } }),
@@ -39,5 +45,6 @@ export function ordinalsRecords(options: {
       },
     ],
     contents: content && sha256 ? [{ sha256, bytes: content.body }] : [],
+    maps: mapBytes ? [{ outpoint, bytes: mapBytes }] : [],
   })
 }

@@ -34,6 +34,12 @@ export interface OutputRecord {
   outpoint: Outpoint
   satoshis: number
   content?: ContentSummary
+  /** The public key hash, in hex, where the lock is P2PKH. */
+  owner?: string
+  /** What the envelope names as its parent. */
+  parent?: Outpoint
+  /** Bytes of its own MAP, as a {@link MapRecord} has it. */
+  mapLength?: number
   /** The 1-sat coin that this output received by the ordinal arithmetic (BRC-159), where that is known. */
   previous?: Outpoint
   /**
@@ -46,6 +52,12 @@ export interface OutputRecord {
 /** A body by its hash. */
 export interface ContentRecord {
   sha256: string
+  bytes: Uint8Array
+}
+
+/** The MAP of one output: its commands, encoded (`map-coder`). */
+export interface MapRecord {
+  outpoint: Outpoint
   bytes: Uint8Array
 }
 
@@ -83,6 +95,7 @@ export interface GraphRecords {
   spends: SpendRecord[]
   outputs: OutputRecord[]
   contents: ContentRecord[]
+  maps: MapRecord[]
   nodes: NodeRecord[]
   names: NameRecord[]
   admissions: AdmissionRecord[]
@@ -96,6 +109,7 @@ export function graphRecords(some: Partial<GraphRecords>): GraphRecords {
     spends: [],
     outputs: [],
     contents: [],
+    maps: [],
     nodes: [],
     names: [],
     admissions: [],
@@ -111,6 +125,7 @@ export function mergeRecords(sets: GraphRecords[]): GraphRecords {
     spends: union(sets.map((set) => set.spends)),
     outputs: union(sets.map((set) => set.outputs)),
     contents: union(sets.map((set) => set.contents)),
+    maps: union(sets.map((set) => set.maps)),
     nodes: union(sets.map((set) => set.nodes)),
     names: union(sets.map((set) => set.names)),
     admissions: union(sets.map((set) => set.admissions)),

@@ -34,30 +34,38 @@ const MAX_FIELDS = 1000
 /**
  * Walks a locking script up to its first top-level OP_RETURN, and reads the first envelope that stands before it.
  *
- * @returns the envelope, if there is one, and in `tail` the offset after the OP_RETURN, if there is one. An
- * OP_RETURN inside an IF is not top-level. Never throws; takes time linear in the script.
+ * @returns the envelope, if there is one, with the offsets `from` which and up to which it stands, and in `tail` the
+ * offset after the OP_RETURN, if there is one. An OP_RETURN inside an IF is not top-level. Never throws; takes time
+ * linear in the script.
  */
-export function readEnvelope(script: Uint8Array): { envelope?: Envelope; tail?: number } {
+export function readEnvelope(script: Uint8Array): {
+  envelope?: Envelope
+  span?: { from: number; to: number }
+  tail?: number
+} {
   let walk = new ScriptWalk(script)
   let depth = 0
   let afterFalse = false
   let envelope: Envelope | undefined
+  let span: { from: number; to: number } | undefined
   while (walk.next()) {
     const { op } = walk
-    if (op === OP.RETURN && depth === 0) return { envelope, tail: walk.end }
+    if (op === OP.RETURN && depth === 0) return { envelope, span, tail: walk.end }
     if (op === OP.IF || op === OP.NOTIF) depth++
     else if (op === OP.ENDIF && depth > 0) depth--
     if (op === OP.IF && afterFalse && envelope === undefined) {
       const found = readEnvelopeAt(script, walk.end)
       if (found !== undefined) {
         envelope = found.envelope
+        // OP_FALSE and OP_IF are a byte each.
+        span = { from: walk.end - 2, to: found.end }
         walk = new ScriptWalk(script, found.end)
         depth--
       }
     }
     afterFalse = op === OP.FALSE
   }
-  return { envelope }
+  return { envelope, span }
 }
 
 /**

@@ -1,3 +1,4 @@
+import { p2pkhOwner } from './address.js'
 import type { BData, BitcomProtocol, MapCommand } from './bitcom.js'
 import { B_MARKER, MAP_MARKER, MAX_BITCOM_PUSHES, readB, readBitcom, readMapScript } from './bitcom.js'
 import { type Envelope, readEnvelope } from './envelope.js'
@@ -5,27 +6,42 @@ import { UNTYPED } from './media-type.js'
 import type { Outpoint } from './outpoint.js'
 import { readPushes } from './script-walk.js'
 
-/** What an output carries besides its lock. */
+/** What an output carries besides its lock, and whose the lock is. */
 export interface Inscription {
   /** `body` is a view into the script where the script holds it in one piece. */
   content?: { contentType: string; body: Uint8Array; source: 'envelope' | 'b' }
   parent?: Outpoint
   /** Changes of metadata in the order in which they stand in the script. */
   map: MapCommand[]
+  /** The public key hash, in hex, where the lock is P2PKH. */
+  owner?: string
 }
 
 /**
- * Reads a locking script once for content, parent and MAP: the first envelope before a top-level OP_RETURN, then the
- * protocols after it (protocol.md 3 and 4). Bytes of any kind are taken; never throws; takes linear time.
+ * Reads a locking script once for content, parent, MAP and owner: the first envelope before a top-level OP_RETURN, then
+ * the protocols after it (protocol.md 3 and 4). Bytes of any kind are taken; never throws; takes linear time.
  */
 export function readInscription(script: Uint8Array): Inscription {
-  const { envelope, tail } = readEnvelope(script)
+  const { envelope, span, tail } = readEnvelope(script)
   const protocols = tail === undefined ? [] : readBitcom(script, tail)
   return {
     content: readContent(envelope, protocols),
     parent: envelope?.parent,
     map: readMap(envelope, protocols),
+    owner: readOwner(script, { span, tail }),
   }
+}
+
+/** The lock is what the envelope and the OP_RETURN leave of the script. */
+function readOwner(
+  script: Uint8Array,
+  { span, tail }: Pick<ReturnType<typeof readEnvelope>, 'span' | 'tail'>,
+): string | undefined {
+  const end = tail === undefined ? script.length : tail - 1
+  if (span === undefined) return p2pkhOwner(script.subarray(0, end))
+  const [before, after] = [script.subarray(0, span.from), script.subarray(span.to, end)]
+  if (before.length === 0) return p2pkhOwner(after)
+  return after.length === 0 ? p2pkhOwner(before) : undefined
 }
 
 /**

@@ -20,20 +20,71 @@ import {
  *
  * An output starts as a lineage of its own. When the coin that it received is known and here, its lineage goes on that
  * coin's; when the origin of a name is, its lineage starts there whatever it received (protocol 5).
+ *
+ * @returns The lineages that are not as they were, each once.
  */
 export async function keepLineages(
   trx: Knex.Transaction,
   told: { outputs: Outpoint[]; names: NameRecord[] },
-): Promise<void> {
-  for (const name of told.names) await startAt(trx, name.outpoint)
+): Promise<Change[]> {
+  const changes = new Changes()
+  for (const name of told.names) await startAt(trx, name.outpoint, changes)
   const outputs = unique(told.outputs, formatOutpoint)
   for (const part of parts(outputs, ROWS_A_STATEMENT)) {
     const pairs = part.map(outpointPair)
-    for (const head of await heads(trx).whereIn(['own.txid', 'own.vout'], pairs)) await goOn(trx, head)
+    for (const head of await heads(trx).whereIn(['own.txid', 'own.vout'], pairs))
+      await goOn(trx, head, changes)
     for (const head of await heads(trx).whereIn(['own.previous_txid', 'own.previous_vout'], pairs)) {
-      await goOn(trx, head)
+      await goOn(trx, head, changes)
     }
   }
+  await changes.addOutputs(trx, [...outputs, ...told.names.map(({ outpoint }) => outpoint)])
+  return changes.all
+}
+
+/** A lineage, and the first step of it from which on something is not as it was. */
+export interface Change {
+  lineage: Outpoint
+  from: number
+}
+
+/** The lineages that one write has changed, each once. */
+class Changes {
+  /** Outputs with which a lineage went over into another. */
+  readonly moved: Outpoint[] = []
+  private readonly byLineage = new Map<string, Change>()
+
+  get all(): Change[] {
+    return [...this.byLineage.values()]
+  }
+
+  add(change: Change): void {
+    const key = formatOutpoint(change.lineage)
+    const known = this.byLineage.get(key)
+    if (known === undefined || change.from < known.from) this.byLineage.set(key, change)
+  }
+
+  /** Adds the lineages in which outputs stand by now, from their steps on. */
+  async addOutputs(trx: Knex.Transaction, outputs: Outpoint[]): Promise<void> {
+    for (const change of await stepsOf(trx, [...outputs, ...this.moved])) this.add(change)
+  }
+}
+
+/** The lineages and steps of those of the outputs that the store holds. */
+export async function stepsOf(trx: Knex.Transaction, outpoints: Outpoint[]): Promise<Change[]> {
+  const found: Change[] = []
+  for (const part of parts(unique(outpoints, formatOutpoint), ROWS_A_STATEMENT)) {
+    const rows = await trx('graph_outputs')
+      .whereIn(['txid', 'vout'], part.map(outpointPair))
+      .select('lineage_txid', 'lineage_vout', 'step')
+    for (const row of rows) {
+      found.push({
+        lineage: outpointOf({ txid: row.lineage_txid, vout: row.lineage_vout }),
+        from: Number(row.step),
+      })
+    }
+  }
+  return found
 }
 
 interface Head extends OutpointRow {
@@ -54,36 +105,44 @@ function heads(trx: Knex.Transaction): Knex.QueryBuilder<object, Head[]> {
 }
 
 /** Lets a lineage go on that of the coin which its first output received. */
-async function goOn(trx: Knex.Transaction, head: Head): Promise<void> {
+async function goOn(trx: Knex.Transaction, head: Head, changes: Changes): Promise<void> {
   const previous = outpointOf({ txid: head.previous_txid, vout: head.previous_vout })
   const row = await trx('graph_outputs')
     .where(outpointColumns(previous))
     .first('lineage_txid', 'lineage_vout', 'step')
   const { txid, vout } = outpointOf(head)
+  // Nothing of this lineage stays; and from this output on, the other one has all that it had.
+  changes.add({ lineage: { txid, vout }, from: 0 })
+  changes.moved.push({ txid, vout })
   const further = Number(row.step) + 1
   await trx('graph_outputs')
     .where({ lineage_txid: hashColumn(txid), lineage_vout: vout })
     .update({
       lineage_txid: hashColumn(hexOf(row.lineage_txid)),
       lineage_vout: Number(row.lineage_vout),
-      step: trx.raw('step + ?', [further]),
-      content_step: trx.raw('content_step + ?', [further]),
+      ...shifted(trx, further),
     })
 }
 
+/** Every count of steps, so many further. */
+function shifted(trx: Knex.Transaction, further: number): Record<string, Knex.Raw> {
+  const columns = ['step', 'content_step', 'parent_step', 'map_step']
+  return Object.fromEntries(columns.map((column) => [column, trx.raw('?? + ?', [column, further])]))
+}
+
 /** Lets a lineage start at an output, from there on. */
-async function startAt(trx: Knex.Transaction, outpoint: Outpoint): Promise<void> {
+async function startAt(trx: Knex.Transaction, outpoint: Outpoint, changes: Changes): Promise<void> {
   const own = outpointColumns(outpoint)
   const row = await trx('graph_outputs').where(own).first('lineage_txid', 'lineage_vout', 'step')
   const step = Number(row?.step ?? 0)
   if (row === undefined || step === 0) return
+  changes.add({ lineage: outpointOf({ txid: row.lineage_txid, vout: row.lineage_vout }), from: 0 })
   await trx('graph_outputs')
     .where({ lineage_txid: hashColumn(hexOf(row.lineage_txid)), lineage_vout: Number(row.lineage_vout) })
     .where('step', '>=', step)
     .update({
       lineage_txid: own.txid,
       lineage_vout: own.vout,
-      step: trx.raw('step - ?', [step]),
-      content_step: trx.raw('content_step - ?', [step]),
+      ...shifted(trx, -step),
     })
 }

@@ -1,5 +1,5 @@
 import type { Knex } from 'knex'
-import type { ContentRecord, GraphRecords, TransactionRecord } from '../../graph/records.js'
+import type { GraphRecords, OutputRecord, TransactionRecord } from '../../graph/records.js'
 import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
 import {
   hashColumn,
@@ -7,16 +7,17 @@ import {
   outpointColumns,
   outpointOf,
   outpointPair,
-  PIECE_BYTES,
   parts,
   ROWS_A_STATEMENT,
   unique,
 } from './columns.js'
-import { keepLineages } from './lineage.js'
+import { insertNew } from './insert-new.js'
+import { keepLineages, stepsOf } from './lineage.js'
+import { keepMapStates } from './map-states.js'
+import { mapOwner } from './merged-map.js'
+import { writePieces } from './pieces.js'
 import { settleOutputs } from './settle.js'
-
-/** So that one statement stays far below what a server takes in one packet. */
-const BYTES_A_STATEMENT = 4 * 1024 * 1024
+import { keepTraits } from './traits.js'
 
 /** Writes the facts inside a database transaction; what is there already stays as it is. */
 export async function writeRecords(trx: Knex.Transaction, records: GraphRecords): Promise<void> {
@@ -32,10 +33,14 @@ export async function writeRecords(trx: Knex.Transaction, records: GraphRecords)
   const outputs = kept(records.outputs)
   const shown = new Set(outputs.map((output) => output.content?.sha256))
   await writePieces(trx, [
-    ...records.transactions.map(({ txid, raw }) => ({ owner: txid, bytes: raw })),
+    ...records.transactions.map(({ txid, raw }) => ({ owner: hashColumn(txid), bytes: raw })),
     ...records.contents
       .filter(({ sha256 }) => shown.has(sha256))
-      .map(({ sha256, bytes }: ContentRecord) => ({ owner: sha256, bytes })),
+      .map(({ sha256, bytes }) => ({ owner: hashColumn(sha256), bytes })),
+    ...kept(records.maps).map(({ outpoint, bytes }) => ({
+      owner: mapOwner({ outpoint, merged: false }),
+      bytes,
+    })),
   ])
   await writeTransactions(trx, records.transactions)
   await insertNew(
@@ -46,24 +51,7 @@ export async function writeRecords(trx: Knex.Transaction, records: GraphRecords)
       spender: hashColumn(spender),
     })),
   )
-  await insertNew(
-    trx,
-    'graph_outputs',
-    outputs.map(({ outpoint, satoshis, content, previous, unsettled }) => ({
-      ...outpointColumns(outpoint),
-      satoshis,
-      content_sha256: content ? hashColumn(content.sha256) : null,
-      content_type: content ? Buffer.from(content.contentType, 'utf8') : null,
-      content_length: content ? content.length : null,
-      previous_txid: previous ? hashColumn(previous.txid) : null,
-      previous_vout: previous ? previous.vout : null,
-      unsettled: unsettled === true,
-      lineage_txid: hashColumn(outpoint.txid),
-      lineage_vout: outpoint.vout,
-      step: 0,
-      content_step: content ? 0 : null,
-    })),
-  )
+  await insertNew(trx, 'graph_outputs', outputs.map(outputRow))
   await insertNew(
     trx,
     'graph_nodes',
@@ -90,16 +78,55 @@ export async function writeRecords(trx: Knex.Transaction, records: GraphRecords)
   )
   const settled = await settleOutputs(trx, { outputs, transactions: records.transactions })
   const told = outputs.map(({ outpoint }) => outpoint)
-  await keepLineages(trx, { outputs: [...told, ...settled], names: kept(records.names) })
+  const changes = await keepLineages(trx, { outputs: [...told, ...settled], names: kept(records.names) })
+  await keepMapStates(trx, changes)
+  const spent = await stepsOf(
+    trx,
+    records.spends.map(({ outpoint }) => outpoint),
+  )
+  await keepTraits(trx, { changes, spent: spent.map(({ lineage }) => lineage) })
 }
 
-/** Forgets what is known of an output, and its content where no other output shows it. */
+/** An output as it stands alone; what leads to it is found later. */
+function outputRow(output: OutputRecord): Record<string, unknown> {
+  const { outpoint, satoshis, content, owner, parent, mapLength, previous, unsettled } = output
+  return {
+    ...outpointColumns(outpoint),
+    satoshis,
+    content_sha256: content ? hashColumn(content.sha256) : null,
+    content_type: content ? Buffer.from(content.contentType, 'utf8') : null,
+    content_length: content ? content.length : null,
+    previous_txid: previous ? hashColumn(previous.txid) : null,
+    previous_vout: previous ? previous.vout : null,
+    unsettled: unsettled === true,
+    lineage_txid: hashColumn(outpoint.txid),
+    lineage_vout: outpoint.vout,
+    step: 0,
+    content_step: content ? 0 : null,
+    owner: owner === undefined ? null : hashColumn(owner),
+    parent_txid: parent ? hashColumn(parent.txid) : null,
+    parent_vout: parent ? parent.vout : null,
+    parent_step: parent ? 0 : null,
+    map_length: mapLength ?? null,
+    map_step: mapLength === undefined ? null : 0,
+  }
+}
+
+/** Forgets what is known of an output, with its MAP, and its content where no other output shows it. */
 export async function writeEviction(trx: Knex.Transaction, outpoint: Outpoint): Promise<void> {
   const where = outpointColumns(outpoint)
   await insertNew(trx, 'graph_evictions', [where])
+  const [stood] = await stepsOf(trx, [outpoint])
   const output = await trx('graph_outputs').where(where).first('content_sha256')
   for (const table of ['graph_outputs', 'graph_nodes', 'graph_names', 'graph_admissions'])
     await trx(table).where(where).delete()
+  const maps = [true, false].map((merged) => mapOwner({ outpoint, merged }))
+  await trx('graph_pieces').whereIn('owner', maps).delete()
+  if (stood !== undefined) {
+    const changes = [{ lineage: stood.lineage, from: 0 }]
+    await keepMapStates(trx, changes)
+    await keepTraits(trx, { changes, spent: [] })
+  }
   const sha256 = output?.content_sha256
   if (!sha256) return
   const owner = hashColumn(hexOf(sha256))
@@ -130,44 +157,4 @@ async function writeTransactions(trx: Knex.Transaction, transactions: Transactio
       .where({ txid: hashColumn(txid) })
       .update({ merkle_path: Buffer.from(proof.merklePath), height: proof.height })
   }
-}
-
-async function writePieces(
-  trx: Knex.Transaction,
-  bodies: { owner: string; bytes: Uint8Array }[],
-): Promise<void> {
-  const wanted = unique(bodies, ({ owner }) => owner)
-  const held = new Set<string>()
-  for (const part of parts(wanted, ROWS_A_STATEMENT)) {
-    const rows = await trx('graph_pieces')
-      .whereIn(
-        'owner',
-        part.map(({ owner }) => hashColumn(owner)),
-      )
-      .where({ position: 0 })
-      .select('owner')
-    for (const { owner } of rows) held.add(hexOf(owner))
-  }
-  let rows: { owner: Buffer; position: number; bytes: Uint8Array }[] = []
-  let size = 0
-  const flush = async (): Promise<void> => {
-    await insertNew(trx, 'graph_pieces', rows)
-    rows = []
-    size = 0
-  }
-  for (const { owner, bytes } of wanted) {
-    if (held.has(owner)) continue
-    // An empty body has one empty piece, so that it is told from a body that is not there.
-    for (let at = 0; at === 0 || at < bytes.length; at += PIECE_BYTES) {
-      const piece = bytes.subarray(at, at + PIECE_BYTES)
-      rows.push({ owner: hashColumn(owner), position: at / PIECE_BYTES, bytes: Buffer.from(piece) })
-      size += piece.length
-      if (size >= BYTES_A_STATEMENT || rows.length >= ROWS_A_STATEMENT) await flush()
-    }
-  }
-  await flush()
-}
-
-async function insertNew(trx: Knex.Transaction, table: string, rows: object[]): Promise<void> {
-  for (const part of parts(rows, ROWS_A_STATEMENT)) await trx(table).insert(part).onConflict().ignore()
 }

@@ -1,5 +1,6 @@
 import type { Knex } from 'knex'
 import type { ByteRange, GraphStore, OrdinalStep } from '../../graph/graph-store.js'
+import { EMPTY_MAP, type MapState, mergeMap } from '../../graph/map-merge.js'
 import type {
   AdmissionRecord,
   GraphRecords,
@@ -8,6 +9,7 @@ import type {
   OutputRecord,
   TransactionRecord,
 } from '../../graph/records.js'
+import type { Trait } from '../../graph/traits.js'
 import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
 import {
   bytesOf,
@@ -21,10 +23,12 @@ import {
   ROWS_A_STATEMENT,
   unique,
 } from './columns.js'
+import { readMap } from './merged-map.js'
 import { migrate } from './migrations.js'
-import { lineageTip, ordinalAt, outputOf } from './ordinal-reads.js'
+import { lineageTip, mapUpTo, ordinalAt, outputOf } from './ordinal-reads.js'
 import { writeEviction, writeRecords } from './record.js'
 import { anyOutpoint, knexReader, type SqlReader } from './sql-reader.js'
+import { tipsWith } from './trait-reads.js'
 import { transactionRecord } from './transaction-reads.js'
 
 export interface SqlGraphStoreOptions {
@@ -166,6 +170,20 @@ export class SqlGraphStore implements GraphStore {
 
   async ordinalAt(outpoint: Outpoint, sequence: number): Promise<OrdinalStep | undefined> {
     return await ordinalAt(this.reader, outpoint, sequence)
+  }
+
+  async ownMap(outpoint: Outpoint): Promise<MapState> {
+    const output = await this.output(outpoint)
+    if (output?.mapLength === undefined) return EMPTY_MAP
+    return mergeMap(EMPTY_MAP, await readMap(this.reader, { outpoint, merged: false }))
+  }
+
+  async mergedMap(outpoint: Outpoint, limit?: number): Promise<MapState | undefined> {
+    return await mapUpTo(this.reader, outpoint, limit)
+  }
+
+  async tipsWith(query: { traits: Trait[]; limit: number; after?: Outpoint }): Promise<Outpoint[]> {
+    return await tipsWith(this.reader, query)
   }
 
   async *contentPieces(sha256: string, range?: ByteRange): AsyncGenerator<Uint8Array> {

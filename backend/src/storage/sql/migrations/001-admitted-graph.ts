@@ -46,16 +46,35 @@ export const admittedGraph = {
       table.bigInteger('previous_vout').unsigned()
       table.boolean('unsettled').notNullable()
       // The lineage is called by its first output; the step is counted from there. `content_step` is the step where
-      // there is content, so that an index finds the first, and the last at or before a step.
+      // there is content (`parent_step` a parent, `map_step` MAP), so that an index finds the first, and the last at or
+      // before a step.
       table.binary('lineage_txid', 32).notNullable()
       table.bigInteger('lineage_vout').unsigned().notNullable()
       table.bigInteger('step').notNullable()
       table.bigInteger('content_step')
+      table.binary('owner', 20)
+      table.binary('parent_txid', 32)
+      table.bigInteger('parent_vout').unsigned()
+      table.bigInteger('parent_step')
+      // Of its own MAP, and of the MAP merged up to it where that is kept: the bodies are pieces.
+      table.bigInteger('map_length').unsigned()
+      table.bigInteger('map_step')
+      table.bigInteger('merged_length').unsigned()
       table.primary(['txid', 'vout'])
       table.index(['previous_txid', 'previous_vout'])
       table.index(['content_sha256'])
       table.index(['lineage_txid', 'lineage_vout', 'step'])
       table.index(['lineage_txid', 'lineage_vout', 'content_step'])
+      table.index(['lineage_txid', 'lineage_vout', 'parent_step'])
+      table.index(['lineage_txid', 'lineage_vout', 'map_step'])
+    })
+    await table('graph_traits', (table) => {
+      table.binary('trait', 32).notNullable()
+      table.binary('lineage_txid', 32).notNullable()
+      table.bigInteger('lineage_vout').unsigned().notNullable()
+      table.string('kind', 16).notNullable()
+      table.primary(['trait', 'lineage_txid', 'lineage_vout'])
+      table.index(['lineage_txid', 'lineage_vout', 'kind'])
     })
     await table('graph_nodes', (table) => {
       table.binary('txid', 32).notNullable()
@@ -110,6 +129,7 @@ export const admittedGraph = {
       'graph_admissions',
       'graph_names',
       'graph_nodes',
+      'graph_traits',
       'graph_outputs',
       'graph_spends',
       'graph_pieces',

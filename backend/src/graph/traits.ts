@@ -1,0 +1,44 @@
+import { essenceOf } from '../protocol/media-type.js'
+import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
+import type { MapState } from './map-merge.js'
+import { sha256 } from './native-hash.js'
+
+/**
+ * What an ordinal is found by, where it stands now: one entry of its merged MAP, its parent, the type of its content,
+ * its owner. All are looked up alike, by the SHA-256 in hex of what they say.
+ */
+export interface Trait {
+  kind: TraitKind
+  hash: string
+}
+
+export type TraitKind = 'map' | 'parent' | 'contentType' | 'owner'
+
+/** How many entries of a MAP an ordinal is found by, the first that were set: a stranger may set as many as he likes. */
+const MAX_MAP_TRAITS = 256
+
+export const trait = {
+  /** A key with its text, or with one of the texts of its list. */
+  map: (key: string, value: string): Trait => traitOf('map', key, value),
+  parent: (outpoint: Outpoint): Trait => traitOf('parent', formatOutpoint(outpoint)),
+  /** Parameters and case do not matter. */
+  contentType: (contentType: string): Trait => traitOf('contentType', essenceOf(contentType)),
+  /** By the public key hash, in hex. */
+  owner: (owner: string): Trait => traitOf('owner', owner),
+}
+
+function traitOf(kind: TraitKind, ...said: string[]): Trait {
+  return { kind, hash: sha256(Buffer.from(JSON.stringify([kind, ...said]), 'utf8')).toString('hex') }
+}
+
+/** The traits of merged MAP, each once. */
+export function mapTraits(state: MapState): Trait[] {
+  const traits: Trait[] = []
+  for (const [key, value] of state) {
+    for (const text of typeof value === 'string' ? [value] : value) {
+      if (traits.length === MAX_MAP_TRAITS) return traits
+      traits.push(trait.map(key, text))
+    }
+  }
+  return traits
+}

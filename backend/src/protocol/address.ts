@@ -1,0 +1,44 @@
+import { Utils } from '@bsv/sdk'
+import { fromHex, toHex } from './bytes.js'
+
+/** The networks that addresses are told apart by. */
+export type Network = 'main' | 'test'
+
+/** The version byte of a P2PKH address. */
+const VERSIONS: Record<Network, number> = { main: 0x00, test: 0x6f }
+
+/** OP_DUP OP_HASH160, and the push of 20 bytes. */
+const BEFORE = [0x76, 0xa9, 0x14]
+/** OP_EQUALVERIFY OP_CHECKSIG. */
+const AFTER = [0x88, 0xac]
+const HASH_LENGTH = 20
+/** Of 25 bytes, base58 makes no more characters. */
+const MAX_ADDRESS = 35
+const LOCK_LENGTH = BEFORE.length + HASH_LENGTH + AFTER.length
+
+/** The public key hash, in hex, that a lock pays to; undefined where the lock is not exactly P2PKH. */
+export function p2pkhOwner(lock: Uint8Array): string | undefined {
+  if (lock.length !== LOCK_LENGTH) return undefined
+  const end = BEFORE.length + HASH_LENGTH
+  const fits =
+    BEFORE.every((byte, at) => lock[at] === byte) && AFTER.every((byte, at) => lock[end + at] === byte)
+  return fits ? toHex(lock.subarray(BEFORE.length, end)) : undefined
+}
+
+/** The address of a public key hash in hex. */
+export function encodeAddress(owner: string, network: Network): string {
+  return Utils.toBase58Check(Array.from(fromHex(owner)), [VERSIONS[network]])
+}
+
+/** The public key hash, in hex, of a P2PKH address of either network; undefined for text that is none. */
+export function decodeAddress(text: string): string | undefined {
+  if (text.length > MAX_ADDRESS) return undefined
+  try {
+    const { prefix, data } = Utils.fromBase58Check(text, 'hex')
+    const known = Object.values(VERSIONS).some((version) => toHex(Uint8Array.of(version)) === prefix)
+    return known && typeof data === 'string' && data.length === 2 * HASH_LENGTH ? data : undefined
+  } catch {
+    // It throws for letters that are not base58 and for a checksum that is not right: no address, either.
+    return undefined
+  }
+}

@@ -1,0 +1,96 @@
+import type { Knex } from 'knex'
+import { commandsFor, encodeMap } from '../../graph/map-coder.js'
+import { EMPTY_MAP } from '../../graph/map-merge.js'
+import { hashColumn, type OutpointRow, outpointColumns, outpointOf } from './columns.js'
+import type { Change } from './lineage.js'
+import { mapOwner, mergedMap } from './merged-map.js'
+import { writePieces } from './pieces.js'
+import { knexReader } from './sql-reader.js'
+
+/**
+ * Which outputs keep merged MAP: the ones by which the MAP since the last that does has grown as long as that was. So a
+ * read takes about as many bytes as it answers with, however long the ordinal lives; and all that is kept stays within a
+ * small multiple of what was inscribed, however long a stranger makes it. It follows from the lineage alone, in whatever
+ * order it came.
+ */
+
+/** Below this much MAP, nothing merged is kept: nearly every ordinal has its MAP in one output or two. */
+const LEAST_BYTES = 2048
+/** What an output counts for beside the bytes of its MAP: reading it takes a look-up. */
+const BYTES_AN_OUTPUT = 256
+const PAGE = 100
+
+/** Makes the merged MAP along lineages follow what has changed. */
+export async function keepMapStates(trx: Knex.Transaction, changes: Change[]): Promise<void> {
+  for (const change of changes) await keepAlong(trx, change)
+}
+
+interface MapRow extends OutpointRow {
+  map_step: unknown
+  map_length: unknown
+  merged_length: unknown
+}
+
+async function keepAlong(trx: Knex.Transaction, { lineage, from }: Change): Promise<void> {
+  const inLineage = { lineage_txid: hashColumn(lineage.txid), lineage_vout: lineage.vout }
+  const maps = (): Knex.QueryBuilder<object, MapRow[]> =>
+    trx('graph_outputs')
+      .where(inLineage)
+      .select('txid', 'vout', 'map_step', 'map_length', 'merged_length')
+      .orderBy('map_step')
+  const first = await maps().where('map_step', '>=', from).first()
+  if (first === undefined) return
+  for (const row of await maps().where('map_step', '>=', from).whereNotNull('merged_length'))
+    await drop(trx, row)
+  const start = await trx('graph_outputs').where(inLineage).min('content_step as origin').first()
+  // What was said before there was content was not said of the ordinal.
+  if (start === undefined || start.origin === null) return
+  const origin = Number(start.origin)
+
+  let { kept, since } = await before(maps, { origin, from })
+  for (let next = Math.max(origin, from); ; ) {
+    const rows = await maps().where('map_step', '>=', next).limit(PAGE)
+    for (const row of rows) {
+      since += Number(row.map_length) + BYTES_AN_OUTPUT
+      if (since < Math.max(kept, LEAST_BYTES)) continue
+      kept = await keep(trx, row, { lineage, from: origin, to: Number(row.map_step) })
+      since = 0
+    }
+    const last = rows.at(-1)
+    if (last === undefined || rows.length < PAGE) return
+    next = Number(last.map_step) + 1
+  }
+}
+
+/** How long the last merged MAP before a step is, and how much was said since. */
+async function before(
+  maps: () => Knex.QueryBuilder<object, MapRow[]>,
+  { origin, from }: { origin: number; from: number },
+): Promise<{ kept: number; since: number }> {
+  const earlier = () => maps().whereBetween('map_step', [origin, from - 1])
+  const state = await earlier().whereNotNull('merged_length').clearOrder().orderBy('map_step', 'desc').first()
+  const after = state === undefined ? origin : Number(state.map_step) + 1
+  const rows = await earlier().where('map_step', '>=', after)
+  const since = rows.reduce((sum, row) => sum + Number(row.map_length) + BYTES_AN_OUTPUT, 0)
+  return { kept: Number(state?.merged_length ?? 0), since }
+}
+
+async function keep(
+  trx: Knex.Transaction,
+  row: MapRow,
+  stretch: Parameters<typeof mergedMap>[1],
+): Promise<number> {
+  const outpoint = outpointOf(row)
+  const bytes = encodeMap(commandsFor((await mergedMap(knexReader(trx), stretch)) ?? EMPTY_MAP))
+  await writePieces(trx, [{ owner: mapOwner({ outpoint, merged: true }), bytes }])
+  await trx('graph_outputs').where(outpointColumns(outpoint)).update({ merged_length: bytes.length })
+  return bytes.length
+}
+
+async function drop(trx: Knex.Transaction, row: OutpointRow): Promise<void> {
+  const outpoint = outpointOf(row)
+  await trx('graph_pieces')
+    .where({ owner: mapOwner({ outpoint, merged: true }) })
+    .delete()
+  await trx('graph_outputs').where(outpointColumns(outpoint)).update({ merged_length: null })
+}

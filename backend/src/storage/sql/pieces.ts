@@ -1,0 +1,43 @@
+import type { Knex } from 'knex'
+import { hexOf, PIECE_BYTES, parts, ROWS_A_STATEMENT, unique } from './columns.js'
+import { insertNew } from './insert-new.js'
+
+/** So that one statement stays far below what a server takes in one packet. */
+const BYTES_A_STATEMENT = 4 * 1024 * 1024
+
+/** Writes bodies in pieces; one that is there stays as it is. `owner` is 32 bytes: the body's hash, or what stands for it. */
+export async function writePieces(
+  trx: Knex.Transaction,
+  bodies: { owner: Buffer; bytes: Uint8Array }[],
+): Promise<void> {
+  const wanted = unique(bodies, ({ owner }) => hexOf(owner))
+  const held = new Set<string>()
+  for (const part of parts(wanted, ROWS_A_STATEMENT)) {
+    const rows = await trx('graph_pieces')
+      .whereIn(
+        'owner',
+        part.map(({ owner }) => owner),
+      )
+      .where({ position: 0 })
+      .select('owner')
+    for (const { owner } of rows) held.add(hexOf(owner))
+  }
+  let rows: { owner: Buffer; position: number; bytes: Uint8Array }[] = []
+  let size = 0
+  const flush = async (): Promise<void> => {
+    await insertNew(trx, 'graph_pieces', rows)
+    rows = []
+    size = 0
+  }
+  for (const { owner, bytes } of wanted) {
+    if (held.has(hexOf(owner))) continue
+    // An empty body has one empty piece, so that it is told from a body that is not there.
+    for (let at = 0; at === 0 || at < bytes.length; at += PIECE_BYTES) {
+      const piece = bytes.subarray(at, at + PIECE_BYTES)
+      rows.push({ owner, position: at / PIECE_BYTES, bytes: Buffer.from(piece) })
+      size += piece.length
+      if (size >= BYTES_A_STATEMENT || rows.length >= ROWS_A_STATEMENT) await flush()
+    }
+  }
+  await flush()
+}

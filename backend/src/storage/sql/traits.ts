@@ -1,0 +1,96 @@
+import type { Knex } from 'knex'
+import { EMPTY_MAP } from '../../graph/map-merge.js'
+import { mapTraits, type Trait, trait } from '../../graph/traits.js'
+import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
+import { hashColumn, outpointPair, parts, ROWS_A_STATEMENT, unique } from './columns.js'
+import { insertNew } from './insert-new.js'
+import type { Change } from './lineage.js'
+import { mergedMap } from './merged-map.js'
+import { firstContentOf, isWhole, lastOf, latestOf, type OutputRow, outputOf } from './ordinal-reads.js'
+import { knexReader, type SqlReader } from './sql-reader.js'
+
+/** What a tip alone tells, and what is told of the ordinal up to there. */
+const HELD: Trait['kind'][] = ['owner']
+const SAID: Trait['kind'][] = ['contentType', 'parent', 'map']
+
+/** Makes what ordinals are found by follow what has changed of their lineages, and which of their outputs are spent. */
+export async function keepTraits(
+  trx: Knex.Transaction,
+  { changes, spent }: { changes: Change[]; spent: Outpoint[] },
+): Promise<void> {
+  const reader = knexReader(trx)
+  const all = unique([...changes.map(({ lineage }) => lineage), ...spent], formatOutpoint)
+  const from = new Map(changes.map((change) => [formatOutpoint(change.lineage), change.from]))
+  const sayingMore: Outpoint[] = []
+  const found: { lineage: Outpoint; trait: Trait }[] = []
+  for (const lineage of all) {
+    const tip = await lastOf(reader, outpointPair(lineage))
+    const traits = tip === undefined ? [] : await heldTraits(reader, tip)
+    if (await saysMore(reader, lineage, from.get(formatOutpoint(lineage)))) {
+      sayingMore.push(lineage)
+      if (tip !== undefined) traits.push(...(await saidTraits(reader, lineage, tip)))
+    }
+    for (const trait of traits) found.push({ lineage, trait })
+  }
+  await forget(trx, all, HELD)
+  await forget(trx, sayingMore, SAID)
+  await insertNew(
+    trx,
+    'graph_traits',
+    found.map(({ lineage, trait: { kind, hash } }) => ({
+      trait: hashColumn(hash),
+      lineage_txid: hashColumn(lineage.txid),
+      lineage_vout: lineage.vout,
+      kind,
+    })),
+  )
+}
+
+/** Whose a tip is that nothing spends. */
+async function heldTraits(reader: SqlReader, tip: OutputRow): Promise<Trait[]> {
+  const { owner, outpoint } = outputOf(tip)
+  if (owner === undefined) return []
+  const spend = await reader.first(
+    'select spender from graph_spends where txid = ? and vout = ?',
+    outpointPair(outpoint),
+  )
+  return spend === undefined ? [trait.owner(owner)] : []
+}
+
+/** Whether content, a parent or MAP may be new from a step on. A transfer brings none. */
+async function saysMore(reader: SqlReader, lineage: Outpoint, from: number | undefined): Promise<boolean> {
+  if (from === undefined || from === 0) return from === 0
+  const row = await reader.first(
+    `select step from graph_outputs where lineage_txid = ? and lineage_vout = ? and step >= ?
+     and (content_step is not null or parent_step is not null or map_step is not null) limit 1`,
+    [...outpointPair(lineage), from],
+  )
+  return row !== undefined
+}
+
+/** What an ordinal whose origin is known says of itself where it stands now. */
+async function saidTraits(reader: SqlReader, lineage: Outpoint, tip: OutputRow): Promise<Trait[]> {
+  const pair = outpointPair(lineage)
+  const origin = await firstContentOf(reader, pair)
+  if (origin === undefined || !(await isWhole(reader, pair))) return []
+  const [from, to] = [Number(origin.step), Number(tip.step)]
+  const inscribed = await latestOf(reader, 'content', { lineage: pair, from, to })
+  const child = await latestOf(reader, 'parent', { lineage: pair, from, to })
+  const { content } = inscribed ? outputOf(inscribed) : {}
+  const { parent } = child ? outputOf(child) : {}
+  const map = await mergedMap(reader, { lineage, from, to })
+  return [
+    ...(content ? [trait.contentType(content.contentType)] : []),
+    ...(parent ? [trait.parent(parent)] : []),
+    ...mapTraits(map ?? EMPTY_MAP),
+  ]
+}
+
+async function forget(trx: Knex.Transaction, lineages: Outpoint[], kinds: Trait['kind'][]): Promise<void> {
+  for (const part of parts(lineages, ROWS_A_STATEMENT)) {
+    await trx('graph_traits')
+      .whereIn(['lineage_txid', 'lineage_vout'], part.map(outpointPair))
+      .whereIn('kind', kinds)
+      .delete()
+  }
+}
