@@ -1,8 +1,13 @@
-import type { ContentReader, OrdinalsReader, ProofReader } from '../../backend/src/graph/graph-store.js'
+import type {
+  ContentReader,
+  MapReader,
+  OrdinalsReader,
+  ProofReader,
+} from '../../backend/src/graph/graph-store.js'
 import type { ContentSummary, OutputRecord } from '../../backend/src/graph/records.js'
 import type { Pointer } from '../../backend/src/protocol/outpoint.js'
 
-export type ContentStore = OrdinalsReader & ContentReader & ProofReader
+export type ContentStore = OrdinalsReader & MapReader & ContentReader & ProofReader
 
 /** An output that shows content. */
 export interface ContentOutput extends OutputRecord {

@@ -2,14 +2,17 @@ import { type ContentReference, formatOutpoint, type Outpoint } from '../../back
 import { CACHE, stepCache } from './cache-policy.js'
 import { type ContentOutput, type ContentStore, contentAt, hasContent } from './content-output.js'
 import { NotFoundError } from './error-response.js'
+import { mergedMapHeaders, ownMapHeaders } from './map-headers.js'
 
 /** What stands before the first slash of a content path, looked up. */
 export interface ContentRoot {
   output: ContentOutput
   /** Where that is: with a sequence, where the ordinal stood at that step, whatever output its content is in. */
   outpoint: Outpoint
-  /** `X-Origin` and `X-Ord-Seq`, with a sequence. */
+  /** With a sequence, `X-Origin` and `X-Ord-Seq`: of the ordinal, for whatever hangs below it too. */
   headers: Record<string, string>
+  /** `X-Map` and `X-Parent`: of the output alone, or with a sequence of the ordinal up to that step. */
+  own: () => Promise<Record<string, string>>
   /** `Cache-Control`, for it and for whatever hangs below it. */
   cache: string
 }
@@ -20,7 +23,13 @@ export async function contentRoot(store: ContentStore, reference: ContentReferen
   if (sequence === undefined) {
     const output = await contentAt(store, pointer)
     if (output === undefined) throw new NotFoundError('no content at this outpoint in this store')
-    return { output, outpoint: output.outpoint, headers: {}, cache: CACHE.immutable }
+    return {
+      output,
+      outpoint: output.outpoint,
+      headers: {},
+      own: () => ownMapHeaders(store, output),
+      cache: CACHE.immutable,
+    }
   }
   const outpoint =
     pointer.kind === 'outpoint' ? pointer.outpoint : (await contentAt(store, pointer))?.outpoint
@@ -32,6 +41,7 @@ export async function contentRoot(store: ContentStore, reference: ContentReferen
     output: step.content,
     outpoint: step.output.outpoint,
     headers: { 'X-Origin': formatOutpoint(step.origin), 'X-Ord-Seq': String(step.sequence) },
+    own: () => mergedMapHeaders(store, { ...step, outpoint: step.output.outpoint }),
     cache: await stepCache(store, { step, sequence }),
   }
 }

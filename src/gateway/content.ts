@@ -4,6 +4,7 @@ import type { ContentStore } from './content-output.js'
 import { contentRoot } from './content-root.js'
 import { fileFinder } from './directory.js'
 import { BadRequestError } from './error-response.js'
+import { ownMapHeaders } from './map-headers.js'
 import { percentDecoded } from './percent-decode.js'
 import { sendContent } from './send-content.js'
 import { refuseServiceWorkers } from './service-worker.js'
@@ -32,7 +33,10 @@ function serveContent({ store, directoryContentTypes }: ContentOptions): Request
       return
     }
     const { file } = found
-    response.set('X-Outpoint', formatOutpoint(file === root.output ? root.outpoint : file.outpoint))
+    const isRoot = file === root.output
+    response
+      .set('X-Outpoint', formatOutpoint(isRoot ? root.outpoint : file.outpoint))
+      .set(isRoot ? await root.own() : await ownMapHeaders(store, file))
     await sendContent({ request, response, store, content: file.content })
   }
 }

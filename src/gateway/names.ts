@@ -5,13 +5,14 @@ import { isName } from '../../backend/src/protocol/mine-node.js'
 import { formatOutpoint, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { CACHE } from './cache-policy.js'
 import { BadRequestError, NotFoundError, TooLargeError } from './error-response.js'
+import { type NamesOptions, nameRecord } from './name-record.js'
 
 const MAX_ORIGINS = 1000
 /** 1,000 outpoints of at most 78 characters, with room for their quotes and spaces. */
 const MAX_ORIGINS_BYTES = 256 * 1024
 
 /** The lookup routes for names (`service.md` 4.4, `spec/http.md` Names), below each of the prefixes. */
-export function namesRoutes(store: NamesReader, prefixes: string[]): Router {
+export function namesRoutes({ store, network, prefixes }: NamesOptions & { prefixes: string[] }): Router {
   const routes = Router()
     .get('/', list(store))
     .get('/origin/:name', origin(store))
@@ -21,6 +22,7 @@ export function namesRoutes(store: NamesReader, prefixes: string[]): Router {
       express.json({ limit: MAX_ORIGINS_BYTES, type: () => true, strict: false }),
       origins(store),
     )
+    .get('/:name', whole({ store, network }))
     .use(badEscapes)
   return Router().use(prefixes, routes)
 }
@@ -72,9 +74,22 @@ function origin(store: NamesReader): RequestHandler<{ name: string }> {
   return async ({ params }, response) => {
     const name = nameOf(params.name)
     const outpoint = await store.nameOrigin(name)
-    if (outpoint === undefined) throw new NotFoundError(`${name} is not claimed`)
+    if (outpoint === undefined) throw notClaimed(name)
     response.set('Cache-Control', CACHE.revalidate).json({ name, outpoint: formatOutpoint(outpoint) })
   }
+}
+
+function whole(options: NamesOptions): RequestHandler<{ name: string }> {
+  return async ({ params }, response) => {
+    const name = nameOf(params.name)
+    const record = await nameRecord(options, name)
+    if (record === undefined) throw notClaimed(name)
+    response.set('Cache-Control', CACHE.revalidate).json(record)
+  }
+}
+
+function notClaimed(name: string): NotFoundError {
+  return new NotFoundError(`${name} is not claimed`)
 }
 
 function mine(store: NamesReader): RequestHandler<{ name: string }> {

@@ -1,4 +1,3 @@
-import { pipeline } from 'node:stream/promises'
 import type { Request, Response } from 'express'
 import type { ByteRange, ContentReader } from '../../backend/src/graph/graph-store.js'
 import type { ContentSummary } from '../../backend/src/graph/records.js'
@@ -7,6 +6,7 @@ import { servedType } from './content-type.js'
 import { entityTag } from './entity-tag.js'
 import { RangeNotSatisfiableError } from './error-response.js'
 import { setSecurityHeaders } from './security-headers.js'
+import { sendPieces } from './send-pieces.js'
 
 /** Answers with a body and the headers that are its own (`spec/http.md`, Content). */
 export async function sendContent(options: {
@@ -42,17 +42,6 @@ export async function sendContent(options: {
 function rangeOf(request: Request, body: { tag: string; length: number }): ReturnType<typeof askedRange> {
   if (request.method !== 'GET') return 'whole'
   return askedRange({ ...body, range: request.get('Range'), ifRange: request.get('If-Range') })
-}
-
-/** Sends with backpressure; a reader that leaves stops the reading, and is no error. */
-async function sendPieces(response: Response, pieces: AsyncIterable<Uint8Array>): Promise<void> {
-  try {
-    await pipeline(pieces, response)
-  } catch (error) {
-    if (!response.destroyed || response.writableEnded) throw error
-    if (error instanceof Error && 'code' in error && error.code === 'ERR_STREAM_PREMATURE_CLOSE') return
-    throw error
-  }
 }
 
 /** The pieces, as long as they add up: a body that is short is an error, never a short answer. */

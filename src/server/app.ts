@@ -4,6 +4,7 @@ import type { Logger } from 'pino'
 import type { GraphStore } from '../../backend/src/graph/graph-store.js'
 import { contentRoutes } from '../gateway/content.js'
 import { errorResponse, NotFoundError } from '../gateway/error-response.js'
+import { metadataRoutes } from '../gateway/metadata.js'
 import { namesRoutes } from '../gateway/names.js'
 import { previewRoutes } from '../gateway/preview.js'
 import type { Config } from './config.js'
@@ -40,14 +41,15 @@ export interface AppOptions {
 
 /** All routes of the server. */
 export function createApp({ config, engine, graph, ping, logger }: AppOptions): Express {
-  const { profile, maxBodyBytes } = config
+  const { profile, network, maxBodyBytes } = config
   return express()
     .disable('x-powered-by')
     .disable('etag')
     .set('query parser', 'simple')
     .use(cors({ exposedHeaders: EXPOSED_HEADERS, maxAge: 86_400 }))
     .use(contentRoutes({ store: graph, directoryContentTypes: profile.directoryContentTypes }))
-    .use(namesRoutes(graph, profile.namesPrefixes))
+    .use(namesRoutes({ store: graph, network, prefixes: profile.namesPrefixes }))
+    .use(metadataRoutes({ store: graph, network, prefixes: profile.gatewayPrefixes }))
     .use(previewRoutes(profile.gatewayPrefixes))
     .use(healthRoutes({ ping }))
     .use(errorResponse({ logger }))

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { Network } from '../../backend/src/protocol/address.js'
 import type { Deployment } from '../../backend/src/protocol/mint.js'
 import { type Outpoint, PointerError, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { deploymentOf, PROFILES, type Profile } from '../../backend/src/protocol/profile.js'
@@ -21,7 +22,7 @@ export interface Config {
   chainTracker: string
   /** How long an answer of the chain tracker may take, in milliseconds. */
   chainTrackerTimeout: number
-  network: 'main' | 'test'
+  network: Network
   hostingUrl: string | undefined
   /** The largest body of a submission, in bytes. */
   maxBodyBytes: number

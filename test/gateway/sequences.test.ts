@@ -1,12 +1,6 @@
 import { concatBytes, utf8 } from '../../backend/src/protocol/bytes.js'
-import {
-  beefOf,
-  FakeChain,
-  type FakeTransaction,
-  inscriptionScript,
-  mapTail,
-  p2pkh,
-} from '../support/fake-chain.js'
+import { FakeChain, type FakeTransaction, inscriptionScript, mapTail, p2pkh } from '../support/fake-chain.js'
+import { livesOn } from '../support/lives.js'
 import { useServers } from '../support/test-server.js'
 
 const { start } = useServers()
@@ -14,40 +8,18 @@ const server = await start()
 const chain = new FakeChain()
 const IMMUTABLE = 'public, max-age=31536000, immutable'
 
-async function submit(
-  transaction: FakeTransaction,
-  options: Parameters<typeof beefOf>[1] = {},
-): Promise<void> {
-  const { status, body } = await server.submit(beefOf(transaction, options), ['tm_ordinals'])
-  expect({ status, body: status === 200 ? '' : body.toString('utf8') }).toEqual({ status: 200, body: '' })
-}
+const { submit, transferred, life } = livesOn(server, chain)
 
-const transferred = (from: FakeTransaction, lockingScript: Uint8Array): FakeTransaction =>
-  chain.spend({ inputs: [{ transaction: from, vout: 0 }], outputs: [{ satoshis: 1, lockingScript }] })
-
-const mapped = (step: string): Uint8Array => concatBytes(p2pkh(2), mapTail({ step }))
-
-/** An inscription and what becomes of it, each step submitted with the coin that it spends. */
-async function life(body: string, scripts: Uint8Array[]): Promise<FakeTransaction[]> {
-  const funding = chain.spend({ inputs: [], outputs: [{ satoshis: 5, lockingScript: p2pkh(0) }] })
-  const origin = chain.spend({
-    inputs: [{ transaction: funding, vout: 0 }],
-    outputs: [
-      { satoshis: 1, lockingScript: inscriptionScript({ contentType: 'text/plain', body: utf8(body) }) },
-    ],
-  })
-  const steps = [origin]
-  await submit(origin, { with: [funding] })
-  for (const script of scripts) {
-    const before = steps.at(-1) ?? origin
-    const next = transferred(before, script)
-    await submit(next, { with: [before] })
-    steps.push(next)
-  }
-  return steps
-}
+const mapped = (step: string): Uint8Array =>
+  concatBytes(p2pkh(2), mapTail({ [`at ${step}`]: 'said', last: step }))
 
 const at = (step: FakeTransaction | undefined): string => step?.outpoint(0) ?? ''
+
+/** What the steps of a mapped life have said up to one of them. */
+const said = (step: number): Record<string, string> => ({
+  ...Object.fromEntries(Array.from({ length: step }, (_, before) => [`at ${before + 1}`, 'said'])),
+  ...(step > 0 && { last: String(step) }),
+})
 
 const mappedLife = await life('at the origin', [mapped('1'), mapped('2'), mapped('3')])
 const again = inscriptionScript({ contentType: 'text/html', body: utf8('<p>again</p>') })
@@ -67,7 +39,25 @@ describe('an ordinal with content at its origin, and MAP at three steps more', (
         'x-ord-seq': String(step),
         'cache-control': IMMUTABLE,
       })
+      expect(JSON.parse(String(headers['x-map'] ?? '{}'))).toEqual(said(step))
     }
+  })
+
+  test.each([0, 1, 2, 3])('has at step %d the metadata that was said until then', async (step) => {
+    for (const from of steps) {
+      const { status, json } = await server.ask(`/svc/gateway/metadata/${at(from)}:${step}`)
+      expect(status).toBe(200)
+      expect(json).toMatchObject({ map: said(step), sequence: step, contentOutpoint: at(steps[0]) })
+    }
+    const own = await server.ask(`/svc/gateway/metadata/${at(steps[step])}`)
+    expect(own.json).toMatchObject({ map: step === 0 ? {} : { [`at ${step}`]: 'said', last: `${step}` } })
+  })
+
+  test('has all of its metadata at the tip, and none at the origin', async () => {
+    const tip = await server.ask(`/svc/gateway/metadata/${at(steps[0])}:-1`)
+    expect(tip.json).toMatchObject({ map: said(3), tip: true, sequence: 3 })
+    const origin = await server.ask(`/svc/gateway/metadata/${at(steps[3])}:-2`)
+    expect(origin.json).toMatchObject({ map: {}, tip: false, sequence: 0, outpoint: at(steps[0]) })
   })
 
   test('has them at its tip, which is asked anew each time', async () => {
@@ -139,6 +129,11 @@ describe('an ordinal reinscribed in the middle', () => {
     expect(body.toString('utf8')).toBe(expected)
     expect(headers['content-type']).toBe(type)
     expect(headers['x-origin']).toBe(at(steps[0]))
+  })
+
+  test.each([0, 1, 2, 3])('has at %d the metadata that was said until then', async (step) => {
+    const { headers } = await server.ask(`/content/${at(steps[0])}:${step}`)
+    expect(JSON.parse(String(headers['x-map'] ?? '{}'))).toEqual(said(Math.min(step, 1)))
   })
 
   test('sandboxes what a browser would run, at whatever step', async () => {

@@ -1,34 +1,24 @@
 import type { LookupFormula, LookupService, OutputAdmittedByTopic, OutputSpent } from '@bsv/overlay'
 import type { LookupQuestion } from '@bsv/sdk'
-import { z } from 'zod'
 import { flowOf } from '../graph/flow.js'
-import {
-  type GraphWriter,
-  ORIGIN,
-  type OrdinalsReader,
-  type TransactionReader,
-} from '../graph/graph-store.js'
+import type { GraphWriter, OrdinalsReader, TraitsReader, TransactionReader } from '../graph/graph-store.js'
 import { ordinalsRecords } from '../graph/ordinals-records.js'
-import { QueryError } from '../graph/query-error.js'
 import { graphRecords, mergeRecords } from '../graph/records.js'
 import { transactionRecords } from '../graph/transaction-records.js'
+import type { Outpoint } from '../protocol/outpoint.js'
 import { LOOKUP_SERVICES, TOPICS } from '../protocol/profile.js'
 import { admittedBeef, type SubmissionSource } from './admission.js'
 import { ORDINALS_LOOKUP_DOCUMENTATION } from './ordinals-documentation.js'
-import { outpointText } from './outpoint-text.js'
+import { type OrdinalsQuery, readOrdinalsQuery } from './ordinals-query.js'
 
 export interface OrdinalsLookupServiceOptions {
-  reader: OrdinalsReader & TransactionReader
+  reader: OrdinalsReader & TraitsReader & TransactionReader
   writer: GraphWriter
   /** Given by a host that reads submissions itself; without it the engine is asked for whole transactions. */
   submissions?: SubmissionSource
 }
 
-const query = z.strictObject({ outpoint: outpointText, seq: z.int().min(ORIGIN).optional() })
-
-const FORMS = 'ls_ordinals answers {outpoint: "<txid>_<vout>", seq}: seq is left out, -2, -1, 0, 1 …'
-
-/** `ls_ordinals`: ordinals and content by outpoint (`spec/overlay.md`; BRC-24). */
+/** `ls_ordinals`: ordinals and content by outpoint, and by what they say (`spec/overlay.md`; BRC-24). */
 export class OrdinalsLookupService implements LookupService {
   readonly admissionMode: 'locking-script' | 'whole-tx'
   readonly spendNotificationMode = 'txid'
@@ -66,13 +56,20 @@ export class OrdinalsLookupService implements LookupService {
 
   /** @throws QueryError for a question of no known form. */
   async lookup(question: LookupQuestion): Promise<LookupFormula> {
-    const parsed = query.safeParse(question.query)
-    if (!parsed.success) throw new QueryError(FORMS, { cause: parsed.error })
-    const { outpoint, seq } = parsed.data
+    const found = await this.find(readOrdinalsQuery(question.query))
+    return found.map(({ txid, vout }) => ({ txid, outputIndex: vout }))
+  }
+
+  private async find(asked: OrdinalsQuery): Promise<Outpoint[]> {
     const { reader } = this.options
+    if ('traits' in asked) {
+      const { traits, limit, after } = asked
+      return await reader.tipsWith({ traits, limit, ...(after && { after }) })
+    }
+    const { outpoint, seq } = asked
     const held =
       seq === undefined ? await reader.output(outpoint) : (await reader.ordinalAt(outpoint, seq))?.output
-    return held === undefined ? [] : [{ txid: held.outpoint.txid, outputIndex: held.outpoint.vout }]
+    return held === undefined ? [] : [held.outpoint]
   }
 
   async getDocumentation(): Promise<string> {
@@ -80,6 +77,9 @@ export class OrdinalsLookupService implements LookupService {
   }
 
   async getMetaData(): Promise<{ name: string; shortDescription: string }> {
-    return { name: LOOKUP_SERVICES.ordinals, shortDescription: 'Ordinals and content by outpoint.' }
+    return {
+      name: LOOKUP_SERVICES.ordinals,
+      shortDescription: 'Ordinals and content by outpoint, metadata, parent, type and owner.',
+    }
   }
 }

@@ -1,0 +1,89 @@
+import type {
+  MapReader,
+  OrdinalStep,
+  OrdinalsReader,
+  ProofReader,
+  SpendsReader,
+} from '../../backend/src/graph/graph-store.js'
+import { EMPTY_MAP, type JsonValue, mapRecordOf } from '../../backend/src/graph/map-merge.js'
+import type { OutputRecord } from '../../backend/src/graph/records.js'
+import { encodeAddress, type Network } from '../../backend/src/protocol/address.js'
+import { type ContentReference, formatOutpoint } from '../../backend/src/protocol/outpoint.js'
+import { contentAt } from './content-output.js'
+
+export type MetadataStore = OrdinalsReader & MapReader & ProofReader & SpendsReader
+
+/** What is known of an output, or of an ordinal at a step (`spec/http.md`, Metadata). Absent: unknown, or none. */
+export interface MetadataRecord {
+  outpoint: string
+  /** These three with a sequence alone. */
+  origin?: string
+  sequence?: number
+  tip?: boolean
+  /** Where the content stands, that of the latest inscription at or before the step. */
+  contentOutpoint?: string
+  contentType?: string
+  /** In bytes. */
+  contentLength?: number
+  sha256?: string
+  map: Record<string, JsonValue>
+  parent?: string
+  satoshis: number
+  /** An address, where the lock is P2PKH. */
+  owner?: string
+  spent: boolean
+  /** Of the block that it is proven to be in. */
+  height?: number
+}
+
+export interface MetadataOptions {
+  store: MetadataStore
+  /** Whose addresses owners have. */
+  network: Network
+}
+
+/** The record of what a reference refers to; undefined where the store has no such output, or the ordinal no such step. */
+export async function metadataRecord(
+  { store, network }: MetadataOptions,
+  reference: ContentReference,
+): Promise<MetadataRecord | undefined> {
+  const { pointer, sequence } = reference
+  const output =
+    pointer.kind === 'outpoint' ? await store.output(pointer.outpoint) : await contentAt(store, pointer)
+  if (output === undefined) return undefined
+  if (sequence === undefined) return await recordOf({ store, network }, { output, content: output })
+  const step = await store.ordinalAt(output.outpoint, sequence)
+  return step && (await recordOf({ store, network }, step))
+}
+
+async function recordOf(
+  { store, network }: MetadataOptions,
+  told: { output: OutputRecord; content: OutputRecord } | OrdinalStep,
+): Promise<MetadataRecord> {
+  const { outpoint, satoshis, owner } = told.output
+  const isStep = 'origin' in told
+  const parent = isStep ? told.parent : told.output.parent
+  const map = isStep ? await store.mergedMap(outpoint) : await ownMap(store, told.output)
+  const height = await store.heightOf(outpoint.txid)
+  const { content } = told.content
+  return {
+    outpoint: formatOutpoint(outpoint),
+    ...(isStep && { origin: formatOutpoint(told.origin), sequence: told.sequence, tip: told.tip }),
+    ...(content && {
+      contentOutpoint: formatOutpoint(told.content.outpoint),
+      contentType: content.contentType,
+      contentLength: content.length,
+      sha256: content.sha256,
+    }),
+    map: mapRecordOf(map ?? EMPTY_MAP),
+    ...(parent && { parent: formatOutpoint(parent) }),
+    satoshis,
+    ...(owner !== undefined && { owner: encodeAddress(owner, network) }),
+    spent: (await store.spendersOf(outpoint)).length > 0,
+    ...(height !== undefined && { height }),
+  }
+}
+
+async function ownMap(store: MapReader, { outpoint, mapLength }: OutputRecord) {
+  return mapLength === undefined ? undefined : await store.ownMap(outpoint)
+}

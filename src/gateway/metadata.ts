@@ -1,0 +1,83 @@
+import express, { type Request, type RequestHandler, Router } from 'express'
+import { z } from 'zod'
+import { sha256 } from '../../backend/src/graph/native-hash.js'
+import { PointerError, parseContentReference } from '../../backend/src/protocol/outpoint.js'
+import { CACHE } from './cache-policy.js'
+import { entityTag } from './entity-tag.js'
+import { BadRequestError, NotFoundError, TooLargeError } from './error-response.js'
+import { type MetadataOptions, metadataRecord } from './metadata-record.js'
+import { percentDecoded } from './percent-decode.js'
+import { sendPieces } from './send-pieces.js'
+
+const MAX_POINTERS = 100
+/** 100 pointers with sequences, of at most 96 characters, with room for their quotes and spaces. */
+const MAX_BODY_BYTES = 64 * 1024
+
+/** What is known of outputs and ordinals (`spec/http.md`, Metadata), below each of the prefixes. */
+export function metadataRoutes(options: MetadataOptions & { prefixes: string[] }): Router {
+  const routes = Router()
+    // Not a path with parameters: Express would decode escapes before anything is read here.
+    .get(/^\/metadata\/[^/]+$/, single(options))
+    .post(
+      '/metadata',
+      express.json({ limit: MAX_BODY_BYTES, type: () => true, strict: false }),
+      bulk(options),
+    )
+  return Router().use(options.prefixes, routes)
+}
+
+function single(options: MetadataOptions): RequestHandler {
+  return async (request, response) => {
+    const record = await metadataRecord(options, parseContentReference(askedFor(request)))
+    if (record === undefined) {
+      throw new NotFoundError('no such output or step in this store, or its origin is not known here')
+    }
+    const body = Buffer.from(JSON.stringify(record), 'utf8')
+    response
+      .set('Cache-Control', CACHE.revalidate)
+      .set('ETag', entityTag(sha256(body).toString('hex')))
+      .set('Content-Type', 'application/json; charset=utf-8')
+    if (request.fresh) response.status(304).end()
+    else response.set('Content-Length', String(body.length)).end(body)
+  }
+}
+
+function askedFor({ path }: Request): string {
+  const escaped = path.slice('/metadata/'.length)
+  const text = percentDecoded(escaped)
+  if (text === undefined) throw new PointerError('BAD_OUTPOINT', escaped)
+  return text
+}
+
+const pointers = z.union([z.array(z.string()), z.object({ outpoints: z.array(z.string()) })])
+
+function bulk(options: MetadataOptions): RequestHandler {
+  return async (request, response) => {
+    const asked = pointers.safeParse(request.body)
+    if (!asked.success) {
+      throw new BadRequestError(
+        'BAD_BODY',
+        'the body must be a JSON array of outpoints, or {"outpoints": […]}; each may carry :seq',
+      )
+    }
+    const texts = 'outpoints' in asked.data ? asked.data.outpoints : asked.data
+    if (texts.length > MAX_POINTERS) throw new TooLargeError(`at most ${MAX_POINTERS} outpoints at once`)
+    const references = [...new Set(texts)].map((text) => ({ text, reference: parseContentReference(text) }))
+    response.set('Cache-Control', CACHE.revalidate).set('Content-Type', 'application/json; charset=utf-8')
+    await sendPieces(response, recordsOf(options, references))
+  }
+}
+
+/** An object of records as JSON, one after the other: a record has as much MAP as strangers wrote. */
+async function* recordsOf(
+  options: MetadataOptions,
+  references: { text: string; reference: ReturnType<typeof parseContentReference> }[],
+): AsyncGenerator<string> {
+  let before = '{'
+  for (const { text, reference } of references) {
+    const record = await metadataRecord(options, reference)
+    yield `${before}${JSON.stringify(text)}:${JSON.stringify(record ?? null)}`
+    before = ','
+  }
+  yield references.length === 0 ? '{}' : '}'
+}

@@ -1,0 +1,76 @@
+import {
+  type MapReader,
+  type NamesReader,
+  type OrdinalsReader,
+  type ProofReader,
+  type SpendsReader,
+  TIP,
+  type TransactionReader,
+} from '../../backend/src/graph/graph-store.js'
+import { EMPTY_MAP, type JsonValue, mapRecordOf } from '../../backend/src/graph/map-merge.js'
+import type { OutputRecord } from '../../backend/src/graph/records.js'
+import { storedTransaction } from '../../backend/src/graph/stored-transaction.js'
+import { encodeAddress, type Network } from '../../backend/src/protocol/address.js'
+import { toHex } from '../../backend/src/protocol/bytes.js'
+import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
+
+export interface NamesOptions {
+  store: NamesReader & OrdinalsReader & MapReader & ProofReader & SpendsReader & TransactionReader
+  /** Whose addresses owners have. */
+  network: Network
+}
+
+/** All that is known of a name: where it was mined, and what has become of its ordinal. Absent: unknown, or none. */
+export interface FullNameRecord {
+  name: string
+  /** The output in which it was minted. */
+  origin: string
+  /** Where its ordinal is now. These three are absent where this host does not follow the ordinals of names. */
+  tip?: { outpoint: string; owner?: string; script?: string; spent: boolean }
+  sequence?: number
+  map?: Record<string, JsonValue>
+  /** Its live node, from which longer names are mined. */
+  node?: string
+  /** Of the block that holds the mint. */
+  height?: number
+}
+
+/** Up to how many bytes a tip's script is shown: a lock has some dozens, but a reinscription may stand in it. */
+const MAX_SCRIPT_BYTES = 64 * 1024
+
+/** The record of a name; undefined where it is not claimed. */
+export async function nameRecord(
+  { store, network }: NamesOptions,
+  name: string,
+): Promise<FullNameRecord | undefined> {
+  const origin = await store.nameOrigin(name)
+  if (origin === undefined) return undefined
+  const step = await store.ordinalAt(origin, TIP)
+  const node = await store.liveNode(name)
+  const height = await store.heightOf(origin.txid)
+  return {
+    name,
+    origin: formatOutpoint(origin),
+    ...(step && {
+      tip: await tipRecord({ store, network }, step.output),
+      sequence: step.sequence,
+      map: mapRecordOf((await store.mergedMap(step.output.outpoint)) ?? EMPTY_MAP),
+    }),
+    ...(node && { node: formatOutpoint(node) }),
+    ...(height !== undefined && { height }),
+  }
+}
+
+async function tipRecord(
+  { store, network }: NamesOptions,
+  { outpoint, owner }: OutputRecord,
+): Promise<FullNameRecord['tip']> {
+  const transaction = await storedTransaction(outpoint.txid, store)
+  const script = transaction?.outputs[outpoint.vout]?.lockingScript
+  return {
+    outpoint: formatOutpoint(outpoint),
+    ...(owner !== undefined && { owner: encodeAddress(owner, network) }),
+    ...(script && script.length <= MAX_SCRIPT_BYTES && { script: toHex(script) }),
+    spent: (await store.spendersOf(outpoint)).length > 0,
+  }
+}
