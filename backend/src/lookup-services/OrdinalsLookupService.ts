@@ -11,7 +11,7 @@ import {
 import { ordinalsRecords } from '../graph/ordinals-records.js'
 import { QueryError } from '../graph/query-error.js'
 import { graphRecords, mergeRecords } from '../graph/records.js'
-import { transactionRecords } from '../graph/transaction-records.js'
+import { placingRecords, transactionRecords } from '../graph/transaction-records.js'
 import { LOOKUP_SERVICES, TOPICS } from '../protocol/profile.js'
 import { admittedBeef, type SubmissionSource } from './admission.js'
 import { ORDINALS_LOOKUP_DOCUMENTATION } from './ordinals-documentation.js'
@@ -44,6 +44,7 @@ export class OrdinalsLookupService implements LookupService {
     await writer.record(
       mergeRecords([
         transactionRecords(beef),
+        placingRecords(beef),
         ordinalsRecords({
           transaction: beef.subject,
           vout: payload.outputIndex,
