@@ -36,6 +36,12 @@ async function explained() {
   return { store: new SqlGraphStore({ writer: database.writer, reader }), plans }
 }
 
+async function allOf<Item>(items: AsyncIterable<Item>): Promise<Item[]> {
+  const all: Item[] = []
+  for await (const item of items) all.push(item)
+  return all
+}
+
 /** Steps that read a whole table. */
 const isScan = (step: string): boolean => step.startsWith('SCAN') && !step.startsWith('SCAN CONSTANT ROW')
 
@@ -59,6 +65,7 @@ test.each<[string, (store: SqlGraphStore) => Promise<unknown>]>([
   ['firstContentOutput', (store) => store.firstContentOutput(txid)],
   ['currentOutput', (store) => store.currentOutput(outpoint)],
   ['ordinalAt', (store) => store.ordinalAt(outpoint, TIP)],
+  ['lineage', async (store) => await allOf(store.lineage(outpoint))],
   ['contentPieces', async (store) => await store.contentPieces(txid).next()],
   ['admissionsOf', (store) => store.admissionsOf(outpoint)],
   ['admissionsOfTransaction', (store) => store.admissionsOfTransaction(txid)],
@@ -80,5 +87,6 @@ test('a step of an ordinal is found without sorting its life', async () => {
   const { store, plans } = await explained()
   expect(await store.ordinalAt(outpoint, TIP)).toMatchObject({ sequence: 0, tip: true })
   expect(await store.currentOutput(outpoint)).toEqual(outpoint)
+  expect(await allOf(store.lineage(outpoint))).toEqual([outpoint])
   expect((await plans()).filter((step) => step.includes('TEMP B-TREE'))).toEqual([])
 })

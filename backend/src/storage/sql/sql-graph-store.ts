@@ -21,6 +21,7 @@ import {
   ROWS_A_STATEMENT,
   unique,
 } from './columns.js'
+import { lineageOf } from './lineage-reads.js'
 import { migrate } from './migrations.js'
 import { lineageTip, ordinalAt, outputOf } from './ordinal-reads.js'
 import { writeEviction, writeRecords } from './record.js'
@@ -166,6 +167,10 @@ export class SqlGraphStore implements GraphStore {
 
   async ordinalAt(outpoint: Outpoint, sequence: number): Promise<OrdinalStep | undefined> {
     return await ordinalAt(this.reader, outpoint, sequence)
+  }
+
+  lineage(outpoint: Outpoint): AsyncGenerator<Outpoint> {
+    return lineageOf(this.reader, outpoint)
   }
 
   async *contentPieces(sha256: string, range?: ByteRange): AsyncGenerator<Uint8Array> {
