@@ -45,7 +45,7 @@ function rangeOf(request: Request, body: { tag: string; length: number }): Retur
 }
 
 /** Sends with backpressure; a reader that leaves stops the reading, and is no error. */
-async function sendPieces(response: Response, pieces: AsyncIterable<Uint8Array>): Promise<void> {
+export async function sendPieces(response: Response, pieces: AsyncIterable<Uint8Array>): Promise<void> {
   try {
     await pipeline(pieces, response)
   } catch (error) {

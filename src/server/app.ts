@@ -6,6 +6,7 @@ import { contentRoutes } from '../gateway/content.js'
 import { errorResponse, NotFoundError } from '../gateway/error-response.js'
 import { namesRoutes } from '../gateway/names.js'
 import { previewRoutes } from '../gateway/preview.js'
+import { provenanceRoutes } from '../gateway/provenance.js'
 import type { Config } from './config.js'
 import { healthRoutes } from './health-routes.js'
 import type { OverlayEngine } from './overlay-engine.js'
@@ -49,6 +50,7 @@ export function createApp({ config, engine, graph, ping, logger }: AppOptions): 
     .use(contentRoutes({ store: graph, directoryContentTypes: profile.directoryContentTypes }))
     .use(namesRoutes(graph, profile.namesPrefixes))
     .use(previewRoutes(profile.gatewayPrefixes))
+    .use(provenanceRoutes(graph, profile.gatewayPrefixes))
     .use(healthRoutes({ ping }))
     .use(errorResponse({ logger }))
     .use(overlayRoutes({ engine, graph, profile, maxBodyBytes }), errorResponse({ logger, overlay: true }))
