@@ -7,6 +7,7 @@ import { errorResponse, NotFoundError } from '../gateway/error-response.js'
 import { metadataRoutes } from '../gateway/metadata.js'
 import { namesRoutes } from '../gateway/names.js'
 import { previewRoutes } from '../gateway/preview.js'
+import { provenanceRoutes } from '../gateway/provenance.js'
 import type { Config } from './config.js'
 import { healthRoutes } from './health-routes.js'
 import type { OverlayEngine } from './overlay-engine.js'
@@ -51,6 +52,7 @@ export function createApp({ config, engine, graph, ping, logger }: AppOptions): 
     .use(namesRoutes({ store: graph, network, prefixes: profile.namesPrefixes }))
     .use(metadataRoutes({ store: graph, network, prefixes: profile.gatewayPrefixes }))
     .use(previewRoutes(profile.gatewayPrefixes))
+    .use(provenanceRoutes(graph, profile.gatewayPrefixes))
     .use(healthRoutes({ ping }))
     .use(errorResponse({ logger }))
     .use(overlayRoutes({ engine, graph, profile, maxBodyBytes }), errorResponse({ logger, overlay: true }))

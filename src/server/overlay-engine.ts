@@ -7,7 +7,8 @@ import type { GraphStore } from '../../backend/src/graph/graph-store.js'
 import { type BeefContents, readBeef, readBeefAs } from '../../backend/src/graph/read-beef.js'
 import { graphRecords } from '../../backend/src/graph/records.js'
 import { unsoundness } from '../../backend/src/graph/soundness.js'
-import { transactionRecords } from '../../backend/src/graph/transaction-records.js'
+import { placingRecords, transactionRecords } from '../../backend/src/graph/transaction-records.js'
+import { TOPICS } from '../../backend/src/protocol/profile.js'
 import { readTransaction } from '../../backend/src/protocol/transaction.js'
 import { EngineStorage } from './engine-storage.js'
 import {
@@ -96,19 +97,28 @@ export class OverlayEngine extends Engine {
     return await this.takeTurn(taggedBEEF.topics, contents, async () => {
       const needed = { ...taggedBEEF, beef: neededBeef(contents) }
       const steak = await super.submit(needed, onSteakReady, mode, offChainValues)
-      await this.keepLaterProof(contents)
+      await this.keepLaterWord(contents)
       return steak
     })
   }
 
-  /** The engine passes over a transaction that it has, and so over the proof that came with it this time. */
-  private async keepLaterProof({ subject, proof }: BeefContents): Promise<void> {
+  /**
+   * The engine passes over a transaction that it has, and so over what came with it this time: its proof, and the
+   * transactions that place its ordinals.
+   */
+  private async keepLaterWord(contents: BeefContents): Promise<void> {
+    const { subject, proof } = contents
     const { txid, raw } = subject
     const verified = proof(txid)
     if (verified === undefined) return
     const kept = await this.graph.transaction(txid)
-    if (kept === undefined || kept.proof !== undefined) return
-    await this.submission.record(graphRecords({ transactions: [{ txid, raw, proof: verified }] }))
+    if (kept === undefined) return
+    if (kept.proof === undefined)
+      await this.submission.record(graphRecords({ transactions: [{ txid, raw, proof: verified }] }))
+    // Of what is held for the sake of another transaction alone, the sources are nobody's concern here.
+    const placing = placingRecords(contents)
+    if (placing.transactions.length > 0 && (await this.graph.isApplied(TOPICS.ordinals, txid)))
+      await this.submission.record(placing)
   }
 
   /**

@@ -4,7 +4,12 @@ import { isNodeOutpoint, namesRecords } from '../../backend/src/graph/names-reco
 import { ordinalsRecords } from '../../backend/src/graph/ordinals-records.js'
 import { readBeef } from '../../backend/src/graph/read-beef.js'
 import { graphRecords, mergeRecords } from '../../backend/src/graph/records.js'
-import { admittedTransactions, transactionRecords } from '../../backend/src/graph/transaction-records.js'
+import { unsoundness } from '../../backend/src/graph/soundness.js'
+import {
+  admittedTransactions,
+  placingRecords,
+  transactionRecords,
+} from '../../backend/src/graph/transaction-records.js'
 import { utf8 } from '../../backend/src/protocol/bytes.js'
 import { beefOf, FakeChain, type FakeTransaction, inscriptionScript, p2pkh } from '../support/fake-chain.js'
 
@@ -172,4 +177,54 @@ test('sets of facts merge into all of them', () => {
   const merged = mergeRecords(applied.map((each) => graphRecords({ applied: [each] })))
   expect(merged).toEqual(graphRecords({ applied }))
   expect(mergeRecords([])).toEqual(graphRecords({}))
+})
+
+describe('beside a proven subject', () => {
+  const chain = new FakeChain()
+  const coin = (satoshis: number) =>
+    chain.spend({ inputs: [], outputs: [{ satoshis, lockingScript: p2pkh(0) }] })
+  const [large, small, fee] = [coin(700), coin(1), coin(50)]
+  const subject = chain.spend({
+    inputs: [large, small, fee].map((transaction) => ({ transaction, vout: 0 })),
+    outputs: [{ ...ONE, satoshis: 700 }, ONE, { ...ONE, satoshis: 20 }],
+  })
+  const kept = (options: Parameters<typeof beefOf>[1]) =>
+    placingRecords(readBeef(beefOf(subject, options))).transactions
+
+  test('what places its 1-sat outputs is kept, raw and without the proof that nobody checked', () => {
+    const { raw, txid } = large
+    expect(kept({ with: [fee, large, small] })).toEqual([
+      { txid, raw },
+      { txid: small.txid, raw: small.raw },
+    ])
+  })
+
+  test('and more of it where a value is missing, since it might be 0', () => {
+    expect(kept({ with: [fee, small] }).map(({ txid }) => txid)).toEqual([small.txid, fee.txid])
+  })
+
+  test('nothing is kept where no output is an ordinal, or where the ancestors of the subject are', () => {
+    const payment = chain.spend({
+      inputs: [{ transaction: small, vout: 0 }],
+      outputs: [{ ...ONE, satoshis: 0 }],
+    })
+    expect(placingRecords(readBeef(beefOf(payment, { with: [small] }))).transactions).toEqual([])
+    expect(kept({ proven: false, with: [fee, large, small] })).toEqual([])
+  })
+
+  test('what is kept is not judged: the chain has judged the subject', () => {
+    const odd = chain.spend({
+      inputs: [small, small].map((transaction) => ({ transaction, vout: 0 })),
+      outputs: [ONE],
+    })
+    const child = chain.spend({ inputs: [{ transaction: odd, vout: 0 }], outputs: [ONE] })
+    const beef = readBeef(beefOf(child, { with: [odd], unproven: [odd] }))
+    expect(placingRecords(beef).transactions).toEqual([{ txid: odd.txid, raw: odd.raw }])
+    expect(unsoundness(beef)).toBeUndefined()
+  })
+
+  test('it is told once for all outputs', () => {
+    const beef = readBeef(beefOf(subject, { with: [large] }))
+    expect(placingRecords(beef)).toBe(placingRecords(beef))
+  })
 })

@@ -1,5 +1,10 @@
 import fc from 'fast-check'
-import { type Predecessor, predecessorsOf, successorOf } from '../../backend/src/protocol/ordinal-flow.js'
+import {
+  type Predecessor,
+  placingInputs,
+  predecessorsOf,
+  successorOf,
+} from '../../backend/src/protocol/ordinal-flow.js'
 
 const OUT = (vout: number) => ({ kind: 'output', vout })
 const IN = (input: number) => ({ kind: 'input', input })
@@ -57,6 +62,59 @@ describe('the predecessor', () => {
     ['at the largest offset', [MAX, 1], [MAX, 1], 1, IN(1)],
   ])('is %s', (_, inputValues, outputValues, output, expected) => {
     expect(predecessorAt({ inputValues, outputValues, output })).toEqual(expected)
+  })
+})
+
+describe('the inputs that place an output', () => {
+  test.each([
+    ['its own 1-sat coin', [1, 900], [1, 800], 0, 1],
+    ['those before its coin, too', [1000, 1, 900], [1000, 1, 800], 1, 2],
+    ['the larger one that it comes out of', [5, 1000, 7], [5, 3, 1], 2, 2],
+    ['the one that starts there though it is larger', [5, 1000, 7], [5, 1], 1, 2],
+    ['zero-value inputs on the way', [0, 3, 0, 0, 1, 0], [3, 1], 1, 5],
+    ['all, where they do not reach it', [1, 1], [5, 1], 1, 2],
+    ['none, where there are none', [], [1], 0, 0],
+    ['those behind one that is not known', [1, undefined, 1, 1], [1, 1, 1], 1, 3],
+    ['no more than one that reaches it whatever an earlier one holds', [undefined, 5, 1], [1, 1], 1, 2],
+    ['all past 2^53', [MAX, MAX, 1, 1], [MAX, MAX, 1], 2, 4],
+    ['those up to the largest offset', [MAX, MAX, 1], [MAX, 1], 1, 2],
+  ])('are %s', (_, inputValues, outputValues, output, expected) => {
+    expect(placingInputs({ inputValues, outputValues, output })).toBe(expected)
+  })
+
+  const value = fc.constantFrom(0, 1, 1, 1, 2, 5)
+  const flow = fc.record({
+    pairs: fc.array(fc.tuple(value, fc.boolean()), { maxLength: 10 }),
+    outputValues: fc.array(value, { minLength: 1, maxLength: 10 }),
+    at: fc.nat(),
+  })
+
+  test('are what the answer takes, and with one fewer it is not known', () => {
+    fc.assert(
+      fc.property(flow, ({ pairs, outputValues, at }) => {
+        const inputValues = pairs.map(([satoshis]) => satoshis)
+        const output = at % outputValues.length
+        fc.pre(outputValues[output] === 1)
+        const count = placingInputs({ inputValues, outputValues, output })
+        const upTo = (known: number) => inputValues.map((satoshis, i) => (i < known ? satoshis : undefined))
+        const told = (values: (number | undefined)[]) =>
+          predecessorAt({ inputValues: values, outputValues, output })
+        expect(told(upTo(count))).toEqual(told(inputValues))
+        if (count > 0) expect(told(upTo(count - 1))).toEqual(UNKNOWN)
+      }),
+    )
+  })
+
+  test('are never too few where some are not known', () => {
+    fc.assert(
+      fc.property(flow, ({ pairs, outputValues, at }) => {
+        const output = at % outputValues.length
+        const inputValues = pairs.map(([satoshis]) => satoshis)
+        const partial = pairs.map(([satoshis, known]) => (known ? satoshis : undefined))
+        const count = placingInputs({ inputValues, outputValues, output })
+        expect(placingInputs({ inputValues: partial, outputValues, output })).toBeGreaterThanOrEqual(count)
+      }),
+    )
   })
 })
 

@@ -43,6 +43,12 @@ async function explained() {
   return { store: new SqlGraphStore({ writer: database.writer, reader }), plans }
 }
 
+async function allOf<Item>(items: AsyncIterable<Item>): Promise<Item[]> {
+  const all: Item[] = []
+  for await (const item of items) all.push(item)
+  return all
+}
+
 /** Steps that read a whole table; `found` is what a subquery with a limit has found. */
 const isScan = (step: string): boolean => /^SCAN (?!CONSTANT ROW|found$)/.test(step)
 
@@ -70,6 +76,7 @@ test.each<[string, (store: SqlGraphStore) => Promise<unknown>]>([
   ['mergedMap', (store) => store.mergedMap(outpoint)],
   ['tipsWith', (store) => store.tipsWith({ traits: [trait.contentType('text/plain')], limit: 10 })],
   ['tipsWith several, after', (store) => store.tipsWith({ traits: several, limit: 10, after: outpoint })],
+  ['lineage', async (store) => await allOf(store.lineage(outpoint))],
   ['contentPieces', async (store) => await store.contentPieces(txid).next()],
   ['admissionsOf', (store) => store.admissionsOf(outpoint)],
   ['admissionsOfTransaction', (store) => store.admissionsOfTransaction(txid)],
@@ -93,5 +100,6 @@ test('a step of an ordinal is found without sorting its life', async () => {
   expect(await store.currentOutput(outpoint)).toEqual(outpoint)
   expect(await store.mergedMap(outpoint)).toEqual(new Map([['a', '1']]))
   expect(await store.tipsWith({ traits: several, limit: 10 })).toEqual([outpoint])
+  expect(await allOf(store.lineage(outpoint))).toEqual([outpoint])
   expect((await plans()).filter((step) => step.includes('TEMP B-TREE'))).toEqual([])
 })

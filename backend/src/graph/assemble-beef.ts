@@ -1,5 +1,5 @@
 import { BEEF_V1, Beef, MerklePath, Utils } from '@bsv/sdk'
-import { readTransaction } from '../protocol/transaction.js'
+import { ancestry } from './ancestry.js'
 import type { TransactionReader } from './graph-store.js'
 import type { TransactionRecord } from './records.js'
 
@@ -16,34 +16,16 @@ export async function assembleBeef(
 ): Promise<Uint8Array | undefined> {
   const ordered: TransactionRecord[] = []
   const seen = new Set<string>()
-  for (const subject of txids) {
-    // Depth first without recursion: how deep an unproven chain is, is for strangers to say.
-    const path: { txid: string; parents?: string[]; record?: TransactionRecord }[] = [{ txid: subject }]
-    for (let step = path.at(-1); step !== undefined; step = path.at(-1)) {
-      if (step.parents === undefined) {
-        if (seen.has(step.txid)) {
-          path.pop()
-          continue
-        }
-        seen.add(step.txid)
-        step.record = await store.transaction(step.txid)
-        if (step.record === undefined && step.txid === subject) return undefined
-        step.parents = step.record && step.record.proof === undefined ? parentsOf(step.record) : []
-      }
-      const parent = step.parents.pop()
-      if (parent !== undefined) {
-        path.push({ txid: parent })
-      } else {
-        path.pop()
-        if (step.record !== undefined) ordered.push(step.record)
-      }
+  for (const txid of txids) {
+    if (seen.has(txid)) continue
+    let last: TransactionRecord | undefined
+    for await (const record of ancestry({ txid, store, seen, item: (each) => each })) {
+      ordered.push(record)
+      last = record
     }
+    if (last?.txid !== txid) return undefined
   }
   return encodeBeef(ordered)
-}
-
-function parentsOf({ txid, raw }: TransactionRecord): string[] {
-  return readTransaction(raw, { txid }).inputs.map((input) => input.txid)
 }
 
 /**

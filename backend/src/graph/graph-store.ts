@@ -107,6 +107,15 @@ export interface TraitsReader {
   tipsWith(query: { traits: Trait[]; limit: number; after?: Outpoint }): Promise<Outpoint[]>
 }
 
+export interface LineageReader {
+  /**
+   * The whole life of the ordinal that stands in `outpoint`: each outpoint of its unbroken 1-sat lineage, from the first
+   * to the tip, read a page at a time. Empty where its origin is not known, as for {@link OrdinalsReader.ordinalAt}. An
+   * output of another value than 1 satoshi is a lineage of one.
+   */
+  lineage(outpoint: Outpoint): AsyncIterable<Outpoint>
+}
+
 /** A stretch of bytes: `length` of them from the byte `from` on, which is 0 for the first. */
 export interface ByteRange {
   from: number
@@ -152,6 +161,7 @@ export interface GraphStore
     OrdinalsReader,
     MapReader,
     TraitsReader,
+    LineageReader,
     ContentReader,
     AdmissionsReader,
     SyncReader {}

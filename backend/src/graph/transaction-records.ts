@@ -1,3 +1,4 @@
+import { placingInputs } from '../protocol/ordinal-flow.js'
 import type { BeefContents } from './read-beef.js'
 import { type GraphRecords, graphRecords, type TransactionRecord } from './records.js'
 import { remembered } from './remembered.js'
@@ -32,3 +33,26 @@ export function admittedTransactions(beef: BeefContents): TransactionRecord[] {
   }
   return [...kept.values()]
 }
+
+/**
+ * What of a BEEF is to be kept beside that when `tm_ordinals` admits an output of a proven subject: the transactions
+ * whose values place its 1-sat outputs (BRC-159), so that the provenance of an ordinal can be shown. Those of an
+ * unproven subject are among its ancestors already.
+ *
+ * They stand without proof: nobody has held theirs against the chain, since a verifier stops at the proven subject. They
+ * are authentic even so, for the subject names them by their hash. Told once for all outputs of the subject, of which
+ * there may be as many as fit into a transaction; so up to its last 1-sat output, admitted or not.
+ */
+export const placingRecords = remembered((beef: BeefContents): GraphRecords => {
+  const { txid, inputs, outputs } = beef.subject
+  const output = outputs.findLastIndex(({ satoshis }) => satoshis === 1)
+  if (output === -1 || beef.proof(txid) === undefined) return graphRecords({})
+  const sources = inputs.map((input) => beef.transaction(input.txid))
+  const count = placingInputs({
+    inputValues: inputs.map((input, i) => sources[i]?.outputs[input.vout]?.satoshis),
+    outputValues: outputs.map(({ satoshis }) => satoshis),
+    output,
+  })
+  const placing = new Set(sources.slice(0, count).filter((source) => source !== undefined))
+  return graphRecords({ transactions: [...placing].map(({ txid, raw }) => ({ txid, raw })) })
+})

@@ -4,7 +4,7 @@ import { flowOf } from '../graph/flow.js'
 import type { GraphWriter, OrdinalsReader, TraitsReader, TransactionReader } from '../graph/graph-store.js'
 import { ordinalsRecords } from '../graph/ordinals-records.js'
 import { graphRecords, mergeRecords } from '../graph/records.js'
-import { transactionRecords } from '../graph/transaction-records.js'
+import { placingRecords, transactionRecords } from '../graph/transaction-records.js'
 import type { Outpoint } from '../protocol/outpoint.js'
 import { LOOKUP_SERVICES, TOPICS } from '../protocol/profile.js'
 import { admittedBeef, type SubmissionSource } from './admission.js'
@@ -34,6 +34,7 @@ export class OrdinalsLookupService implements LookupService {
     await writer.record(
       mergeRecords([
         transactionRecords(beef),
+        placingRecords(beef),
         ordinalsRecords({
           transaction: beef.subject,
           vout: payload.outputIndex,

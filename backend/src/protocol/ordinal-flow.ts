@@ -55,6 +55,40 @@ export function predecessorsOf({ inputValues, outputValues }: TransactionValues)
 }
 
 /**
+ * How many leading inputs place an output: those up to the one that holds its first satoshi. Their values tell which
+ * coin it continues, or that it continues none (BRC-159, protocol.md 5), and no fewer of them do. All inputs, where they
+ * do not reach that far.
+ *
+ * A value that is not known counts as 0, so that never too few inputs are told.
+ */
+export function placingInputs({
+  inputValues,
+  ...place
+}: TransactionValues & { /** The index of the output. */ output: number }): number {
+  const isPlaced = placement(place)
+  const last = inputValues.findIndex((satoshis) => isPlaced(satoshis))
+  return last === -1 ? inputValues.length : last + 1
+}
+
+/**
+ * The same for whoever learns the values of the inputs one by one: takes them in order, and tells of each whether the
+ * output is placed with it.
+ */
+export function placement(place: {
+  outputValues: readonly number[]
+  output: number
+}): (satoshis: number | undefined) => boolean {
+  const sum = place.outputValues.slice(0, place.output).reduce((total, satoshis) => total + satoshis, 0)
+  // Past 2^53, past all coins there are, nothing is placed.
+  const offset = Number.isSafeInteger(sum) ? sum : Number.POSITIVE_INFINITY
+  let end = 0
+  return (satoshis = 0) => {
+    end += satoshis
+    return end > offset
+  }
+}
+
+/**
  * The first of the values that is not 0 and starts exactly at `offset`, or a value not known that comes before that can
  * be told. Exact, though the sum may pass 2^53: it grows only while it is below the offset, and is compared only then.
  */

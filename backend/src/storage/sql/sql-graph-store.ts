@@ -23,6 +23,7 @@ import {
   ROWS_A_STATEMENT,
   unique,
 } from './columns.js'
+import { lineageOf } from './lineage-reads.js'
 import { readMap } from './merged-map.js'
 import { migrate } from './migrations.js'
 import { lineageTip, mapUpTo, ordinalAt, outputOf } from './ordinal-reads.js'
@@ -184,6 +185,10 @@ export class SqlGraphStore implements GraphStore {
 
   async tipsWith(query: { traits: Trait[]; limit: number; after?: Outpoint }): Promise<Outpoint[]> {
     return await tipsWith(this.reader, query)
+  }
+
+  lineage(outpoint: Outpoint): AsyncGenerator<Outpoint> {
+    return lineageOf(this.reader, outpoint)
   }
 
   async *contentPieces(sha256: string, range?: ByteRange): AsyncGenerator<Uint8Array> {

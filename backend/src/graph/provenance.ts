@@ -1,0 +1,173 @@
+import { placement } from '../protocol/ordinal-flow.js'
+import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
+import { readTransaction } from '../protocol/transaction.js'
+import { ancestry, parentsOf } from './ancestry.js'
+import type { LineageReader, NamesReader, TransactionReader } from './graph-store.js'
+import type { ListedTransaction } from './outpoint-beef.js'
+import type { TransactionRecord } from './records.js'
+import { storedTransaction } from './stored-transaction.js'
+
+export type ProvenanceStore = TransactionReader & LineageReader & Pick<NamesReader, 'genuineOrigins'>
+
+/** What it takes to check where an ordinal comes from, or why there is none. */
+export type Provenance =
+  | {
+      kind: 'whole'
+      /** Where the ordinal is now, as far as the store sees. */
+      tip: Outpoint
+      /** Parents before children, the transaction of the tip last. */
+      transactions: ListedTransaction[]
+    }
+  /** The store does not hold the outpoint, or does not know the origin of what stands there. */
+  | { kind: 'unknown' }
+  /** The lineage is known, but the store does not hold all that shows it: this transaction, or what it continues. */
+  | { kind: 'incomplete'; txid: string }
+
+/**
+ * Collects the provenance (BRC-150, BRC-159) of the ordinal that stands in an outpoint: every transaction of its unbroken
+ * 1-sat lineage, and for each the transactions whose values place the ordinal in it. For the first output these show
+ * that no 1-sat coin starts where it starts. What is not proven comes with its ancestors down to proven ones, as far as
+ * the store holds them.
+ *
+ * The origin of a name starts a lineage by rule (protocol.md 5), whatever came before: what places it is given where all
+ * of it is held, and is not missed where it is not.
+ *
+ * Raw transactions are read one at a time and not kept, for a lineage may have any number of steps.
+ */
+export async function provenanceOf(outpoint: Outpoint, store: ProvenanceStore): Promise<Provenance> {
+  const collection = new Collection(store)
+  let tip: Outpoint | undefined
+  for await (const hop of store.lineage(outpoint)) {
+    const missing = await collection.addStep(hop, tip)
+    if (missing !== undefined) return { kind: 'incomplete', txid: missing }
+    tip = hop
+  }
+  return tip === undefined
+    ? { kind: 'unknown' }
+    : { kind: 'whole', tip, transactions: collection.transactions }
+}
+
+class Collection {
+  readonly transactions: ListedTransaction[] = []
+  private readonly seen = new Set<string>()
+  private readonly held = new Set<string>()
+
+  constructor(private readonly store: ProvenanceStore) {}
+
+  /**
+   * Adds a step of the lineage, and before it what it rests on.
+   *
+   * @param previous The step before; none for the first.
+   * @returns The txid of what the store does not hold; undefined where nothing is missing.
+   */
+  async addStep(hop: Outpoint, previous: Outpoint | undefined): Promise<string | undefined> {
+    const step = await readStep(hop.txid, this.store)
+    if (step === undefined) return hop.txid
+    const placing =
+      previous === undefined ? await startingInputs(step, hop, this.store) : carryingInputs(step, previous)
+    if (placing.kind === 'missing') return placing.txid
+    for (const txid of parentsOf(placing)) {
+      await this.addAncestry(txid)
+      if (!this.held.has(txid)) return txid
+    }
+    for (const txid of step.unprovenParents) await this.addAncestry(txid)
+    // It has not come yet: no step is an ancestor of an earlier one.
+    this.seen.add(hop.txid)
+    this.add(step.listed)
+    return undefined
+  }
+
+  private async addAncestry(txid: string): Promise<void> {
+    const { store, seen } = this
+    for await (const each of ancestry({ txid, store, seen, item: listed })) this.add(each)
+  }
+
+  private add(transaction: ListedTransaction): void {
+    this.held.add(transaction.txid)
+    this.transactions.push(transaction)
+  }
+}
+
+function listed({ txid, raw, proof }: TransactionRecord): ListedTransaction {
+  return { txid, length: raw.length, ...(proof && { proof }) }
+}
+
+/** What of the transaction of a step is looked at, without its bytes. */
+interface Step {
+  listed: ListedTransaction
+  inputs: Outpoint[]
+  outputValues: number[]
+  /** Of one that is not proven, the transactions that it spends of. */
+  unprovenParents: string[]
+}
+
+async function readStep(txid: string, store: TransactionReader): Promise<Step | undefined> {
+  const record = await store.transaction(txid)
+  if (record === undefined) return undefined
+  const { inputs, outputs } = readTransaction(record.raw, { txid })
+  return {
+    listed: listed(record),
+    inputs: inputs.map((input) => ({ txid: input.txid, vout: input.vout })),
+    outputValues: outputs.map(({ satoshis }) => satoshis),
+    unprovenParents: record.proof === undefined ? parentsOf({ inputs }) : [],
+  }
+}
+
+/** The leading inputs of a transaction that place an ordinal in it, or what is missing to tell them. */
+type Placing = { kind: 'told'; inputs: Outpoint[] } | { kind: 'missing'; txid: string }
+
+/** The inputs up to the one that carries the ordinal: that it is the one, the lineage says. */
+function carryingInputs({ listed, inputs }: Step, previous: Outpoint): Placing {
+  const carrier = inputs.findIndex(({ txid, vout }) => txid === previous.txid && vout === previous.vout)
+  // A lineage that was read while it changed, or one that lost a step to an eviction.
+  if (carrier === -1) return { kind: 'missing', txid: listed.txid }
+  return { kind: 'told', inputs: inputs.slice(0, carrier + 1) }
+}
+
+/** The inputs up to the one that covers the place where the first output of a lineage starts. */
+async function startingInputs(step: Step, first: Outpoint, store: ProvenanceStore): Promise<Placing> {
+  const { inputs, outputValues } = step
+  if (outputValues[first.vout] !== 1) return { kind: 'told', inputs: [] }
+  const placing = await coveringInputs({ inputs, outputValues, output: first.vout }, store)
+  if (placing.kind === 'told') return placing
+  const [name] = await store.genuineOrigins([first])
+  return name === undefined ? placing : { kind: 'told', inputs: [] }
+}
+
+async function coveringInputs(
+  place: { inputs: Outpoint[]; outputValues: number[]; output: number },
+  store: TransactionReader,
+): Promise<Placing> {
+  const { inputs } = place
+  const isPlaced = placement(place)
+  const satoshisOf = spentValues(inputs, store)
+  for (const [i, input] of inputs.entries()) {
+    const satoshis = await satoshisOf(input)
+    if (satoshis === undefined) return { kind: 'missing', txid: input.txid }
+    if (isPlaced(satoshis)) return { kind: 'told', inputs: inputs.slice(0, i + 1) }
+  }
+  return { kind: 'told', inputs }
+}
+
+/** Tells the values of the coins that a transaction spends; each transaction that it spends of is read once. */
+function spentValues(
+  inputs: Outpoint[],
+  store: TransactionReader,
+): (input: Outpoint) => Promise<number | undefined> {
+  const spent = new Map<string, number[]>()
+  for (const { txid, vout } of inputs) {
+    const vouts = spent.get(txid)
+    if (vouts === undefined) spent.set(txid, [vout])
+    else vouts.push(vout)
+  }
+  const values = new Map<string, number | undefined>()
+  return async (input) => {
+    const wanted = formatOutpoint(input)
+    if (!values.has(wanted)) {
+      const source = await storedTransaction(input.txid, store)
+      for (const vout of spent.get(input.txid) ?? [])
+        values.set(formatOutpoint({ txid: input.txid, vout }), source?.outputs[vout]?.satoshis)
+    }
+    return values.get(wanted)
+  }
+}

@@ -1,0 +1,34 @@
+import { TIP } from '../../graph/graph-store.js'
+import type { Outpoint } from '../../protocol/outpoint.js'
+import { hashColumn, hexOf, outpointOf, outpointPair } from './columns.js'
+import { ordinalAt } from './ordinal-reads.js'
+import type { SqlReader } from './sql-reader.js'
+
+/** A lineage may have any number of steps: no more of them are held at once. */
+const STEPS_A_PAGE = 1000
+
+/** See `LineageReader.lineage`. */
+export async function* lineageOf(reader: SqlReader, outpoint: Outpoint): AsyncGenerator<Outpoint> {
+  const tip = (await ordinalAt(reader, outpoint, TIP))?.output
+  if (tip === undefined) return
+  if (tip.satoshis !== 1) {
+    yield tip.outpoint
+    return
+  }
+  const row = await reader.first(
+    'select lineage_txid, lineage_vout from graph_outputs where txid = ? and vout = ?',
+    outpointPair(outpoint),
+  )
+  if (row === undefined) return
+  const lineage = [hashColumn(hexOf(row.lineage_txid)), Number(row.lineage_vout)]
+  for (let step = 0; ; ) {
+    const rows = await reader.all(
+      `select txid, vout, step from graph_outputs where lineage_txid = ? and lineage_vout = ? and step >= ?
+       order by step limit ?`,
+      [...lineage, step, STEPS_A_PAGE],
+    )
+    yield* rows.map(outpointOf)
+    if (rows.length < STEPS_A_PAGE) return
+    step = Number(rows.at(-1).step) + 1
+  }
+}
