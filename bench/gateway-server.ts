@@ -104,7 +104,7 @@ const ready: GatewayReady = {
   bare: `http://127.0.0.1:${(bare.address() as AddressInfo).port}`,
   files: Array.from({ length: 100 }, (_, index) => files.outpoint(index)),
   young: await lived(10),
-  old: await lived(10_000),
+  old: await lived(Number(process.env.OLD ?? 10_000)),
   flat: `${tree.outpoint(7)}/a.txt`,
   deep: `${tree.outpoint(0)}/${'d/'.repeat(7)}a.txt`,
 }

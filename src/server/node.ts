@@ -1,9 +1,10 @@
 import type { Logger } from 'pino'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
-import { SqlGraphStore } from '../../backend/src/storage/sql/sql-graph-store.js'
+import type { SqlGraphStore } from '../../backend/src/storage/sql/sql-graph-store.js'
 import { type Config, ConfigError } from './config.js'
 import { type Database, openSqlite } from './open-database.js'
 import { createOverlay, type Overlay } from './overlay.js'
+import { RememberingStore } from './remembering-store.js'
 
 /** Why the service cannot start, in one line. */
 export class StartError extends Error {
@@ -26,7 +27,7 @@ export async function openNode({ config, logger }: { config: Config; logger: Log
   let database: Database | undefined
   try {
     database = await openSqlite(config.dataDir)
-    const graph = new SqlGraphStore(database)
+    const graph = new RememberingStore(database)
     await graph.open()
     await pinGenesis(graph, config)
     return { graph, overlay: createOverlay({ config, graph, logger }), close: database.close }
