@@ -1,36 +1,14 @@
 import { createHash } from 'node:crypto'
-import { utf8 } from '../../backend/src/protocol/bytes.js'
-import { beefOf, FakeChain, type FakeTransaction, inscriptionScript, p2pkh } from '../support/fake-chain.js'
+import { expectError as expectErrorAnswer } from '../support/expect-error.js'
+import { FakeChain } from '../support/fake-chain.js'
+import { DIRECTORY, directory, type File, publisher, text } from '../support/site.js'
 import { type Answer, useServers } from '../support/test-server.js'
 
 const servers = useServers()
 const chain = new FakeChain()
 const server = await servers.start()
 
-interface File {
-  contentType: string
-  body: Uint8Array
-}
-
-const DIRECTORY = 'gw-fs/json'
-
-const text = (body: string, contentType = 'text/plain'): File => ({ contentType, body: utf8(body) })
-
-/** A directory, its map given as an object or as it is to be written. */
-function directory(map: Record<string, string> | string, contentType = DIRECTORY): File {
-  return text(typeof map === 'string' ? map : JSON.stringify(map), contentType)
-}
-
-/** Puts these files into the outputs of one transaction and submits it. A lock alone stands for no file. */
-async function published(...files: (File | 'lock')[]): Promise<FakeTransaction> {
-  const scripts = files.map((file) => (file === 'lock' ? p2pkh(1) : inscriptionScript(file)))
-  const transaction = chain.spend({
-    inputs: [],
-    outputs: scripts.map((lockingScript) => ({ satoshis: 1, lockingScript })),
-  })
-  expect((await server.submit(beefOf(transaction), ['tm_ordinals'])).status).toBe(200)
-  return transaction
-}
+const published = publisher({ server, chain })
 
 /** Publishes, and asks for a path behind output 0. */
 async function asked(files: (File | 'lock')[], path: string): Promise<Answer> {
@@ -38,16 +16,9 @@ async function asked(files: (File | 'lock')[], path: string): Promise<Answer> {
   return await server.ask(`/content/${site.outpoint(0)}${path}`)
 }
 
-function expectError(
-  answer: Answer,
-  status: number,
-  code: string,
-  error: unknown = expect.any(String),
-): void {
-  expect({ status: answer.status, body: answer.json }).toEqual({ status, body: { error, code } })
-  expect(answer.headers['content-type']).toMatch(/^application\/json/)
-  expect(answer.headers['cache-control']).toBe('no-store')
-  for (const name of ['etag', 'x-outpoint', 'location']) expect(answer.headers[name]).toBeUndefined()
+function expectError(answer: Answer, status: number, code: string, error?: unknown): void {
+  expectErrorAnswer(answer, { status, code, ...(error !== undefined && { error }) })
+  expect(answer.headers['x-outpoint']).toBeUndefined()
 }
 
 /** Files elsewhere, for pointers that leave the transaction of their directory. */
