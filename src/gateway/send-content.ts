@@ -35,7 +35,20 @@ export async function sendContent(options: {
     response.end()
     return
   }
-  await sendPieces(response, wholeRange(store.contentPieces(content.sha256, range), range))
+  await sendPieces(response, await begun(wholeRange(store.contentPieces(content.sha256, range), range)))
+}
+
+/**
+ * The same pieces, the first of them read: what fails before the head is out still gets an answer, where later only a
+ * broken connection can tell.
+ */
+async function begun(pieces: AsyncGenerator<Uint8Array>): Promise<AsyncGenerator<Uint8Array>> {
+  const first = await pieces.next()
+  return (async function* () {
+    if (first.done) return
+    yield first.value
+    yield* pieces
+  })()
 }
 
 /** Ranges are of GET alone: on HEAD, RFC 9110 14.2 has the header ignored, and the head is that of the whole. */

@@ -8,6 +8,8 @@ export interface ExpectedError {
   error?: unknown
   /** Whether it has the fields that overlay clients expect. */
   overlay?: boolean
+  /** Further fields of the body. */
+  data?: Record<string, unknown>
 }
 
 /** Headers that would speak of a body other than the error. */
@@ -15,10 +17,11 @@ const DESCRIBING = ['etag', 'accept-ranges', 'location']
 
 /** Expects the one shape that errors have on every route (`spec/http.md`, Errors), and nothing beside it. */
 export function expectError(answer: Answer, expected: ExpectedError): void {
-  const { status, code, error = expect.stringMatching(/^.{5,400}$/), overlay = false } = expected
+  const { status, code, error = expect.stringMatching(/^.{5,400}$/), overlay = false, data = {} } = expected
   expect({ status: answer.status, body: answer.json }).toEqual({
     status,
     body: {
+      ...data,
       error,
       code,
       ...(overlay && { status: 'error', message: (answer.json as { error: string }).error }),
