@@ -35,20 +35,7 @@ export async function sendContent(options: {
     response.end()
     return
   }
-  await sendPieces(response, await begun(wholeRange(store.contentPieces(content.sha256, range), range)))
-}
-
-/**
- * The same pieces, the first of them read: what fails before the head is out still gets an answer, where later only a
- * broken connection can tell.
- */
-async function begun(pieces: AsyncGenerator<Uint8Array>): Promise<AsyncGenerator<Uint8Array>> {
-  const first = await pieces.next()
-  return (async function* () {
-    if (first.done) return
-    yield first.value
-    yield* pieces
-  })()
+  await sendPieces(response, wholeRange(store.contentPieces(content.sha256, range), range))
 }
 
 /** Ranges are of GET alone: on HEAD, RFC 9110 14.2 has the header ignored, and the head is that of the whole. */
@@ -57,15 +44,29 @@ function rangeOf(request: Request, body: { tag: string; length: number }): Retur
   return askedRange({ ...body, range: request.get('Range'), ifRange: request.get('If-Range') })
 }
 
-/** Sends with backpressure; a reader that leaves stops the reading, and is no error. */
-async function sendPieces(response: Response, pieces: AsyncIterable<Uint8Array>): Promise<void> {
-  try {
-    await pipeline(pieces, response)
-  } catch (error) {
-    if (!response.destroyed || response.writableEnded) throw error
-    if (error instanceof Error && 'code' in error && error.code === 'ERR_STREAM_PREMATURE_CLOSE') return
-    throw error
+/**
+ * Sends with backpressure; a reader that leaves stops the reading, and is no error. The first piece is read before the
+ * head is out: what fails until then still gets an answer, where later only a broken connection can tell.
+ */
+async function sendPieces(response: Response, pieces: AsyncGenerator<Uint8Array>): Promise<void> {
+  const first = await pieces.next()
+  if (response.destroyed) {
+    await pieces.return(undefined)
+    return
   }
+  try {
+    await pipeline(resumed(first, pieces), response)
+  } catch (error) {
+    const left = response.destroyed && !response.writableEnded
+    // By its code alone: Node's own errors are of no class of ours, and of another realm under jest.
+    if (!left || (error as { code?: unknown }).code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error
+  }
+}
+
+async function* resumed<Piece>(first: IteratorResult<Piece>, rest: AsyncGenerator<Piece>) {
+  if (first.done) return
+  yield first.value
+  yield* rest
 }
 
 /** The pieces, as long as they add up: a body that is short is an error, never a short answer. */
