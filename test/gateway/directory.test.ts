@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { expectError as expectErrorAnswer } from '../support/expect-error.js'
-import { FakeChain } from '../support/fake-chain.js'
+import { beefOf, FakeChain, inscriptionScript, p2pkh } from '../support/fake-chain.js'
 import { DIRECTORY, directory, type File, publisher, text } from '../support/site.js'
 import { type Answer, useServers } from '../support/test-server.js'
 
@@ -88,6 +88,29 @@ describe('a path leads to a file', () => {
     const { body, headers } = await server.ask(`/content/${site.outpoint(0)}/sub/file`)
     expect(body.toString('utf8')).toBe('right')
     expect(headers['x-outpoint']).toBe(inner.outpoint(0))
+  })
+
+  test('siblings of a directory that moved on are those of where it was inscribed', async () => {
+    const funding = chain.spend({ inputs: [], outputs: [{ satoshis: 5, lockingScript: p2pkh(0) }] })
+    const inscribed = [directory({ file: '_1', '.': '_1' }), text('right')].map(inscriptionScript)
+    const site = chain.spend({
+      inputs: [{ transaction: funding, vout: 0 }],
+      outputs: inscribed.map((lockingScript) => ({ satoshis: 1, lockingScript })),
+    })
+    const moved = chain.spend({
+      inputs: [{ transaction: site, vout: 0 }],
+      outputs: [p2pkh(2), inscriptionScript(text('wrong'))].map((lockingScript) => ({
+        satoshis: 1,
+        lockingScript,
+      })),
+    })
+    await server.submit(beefOf(site, { with: [funding] }), ['tm_ordinals'])
+    await server.submit(beefOf(moved, { with: [site] }), ['tm_ordinals'])
+    for (const below of [':1/file', ':1/', ':-1/file', ':0/file']) {
+      const { body, headers } = await server.ask(`/content/${moved.outpoint(0)}${below}`)
+      expect(body.toString('utf8')).toBe('right')
+      expect(headers['x-outpoint']).toBe(site.outpoint(1))
+    }
   })
 
   test('one body in two transactions is two directories', async () => {
@@ -242,6 +265,12 @@ describe('a path that leads nowhere', () => {
     ['a txid that this store has not', [directory({ a: ABSENT })], '/a'],
     ['a default that is not there', [directory({ '.': '_7', 'index.html': '_1' }), one], ''],
     ['an index that is not there', [directory({ 'index.html': '_7' })], '/index.html'],
+    ['the same, for an entry that is missing', [directory({ '.': '_1', 'index.html': '_7' }), one], '/a'],
+    [
+      'an entry that is missing below an index, in the middle',
+      [directory({ 'index.html': '_1' }), one],
+      '/a/b',
+    ],
     ['a default whose directory has none', [directory({ '.': '_1' }), directory({ a: '_0' })], ''],
     ['a directory in the middle that is none', [directory({ a: '_1' }), directory('[]')], '/a/b'],
     ['a default that is a wrong directory', [directory({ '.': '_1' }), directory('[]')], ''],
