@@ -1,4 +1,3 @@
-import { validateHeaderValue } from 'node:http'
 import { MIMEType } from 'whatwg-mimetype'
 import { UNTYPED } from '../../backend/src/protocol/media-type.js'
 
@@ -9,13 +8,19 @@ export interface ServedType {
 }
 
 /**
+ * A field value (RFC 9110 5.5), in ASCII: what is legal beyond it has no meaning of its own, and Node would send other
+ * bytes than were inscribed.
+ */
+const FIELD_VALUE = /^[\t\x20-\x7e]*$/
+
+/**
  * The `Content-Type` for a stranger's text: as inscribed where it is one legal media type, else
  * `application/octet-stream`. Read as browsers read it, so that what is judged is what will be run.
  */
 export function servedType(inscribed: string): ServedType {
   const mime = MIMEType.parse(inscribed)
   // A browser takes a comma for the start of another type, and the last one wins (Fetch, extract a MIME type).
-  if (mime === null || inscribed.includes(',') || !isHeaderValue(inscribed))
+  if (mime === null || inscribed.includes(',') || !FIELD_VALUE.test(inscribed))
     return { value: UNTYPED, active: false }
   return { value: inscribed, active: isActive(mime) }
 }
@@ -25,14 +30,4 @@ function isActive(mime: MIMEType): boolean {
   // A part brings a type of its own: browsers open x-mixed-replace and mixed, and mail and page archives. The style
   // sheets of XML run, too, and have a name that isXML (which covers +xml) does not know.
   return mime.type === 'multipart' || mime.type === 'message' || mime.essence === 'text/xsl'
-}
-
-function isHeaderValue(text: string): boolean {
-  try {
-    validateHeaderValue('Content-Type', text)
-    return true
-  } catch {
-    // It throws for that reason alone.
-    return false
-  }
 }

@@ -5,19 +5,22 @@ import { BeefError } from '../../backend/src/protocol/beef.js'
 import { PointerError } from '../../backend/src/protocol/outpoint.js'
 
 /** Every `code` of an error body (`spec/http.md`, Errors). */
-export type ErrorCode =
-  | 'BAD_OUTPOINT'
-  | 'BAD_SEQUENCE'
-  | 'BAD_NAME'
-  | 'BAD_BODY'
-  | 'NESTING_TOO_DEEP'
-  | 'NOT_FOUND'
-  | 'TAKEN'
-  | 'CONFLICT'
-  | 'TOO_LARGE'
-  | 'RANGE_NOT_SATISFIABLE'
-  | 'INTERNAL'
-  | 'NOT_READY'
+export const ERROR_CODES = [
+  'BAD_OUTPOINT',
+  'BAD_SEQUENCE',
+  'BAD_NAME',
+  'BAD_BODY',
+  'NESTING_TOO_DEEP',
+  'NOT_FOUND',
+  'TAKEN',
+  'CONFLICT',
+  'TOO_LARGE',
+  'RANGE_NOT_SATISFIABLE',
+  'INTERNAL',
+  'NOT_READY',
+] as const
+
+export type ErrorCode = (typeof ERROR_CODES)[number]
 
 /** An error that is the answer: what it says goes to whoever asked. */
 export abstract class AnswerError extends Error {

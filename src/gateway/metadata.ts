@@ -64,7 +64,7 @@ function bulk(options: MetadataOptions): RequestHandler {
     if (texts.length > MAX_POINTERS) throw new TooLargeError(`at most ${MAX_POINTERS} outpoints at once`)
     const references = [...new Set(texts)].map((text) => ({ text, reference: parseContentReference(text) }))
     response.set('Cache-Control', CACHE.revalidate).set('Content-Type', 'application/json; charset=utf-8')
-    await sendPieces(response, recordsOf(options, references))
+    await sendPieces(response, { pieces: recordsOf(options, references) })
   }
 }
 

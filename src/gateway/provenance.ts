@@ -48,7 +48,7 @@ function serveProvenance(store: ProvenanceStore): RequestHandler {
       response.end()
       return
     }
-    await sendPieces(response, body.bytes())
+    await sendPieces(response, { pieces: body.bytes(), length: body.length })
   }
 }
 

@@ -35,7 +35,10 @@ export async function sendContent(options: {
     response.end()
     return
   }
-  await sendPieces(response, wholeRange(store.contentPieces(content.sha256, range), range))
+  await sendPieces(response, {
+    pieces: wholeRange(store.contentPieces(content.sha256, asked === 'whole' ? undefined : asked), range),
+    length: range.length,
+  })
 }
 
 /** Ranges are of GET alone: on HEAD, RFC 9110 14.2 has the header ignored, and the head is that of the whole. */

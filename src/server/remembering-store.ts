@@ -2,7 +2,6 @@ import { LRUCache } from 'lru-cache'
 import type { ByteRange, OrdinalStep } from '../../backend/src/graph/graph-store.js'
 import type { MapState } from '../../backend/src/graph/map-merge.js'
 import type { GraphRecords, OutputRecord } from '../../backend/src/graph/records.js'
-import { joinBytes } from '../../backend/src/protocol/bytes.js'
 import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { SqlGraphStore } from '../../backend/src/storage/sql/sql-graph-store.js'
 
@@ -81,15 +80,12 @@ export class RememberingStore extends SqlGraphStore {
       yield range === undefined ? kept : kept.subarray(range.from, range.from + range.length)
       return
     }
-    const pieces: Uint8Array[] = []
-    let length = 0
+    let isFirst = true
     for await (const piece of super.contentPieces(sha256, range)) {
+      // A body that is short stands in one piece.
+      if (isFirst && range === undefined && piece.length <= MAX_BODY) this.bodies.set(sha256, piece)
+      isFirst = false
       yield piece
-      length += piece.length
-      if (length <= MAX_BODY) pieces.push(piece)
-    }
-    if (range === undefined && length <= MAX_BODY && pieces.length > 0) {
-      this.bodies.set(sha256, joinBytes(pieces))
     }
   }
 

@@ -5,6 +5,7 @@ import type { Logger } from 'pino'
 import { createApp } from './app.js'
 import type { Config } from './config.js'
 import { type Node, openNode, StartError } from './node.js'
+import { listenerOf } from './request-target.js'
 
 export interface RunningServer {
   /** Where it listens, as `http://host:port`. */
@@ -32,7 +33,7 @@ export async function startServer({
   const node = await openNode({ config, logger })
   const { engine } = node.overlay
   const server = createServer(
-    createApp({ config, engine, graph: node.graph, ping: () => node.graph.ping(), logger }),
+    listenerOf(createApp({ config, engine, graph: node.graph, ping: () => node.graph.ping(), logger })),
   )
   try {
     await listen(server, config)

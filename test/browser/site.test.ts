@@ -1,5 +1,5 @@
 import { utf8 } from '../../backend/src/protocol/bytes.js'
-import { documentOf, hasChromium } from '../support/chromium.js'
+import { documentOf, hasChromium, saidIn } from '../support/chromium.js'
 import { beefOf, FakeChain, inscriptionScript } from '../support/fake-chain.js'
 import { useServers } from '../support/test-server.js'
 
@@ -53,10 +53,6 @@ const FILES: [type: string, body: string][] = [
   ['gw-fs/json', JSON.stringify({ '.': '_0', 'style.css': '_1', deep: '_6', img: '_7', 'sw.js': '_2' })],
 ]
 
-function read(page: string, id: string): unknown {
-  return JSON.parse(new RegExp(`<p id="${id}">([^<]*)</p>`).exec(page)?.[1] ?? 'null')
-}
-
 // Without a browser on the machine these are skipped; the rest of the tests say what the headers are.
 const inBrowser = hasChromium ? test : test.skip
 
@@ -74,8 +70,8 @@ describe('a site from the chain, in a browser', () => {
       const server = await start()
       expect(await server.submit(beefOf(site), ['tm_ordinals'])).toMatchObject({ status: 200 })
       const page = await documentOf(`${server.url}/content/${site.outpoint(FILES.length - 1)}/`)
-      expect(read(page, 'seen')).toEqual({ color: 'rgb(1, 2, 3)', width: 12 })
-      expect(read(page, 'said')).toEqual({
+      expect(saidIn(page, 'seen')).toEqual({ color: 'rgb(1, 2, 3)', width: 12 })
+      expect(saidIn(page, 'said')).toEqual({
         origin: 'null',
         cookies: 'SecurityError',
         storage: 'SecurityError',

@@ -77,6 +77,9 @@ test.each([
   ['a control character', 'text/plain;x=\x1b[31m'],
   ['another alphabet', 'text/plain;x=текст'],
   ['a symbol', 'text/plain;x=✓'],
+  ['a letter that Latin-1 has', 'text/html;x=é'],
+  ['the same in quotes', 'text/html;name="é.html"'],
+  ['a control character beyond ASCII', 'text/html;x="\x85"'],
   ['full-width letters', 'ｔext/html'],
 ])('%s is served as bytes of no type', (_, inscribed) => {
   expect(servedType(inscribed)).toEqual(UNTYPED)

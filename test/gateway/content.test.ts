@@ -99,6 +99,20 @@ test.each([0, 1, 256 * 1024 - 1, 256 * 1024, 256 * 1024 + 1, 1024 * 1024 + 7])(
   },
 )
 
+test('an outpoint that starts a stream is its own bytes, not those of the whole', async () => {
+  const start = await submitted(chain.inscribe({ contentType: 'text/plain;stream=gw', body: utf8('one ') }))
+  const next = inscriptionScript({ contentType: 'gw/stream', body: utf8('two') })
+  await submitted(
+    chain.spend({
+      inputs: [{ transaction: start, vout: 0 }],
+      outputs: [{ satoshis: 1, lockingScript: next }],
+    }),
+  )
+  const { headers, body } = await server.ask(`/content/${start.outpoint(0)}`)
+  expect(body.toString('utf8')).toBe('one ')
+  expect(headers['content-type']).toBe('text/plain;stream=gw')
+})
+
 test('a txid alone is its first output with content', async () => {
   const { txid, outpoint } = await submitted(
     chain.spend({

@@ -1,36 +1,14 @@
 import { createHash } from 'node:crypto'
-import { utf8 } from '../../backend/src/protocol/bytes.js'
-import { beefOf, FakeChain, type FakeTransaction, inscriptionScript, p2pkh } from '../support/fake-chain.js'
+import { expectError as expectErrorAnswer } from '../support/expect-error.js'
+import { beefOf, FakeChain, inscriptionScript, p2pkh } from '../support/fake-chain.js'
+import { DIRECTORY, directory, type File, publisher, text } from '../support/site.js'
 import { type Answer, useServers } from '../support/test-server.js'
 
 const servers = useServers()
 const chain = new FakeChain()
 const server = await servers.start()
 
-interface File {
-  contentType: string
-  body: Uint8Array
-}
-
-const DIRECTORY = 'gw-fs/json'
-
-const text = (body: string, contentType = 'text/plain'): File => ({ contentType, body: utf8(body) })
-
-/** A directory, its map given as an object or as it is to be written. */
-function directory(map: Record<string, string> | string, contentType = DIRECTORY): File {
-  return text(typeof map === 'string' ? map : JSON.stringify(map), contentType)
-}
-
-/** Puts these files into the outputs of one transaction and submits it. A lock alone stands for no file. */
-async function published(...files: (File | 'lock')[]): Promise<FakeTransaction> {
-  const scripts = files.map((file) => (file === 'lock' ? p2pkh(1) : inscriptionScript(file)))
-  const transaction = chain.spend({
-    inputs: [],
-    outputs: scripts.map((lockingScript) => ({ satoshis: 1, lockingScript })),
-  })
-  expect((await server.submit(beefOf(transaction), ['tm_ordinals'])).status).toBe(200)
-  return transaction
-}
+const published = publisher({ server, chain })
 
 /** Publishes, and asks for a path behind output 0. */
 async function asked(files: (File | 'lock')[], path: string): Promise<Answer> {
@@ -38,16 +16,9 @@ async function asked(files: (File | 'lock')[], path: string): Promise<Answer> {
   return await server.ask(`/content/${site.outpoint(0)}${path}`)
 }
 
-function expectError(
-  answer: Answer,
-  status: number,
-  code: string,
-  error: unknown = expect.any(String),
-): void {
-  expect({ status: answer.status, body: answer.json }).toEqual({ status, body: { error, code } })
-  expect(answer.headers['content-type']).toMatch(/^application\/json/)
-  expect(answer.headers['cache-control']).toBe('no-store')
-  for (const name of ['etag', 'x-outpoint', 'location']) expect(answer.headers[name]).toBeUndefined()
+function expectError(answer: Answer, status: number, code: string, error?: unknown): void {
+  expectErrorAnswer(answer, { status, code, ...(error !== undefined && { error }) })
+  expect(answer.headers['x-outpoint']).toBeUndefined()
 }
 
 /** Files elsewhere, for pointers that leave the transaction of their directory. */
@@ -117,6 +88,29 @@ describe('a path leads to a file', () => {
     const { body, headers } = await server.ask(`/content/${site.outpoint(0)}/sub/file`)
     expect(body.toString('utf8')).toBe('right')
     expect(headers['x-outpoint']).toBe(inner.outpoint(0))
+  })
+
+  test('siblings of a directory that moved on are those of where it was inscribed', async () => {
+    const funding = chain.spend({ inputs: [], outputs: [{ satoshis: 5, lockingScript: p2pkh(0) }] })
+    const inscribed = [directory({ file: '_1', '.': '_1' }), text('right')].map(inscriptionScript)
+    const site = chain.spend({
+      inputs: [{ transaction: funding, vout: 0 }],
+      outputs: inscribed.map((lockingScript) => ({ satoshis: 1, lockingScript })),
+    })
+    const moved = chain.spend({
+      inputs: [{ transaction: site, vout: 0 }],
+      outputs: [p2pkh(2), inscriptionScript(text('wrong'))].map((lockingScript) => ({
+        satoshis: 1,
+        lockingScript,
+      })),
+    })
+    await server.submit(beefOf(site, { with: [funding] }), ['tm_ordinals'])
+    await server.submit(beefOf(moved, { with: [site] }), ['tm_ordinals'])
+    for (const below of [':1/file', ':1/', ':-1/file', ':0/file']) {
+      const { body, headers } = await server.ask(`/content/${moved.outpoint(0)}${below}`)
+      expect(body.toString('utf8')).toBe('right')
+      expect(headers['x-outpoint']).toBe(site.outpoint(1))
+    }
   })
 
   test('one body in two transactions is two directories', async () => {
@@ -271,6 +265,12 @@ describe('a path that leads nowhere', () => {
     ['a txid that this store has not', [directory({ a: ABSENT })], '/a'],
     ['a default that is not there', [directory({ '.': '_7', 'index.html': '_1' }), one], ''],
     ['an index that is not there', [directory({ 'index.html': '_7' })], '/index.html'],
+    ['the same, for an entry that is missing', [directory({ '.': '_1', 'index.html': '_7' }), one], '/a'],
+    [
+      'an entry that is missing below an index, in the middle',
+      [directory({ 'index.html': '_1' }), one],
+      '/a/b',
+    ],
     ['a default whose directory has none', [directory({ '.': '_1' }), directory({ a: '_0' })], ''],
     ['a directory in the middle that is none', [directory({ a: '_1' }), directory('[]')], '/a/b'],
     ['a default that is a wrong directory', [directory({ '.': '_1' }), directory('[]')], ''],

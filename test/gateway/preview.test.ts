@@ -1,9 +1,11 @@
 import { createServer } from 'node:http'
-import { type AddressInfo, connect } from 'node:net'
+import type { AddressInfo } from 'node:net'
 import { gzipSync } from 'node:zlib'
 import express from 'express'
 import { errorResponse } from '../../src/gateway/error-response.js'
 import { previewRoutes } from '../../src/gateway/preview.js'
+import { expectError } from '../support/expect-error.js'
+import { sendRaw } from '../support/raw-http.js'
 import { type Answer, ask, type Question, SILENT, useServers } from '../support/test-server.js'
 
 const servers = useServers()
@@ -32,15 +34,6 @@ function expectPreview(
   expect(headers['cross-origin-resource-policy']).toBe('cross-origin')
   expect(headers['cache-control']).toBe('no-store')
   expect(headers.etag).toBeUndefined()
-}
-
-function expectRefused({ status, headers, json }: Answer, expected: { status: number; code: string }): void {
-  expect({ status, json }).toEqual({
-    status: expected.status,
-    json: { error: expect.stringMatching(/^.{5,200}$/), code: expected.code },
-  })
-  expect(headers['content-type']).toMatch(/^application\/json/)
-  expect(headers['cache-control']).toBe('no-store')
 }
 
 const BAD_BODY = { status: 400, code: 'BAD_BODY' }
@@ -110,7 +103,7 @@ describe('HTML in a path', () => {
     ['an escape that is escaped', '/YQ%253D%253D'],
     ['a file below it', '/YQ==/index.html'],
   ])('cannot be %s', async (_, path) => {
-    expectRefused(await server.ask(`${PREVIEW}${path}`), BAD_BODY)
+    expectError(await server.ask(`${PREVIEW}${path}`), BAD_BODY)
     expect((await server.ask(`${PREVIEW}${path}`, { method: 'HEAD' })).status).toBe(400)
   })
 
@@ -129,7 +122,7 @@ describe('HTML in a path', () => {
       const url = `http://127.0.0.1:${(wide.address() as AddressInfo).port}`
       const path = (length: number): string => `/p/preview/${Buffer.alloc(length, 'a').toString('base64url')}`
       expect((await ask(url, path(MiB))).body).toHaveLength(MiB)
-      expectRefused(await ask(url, path(MiB + 1)), { status: 413, code: 'TOO_LARGE' })
+      expect(await ask(url, path(MiB + 1))).toMatchObject({ status: 413, json: { code: 'TOO_LARGE' } })
     } finally {
       wide.close()
     }
@@ -183,37 +176,24 @@ describe('a body', () => {
 
   test('of more than 1 MiB is too large, packed or not', async () => {
     const expected = { status: 413, code: 'TOO_LARGE' }
-    expectRefused(await server.ask(PREVIEW, posted('text/html', new Uint8Array(MiB + 1))), expected)
+    expectError(await server.ask(PREVIEW, posted('text/html', new Uint8Array(MiB + 1))), expected)
     const bomb = posted('text/html', gzipSync(new Uint8Array(20 * MiB)))
     const packed = { ...bomb, headers: { ...bomb.headers, 'Content-Encoding': 'gzip' } }
-    expectRefused(await server.ask(PREVIEW, packed), expected)
+    expectError(await server.ask(PREVIEW, packed), expected)
   })
 
   test('that is not there, or not packed as it says, is refused', async () => {
-    expectRefused(await server.ask(PREVIEW, { method: 'POST' }), BAD_BODY)
-    expectRefused(await server.ask(PREVIEW, posted('text/html', '')), BAD_BODY)
+    expectError(await server.ask(PREVIEW, { method: 'POST' }), BAD_BODY)
+    expectError(await server.ask(PREVIEW, posted('text/html', '')), BAD_BODY)
     for (const encoding of ['gzip', 'unheard-of']) {
       const headers = { 'Content-Type': 'text/html', 'Content-Encoding': encoding }
-      expectRefused(await server.ask(PREVIEW, { method: 'POST', headers, body: PAGE }), BAD_BODY)
+      expectError(await server.ask(PREVIEW, { method: 'POST', headers, body: PAGE }), BAD_BODY)
     }
   })
 })
 
 describe('a type that is written past the rules of HTTP', () => {
-  /** Sends bytes as they are, and reads what comes back until the connection ends. */
-  async function send(bytes: string): Promise<string> {
-    const { hostname, port } = new URL(server.url)
-    return await new Promise((resolve, reject) => {
-      let text = ''
-      const socket = connect({ host: hostname, port: Number(port) }, () => socket.end(bytes, 'latin1'))
-      socket.setEncoding('latin1')
-      socket.on('data', (piece: string) => {
-        text += piece
-      })
-      socket.on('end', () => resolve(text))
-      socket.on('error', reject)
-    })
-  }
+  const send = async (bytes: string): Promise<string> => await sendRaw(server.url, bytes)
   const head = (type: string): string =>
     `POST ${PREVIEW} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: ${type}\r\nContent-Length: 4\r\n\r\nbody`
 
@@ -254,9 +234,9 @@ describe('a type that is written past the rules of HTTP', () => {
 test('nothing is previewed for a service worker', async () => {
   const worker = { 'Service-Worker': 'script' }
   const path = `${PREVIEW}/${Buffer.from('onfetch = null').toString('base64url')}`
-  expectRefused(await server.ask(path, { headers: worker }), BAD_BODY)
+  expectError(await server.ask(path, { headers: worker }), BAD_BODY)
   const question = posted('text/javascript', 'onfetch = null')
-  expectRefused(
+  expectError(
     await server.ask(PREVIEW, { ...question, headers: { ...question.headers, ...worker } }),
     BAD_BODY,
   )
@@ -270,11 +250,11 @@ test('it stands under every prefix of the profile, and nowhere else', async () =
     expectPreview(await live.ask(`${prefix}/preview`, posted(HTML, 'abc')), expected)
   }
   const nowhere = { status: 404, code: 'NOT_FOUND' }
-  expectRefused(await server.ask('/1sat/ordfs/preview/YWJj'), nowhere)
-  expectRefused(await server.ask('/preview/YWJj'), nowhere)
-  expectRefused(await server.ask(`${PREVIEW}s/YWJj`), nowhere)
-  expectRefused(await server.ask(`${PREVIEW}/YWJj`, posted('text/html')), nowhere)
-  expectRefused(await server.ask(PREVIEW, { ...posted('text/html'), method: 'PUT' }), nowhere)
+  expectError(await server.ask('/1sat/ordfs/preview/YWJj'), nowhere)
+  expectError(await server.ask('/preview/YWJj'), nowhere)
+  expectError(await server.ask(`${PREVIEW}s/YWJj`), nowhere)
+  expectError(await server.ask(`${PREVIEW}/YWJj`, posted('text/html')), nowhere)
+  expectError(await server.ask(PREVIEW, { ...posted('text/html'), method: 'PUT' }), nowhere)
 })
 
 test('pages of other origins may ask for it, and nothing is stored', async () => {

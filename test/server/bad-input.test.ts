@@ -1,8 +1,9 @@
 import { gzipSync } from 'node:zlib'
 import { fromHex, joinBytes, utf8 } from '../../backend/src/protocol/bytes.js'
+import { type ExpectedError, expectError } from '../support/expect-error.js'
 import { beefOf, FakeChain } from '../support/fake-chain.js'
 import { varint } from '../support/raw-transaction.js'
-import { type Answer, posted, type Question, submission, treeOf, useServers } from '../support/test-server.js'
+import { posted, type Question, submission, treeOf, useServers } from '../support/test-server.js'
 
 // One line a case: what is sent, and what is said of it. Nothing here may be stored, and nothing may be a 500.
 
@@ -29,25 +30,7 @@ async function expectNextIsAdmitted(): Promise<void> {
   expect(body.toString('utf8')).toBe(`good ${next}`)
 }
 
-function expectError(answer: Answer, expected: { status: number; code: string; overlay?: boolean }): void {
-  const { status, code, overlay = false } = expected
-  expect({ status: answer.status, body: answer.json }).toEqual({
-    status,
-    body: {
-      error: expect.stringMatching(/^.{5,400}$/),
-      code,
-      ...(overlay && { status: 'error', message: (answer.json as { error: string }).error }),
-    },
-  })
-  expect(answer.headers['content-type']).toMatch(/^application\/json/)
-  expect(answer.headers['cache-control']).toBe('no-store')
-}
-
-async function expectRefused(
-  path: string,
-  question: Question,
-  expected: { status: number; code: string; overlay?: boolean },
-): Promise<void> {
+async function expectRefused(path: string, question: Question, expected: ExpectedError): Promise<void> {
   const before = server.rows()
   expectError(await server.ask(path, question), expected)
   expect(server.rows()).toEqual(before)

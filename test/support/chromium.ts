@@ -22,6 +22,8 @@ const FLAGS = [
   '--disable-background-networking',
   '--disable-component-update',
   '--disable-sync',
+  // A page may open another without a click: what it may do to it then is what is tested.
+  '--disable-popup-blocking',
   // Time passes as fast as the page lets it, and this much of it.
   '--virtual-time-budget=5000',
 ]
@@ -37,4 +39,9 @@ export async function documentOf(url: string): Promise<string> {
   } finally {
     await rm(profile, { recursive: true, force: true })
   }
+}
+
+/** What a page has said: the JSON in the element with this id, of a document as {@link documentOf} gives it. */
+export function saidIn(page: string, id: string): unknown {
+  return JSON.parse(new RegExp(` id="${id}"[^>]*>([^<]*)<`).exec(page)?.[1] ?? 'null')
 }

@@ -3,7 +3,7 @@ import { type IncomingHttpHeaders, request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Database from 'libsql'
-import { pino } from 'pino'
+import { type Logger, pino } from 'pino'
 import type { Deployment } from '../../backend/src/protocol/mint.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { readConfig } from '../../src/server/config.js'
@@ -88,7 +88,8 @@ export interface TestServer {
 
 /** Servers and folders for the tests of one file; all are stopped and removed when its tests are done. */
 export function useServers(): {
-  start(env?: Environment): Promise<TestServer>
+  /** `logger` takes what the server logs; without one, nobody does. */
+  start(env?: Environment, options?: { logger: Logger }): Promise<TestServer>
   folder(): Promise<string>
 } {
   const servers: TestServer[] = []
@@ -104,9 +105,9 @@ export function useServers(): {
   }
   return {
     folder,
-    async start(env = {}) {
+    async start(env = {}, { logger } = { logger: SILENT }) {
       const config = readConfig({ PORT: '0', DATA_DIR: await folder(), ...env })
-      const server = testServer(await startServer({ config, logger: SILENT }), config.dataDir)
+      const server = testServer(await startServer({ config, logger }), config.dataDir)
       servers.push(server)
       return server
     },

@@ -1,0 +1,170 @@
+import { ERROR_CODES, type ErrorCode } from '../../src/gateway/error-response.js'
+import { type ExpectedError, expectError, expectErrorHead } from '../support/expect-error.js'
+import { beefOf, FakeChain } from '../support/fake-chain.js'
+import { keptLog, whileReplaced } from '../support/faults.js'
+import { directory, publisher, text } from '../support/site.js'
+import { type Answer, posted, type Question, submission, treeOf, useServers } from '../support/test-server.js'
+
+// The table of `spec/http.md`, Errors: what each code answers, by a request that gets it.
+
+const servers = useServers()
+const chain = new FakeChain()
+const { logger, records } = keptLog()
+const server = await servers.start(treeOf(chain.deployment), { logger })
+const published = publisher({ server, chain })
+
+const mint = chain.mint('a')
+const rival = chain.mint('b', { from: chain.node('') })
+for (const transaction of [chain.genesis, mint, chain.mint('c')]) await server.submit(beefOf(transaction))
+const file = await published(text('file'))
+const loop = await published(directory({ '.': '_0' }))
+
+/** What nobody outside is to read. */
+const SECRET = 'cannot open /var/lib/minetree/secret.sqlite'
+const failing = async (): Promise<never> => {
+  throw new Error(SECRET)
+}
+
+interface Row extends ExpectedError {
+  code: ErrorCode
+  path: string
+  question?: Question
+  /** The method of the store that fails meanwhile. */
+  broken?: 'output' | 'ordinalAt' | 'nameOrigin' | 'namesByPrefix' | 'ping'
+  contentRange?: string
+}
+
+const content = (rest: string): string => `/content/${rest}`
+const ranged: Question = { headers: { Range: 'bytes=4-' } }
+
+const ROWS: Row[] = [
+  { code: 'BAD_OUTPOINT', status: 400, path: content('x') },
+  { code: 'BAD_OUTPOINT', status: 400, path: '/svc/names/origins', question: posted(['x']) },
+  { code: 'BAD_SEQUENCE', status: 400, path: content(`${file.outpoint(0)}:x`) },
+  { code: 'BAD_NAME', status: 400, path: '/svc/names/origin/A' },
+  { code: 'BAD_BODY', status: 400, path: '/svc/names?limit=0' },
+  { code: 'BAD_BODY', status: 400, path: '/svc/names/origins', question: { method: 'POST', body: '{' } },
+  { code: 'BAD_BODY', status: 400, path: '/lookup', question: posted({}), overlay: true },
+  { code: 'NESTING_TOO_DEEP', status: 400, path: content(loop.outpoint(0)) },
+  { code: 'NOT_FOUND', status: 404, path: content(file.outpoint(1)) },
+  { code: 'NOT_FOUND', status: 404, path: '/nowhere' },
+  { code: 'NOT_FOUND', status: 404, path: '/svc/names/origin/b' },
+  { code: 'NOT_FOUND', status: 404, path: '/getDocumentationForTopicManager', overlay: true },
+  { code: 'TAKEN', status: 404, path: '/svc/names/mine/a' },
+  {
+    code: 'CONFLICT',
+    status: 409,
+    path: '/submit',
+    question: submission(beefOf(rival)),
+    overlay: true,
+    data: { txid: expect.stringMatching(/^[0-9a-f]{64}$/) },
+  },
+  { code: 'TOO_LARGE', status: 413, path: '/svc/names/origins', question: posted('a'.repeat(300_000)) },
+  {
+    code: 'TOO_LARGE',
+    status: 413,
+    path: '/svc/gateway/preview',
+    question: posted('a'.repeat(1024 * 1024)),
+  },
+  {
+    code: 'RANGE_NOT_SATISFIABLE',
+    status: 416,
+    path: content(file.outpoint(0)),
+    question: ranged,
+    contentRange: 'bytes */4',
+  },
+  { code: 'INTERNAL', status: 500, path: content(file.outpoint(0)), broken: 'output' },
+  { code: 'INTERNAL', status: 500, path: content(`${file.outpoint(0)}:0`), broken: 'ordinalAt' },
+  { code: 'INTERNAL', status: 500, path: '/svc/names/origin/a', broken: 'nameOrigin' },
+  { code: 'INTERNAL', status: 500, path: '/svc/names?prefix=a', broken: 'namesByPrefix' },
+  {
+    code: 'INTERNAL',
+    status: 500,
+    path: '/lookup',
+    question: posted({ service: 'ls_names', query: { name: 'a' } }),
+    broken: 'nameOrigin',
+    overlay: true,
+  },
+  { code: 'NOT_READY', status: 503, path: '/health/ready', broken: 'ping' },
+]
+
+async function answerTo({ path, question, broken }: Row, method?: string): Promise<Answer> {
+  const ask = (): Promise<Answer> => server.ask(path, { ...question, ...(method && { method }) })
+  if (broken === undefined) return await ask()
+  return await whileReplaced(server.node.graph, broken, { by: failing, during: ask })
+}
+
+const title = ({ code, path, broken }: Row): string =>
+  `${code} from ${path.slice(0, 40)}${broken === undefined ? '' : ` while ${broken} fails`}`
+const named = (rows: Row[]): [string, Row][] => rows.map((row) => [title(row), row])
+
+test('every code has a row', () => {
+  expect([...new Set(ROWS.map(({ code }) => code))].sort()).toEqual([...ERROR_CODES].sort())
+})
+
+describe('an error', () => {
+  test.each(named(ROWS))('%s has the shape and the headers of all', async (_, row) => {
+    const answer = await answerTo(row)
+    expectError(answer, row)
+    expect(answer.headers['content-range']).toBe(row.contentRange)
+    const exposed = String(answer.headers['access-control-expose-headers']).split(',')
+    expect(exposed).toEqual(expect.arrayContaining(['Content-Range', 'Retry-After']))
+    // Nothing of where it came from: no stack, no file, no query, no driver.
+    expect(answer.body.toString('utf8')).not.toMatch(
+      /\bat .+:\d+|node_modules|\.[jt]s\b|sqlite|select |secret/i,
+    )
+  })
+
+  const read = ROWS.filter(({ question }) => question === undefined)
+  test.each(named(read))('%s answers HEAD with the same head and no body', async (_, row) => {
+    const [get, head] = [await answerTo(row), await answerTo(row, 'HEAD')]
+    expect(head.status).toBe(row.status)
+    expect(head.headers).toEqual({ ...get.headers, date: expect.any(String) })
+    expect(head.body).toHaveLength(0)
+    expectErrorHead(head)
+  })
+
+  test('of a range is none for HEAD, which has no ranges', async () => {
+    const { status, headers } = await server.ask(content(file.outpoint(0)), { ...ranged, method: 'HEAD' })
+    expect({ status, length: headers['content-length'] }).toEqual({ status: 200, length: '4' })
+  })
+})
+
+describe('what went wrong inside', () => {
+  const inside = ROWS.filter(({ code }) => code === 'INTERNAL')
+  test.each(named(inside))('%s is logged in full and said in one sentence', async (_, row) => {
+    records.length = 0
+    const { json } = await answerTo(row)
+    expect(json).toMatchObject({ error: 'something went wrong here; it has been logged' })
+    expect(records).toEqual([
+      expect.objectContaining({
+        msg: 'request failed',
+        url: row.path,
+        err: expect.objectContaining({ message: SECRET, stack: expect.stringContaining('error-codes.test') }),
+      }),
+    ])
+  })
+
+  test('is no more once the store answers again', async () => {
+    expect((await server.ask(content(file.outpoint(0)))).body.toString('utf8')).toBe('file')
+    expect((await server.ask('/health/ready')).status).toBe(200)
+  })
+
+  test('is not what the caller did wrong, which is not logged', async () => {
+    records.length = 0
+    for (const row of ROWS.filter(({ status }) => status < 500)) await answerTo(row)
+    expect(records).toEqual([])
+  })
+
+  test('before the first byte of a body is an answer, not a broken connection', async () => {
+    records.length = 0
+    const answer = await whileReplaced(server.node.graph, 'contentPieces', {
+      by: async function* () {
+        yield await failing()
+      },
+      during: () => server.ask(content(file.outpoint(0))),
+    })
+    expectError(answer, { code: 'INTERNAL', status: 500 })
+    expect(records).toMatchObject([{ err: { message: SECRET } }])
+  })
+})

@@ -1,0 +1,95 @@
+import { once } from 'node:events'
+import { type ClientRequest, request } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { ContentReader } from '../../backend/src/graph/graph-store.js'
+import { FakeChain } from '../support/fake-chain.js'
+import { keptLog, whileReplaced } from '../support/faults.js'
+import { publisher, text } from '../support/site.js'
+import { useServers } from '../support/test-server.js'
+
+const servers = useServers()
+const { logger, records } = keptLog()
+const server = await servers.start({}, { logger })
+const published = publisher({ server, chain: new FakeChain() })
+const { graph } = server.node
+
+const LENGTH = 16 * 1024 * 1024
+const large = await published({ contentType: 'application/x-large', body: new Uint8Array(LENGTH) })
+const small = await published(text('small'))
+
+/** Reads on as the store does, once it may, and counts what is read. */
+function watchedReads(mayRead: Promise<unknown> = Promise.resolve()) {
+  const contentPieces = graph.contentPieces.bind(graph)
+  const counts = { begun: 0, ended: 0, bytes: 0 }
+  const by: ContentReader['contentPieces'] = async function* (sha256, range) {
+    counts.begun++
+    try {
+      await mayRead
+      for await (const piece of contentPieces(sha256, range)) {
+        counts.bytes += piece.length
+        yield piece
+      }
+    } finally {
+      counts.ended++
+    }
+  }
+  return { counts, by: by as typeof graph.contentPieces }
+}
+
+async function until(done: () => boolean): Promise<void> {
+  while (!done()) await sleep(5)
+}
+
+function asked(path: string): ClientRequest {
+  const { hostname, port } = new URL(server.url)
+  const sent = request({ hostname, port, path, agent: false })
+  // It is told of the connection that the test itself ends.
+  sent.on('error', () => undefined)
+  return sent.end()
+}
+
+async function expectAnswers(): Promise<void> {
+  expect((await server.ask(`/content/${large.outpoint(0)}`)).body).toHaveLength(LENGTH)
+  expect((await server.ask(`/content/${small.outpoint(0)}`)).body.toString('utf8')).toBe('small')
+  expect(records).toEqual([])
+}
+
+describe('readers that leave', () => {
+  const READERS = 8
+
+  test('in the middle of a large body stop its reading, and are no error', async () => {
+    const { counts, by } = watchedReads()
+    const leave = async (): Promise<void> => {
+      const [response] = await once(asked(`/content/${large.outpoint(0)}`), 'response')
+      response.on('error', () => undefined)
+      await once(response, 'data')
+      response.destroy()
+    }
+    const during = async (): Promise<void> => {
+      await Promise.all(Array.from({ length: READERS }, leave))
+      await until(() => counts.ended === READERS)
+    }
+    await whileReplaced(graph, 'contentPieces', { by, during })
+    expect(counts.bytes).toBeLessThan(READERS * LENGTH)
+    await expectAnswers()
+  })
+
+  test.each([
+    ['a large body', large],
+    ['a small one', small],
+  ])('before there is a byte of %s are no error either', async (_, { outpoint }) => {
+    let read = (): void => undefined
+    const { counts, by } = watchedReads(new Promise<void>((resolve) => (read = resolve)))
+    const during = async (): Promise<void> => {
+      const requests = Array.from({ length: READERS }, () => asked(`/content/${outpoint(0)}`))
+      await until(() => counts.begun === READERS)
+      for (const each of requests) each.destroy()
+      // Until the server has seen that they are gone.
+      await sleep(100)
+      read()
+      await until(() => counts.ended === READERS)
+    }
+    await whileReplaced(graph, 'contentPieces', { by, during })
+    await expectAnswers()
+  })
+})
