@@ -15,6 +15,8 @@ const { start } = useServers()
 /** What routes of a pattern are in the document: OpenAPI has templates only. */
 const PATTERNS: Record<string, string[]> = {
   [String(/^\/content\/./)]: ['/content/{reference}', '/content/{reference}/{filepath}'],
+  [String(/^\/metadata\/[^/]+$/)]: ['/metadata/{reference}'],
+  [String(/^\/provenance\//)]: ['/provenance/{outpoint}'],
   [String(/^\/preview(?:\/|$)/)]: ['/preview/{html}'],
 }
 

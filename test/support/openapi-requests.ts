@@ -1,6 +1,6 @@
 import { utf8 } from '../../backend/src/protocol/bytes.js'
 import { PROFILES, type ProfileName } from '../../backend/src/protocol/profile.js'
-import { beefOf, FakeChain, inscriptionScript, p2pkh } from './fake-chain.js'
+import { beefOf, FakeChain, inscriptionScript, mapTail, p2pkh } from './fake-chain.js'
 import { posted, type Question, submission, type TestServer, treeOf, type useServers } from './test-server.js'
 
 /** A request that an operation answers in one of its ways. */
@@ -54,7 +54,9 @@ export async function openapiHosts({
   for (const mint of [chain.genesis, chain.mint('a'), chain.mint('b')]) await submit(beefOf(mint))
   const directory = (map: Record<string, string>): Uint8Array =>
     inscriptionScript({ contentType: directoryType, body: utf8(JSON.stringify(map)) })
-  const page = inscriptionScript({ contentType: 'text/html', body: utf8('<p>a page') })
+  const parent = chain.madeUpCoin()
+  const suffix = mapTail({ title: 'a page' })
+  const page = inscriptionScript({ contentType: 'text/html', body: utf8('<p>a page'), parent, suffix })
   const scripts = [directory({ 'index.html': '_1', loop: '_2' }), page, directory({ '.': '_2', loop: '_2' })]
   const funding = chain.spend({ inputs: [], outputs: [{ satoshis: 3, lockingScript: p2pkh(0) }] })
   const site = chain.spend({
@@ -90,7 +92,7 @@ export function openapiRequests({
     { name: 'the whole', path, status: 200 },
     { name: 'a part', path, question: range('bytes=1-2'), status: 206 },
     { name: 'a part that is not there', path, question: range('bytes=900-'), status: 416 },
-    { name: 'what is known', path, question: { headers: { 'If-None-Match': '*' } }, status: 304 },
+    { name: 'what is known', path, question: KNOWN, status: 304 },
     { name: 'for a service worker', path, question: worker, status: 400 },
     { name: 'of a store that is gone', host: 'broken', path, status: 500 },
     { name: 'of an empty store', host: 'empty', path, status: 404 },
@@ -105,6 +107,9 @@ export function openapiRequests({
   const question = (query: unknown, service = 'ls_names'): Question => posted({ service, query })
   const binary = { ...question({ origin: 'a' }).headers, 'X-Aggregation': 'yes' }
   const manyOutpoints = Array.from({ length: 1001 }, () => site(0))
+  const many = [`${site(1)}:0`, site(0), 'ab'.repeat(32)]
+  const metadata = `${gateway}/metadata/${site(1)}`
+  const provenance = `${gateway}/provenance/${site(1)}`
   const html = (length: number): string => Buffer.alloc(length, '<p>').toString('base64url')
   const requests: OpenapiRequest[] = [
     ...ways(`/content/${site(1)}:0`),
@@ -133,11 +138,50 @@ export function openapiRequests({
     { name: 'where to mine a taken name', path: `${names}/mine/a`, status: 404 },
     { name: 'where to mine without a tree', host: 'empty', path: `${names}/mine/a`, status: 404 },
     lost(`${names}/mine/a`),
+    { name: 'all of a name', path: `${names}/a`, status: 200 },
+    { name: 'all of no name', path: `${names}/A`, status: 400 },
+    { name: 'all of a name that is not there', path: `${names}/c`, status: 404 },
+    lost(`${names}/a`),
     { name: 'origins', path: `${names}/origins`, question: posted([site(0)]), status: 200 },
     { name: 'origins of no list', path: `${names}/origins`, question: posted({}), status: 400 },
     { name: 'origins of no outpoints', path: `${names}/origins`, question: posted(['x']), status: 400 },
     { name: 'too many origins', path: `${names}/origins`, question: posted(manyOutpoints), status: 413 },
     { ...lost(`${names}/origins`), question: posted([site(0)]) },
+
+    { name: 'metadata', path: metadata, status: 200 },
+    { name: 'metadata of a step', path: `${metadata}:0`, status: 200 },
+    { name: 'metadata that is known', path: metadata, question: KNOWN, status: 304 },
+    { name: 'metadata of no outpoint', path: `${gateway}/metadata/x`, status: 400 },
+    { name: 'metadata of no sequence', path: `${metadata}:x`, status: 400 },
+    { name: 'metadata of an empty store', host: 'empty', path: metadata, status: 404 },
+    lost(metadata),
+    { name: 'metadata of many', path: `${gateway}/metadata`, question: posted(many), status: 200 },
+    {
+      name: 'metadata of many in an object',
+      path: `${gateway}/metadata`,
+      question: posted({ outpoints: many }),
+      status: 200,
+    },
+    { name: 'metadata of no list', path: `${gateway}/metadata`, question: posted(''), status: 400 },
+    { name: 'metadata of no outpoints', path: `${gateway}/metadata`, question: posted(['x']), status: 400 },
+    {
+      name: 'metadata of no sequences',
+      path: `${gateway}/metadata`,
+      question: posted([`${site(1)}:x`]),
+      status: 400,
+    },
+    {
+      name: 'metadata of too many',
+      path: `${gateway}/metadata`,
+      question: posted(manyOutpoints.slice(0, 101)),
+      status: 413,
+    },
+    { ...lost(`${gateway}/metadata`), question: posted(many) },
+    { name: 'provenance', path: provenance, status: 200 },
+    { name: 'provenance that is known', path: provenance, question: KNOWN, status: 304 },
+    { name: 'provenance of no outpoint', path: `${gateway}/provenance/x`, status: 400 },
+    { name: 'provenance of an empty store', host: 'empty', path: provenance, status: 404 },
+    lost(provenance),
 
     { name: 'HTML', path: `${gateway}/preview/${html(9)}`, status: 200 },
     { name: 'no base64', path: `${gateway}/preview/*`, status: 400 },
@@ -192,12 +236,14 @@ export function openapiRequests({
     {
       name: 'the document as it is known',
       path: '/openapi.json',
-      question: { headers: { 'If-None-Match': '*' } },
+      question: KNOWN,
       status: 304,
     },
   ]
   return requests.flatMap(withHead)
 }
+
+const KNOWN: Question = { headers: { 'If-None-Match': '*' } }
 
 function preview(body: string): Question {
   return { method: 'POST', headers: { 'Content-Type': 'text/html' }, body }

@@ -14,6 +14,13 @@ const SEQUENCE = '(-[12]|0|[1-9][0-9]{0,15})'
 /** On every answer: pages of any origin may ask, and read the headers. */
 export const CORS_HEADERS = ['Access-Control-Allow-Origin', 'Access-Control-Expose-Headers'] as const
 
+/** What the text of a header is: a value of its own, or JSON. */
+interface Header {
+  description: string
+  schema?: Schema
+  content?: { 'application/json': { schema: Schema } }
+}
+
 export const HEADERS = {
   'Accept-Ranges': { description: 'Parts can be asked for.', schema: { const: 'bytes' } },
   'Access-Control-Allow-Origin': { description: 'Pages of any origin may ask.', schema: { const: '*' } },
@@ -53,6 +60,11 @@ export const HEADERS = {
     description: 'It is never sniffed into another type.',
     schema: { const: 'nosniff' },
   },
+  'X-Map': {
+    description:
+      'The MAP of the output; with a sequence, merged up to the step. Left out over 4,096 bytes: the metadata has it all.',
+    content: { 'application/json': { schema: { $ref: '#/components/schemas/Map' } } },
+  },
   'X-Ord-Seq': {
     description: 'The step of the ordinal that this is. With a sequence.',
     schema: { type: 'integer', minimum: 0 },
@@ -65,7 +77,11 @@ export const HEADERS = {
     description: 'The outpoint as resolved; with a sequence, where the ordinal stood at that step.',
     schema: { type: 'string', pattern: `^${OUTPOINT}$` },
   },
-} satisfies Record<string, { description: string; schema: Schema }>
+  'X-Parent': {
+    description: 'The parent that it was inscribed under.',
+    schema: { type: 'string', pattern: `^${OUTPOINT}$` },
+  },
+} satisfies Record<string, Header>
 
 export const PARAMETERS = {
   Reference: {
@@ -74,7 +90,14 @@ export const PARAMETERS = {
     required: true,
     description:
       '`<txid>_<vout>`, `<txid>.<vout>`, or `<txid>` for its first output with content; with `:<sequence>`, the ordinal at that step: 0 and up, `-1` for where it is now, `-2` for its origin.',
-    schema: { type: 'string', pattern: `^${ASKED_POINTER}(:${SEQUENCE})?$` },
+    schema: { $ref: '#/components/schemas/AskedReference' },
+  },
+  Outpoint: {
+    name: 'outpoint',
+    in: 'path',
+    required: true,
+    description: 'An outpoint.',
+    schema: { $ref: '#/components/schemas/AskedOutpoint' },
   },
   Name: {
     name: 'name',
@@ -148,6 +171,12 @@ export const SCHEMAS = {
     type: 'string',
     pattern: '^[0-9a-fA-F]{64}[_.](0|[1-9][0-9]{0,9})$',
   },
+  AskedReference: {
+    description: 'A pointer, and `:<sequence>` where an ordinal is asked for at a step.',
+    type: 'string',
+    pattern: `^${ASKED_POINTER}(:${SEQUENCE})?$`,
+  },
+  Map: { description: 'MAP metadata: texts, and lists of them.', type: 'object' },
   Name: {
     description: '1 to 255 characters, so narrow that no two names look alike.',
     type: 'string',

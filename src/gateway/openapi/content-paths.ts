@@ -2,6 +2,7 @@ import type { HeaderName } from './components.js'
 import { answer, errorAnswer, inPath, internal, type Operation, type Paths, parameters } from './operation.js'
 
 const ORDINAL: readonly HeaderName[] = ['X-Origin', 'X-Ord-Seq']
+const MAP: readonly HeaderName[] = ['X-Map', 'X-Parent']
 const SECURITY: readonly HeaderName[] = [
   'X-Content-Type-Options',
   'Cross-Origin-Resource-Policy',
@@ -13,6 +14,7 @@ const SHOWN: readonly HeaderName[] = [
   'Accept-Ranges',
   'X-Outpoint',
   ...ORDINAL,
+  ...MAP,
   ...SECURITY,
 ]
 /** As inscribed: nobody here knows which, nor what is in it. */
@@ -42,7 +44,7 @@ const SENT: Operation['responses'] = {
   '416': errorAnswer({
     codes: ['RANGE_NOT_SATISFIABLE'],
     description: 'The content has no byte in that range.',
-    headers: ['Content-Range', 'X-Outpoint', ...ORDINAL, ...SECURITY],
+    headers: ['Content-Range', 'X-Outpoint', ...ORDINAL, ...MAP, ...SECURITY],
   }),
   default: internal(),
 }

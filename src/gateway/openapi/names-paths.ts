@@ -18,6 +18,37 @@ const CLAIMED: Schema = {
   properties: { name: schema('Name'), outpoint: schema('Outpoint') },
 }
 
+const WHOLE: Schema = {
+  type: 'object',
+  required: ['name', 'origin'],
+  additionalProperties: false,
+  dependentRequired: { tip: ['sequence', 'map'], sequence: ['tip'], map: ['tip'] },
+  properties: {
+    name: schema('Name'),
+    origin: schema('Outpoint'),
+    tip: {
+      description: 'Where its ordinal is now; absent where this host does not follow it.',
+      type: 'object',
+      required: ['outpoint', 'spent'],
+      additionalProperties: false,
+      properties: {
+        outpoint: schema('Outpoint'),
+        owner: { type: 'string', minLength: 1, description: 'An address, where the lock is P2PKH.' },
+        script: {
+          type: 'string',
+          pattern: '^([0-9a-f]{2})*$',
+          description: 'The locking script; absent where it is over 64 KiB.',
+        },
+        spent: { type: 'boolean', description: 'Whether it was spent, and the ordinal lost.' },
+      },
+    },
+    sequence: { type: 'integer', minimum: 0, description: 'How many steps its ordinal has made.' },
+    map: { ...schema('Map'), description: 'That of its ordinal, merged.' },
+    node: { ...schema('Outpoint'), description: 'Its live node, from which longer names are mined.' },
+    height: { type: 'integer', minimum: 0, description: 'Of the block that holds the mint.' },
+  },
+}
+
 const found = (description: string, body: Schema) =>
   answer({ description, headers: ['Cache-Control'], content: { 'application/json': body } })
 
@@ -95,6 +126,20 @@ export const NAMES_PATHS: Paths = {
           codes: ['TAKEN', 'NOT_FOUND'],
           description: 'The name is taken; or this host holds no tree to mine from (`NOT_FOUND`).',
         }),
+        default: internal(),
+      },
+    },
+  },
+  [`/${inPath('Name')}`]: {
+    get: {
+      operationId: 'name',
+      tags: ['names'],
+      summary: 'All that is known of a name',
+      parameters: parameters('Name'),
+      responses: {
+        '200': found('Where it was mined, and what has become of it.', WHOLE),
+        '400': BAD_NAME,
+        '404': errorAnswer({ codes: ['NOT_FOUND'], description: 'The name is not claimed.' }),
         default: internal(),
       },
     },
