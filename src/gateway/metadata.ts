@@ -13,6 +13,8 @@ const MAX_POINTERS = 100
 /** 100 pointers with sequences, of at most 96 characters, with room for their quotes and spaces. */
 const MAX_BODY_BYTES = 64 * 1024
 
+const JSON_TYPE = 'application/json; charset=utf-8'
+
 /** What is known of outputs and ordinals (`spec/http.md`, Metadata), below each of the prefixes. */
 export function metadataRoutes(options: MetadataOptions & { prefixes: string[] }): Router {
   const routes = Router()
@@ -33,12 +35,9 @@ function single(options: MetadataOptions): RequestHandler {
       throw new NotFoundError('no such output or step in this store, or its origin is not known here')
     }
     const body = Buffer.from(JSON.stringify(record), 'utf8')
-    response
-      .set('Cache-Control', CACHE.revalidate)
-      .set('ETag', entityTag(sha256(body).toString('hex')))
-      .set('Content-Type', 'application/json; charset=utf-8')
+    response.set('Cache-Control', CACHE.revalidate).set('ETag', entityTag(sha256(body).toString('hex')))
     if (request.fresh) response.status(304).end()
-    else response.set('Content-Length', String(body.length)).end(body)
+    else response.set('Content-Type', JSON_TYPE).set('Content-Length', String(body.length)).end(body)
   }
 }
 

@@ -1,5 +1,5 @@
 import cors from 'cors'
-import express, { type Express } from 'express'
+import express, { type Express, type RequestHandler } from 'express'
 import type { Logger } from 'pino'
 import type { GraphStore } from '../../backend/src/graph/graph-store.js'
 import { contentRoutes } from '../gateway/content.js'
@@ -10,8 +10,10 @@ import { previewRoutes } from '../gateway/preview.js'
 import { provenanceRoutes } from '../gateway/provenance.js'
 import type { Config } from './config.js'
 import { healthRoutes } from './health-routes.js'
+import { openapiRoutes } from './openapi-routes.js'
 import type { OverlayEngine } from './overlay-engine.js'
 import { overlayRoutes } from './overlay-routes.js'
+import { packageVersion } from './package-version.js'
 
 /** Every header of `spec/http.md` that a page of another origin may read. */
 const EXPOSED_HEADERS = [
@@ -54,10 +56,13 @@ export function createApp({ config, engine, graph, ping, logger }: AppOptions): 
     .use(previewRoutes(profile.gatewayPrefixes))
     .use(provenanceRoutes(graph, profile.gatewayPrefixes))
     .use(healthRoutes({ ping }))
+    .use(openapiRoutes({ profile, version: packageVersion() }))
     .use(errorResponse({ logger }))
     .use(overlayRoutes({ engine, graph, profile, maxBodyBytes }), errorResponse({ logger, overlay: true }))
-    .use(() => {
-      throw new NotFoundError('no route answers to this path and method')
-    })
+    .use(refuseUnknown)
     .use(errorResponse({ logger }))
+}
+
+const refuseUnknown: RequestHandler = () => {
+  throw new NotFoundError('no route answers to this path and method')
 }

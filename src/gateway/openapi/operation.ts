@@ -1,0 +1,135 @@
+import type { ErrorCode } from '../error-response.js'
+import {
+  CORS_HEADERS,
+  type HeaderName,
+  PARAMETERS,
+  type ParameterName,
+  type SchemaName,
+} from './components.js'
+
+/** A JSON Schema (2020-12). */
+export type Schema = Readonly<Record<string, unknown>>
+
+interface Reference {
+  $ref: string
+}
+
+export interface Parameter {
+  name: string
+  in: 'path' | 'query' | 'header'
+  description: string
+  required?: boolean
+  schema?: Schema
+  content?: Content
+}
+
+/** Bodies by their media types. */
+type Content = Record<string, { schema: Schema }>
+
+interface Answer {
+  description: string
+  headers?: Record<string, Reference>
+  content?: Content
+}
+
+/** What one method of one path takes and answers: an operation of OpenAPI 3.1, in the fields that are used here. */
+export interface Operation {
+  /** One in the document. */
+  operationId: string
+  summary: string
+  description?: string
+  tags: [string]
+  parameters?: (Parameter | Reference)[]
+  requestBody?: { description: string; required: true; content: Content }
+  /** By status; `default` is our fault (500 `INTERNAL`), where something can go wrong inside. */
+  responses: Record<string, Answer>
+}
+
+export interface PathItem {
+  get?: Operation
+  head?: Operation
+  post?: Operation
+}
+
+/** What stands at which path template. */
+export type Paths = Record<string, PathItem>
+
+export function schema(name: SchemaName): Schema {
+  return { $ref: `#/components/schemas/${name}` }
+}
+
+export function parameters(...names: ParameterName[]): Reference[] {
+  return names.map((name) => ({ $ref: `#/components/parameters/${name}` }))
+}
+
+/** A parameter of the path that stands in a template by its component's name. */
+export function inPath(name: ParameterName): string {
+  return `{${PARAMETERS[name].name}}`
+}
+
+/** An answer with these headers and with those that every answer has; `content` has a schema for each media type. */
+export function answer({
+  description,
+  headers = [],
+  content,
+}: {
+  description: string
+  headers?: readonly HeaderName[]
+  content?: Record<string, Schema>
+}): Answer {
+  const referred = [...headers, ...CORS_HEADERS].map((name) => [
+    name,
+    { $ref: `#/components/headers/${name}` },
+  ])
+  const bodies = Object.entries(content ?? {}).map(([type, body]) => [type, { schema: body }])
+  return {
+    description,
+    headers: Object.fromEntries(referred),
+    ...(content && { content: Object.fromEntries(bodies) }),
+  }
+}
+
+/** An error in the one shape of all routes, with the codes that it can have. */
+export function errorAnswer({
+  codes,
+  description,
+  headers = [],
+  shape = 'Error',
+}: {
+  codes: readonly [ErrorCode, ...ErrorCode[]]
+  description: string
+  headers?: readonly HeaderName[]
+  shape?: 'Error' | 'OverlayError' | 'ConflictError'
+}): Answer {
+  const narrowed = { type: 'object', properties: { code: { type: 'string', enum: codes } }, ...schema(shape) }
+  return answer({
+    description,
+    headers: ['Cache-Control', ...headers],
+    content: { 'application/json': narrowed },
+  })
+}
+
+/** What went wrong inside. */
+export function internal(shape?: 'OverlayError'): Answer {
+  return errorAnswer({
+    codes: ['INTERNAL'],
+    description: '500: our fault. It is logged here, and not told.',
+    ...(shape && { shape }),
+  })
+}
+
+/** Paths below each prefix. An operation has one id: below the second prefix and on, with a number behind it. */
+export function mounted(paths: Paths, prefixes: readonly string[]): Paths {
+  const below = prefixes.flatMap((prefix, at) =>
+    Object.entries(paths).map(([path, item]) => [prefix + path, at === 0 ? item : numbered(item, at + 1)]),
+  )
+  return Object.fromEntries(below)
+}
+
+function numbered(item: PathItem, number: number): PathItem {
+  const operations = Object.entries(item).map(([method, operation]: [string, Operation]) => [
+    method,
+    { ...operation, operationId: `${operation.operationId}${number}` },
+  ])
+  return Object.fromEntries(operations)
+}

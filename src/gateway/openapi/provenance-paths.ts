@@ -1,0 +1,37 @@
+import type { HeaderName } from './components.js'
+import { answer, errorAnswer, inPath, internal, type Paths, parameters } from './operation.js'
+
+const SHOWN: readonly HeaderName[] = [
+  'Cache-Control',
+  'ETag',
+  'X-Content-Type-Options',
+  'Cross-Origin-Resource-Policy',
+]
+
+/** Where ordinals come from, below a prefix of the gateway. */
+export const PROVENANCE_PATHS: Paths = {
+  [`/provenance/${inPath('Outpoint')}`]: {
+    get: {
+      operationId: 'provenance',
+      tags: ['content'],
+      summary: 'Proof of where an ordinal comes from and where it is now',
+      description:
+        'The tip, every hop to the origin, and for each hop the transactions whose values place the ordinal, each with its merkle path where the store has one.',
+      parameters: parameters('Outpoint', 'If-None-Match'),
+      responses: {
+        '200': answer({
+          description: 'An Outpoint BEEF (BRC-158), to be checked offline.',
+          headers: ['Content-Length', ...SHOWN],
+          content: { 'application/octet-stream': {} },
+        }),
+        '304': answer({ description: 'It is what whoever asks has.', headers: SHOWN }),
+        '400': errorAnswer({ codes: ['BAD_OUTPOINT'], description: 'No outpoint.' }),
+        '404': errorAnswer({
+          codes: ['NOT_FOUND'],
+          description: 'No ordinal there in this store, or not all of the way to its origin.',
+        }),
+        default: internal(),
+      },
+    },
+  },
+}

@@ -1,0 +1,102 @@
+import type { Profile } from '../../../backend/src/protocol/profile.js'
+import { HEADERS, PARAMETERS, SCHEMAS } from '../../gateway/openapi/components.js'
+import { gatewayPaths } from '../../gateway/openapi/gateway-paths.js'
+import {
+  answer,
+  type Operation,
+  type PathItem,
+  type Paths,
+  parameters,
+} from '../../gateway/openapi/operation.js'
+import { HEALTH_PATHS } from './health-paths.js'
+import { OVERLAY_PATHS } from './overlay-paths.js'
+
+/** An OpenAPI 3.1 document, in the fields that are used here. */
+export interface OpenapiDocument {
+  openapi: '3.1.1'
+  info: { title: string; version: string; description: string; license: { name: string; identifier: string } }
+  servers: { url: string; description: string }[]
+  tags: { name: string; description: string }[]
+  paths: Paths
+  components: { headers: typeof HEADERS; parameters: typeof PARAMETERS; schemas: typeof SCHEMAS }
+}
+
+const DESCRIPTION = `Names that are mined, and content that lives on the chain, from what this host has admitted.
+
+Pages of any origin may ask: preflights are answered at every path (204).
+Every error is \`{"error": "<sentence>", "code": "<CODE>"}\` and is not to be stored; a path that is not in here is 404 \`NOT_FOUND\`.`
+
+/** The document describes itself, too. */
+const OWN_PATHS: Paths = {
+  '/openapi.json': {
+    get: {
+      operationId: 'openapi',
+      tags: ['health'],
+      summary: 'This document',
+      parameters: parameters('If-None-Match'),
+      responses: {
+        '200': answer({
+          description: 'An OpenAPI 3.1 document.',
+          headers: ['Cache-Control', 'ETag'],
+          content: { 'application/json': { type: 'object' } },
+        }),
+        '304': answer({
+          description: 'It is what whoever asks has.',
+          headers: ['Cache-Control', 'ETag'],
+        }),
+      },
+    },
+  },
+}
+
+/** Describes every route that the server has under a profile. */
+export function openapiDocument({
+  profile,
+  version,
+}: {
+  profile: Profile
+  version: string
+}): OpenapiDocument {
+  const paths = { ...gatewayPaths(profile), ...OVERLAY_PATHS, ...HEALTH_PATHS, ...OWN_PATHS }
+  return {
+    openapi: '3.1.1',
+    info: {
+      title: 'minetree',
+      version,
+      description: DESCRIPTION,
+      license: { name: 'MIT', identifier: 'MIT' },
+    },
+    servers: [{ url: '/', description: 'The host that serves this document.' }],
+    tags: [
+      { name: 'content', description: 'The bytes that outputs hold.' },
+      { name: 'names', description: 'The tree of names.' },
+      { name: 'preview', description: 'What an inscription would look like.' },
+      { name: 'overlay', description: 'What overlay clients speak.' },
+      { name: 'health', description: 'For whoever watches the host, or reads about it.' },
+    ],
+    paths: Object.fromEntries(Object.entries(paths).map(([path, item]) => [path, withHead(item)])),
+    components: { headers: HEADERS, parameters: PARAMETERS, schemas: SCHEMAS },
+  }
+}
+
+/** Ranges are of GET alone (RFC 9110 14.2). */
+const RANGE_STATUSES = ['206', '416']
+const RANGE_PARAMETERS = parameters('Range', 'If-Range').map(({ $ref }) => $ref)
+
+/** Wherever GET is answered, so is HEAD: the same without a body. */
+function withHead(item: PathItem): PathItem {
+  return item.get === undefined ? item : { ...item, head: headOf(item.get) }
+}
+
+function headOf({ operationId, responses, parameters: taken, ...operation }: Operation): Operation {
+  const bodiless = Object.entries(responses)
+    .filter(([status]) => !RANGE_STATUSES.includes(status))
+    .map(([status, { content: _, ...head }]) => [status, head])
+  const kept = taken?.filter((each) => !('$ref' in each && RANGE_PARAMETERS.includes(each.$ref)))
+  return {
+    ...operation,
+    operationId: `${operationId}Head`,
+    ...(kept && { parameters: kept }),
+    responses: Object.fromEntries(bodiless),
+  }
+}

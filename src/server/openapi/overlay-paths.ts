@@ -1,0 +1,242 @@
+import {
+  answer,
+  errorAnswer,
+  internal,
+  type Operation,
+  type Paths,
+  type Schema,
+} from '../../gateway/openapi/operation.js'
+
+const TAGS: Operation['tags'] = ['overlay']
+const INDEX: Schema = { type: 'integer', minimum: 0, maximum: 0xffffffff }
+const INDEXES: Schema = { type: 'array', items: INDEX }
+/** Bytes, as the body itself. */
+const BYTES: Schema = {}
+
+/** What a host runs: each by its name, and by its aliases. */
+const RUN: Schema = {
+  type: 'object',
+  additionalProperties: {
+    type: 'object',
+    required: ['name', 'shortDescription'],
+    additionalProperties: false,
+    properties: { name: { type: 'string' }, shortDescription: { type: 'string' } },
+  },
+}
+
+const STEAK: Schema = {
+  type: 'object',
+  additionalProperties: {
+    type: 'object',
+    required: ['outputsToAdmit', 'coinsToRetain'],
+    additionalProperties: false,
+    properties: { outputsToAdmit: INDEXES, coinsToRetain: INDEXES, coinsRemoved: INDEXES },
+  },
+}
+
+const OUTPUT_LIST: Schema = {
+  type: 'object',
+  required: ['type', 'outputs'],
+  additionalProperties: false,
+  properties: {
+    type: { const: 'output-list' },
+    outputs: {
+      type: 'array',
+      items: {
+        type: 'object',
+        required: ['beef', 'outputIndex'],
+        additionalProperties: false,
+        properties: {
+          beef: {
+            description: 'The BEEF of the transaction, a number for each byte.',
+            type: 'array',
+            items: { type: 'integer', minimum: 0, maximum: 255 },
+          },
+          outputIndex: INDEX,
+        },
+      },
+    },
+  },
+}
+
+const listed = (description: string) => answer({ description, content: { 'application/json': RUN } })
+
+const documentation = answer({
+  description: 'Its documentation.',
+  content: { 'text/markdown': { type: 'string' } },
+})
+
+/** The surface that overlay clients speak. */
+export const OVERLAY_PATHS: Paths = {
+  '/listTopicManagers': {
+    get: {
+      operationId: 'topicManagers',
+      tags: TAGS,
+      summary: 'The topics that this host takes',
+      responses: { '200': listed('The topics, each with a line about it.') },
+    },
+  },
+  '/listLookupServiceProviders': {
+    get: {
+      operationId: 'lookupServices',
+      tags: TAGS,
+      summary: 'The lookup services that this host runs',
+      responses: { '200': listed('The services, each with a line about it.') },
+    },
+  },
+  '/getDocumentationForTopicManager': {
+    get: {
+      operationId: 'topicDocumentation',
+      tags: TAGS,
+      summary: 'What a topic admits',
+      parameters: [
+        {
+          name: 'manager',
+          in: 'query',
+          required: true,
+          description: 'A topic, as `tm_names`.',
+          schema: { type: 'string' },
+        },
+      ],
+      responses: {
+        '200': documentation,
+        '404': errorAnswer({
+          codes: ['NOT_FOUND'],
+          description: 'This host has no such topic.',
+          shape: 'OverlayError',
+        }),
+      },
+    },
+  },
+  '/getDocumentationForLookupServiceProvider': {
+    get: {
+      operationId: 'lookupDocumentation',
+      tags: TAGS,
+      summary: 'The queries that a lookup service answers',
+      parameters: [
+        {
+          name: 'lookupService',
+          in: 'query',
+          required: true,
+          description: 'A lookup service, as `ls_names`.',
+          schema: { type: 'string' },
+        },
+      ],
+      responses: {
+        '200': documentation,
+        '404': errorAnswer({
+          codes: ['NOT_FOUND'],
+          description: 'This host has no such lookup service.',
+          shape: 'OverlayError',
+        }),
+      },
+    },
+  },
+  '/submit': {
+    post: {
+      operationId: 'submit',
+      tags: TAGS,
+      summary: 'Submits a transaction to topics',
+      description: 'A transaction for `tm_names` is given to `tm_ordinals`, too: a mint belongs in both.',
+      parameters: [
+        {
+          name: 'X-Topics',
+          in: 'header',
+          required: true,
+          description: 'The topics, as `["tm_names"]`.',
+          content: {
+            'application/json': {
+              schema: { type: 'array', minItems: 1, maxItems: 32, items: { type: 'string' } },
+            },
+          },
+        },
+        {
+          name: 'x-includes-off-chain-values',
+          in: 'header',
+          description:
+            'With `true`, the body is a varint, a BEEF of that many bytes, and the values behind it.',
+          schema: { type: 'string' },
+        },
+      ],
+      requestBody: {
+        description: 'A BEEF, up to the size that the operator has set. The transaction is the last in it.',
+        required: true,
+        content: { 'application/octet-stream': { schema: BYTES } },
+      },
+      responses: {
+        '200': answer({
+          description: 'For each topic, which outputs it admitted and which of the coins spent it keeps.',
+          content: { 'application/json': STEAK },
+        }),
+        '400': errorAnswer({
+          codes: ['BAD_BODY'],
+          description: 'Not a list of topics, no such topic, no BEEF, or a transaction that does not verify.',
+          shape: 'OverlayError',
+        }),
+        '409': errorAnswer({
+          codes: ['CONFLICT'],
+          description: 'It spends what an admitted transaction spends already.',
+          shape: 'ConflictError',
+        }),
+        '413': errorAnswer({
+          codes: ['TOO_LARGE'],
+          description: 'The body is over the limit, or the transaction has over 10,000 inputs or outputs.',
+          shape: 'OverlayError',
+        }),
+        '503': errorAnswer({
+          codes: ['NOT_READY'],
+          description:
+            'The source of block headers did not answer, so that no proof can be checked: try again.',
+          shape: 'OverlayError',
+        }),
+        default: internal('OverlayError'),
+      },
+    },
+  },
+  '/lookup': {
+    post: {
+      operationId: 'lookup',
+      tags: TAGS,
+      summary: 'Asks a lookup service',
+      parameters: [
+        {
+          name: 'X-Aggregation',
+          in: 'header',
+          description: 'With `yes`, the answer is binary.',
+          schema: { type: 'string' },
+        },
+      ],
+      requestBody: {
+        description: 'A service, and a query as its documentation has them.',
+        required: true,
+        content: {
+          'application/json': {
+            schema: {
+              type: 'object',
+              required: ['service', 'query'],
+              properties: { service: { type: 'string' }, query: {} },
+            },
+          },
+        },
+      },
+      responses: {
+        '200': answer({
+          description:
+            'The outputs that answer. In binary: a varint, how many; for each its txid, index (varint), and context after its length (varint); and one BEEF with all their transactions.',
+          content: { 'application/json': OUTPUT_LIST, 'application/octet-stream': BYTES },
+        }),
+        '400': errorAnswer({
+          codes: ['BAD_BODY'],
+          description: 'Not a question, no such service, or a query of no form that it knows.',
+          shape: 'OverlayError',
+        }),
+        '413': errorAnswer({
+          codes: ['TOO_LARGE'],
+          description: 'The body is over 1 MiB.',
+          shape: 'OverlayError',
+        }),
+        default: internal('OverlayError'),
+      },
+    },
+  },
+}

@@ -1,0 +1,263 @@
+import { utf8 } from '../../backend/src/protocol/bytes.js'
+import { PROFILES, type ProfileName } from '../../backend/src/protocol/profile.js'
+import { beefOf, FakeChain, inscriptionScript, mapTail, p2pkh } from './fake-chain.js'
+import { posted, type Question, submission, type TestServer, treeOf, type useServers } from './test-server.js'
+
+/** A request that an operation answers in one of its ways. */
+export interface OpenapiRequest {
+  name: string
+  /** Which of the hosts is asked; by default the one that is well. */
+  host?: keyof Hosts
+  path: string
+  question?: Question
+  status: number
+}
+
+/** Hosts in the states that answers depend on. */
+export interface Hosts {
+  well: TestServer
+  /** Nothing is stored, and nobody tells it about block headers. */
+  empty: TestServer
+  /** Its store is gone. */
+  broken: TestServer
+}
+
+/** What the host that is well has stored, and what could be sent to it. */
+export interface Stored {
+  /** Outputs: 0 a directory with an index, 1 a page, 2 a directory that leads into itself. All are origins. */
+  site: (vout: number) => string
+  submittable: Uint8Array
+  conflicting: Uint8Array
+}
+
+const MAX_BODY_BYTES = 100_000
+
+export async function openapiHosts({
+  start,
+  profile,
+}: {
+  start: ReturnType<typeof useServers>['start']
+  profile: ProfileName
+}): Promise<{ hosts: Hosts; stored: Stored }> {
+  const [directoryType = ''] = PROFILES[profile].directoryContentTypes
+  const chain = new FakeChain({ nameContentType: PROFILES[profile].nameContentType })
+  const settings = { ...treeOf(chain.deployment), PROFILE: profile, CHAIN_TRACKER: 'scripts-only' }
+  const well = await start({ ...settings, MAX_BODY_BYTES: String(MAX_BODY_BYTES) })
+  const empty = await start({ ...settings, CHAIN_TRACKER: 'http://127.0.0.1:9' })
+  const broken = await start(settings)
+  await broken.node.close()
+
+  const submit = async (...sent: Parameters<TestServer['submit']>): Promise<void> => {
+    const { status, body } = await well.submit(...sent)
+    if (status !== 200) throw new Error(`the host took no ${sent[1] ?? 'name'}: ${body.toString()}`)
+  }
+  for (const mint of [chain.genesis, chain.mint('a'), chain.mint('b')]) await submit(beefOf(mint))
+  const directory = (map: Record<string, string>): Uint8Array =>
+    inscriptionScript({ contentType: directoryType, body: utf8(JSON.stringify(map)) })
+  const parent = chain.madeUpCoin()
+  const suffix = mapTail({ title: 'a page' })
+  const page = inscriptionScript({ contentType: 'text/html', body: utf8('<p>a page'), parent, suffix })
+  const scripts = [directory({ 'index.html': '_1', loop: '_2' }), page, directory({ '.': '_2', loop: '_2' })]
+  const funding = chain.spend({ inputs: [], outputs: [{ satoshis: 3, lockingScript: p2pkh(0) }] })
+  const site = chain.spend({
+    inputs: [{ transaction: funding, vout: 0 }],
+    outputs: scripts.map((lockingScript) => ({ satoshis: 1, lockingScript })),
+  })
+  await submit(beefOf(site, { with: [funding] }), ['tm_ordinals'])
+  const note = chain.inscribe({ contentType: 'text/plain', body: utf8('spent twice') })
+  await submit(beefOf(note), ['tm_ordinals'])
+  const spent = [p2pkh(2), p2pkh(3)].map((lockingScript) =>
+    chain.spend({ inputs: [{ transaction: note, vout: 0 }], outputs: [{ satoshis: 1, lockingScript }] }),
+  )
+  const [submittable = new Uint8Array(), conflicting = new Uint8Array()] = spent.map((each) =>
+    beefOf(each, { with: [note] }),
+  )
+  return { hosts: { well, empty, broken }, stored: { site: site.outpoint, submittable, conflicting } }
+}
+
+/** Requests that have every operation answer in each of its ways, below one prefix of each kind. */
+export function openapiRequests({
+  stored: { site, submittable, conflicting },
+  gateway,
+  names,
+}: {
+  stored: Stored
+  gateway: string
+  names: string
+}): OpenapiRequest[] {
+  const worker = { headers: { 'Service-Worker': 'script' } }
+  const range = (text: string): Question => ({ headers: { Range: text } })
+  /** Of one file by whatever path leads to it, with a sequence in it, so that it has all headers. */
+  const ways = (path: string): OpenapiRequest[] => [
+    { name: 'the whole', path, status: 200 },
+    { name: 'a part', path, question: range('bytes=1-2'), status: 206 },
+    { name: 'a part that is not there', path, question: range('bytes=900-'), status: 416 },
+    { name: 'what is known', path, question: KNOWN, status: 304 },
+    { name: 'for a service worker', path, question: worker, status: 400 },
+    { name: 'of a store that is gone', host: 'broken', path, status: 500 },
+    { name: 'of an empty store', host: 'empty', path, status: 404 },
+  ]
+  const lost = (path: string): OpenapiRequest => ({
+    name: 'a store that is gone',
+    host: 'broken',
+    path,
+    status: 500,
+  })
+  const overlay = submission(submittable, ['tm_ordinals'])
+  const question = (query: unknown, service = 'ls_names'): Question => posted({ service, query })
+  const binary = { ...question({ origin: 'a' }).headers, 'X-Aggregation': 'yes' }
+  const manyOutpoints = Array.from({ length: 1001 }, () => site(0))
+  const many = [`${site(1)}:0`, site(0), 'ab'.repeat(32)]
+  const metadata = `${gateway}/metadata/${site(1)}`
+  const provenance = `${gateway}/provenance/${site(1)}`
+  const html = (length: number): string => Buffer.alloc(length, '<p>').toString('base64url')
+  const requests: OpenapiRequest[] = [
+    ...ways(`/content/${site(1)}:0`),
+    { name: 'no outpoint', path: '/content/x', status: 400 },
+    { name: 'no sequence', path: `/content/${site(1)}:x`, status: 400 },
+    { name: 'a default without end', path: `/content/${site(2)}`, status: 400 },
+    { name: 'a redirect', path: `/content/${site(0)}:0`, status: 302 },
+    { name: 'a directory, with a slash', path: `/content/${site(0)}/`, status: 302 },
+    { name: 'a directory itself', path: `/content/${site(0)}?raw`, status: 200 },
+    ...ways(`/content/${site(0)}:0/index.html`),
+    { name: 'a file of no outpoint', path: '/content/x/index.html', status: 400 },
+    { name: 'a file of no sequence', path: `/content/${site(0)}:x/index.html`, status: 400 },
+    { name: 'a path too deep', path: `/content/${site(0)}${'/loop'.repeat(9)}`, status: 400 },
+
+    { name: 'names', path: `${names}?prefix=a&limit=1&after=`, status: 200 },
+    { name: 'a page of names', path: `${names}?limit=1`, status: 200 },
+    { name: 'no limit', path: `${names}?limit=0`, status: 400 },
+    { name: 'no prefix', path: `${names}?prefix=A`, status: 400 },
+    lost(names),
+    { name: 'an origin', path: `${names}/origin/a`, status: 200 },
+    { name: 'an origin of no name', path: `${names}/origin/A`, status: 400 },
+    { name: 'an origin that is not there', path: `${names}/origin/c`, status: 404 },
+    lost(`${names}/origin/a`),
+    { name: 'where to mine', path: `${names}/mine/ab`, status: 200 },
+    { name: 'where to mine no name', path: `${names}/mine/A`, status: 400 },
+    { name: 'where to mine a taken name', path: `${names}/mine/a`, status: 404 },
+    { name: 'where to mine without a tree', host: 'empty', path: `${names}/mine/a`, status: 404 },
+    lost(`${names}/mine/a`),
+    { name: 'all of a name', path: `${names}/a`, status: 200 },
+    { name: 'all of no name', path: `${names}/A`, status: 400 },
+    { name: 'all of a name that is not there', path: `${names}/c`, status: 404 },
+    lost(`${names}/a`),
+    { name: 'origins', path: `${names}/origins`, question: posted([site(0)]), status: 200 },
+    { name: 'origins of no list', path: `${names}/origins`, question: posted({}), status: 400 },
+    { name: 'origins of no outpoints', path: `${names}/origins`, question: posted(['x']), status: 400 },
+    { name: 'too many origins', path: `${names}/origins`, question: posted(manyOutpoints), status: 413 },
+    { ...lost(`${names}/origins`), question: posted([site(0)]) },
+
+    { name: 'metadata', path: metadata, status: 200 },
+    { name: 'metadata of a step', path: `${metadata}:0`, status: 200 },
+    { name: 'metadata that is known', path: metadata, question: KNOWN, status: 304 },
+    { name: 'metadata of no outpoint', path: `${gateway}/metadata/x`, status: 400 },
+    { name: 'metadata of no sequence', path: `${metadata}:x`, status: 400 },
+    { name: 'metadata of an empty store', host: 'empty', path: metadata, status: 404 },
+    lost(metadata),
+    { name: 'metadata of many', path: `${gateway}/metadata`, question: posted(many), status: 200 },
+    {
+      name: 'metadata of many in an object',
+      path: `${gateway}/metadata`,
+      question: posted({ outpoints: many }),
+      status: 200,
+    },
+    { name: 'metadata of no list', path: `${gateway}/metadata`, question: posted(''), status: 400 },
+    { name: 'metadata of no outpoints', path: `${gateway}/metadata`, question: posted(['x']), status: 400 },
+    {
+      name: 'metadata of no sequences',
+      path: `${gateway}/metadata`,
+      question: posted([`${site(1)}:x`]),
+      status: 400,
+    },
+    {
+      name: 'metadata of too many',
+      path: `${gateway}/metadata`,
+      question: posted(manyOutpoints.slice(0, 101)),
+      status: 413,
+    },
+    { ...lost(`${gateway}/metadata`), question: posted(many) },
+    { name: 'provenance', path: provenance, status: 200 },
+    { name: 'provenance that is known', path: provenance, question: KNOWN, status: 304 },
+    { name: 'provenance of no outpoint', path: `${gateway}/provenance/x`, status: 400 },
+    { name: 'provenance of an empty store', host: 'empty', path: provenance, status: 404 },
+    lost(provenance),
+
+    { name: 'HTML', path: `${gateway}/preview/${html(9)}`, status: 200 },
+    { name: 'no base64', path: `${gateway}/preview/*`, status: 400 },
+    { name: 'HTML of 18 KB', path: `${gateway}/preview/${html(18_000)}`, status: 431 },
+    { name: 'a body', path: `${gateway}/preview`, question: preview('<p>'), status: 200 },
+    { name: 'no body', path: `${gateway}/preview`, question: preview(''), status: 400 },
+    {
+      name: 'a large body',
+      path: `${gateway}/preview`,
+      question: preview('-'.repeat(2 ** 20 + 1)),
+      status: 413,
+    },
+
+    { name: 'topics', path: '/listTopicManagers', status: 200 },
+    { name: 'lookup services', path: '/listLookupServiceProviders', status: 200 },
+    { name: 'a topic', path: '/getDocumentationForTopicManager?manager=tm_names', status: 200 },
+    { name: 'no topic', path: '/getDocumentationForTopicManager', status: 404 },
+    {
+      name: 'a lookup service',
+      path: '/getDocumentationForLookupServiceProvider?lookupService=ls_names',
+      status: 200,
+    },
+    { name: 'no lookup service', path: '/getDocumentationForLookupServiceProvider', status: 404 },
+    { name: 'a submission', path: '/submit', question: overlay, status: 200 },
+    { name: 'its rival', path: '/submit', question: submission(conflicting, ['tm_ordinals']), status: 409 },
+    { name: 'no submission', path: '/submit', question: submission(new Uint8Array()), status: 400 },
+    {
+      name: 'a submission over the limit',
+      path: '/submit',
+      question: submission(new Uint8Array(MAX_BODY_BYTES + 1)),
+      status: 413,
+    },
+    { name: 'a submission without headers', host: 'empty', path: '/submit', question: overlay, status: 503 },
+    { ...lost('/submit'), question: overlay },
+    { name: 'a question', path: '/lookup', question: question({ origin: 'a' }), status: 200 },
+    {
+      name: 'a question in binary',
+      path: '/lookup',
+      question: { ...question({ origin: 'a' }), headers: binary },
+      status: 200,
+    },
+    { name: 'a question of no form', path: '/lookup', question: question({ why: 'a' }), status: 400 },
+    { name: 'a long question', path: '/lookup', question: question('-'.repeat(2 ** 20)), status: 413 },
+    { ...lost('/lookup'), question: question({ origin: 'a' }) },
+
+    { name: 'life', path: '/health/live', status: 200 },
+    { name: 'readiness', path: '/health/ready', status: 200 },
+    { name: 'no readiness', host: 'broken', path: '/health/ready', status: 503 },
+    { name: 'health', path: '/health', status: 200 },
+    { name: 'no health', host: 'broken', path: '/health', status: 503 },
+    { name: 'the document', path: '/openapi.json', status: 200 },
+    {
+      name: 'the document as it is known',
+      path: '/openapi.json',
+      question: KNOWN,
+      status: 304,
+    },
+  ]
+  return requests.flatMap(withHead)
+}
+
+const KNOWN: Question = { headers: { 'If-None-Match': '*' } }
+
+function preview(body: string): Question {
+  return { method: 'POST', headers: { 'Content-Type': 'text/html' }, body }
+}
+
+/** HEAD is answered as GET, but for ranges, which it does not know. */
+function withHead(request: OpenapiRequest): OpenapiRequest[] {
+  const { name, question = {}, status } = request
+  if (question.method !== undefined) return [request]
+  const head = {
+    ...request,
+    name: `the head of ${name}`,
+    question: { ...question, method: 'HEAD' },
+    status: [206, 416].includes(status) ? 200 : status,
+  }
+  return [request, head]
+}
