@@ -1,11 +1,14 @@
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
+import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import express from 'express'
 import { concatBytes, utf8 } from '../backend/src/protocol/bytes.js'
 import { TOPICS } from '../backend/src/protocol/profile.js'
+import { SqlGraphStore } from '../backend/src/storage/sql/sql-graph-store.js'
+import { createApp } from '../src/server/app.js'
 import { engineBeef } from '../src/server/overlay-engine.js'
 import { startServer } from '../src/server/server.js'
 import {
@@ -22,8 +25,11 @@ import { configFor, SILENT } from './support.js'
 /** What the loading process is told: our server, and paths of it. */
 export interface GatewayReady {
   url: string
-  /** A bare Express app that ends every request with the bytes and headers of `files[0]`. */
+  /** Bare Express apps that end every request with the bytes and headers of `files[0]`, by outpoint and at its tip. */
   bare: string
+  bareTip: string
+  /** Our server without what it keeps in memory. */
+  forgetful: string
   /** 4 KiB each. */
   files: string[]
   /** Outpoints of ordinals that have lived as many steps. */
@@ -40,7 +46,8 @@ process.once('SIGTERM', () => process.exit())
 process.once('disconnect', () => process.exit())
 
 const chain = new FakeChain()
-const server = await startServer({ config: configFor(chain, folder), logger: SILENT })
+const config = configFor(chain, folder)
+const server = await startServer({ config, logger: SILENT })
 
 async function submit(transaction: FakeTransaction, parent: FakeTransaction): Promise<FakeTransaction> {
   const beef = engineBeef(beefOf(transaction, { with: [parent] }))
@@ -85,24 +92,40 @@ const depths = Array.from({ length: 8 }, (_, depth) =>
 )
 const tree = await inscribed(depths)
 
-const path = `/content/${files.outpoint(0)}`
-const answer = await fetch(server.url + path)
-const body = Buffer.from(await answer.arrayBuffer())
-const headers = [...answer.headers].filter(([name]) => !['connection', 'date', 'keep-alive'].includes(name))
-const bare = express()
-  .disable('x-powered-by')
-  .disable('etag')
-  .get('/content/:outpoint', (_request, response) => {
-    for (const [name, value] of headers) response.setHeader(name, value)
-    response.end(body)
-  })
-  .listen(0, '127.0.0.1')
-await once(bare, 'listening')
+/** A bare Express app that ends every request with the bytes and headers of one of ours. */
+async function bareLike(path: string): Promise<string> {
+  const answer = await fetch(server.url + path)
+  const body = Buffer.from(await answer.arrayBuffer())
+  const headers = [...answer.headers].filter(([name]) => !['connection', 'date', 'keep-alive'].includes(name))
+  const app = express()
+    .disable('x-powered-by')
+    .disable('etag')
+    .get('/content/:outpoint', (_request, response) => {
+      for (const [name, value] of headers) response.setHeader(name, value)
+      response.end(body)
+    })
+  return await listening(createServer(app))
+}
+
+/** The same routes over the same store, with nothing kept in memory: every answer is read. */
+const { graph, overlay } = server.node
+const unkept = new SqlGraphStore({ writer: graph.writer, reader: graph.reader })
+const ping = () => unkept.ping()
+const forgetful = createServer(
+  createApp({ config, engine: overlay.engine, graph: unkept, ping, logger: SILENT }),
+)
+
+async function listening(host: Server): Promise<string> {
+  await once(host.listen(0, '127.0.0.1'), 'listening')
+  return `http://127.0.0.1:${(host.address() as AddressInfo).port}`
+}
 
 const ready: GatewayReady = {
   url: server.url,
-  bare: `http://127.0.0.1:${(bare.address() as AddressInfo).port}`,
+  bare: await bareLike(`/content/${files.outpoint(0)}`),
+  bareTip: await bareLike(`/content/${files.outpoint(0)}:-1`),
   files: Array.from({ length: 100 }, (_, index) => files.outpoint(index)),
+  forgetful: await listening(forgetful),
   young: await lived(10),
   old: await lived(Number(process.env.OLD ?? 10_000)),
   flat: `${tree.outpoint(7)}/a.txt`,

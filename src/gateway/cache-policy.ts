@@ -1,4 +1,4 @@
-import { type OrdinalStep, type ProofReader, TIP } from '../../backend/src/graph/graph-store.js'
+import type { OrdinalStep, ProofReader } from '../../backend/src/graph/graph-store.js'
 
 /** `Cache-Control` values (`spec/http.md`). */
 export const CACHE = {
@@ -12,12 +12,8 @@ export const CACHE = {
   none: 'no-store',
 } as const
 
-/** How long an ordinal at a step may be kept: for good, once the step is mined; never unasked, where the tip was meant. */
-export async function stepCache(
-  store: ProofReader,
-  { step, sequence }: { step: OrdinalStep; sequence: number },
-): Promise<string> {
-  if (sequence === TIP) return CACHE.revalidate
-  const height = await store.heightOf(step.output.outpoint.txid)
+/** How long an ordinal at a counted step may be kept: for good, once the step is mined. */
+export async function stepCache(store: ProofReader, { output }: OrdinalStep): Promise<string> {
+  const height = await store.heightOf(output.outpoint.txid)
   return height === undefined ? CACHE.unproven : CACHE.immutable
 }

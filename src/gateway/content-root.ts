@@ -1,3 +1,4 @@
+import { TIP } from '../../backend/src/graph/graph-store.js'
 import { type ContentReference, formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { CACHE, stepCache } from './cache-policy.js'
 import { type ContentOutput, type ContentStore, contentAt, hasContent } from './content-output.js'
@@ -42,6 +43,6 @@ export async function contentRoot(store: ContentStore, reference: ContentReferen
     outpoint: step.output.outpoint,
     headers: { 'X-Origin': formatOutpoint(step.origin), 'X-Ord-Seq': String(step.sequence) },
     own: () => mergedMapHeaders(store, { ...step, outpoint: step.output.outpoint }),
-    cache: await stepCache(store, { step, sequence }),
+    cache: sequence === TIP ? CACHE.revalidate : await stepCache(store, step),
   }
 }

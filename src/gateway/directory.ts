@@ -1,11 +1,11 @@
 import { LRUCache } from 'lru-cache'
-import { MIMEType } from 'whatwg-mimetype'
 import type { ContentReader } from '../../backend/src/graph/graph-store.js'
 import type { ContentSummary } from '../../backend/src/graph/records.js'
 import { joinBytes } from '../../backend/src/protocol/bytes.js'
 import { DirectoryError, readDirectory } from '../../backend/src/protocol/directory.js'
 import { type Outpoint, PointerError, parsePointer } from '../../backend/src/protocol/outpoint.js'
 import { type ContentOutput, type ContentStore, contentAt } from './content-output.js'
+import { servedType } from './content-type.js'
 import { BadRequestError, NotFoundError } from './error-response.js'
 
 /** The entries with a meaning of their own (`service.md` 2.4). */
@@ -43,14 +43,12 @@ export function fileFinder({
 }: {
   store: ContentStore
   directoryContentTypes: string[]
-}): (question: PathQuestion) => Promise<Found> {
+}): (question: PathQuestion) => Found | Promise<Found> {
   const types = new Set(directoryContentTypes.map((type) => type.toLowerCase()))
   const isDirectory = ({ content }: ContentOutput): boolean =>
-    types.has(MIMEType.parse(content.contentType)?.essence ?? '')
+    types.has(servedType(content.contentType).essence)
   const readMap = mapReader(store)
-  return async ({ root, segments, raw }) => {
-    // A file is itself under every path below it: there is nothing to look the segments up in.
-    if (!isDirectory(root)) return { kind: 'file', file: root }
+  const findIn = async ({ root, segments, raw }: PathQuestion): Promise<Found> => {
     const walk = new Walk({ store, isDirectory, readMap })
     // `/content/{pointer}/` asks for the directory, too: the slash alone is an empty path.
     if (segments.length > 1 || (segments[0] ?? '') !== '') {
@@ -59,6 +57,8 @@ export function fileFinder({
     if (raw) return { kind: 'file', file: root }
     return await walk.visit(root)
   }
+  // A file is itself under every path below it: there is nothing to look the segments up in.
+  return (question) => (isDirectory(question.root) ? findIn(question) : { kind: 'file', file: question.root })
 }
 
 type ReadMap = (content: ContentSummary) => Promise<ReadonlyMap<string, string>>

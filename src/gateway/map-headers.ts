@@ -1,5 +1,5 @@
 import type { MapReader } from '../../backend/src/graph/graph-store.js'
-import { type JsonValue, mapRecordOf } from '../../backend/src/graph/map-merge.js'
+import { type MapState, mapRecordOf } from '../../backend/src/graph/map-merge.js'
 import type { OutputRecord } from '../../backend/src/graph/records.js'
 import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 
@@ -14,7 +14,7 @@ export async function ownMapHeaders(
   { outpoint, mapLength = 0, parent }: OutputRecord,
 ): Promise<Record<string, string>> {
   const map = mapLength === 0 || mapLength > MAX_READ_BYTES ? undefined : await store.ownMap(outpoint)
-  return { ...(map && mapHeader(mapRecordOf(map))), ...parentHeader(parent) }
+  return { ...mapHeader(map), ...parentHeader(parent) }
 }
 
 /** `X-Map` and `X-Parent` of an ordinal where it stood. */
@@ -23,12 +23,12 @@ export async function mergedMapHeaders(
   { outpoint, parent }: { outpoint: Outpoint; parent?: Outpoint },
 ): Promise<Record<string, string>> {
   const map = await store.mergedMap(outpoint, MAX_READ_BYTES)
-  return { ...(map && mapHeader(mapRecordOf(map))), ...parentHeader(parent) }
+  return { ...mapHeader(map), ...parentHeader(parent) }
 }
 
-function mapHeader(map: Record<string, JsonValue>): Record<string, string> {
-  const text = asciiJson(map)
-  return text === '{}' || text.length > MAX_HEADER_BYTES ? {} : { 'X-Map': text }
+function mapHeader(map: MapState | undefined): Record<string, string> {
+  const text = map === undefined || map.size === 0 ? undefined : asciiJson(mapRecordOf(map))
+  return text === undefined || text.length > MAX_HEADER_BYTES ? {} : { 'X-Map': text }
 }
 
 function parentHeader(parent: Outpoint | undefined): Record<string, string> {

@@ -7,9 +7,10 @@ import type {
 } from '../../backend/src/graph/graph-store.js'
 import { EMPTY_MAP, type JsonValue, mapRecordOf } from '../../backend/src/graph/map-merge.js'
 import type { OutputRecord } from '../../backend/src/graph/records.js'
-import { encodeAddress, type Network } from '../../backend/src/protocol/address.js'
+import type { Network } from '../../backend/src/protocol/address.js'
 import { type ContentReference, formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { contentAt } from './content-output.js'
+import { ownerAddress } from './owner-address.js'
 
 export type MetadataStore = OrdinalsReader & MapReader & ProofReader & SpendsReader
 
@@ -78,7 +79,7 @@ async function recordOf(
     map: mapRecordOf(map ?? EMPTY_MAP),
     ...(parent && { parent: formatOutpoint(parent) }),
     satoshis,
-    ...(owner !== undefined && { owner: encodeAddress(owner, network) }),
+    ...(owner !== undefined && { owner: ownerAddress(owner, network) }),
     spent: (await store.spendersOf(outpoint)).length > 0,
     ...(height !== undefined && { height }),
   }

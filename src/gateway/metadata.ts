@@ -67,16 +67,21 @@ function bulk(options: MetadataOptions): RequestHandler {
   }
 }
 
-/** An object of records as JSON, one after the other: a record has as much MAP as strangers wrote. */
+/** How much text is gathered before it is sent: records are short, and there are many. */
+const CHARACTERS_A_PIECE = 64 * 1024
+
+/** An object of records as JSON, some at a time: a record has as much MAP as strangers wrote. */
 async function* recordsOf(
   options: MetadataOptions,
   references: { text: string; reference: ReturnType<typeof parseContentReference> }[],
 ): AsyncGenerator<string> {
-  let before = '{'
-  for (const { text, reference } of references) {
+  let piece = ''
+  for (const [index, { text, reference }] of references.entries()) {
     const record = await metadataRecord(options, reference)
-    yield `${before}${JSON.stringify(text)}:${JSON.stringify(record ?? null)}`
-    before = ','
+    piece += `${index === 0 ? '{' : ','}${JSON.stringify(text)}:${JSON.stringify(record ?? null)}`
+    if (piece.length < CHARACTERS_A_PIECE) continue
+    yield piece
+    piece = ''
   }
-  yield references.length === 0 ? '{}' : '}'
+  yield references.length === 0 ? '{}' : `${piece}}`
 }

@@ -10,9 +10,10 @@ import {
 import { EMPTY_MAP, type JsonValue, mapRecordOf } from '../../backend/src/graph/map-merge.js'
 import type { OutputRecord } from '../../backend/src/graph/records.js'
 import { storedTransaction } from '../../backend/src/graph/stored-transaction.js'
-import { encodeAddress, type Network } from '../../backend/src/protocol/address.js'
+import type { Network } from '../../backend/src/protocol/address.js'
 import { toHex } from '../../backend/src/protocol/bytes.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
+import { ownerAddress } from './owner-address.js'
 
 export interface NamesOptions {
   store: NamesReader & OrdinalsReader & MapReader & ProofReader & SpendsReader & TransactionReader
@@ -69,7 +70,7 @@ async function tipRecord(
   const script = transaction?.outputs[outpoint.vout]?.lockingScript
   return {
     outpoint: formatOutpoint(outpoint),
-    ...(owner !== undefined && { owner: encodeAddress(owner, network) }),
+    ...(owner !== undefined && { owner: ownerAddress(owner, network) }),
     ...(script && script.length <= MAX_SCRIPT_BYTES && { script: toHex(script) }),
     spent: (await store.spendersOf(outpoint)).length > 0,
   }

@@ -8,6 +8,7 @@ const SANDBOX = 'sandbox allow-scripts allow-forms allow-modals allow-popups all
  * would run runs in an origin of its own (`spec/http.md`, Content).
  */
 export function setSecurityHeaders(response: Response, type: ServedType): void {
-  response.set('X-Content-Type-Options', 'nosniff').set('Cross-Origin-Resource-Policy', 'cross-origin')
-  if (type.active) response.set('Content-Security-Policy', SANDBOX)
+  response.setHeader('X-Content-Type-Options', 'nosniff')
+  response.setHeader('Cross-Origin-Resource-Policy', 'cross-origin')
+  if (type.active) response.setHeader('Content-Security-Policy', SANDBOX)
 }

@@ -2,7 +2,7 @@ import cors from 'cors'
 import express, { type Express, type RequestHandler } from 'express'
 import type { Logger } from 'pino'
 import type { GraphStore } from '../../backend/src/graph/graph-store.js'
-import { contentRoutes } from '../gateway/content.js'
+import { attachContent } from '../gateway/content.js'
 import { errorResponse, NotFoundError } from '../gateway/error-response.js'
 import { metadataRoutes } from '../gateway/metadata.js'
 import { namesRoutes } from '../gateway/names.js'
@@ -32,7 +32,7 @@ const EXPOSED_HEADERS = [
   'X-Origin',
   'X-Outpoint',
   'X-Parent',
-]
+].join()
 
 export interface AppOptions {
   config: Config
@@ -45,12 +45,13 @@ export interface AppOptions {
 /** All routes of the server. */
 export function createApp({ config, engine, graph, ping, logger }: AppOptions): Express {
   const { profile, network, maxBodyBytes } = config
-  return express()
+  const app = express()
     .disable('x-powered-by')
     .disable('etag')
     .set('query parser', 'simple')
     .use(cors({ exposedHeaders: EXPOSED_HEADERS, maxAge: 86_400 }))
-    .use(contentRoutes({ store: graph, directoryContentTypes: profile.directoryContentTypes }))
+  attachContent(app, { store: graph, directoryContentTypes: profile.directoryContentTypes })
+  return app
     .use(namesRoutes({ store: graph, network, prefixes: profile.namesPrefixes }))
     .use(metadataRoutes({ store: graph, network, prefixes: profile.gatewayPrefixes }))
     .use(previewRoutes(profile.gatewayPrefixes))

@@ -13,7 +13,7 @@ export class StartError extends Error {
 
 /** A node without its HTTP side: the store and the overlay over it. */
 export interface Node {
-  graph: SqlGraphStore
+  graph: RememberingStore
   overlay: Overlay
   close(): Promise<void>
 }

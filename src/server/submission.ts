@@ -5,6 +5,9 @@ import { type GraphRecords, mergeRecords } from '../../backend/src/graph/records
 import type { SubmissionSource } from '../../backend/src/lookup-services/admission.js'
 import type { Outpoint } from '../../backend/src/protocol/outpoint.js'
 
+/** How long after a submission nothing of it is under way any more, in milliseconds. */
+const IDLE = 1000
+
 interface Submission {
   beef: BeefContents
   gathered: GraphRecords[]
@@ -21,6 +24,7 @@ interface Submission {
  */
 export class CurrentSubmission implements SubmissionSource, GraphWriter {
   private readonly context = new AsyncLocalStorage<Submission>()
+  private idle: NodeJS.Timeout | undefined
 
   constructor(private readonly store: GraphStore) {}
 
@@ -30,16 +34,26 @@ export class CurrentSubmission implements SubmissionSource, GraphWriter {
    */
   async run<Result>(beef: BeefContents, work: () => Promise<Result>): Promise<Result> {
     const submission: Submission = { beef, gathered: [], failures: [], state: 'open' }
+    clearTimeout(this.idle)
     try {
       const result = await this.context.run(submission, work)
       if (submission.failures.length > 0) throw submission.failures[0]
       submission.state = 'written'
       if (submission.gathered.length > 0) await this.store.record(mergeRecords(submission.gathered))
+      this.restWhenIdle()
       return result
     } catch (error) {
       submission.state = 'failed'
       throw error
     }
+  }
+
+  /**
+   * While a context is in use, Node (before 24) makes every promise of the process slower, those of readers too. What
+   * comes this late of a submission that was written is true, and needs no context; after one that failed, it stays.
+   */
+  private restWhenIdle(): void {
+    this.idle = setTimeout(() => this.context.disable(), IDLE).unref()
   }
 
   /** Makes the submission under way fail with an error that the engine would swallow. */

@@ -21,7 +21,7 @@ test.each([
   'gw/stream',
   'model/gltf-binary',
 ])('%s is served as inscribed, and does not run', (inscribed) => {
-  expect(servedType(inscribed)).toEqual({ value: inscribed, active: false })
+  expect(servedType(inscribed)).toMatchObject({ value: inscribed, active: false })
 })
 
 test.each([
@@ -52,7 +52,7 @@ test.each([
   'multipart/byteranges',
   'message/rfc822',
 ])('%j is served as inscribed, and runs', (inscribed) => {
-  expect(servedType(inscribed)).toEqual({ value: inscribed, active: true })
+  expect(servedType(inscribed)).toMatchObject({ value: inscribed, active: true })
 })
 
 test.each([
@@ -82,5 +82,5 @@ test.each([
   ['a control character beyond ASCII', 'text/html;x="\x85"'],
   ['full-width letters', 'ｔext/html'],
 ])('%s is served as bytes of no type', (_, inscribed) => {
-  expect(servedType(inscribed)).toEqual(UNTYPED)
+  expect(servedType(inscribed)).toMatchObject(UNTYPED)
 })

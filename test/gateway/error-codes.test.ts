@@ -158,10 +158,8 @@ describe('what went wrong inside', () => {
 
   test('before the first byte of a body is an answer, not a broken connection', async () => {
     records.length = 0
-    const answer = await whileReplaced(server.node.graph, 'contentPieces', {
-      by: async function* () {
-        yield await failing()
-      },
+    const answer = await whileReplaced(server.node.graph, 'shortBody', {
+      by: failing,
       during: () => server.ask(content(file.outpoint(0))),
     })
     expectError(answer, { code: 'INTERNAL', status: 500 })

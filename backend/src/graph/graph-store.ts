@@ -122,7 +122,12 @@ export interface ByteRange {
   length: number
 }
 
+/** Up to how many bytes a body is short: it stands in one piece, and may be held whole. */
+export const SHORT_BODY = 64 * 1024
+
 export interface ContentReader {
+  /** A body of at most {@link SHORT_BODY} bytes, whole; undefined where no such body has that hash. `sha256` is hex. */
+  shortBody(sha256: string): Promise<Uint8Array | undefined>
   /**
    * The pieces of a body in order; with a range, exactly its bytes, and fewer where the body ends before. Empty where
    * no body has that hash. `sha256` is hex.

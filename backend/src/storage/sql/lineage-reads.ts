@@ -1,6 +1,7 @@
 import { TIP } from '../../graph/graph-store.js'
 import type { Outpoint } from '../../protocol/outpoint.js'
-import { hashColumn, hexOf, outpointOf, outpointPair } from './columns.js'
+import { outpointOf } from './columns.js'
+import { placeOf } from './lineage-rows.js'
 import { ordinalAt } from './ordinal-reads.js'
 import type { SqlReader } from './sql-reader.js'
 
@@ -15,17 +16,13 @@ export async function* lineageOf(reader: SqlReader, outpoint: Outpoint): AsyncGe
     yield tip.outpoint
     return
   }
-  const row = await reader.first(
-    'select lineage_txid, lineage_vout from graph_outputs where txid = ? and vout = ?',
-    outpointPair(outpoint),
-  )
-  if (row === undefined) return
-  const lineage = [hashColumn(hexOf(row.lineage_txid)), Number(row.lineage_vout)]
+  const place = await placeOf(reader, outpoint)
+  if (place === undefined) return
   for (let step = 0; ; ) {
     const rows = await reader.all(
       `select txid, vout, step from graph_outputs where lineage_txid = ? and lineage_vout = ? and step >= ?
        order by step limit ?`,
-      [...lineage, step, STEPS_A_PAGE],
+      [...place.lineage, step, STEPS_A_PAGE],
     )
     yield* rows.map(outpointOf)
     if (rows.length < STEPS_A_PAGE) return

@@ -4,7 +4,7 @@ import { sha256 } from '../../graph/native-hash.js'
 import type { MapCommand } from '../../protocol/bitcom.js'
 import { joinBytes } from '../../protocol/bytes.js'
 import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
-import { bytesOf, hashColumn, type OutpointRow, outpointOf } from './columns.js'
+import { bytesOf, type OutpointRow, outpointOf, outpointPair } from './columns.js'
 import type { SqlReader } from './sql-reader.js'
 
 /**
@@ -32,8 +32,8 @@ export function mapOwner({ outpoint, merged }: Pick<MapPart, 'outpoint' | 'merge
   return sha256(Buffer.from(`${merged ? 'merged' : 'own'} MAP of ${formatOutpoint(outpoint)}`, 'latin1'))
 }
 
-/** How many outputs are looked at at once. */
-const PAGE = 32
+/** How many outputs are looked at at once: about as many as stand between two that hold all up to them, where MAP is short. */
+const PAGE = 8
 
 /**
  * MAP merged over a stretch that starts at the ordinal's origin.
@@ -57,13 +57,13 @@ export async function mergedMap(
 
 /** From the last MAP in the stretch back to the one that holds all before it, or to the first. */
 async function* partsBackwards(reader: SqlReader, { lineage, from, to }: Stretch): AsyncGenerator<MapPart> {
-  const { txid, vout } = lineage
+  const [txid, vout] = outpointPair(lineage)
   for (let last = to; last >= from; ) {
     const rows: MapRow[] = await reader.all(
       `select txid, vout, map_step, map_length, merged_length from graph_outputs
        where lineage_txid = ? and lineage_vout = ? and map_step between ? and ?
        order by map_step desc limit ${PAGE}`,
-      [hashColumn(txid), vout, from, last],
+      [txid, vout, from, last],
     )
     for (const row of rows) {
       const merged = row.merged_length !== null
@@ -90,13 +90,18 @@ async function mergeParts(reader: SqlReader, ordered: MapPart[]): Promise<MapSta
 }
 
 /** The commands that one output holds. */
-export async function readMap(
-  reader: SqlReader,
-  part: Pick<MapPart, 'outpoint' | 'merged'>,
-): Promise<MapCommand[]> {
-  const rows = await reader.all('select bytes from graph_pieces where owner = ? order by position', [
-    mapOwner(part),
-  ])
-  if (rows.length === 0) throw new Error(`the MAP of ${formatOutpoint(part.outpoint)} is not in the store`)
-  return decodeMap(joinBytes(rows.map(({ bytes }) => bytesOf(bytes))))
+export async function readMap(reader: SqlReader, part: MapPart): Promise<MapCommand[]> {
+  const owner = mapOwner(part)
+  const pieces: Uint8Array[] = []
+  for (let length = 0, position = 0; length < part.length; position++) {
+    const row = await reader.first('select bytes from graph_pieces where owner = ? and position = ?', [
+      owner,
+      position,
+    ])
+    if (row === undefined) throw new Error(`the MAP of ${formatOutpoint(part.outpoint)} is not in the store`)
+    const piece = bytesOf(row.bytes)
+    pieces.push(piece)
+    length += piece.length
+  }
+  return decodeMap(joinBytes(pieces))
 }

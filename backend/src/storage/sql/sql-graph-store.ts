@@ -1,5 +1,5 @@
 import type { Knex } from 'knex'
-import type { ByteRange, GraphStore, OrdinalStep } from '../../graph/graph-store.js'
+import { type ByteRange, type GraphStore, type OrdinalStep, SHORT_BODY } from '../../graph/graph-store.js'
 import { EMPTY_MAP, type MapState, mergeMap } from '../../graph/map-merge.js'
 import type {
   AdmissionRecord,
@@ -24,9 +24,10 @@ import {
   unique,
 } from './columns.js'
 import { lineageOf } from './lineage-reads.js'
+import { firstContentIn, outputAt } from './lineage-rows.js'
 import { readMap } from './merged-map.js'
 import { migrate } from './migrations.js'
-import { lineageTip, mapUpTo, ordinalAt, outputOf } from './ordinal-reads.js'
+import { lineageTip, mapUpTo, ordinalAt } from './ordinal-reads.js'
 import { writeEviction, writeRecords } from './record.js'
 import { anyOutpoint, knexReader, type SqlReader } from './sql-reader.js'
 import { tipsWith } from './trait-reads.js'
@@ -47,8 +48,8 @@ const LIVE = `not exists (
 
 /** The admitted graph on SQL: SQLite, MySQL and MariaDB. Writes go through knex. */
 export class SqlGraphStore implements GraphStore {
-  private readonly writer: Knex
-  private readonly reader: SqlReader
+  readonly writer: Knex
+  readonly reader: SqlReader
 
   constructor({ writer, reader = knexReader(writer) }: SqlGraphStoreOptions) {
     this.writer = writer
@@ -148,19 +149,11 @@ export class SqlGraphStore implements GraphStore {
   }
 
   async output(outpoint: Outpoint): Promise<OutputRecord | undefined> {
-    const row = await this.reader.first(
-      'select * from graph_outputs where txid = ? and vout = ?',
-      outpointPair(outpoint),
-    )
-    return row && outputOf(row)
+    return await outputAt(this.reader, outpoint)
   }
 
   async firstContentOutput(txid: string): Promise<OutputRecord | undefined> {
-    const row = await this.reader.first(
-      'select * from graph_outputs where txid = ? and content_sha256 is not null order by vout limit 1',
-      [hashColumn(txid)],
-    )
-    return row && outputOf(row)
+    return await firstContentIn(this.reader, txid)
   }
 
   async currentOutput(outpoint: Outpoint): Promise<Outpoint | undefined> {
@@ -176,7 +169,8 @@ export class SqlGraphStore implements GraphStore {
   async ownMap(outpoint: Outpoint): Promise<MapState> {
     const output = await this.output(outpoint)
     if (output?.mapLength === undefined) return EMPTY_MAP
-    return mergeMap(EMPTY_MAP, await readMap(this.reader, { outpoint, merged: false }))
+    const part = { outpoint, merged: false, length: output.mapLength }
+    return mergeMap(EMPTY_MAP, await readMap(this.reader, part))
   }
 
   async mergedMap(outpoint: Outpoint, limit?: number): Promise<MapState | undefined> {
@@ -189,6 +183,14 @@ export class SqlGraphStore implements GraphStore {
 
   lineage(outpoint: Outpoint): AsyncGenerator<Outpoint> {
     return lineageOf(this.reader, outpoint)
+  }
+
+  async shortBody(sha256: string): Promise<Uint8Array | undefined> {
+    const row = await this.reader.first('select bytes from graph_pieces where owner = ? and position = 0', [
+      hashColumn(sha256),
+    ])
+    const body = row && bytesOf(row.bytes)
+    return body !== undefined && body.length <= SHORT_BODY ? body : undefined
   }
 
   async *contentPieces(sha256: string, range?: ByteRange): AsyncGenerator<Uint8Array> {

@@ -2,11 +2,11 @@ import type { Knex } from 'knex'
 import { EMPTY_MAP } from '../../graph/map-merge.js'
 import { mapTraits, type Trait, trait } from '../../graph/traits.js'
 import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
-import { hashColumn, outpointPair, parts, ROWS_A_STATEMENT, unique } from './columns.js'
+import { hashColumn, hexOf, outpointPair, parts, ROWS_A_STATEMENT, unique } from './columns.js'
 import { insertNew } from './insert-new.js'
 import type { Change } from './lineage.js'
+import { firstContentOf, isWhole, lastOf, latestContent, latestParent } from './lineage-rows.js'
 import { mergedMap } from './merged-map.js'
-import { firstContentOf, isWhole, lastOf, latestOf, type OutputRow, outputOf } from './ordinal-reads.js'
 import { knexReader, type SqlReader } from './sql-reader.js'
 
 /** What a tip alone tells, and what is told of the ordinal up to there. */
@@ -25,10 +25,10 @@ export async function keepTraits(
   const found: { lineage: Outpoint; trait: Trait }[] = []
   for (const lineage of all) {
     const tip = await lastOf(reader, outpointPair(lineage))
-    const traits = tip === undefined ? [] : await heldTraits(reader, tip)
+    const traits = tip === undefined ? [] : await heldTraits(reader, tip.outpoint)
     if (await saysMore(reader, lineage, from.get(formatOutpoint(lineage)))) {
       sayingMore.push(lineage)
-      if (tip !== undefined) traits.push(...(await saidTraits(reader, lineage, tip)))
+      if (tip !== undefined) traits.push(...(await saidTraits(reader, lineage, tip.step)))
     }
     for (const trait of traits) found.push({ lineage, trait })
   }
@@ -47,14 +47,14 @@ export async function keepTraits(
 }
 
 /** Whose a tip is that nothing spends. */
-async function heldTraits(reader: SqlReader, tip: OutputRow): Promise<Trait[]> {
-  const { owner, outpoint } = outputOf(tip)
-  if (owner === undefined) return []
-  const spend = await reader.first(
-    'select spender from graph_spends where txid = ? and vout = ?',
-    outpointPair(outpoint),
+async function heldTraits(reader: SqlReader, tip: Outpoint): Promise<Trait[]> {
+  const row = await reader.first(
+    `select owner from graph_outputs as outputs where txid = ? and vout = ? and owner is not null and not exists (
+       select 1 from graph_spends as spends where spends.txid = outputs.txid and spends.vout = outputs.vout
+     )`,
+    outpointPair(tip),
   )
-  return spend === undefined ? [trait.owner(owner)] : []
+  return row === undefined ? [] : [trait.owner(hexOf(row.owner))]
 }
 
 /** Whether content, a parent or MAP may be new from a step on. A transfer brings none. */
@@ -69,16 +69,14 @@ async function saysMore(reader: SqlReader, lineage: Outpoint, from: number | und
 }
 
 /** What an ordinal whose origin is known says of itself where it stands now. */
-async function saidTraits(reader: SqlReader, lineage: Outpoint, tip: OutputRow): Promise<Trait[]> {
+async function saidTraits(reader: SqlReader, lineage: Outpoint, to: number): Promise<Trait[]> {
   const pair = outpointPair(lineage)
   const origin = await firstContentOf(reader, pair)
   if (origin === undefined || !(await isWhole(reader, pair))) return []
-  const [from, to] = [Number(origin.step), Number(tip.step)]
-  const inscribed = await latestOf(reader, 'content', { lineage: pair, from, to })
-  const child = await latestOf(reader, 'parent', { lineage: pair, from, to })
-  const { content } = inscribed ? outputOf(inscribed) : {}
-  const { parent } = child ? outputOf(child) : {}
-  const map = await mergedMap(reader, { lineage, from, to })
+  const stretch = { lineage: pair, from: origin.step, to }
+  const content = (await latestContent(reader, stretch))?.content
+  const parent = await latestParent(reader, stretch)
+  const map = await mergedMap(reader, { ...stretch, lineage })
   return [
     ...(content ? [trait.contentType(content.contentType)] : []),
     ...(parent ? [trait.parent(parent)] : []),

@@ -1,0 +1,119 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { TIP } from '../../backend/src/graph/graph-store.js'
+import { sha256 } from '../../backend/src/graph/native-hash.js'
+import { graphRecords, type OutputRecord } from '../../backend/src/graph/records.js'
+import { utf8 } from '../../backend/src/protocol/bytes.js'
+import { type Database, openSqlite } from '../../src/server/open-database.js'
+import { RememberingStore } from '../../src/server/remembering-store.js'
+
+let folder: string
+let database: Database
+let store: RememberingStore
+/** How often the database was asked. */
+let reads = 0
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'minetree-'))
+  database = await openSqlite(folder)
+  const { reader, writer } = database
+  const counting: typeof reader = {
+    all: (...asked) => {
+      reads++
+      return reader.all(...asked)
+    },
+    first: (...asked) => {
+      reads++
+      return reader.first(...asked)
+    },
+  }
+  store = new RememberingStore({ writer, reader: counting })
+  await store.open()
+})
+
+afterEach(async () => {
+  await database.close()
+  await rm(folder, { recursive: true })
+})
+
+const txid = (seed: number): string => seed.toString(16).padStart(64, '0')
+const body = utf8('body')
+const content = { sha256: sha256(body).toString('hex'), contentType: 'text/plain', length: body.length }
+const first: OutputRecord = { outpoint: { txid: txid(1), vout: 0 }, satoshis: 1, content }
+const second: OutputRecord = { outpoint: { txid: txid(2), vout: 0 }, satoshis: 1, previous: first.outpoint }
+
+async function readsOf(work: () => Promise<unknown>): Promise<number> {
+  const before = reads
+  await work()
+  return reads - before
+}
+
+test('what was asked is not asked again, until something is written', async () => {
+  await store.record(graphRecords({ outputs: [first], contents: [{ sha256: content.sha256, bytes: body }] }))
+  const asked: (() => Promise<unknown>)[] = [
+    () => store.output(first.outpoint),
+    () => store.ordinalAt(first.outpoint, TIP),
+    () => store.mergedMap(first.outpoint),
+    () => store.spendersOf(first.outpoint),
+    () => store.shortBody(content.sha256),
+  ]
+  for (const ask of asked) {
+    expect(await readsOf(ask)).toBeGreaterThan(0)
+    expect(await readsOf(ask)).toBe(0)
+  }
+  await store.record(graphRecords({ outputs: [second] }))
+  expect(await store.ordinalAt(first.outpoint, TIP)).toMatchObject({ output: second, sequence: 1 })
+  expect(await store.ordinalAt(first.outpoint, 0)).toMatchObject({ output: first, tip: false })
+})
+
+test('what was not there is asked for again', async () => {
+  expect(await store.output(first.outpoint)).toBeUndefined()
+  expect(await store.shortBody(content.sha256)).toBeUndefined()
+  expect(await readsOf(() => store.output(first.outpoint))).toBe(1)
+  expect(await readsOf(() => store.shortBody(content.sha256))).toBe(1)
+})
+
+test('an answer that a write has overtaken is not kept', async () => {
+  await store.record(graphRecords({ outputs: [first], contents: [{ sha256: content.sha256, bytes: body }] }))
+  const reading = store.ordinalAt(first.outpoint, TIP)
+  await store.record(graphRecords({ outputs: [second] }))
+  await reading
+  expect(await store.ordinalAt(first.outpoint, TIP)).toMatchObject({ output: second })
+})
+
+test('what is evicted is gone at once, its body too', async () => {
+  await store.record(graphRecords({ outputs: [first], contents: [{ sha256: content.sha256, bytes: body }] }))
+  expect(await store.output(first.outpoint)).toEqual(first)
+  expect(await store.shortBody(content.sha256)).toEqual(body)
+  await store.evict(first.outpoint)
+  expect(await store.output(first.outpoint)).toBeUndefined()
+  expect(await store.shortBody(content.sha256)).toBeUndefined()
+})
+
+test('a read that failed is tried again', async () => {
+  await store.record(graphRecords({ outputs: [first] }))
+  const { first: read } = database.reader
+  database.reader.first = async () => {
+    throw new Error('the disk is gone')
+  }
+  await expect(store.output(first.outpoint)).rejects.toThrow('the disk is gone')
+  database.reader.first = read
+  expect(await store.output(first.outpoint)).toEqual(first)
+})
+
+test('a body that is not short is not given whole', async () => {
+  for (const length of [65_536, 65_537, 300_000]) {
+    const bytes = new Uint8Array(length)
+    const hash = sha256(bytes).toString('hex')
+    const outpoint = { txid: txid(length), vout: 0 }
+    const shown = { sha256: hash, contentType: 'text/plain', length }
+    await store.record(
+      graphRecords({
+        outputs: [{ outpoint, satoshis: 1, content: shown }],
+        contents: [{ sha256: hash, bytes }],
+      }),
+    )
+    expect((await store.shortBody(hash))?.length).toBe(length === 65_536 ? length : undefined)
+  }
+})
