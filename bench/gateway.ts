@@ -8,7 +8,7 @@ import { ratesByTurns, shown, withProcess } from './load.js'
  * down against one in a flat directory; 100 records at once against 100 one by one. By turns, from one server process.
  */
 export async function* gateway(): AsyncGenerator<string> {
-  yield* withProcess('./gateway-server.js', async function* (ready: GatewayReady) {
+  yield* withProcess('./gateway-server.js', [], async function* (ready: GatewayReady) {
     const { url, bare, bareTip, forgetful, files, young, old, flat, deep } = ready
     const at = (...paths: string[]) => ({ origin: url, paths })
     const unkept = (...paths: string[]) => ({ origin: forgetful, paths })

@@ -19,9 +19,13 @@ export interface Target {
 /** Runs with another process of this folder, and what it sends when it is ready. */
 export async function* withProcess<Ready, Result>(
   file: string,
+  parameters: string[],
   run: (ready: Ready, process: ChildProcess) => AsyncGenerator<Result>,
 ): AsyncGenerator<Result> {
-  const child = fork(new URL(file, import.meta.url), { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
+  const child = fork(new URL(file, import.meta.url), parameters, {
+    execArgv: ['--expose-gc'],
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+  })
   try {
     const [ready] = (await once(child, 'message')) as [Ready]
     yield* run(ready, child)

@@ -7,6 +7,7 @@ import { ratesByTurns, shown, withProcess } from './load.js'
 export async function* lookups(): AsyncGenerator<string> {
   yield* withProcess(
     './lookups-server.js',
+    [],
     async function* (ready: { url: string; bare: string; names: string[] }) {
       const { url, bare, names } = ready
       const rates = await ratesByTurns({

@@ -4,6 +4,7 @@ import type { TransactionReader } from '../../backend/src/graph/graph-store.js'
 import type { BeefContents } from '../../backend/src/graph/read-beef.js'
 import { BeefError } from '../../backend/src/protocol/beef.js'
 import { TOPICS } from '../../backend/src/protocol/profile.js'
+import type { TransactionView } from '../../backend/src/protocol/transaction.js'
 import type { Node } from '../server/node.js'
 import { admittedCount, type Refusal } from '../server/overlay.js'
 import { engineBeef } from '../server/overlay-engine.js'
@@ -74,7 +75,7 @@ async function importOne(options: {
       beef === undefined
         ? await engine.submitTrusted(view.raw, ALL_TOPICS)
         : await engine.submit(
-            { beef: engineBeef(await cutOut(view.txid, beef)), topics: ALL_TOPICS },
+            { beef: engineBeef(await cutOut(view, beef)), topics: ALL_TOPICS },
             undefined,
             'historical-tx',
           )
@@ -92,8 +93,8 @@ async function importOne(options: {
   }
 }
 
-/** The BEEF of one of the transactions of a larger one. */
-async function cutOut(txid: string, beef: BeefContents): Promise<Uint8Array> {
+/** The BEEF of one of the transactions of a larger one, with those whose values place its ordinals, proven or not. */
+async function cutOut({ txid, inputs }: TransactionView, beef: BeefContents): Promise<Uint8Array> {
   const source: TransactionReader = {
     transaction: async (wanted) => {
       const view = beef.transaction(wanted)
@@ -101,7 +102,8 @@ async function cutOut(txid: string, beef: BeefContents): Promise<Uint8Array> {
       return view && { txid: wanted, raw: view.raw, ...(proof && { proof }) }
     },
   }
-  const cut = await assembleBeef([txid], source)
+  const sources = inputs.map((input) => input.txid).filter((each) => beef.transaction(each) !== undefined)
+  const cut = await assembleBeef([...new Set(sources), txid], source)
   if (cut === undefined) throw new Error(`${txid} is not in the BEEF it was found in`)
   return cut
 }

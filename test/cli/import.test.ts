@@ -90,6 +90,24 @@ test(
 )
 
 test(
+  'what places an ordinal is taken from the BEEF that it came in, though the ordinal is proven',
+  async () => {
+    const { chain, env, files } = await setUp()
+    const coin = chain.spend({ inputs: [], outputs: [{ satoshis: 9, lockingScript: p2pkh(0) }] })
+    const lockingScript = inscriptionScript({ contentType: 'text/plain', body: utf8('placed') })
+    const outputs = [{ satoshis: 1, lockingScript }]
+    const ordinal = chain.spend({ inputs: [{ transaction: coin, vout: 0 }], outputs })
+    await cli.run(['import', ...(await files(beefOf(ordinal, { with: [coin] })))], env)
+    const server = await servers.start(env)
+    const tip = await server.ask(`/content/${ordinal.outpoint(0)}:-1`)
+    expect(tip).toMatchObject({ status: 200, headers: { 'x-origin': ordinal.outpoint(0) } })
+    const provenance = await server.ask(`/svc/gateway/provenance/${ordinal.outpoint(0)}`)
+    expect(provenance.body.includes(Buffer.from(coin.raw))).toBe(true)
+  },
+  PATIENCE,
+)
+
+test(
   'what a topic has is known, however much of it another topic refuses; what none has is refused with each reason',
   async () => {
     const { chain, env, files } = await setUp()
