@@ -111,9 +111,7 @@ async function bareLike(path: string): Promise<string> {
 const { graph, overlay } = server.node
 const unkept = new SqlGraphStore({ writer: graph.writer, reader: graph.reader })
 const ping = () => unkept.ping()
-const forgetful = createServer(
-  createApp({ config, engine: overlay.engine, graph: unkept, ping, logger: SILENT }),
-)
+const forgetful = createServer(createApp({ config, overlay, graph: unkept, ping, logger: SILENT }))
 
 async function listening(host: Server): Promise<string> {
   await once(host.listen(0, '127.0.0.1'), 'listening')

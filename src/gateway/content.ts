@@ -13,6 +13,8 @@ export interface ContentOptions {
   store: ContentStore
   /** The content types of directories (`Profile`). */
   directoryContentTypes: string[]
+  /** The `Content-Security-Policy` of what a browser would run. */
+  policy: string
 }
 
 /**
@@ -24,7 +26,7 @@ export function attachContent(app: Express, options: ContentOptions): void {
   app.get(/^\/content\/./, refuseServiceWorkers, serveContent(options))
 }
 
-function serveContent({ store, directoryContentTypes }: ContentOptions): RequestHandler {
+function serveContent({ store, directoryContentTypes, policy }: ContentOptions): RequestHandler {
   const findFile = fileFinder({ store, directoryContentTypes })
   return async (request, response) => {
     const { reference, segments } = splitPath(request)
@@ -40,7 +42,7 @@ function serveContent({ store, directoryContentTypes }: ContentOptions): Request
     const isRoot = file === root.output
     response.setHeader('X-Outpoint', formatOutpoint(isRoot ? root.outpoint : file.outpoint))
     setHeaders(response, isRoot ? await root.own() : await ownMapHeaders(store, file))
-    await sendContent({ request, response, store, content: file.content })
+    await sendContent({ request, response, store, content: file.content, policy })
   }
 }
 

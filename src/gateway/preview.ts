@@ -19,34 +19,41 @@ const HTML = 'text/html; charset=utf-8'
  *
  * A path is part of the request's head, which Node takes up to 16 KiB of (431 beyond): longer HTML has to be posted.
  */
-export function previewRoutes(prefixes: string[]): Router {
+export function previewRoutes({ prefixes, policy }: { prefixes: string[]; policy: string }): Router {
   const routes = Router()
     // Not a path with parameters: base64 has slashes, and Express would decode escapes before anything is read here.
-    .get(/^\/preview(?:\/|$)/, refuseServiceWorkers, previewPath)
+    .get(/^\/preview(?:\/|$)/, refuseServiceWorkers, previewPath(policy))
     .post(
       '/preview',
       refuseServiceWorkers,
       express.raw({ limit: MAX_PREVIEW_BYTES, type: () => true }),
-      previewBody,
+      previewBody(policy),
     )
   return Router().use(prefixes, routes)
 }
 
-const previewPath: RequestHandler = ({ path }, response) => {
-  sendPreview(response, HTML, decodeBase64(path.slice('/preview/'.length)))
+function previewPath(policy: string): RequestHandler {
+  return ({ path }, response) => {
+    sendPreview(response, { contentType: HTML, body: decodeBase64(path.slice('/preview/'.length)), policy })
+  }
 }
 
-const previewBody: RequestHandler = (request, response) => {
-  const body: unknown = request.body
-  if (!(body instanceof Uint8Array)) throw nothingToShow()
-  sendPreview(response, request.get('Content-Type') ?? UNTYPED, body)
+function previewBody(policy: string): RequestHandler {
+  return (request, response) => {
+    const body: unknown = request.body
+    if (!(body instanceof Uint8Array)) throw nothingToShow()
+    sendPreview(response, { contentType: request.get('Content-Type') ?? UNTYPED, body, policy })
+  }
 }
 
-function sendPreview(response: Response, contentType: string, body: Uint8Array): void {
+function sendPreview(
+  response: Response,
+  { contentType, body, policy }: { contentType: string; body: Uint8Array; policy: string },
+): void {
   if (body.length === 0) throw nothingToShow()
   if (body.length > MAX_PREVIEW_BYTES) throw new TooLargeError('a preview has 1 MiB at most')
   const type = servedType(contentType)
-  setSecurityHeaders(response, type)
+  setSecurityHeaders(response, { active: type.active, policy })
   response.setHeader('Cache-Control', CACHE.none)
   // Not `response.type()` and `response.send()`, which would add a charset that nobody sent.
   response.setHeader('Content-Type', type.value)

@@ -36,7 +36,7 @@ function serveProvenance(store: ProvenanceStore): RequestHandler {
     }
     const { tip: subject, transactions } = provenance
     const body = await outpointBeef({ subject, transactions, store })
-    setSecurityHeaders(response, { value: UNTYPED, active: false })
+    setSecurityHeaders(response, { active: false })
     response.set({ 'Cache-Control': CACHE.revalidate, ETag: tagOf(body, transactions) })
     if (request.fresh) {
       response.status(304).end()

@@ -14,11 +14,13 @@ export async function sendContent(options: {
   response: Response
   store: ContentReader
   content: ContentSummary
+  /** For what a browser would run. */
+  policy: string
 }): Promise<void> {
-  const { request, response, store, content } = options
+  const { request, response, store, content, policy } = options
   const type = servedType(content.contentType)
   const tag = entityTag(content.sha256)
-  setSecurityHeaders(response, type)
+  setSecurityHeaders(response, { active: type.active, policy })
   response.setHeader('ETag', tag)
   response.setHeader('Accept-Ranges', 'bytes')
   // Express reads several headers for it; there is nothing but the tag to compare.

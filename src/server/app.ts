@@ -8,10 +8,11 @@ import { metadataRoutes } from '../gateway/metadata.js'
 import { namesRoutes } from '../gateway/names.js'
 import { previewRoutes } from '../gateway/preview.js'
 import { provenanceRoutes } from '../gateway/provenance.js'
+import { sandboxPolicy } from '../gateway/security-headers.js'
 import type { Config } from './config.js'
 import { healthRoutes } from './health-routes.js'
 import { openapiRoutes } from './openapi-routes.js'
-import type { OverlayEngine } from './overlay-engine.js'
+import type { Overlay } from './overlay.js'
 import { overlayRoutes } from './overlay-routes.js'
 import { packageVersion } from './package-version.js'
 
@@ -36,27 +37,29 @@ const EXPOSED_HEADERS = [
 
 export interface AppOptions {
   config: Config
-  engine: OverlayEngine
+  overlay: Overlay
   graph: GraphStore
   ping: () => Promise<void>
   logger: Logger
 }
 
 /** All routes of the server. */
-export function createApp({ config, engine, graph, ping, logger }: AppOptions): Express {
+export function createApp({ config, overlay, graph, ping, logger }: AppOptions): Express {
+  const { engine } = overlay
+  const policy = sandboxPolicy(config.contentPolicy)
   const { profile, network, maxBodyBytes } = config
   const app = express()
     .disable('x-powered-by')
     .disable('etag')
     .set('query parser', 'simple')
     .use(cors({ exposedHeaders: EXPOSED_HEADERS, maxAge: 86_400 }))
-  attachContent(app, { store: graph, directoryContentTypes: profile.directoryContentTypes })
+  attachContent(app, { store: graph, directoryContentTypes: profile.directoryContentTypes, policy })
   return app
     .use(namesRoutes({ store: graph, network, prefixes: profile.namesPrefixes }))
     .use(metadataRoutes({ store: graph, network, prefixes: profile.gatewayPrefixes }))
-    .use(previewRoutes(profile.gatewayPrefixes))
+    .use(previewRoutes({ prefixes: profile.gatewayPrefixes, policy }))
     .use(provenanceRoutes(graph, profile.gatewayPrefixes))
-    .use(healthRoutes({ ping }))
+    .use(healthRoutes({ ping, refused: overlay.refused }))
     .use(openapiRoutes({ profile, version: packageVersion() }))
     .use(errorResponse({ logger }))
     .use(overlayRoutes({ engine, graph, profile, maxBodyBytes }), errorResponse({ logger, overlay: true }))

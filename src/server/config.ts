@@ -30,6 +30,8 @@ export interface Config {
   maxContentBytes: number
   /** The content types that it takes, as `text/plain` or `image/*`; undefined: all. */
   contentTypes: string[] | undefined
+  /** Directives that join the sandbox of content that a browser would run. */
+  contentPolicy: string | undefined
   logLevel: 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'silent'
   /** Settings of the ecosystem that are set, and that nothing in this release uses. */
   unused: string[]
@@ -97,6 +99,16 @@ const environment = z.object({
       'must be content types with commas between them, as text/plain,image/*',
     )
     .optional(),
+  CONTENT_SECURITY_POLICY: z
+    .string()
+    .max(1000, 'must be at most 1000 characters')
+    // No comma: behind it another policy would start.
+    .regex(
+      /^[\x21-\x2b\x2d-\x7e]+(?: [\x21-\x2b\x2d-\x7e]+)*$/,
+      'must be directives in ASCII, without commas',
+    )
+    .refine((policy) => !/(?:^|;)\s*sandbox/i.test(policy), 'cannot say sandbox: that is said already')
+    .optional(),
   LOG_LEVEL: z
     .enum(
       ['fatal', 'error', 'warn', 'info', 'debug', 'silent'],
@@ -149,6 +161,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     maxBodyBytes: settings.MAX_BODY_BYTES,
     maxContentBytes: settings.MAX_CONTENT_BYTES,
     contentTypes: settings.CONTENT_TYPES,
+    contentPolicy: settings.CONTENT_SECURITY_POLICY,
     logLevel: settings.LOG_LEVEL,
     unused: UNUSED.filter((name) => name in set),
   }

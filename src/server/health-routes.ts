@@ -1,8 +1,17 @@
 import { Router } from 'express'
 import { NotReadyError } from '../gateway/error-response.js'
 
-/** `/health/live`: the process answers. `/health/ready`: the store does too. `/health`: both in one. */
-export function healthRoutes({ ping }: { ping: () => Promise<void> }): Router {
+/**
+ * `/health/live`: the process answers. `/health/ready`: the store does too. `/health`: both in one, and what the topics
+ * have refused since the start.
+ */
+export function healthRoutes({
+  ping,
+  refused,
+}: {
+  ping: () => Promise<void>
+  refused: () => Record<string, Record<string, number>>
+}): Router {
   const ready = async (): Promise<boolean> => {
     try {
       await ping()
@@ -25,6 +34,6 @@ export function healthRoutes({ ping }: { ping: () => Promise<void> }): Router {
       response
         .set('Cache-Control', 'no-store')
         .status(store ? 200 : 503)
-        .json({ status: store ? 'ok' : 'error', live: true, ready: store })
+        .json({ status: store ? 'ok' : 'error', live: true, ready: store, refused: refused() })
     })
 }

@@ -18,6 +18,8 @@ export interface Overlay {
   engine: OverlayEngine
   /** Called with every refusal of a topic manager, until the function that comes back is called. */
   onRefusal(listener: (refusal: Refusal) => void): () => void
+  /** How often each topic has refused something since the start, by topic and code. */
+  refused(): Record<string, Record<string, number>>
 }
 
 /** Puts the topics, the lookup services and the engine together over one store. */
@@ -34,8 +36,11 @@ export function createOverlay({
   const policy = { maxContentBytes, ...(contentTypes && { contentTypes }) }
   const submission = new CurrentSubmission(graph)
   const listeners = new Set<(refusal: Refusal) => void>()
+  const refused: Record<string, Record<string, number>> = {}
   const onRefusal = (refusal: Refusal): void => {
     logger.info({ refusal }, 'not admitted')
+    const counts = refused[refusal.topic] ?? {}
+    refused[refusal.topic] = { ...counts, [refusal.code]: (counts[refusal.code] ?? 0) + 1 }
     for (const listener of listeners) listener(refusal)
   }
   const engine = new OverlayEngine({
@@ -64,6 +69,7 @@ export function createOverlay({
   })
   return {
     engine,
+    refused: () => structuredClone(refused),
     onRefusal(listener) {
       listeners.add(listener)
       return () => listeners.delete(listener)

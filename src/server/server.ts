@@ -31,9 +31,10 @@ export async function startServer({
   logger: Logger
 }): Promise<RunningServer> {
   const node = await openNode({ config, logger })
-  const { engine } = node.overlay
   const server = createServer(
-    listenerOf(createApp({ config, engine, graph: node.graph, ping: () => node.graph.ping(), logger })),
+    listenerOf(
+      createApp({ config, overlay: node.overlay, graph: node.graph, ping: () => node.graph.ping(), logger }),
+    ),
   )
   try {
     await listen(server, config)

@@ -64,6 +64,19 @@ describe('what a browser would run', () => {
   })
 })
 
+test('an operator’s directives join the sandbox, in one header', async () => {
+  const strict = await servers.start({ CONTENT_SECURITY_POLICY: "frame-ancestors 'self'; img-src *" })
+  const page = chain.inscribe({ contentType: 'text/html', body: utf8('<p>') })
+  await strict.submit(beefOf(page), ['tm_ordinals'])
+  const policy = `${SANDBOX}; frame-ancestors 'self'; img-src *`
+  const preview = { method: 'POST', headers: { 'Content-Type': 'image/svg+xml' }, body: '<svg/>' }
+  for (const answer of [
+    await strict.ask(`/content/${page.outpoint(0)}`),
+    await strict.ask('/svc/gateway/preview', preview),
+  ])
+    expect(answer.headers['content-security-policy']).toBe(policy)
+})
+
 test('what a browser would not run comes without a sandbox, but is not sniffed', async () => {
   const { headers } = await inscribed('image/png', utf8('<html><script>1</script>'))
   expect(headers['content-type']).toBe('image/png')

@@ -59,6 +59,12 @@ test.each<[string, string, Partial<Config>]>([
   ['MAX_CONTENT_BYTES', '1073741824', { maxContentBytes: 1024 ** 3 }],
   ['CONTENT_TYPES', 'text/plain', { contentTypes: ['text/plain'] }],
   ['CONTENT_TYPES', 'image/*, Text/HTML', { contentTypes: ['image/*', 'text/html'] }],
+  ['CONTENT_SECURITY_POLICY', "frame-ancestors 'self'", { contentPolicy: "frame-ancestors 'self'" }],
+  [
+    'CONTENT_SECURITY_POLICY',
+    "default-src 'self'; img-src *",
+    { contentPolicy: "default-src 'self'; img-src *" },
+  ],
   ['LOG_LEVEL', 'silent', { logLevel: 'silent' }],
   ['ADMIN_TOKEN', 'secret', { unused: ['ADMIN_TOKEN'] }],
   ['SERVER_PRIVATE_KEY', '01', { unused: ['SERVER_PRIVATE_KEY'] }],
@@ -102,6 +108,18 @@ test.each([
   ['NETWORK', ['mainn', 'regtest']],
   ['HOSTING_URL', ['names.example', 'ftp://names.example']],
   ['MAX_BODY_BYTES', ['1023', '1073741825', '72M', '-1']],
+  [
+    'CONTENT_SECURITY_POLICY',
+    [
+      ' ',
+      'img-src *, sandbox',
+      'sandbox allow-same-origin',
+      'img-src *; Sandbox allow-same-origin',
+      'img-src\n*',
+      'img-src é',
+      'x'.repeat(1001),
+    ],
+  ],
   ['MAX_CONTENT_BYTES', ['0', '1073741825', '64M', '-1', '1.5']],
   [
     'CONTENT_TYPES',

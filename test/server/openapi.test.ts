@@ -59,7 +59,7 @@ async function setUp(name: ProfileName) {
   }
   const app = createApp({
     config: readConfig({ PROFILE: name }),
-    engine: hosts.well.node.overlay.engine,
+    overlay: hosts.well.node.overlay,
     graph: hosts.well.node.graph,
     ping: async () => {},
     logger: SILENT,

@@ -34,6 +34,14 @@ const contentOf = (transaction: FakeTransaction, vout = 0): Promise<Answer> =>
   ask(url, `/content/${transaction.outpoint(vout)}`)
 const refusals = (): unknown[] => lines.flatMap(({ refusal }) => (refusal === undefined ? [] : [refusal]))
 
+/** How often `tm_ordinals` says that it refused something for this reason. */
+async function counted(code: string): Promise<number> {
+  const { refused } = (await ask(url, '/health', {})).json as {
+    refused: Record<string, Record<string, number>>
+  }
+  return refused.tm_ordinals?.[code] ?? 0
+}
+
 beforeEach(() => lines.splice(0))
 
 test.each([
@@ -44,6 +52,7 @@ test.each([
   'content %s is not stored, the log says why, and the next is admitted',
   async (_, contentType, length, code) => {
     const before = storedRows(config.dataDir)
+    const countBefore = await counted(code)
     const refused = chain.inscribe({ contentType, body: new Uint8Array(length) })
     for (let again = 0; again < 2; again++) {
       const answer = await submit(refused)
@@ -59,6 +68,7 @@ test.each([
       message: expect.stringContaining('output 0 '),
     }
     expect(refusals()).toEqual([told, told])
+    expect((await counted(code)) - countBefore).toBe(2)
 
     const good = chain.inscribe({ contentType: 'text/plain; charset=utf-8', body: new Uint8Array(LIMIT) })
     expect((await submit(good)).json).toMatchObject({ tm_ordinals: { outputsToAdmit: [0] } })

@@ -7,11 +7,22 @@ const OK: Schema = {
   properties: { status: { const: 'ok' } },
 }
 
+const REFUSED: Schema = {
+  description: 'How often each topic has refused something since the start, by topic and code.',
+  type: 'object',
+  additionalProperties: { type: 'object', additionalProperties: { type: 'integer', minimum: 1 } },
+}
+
 const whole = (ready: boolean): Schema => ({
   type: 'object',
-  required: ['status', 'live', 'ready'],
+  required: ['status', 'live', 'ready', 'refused'],
   additionalProperties: false,
-  properties: { status: { const: ready ? 'ok' : 'error' }, live: { const: true }, ready: { const: ready } },
+  properties: {
+    status: { const: ready ? 'ok' : 'error' },
+    live: { const: true },
+    ready: { const: ready },
+    refused: REFUSED,
+  },
 })
 
 const told = (description: string, body: Schema) =>
@@ -41,7 +52,7 @@ export const HEALTH_PATHS: Paths = {
     get: {
       operationId: 'health',
       tags: ['health'],
-      summary: 'Both in one',
+      summary: 'Both in one, and what was refused',
       responses: {
         '200': told('Process and store answer.', whole(true)),
         '503': told('The process answers, the store does not.', whole(false)),
