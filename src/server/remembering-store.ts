@@ -33,17 +33,12 @@ export class RememberingStore extends SqlGraphStore {
     this.bodies.clear()
   }
 
-  /** Lets go of every answer. */
-  forget(): void {
-    this.writes++
-    this.answers.clear()
-  }
-
   private async writing(write: () => Promise<void>): Promise<void> {
     try {
       await write()
     } finally {
-      this.forget()
+      this.writes++
+      this.answers.clear()
     }
   }
 

@@ -48,6 +48,7 @@ const LIVE = `not exists (
 
 /** The admitted graph on SQL: SQLite, MySQL and MariaDB. Writes go through knex. */
 export class SqlGraphStore implements GraphStore {
+  /** Another store over the same connections may be made of these. */
   readonly writer: Knex
   readonly reader: SqlReader
 
