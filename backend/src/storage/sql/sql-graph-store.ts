@@ -10,7 +10,7 @@ import type {
   TransactionRecord,
 } from '../../graph/records.js'
 import type { Trait } from '../../graph/traits.js'
-import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
+import type { Outpoint } from '../../protocol/outpoint.js'
 import {
   bytesOf,
   hashColumn,
@@ -21,12 +21,12 @@ import {
   PIECE_BYTES,
   parts,
   ROWS_A_STATEMENT,
-  unique,
 } from './columns.js'
 import { lineageOf } from './lineage-reads.js'
 import { firstContentIn, outputAt } from './lineage-rows.js'
 import { readMap } from './merged-map.js'
 import { migrate } from './migrations.js'
+import { genuineOrigins, liveNode, longestNode, nameOrigin, namesByPrefix } from './name-reads.js'
 import { lineageTip, mapUpTo, ordinalAt } from './ordinal-reads.js'
 import { writeEviction, writeRecords } from './record.js'
 import { anyOutpoint, knexReader, type SqlReader } from './sql-reader.js'
@@ -39,12 +39,6 @@ export interface SqlGraphStoreOptions {
   /** Takes the reads, so that none waits for a write; through the writer's connections where nothing is given. */
   reader?: SqlReader
 }
-
-/** A node that no admitted mint spends: a spender that left no node of its own was no mint. */
-const LIVE = `not exists (
-  select 1 from graph_spends as spends join graph_nodes as spending on spending.txid = spends.spender
-  where spends.txid = nodes.txid and spends.vout = nodes.vout
-)`
 
 /** The admitted graph on SQL: SQLite, MySQL and MariaDB. Writes go through knex. */
 export class SqlGraphStore implements GraphStore {
@@ -98,55 +92,23 @@ export class SqlGraphStore implements GraphStore {
   }
 
   async nameOrigin(name: string): Promise<Outpoint | undefined> {
-    const row = await this.reader.first('select txid, vout from graph_names where name = ? limit 1', [name])
-    return row && outpointOf(row)
+    return await nameOrigin(this.reader, name)
   }
 
   async liveNode(domain: string): Promise<Outpoint | undefined> {
-    const row = await this.reader.first(
-      `select txid, vout from graph_nodes as nodes where domain = ? and ${LIVE} limit 1`,
-      [domain],
-    )
-    return row && outpointOf(row)
+    return await liveNode(this.reader, domain)
   }
 
   async longestNode(name: string): Promise<NodeRecord | undefined> {
-    // The greatest domain that sorts at or before the name is its longest mined prefix, or shares that with it: in a
-    // tree that holds all its prefixes, what both share is a domain, and the longest. Where it is not, the next is tried.
-    for (let bound = name; ; ) {
-      const row = await this.reader.first(
-        'select domain from graph_nodes where domain <= ? order by domain desc limit 1',
-        [bound],
-      )
-      if (row === undefined) return undefined
-      const domain = sharedPrefix(row.domain, name)
-      const outpoint = await this.liveNode(domain)
-      if (outpoint !== undefined) return { outpoint, domain }
-      if (domain === row.domain) return undefined
-      bound = domain
-    }
+    return await longestNode(this.reader, name)
   }
 
   async genuineOrigins(outpoints: Outpoint[]): Promise<NameRecord[]> {
-    const found: NameRecord[] = []
-    for (const part of parts(unique(outpoints, formatOutpoint), ROWS_A_STATEMENT)) {
-      const rows = await this.reader.all(
-        `select name, txid, vout from graph_names where ${anyOutpoint(part)}`,
-        part.flatMap(outpointPair),
-      )
-      found.push(...rows.map(nameOf))
-    }
-    return found
+    return await genuineOrigins(this.reader, outpoints)
   }
 
   async namesByPrefix(query: { prefix: string; after?: string; limit: number }): Promise<NameRecord[]> {
-    const { prefix, after = '', limit } = query
-    const rows = await this.reader.all(
-      `select name, txid, vout from graph_names where name >= ? and name < ? and name > ? order by name limit ?`,
-      // Characters of names all sort below DEL.
-      [prefix, `${prefix}\x7f`, after, limit],
-    )
-    return rows.map(nameOf)
+    return await namesByPrefix(this.reader, query)
   }
 
   async output(outpoint: Outpoint): Promise<OutputRecord | undefined> {
@@ -284,16 +246,6 @@ export class SqlGraphStore implements GraphStore {
       .onConflict(['host', 'topic'])
       .merge(['since'])
   }
-}
-
-function sharedPrefix(a: string, b: string): string {
-  let length = 0
-  while (length < a.length && a[length] === b[length]) length++
-  return a.slice(0, length)
-}
-
-function nameOf(row: OutpointRow & { name: string }): NameRecord {
-  return { outpoint: outpointOf(row), name: row.name }
 }
 
 function admissionOf(row: OutpointRow & { topic: string; score: unknown }): AdmissionRecord {

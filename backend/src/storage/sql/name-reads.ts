@@ -1,0 +1,76 @@
+import type { NameRecord, NodeRecord } from '../../graph/records.js'
+import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
+import { type OutpointRow, outpointOf, outpointPair, parts, ROWS_A_STATEMENT, unique } from './columns.js'
+import { anyOutpoint, type SqlReader } from './sql-reader.js'
+
+/** A node that no admitted mint spends: a spender that left no node of its own was no mint. */
+const LIVE = `not exists (
+  select 1 from graph_spends as spends join graph_nodes as spending on spending.txid = spends.spender
+  where spends.txid = nodes.txid and spends.vout = nodes.vout
+)`
+
+/** These answer `NamesReader`. */
+export async function nameOrigin(reader: SqlReader, name: string): Promise<Outpoint | undefined> {
+  const row = await reader.first('select txid, vout from graph_names where name = ? limit 1', [name])
+  return row && outpointOf(row)
+}
+
+export async function liveNode(reader: SqlReader, domain: string): Promise<Outpoint | undefined> {
+  const row = await reader.first(
+    `select txid, vout from graph_nodes as nodes where domain = ? and ${LIVE} limit 1`,
+    [domain],
+  )
+  return row && outpointOf(row)
+}
+
+export async function longestNode(reader: SqlReader, name: string): Promise<NodeRecord | undefined> {
+  // The greatest domain that sorts at or before the name is its longest mined prefix, or shares that with it: in a
+  // tree that holds all its prefixes, what both share is a domain, and the longest. Where it is not, the next is tried.
+  for (let bound = name; ; ) {
+    const row = await reader.first(
+      'select domain from graph_nodes where domain <= ? order by domain desc limit 1',
+      [bound],
+    )
+    if (row === undefined) return undefined
+    const domain = sharedPrefix(row.domain, name)
+    const outpoint = await liveNode(reader, domain)
+    if (outpoint !== undefined) return { outpoint, domain }
+    if (domain === row.domain) return undefined
+    bound = domain
+  }
+}
+
+export async function genuineOrigins(reader: SqlReader, outpoints: Outpoint[]): Promise<NameRecord[]> {
+  const found: NameRecord[] = []
+  for (const part of parts(unique(outpoints, formatOutpoint), ROWS_A_STATEMENT)) {
+    const rows = await reader.all(
+      `select name, txid, vout from graph_names where ${anyOutpoint(part)}`,
+      part.flatMap(outpointPair),
+    )
+    found.push(...rows.map(nameOf))
+  }
+  return found
+}
+
+export async function namesByPrefix(
+  reader: SqlReader,
+  query: { prefix: string; after?: string; limit: number },
+): Promise<NameRecord[]> {
+  const { prefix, after = '', limit } = query
+  const rows = await reader.all(
+    `select name, txid, vout from graph_names where name >= ? and name < ? and name > ? order by name limit ?`,
+    // Characters of names all sort below DEL.
+    [prefix, `${prefix}\x7f`, after, limit],
+  )
+  return rows.map(nameOf)
+}
+
+function sharedPrefix(a: string, b: string): string {
+  let length = 0
+  while (length < a.length && a[length] === b[length]) length++
+  return a.slice(0, length)
+}
+
+function nameOf(row: OutpointRow & { name: string }): NameRecord {
+  return { outpoint: outpointOf(row), name: row.name }
+}
