@@ -1,11 +1,12 @@
 import { admission } from './admission.js'
 import { gateway } from './gateway.js'
+import { large } from './large.js'
 import { lookups } from './lookups.js'
 import { memory } from './memory.js'
 import { storedBytes } from './stored-bytes.js'
 
 /** What the README claims of speed and size, each as a ratio to something run beside it. Run: `npm run bench`. */
-const benches = { admission, lookups, gateway, 'stored-bytes': storedBytes, memory }
+const benches = { admission, lookups, gateway, large, 'stored-bytes': storedBytes, memory }
 
 const wanted = process.argv.slice(2)
 for (const [name, run] of Object.entries(benches)) {

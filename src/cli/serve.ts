@@ -10,7 +10,8 @@ export async function serve({ config, logger }: { config: Config; logger: Logger
     process.once('SIGINT', resolve)
     process.once('SIGTERM', resolve)
   })
-  const server = await startServer({ config, logger })
+  const submissionWorker = new URL('../server/submission-worker.js', import.meta.url)
+  const server = await startServer({ config, logger, submissionWorker })
   sayHow({ config, logger, url: server.url })
   const signal = await signalled
   logger.info({ signal }, 'stopping')

@@ -85,7 +85,8 @@ export class NotReadyError extends AnswerError {
   readonly code = 'NOT_READY'
 }
 
-interface Answer {
+/** What an error is answered with. */
+export interface Answer {
   status: number
   code: ErrorCode
   message: string
@@ -94,7 +95,7 @@ interface Answer {
 }
 
 /** The one table from errors to answers. What is not in it is our fault: logged in full, and said in one word. */
-function answerFor(error: unknown): Answer | undefined {
+export function answerFor(error: unknown): Answer | undefined {
   if (error instanceof AnswerError) return error
   if (error instanceof PointerError) return { status: 400, code: error.code, message: error.message }
   if (error instanceof QueryError || error instanceof BeefError) {

@@ -15,6 +15,7 @@ import { openapiRoutes } from './openapi-routes.js'
 import type { Overlay } from './overlay.js'
 import { overlayRoutes } from './overlay-routes.js'
 import { packageVersion } from './package-version.js'
+import { type Submit, submitTo } from './submit.js'
 
 /** Every header of `spec/http.md` that a page of another origin may read. */
 const EXPOSED_HEADERS = [
@@ -38,14 +39,18 @@ const EXPOSED_HEADERS = [
 export interface AppOptions {
   config: Config
   overlay: Overlay
+  /** By default, the engine takes submissions in this thread. */
+  submit?: Submit
   graph: GraphStore
   ping: () => Promise<void>
   logger: Logger
 }
 
 /** All routes of the server. */
-export function createApp({ config, overlay, graph, ping, logger }: AppOptions): Express {
+export function createApp(options: AppOptions): Express {
+  const { config, overlay, graph, ping, logger } = options
   const { engine } = overlay
+  const { submit = submitTo(engine) } = options
   const policy = sandboxPolicy(config.contentPolicy)
   const { profile, network, maxBodyBytes } = config
   const app = express()
@@ -62,7 +67,10 @@ export function createApp({ config, overlay, graph, ping, logger }: AppOptions):
     .use(healthRoutes({ ping, refused: overlay.refused }))
     .use(openapiRoutes({ profile, version: packageVersion() }))
     .use(errorResponse({ logger }))
-    .use(overlayRoutes({ engine, graph, profile, maxBodyBytes }), errorResponse({ logger, overlay: true }))
+    .use(
+      overlayRoutes({ engine, graph, profile, maxBodyBytes, submit }),
+      errorResponse({ logger, overlay: true }),
+    )
     .use(refuseUnknown)
     .use(errorResponse({ logger }))
 }

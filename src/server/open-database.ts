@@ -59,14 +59,30 @@ export interface Database {
  */
 export async function openSqlite(folder: string): Promise<Database> {
   await mkdir(folder, { recursive: true })
-  const filename = join(folder, 'minetree.sqlite')
   const unlock = lock(folder)
+  try {
+    const { close, ...database } = await connectSqlite(folder)
+    return {
+      ...database,
+      async close() {
+        await close()
+        unlock()
+      },
+    }
+  } catch (error) {
+    unlock()
+    throw error
+  }
+}
+
+/** The connections alone: for another thread of the process that has the store open. */
+export async function connectSqlite(folder: string): Promise<Database> {
+  const filename = join(folder, 'minetree.sqlite')
   const writer = connectWriter(filename)
   let reading: Connection | undefined
   const close = async (): Promise<void> => {
     reading?.close()
     await writer.destroy()
-    unlock()
   }
   try {
     await writer.raw('pragma journal_mode = wal')

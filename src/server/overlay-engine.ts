@@ -137,6 +137,11 @@ export class OverlayEngine extends Engine {
     )
   }
 
+  /** Does something while no submission is under way, and lets none begin. */
+  async exclusively<Result>(work: () => Promise<Result>): Promise<Result> {
+    return await this.turn.runExclusive(work)
+  }
+
   private async takeTurn(topics: string[], beef: BeefContents, work: () => Promise<STEAK>): Promise<STEAK> {
     for (const topic of topics) if (!Object.hasOwn(this.managers, topic)) throw new UnknownTopicError(topic)
     const parts = Math.max(beef.subject.inputs.length, beef.subject.outputs.length)

@@ -8,8 +8,9 @@ import { fromHex } from '../../backend/src/protocol/bytes.js'
 import type { Profile } from '../../backend/src/protocol/profile.js'
 import { BadRequestError, NotFoundError } from '../gateway/error-response.js'
 import { withOrdinals } from './overlay.js'
-import { engineBeef, type OverlayEngine } from './overlay-engine.js'
+import type { OverlayEngine } from './overlay-engine.js'
 import { plainBytes } from './plain-bytes.js'
+import type { Submit } from './submit.js'
 
 const MAX_QUERY_BYTES = 1024 * 1024
 
@@ -19,10 +20,12 @@ export interface OverlayRoutesOptions {
   profile: Profile
   /** The largest body of a submission. */
   maxBodyBytes: number
+  submit: Submit
 }
 
 /** The surface that overlay clients speak, as OverlayExpress 2.x has it (`spec/http.md`, Overlay). */
-export function overlayRoutes({ engine, graph, profile, maxBodyBytes }: OverlayRoutesOptions): Router {
+export function overlayRoutes(options: OverlayRoutesOptions): Router {
+  const { engine, graph, profile, maxBodyBytes } = options
   const topics = aliased(profile.topicAliases)
   const services = aliased(profile.lookupServiceAliases)
   return Router()
@@ -44,7 +47,7 @@ export function overlayRoutes({ engine, graph, profile, maxBodyBytes }: OverlayR
         throw new NotFoundError('this host has no such lookup service')
       response.type('text/markdown').send(await engine.getDocumentationForLookupServiceProvider(service))
     })
-    .post('/submit', express.raw({ limit: maxBodyBytes, type: () => true }), submit(engine, topics))
+    .post('/submit', express.raw({ limit: maxBodyBytes, type: () => true }), submit(options.submit, topics))
     .post(
       '/lookup',
       express.json({ limit: MAX_QUERY_BYTES, type: () => true, strict: false }),
@@ -67,7 +70,7 @@ function withAliases<Entry>(
   return { ...entries, ...Object.fromEntries(more) }
 }
 
-function submit(engine: OverlayEngine, topics: (name: string) => string): RequestHandler {
+function submit(send: Submit, topics: (name: string) => string): RequestHandler {
   return async (request, response) => {
     const asked = readTopics(request.get('X-Topics'))
     const received: unknown = request.body
@@ -79,12 +82,11 @@ function submit(engine: OverlayEngine, topics: (name: string) => string): Reques
     const { beef, offChainValues } = offChain
       ? splitOffChainValues(body)
       : { beef: body, offChainValues: undefined }
-    const steak = await engine.submit(
-      { beef: engineBeef(beef), topics: withOrdinals(asked.map(topics)) },
-      undefined,
-      'current-tx',
-      offChainValues && Array.from(offChainValues),
-    )
+    const steak = await send({
+      beef,
+      topics: withOrdinals(asked.map(topics)),
+      ...(offChainValues && { offChainValues }),
+    })
     response.json(withAsked(steak, asked, topics))
   }
 }

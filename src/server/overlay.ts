@@ -18,6 +18,8 @@ export interface Overlay {
   engine: OverlayEngine
   /** Called with every refusal of a topic manager, until the function that comes back is called. */
   onRefusal(listener: (refusal: Refusal) => void): () => void
+  /** Tells of a refusal that was made elsewhere in this process. */
+  tellRefusal(refusal: Refusal): void
   /** How often each topic has refused something since the start, by topic and code. */
   refused(): Record<string, Record<string, number>>
 }
@@ -69,6 +71,7 @@ export function createOverlay({
   })
   return {
     engine,
+    tellRefusal: onRefusal,
     refused: () => structuredClone(refused),
     onRefusal(listener) {
       listeners.add(listener)

@@ -33,12 +33,17 @@ export class RememberingStore extends SqlGraphStore {
     this.bodies.clear()
   }
 
+  /** Lets go of what was answered: another thread has written. */
+  forget(): void {
+    this.writes++
+    this.answers.clear()
+  }
+
   private async writing(write: () => Promise<void>): Promise<void> {
     try {
       await write()
     } finally {
-      this.writes++
-      this.answers.clear()
+      this.forget()
     }
   }
 

@@ -4,6 +4,7 @@ import { promisify } from 'node:util'
 import type { Logger } from 'pino'
 import { createApp } from './app.js'
 import type { Config } from './config.js'
+import { LargeSubmissions } from './large-submissions.js'
 import { type Node, openNode, StartError } from './node.js'
 import { listenerOf } from './request-target.js'
 
@@ -26,14 +27,25 @@ const PATIENCE = 10_000
 export async function startServer({
   config,
   logger,
+  submissionWorker,
 }: {
   config: Config
   logger: Logger
+  /** The compiled `submission-worker`, to admit large transactions in; without it, this thread admits them. */
+  submissionWorker?: URL
 }): Promise<RunningServer> {
   const node = await openNode({ config, logger })
+  const large = submissionWorker && new LargeSubmissions({ config, node, logger, worker: submissionWorker })
   const server = createServer(
     listenerOf(
-      createApp({ config, overlay: node.overlay, graph: node.graph, ping: () => node.graph.ping(), logger }),
+      createApp({
+        config,
+        overlay: node.overlay,
+        graph: node.graph,
+        ping: () => node.graph.ping(),
+        logger,
+        ...(large && { submit: large.submit }),
+      }),
     ),
   )
   try {
@@ -53,6 +65,7 @@ export async function startServer({
       const impatient = setTimeout(() => server.closeAllConnections(), PATIENCE)
       await closed
       clearTimeout(impatient)
+      await large?.close()
       await node.close()
     },
   }

@@ -1,0 +1,16 @@
+import { startServer } from '../src/server/server.js'
+import { FakeChain } from '../test/support/fake-chain.js'
+import { configFor, SILENT } from './support.js'
+
+/** The process that `large` sends to: our server as the command starts it. */
+const [folder = ''] = process.argv.slice(2)
+process.once('SIGTERM', () => process.exit())
+process.once('disconnect', () => process.exit())
+
+const submissionWorker = new URL('../src/server/submission-worker.js', import.meta.url)
+const server = await startServer({
+  config: configFor(new FakeChain(), folder),
+  logger: SILENT,
+  submissionWorker,
+})
+process.send?.(server.url)

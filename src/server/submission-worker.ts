@@ -1,0 +1,58 @@
+import { parentPort, workerData } from 'node:worker_threads'
+import type { STEAK } from '@bsv/sdk'
+import { pino } from 'pino'
+import { SqlGraphStore } from '../../backend/src/storage/sql/sql-graph-store.js'
+import { type Answer, answerFor } from '../gateway/error-response.js'
+import type { Config } from './config.js'
+import { connectSqlite } from './open-database.js'
+import { createOverlay } from './overlay.js'
+import { type Submitted, submitTo } from './submit.js'
+
+/** What this thread is sent, and what it sends back. */
+export interface SubmissionRequest {
+  id: number
+  submitted: Submitted
+}
+export type SubmissionReport =
+  | { id: number; steak: STEAK }
+  | { id: number; answer: Answer }
+  | { id: number; fault: string }
+  | { record: LogRecord }
+
+/** A line of the log, as pino writes it. */
+export interface LogRecord {
+  level: number
+  msg: string
+  [field: string]: unknown
+}
+
+/**
+ * A thread that admits large transactions, over connections of its own to the store that the process has open. While it
+ * parses and hashes, for seconds, readers are answered. It does one submission at a time, when it is told to.
+ */
+const port = parentPort
+if (port === null) throw new Error('this is the code of a worker')
+const report = (message: SubmissionReport): void => port.postMessage(message)
+const config = workerData as Config
+const logger = pino(
+  { level: config.logLevel },
+  { write: (line) => report({ record: JSON.parse(line) as LogRecord }) },
+)
+const graph = new SqlGraphStore(await connectSqlite(config.dataDir))
+const submit = submitTo(createOverlay({ config, graph, logger }).engine)
+
+port.on('message', async ({ id, submitted }: SubmissionRequest) => {
+  try {
+    report({ id, steak: await submit(submitted) })
+  } catch (error) {
+    const answer = answerFor(error)
+    if (answer === undefined)
+      report({ id, fault: error instanceof Error ? String(error.stack) : String(error) })
+    else report({ id, answer: plain(answer) })
+  }
+})
+
+/** Errors lose what makes them answers on the way to another thread. */
+function plain({ status, code, message, data, headers }: Answer): Answer {
+  return { status, code, message, ...(data && { data }), ...(headers && { headers }) }
+}

@@ -1,0 +1,23 @@
+import type { STEAK } from '@bsv/sdk'
+import { engineBeef, type OverlayEngine } from './overlay-engine.js'
+
+/** A transaction that somebody submits. Can be sent to another thread as it is. */
+export interface Submitted {
+  /** Plain bytes: not a view into a pool. */
+  beef: Uint8Array
+  topics: string[]
+  offChainValues?: Uint8Array
+}
+
+export type Submit = (submitted: Submitted) => Promise<STEAK>
+
+/** Gives submissions to an engine of this thread. */
+export function submitTo(engine: OverlayEngine): Submit {
+  return async ({ beef, topics, offChainValues }) =>
+    await engine.submit(
+      { beef: engineBeef(beef), topics },
+      undefined,
+      'current-tx',
+      offChainValues && Array.from(offChainValues),
+    )
+}

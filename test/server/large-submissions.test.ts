@@ -1,0 +1,155 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { utf8 } from '../../backend/src/protocol/bytes.js'
+import { type Running, useBuiltCli } from '../support/built-cli.js'
+import { expectError } from '../support/expect-error.js'
+import { beefOf, FakeChain, type FakeTransaction, inscriptionScript, p2pkh } from '../support/fake-chain.js'
+import { ask, storedRows, submission, treeOf, useServers } from '../support/test-server.js'
+
+// The command as it is installed: it admits large transactions in a thread of their own.
+
+const cli = useBuiltCli()
+const servers = useServers()
+const MiB = 1024 * 1024
+/** For a test, in milliseconds: processes start slowly where many do. */
+const PATIENCE = 60_000
+
+const chain = new FakeChain()
+const coin = (): FakeTransaction =>
+  chain.spend({ inputs: [], outputs: [{ satoshis: 5, lockingScript: p2pkh(0) }] })
+
+function inscribed(length: number, from = coin()): { transaction: FakeTransaction; beef: Uint8Array } {
+  const body = new Uint8Array(length).map((_, at) => at % 251)
+  const lockingScript = inscriptionScript({ contentType: 'application/x-large', body })
+  const outputs = [{ satoshis: 1, lockingScript }]
+  const transaction = chain.spend({ inputs: [{ transaction: from, vout: 0 }], outputs })
+  return { transaction, beef: beefOf(transaction, { with: [from] }) }
+}
+
+async function started(env: Record<string, string> = {}): Promise<Running & { dataDir: string; at: string }> {
+  const dataDir = env.DATA_DIR ?? (await servers.folder())
+  const running = cli.start(['serve'], { PORT: '0', ...treeOf(chain.deployment), ...env, DATA_DIR: dataDir })
+  return { ...running, dataDir, at: await running.url }
+}
+
+async function stopped({ child, ended }: Running): Promise<void> {
+  child.kill('SIGTERM')
+  expect(await ended).toMatchObject({ code: 0, stderr: '' })
+}
+
+const ordinals = (beef: Uint8Array) => submission(beef, ['tm_ordinals'])
+
+test(
+  'readers are answered while a large transaction is admitted, and see it when it is',
+  async () => {
+    const host = await started()
+    const small = chain.inscribe({ contentType: 'text/plain', body: utf8('small') })
+    expect((await ask(host.at, '/submit', ordinals(beefOf(small)))).status).toBe(200)
+    const { transaction, beef } = inscribed(24 * MiB)
+    let isAdmitted = false
+    const admitted = ask(host.at, '/submit', ordinals(beef)).then((answer) => {
+      isAdmitted = true
+      return answer
+    })
+    let answered = 0
+    while (!isAdmitted) {
+      const { body } = await ask(host.at, `/content/${small.outpoint(0)}`)
+      expect(body.toString('utf8')).toBe('small')
+      answered++
+    }
+    // In one thread, hardly any would be: parsing and hashing go on for seconds.
+    expect(answered).toBeGreaterThan(50)
+    expect((await admitted).json).toMatchObject({ tm_ordinals: { outputsToAdmit: [0] } })
+    const { status, body } = await ask(host.at, `/content/${transaction.outpoint(0)}:-1`)
+    expect({ status, length: body.length }).toEqual({ status: 200, length: 24 * MiB })
+    await stopped(host)
+  },
+  PATIENCE,
+)
+
+test(
+  'a large step of an ordinal that was asked for before is its tip at once',
+  async () => {
+    const host = await started()
+    const origin = inscribed(10)
+    await ask(host.at, '/submit', ordinals(origin.beef))
+    const tip = `/content/${origin.transaction.outpoint(0)}:-1`
+    expect((await ask(host.at, tip)).body).toHaveLength(10)
+    const next = inscribed(2 * MiB, origin.transaction)
+    await ask(host.at, '/submit', ordinals(next.beef))
+    expect((await ask(host.at, tip)).body).toHaveLength(2 * MiB)
+    await stopped(host)
+  },
+  PATIENCE,
+)
+
+test(
+  'what is wrong with a large transaction is answered as with a small one, and what is refused is counted',
+  async () => {
+    const host = await started({ CONTENT_TYPES: 'application/x-large', MAX_CONTENT_BYTES: String(3 * MiB) })
+    const send = (beef: Uint8Array, topics = ['tm_ordinals']) =>
+      ask(host.at, '/submit', submission(beef, topics))
+    const spent = inscribed(10)
+    await send(spent.beef)
+    const first = inscribed(2 * MiB, spent.transaction)
+    expect((await send(first.beef)).status).toBe(200)
+    const second = inscribed(2 * MiB + 1, spent.transaction)
+    expectError(await send(second.beef), {
+      status: 409,
+      code: 'CONFLICT',
+      overlay: true,
+      data: { txid: first.transaction.txid },
+    })
+    expectError(await send(new Uint8Array(2 * MiB)), { status: 400, code: 'BAD_BODY', overlay: true })
+    expectError(await send(second.beef, ['tm_other']), { status: 400, code: 'BAD_BODY', overlay: true })
+    const { json } = await send(inscribed(4 * MiB).beef)
+    expect(json).toMatchObject({ tm_ordinals: { outputsToAdmit: [] } })
+    expect((await ask(host.at, '/health')).json).toMatchObject({
+      refused: { tm_ordinals: { CONTENT_TOO_LARGE: 1 } },
+    })
+    host.child.kill('SIGTERM')
+    const { stdout } = await host.ended
+    const lines = stdout.trim().split('\n')
+    expect(lines.filter((line) => line.includes('CONTENT_TOO_LARGE'))).toHaveLength(1)
+  },
+  PATIENCE,
+)
+
+test.each([200, 600, 1000, 1400])(
+  'a host that is killed after %d milliseconds has all of it or nothing, takes it again, and has nothing twice',
+  async (milliseconds) => {
+    const host = await started()
+    const from = coin()
+    const { transaction, beef } = inscribed(24 * MiB, from)
+    const cutOff = ask(host.at, '/submit', ordinals(beef)).catch(() => 'cut off')
+    await sleep(milliseconds)
+    host.child.kill('SIGKILL')
+    await host.ended
+    await cutOff
+    const pieces = [new Uint8Array(24 * MiB), transaction.raw, from.raw].map(({ length }) =>
+      Math.ceil(length / (256 * 1024)),
+    )
+    const whole = pieces.reduce((sum, count) => sum + count, 0)
+    expect([0, whole]).toContain(storedRows(host.dataDir).graph_pieces?.length)
+    const again = await started({ DATA_DIR: host.dataDir })
+    expect((await ask(again.at, '/submit', ordinals(beef))).status).toBe(200)
+    expect((await ask(again.at, `/content/${transaction.outpoint(0)}`)).body).toHaveLength(24 * MiB)
+    await stopped(again)
+    expect(storedRows(host.dataDir).graph_pieces).toHaveLength(whole)
+  },
+  PATIENCE,
+)
+
+test(
+  'a host that is told to stop finishes what it admits',
+  async () => {
+    const host = await started()
+    const { transaction, beef } = inscribed(8 * MiB)
+    const admitted = ask(host.at, '/submit', ordinals(beef))
+    await sleep(300)
+    await stopped(host)
+    expect((await admitted).status).toBe(200)
+    const rows = storedRows(host.dataDir)
+    expect(rows.graph_outputs?.some((row) => row.includes(transaction.txid))).toBe(true)
+  },
+  PATIENCE,
+)
