@@ -31,14 +31,13 @@ export async function* streamPieces({
   let chunks = 0
   let start = 0
   for await (const chunk of store.streamChunks(query)) {
-    if (start >= end) return
     hash.add(chunk)
     if (++chunks === stream.chunks && hash.digest() !== stream.sha256) throw changed()
     const from = Math.max(range.from - start, 0)
     const length = Math.min(end - start, chunk.length) - from
     if (length > 0) yield* wholeRange(store.contentPieces(chunk.sha256, { from, length }), length)
     start += chunk.length
-    if (chunks === stream.chunks) break
+    if (start >= end || chunks === stream.chunks) break
   }
   if (start < end) throw changed()
 }
