@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto'
-import { fromHex } from '../protocol/bytes.js'
 import { essenceOf } from '../protocol/media-type.js'
 import type { StreamChunk, StreamSummary } from './graph-store.js'
 
@@ -16,9 +15,7 @@ export class ChunkHash {
   private readonly hash = createHash('sha256')
 
   add({ sha256, length }: StreamChunk): void {
-    const bytes = new Uint8Array(8)
-    new DataView(bytes.buffer).setBigUint64(0, BigInt(length))
-    this.hash.update(fromHex(sha256)).update(bytes)
+    this.hash.update(`${sha256} ${length}\n`)
   }
 
   /** Of all chunks so far, in hex; nothing can be added after it. */

@@ -3,7 +3,7 @@ import type { StreamChunk, StreamQuery, StreamSummary } from '../../graph/graph-
 import { isChunkType, summaryOf } from '../../graph/stream.js'
 import { UNTYPED } from '../../protocol/media-type.js'
 import type { Outpoint } from '../../protocol/outpoint.js'
-import { bytesOf, hexOf, outpointOf, outpointPair } from './columns.js'
+import { bytesOf, hexOf, outpointPair } from './columns.js'
 import type { Row, SqlReader } from './sql-reader.js'
 
 /** A stream may have any number of chunks: no more of them are held at once. */
@@ -35,56 +35,68 @@ export async function* streamChunks(
   { outpoint, chunkTypes }: StreamQuery,
 ): AsyncGenerator<StreamChunk> {
   let isFirst = true
-  for await (const { satoshis, content } of stepsFrom(reader, outpoint, 'onwards')) {
-    if (content === undefined) return
-    const { contentType, ...chunk } = content
-    if (!isFirst && !isChunkType(contentType, chunkTypes)) return
-    yield chunk
-    if (satoshis !== 1) return
-    isFirst = false
+  for await (const page of stepsFrom(reader, outpoint, 'onwards')) {
+    for (const { satoshis, content } of page) {
+      if (content === undefined) return
+      const { contentType, ...chunk } = content
+      if (!isFirst && !isChunkType(contentType, chunkTypes)) return
+      yield chunk
+      if (satoshis !== 1) return
+      isFirst = false
+    }
   }
 }
 
 /** The type of the chunk that the stream of an output starts with, which may stand before that output. */
 async function streamType(reader: SqlReader, { outpoint, chunkTypes }: StreamQuery): Promise<string> {
-  for await (const { satoshis, content } of stepsFrom(reader, outpoint, 'back')) {
-    if (content === undefined) return UNTYPED
-    if (!isChunkType(content.contentType, chunkTypes)) return content.contentType
-    if (satoshis !== 1) return UNTYPED
+  for await (const page of stepsFrom(reader, outpoint, 'back')) {
+    for (const { satoshis, content } of page) {
+      if (content === undefined) return UNTYPED
+      if (!isChunkType(content.contentType, chunkTypes)) return content.contentType
+      if (satoshis !== 1) return UNTYPED
+    }
   }
   return UNTYPED
 }
 
-const PAGE = (compared: '>=' | '<=', order: 'asc' | 'desc'): string => `
-  select step.txid, step.vout, step.satoshis, step.content_sha256, step.content_type, step.content_length,
-    step.step - place.step as ahead
-  from graph_outputs as place join graph_outputs as step
-    on step.lineage_txid = place.lineage_txid and step.lineage_vout = place.lineage_vout
-    and step.step ${compared} place.step
-  where place.txid = ? and place.vout = ? order by step.step ${order} limit ?`
+/**
+ * A page of a lineage from so many steps away from an output on. The output is found anew for each page, in the same
+ * statement, as steps are counted anew when what was missing before them comes.
+ */
+const PAGES: Record<Direction, string> = {
+  onwards: pageOf('>= place.step + ?', 'asc'),
+  back: pageOf('<= place.step - ?', 'desc'),
+}
 
-const PAGES: Record<Direction, string> = { onwards: PAGE('>=', 'asc'), back: PAGE('<=', 'desc') }
+function pageOf(reach: string, order: 'asc' | 'desc'): string {
+  return `select step.satoshis, step.content_sha256, step.content_type, step.content_length,
+      step.step - place.step as away
+    from graph_outputs as place join graph_outputs as step
+      on step.lineage_txid = place.lineage_txid and step.lineage_vout = place.lineage_vout and step.step ${reach}
+    where place.txid = ? and place.vout = ? order by step.step ${order} limit ?`
+}
 
 /**
- * The outputs of a lineage from one on, itself included, as far as none is missing. Each page starts from where the last
- * one ended, in one statement: that output's place is what it is then, as steps are counted anew when what was missing
- * before them comes.
+ * The outputs of a lineage from one on, itself included, as far as none is missing, a page at a time.
  *
- * @throws Error where an output is gone by the time that the next page starts from it.
+ * @throws Error where an output that was read is gone by the time that the next page is.
  */
-async function* stepsFrom(reader: SqlReader, outpoint: Outpoint, direction: Direction): AsyncGenerator<Step> {
-  for (let from: Outpoint | undefined; ; ) {
-    const limit = from === undefined ? FIRST_ROWS : ROWS_A_PAGE
-    const rows = await reader.all(PAGES[direction], [...outpointPair(from ?? outpoint), limit])
-    if (from !== undefined && rows.length === 0)
-      throw new Error('an output is gone while its lineage is read')
-    for (const [at, row] of rows.entries()) {
-      if (Math.abs(Number(row.ahead)) !== at) return
-      // What a page starts from was the last of the page before.
-      if (at > 0 || from === undefined) yield stepOf(row)
-    }
-    if (rows.length < limit) return
-    from = outpointOf(rows.at(-1))
+async function* stepsFrom(
+  reader: SqlReader,
+  outpoint: Outpoint,
+  direction: Direction,
+): AsyncGenerator<Step[]> {
+  let read = 0
+  for (let limit = FIRST_ROWS; ; limit = ROWS_A_PAGE) {
+    // The last of the page before is read again: without it, what comes behind would be taken for the end.
+    const from = Math.max(read - 1, 0)
+    const rows = await reader.all(PAGES[direction], [from, ...outpointPair(outpoint), limit])
+    const gap = rows.findIndex(({ away }, at) => Math.abs(Number(away)) !== from + at)
+    const unbroken = gap === -1 ? rows : rows.slice(0, gap)
+    if (read > 0 && unbroken.length === 0) throw new Error('an output is gone while its lineage is read')
+    yield unbroken.slice(read - from).map(stepOf)
+    if (unbroken.length < limit) return
+    read = from + limit
     // The embedded store answers at once: without this, nobody else would be answered until the end of a long stream.
     await setImmediate()
   }
