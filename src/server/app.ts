@@ -9,6 +9,7 @@ import { namesRoutes } from '../gateway/names.js'
 import { previewRoutes } from '../gateway/preview.js'
 import { provenanceRoutes } from '../gateway/provenance.js'
 import { sandboxPolicy } from '../gateway/security-headers.js'
+import { streamRoutes } from '../gateway/stream.js'
 import type { Config } from './config.js'
 import { healthRoutes } from './health-routes.js'
 import { openapiRoutes } from './openapi-routes.js'
@@ -61,6 +62,14 @@ export function createApp(options: AppOptions): Express {
   attachContent(app, { store: graph, directoryContentTypes: profile.directoryContentTypes, policy })
   return app
     .use(namesRoutes({ store: graph, network, prefixes: profile.namesPrefixes }))
+    .use(
+      streamRoutes({
+        store: graph,
+        prefixes: profile.gatewayPrefixes,
+        chunkTypes: profile.streamChunkContentTypes,
+        policy,
+      }),
+    )
     .use(metadataRoutes({ store: graph, network, prefixes: profile.gatewayPrefixes }))
     .use(previewRoutes({ prefixes: profile.gatewayPrefixes, policy }))
     .use(provenanceRoutes(graph, profile.gatewayPrefixes))

@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import type { OrdinalStep } from '../../backend/src/graph/graph-store.js'
+import type { OrdinalStep, StreamQuery, StreamSummary } from '../../backend/src/graph/graph-store.js'
 import type { MapState } from '../../backend/src/graph/map-merge.js'
 import type { GraphRecords, OutputRecord } from '../../backend/src/graph/records.js'
 import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
@@ -73,6 +73,11 @@ export class RememberingStore extends SqlGraphStore {
       () => super.mergedMap(outpoint, limit),
       isShort,
     )
+  }
+
+  override stream(query: StreamQuery): Promise<StreamSummary | undefined> {
+    const { outpoint, chunkTypes } = query
+    return this.remember(`stream ${chunkTypes} ${formatOutpoint(outpoint)}`, () => super.stream(query))
   }
 
   override async shortBody(sha256: string): Promise<Uint8Array | undefined> {

@@ -1,42 +1,16 @@
 import { createHash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import Database from 'libsql'
 import { expectError } from '../support/expect-error.js'
 import { beefOf, FakeChain } from '../support/fake-chain.js'
-import { type Answer, useServers } from '../support/test-server.js'
-
-/** A case of `test/vectors/ranges.json`, which says what each field is. */
-interface RangeCase {
-  name: string
-  method?: string
-  length: number
-  headers: Record<string, string>
-  rangesRepeated?: number
-  status: number
-  contentRange?: string
-  contentLength?: number
-  slice?: [from: number, to: number]
-}
-
-const vectors = readFileSync(join(import.meta.dirname, '../vectors/ranges.json'), 'utf8')
-const { cases } = JSON.parse(vectors) as { cases: RangeCase[] }
+import { testRanges, vectorBody } from '../support/range-vectors.js'
+import { useServers } from '../support/test-server.js'
 
 const servers = useServers()
 const chain = new FakeChain()
 const server = await servers.start()
 
-const bodyOf = (length: number): Buffer =>
-  Buffer.from(Uint8Array.from({ length }, (_, at) => at * 7 + (at >> 8)))
 const sha256Of = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex')
-
-const paths = new Map<number, Promise<string>>()
-/** Where the body of a length is served. */
-function pathOf(length: number): Promise<string> {
-  const path = paths.get(length) ?? inscribed(bodyOf(length))
-  paths.set(length, path)
-  return path
-}
 
 async function inscribed(body: Uint8Array): Promise<string> {
   const transaction = chain.inscribe({ contentType: 'image/x-test', body })
@@ -44,46 +18,16 @@ async function inscribed(body: Uint8Array): Promise<string> {
   return `/content/${transaction.outpoint(0)}`
 }
 
-async function answerTo({ method, length, headers, rangesRepeated = 1 }: RangeCase): Promise<Answer> {
-  const sha256 = sha256Of(bodyOf(length))
-  const sent = Object.entries(headers).map(([name, value]) => {
-    const filled = value.replaceAll('<etag>', `"${sha256}"`).replaceAll('<sha256>', sha256)
-    if (name !== 'Range' || rangesRepeated === 1) return [name, filled]
-    const ranges = filled.slice('bytes='.length)
-    return [name, `bytes=${new Array(rangesRepeated).fill(ranges).join()}`]
-  })
-  return await server.ask(await pathOf(length), { method, headers: Object.fromEntries(sent) })
-}
-
 describe('content answers as the vectors say', () => {
-  test.each(cases.map((each) => [each.name, each] as const))('%s', async (_, each) => {
-    const { status, headers, body } = await answerTo(each)
-    expect(status).toBe(each.status)
-    expect(headers['content-range']).toBe(each.contentRange)
-    expect(headers['access-control-allow-origin']).toBe('*')
-    expect(headers['x-content-type-options']).toBe('nosniff')
-    if (each.status === 416) {
-      expect(JSON.parse(body.toString())).toEqual({
-        error: expect.stringContaining(`${each.length} bytes`),
-        code: 'RANGE_NOT_SATISFIABLE',
-      })
-      expect(headers['content-type']).toMatch('application/json')
-      expect(headers['cache-control']).toBe('no-store')
-      expect(headers.etag).toBeUndefined()
-      return
-    }
-    const whole = bodyOf(each.length)
-    expect(headers.etag).toBe(`"${sha256Of(whole)}"`)
-    expect(headers['accept-ranges']).toBe('bytes')
-    expect(headers['cache-control']).toContain('immutable')
-    expect(headers['content-length']).toBe(each.contentLength?.toString())
-    expect(headers['content-type']).toBe(each.status === 304 ? undefined : 'image/x-test')
-    expect(body.equals(whole.subarray(...(each.slice ?? [0, 0])))).toBe(true)
+  testRanges({
+    server,
+    serve: async (body) => ({ path: await inscribed(body), hash: sha256Of(body) }),
+    cacheControl: 'public, max-age=31536000, immutable',
   })
 })
 
 describe('a body that the store has in part', () => {
-  const body = bodyOf(600_000).reverse()
+  const body = vectorBody(600_000).reverse()
   let path = ''
   beforeAll(async () => {
     path = await inscribed(body)

@@ -1,3 +1,5 @@
+import { sha256 } from '../../backend/src/graph/native-hash.js'
+import { utf8 } from '../../backend/src/protocol/bytes.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { expectError } from '../support/expect-error.js'
 import {
@@ -8,7 +10,9 @@ import {
   type MintOverrides,
   p2pkh,
 } from '../support/fake-chain.js'
+import { whileReplaced } from '../support/faults.js'
 import { directory, publisher, text } from '../support/site.js'
+import { chunk, lastOf, streamPath, streamsOn } from '../support/streams.js'
 import { treeOf, useServers } from '../support/test-server.js'
 
 // The table of `service.md` 7, a test a row; where a row says "or", a test for each.
@@ -17,6 +21,7 @@ const servers = useServers()
 const chain = new FakeChain()
 const server = await servers.start(treeOf(chain.deployment))
 const published = publisher({ server, chain })
+const streams = streamsOn(server, chain)
 
 const NOT_FOUND = { status: 404, code: 'NOT_FOUND' }
 
@@ -37,6 +42,7 @@ describe('a request that needs what is outside the store', () => {
     for (const pointer of [elsewhere.outpoint(0), elsewhere.txid, `${elsewhere.outpoint(0)}:0`]) {
       expectError(await server.ask(`/content/${pointer}`), NOT_FOUND)
     }
+    expectError(await server.ask(streamPath(elsewhere)), NOT_FOUND)
   })
 
   test('an output that its transaction has not', async () => {
@@ -102,6 +108,32 @@ test('a path through more than 8 directories', async () => {
   const path = (steps: number): string => `/content/${site.outpoint(9 - steps)}${'/next'.repeat(steps)}`
   expect((await server.ask(path(8))).body.toString('utf8')).toBe('deep')
   expectError(await server.ask(path(9)), { status: 400, code: 'NESTING_TOO_DEEP', error })
+})
+
+describe('a middle chunk of a stream that cannot be loaded', () => {
+  test('stops the stream where its spend is not here', async () => {
+    const steps = await streams.streamOf(['first', 'second'])
+    const missing = streams.transferred(lastOf(steps), chunk('missing'))
+    await streams.submit(streams.transferred(missing, chunk('last')), { with: [missing] })
+    const { status, body } = await server.ask(streamPath(steps[0]))
+    expect([status, body.toString('utf8')]).toEqual([200, 'firstsecond'])
+  })
+
+  test('breaks the connection where its bytes are gone', async () => {
+    const gone = sha256(utf8('gone')).toString('hex')
+    const [first, second] = await streams.streamOf(['here', 'gone', 'here'])
+    const { graph } = server.node
+    const contentPieces = graph.contentPieces.bind(graph)
+    await whileReplaced(graph, 'contentPieces', {
+      by: async function* (hash, range) {
+        if (hash !== gone) yield* contentPieces(hash, range)
+      },
+      during: async () => {
+        await expect(server.ask(streamPath(first))).rejects.toThrow(/aborted|hang up|ECONNRESET/)
+        expectError(await server.ask(streamPath(second)), { status: 500, code: 'INTERNAL' })
+      },
+    })
+  })
 })
 
 describe('a mint', () => {

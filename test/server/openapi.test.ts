@@ -17,6 +17,7 @@ const PATTERNS: Record<string, string[]> = {
   [String(/^\/content\/./)]: ['/content/{reference}', '/content/{reference}/{filepath}'],
   [String(/^\/metadata\/[^/]+$/)]: ['/metadata/{reference}'],
   [String(/^\/provenance\//)]: ['/provenance/{outpoint}'],
+  [String(/^\/stream\//)]: ['/stream/{outpoint}'],
   [String(/^\/preview(?:\/|$)/)]: ['/preview/{html}'],
 }
 

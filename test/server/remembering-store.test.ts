@@ -43,6 +43,8 @@ const content = { sha256: sha256(body).toString('hex'), contentType: 'text/plain
 const first: OutputRecord = { outpoint: { txid: txid(1), vout: 0 }, satoshis: 1, content }
 const second: OutputRecord = { outpoint: { txid: txid(2), vout: 0 }, satoshis: 1, previous: first.outpoint }
 
+const stream = { outpoint: first.outpoint, chunkTypes: ['gw/stream'] }
+
 async function readsOf(work: () => Promise<unknown>): Promise<number> {
   const before = reads
   await work()
@@ -57,6 +59,7 @@ test('what was asked is not asked again, until something is written', async () =
     () => store.mergedMap(first.outpoint),
     () => store.spendersOf(first.outpoint),
     () => store.shortBody(content.sha256),
+    () => store.stream(stream),
   ]
   for (const ask of asked) {
     expect(await readsOf(ask)).toBeGreaterThan(0)

@@ -13,6 +13,7 @@ const outpoint = { txid, vout: 2 }
 const many = Array.from({ length: 300 }, (_, vout) => ({ txid, vout }))
 
 const content = { sha256: txid, contentType: 'text/plain', length: 1 }
+const stream = { outpoint, chunkTypes: ['text/plain'] }
 const several = [trait.contentType('text/plain'), trait.map('a', '1')]
 const map = encodeMap([{ command: 'SET', entries: [['a', '1']] }])
 
@@ -77,6 +78,8 @@ test.each<[string, (store: SqlGraphStore) => Promise<unknown>]>([
   ['tipsWith', (store) => store.tipsWith({ traits: [trait.contentType('text/plain')], limit: 10 })],
   ['tipsWith several, after', (store) => store.tipsWith({ traits: several, limit: 10, after: outpoint })],
   ['lineage', async (store) => await allOf(store.lineage(outpoint))],
+  ['stream', (store) => store.stream(stream)],
+  ['streamChunks', async (store) => await allOf(store.streamChunks(stream))],
   ['contentPieces', async (store) => await store.contentPieces(txid).next()],
   ['admissionsOf', (store) => store.admissionsOf(outpoint)],
   ['admissionsOfTransaction', (store) => store.admissionsOfTransaction(txid)],
@@ -101,5 +104,6 @@ test('a step of an ordinal is found without sorting its life', async () => {
   expect(await store.mergedMap(outpoint)).toEqual(new Map([['a', '1']]))
   expect(await store.tipsWith({ traits: several, limit: 10 })).toEqual([outpoint])
   expect(await allOf(store.lineage(outpoint))).toEqual([outpoint])
+  expect(await store.stream(stream)).toMatchObject({ chunks: 1, length: 1 })
   expect((await plans()).filter((step) => step.includes('TEMP B-TREE'))).toEqual([])
 })

@@ -87,7 +87,7 @@ export function openapiRequests({
 }): OpenapiRequest[] {
   const worker = { headers: { 'Service-Worker': 'script' } }
   const range = (text: string): Question => ({ headers: { Range: text } })
-  /** Of one file by whatever path leads to it, with a sequence in it, so that it has all headers. */
+  /** Of one body by whatever path leads to it, of content with a sequence in it, so that it has all headers. */
   const ways = (path: string): OpenapiRequest[] => [
     { name: 'the whole', path, status: 200 },
     { name: 'a part', path, question: range('bytes=1-2'), status: 206 },
@@ -120,6 +120,8 @@ export function openapiRequests({
     { name: 'a directory, with a slash', path: `/content/${site(0)}/`, status: 302 },
     { name: 'a directory itself', path: `/content/${site(0)}?raw`, status: 200 },
     ...ways(`/content/${site(0)}:0/index.html`),
+    ...ways(`${gateway}/stream/${site(1)}`),
+    { name: 'a stream of no outpoint', path: `${gateway}/stream/x`, status: 400 },
     { name: 'a file of no outpoint', path: '/content/x/index.html', status: 400 },
     { name: 'a file of no sequence', path: `/content/${site(0)}:x/index.html`, status: 400 },
     { name: 'a path too deep', path: `/content/${site(0)}${'/loop'.repeat(9)}`, status: 400 },

@@ -135,6 +135,42 @@ export interface ContentReader {
   contentPieces(sha256: string, range?: ByteRange): AsyncIterable<Uint8Array>
 }
 
+/** The stream of an output: whatever it holds, and the chunks that its ordinal goes on with (`service.md` 2.5). */
+export interface StreamQuery {
+  outpoint: Outpoint
+  /** The content types of further chunks, each an essence in lower case (`Profile`). */
+  chunkTypes: readonly string[]
+}
+
+/** A chunk of a stream, by its body. `sha256` is hex. */
+export interface StreamChunk {
+  sha256: string
+  length: number
+}
+
+/** What is said of a stream before its first byte. */
+export interface StreamSummary {
+  /** That of the chunk that the ordinal's stream starts with, as inscribed; `application/octet-stream` where none is known. */
+  contentType: string
+  /** In bytes. */
+  length: number
+  /** How many chunks there are. */
+  chunks: number
+  /** Of the hashes and lengths of the chunks, in hex: as long as it is the same, so are the bytes. */
+  sha256: string
+}
+
+export interface StreamReader {
+  /** The stream that starts with an output; undefined where the store does not hold it, or it has no content. */
+  stream(query: StreamQuery): Promise<StreamSummary | undefined>
+  /**
+   * Its chunks in order, read a page at a time: the output itself, and what its ordinal holds at the next steps, up to
+   * one without content, one of a type that is no chunk's, or one that is missing here. An output of another value than
+   * 1 satoshi is a stream of one.
+   */
+  streamChunks(query: StreamQuery): AsyncIterable<StreamChunk>
+}
+
 /** What the overlay engine asks of its storage, beside transactions. */
 export interface AdmissionsReader {
   /** The topics that hold an output. */
@@ -168,5 +204,6 @@ export interface GraphStore
     TraitsReader,
     LineageReader,
     ContentReader,
+    StreamReader,
     AdmissionsReader,
     SyncReader {}

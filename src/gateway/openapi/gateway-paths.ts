@@ -5,12 +5,16 @@ import { NAMES_PATHS } from './names-paths.js'
 import { mounted, type Paths } from './operation.js'
 import { PREVIEW_PATHS } from './preview-paths.js'
 import { PROVENANCE_PATHS } from './provenance-paths.js'
+import { STREAM_PATHS } from './stream-paths.js'
 
 /** What the gateway serves, below the prefixes of a profile. */
 export function gatewayPaths({ gatewayPrefixes, namesPrefixes }: Profile): Paths {
   return {
     ...CONTENT_PATHS,
     ...mounted(NAMES_PATHS, namesPrefixes),
-    ...mounted({ ...METADATA_PATHS, ...PROVENANCE_PATHS, ...PREVIEW_PATHS }, gatewayPrefixes),
+    ...mounted(
+      { ...STREAM_PATHS, ...METADATA_PATHS, ...PROVENANCE_PATHS, ...PREVIEW_PATHS },
+      gatewayPrefixes,
+    ),
   }
 }

@@ -1,5 +1,12 @@
 import type { Knex } from 'knex'
-import { type ByteRange, type GraphStore, type OrdinalStep, SHORT_BODY } from '../../graph/graph-store.js'
+import type {
+  ByteRange,
+  GraphStore,
+  OrdinalStep,
+  StreamChunk,
+  StreamQuery,
+  StreamSummary,
+} from '../../graph/graph-store.js'
 import { EMPTY_MAP, type MapState, mergeMap } from '../../graph/map-merge.js'
 import type {
   AdmissionRecord,
@@ -12,16 +19,15 @@ import type {
 import type { Trait } from '../../graph/traits.js'
 import type { Outpoint } from '../../protocol/outpoint.js'
 import {
-  bytesOf,
   hashColumn,
   hexOf,
   type OutpointRow,
   outpointOf,
   outpointPair,
-  PIECE_BYTES,
   parts,
   ROWS_A_STATEMENT,
 } from './columns.js'
+import { contentPieces, shortBody } from './content-reads.js'
 import { lineageOf } from './lineage-reads.js'
 import { firstContentIn, outputAt } from './lineage-rows.js'
 import { readMap } from './merged-map.js'
@@ -30,6 +36,7 @@ import { genuineOrigins, liveNode, longestNode, nameOrigin, namesByPrefix } from
 import { lineageTip, mapUpTo, ordinalAt } from './ordinal-reads.js'
 import { writeEviction, writeRecords } from './record.js'
 import { anyOutpoint, knexReader, type SqlReader } from './sql-reader.js'
+import { streamChunks, streamSummary } from './stream-reads.js'
 import { tipsWith } from './trait-reads.js'
 import { transactionRecord } from './transaction-reads.js'
 
@@ -149,27 +156,19 @@ export class SqlGraphStore implements GraphStore {
   }
 
   async shortBody(sha256: string): Promise<Uint8Array | undefined> {
-    const row = await this.reader.first('select bytes from graph_pieces where owner = ? and position = 0', [
-      hashColumn(sha256),
-    ])
-    const body = row && bytesOf(row.bytes)
-    return body !== undefined && body.length <= SHORT_BODY ? body : undefined
+    return await shortBody(this.reader, sha256)
   }
 
-  async *contentPieces(sha256: string, range?: ByteRange): AsyncGenerator<Uint8Array> {
-    const from = range?.from ?? 0
-    const end = from + (range?.length ?? Number.POSITIVE_INFINITY)
-    const owner = hashColumn(sha256)
-    for (let position = Math.floor(from / PIECE_BYTES); ; position++) {
-      const start = position * PIECE_BYTES
-      if (start >= end) return
-      const row = await this.reader.first('select bytes from graph_pieces where owner = ? and position = ?', [
-        owner,
-        position,
-      ])
-      if (row === undefined) return
-      yield bytesOf(row.bytes).subarray(Math.max(from - start, 0), end - start)
-    }
+  contentPieces(sha256: string, range?: ByteRange): AsyncGenerator<Uint8Array> {
+    return contentPieces(this.reader, sha256, range)
+  }
+
+  async stream(query: StreamQuery): Promise<StreamSummary | undefined> {
+    return await streamSummary(this.reader, query)
+  }
+
+  streamChunks(query: StreamQuery): AsyncGenerator<StreamChunk> {
+    return streamChunks(this.reader, query)
   }
 
   async admissionsOf(outpoint: Outpoint): Promise<AdmissionRecord[]> {

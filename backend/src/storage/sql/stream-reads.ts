@@ -1,0 +1,116 @@
+import { setImmediate } from 'node:timers/promises'
+import type { StreamChunk, StreamQuery, StreamSummary } from '../../graph/graph-store.js'
+import { isChunkType, summaryOf } from '../../graph/stream.js'
+import { UNTYPED } from '../../protocol/media-type.js'
+import type { Outpoint } from '../../protocol/outpoint.js'
+import { bytesOf, hexOf, outpointPair } from './columns.js'
+import type { Row, SqlReader } from './sql-reader.js'
+
+/** A stream may have any number of chunks: no more of them are held at once. */
+const ROWS_A_PAGE = 500
+/** Most outputs start no stream: a few rows tell. */
+const FIRST_ROWS = 10
+
+/** Along a lineage: to its tip, or to its first output. */
+type Direction = 'onwards' | 'back'
+
+interface Step {
+  satoshis: number
+  content?: StreamChunk & { contentType: string }
+}
+
+/** See `StreamReader.stream`. */
+export async function streamSummary(
+  reader: SqlReader,
+  query: StreamQuery,
+): Promise<StreamSummary | undefined> {
+  const { chunks, ...bytes } = await summaryOf(streamChunks(reader, query))
+  if (chunks === 0) return undefined
+  return { contentType: await streamType(reader, query), chunks, ...bytes }
+}
+
+/** See `StreamReader.streamChunks`. */
+export async function* streamChunks(
+  reader: SqlReader,
+  { outpoint, chunkTypes }: StreamQuery,
+): AsyncGenerator<StreamChunk> {
+  let isFirst = true
+  for await (const page of stepsFrom(reader, outpoint, 'onwards')) {
+    for (const { satoshis, content } of page) {
+      if (content === undefined) return
+      const { contentType, ...chunk } = content
+      if (!isFirst && !isChunkType(contentType, chunkTypes)) return
+      yield chunk
+      if (satoshis !== 1) return
+      isFirst = false
+    }
+  }
+}
+
+/** The type of the chunk that the stream of an output starts with, which may stand before that output. */
+async function streamType(reader: SqlReader, { outpoint, chunkTypes }: StreamQuery): Promise<string> {
+  for await (const page of stepsFrom(reader, outpoint, 'back')) {
+    for (const { satoshis, content } of page) {
+      if (content === undefined) return UNTYPED
+      if (!isChunkType(content.contentType, chunkTypes)) return content.contentType
+      if (satoshis !== 1) return UNTYPED
+    }
+  }
+  return UNTYPED
+}
+
+/**
+ * A page of a lineage from so many steps away from an output on. The output is found anew for each page, in the same
+ * statement, as steps are counted anew when what was missing before them comes.
+ */
+const PAGES: Record<Direction, string> = {
+  onwards: pageOf('>= place.step + ?', 'asc'),
+  back: pageOf('<= place.step - ?', 'desc'),
+}
+
+function pageOf(reach: string, order: 'asc' | 'desc'): string {
+  return `select step.satoshis, step.content_sha256, step.content_type, step.content_length,
+      step.step - place.step as away
+    from graph_outputs as place join graph_outputs as step
+      on step.lineage_txid = place.lineage_txid and step.lineage_vout = place.lineage_vout and step.step ${reach}
+    where place.txid = ? and place.vout = ? order by step.step ${order} limit ?`
+}
+
+/**
+ * The outputs of a lineage from one on, itself included, as far as none is missing, a page at a time.
+ *
+ * @throws Error where an output that was read is gone by the time that the next page is.
+ */
+async function* stepsFrom(
+  reader: SqlReader,
+  outpoint: Outpoint,
+  direction: Direction,
+): AsyncGenerator<Step[]> {
+  let read = 0
+  for (let limit = FIRST_ROWS; ; limit = ROWS_A_PAGE) {
+    // The last of the page before is read again: without it, what comes behind would be taken for the end.
+    const from = Math.max(read - 1, 0)
+    const rows = await reader.all(PAGES[direction], [from, ...outpointPair(outpoint), limit])
+    const gap = rows.findIndex(({ away }, at) => Math.abs(Number(away)) !== from + at)
+    const unbroken = gap === -1 ? rows : rows.slice(0, gap)
+    if (read > 0 && unbroken.length === 0) throw new Error('an output is gone while its lineage is read')
+    yield unbroken.slice(read - from).map(stepOf)
+    if (unbroken.length < limit) return
+    read = from + limit
+    // The embedded store answers at once: without this, nobody else would be answered until the end of a long stream.
+    await setImmediate()
+  }
+}
+
+function stepOf(row: Row): Step {
+  return {
+    satoshis: Number(row.satoshis),
+    ...(row.content_sha256 !== null && {
+      content: {
+        sha256: hexOf(row.content_sha256),
+        length: Number(row.content_length),
+        contentType: Buffer.from(bytesOf(row.content_type)).toString('utf8'),
+      },
+    }),
+  }
+}

@@ -1,0 +1,53 @@
+import { type RequestHandler, Router } from 'express'
+import {
+  type ContentReader,
+  ORIGIN,
+  type OrdinalsReader,
+  type StreamReader,
+} from '../../backend/src/graph/graph-store.js'
+import { formatOutpoint, PointerError, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
+import { CACHE } from './cache-policy.js'
+import { NotFoundError } from './error-response.js'
+import { percentDecoded } from './percent-decode.js'
+import { sendHead } from './send-head.js'
+import { sendPieces } from './send-pieces.js'
+import { refuseServiceWorkers } from './service-worker.js'
+import { streamPieces } from './stream-pieces.js'
+
+export interface StreamOptions {
+  store: ContentReader & StreamReader & OrdinalsReader
+  /** The content types of a stream's further chunks (`Profile`). */
+  chunkTypes: string[]
+  /** The `Content-Security-Policy` of what a browser would run. */
+  policy: string
+}
+
+/**
+ * `GET /stream/{outpoint}`, below each of the prefixes: what an ordinal holds from that output on, step after step, as
+ * one body (`service.md` 4.3; `spec/http.md`, Streams).
+ */
+export function streamRoutes({ prefixes, ...options }: StreamOptions & { prefixes: string[] }): Router {
+  // Not a path with a parameter: what Express cannot decode is no outpoint, as any other text.
+  return Router().use(prefixes, Router().get(/^\/stream\//, refuseServiceWorkers, serveStream(options)))
+}
+
+function serveStream({ store, chunkTypes, policy }: StreamOptions): RequestHandler {
+  return async (request, response) => {
+    const written = request.path.slice('/stream/'.length)
+    const text = percentDecoded(written)
+    if (text === undefined) throw new PointerError('BAD_OUTPOINT', written)
+    const query = { outpoint: parseOutpoint(text), chunkTypes }
+    const stream = await store.stream(query)
+    if (stream === undefined) throw new NotFoundError('no content at this outpoint in this store')
+    const origin = (await store.ordinalAt(query.outpoint, ORIGIN))?.origin
+    response.setHeader('Cache-Control', CACHE.revalidate)
+    response.setHeader('X-Outpoint', formatOutpoint(query.outpoint))
+    if (origin !== undefined) response.setHeader('X-Origin', formatOutpoint(origin))
+    const range = sendHead({ request, response, content: stream, policy })
+    if (range === undefined) return
+    await sendPieces(response, {
+      pieces: streamPieces({ store, query, stream, range }),
+      length: range.length,
+    })
+  }
+}
