@@ -1,24 +1,26 @@
 import type {
   ByteRange,
   ContentReader,
+  StreamChunk,
   StreamQuery,
   StreamReader,
+  StreamSegment,
   StreamSummary,
 } from '../../backend/src/graph/graph-store.js'
-import { ChunkHash } from '../../backend/src/graph/stream.js'
+import { segmentOf } from '../../backend/src/graph/stream.js'
 import { wholeRange } from './whole-range.js'
 
 /**
- * Exactly the bytes of a range of a stream, in pieces. The chunks are walked again up to where the range ends, and
- * bodies are read only where it needs them.
+ * Exactly the bytes of a range of a stream, in pieces. The chunks of the segments that the range stands in are walked
+ * again, and bodies are read only where it needs them.
  *
- * @throws Error where a body is not whole here, and where the chunks are no longer those that the stream was summed up
- *   from: of their number and hash that is known only once the last one is read, and so before any byte of that.
+ * @throws Error where a body is not whole here, and where a segment is no longer what the stream was summed up from:
+ *   before any byte of that segment.
  */
 export async function* streamPieces({
   store,
   query,
-  stream,
+  stream: { segments },
   range,
 }: {
   store: ContentReader & StreamReader
@@ -27,19 +29,42 @@ export async function* streamPieces({
   range: ByteRange
 }): AsyncGenerator<Uint8Array> {
   const end = range.from + range.length
-  const hash = new ChunkHash()
-  let chunks = 0
   let start = 0
-  for await (const chunk of store.streamChunks(query)) {
-    hash.add(chunk)
-    if (++chunks === stream.chunks && hash.digest() !== stream.sha256) throw changed()
-    const from = Math.max(range.from - start, 0)
-    const length = Math.min(end - start, chunk.length) - from
-    if (length > 0) yield* wholeRange(store.contentPieces(chunk.sha256, { from, length }), length)
-    start += chunk.length
-    if (start >= end || chunks === stream.chunks) break
+  let skipped = 0
+  let chunks: AsyncIterator<StreamChunk> | undefined
+  try {
+    for (const segment of segments) {
+      if (start >= end) return
+      if (start + segment.length > range.from) {
+        chunks ??= store.streamChunks(query, skipped)[Symbol.asyncIterator]()
+        for (const chunk of await segmentChunks(chunks, segment)) {
+          const from = Math.max(range.from - start, 0)
+          const length = Math.min(end - start, chunk.length) - from
+          if (length > 0) yield* wholeRange(store.contentPieces(chunk.sha256, { from, length }), length)
+          start += chunk.length
+        }
+      } else {
+        skipped += segment.chunks
+        start += segment.length
+      }
+    }
+  } finally {
+    await chunks?.return?.()
   }
-  if (start < end) throw changed()
+}
+
+async function segmentChunks(
+  chunks: AsyncIterator<StreamChunk>,
+  segment: StreamSegment,
+): Promise<StreamChunk[]> {
+  const read: StreamChunk[] = []
+  while (read.length < segment.chunks) {
+    const { done, value } = await chunks.next()
+    if (done) throw changed()
+    read.push(value)
+  }
+  if (segmentOf(read).sha256 !== segment.sha256) throw changed()
+  return read
 }
 
 function changed(): Error {

@@ -46,10 +46,10 @@ async function watched(during: (counts: Counts) => Promise<void>): Promise<Count
       counts.bodies--
     }
   }
-  const chunks: StreamReader['streamChunks'] = async function* (query) {
+  const chunks: StreamReader['streamChunks'] = async function* (query, from) {
     counts.walks++
     try {
-      for await (const chunk of read.chunks(query)) {
+      for await (const chunk of read.chunks(query, from)) {
         counts.chunks++
         yield chunk
       }
@@ -128,7 +128,7 @@ describe('a reader', () => {
       const { body } = await server.ask(streamPath(large), { headers })
       expect(body).toEqual(Buffer.alloc(6, 7))
     })
-    expect(counts).toEqual({ walks: 0, bodies: 0, bytes: 6, chunks: 41 })
+    expect(counts).toEqual({ walks: 0, bodies: 0, bytes: 6, chunks: 64 })
   })
 })
 
@@ -192,8 +192,20 @@ describe('a stream that changes between its head and its body', () => {
     ['another chunk', [first, other]],
     ['a chunk less', [first]],
     ['its chunks in another order', [third, first]],
-  ])('to one with %s breaks the connection, once the head is out', async (_, chunks) => {
-    await expect(readAs(chunks)).rejects.toThrow(BROKEN)
+  ])('to one with %s is our fault, as a run of chunks is looked at before it is sent', async (_, chunks) => {
+    expectError(await readAs(chunks), INTERNAL)
+  })
+
+  test('in a later run of chunks breaks the connection, once the head is out', async () => {
+    const [origin] = await streamOf(Array.from({ length: 66 }, () => 'first'))
+    const by: StreamReader['streamChunks'] = async function* () {
+      yield* [...Array.from({ length: 65 }, () => first), other].filter((each) => each !== undefined)
+    }
+    const asked = whileReplaced(graph, 'streamChunks', {
+      by: by as typeof graph.streamChunks,
+      during: () => server.ask(streamPath(origin)),
+    })
+    await expect(asked).rejects.toThrow(BROKEN)
   })
 
   test.each([

@@ -104,6 +104,6 @@ test('a step of an ordinal is found without sorting its life', async () => {
   expect(await store.mergedMap(outpoint)).toEqual(new Map([['a', '1']]))
   expect(await store.tipsWith({ traits: several, limit: 10 })).toEqual([outpoint])
   expect(await allOf(store.lineage(outpoint))).toEqual([outpoint])
-  expect(await store.stream(stream)).toMatchObject({ chunks: 1, length: 1 })
+  expect(await store.stream(stream)).toMatchObject({ length: 1, segments: [{ chunks: 1, length: 1 }] })
   expect((await plans()).filter((step) => step.includes('TEMP B-TREE'))).toEqual([])
 })

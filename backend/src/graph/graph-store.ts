@@ -148,15 +148,22 @@ export interface StreamChunk {
   length: number
 }
 
+/** A run of chunks of a stream: how many, how many bytes in all, and the hash of their hashes and lengths, in hex. */
+export interface StreamSegment {
+  chunks: number
+  length: number
+  sha256: string
+}
+
 /** What is said of a stream before its first byte. */
 export interface StreamSummary {
   /** That of the chunk that the ordinal's stream starts with, as inscribed; `application/octet-stream` where none is known. */
   contentType: string
   /** In bytes. */
   length: number
-  /** How many chunks there are. */
-  chunks: number
-  /** Of the hashes and lengths of the chunks, in hex: as long as it is the same, so are the bytes. */
+  /** The chunks in order, some at a time, so that a range is found without a walk from the first. */
+  segments: StreamSegment[]
+  /** Of the hashes of the segments, in hex: as long as it is the same, so are the bytes. */
   sha256: string
 }
 
@@ -167,8 +174,10 @@ export interface StreamReader {
    * Its chunks in order, read a page at a time: the output itself, and what its ordinal holds at the next steps, up to
    * one without content, one of a type that is no chunk's, or one that is missing here. An output of another value than
    * 1 satoshi is a stream of one.
+   *
+   * @param from How many chunks to leave out: the caller knows that they are there.
    */
-  streamChunks(query: StreamQuery): AsyncIterable<StreamChunk>
+  streamChunks(query: StreamQuery, from?: number): AsyncIterable<StreamChunk>
 }
 
 /** What the overlay engine asks of its storage, beside transactions. */

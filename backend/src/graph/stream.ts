@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { essenceOf } from '../protocol/media-type.js'
-import type { StreamChunk, StreamSummary } from './graph-store.js'
+import type { StreamChunk, StreamSegment, StreamSummary } from './graph-store.js'
 
 /**
  * Whether content goes on a stream: its type is one of a profile's chunk types, by its essence, so in either case of
@@ -10,31 +10,37 @@ export function isChunkType(contentType: string, chunkTypes: readonly string[]):
   return chunkTypes.includes(essenceOf(contentType))
 }
 
-/** Tells streams apart by their chunks, one after the other: none of them is held. */
-export class ChunkHash {
-  private readonly hash = createHash('sha256')
+/** How many chunks the first segments of a stream have; of that many segments, and of each next 64 twice as many. */
+const FIRST_SEGMENT = 64
 
-  add({ sha256, length }: StreamChunk): void {
-    this.hash.update(`${sha256} ${length}\n`)
-  }
-
-  /** Of all chunks so far, in hex; nothing can be added after it. */
-  digest(): string {
-    return this.hash.digest('hex')
-  }
+/** Whose place says how many chunks a segment has: a few hundred segments are enough for a million chunks. */
+function sizeOf(segment: number): number {
+  return FIRST_SEGMENT * 2 ** Math.floor(segment / 64)
 }
 
-/** What is said of a stream before its first byte; its type is another matter. */
+/** Chunks, as one segment. */
+export function segmentOf(chunks: StreamChunk[]): StreamSegment {
+  const hash = createHash('sha256')
+  for (const { sha256, length } of chunks) hash.update(`${sha256} ${length}\n`)
+  const length = chunks.reduce((sum, chunk) => sum + chunk.length, 0)
+  return { chunks: chunks.length, length, sha256: hash.digest('hex') }
+}
+
+/** What is said of a stream before its first byte; its type is another matter. No more chunks than a segment has are held. */
 export async function summaryOf(
   chunks: AsyncIterable<StreamChunk>,
 ): Promise<Omit<StreamSummary, 'contentType'>> {
-  const hash = new ChunkHash()
-  let length = 0
-  let count = 0
+  const segments: StreamSegment[] = []
+  let open: StreamChunk[] = []
   for await (const chunk of chunks) {
-    hash.add(chunk)
-    length += chunk.length
-    count++
+    open.push(chunk)
+    if (open.length < sizeOf(segments.length)) continue
+    segments.push(segmentOf(open))
+    open = []
   }
-  return { sha256: hash.digest(), length, chunks: count }
+  if (open.length > 0) segments.push(segmentOf(open))
+  const hash = createHash('sha256')
+  for (const { sha256 } of segments) hash.update(sha256)
+  const length = segments.reduce((sum, segment) => sum + segment.length, 0)
+  return { sha256: hash.digest('hex'), length, segments }
 }

@@ -167,8 +167,8 @@ export class SqlGraphStore implements GraphStore {
     return await streamSummary(this.reader, query)
   }
 
-  streamChunks(query: StreamQuery): AsyncGenerator<StreamChunk> {
-    return streamChunks(this.reader, query)
+  streamChunks(query: StreamQuery, from?: number): AsyncGenerator<StreamChunk> {
+    return streamChunks(this.reader, query, from)
   }
 
   async admissionsOf(outpoint: Outpoint): Promise<AdmissionRecord[]> {

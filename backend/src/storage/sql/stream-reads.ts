@@ -24,18 +24,19 @@ export async function streamSummary(
   reader: SqlReader,
   query: StreamQuery,
 ): Promise<StreamSummary | undefined> {
-  const { chunks, ...bytes } = await summaryOf(streamChunks(reader, query))
-  if (chunks === 0) return undefined
-  return { contentType: await streamType(reader, query), chunks, ...bytes }
+  const summary = await summaryOf(streamChunks(reader, query))
+  if (summary.segments.length === 0) return undefined
+  return { contentType: await streamType(reader, query), ...summary }
 }
 
 /** See `StreamReader.streamChunks`. */
 export async function* streamChunks(
   reader: SqlReader,
   { outpoint, chunkTypes }: StreamQuery,
+  from = 0,
 ): AsyncGenerator<StreamChunk> {
-  let isFirst = true
-  for await (const page of stepsFrom(reader, outpoint, 'onwards')) {
+  let isFirst = from === 0
+  for await (const page of stepsFrom(reader, { outpoint, direction: 'onwards', from })) {
     for (const { satoshis, content } of page) {
       if (content === undefined) return
       const { contentType, ...chunk } = content
@@ -49,7 +50,7 @@ export async function* streamChunks(
 
 /** The type of the chunk that the stream of an output starts with, which may stand before that output. */
 async function streamType(reader: SqlReader, { outpoint, chunkTypes }: StreamQuery): Promise<string> {
-  for await (const page of stepsFrom(reader, outpoint, 'back')) {
+  for await (const page of stepsFrom(reader, { outpoint, direction: 'back' })) {
     for (const { satoshis, content } of page) {
       if (content === undefined) return UNTYPED
       if (!isChunkType(content.contentType, chunkTypes)) return content.contentType
@@ -77,23 +78,24 @@ function pageOf(reach: string, order: 'asc' | 'desc'): string {
 }
 
 /**
- * The outputs of a lineage from one on, itself included, as far as none is missing, a page at a time.
+ * The outputs of a lineage from one on, itself included, as far as none is missing, a page at a time; with `from`, all
+ * but so many of them.
  *
  * @throws Error where an output that was read is gone by the time that the next page is.
  */
 async function* stepsFrom(
   reader: SqlReader,
-  outpoint: Outpoint,
-  direction: Direction,
+  { outpoint, direction, from: skipped = 0 }: { outpoint: Outpoint; direction: Direction; from?: number },
 ): AsyncGenerator<Step[]> {
-  let read = 0
+  let read = skipped
   for (let limit = FIRST_ROWS; ; limit = ROWS_A_PAGE) {
     // The last of the page before is read again: without it, what comes behind would be taken for the end.
     const from = Math.max(read - 1, 0)
     const rows = await reader.all(PAGES[direction], [from, ...outpointPair(outpoint), limit])
     const gap = rows.findIndex(({ away }, at) => Math.abs(Number(away)) !== from + at)
     const unbroken = gap === -1 ? rows : rows.slice(0, gap)
-    if (read > 0 && unbroken.length === 0) throw new Error('an output is gone while its lineage is read')
+    if (read > skipped && unbroken.length === 0)
+      throw new Error('an output is gone while its lineage is read')
     yield unbroken.slice(read - from).map(stepOf)
     if (unbroken.length < limit) return
     read = from + limit
