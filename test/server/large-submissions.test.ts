@@ -17,12 +17,18 @@ const chain = new FakeChain()
 const coin = (): FakeTransaction =>
   chain.spend({ inputs: [], outputs: [{ satoshis: 5, lockingScript: p2pkh(0) }] })
 
-function inscribed(length: number, from = coin()): { transaction: FakeTransaction; beef: Uint8Array } {
+interface Inscribed {
+  transaction: FakeTransaction
+  beef: Uint8Array
+  body: Uint8Array
+}
+
+function inscribed(length: number, from = coin(), contentType = 'application/x-large'): Inscribed {
   const body = new Uint8Array(length).map((_, at) => at % 251)
-  const lockingScript = inscriptionScript({ contentType: 'application/x-large', body })
+  const lockingScript = inscriptionScript({ contentType, body })
   const outputs = [{ satoshis: 1, lockingScript }]
   const transaction = chain.spend({ inputs: [{ transaction: from, vout: 0 }], outputs })
-  return { transaction, beef: beefOf(transaction, { with: [from] }) }
+  return { transaction, beef: beefOf(transaction, { with: [from] }), body }
 }
 
 async function started(env: Record<string, string> = {}): Promise<Running & { dataDir: string; at: string }> {
@@ -115,24 +121,28 @@ test(
 )
 
 test.each([200, 600, 1000, 1400])(
-  'a host that is killed after %d milliseconds has all of it or nothing, takes it again, and has nothing twice',
+  'a host that is killed %d milliseconds into a chunk has all of it or nothing, takes it again, and has nothing twice',
   async (milliseconds) => {
     const host = await started()
     const from = coin()
-    const { transaction, beef } = inscribed(24 * MiB, from)
-    const cutOff = ask(host.at, '/submit', ordinals(beef)).catch(() => 'cut off')
+    const first = inscribed(10, from)
+    const chunk = inscribed(24 * MiB, first.transaction, 'gw/stream')
+    await ask(host.at, '/submit', ordinals(first.beef))
+    const cutOff = ask(host.at, '/submit', ordinals(chunk.beef)).catch(() => 'cut off')
     await sleep(milliseconds)
     host.child.kill('SIGKILL')
     await host.ended
     await cutOff
-    const pieces = [new Uint8Array(24 * MiB), transaction.raw, from.raw].map(({ length }) =>
-      Math.ceil(length / (256 * 1024)),
-    )
-    const whole = pieces.reduce((sum, count) => sum + count, 0)
-    expect([0, whole]).toContain(storedRows(host.dataDir).graph_pieces?.length)
+    const piecesOf = (...lengths: number[]): number =>
+      lengths.reduce((sum, length) => sum + Math.ceil(length / (256 * 1024)), 0)
+    const before = piecesOf(10, first.transaction.raw.length, from.raw.length)
+    const whole = before + piecesOf(24 * MiB, chunk.transaction.raw.length)
+    expect([before, whole]).toContain(storedRows(host.dataDir).graph_pieces?.length)
     const again = await started({ DATA_DIR: host.dataDir })
-    expect((await ask(again.at, '/submit', ordinals(beef))).status).toBe(200)
-    expect((await ask(again.at, `/content/${transaction.outpoint(0)}`)).body).toHaveLength(24 * MiB)
+    expect((await ask(again.at, '/submit', ordinals(chunk.beef))).status).toBe(200)
+    const stream = await ask(again.at, `/svc/gateway/stream/${first.transaction.outpoint(0)}`)
+    const bodies = [first, chunk].map(({ body }) => body)
+    expect(stream.body.equals(Buffer.concat(bodies))).toBe(true)
     await stopped(again)
     expect(storedRows(host.dataDir).graph_pieces).toHaveLength(whole)
   },
