@@ -24,16 +24,22 @@ const FLAGS = [
   '--disable-sync',
   // A page may open another without a click: what it may do to it then is what is tested.
   '--disable-popup-blocking',
-  // Time passes as fast as the page lets it, and this much of it.
-  '--virtual-time-budget=5000',
 ]
 
-/** Opens a page in headless Chromium, lets its scripts run, and gives the document that came of it. */
-export async function documentOf(url: string): Promise<string> {
+/** Time passes as fast as the page lets it, and this much of it. */
+const FAST_TIME = '--virtual-time-budget=5000'
+
+/**
+ * Opens a page in headless Chromium, lets its scripts run, and gives the document that came of it.
+ *
+ * @param options.realTime For what plays: time passes as it does, and the page is done when it has loaded.
+ */
+export async function documentOf(url: string, { realTime = false } = {}): Promise<string> {
   if (CHROMIUM === undefined) throw new Error('there is no Chromium on this machine')
   const profile = await mkdtemp(join(tmpdir(), 'minetree-chromium-'))
   try {
-    const args = [...FLAGS, `--user-data-dir=${profile}`, '--dump-dom', url]
+    const time = realTime ? [] : [FAST_TIME]
+    const args = [...FLAGS, ...time, `--user-data-dir=${profile}`, '--dump-dom', url]
     const { stdout } = await promisify(execFile)(CHROMIUM, args, { timeout: 60_000 })
     return stdout
   } finally {
