@@ -19,11 +19,12 @@ export interface PublishFile {
   contentType?: string
 }
 
-/** How a file is to be cut: into chunks of 1 MiB, or of so many bytes. */
-export type StreamOptions = { profile: StreamProfile } & (
-  | { stream: true; streamChunkSize?: undefined }
-  | { stream?: true; streamChunkSize: number }
-)
+/** How a file is to be cut: in the words of the reference minting tool, `stream: true` unless a size is given. */
+export interface StreamOptions {
+  profile: StreamProfile
+  /** Bytes of a chunk; 1 MiB unless set. */
+  streamChunkSize?: number
+}
 
 /**
  * Lays a file out as one inscription, tagged `sha256:<hash>`.

@@ -135,10 +135,10 @@ describe('a file as a stream', () => {
 
   test('without a size, chunks have 1 MiB', () => {
     const whole = fileOf(2 * 1024 * 1024 + 1)
-    const steps = layOutStream({ name: 'a.bin', bytes: whole, lock, profile: local, stream: true })
+    const steps = layOutStream({ name: 'a.bin', bytes: whole, lock, profile: local })
     const lengths = steps.map(({ lockingScript }) => content(lockingScript)?.body.length)
     expect(lengths).toEqual([1024 * 1024, 1024 * 1024, 1])
-    const short = layOutStream({ name: 'a.txt', bytes: fileOf(5), lock, profile: local, stream: true })
+    const short = layOutStream({ name: 'a.txt', bytes: fileOf(5), lock, profile: local })
     expect(short.map(({ lockingScript }) => content(lockingScript)?.contentType)).toEqual([
       'text/plain; charset=utf-8;stream=gw',
     ])
@@ -166,7 +166,7 @@ describe('a file as a stream', () => {
   })
 
   test('a content type that the marker makes too long is refused', () => {
-    const file = { name: 'a', bytes: fileOf(1), lock, profile: local, stream: true } as const
+    const file = { name: 'a', bytes: fileOf(1), lock, profile: local }
     const contentType = `a/${'b'.repeat(250)}`
     expect(() => layOutFile({ ...file, contentType })).not.toThrow()
     expect(() => layOutStream({ ...file, contentType })).toThrow(PublishError)
