@@ -46,11 +46,16 @@ export class LocalServer {
   }
 
   /**
-   * Submits a transaction with so many outputs.
+   * Submits a transaction.
    *
+   * @param about.outputs How many it has.
+   * @param about.called What it is to whoever reads an error.
    * @throws PublishingError where the server does not take it, or not all of it.
    */
-  async submit({ beef }: MadeUpTransaction, outputs: number): Promise<void> {
+  async submit(
+    { beef }: MadeUpTransaction,
+    { outputs, called }: { outputs: number; called: string },
+  ): Promise<void> {
     const headers = {
       'Content-Type': 'application/octet-stream',
       'X-Topics': JSON.stringify([TOPICS.ordinals]),
@@ -59,28 +64,35 @@ export class LocalServer {
     const refused = refusal.safeParse(body)
     if (refused.success) {
       const { code, error } = refused.data
-      throw new PublishingError(`${this.url} refuses it (${status} ${code}): ${error}`)
+      throw new PublishingError(`${this.url} refuses ${called} (${status} ${code}): ${error}`)
     }
     const taken = steak.safeParse(body)
     if (!taken.success) throw new PublishingError(`${this.url} answers ${status}, and not as minetree does`)
-    const admitted = taken.data[TOPICS.ordinals].outputsToAdmit.length
-    if (admitted < outputs) {
-      const why = 'its log says why'
-      throw new PublishingError(`${this.url} refuses ${outputs - admitted} of ${outputs} outputs: ${why}`)
+    const left = outputs - taken.data[TOPICS.ordinals].outputsToAdmit.length
+    if (left > 0) {
+      throw new PublishingError(
+        `${this.url} refuses ${left} of ${outputs} outputs of ${called}: its log says why`,
+      )
     }
   }
 }
 
-async function ask(
-  url: string,
-  path: string,
-  init?: RequestInit,
-): Promise<{ status: number; body: unknown }> {
+interface Request {
+  method: 'POST'
+  headers: Record<string, string>
+  body: Uint8Array
+}
+
+async function ask(url: string, path: string, init?: Request): Promise<{ status: number; body: unknown }> {
   try {
     const response = await fetch(`${url}${path}`, { ...init, signal: AbortSignal.timeout(PATIENCE) })
     return { status: response.status, body: parseJson(await response.text()) }
   } catch (cause) {
-    throw new PublishingError(`${url} does not answer: ${reasonOf(cause)}`, { cause })
+    const { reason, hungUp } = failureOf(cause)
+    // A server that refuses a body by its length may do so before all of it is sent, and its answer be lost.
+    const told =
+      init && hungUp ? `hung up on ${init.body.length} bytes, which may be too many` : 'does not answer'
+    throw new PublishingError(`${url} ${told}: ${reason}`, { cause })
   }
 }
 
@@ -93,9 +105,12 @@ function parseJson(text: string): unknown {
   }
 }
 
+const HUNG_UP = ['EPIPE', 'ECONNRESET', 'UND_ERR_SOCKET']
+
 /** What `fetch` knows of a failure stands in its cause, and there in the code where several addresses were tried. */
-function reasonOf(error: unknown): string {
-  const inner = error instanceof Error && error.cause !== undefined ? error.cause : error
-  if (!(inner instanceof Error)) return String(inner)
-  return inner.message || String((inner as NodeJS.ErrnoException).code)
+function failureOf(error: unknown): { reason: string; hungUp: boolean } {
+  const inner: unknown = error instanceof Error && error.cause !== undefined ? error.cause : error
+  if (!(inner instanceof Error)) return { reason: String(inner), hungUp: false }
+  const code = 'code' in inner ? String(inner.code) : ''
+  return { reason: inner.message || code, hungUp: HUNG_UP.includes(code) }
 }

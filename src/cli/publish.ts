@@ -59,7 +59,7 @@ export async function runPublish(options: PublishOptions): Promise<void> {
   }
   const { outputs, root, suffix, note } = await layOutWhole(found, lock)
   const transaction = fundedTransaction(outputs)
-  await server.submit(transaction, outputs.length)
+  await server.submit(transaction, { outputs: outputs.length, called: found.path })
   const { txid } = transaction
   out.write(`${server.url}/content/${formatOutpoint({ txid, vout: root })}${suffix}\n`)
   if (note !== undefined) notes.write(`minetree: ${note}\n`)
@@ -105,7 +105,7 @@ async function publishStream(options: {
   for await (const chunk of readChunks(path, chunkSize)) {
     const output = layOutStreamChunk({ name, chunk, index, sha256, lock, profile })
     last = last === undefined ? fundedTransaction([output]) : spendingTransaction(last, output)
-    await server.submit(last, 1)
+    await server.submit(last, { outputs: 1, called: `chunk ${index} of ${path}` })
     published.update(chunk)
     first ??= last.txid
     index++

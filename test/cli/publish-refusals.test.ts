@@ -19,7 +19,8 @@ const folderOf = async (files: Files): Promise<string> => await writeFiles(await
 
 /** A server that is none of ours. */
 async function listening(listener: RequestListener): Promise<{ url: string; close(): Promise<void> }> {
-  const server = createServer(listener)
+  // A test that fails before it closes this one is not to keep the process up.
+  const server = createServer(listener).unref()
   await new Promise<void>((ready) => server.listen(0, '127.0.0.1', ready))
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
@@ -109,9 +110,14 @@ test(
   async () => {
     const { url } = server
     const large = await folderOf({ 'large.txt': 'x'.repeat(3_000_000) })
-    for (const args of [[large], [join(large, 'large.txt')], [join(large, 'large.txt'), '--stream']]) {
-      const why = `${url} refuses it (413 TOO_LARGE): the body is over the limit`
-      expect(await failure([...args, '--url', url])).toBe(why)
+    const path = join(large, 'large.txt')
+    const why = '(413 TOO_LARGE): the body is over the limit'
+    for (const [called, args] of [
+      [large, [large]],
+      [path, [path]],
+      [`chunk 0 of ${path}`, [path, '--stream']],
+    ] as const) {
+      expect(await failure([...args, '--url', url])).toBe(`${url} refuses ${called} ${why}`)
     }
   },
   PATIENCE,
@@ -121,10 +127,26 @@ test(
   'content that the server does not take',
   async () => {
     const { url } = server
-    const why = 'outputs: its log says why'
-    const one = await failure([join(small, 'b.html'), '--url', url])
-    expect(one).toBe(`${url} refuses 1 of 1 ${why}`)
-    expect(await failure([small, '--url', url])).toBe(`${url} refuses 2 of 3 ${why}`)
+    const why = 'its log says why'
+    const page = join(small, 'b.html')
+    const one = await failure([page, '--url', url])
+    expect(one).toBe(`${url} refuses 1 of 1 outputs of ${page}: ${why}`)
+    const all = await failure([small, '--url', url])
+    expect(all).toBe(`${url} refuses 2 of 3 outputs of ${small}: ${why}`)
+  },
+  PATIENCE,
+)
+
+test(
+  'a chunk that the server does not take, after one that it has',
+  async () => {
+    const { url, dataDir } = server
+    const path = join(await folderOf({ 'a.txt': 'xy' }), 'a.txt')
+    const before = storedRows(dataDir).graph_transactions?.length ?? 0
+    expect(await failure([path, '--chunk-size', '1', '--url', url])).toBe(
+      `${url} refuses 1 of 1 outputs of chunk 1 of ${path}: its log says why`,
+    )
+    expect(storedRows(dataDir).graph_transactions?.length).toBeGreaterThan(before)
   },
   PATIENCE,
 )
@@ -139,6 +161,22 @@ test(
     )
     for (const text of ['nowhere', 'ftp://127.0.0.1/', ''])
       expect(await failure([small, '--url', text])).toBe(`not the URL of a server: ${JSON.stringify(text)}`)
+  },
+  PATIENCE,
+)
+
+test(
+  'a server that hangs up while it is sent to',
+  async () => {
+    const description = { info: { title: 'minetree' }, paths: {} }
+    const other = await listening((request, response) => {
+      if (request.method === 'GET') response.end(JSON.stringify(description))
+      else request.socket.destroy()
+    })
+    expect(await failure([small, '--url', other.url])).toMatch(
+      new RegExp(`^${other.url} hung up on \\d+ bytes, which may be too many: .+$`),
+    )
+    await other.close()
   },
   PATIENCE,
 )
@@ -180,7 +218,9 @@ test(
       CHAIN_TRACKER: tracker.url,
     })
     expect(await failure([small, '--url', checking.url])).toMatch(
-      new RegExp(`^${checking.url} refuses it \\(400 BAD_BODY\\): the transaction could not be verified`),
+      new RegExp(
+        `^${checking.url} refuses ${small} \\(400 BAD_BODY\\): the transaction could not be verified`,
+      ),
     )
     expect(storedRows(checking.dataDir).graph_transactions).toEqual([])
     await tracker.close()

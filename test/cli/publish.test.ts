@@ -48,6 +48,7 @@ describe('what is published is served', () => {
         'style/main.css': 'p { color: red }',
         'style/fonts/a b.unknown': picture,
         'empty.txt': '',
+        '.well-known/a.txt': 'hidden',
         nothing: undefined,
       })
       const path = await published(await server, [folder])
@@ -64,6 +65,7 @@ describe('what is published is served', () => {
       const deep = await get(`${root}/style/fonts/a%20b.unknown`)
       expect(file(deep)).toEqual(found('application/octet-stream', picture))
       expect(file(await get(`${root}/empty.txt`))).toEqual(found('text/plain; charset=utf-8', ''))
+      expect(file(await get(`${root}/.well-known/a.txt`)).body).toEqual(Buffer.from('hidden'))
       expect(file(await get(`${root}/nothing?raw`)).status).toBe(200)
       expect((await get(`${root}?raw`)).headers['content-type']).toBe('gw-fs/json')
       // The folder is the first output, so its txid alone leads there.
