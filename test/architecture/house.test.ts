@@ -41,7 +41,8 @@ const ARROWS: Record<string, string[]> = {
   'lookup-services': ['protocol', 'graph'],
   gateway: ['protocol', 'graph'],
   server: ['protocol', 'graph', 'storage', 'topic-managers', 'lookup-services', 'gateway'],
-  cli: ['protocol', 'graph', 'server'],
+  publish: ['protocol'],
+  cli: ['protocol', 'graph', 'server', 'publish'],
 }
 
 const files = [...sources('backend/src'), ...sources('src')]

@@ -1,6 +1,6 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
+import { copyFile, mkdtemp, rm, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
@@ -32,6 +32,8 @@ export function useBuiltCli(): {
   /** Runs to the end. */
   run(args: string[], env?: Environment): Promise<Ended>
   start(args: string[], env?: Environment): Running
+  /** The folder of the package, with what is built in its `dist`. */
+  folder(): string
 } {
   const children: ChildProcess[] = []
   let folder = ''
@@ -43,9 +45,9 @@ export function useBuiltCli(): {
       '-p',
       join(ROOT, 'tsconfig.build.json'),
       '--outDir',
-      folder,
+      join(folder, 'dist'),
     ])
-    await writeFile(join(folder, 'package.json'), '{"type": "module"}')
+    await copyFile(join(ROOT, 'package.json'), join(folder, 'package.json'))
     await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
   }, 60_000)
   afterAll(async () => {
@@ -58,7 +60,7 @@ export function useBuiltCli(): {
   })
 
   const start = (args: string[], env: Environment = {}): Running => {
-    const child = spawn(process.execPath, [join(folder, 'src/cli/main.js'), ...args], {
+    const child = spawn(process.execPath, [join(folder, 'dist/src/cli/main.js'), ...args], {
       // Nothing of the environment that the tests run in, but the way to the programs.
       env: { PATH: process.env.PATH, ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -87,5 +89,5 @@ export function useBuiltCli(): {
     listening.catch(() => {})
     return { child, url: listening, ended }
   }
-  return { start, run: async (args, env) => await start(args, env).ended }
+  return { start, run: async (args, env) => await start(args, env).ended, folder: () => folder }
 }

@@ -1,5 +1,5 @@
 import { Utils } from '@bsv/sdk'
-import { fromHex, toHex } from './bytes.js'
+import { concatBytes, fromHex, toHex } from './bytes.js'
 
 /** The networks that addresses are told apart by. */
 export type Network = 'main' | 'test'
@@ -23,6 +23,11 @@ export function p2pkhOwner(lock: Uint8Array): string | undefined {
   const fits =
     BEFORE.every((byte, at) => lock[at] === byte) && AFTER.every((byte, at) => lock[end + at] === byte)
   return fits ? toHex(lock.subarray(BEFORE.length, end)) : undefined
+}
+
+/** The P2PKH lock of a public key hash in hex. */
+export function p2pkhLock(owner: string): Uint8Array {
+  return concatBytes(Uint8Array.from(BEFORE), fromHex(owner), Uint8Array.from(AFTER))
 }
 
 /** The address of a public key hash in hex. */

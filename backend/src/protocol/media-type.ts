@@ -1,4 +1,4 @@
-import { readStrictUtf8 } from './bytes.js'
+import { readStrictUtf8, utf8 } from './bytes.js'
 
 /** protocol.md 3: a content type is under 256 bytes. */
 const MAX_MEDIA_TYPE = 255
@@ -24,6 +24,15 @@ const NO_FIELD_VALUE = /[^\t\x20-\x7e\x80-\xff]|,/
  * served as {@link UNTYPED}, and so is that here.
  */
 export function essenceOf(contentType: string): string {
+  return legalEssence(contentType) ?? UNTYPED
+}
+
+/** Whether every reader takes a text for the media type that it says: a legal field value of under 256 bytes. */
+export function isMediaType(text: string): boolean {
+  return legalEssence(text) !== undefined && utf8(text).length <= MAX_MEDIA_TYPE
+}
+
+function legalEssence(contentType: string): string | undefined {
   const essence = NO_FIELD_VALUE.test(contentType) ? undefined : ESSENCE.exec(contentType)?.[1]
-  return essence?.toLowerCase() ?? UNTYPED
+  return essence?.toLowerCase()
 }

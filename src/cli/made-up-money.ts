@@ -1,0 +1,63 @@
+import { randomBytes } from 'node:crypto'
+import { MerklePath, Utils } from '@bsv/sdk'
+import { encodeBeef } from '../../backend/src/graph/assemble-beef.js'
+import { nativeHash256 } from '../../backend/src/graph/native-hash.js'
+import type { TransactionRecord } from '../../backend/src/graph/records.js'
+import { reversed, toHex } from '../../backend/src/protocol/bytes.js'
+import { encodeOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
+
+// Transactions that no chain holds. A host that checks no merkle proofs (CHAIN_TRACKER=scripts-only) takes the path of a
+// block that holds nothing else for one, and of what a block holds no script is run: so nothing here is signed.
+
+interface Output {
+  satoshis: number
+  lockingScript: Uint8Array
+}
+
+/** A transaction, and the BEEF in which a local network takes it. */
+export interface MadeUpTransaction {
+  txid: string
+  height: number
+  beef: Uint8Array
+}
+
+/**
+ * A transaction that makes these outputs from a coin made up for them, another one each time. What made the coin goes
+ * with it: by its value, which is not 1 satoshi, an indexer tells that ordinals start here (BRC-159).
+ */
+export function fundedTransaction(outputs: readonly Output[]): MadeUpTransaction {
+  const satoshis = outputs.reduce((sum, output) => sum + output.satoshis, 1)
+  const nowhere = { txid: toHex(randomBytes(32)), vout: 0 }
+  const coin = record({ spends: nowhere, outputs: [{ satoshis, lockingScript: NO_LOCK }], height: 1 })
+  const made = record({ spends: { txid: coin.txid, vout: 0 }, outputs, height: 2 })
+  return { txid: made.txid, height: 2, beef: encodeBeef([coin, made]) }
+}
+
+/** The transaction that spends output 0 of another, which the host has, into one output. */
+export function spendingTransaction(spent: MadeUpTransaction, output: Output): MadeUpTransaction {
+  const height = spent.height + 1
+  const made = record({ spends: { txid: spent.txid, vout: 0 }, outputs: [output], height })
+  return { txid: made.txid, height, beef: encodeBeef([made]) }
+}
+
+const NO_LOCK = new Uint8Array()
+const FINAL = 0xffffffff
+
+function record(parts: { spends: Outpoint; outputs: readonly Output[]; height: number }): TransactionRecord {
+  const { spends, outputs, height } = parts
+  const writer = new Utils.Writer()
+  writer
+    .writeUInt32LE(1)
+    .writeVarIntNum(1)
+    .write(encodeOutpoint(spends))
+    .writeVarIntNum(0)
+    .writeUInt32LE(FINAL)
+  writer.writeVarIntNum(outputs.length)
+  for (const { satoshis, lockingScript } of outputs) {
+    writer.writeUInt64LE(satoshis).writeVarIntNum(lockingScript.length).write(lockingScript)
+  }
+  const raw = writer.writeUInt32LE(0).toUint8Array()
+  const txid = toHex(reversed(nativeHash256(raw)))
+  const path = new MerklePath(height, [[{ offset: 0, hash: txid, txid: true }]])
+  return { txid, raw, proof: { merklePath: Uint8Array.from(path.toBinary()), height } }
+}

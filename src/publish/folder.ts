@@ -1,0 +1,127 @@
+import { joinBytes, readUtf8, utf8 } from '../../backend/src/protocol/bytes.js'
+import type { Profile } from '../../backend/src/protocol/profile.js'
+import { contentTypeOf } from './content-type.js'
+import { checkLock, contentTag, inscribe, type PublishOutput } from './inscribe.js'
+import { PublishError } from './publish-error.js'
+
+/** A file of a folder, with its content type where it is not the one that the name says; or a folder in it. */
+export type FolderEntry =
+  | { name: string; bytes: Uint8Array; contentType?: string }
+  | { name: string; entries: readonly FolderEntry[] }
+
+export interface PublishFolder {
+  /** In whatever order. */
+  entries: readonly FolderEntry[]
+  /** The locking script of whoever is to own the outputs, all of them. */
+  lock: Uint8Array
+  profile: Pick<Profile, 'directoryContentTypes'>
+  /** The index that the first output will have in its transaction; 0 unless set. */
+  firstOutput?: number
+}
+
+export interface LaidOutFolder {
+  /** To stand one after another in one transaction, from `firstOutput` on. */
+  outputs: PublishOutput[]
+  /** The index in that transaction of the folder itself: the first of them. */
+  root: number
+  /** Whether the folder has a file or folder `index.html`: without, it answers to no path but those of its entries. */
+  hasIndex: boolean
+}
+
+/** How many directories a path may lead through (service.md 8). */
+const MAX_LEVELS = 8
+const MAX_VOUT = 0xffffffff
+
+/**
+ * Lays a folder out as outputs of one transaction (service.md 4.2): each directory before what is in it, entries in the
+ * order of the bytes of their names, pointers as `_N`. The root comes first, so that its txid alone leads to it as well.
+ * Each output is tagged `sha256:<hash of its body>`.
+ *
+ * @throws PublishError `BAD_NAME` for a name that no path can have or that stands in a folder twice, `NESTING_TOO_DEEP`
+ * for more than 8 levels of folders, `BAD_FIRST_OUTPUT` where an index would not be one of 32 bits, `BAD_LOCK`,
+ * `BAD_CONTENT_TYPE`.
+ */
+export function layOutFolder({ entries, lock, profile, firstOutput = 0 }: PublishFolder): LaidOutFolder {
+  checkLock(lock)
+  if (!Number.isSafeInteger(firstOutput) || firstOutput < 0)
+    throw new PublishError('BAD_FIRST_OUTPUT', `not an index of an output: ${firstOutput}`)
+  const [directoryType = ''] = profile.directoryContentTypes
+  const outputs = layOutLevel({ entries, lock, directoryType, at: firstOutput, level: 1 })
+  if (firstOutput + outputs.length - 1 > MAX_VOUT)
+    throw new PublishError('BAD_FIRST_OUTPUT', `from ${firstOutput} on there are not enough indexes`)
+  return { outputs, root: firstOutput, hasIndex: entries.some(({ name }) => name === 'index.html') }
+}
+
+/** A directory, which will stand at index `at`, and after it all that is in it. */
+function layOutLevel(folder: {
+  entries: readonly FolderEntry[]
+  lock: Uint8Array
+  directoryType: string
+  at: number
+  level: number
+}): PublishOutput[] {
+  const { entries, lock, directoryType, at, level } = folder
+  if (level > MAX_LEVELS)
+    throw new PublishError('NESTING_TOO_DEEP', `a path leads through ${MAX_LEVELS} folders at most`)
+  const inside: PublishOutput[] = []
+  const pointers: [name: string, pointer: string][] = []
+  for (const entry of inOrder(entries)) {
+    const vout = at + 1 + inside.length
+    pointers.push([entry.name, `_${vout}`])
+    if ('entries' in entry) {
+      const { entries: below } = entry
+      for (const output of layOutLevel({ ...folder, entries: below, at: vout, level: level + 1 }))
+        inside.push(output)
+    } else {
+      const { name, bytes: body, contentType = contentTypeOf(name) } = entry
+      inside.push(inscribe({ lock, contentType, body, tags: [contentTag(body)] }))
+    }
+  }
+  const body = encodeDirectory(pointers)
+  return [inscribe({ lock, contentType: directoryType, body, tags: [contentTag(body)] }), ...inside]
+}
+
+/** Writes a directory's map (service.md 2.4) in the order given, which an object would not keep for names like `10`. */
+function encodeDirectory(pointers: readonly [name: string, pointer: string][]): Uint8Array {
+  const members = pointers.map(([name, pointer]) =>
+    utf8(`${JSON.stringify(name)}:${JSON.stringify(pointer)}`),
+  )
+  const comma = utf8(',')
+  return joinBytes([
+    utf8('{'),
+    ...members.flatMap((member, i) => (i === 0 ? member : [comma, member])),
+    utf8('}'),
+  ])
+}
+
+function inOrder(entries: readonly FolderEntry[]): FolderEntry[] {
+  const keyed = entries.map((entry) => ({ entry, key: utf8(checkedName(entry.name)) }))
+  keyed.sort((a, b) => compareBytes(a.key, b.key))
+  const sorted = keyed.map(({ entry }) => entry)
+  const twice = sorted.find(({ name }, i) => name === sorted[i + 1]?.name)
+  if (twice !== undefined) throw badName(twice.name, 'a folder has one entry of a name')
+  return sorted
+}
+
+function compareBytes(a: Uint8Array, b: Uint8Array): number {
+  for (let i = 0; i < a.length && i < b.length; i++) {
+    const difference = (a[i] ?? 0) - (b[i] ?? 0)
+    if (difference !== 0) return difference
+  }
+  return a.length - b.length
+}
+
+/**
+ * A name has to be a segment that a path can have: a slash would end it, clients resolve `.` and `..` away, the empty one
+ * is that of a slash at the end, and half a surrogate pair has no UTF-8 and so no percent-encoding.
+ */
+function checkedName(name: string): string {
+  if (name === '' || name === '.' || name === '..') throw badName(name, 'a path cannot name it')
+  if (name.includes('/')) throw badName(name, 'a name has no slash')
+  if (readUtf8(utf8(name)) !== name) throw badName(name, 'it has no UTF-8')
+  return name
+}
+
+function badName(name: string, why: string): PublishError {
+  return new PublishError('BAD_NAME', `not a name for an entry of a folder: ${JSON.stringify(name)}: ${why}`)
+}

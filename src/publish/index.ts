@@ -1,0 +1,15 @@
+/** Laying out files, folders and streams as outputs, for wallets and scripts. Nothing here reads, signs or sends. */
+export { PROFILES, type Profile, type ProfileName } from '../../backend/src/protocol/profile.js'
+export { contentTypeOf } from './content-type.js'
+export {
+  DEFAULT_STREAM_CHUNK_SIZE,
+  layOutFile,
+  layOutStream,
+  layOutStreamChunk,
+  type PublishFile,
+  type StreamOptions,
+  streamChunkCount,
+} from './file.js'
+export { type FolderEntry, type LaidOutFolder, layOutFolder, type PublishFolder } from './folder.js'
+export type { PublishOutput } from './inscribe.js'
+export { PublishError, type PublishErrorCode } from './publish-error.js'
