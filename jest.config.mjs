@@ -1,5 +1,7 @@
 export default {
   testEnvironment: 'node',
+  // Machines that run this may be slow, or busy with other tests.
+  testTimeout: 60_000,
   roots: ['<rootDir>/test'],
   testMatch: ['**/*.test.ts'],
   extensionsToTreatAsEsm: ['.ts'],
