@@ -152,6 +152,9 @@ describe('what is published is served', () => {
       ])
       expect(contents.map(({ body }) => body.length)).toEqual([2 ** 20, 2 ** 20, 2 ** 19])
       expect(Buffer.concat(contents.map(({ body }) => body)).equals(film)).toBe(true)
+      const stream = await get(path)
+      expect(stream.headers['content-type']).toBe('video/mp4;stream=gw')
+      expect(stream.body.equals(film)).toBe(true)
       expect(tip.headers['x-outpoint']).toBe(contents.at(-1)?.headers['x-outpoint'])
     },
     PATIENCE,
