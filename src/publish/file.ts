@@ -19,7 +19,7 @@ export interface PublishFile {
   contentType?: string
 }
 
-/** How a file is to be cut: in the words of the reference minting tool, `stream: true` unless a size is given. */
+/** How a file is to be cut. */
 export interface StreamOptions {
   profile: StreamProfile
   /** Bytes of a chunk; 1 MiB unless set. */
@@ -57,6 +57,17 @@ export function layOutStream(file: PublishFile & StreamOptions): PublishOutput[]
     const chunk = bytes.subarray(index * chunkSize, (index + 1) * chunkSize)
     return chunkOutput({ lock, profile, contentType, tag, index, chunk })
   })
+}
+
+/**
+ * Lays a file out as the options of the reference minting tool say (service.md 4.3): as a stream with `stream: true`, in
+ * chunks of 1 MiB, or with a `streamChunkSize`; with neither, as one inscription, which is then the only step.
+ *
+ * @throws PublishError as {@link layOutStream} and {@link layOutFile} do.
+ */
+export function layOut(file: PublishFile & StreamOptions & { stream?: boolean }): PublishOutput[] {
+  const { stream = file.streamChunkSize !== undefined } = file
+  return stream ? layOutStream(file) : [layOutFile(file)]
 }
 
 /** How many chunks a stream of so many bytes has: one at least. */

@@ -3,6 +3,7 @@ export { PROFILES, type Profile, type ProfileName } from '../../backend/src/prot
 export { contentTypeOf } from './content-type.js'
 export {
   DEFAULT_STREAM_CHUNK_SIZE,
+  layOut,
   layOutFile,
   layOutStream,
   layOutStreamChunk,

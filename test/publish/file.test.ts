@@ -5,10 +5,12 @@ import { readInscription } from '../../backend/src/protocol/inscription.js'
 import { PROFILES } from '../../backend/src/protocol/profile.js'
 import {
   contentTypeOf,
+  layOut,
   layOutFile,
   layOutStream,
   layOutStreamChunk,
   PublishError,
+  type PublishOutput,
   streamChunkCount,
 } from '../../src/publish/index.js'
 import { bytes } from '../support/arbitraries.js'
@@ -170,5 +172,28 @@ describe('a file as a stream', () => {
     const contentType = `a/${'b'.repeat(250)}`
     expect(() => layOutFile({ ...file, contentType })).not.toThrow()
     expect(() => layOutStream({ ...file, contentType })).toThrow(PublishError)
+  })
+})
+
+describe('the options of the reference minting tool', () => {
+  const file = { name: 'a.mp4', bytes: fileOf(3 * 1024 * 1024), lock, profile: local }
+  /** Scripts of this length take seconds to compare byte by byte. */
+  const brief = ({ lockingScript, ...rest }: PublishOutput) => ({
+    ...rest,
+    script: sha256(lockingScript),
+  })
+
+  test.each([
+    ['none', {}, [layOutFile(file)]],
+    ['stream: false', { stream: false }, [layOutFile(file)]],
+    ['stream: true', { stream: true }, layOutStream(file)],
+    ['streamChunkSize', { streamChunkSize: 2 ** 21 }, layOutStream({ ...file, streamChunkSize: 2 ** 21 })],
+    [
+      'both',
+      { stream: true, streamChunkSize: 2 ** 20 + 1 },
+      layOutStream({ ...file, streamChunkSize: 2 ** 20 + 1 }),
+    ],
+  ])('%s', (_, options, outputs) => {
+    expect(layOut({ ...file, ...options }).map(brief)).toEqual(outputs.map(brief))
   })
 })
