@@ -11,14 +11,19 @@ import { testWith } from '../support/tools.js'
 // The programs that people download with rebuild a stream byte for byte, in pieces and from where they broke off.
 
 const servers = useServers()
-const server = await servers.start()
-const { streamOf } = streamsOn(server, new FakeChain())
 
 /** Of chunks that differ in length, some below and some above what the store reads at once. */
 const FILE = randomBytes(6_000_000)
 const LENGTHS = [700_000, 1, 300_000, 64_000, 0, 1_500_000, 262_144, 2_000_000]
-const [first] = await streamOf(cut(FILE, LENGTHS), 'application/x-test')
-const url = server.url + streamPath(first)
+let url: string
+
+// Not before there is a test to run: where all of them are skipped, nobody would stop the server.
+beforeAll(async () => {
+  const server = await servers.start()
+  const { streamOf } = streamsOn(server, new FakeChain())
+  const [first] = await streamOf(cut(FILE, LENGTHS), 'application/x-test')
+  url = server.url + streamPath(first)
+})
 
 /** Runs a program, which has to succeed, and gives all that it said. */
 async function run(program: string, ...args: string[]): Promise<string> {
