@@ -8,9 +8,9 @@ import type { Node } from './node.js'
 import type { LogRecord, SubmissionReport, SubmissionRequest } from './submission-worker.js'
 import { type Submit, submitTo } from './submit.js'
 
-/** From how many bytes on a BEEF is large: parsing and hashing one holds a thread up by some 80 ms a MiB. */
+/** From how many bytes on a BEEF is large: parsing and hashing one holds a thread up, the longer the larger it is. */
 const LARGE = 1024 * 1024
-/** How long a thread without work is kept, in milliseconds: it takes half a second to start, and much memory. */
+/** How long a thread without work is kept, in milliseconds: it takes a while to start, and much memory. */
 const IDLE = 10_000
 
 /** What the other thread answers with an error. */

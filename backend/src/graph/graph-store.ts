@@ -163,7 +163,7 @@ export interface StreamSummary {
   length: number
   /** The chunks in order, some at a time, so that a range is found without a walk from the first. */
   segments: StreamSegment[]
-  /** Of the hashes of the segments, in hex: as long as it is the same, so are the bytes. */
+  /** Of the hashes of the segments and the type, in hex: as long as it is the same, so are the bytes and the type. */
   sha256: string
 }
 

@@ -26,6 +26,12 @@ export function segmentOf(chunks: StreamChunk[]): StreamSegment {
   return { chunks: chunks.length, length, sha256: hash.digest('hex') }
 }
 
+/** The summary of a stream of a type: a tag that is the same says that the type is, too. */
+export function typed(summary: Omit<StreamSummary, 'contentType'>, contentType: string): StreamSummary {
+  const sha256 = createHash('sha256').update(`${summary.sha256} ${contentType}`).digest('hex')
+  return { ...summary, contentType, sha256 }
+}
+
 /** What is said of a stream before its first byte; its type is another matter. No more chunks than a segment has are held. */
 export async function summaryOf(
   chunks: AsyncIterable<StreamChunk>,

@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
 import type { StreamChunk, StreamQuery, StreamSummary } from '../../graph/graph-store.js'
-import { isChunkType, summaryOf } from '../../graph/stream.js'
+import { isChunkType, summaryOf, typed } from '../../graph/stream.js'
 import { UNTYPED } from '../../protocol/media-type.js'
 import type { Outpoint } from '../../protocol/outpoint.js'
 import { bytesOf, hexOf, outpointPair } from './columns.js'
@@ -26,7 +26,7 @@ export async function streamSummary(
 ): Promise<StreamSummary | undefined> {
   const summary = await summaryOf(streamChunks(reader, query))
   if (summary.segments.length === 0) return undefined
-  return { contentType: await streamType(reader, query), ...summary }
+  return typed(summary, await streamType(reader, query))
 }
 
 /** See `StreamReader.streamChunks`. */
