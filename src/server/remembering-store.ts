@@ -5,9 +5,16 @@ import type { GraphRecords, OutputRecord } from '../../backend/src/graph/records
 import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { SqlGraphStore } from '../../backend/src/storage/sql/sql-graph-store.js'
 
-/** How many answers are kept; of MAP, those of so many characters, so that what is kept stays within some 40 MB. */
+/**
+ * How many answers are kept, and how much they may weigh together: about their bytes, as strangers say how much MAP an
+ * ordinal has, and of how many segments a stream is.
+ */
 const MAX_ANSWERS = 10_000
-const MAX_MAP_LENGTH = 4096
+const MAX_WEIGHT = 32 * 1024 * 1024
+const MAX_ANSWER_WEIGHT = 64 * 1024
+/** Of an answer that has neither, and of a segment. */
+const USUAL_WEIGHT = 1024
+const SEGMENT_WEIGHT = 256
 /** Bytes of the short bodies that are kept. */
 const MAX_BODIES = 32 * 1024 * 1024
 
@@ -16,7 +23,11 @@ const MAX_BODIES = 32 * 1024 * 1024
  * that store, so that no write goes unseen. A body is kept longer: its hash says what it is.
  */
 export class RememberingStore extends SqlGraphStore {
-  private readonly answers = new LRUCache<string, Promise<unknown>>({ max: MAX_ANSWERS })
+  private readonly answers = new LRUCache<string, Promise<unknown>>({
+    max: MAX_ANSWERS,
+    maxSize: MAX_WEIGHT,
+    maxEntrySize: MAX_ANSWER_WEIGHT,
+  })
   private readonly bodies = new LRUCache<string, Uint8Array>({
     maxSize: MAX_BODIES,
     sizeCalculation: ({ length }) => Math.max(length, 1),
@@ -64,20 +75,24 @@ export class RememberingStore extends SqlGraphStore {
   }
 
   override ownMap(outpoint: Outpoint): Promise<MapState> {
-    return this.remember(`own ${formatOutpoint(outpoint)}`, () => super.ownMap(outpoint), isShort)
+    return this.remember(`own ${formatOutpoint(outpoint)}`, () => super.ownMap(outpoint), mapWeight)
   }
 
   override mergedMap(outpoint: Outpoint, limit?: number): Promise<MapState | undefined> {
     return this.remember(
       `merged ${limit} ${formatOutpoint(outpoint)}`,
       () => super.mergedMap(outpoint, limit),
-      isShort,
+      mapWeight,
     )
   }
 
   override stream(query: StreamQuery): Promise<StreamSummary | undefined> {
     const { outpoint, chunkTypes } = query
-    return this.remember(`stream ${chunkTypes} ${formatOutpoint(outpoint)}`, () => super.stream(query))
+    return this.remember(
+      `stream ${chunkTypes} ${formatOutpoint(outpoint)}`,
+      () => super.stream(query),
+      (stream) => USUAL_WEIGHT + SEGMENT_WEIGHT * (stream?.segments.length ?? 0),
+    )
   }
 
   override async shortBody(sha256: string): Promise<Uint8Array | undefined> {
@@ -92,7 +107,7 @@ export class RememberingStore extends SqlGraphStore {
   private remember<Value>(
     key: string,
     read: () => Promise<Value>,
-    keep: (value: Value) => boolean = () => true,
+    weightOf: (value: Value) => number = () => USUAL_WEIGHT,
   ): Promise<Value> {
     const known = this.answers.get(key)
     if (known !== undefined) return known as Promise<Value>
@@ -101,7 +116,8 @@ export class RememberingStore extends SqlGraphStore {
     void answer.then(
       (value) => {
         // Of what is not there, strangers can ask without end.
-        if (value !== undefined && writes === this.writes && keep(value)) this.answers.set(key, answer)
+        if (value !== undefined && writes === this.writes)
+          this.answers.set(key, answer, { size: weightOf(value) })
       },
       // Whoever asked is told; nothing is kept.
       () => {},
@@ -110,12 +126,11 @@ export class RememberingStore extends SqlGraphStore {
   }
 }
 
-function isShort(map: MapState | undefined): boolean {
-  let length = 0
+function mapWeight(map: MapState | undefined): number {
+  let weight = USUAL_WEIGHT
   for (const [key, value] of map ?? []) {
-    length += key.length
-    for (const text of typeof value === 'string' ? [value] : value) length += text.length
-    if (length > MAX_MAP_LENGTH) return false
+    weight += key.length
+    for (const text of typeof value === 'string' ? [value] : value) weight += text.length
   }
-  return true
+  return weight
 }

@@ -2,6 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { TIP } from '../../backend/src/graph/graph-store.js'
+import { encodeMap } from '../../backend/src/graph/map-coder.js'
 import { sha256 } from '../../backend/src/graph/native-hash.js'
 import { graphRecords, type OutputRecord } from '../../backend/src/graph/records.js'
 import { utf8 } from '../../backend/src/protocol/bytes.js'
@@ -68,6 +69,20 @@ test('what was asked is not asked again, until something is written', async () =
   await store.record(graphRecords({ outputs: [second] }))
   expect(await store.ordinalAt(first.outpoint, TIP)).toMatchObject({ output: second, sequence: 1 })
   expect(await store.ordinalAt(first.outpoint, 0)).toMatchObject({ output: first, tip: false })
+})
+
+test.each([
+  ['short', 1000, 0],
+  ['that takes much memory', 100_000, 1],
+])('metadata %s is kept accordingly', async (_, length, again) => {
+  const bytes = encodeMap([{ command: 'SET', entries: [['a', 'x'.repeat(length)]] }])
+  const outputs = [{ ...first, mapLength: bytes.length }]
+  const maps = [{ outpoint: first.outpoint, bytes }]
+  await store.record(graphRecords({ outputs, maps }))
+  const ask = () => store.mergedMap(first.outpoint)
+  const reading = await readsOf(ask)
+  expect(await readsOf(ask)).toBe(again * reading)
+  expect((await ask())?.get('a')).toHaveLength(length)
 })
 
 test('what was not there is asked for again', async () => {
