@@ -1,7 +1,7 @@
 import type { Knex } from 'knex'
 import { commandsFor, encodeMap } from '../../graph/map-coder.js'
 import { EMPTY_MAP } from '../../graph/map-merge.js'
-import { hashColumn, type OutpointRow, outpointColumns, outpointOf } from './columns.js'
+import { hashColumn, type OutpointRow, outpointColumns, outpointOf, outpointPair } from './columns.js'
 import type { Change } from './lineage.js'
 import { mapOwner, mergedMap } from './merged-map.js'
 import { writePieces } from './pieces.js'
@@ -53,7 +53,7 @@ async function keepAlong(trx: Knex.Transaction, { lineage, from }: Change): Prom
     for (const row of rows) {
       since += Number(row.map_length) + BYTES_AN_OUTPUT
       if (since < Math.max(kept, LEAST_BYTES)) continue
-      kept = await keep(trx, row, { lineage, from: origin, to: Number(row.map_step) })
+      kept = await keep(trx, row, { lineage: outpointPair(lineage), from: origin, to: Number(row.map_step) })
       since = 0
     }
     const last = rows.at(-1)

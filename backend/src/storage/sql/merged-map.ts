@@ -4,7 +4,8 @@ import { sha256 } from '../../graph/native-hash.js'
 import type { MapCommand } from '../../protocol/bitcom.js'
 import { joinBytes } from '../../protocol/bytes.js'
 import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
-import { bytesOf, type OutpointRow, outpointOf, outpointPair } from './columns.js'
+import { bytesOf, type OutpointRow, outpointOf } from './columns.js'
+import type { Steps } from './lineage-rows.js'
 import type { SqlReader } from './sql-reader.js'
 
 /**
@@ -12,13 +13,6 @@ import type { SqlReader } from './sql-reader.js'
  * to the origin, some keep what all MAP up to them comes to (`map-states.ts` says which). A read merges from the last of
  * those on.
  */
-
-/** A stretch of an ordinal: steps of its lineage, the first and the last included. */
-export interface Stretch {
-  lineage: Outpoint
-  from: number
-  to: number
-}
 
 /** An output whose MAP counts: its own, or with `merged` all up to it. */
 interface MapPart {
@@ -43,7 +37,7 @@ const PAGE = 8
  */
 export async function mergedMap(
   reader: SqlReader,
-  options: Stretch & { limit?: number },
+  options: Steps & { limit?: number },
 ): Promise<MapState | undefined> {
   const found: MapPart[] = []
   let left = options.limit ?? Number.POSITIVE_INFINITY
@@ -56,14 +50,13 @@ export async function mergedMap(
 }
 
 /** From the last MAP in the stretch back to the one that holds all before it, or to the first. */
-async function* partsBackwards(reader: SqlReader, { lineage, from, to }: Stretch): AsyncGenerator<MapPart> {
-  const [txid, vout] = outpointPair(lineage)
+async function* partsBackwards(reader: SqlReader, { lineage, from, to }: Steps): AsyncGenerator<MapPart> {
   for (let last = to; last >= from; ) {
     const rows: MapRow[] = await reader.all(
       `select txid, vout, map_step, map_length, merged_length from graph_outputs
        where lineage_txid = ? and lineage_vout = ? and map_step between ? and ?
        order by map_step desc limit ${PAGE}`,
-      [txid, vout, from, last],
+      [...lineage, from, last],
     )
     for (const row of rows) {
       const merged = row.merged_length !== null

@@ -2,7 +2,6 @@ import { ORIGIN, type OrdinalStep, TIP } from '../../graph/graph-store.js'
 import { EMPTY_MAP, type MapState } from '../../graph/map-merge.js'
 import type { OutputRecord } from '../../graph/records.js'
 import type { Outpoint } from '../../protocol/outpoint.js'
-import { outpointOf } from './columns.js'
 import {
   firstContentOf,
   isWhole,
@@ -73,9 +72,8 @@ export async function mapUpTo(
   const place = await placeOf(reader, outpoint)
   const origin = place && (await firstContentOf(reader, place.lineage))
   if (place === undefined || origin === undefined) return EMPTY_MAP
-  const [txid, vout] = place.lineage
   return await mergedMap(reader, {
-    lineage: outpointOf({ txid, vout }),
+    lineage: place.lineage,
     from: origin.step,
     to: place.step,
     ...(limit !== undefined && { limit }),

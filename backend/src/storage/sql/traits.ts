@@ -5,7 +5,7 @@ import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
 import { hashColumn, hexOf, outpointPair, parts, ROWS_A_STATEMENT, unique } from './columns.js'
 import { insertNew } from './insert-new.js'
 import type { Change } from './lineage.js'
-import { firstContentOf, isWhole, lastOf, latestContent, latestParent } from './lineage-rows.js'
+import { firstContentOf, isWhole, type Lineage, lastOf, latestContent, latestParent } from './lineage-rows.js'
 import { mergedMap } from './merged-map.js'
 import { knexReader, type SqlReader } from './sql-reader.js'
 
@@ -28,7 +28,7 @@ export async function keepTraits(
     const traits = tip === undefined ? [] : await heldTraits(reader, tip.outpoint)
     if (await saysMore(reader, lineage, from.get(formatOutpoint(lineage)))) {
       sayingMore.push(lineage)
-      if (tip !== undefined) traits.push(...(await saidTraits(reader, lineage, tip.step)))
+      if (tip !== undefined) traits.push(...(await saidTraits(reader, outpointPair(lineage), tip.step)))
     }
     for (const trait of traits) found.push({ lineage, trait })
   }
@@ -69,14 +69,13 @@ async function saysMore(reader: SqlReader, lineage: Outpoint, from: number | und
 }
 
 /** What an ordinal whose origin is known says of itself where it stands now. */
-async function saidTraits(reader: SqlReader, lineage: Outpoint, to: number): Promise<Trait[]> {
-  const pair = outpointPair(lineage)
-  const origin = await firstContentOf(reader, pair)
-  if (origin === undefined || !(await isWhole(reader, pair))) return []
-  const stretch = { lineage: pair, from: origin.step, to }
+async function saidTraits(reader: SqlReader, lineage: Lineage, to: number): Promise<Trait[]> {
+  const origin = await firstContentOf(reader, lineage)
+  if (origin === undefined || !(await isWhole(reader, lineage))) return []
+  const stretch = { lineage, from: origin.step, to }
   const content = (await latestContent(reader, stretch))?.content
   const parent = await latestParent(reader, stretch)
-  const map = await mergedMap(reader, { ...stretch, lineage })
+  const map = await mergedMap(reader, stretch)
   return [
     ...(content ? [trait.contentType(content.contentType)] : []),
     ...(parent ? [trait.parent(parent)] : []),
