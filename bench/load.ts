@@ -34,6 +34,13 @@ export async function* withProcess<Ready, Result>(
   }
 }
 
+/** The memory in use of a process that answers any message with it, in bytes. */
+export async function memoryOf(child: ChildProcess): Promise<number> {
+  child.send('memory')
+  const [size] = (await once(child, 'message')) as [number]
+  return size
+}
+
 /** Requests a second that each target answers, by turns: medians. */
 export async function ratesByTurns<Name extends string>(
   targets: Record<Name, Target>,

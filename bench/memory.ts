@@ -1,5 +1,3 @@
-import type { ChildProcess } from 'node:child_process'
-import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,7 +7,7 @@ import { TOPICS } from '../backend/src/protocol/profile.js'
 import { openNode } from '../src/server/node.js'
 import { engineBeef } from '../src/server/overlay-engine.js'
 import { beefOf, FakeChain, inscriptionScript, mapTail, p2pkh } from '../test/support/fake-chain.js'
-import { withProcess } from './load.js'
+import { memoryOf, withProcess } from './load.js'
 import { configFor, SILENT } from './support.js'
 
 const REQUESTS = 1_000_000
@@ -86,10 +84,4 @@ async function ask(url: string, { outpoints, round }: { outpoints: string[]; rou
   })
   if (result.non2xx > 0 || result.errors > 0)
     throw new Error(`${result.non2xx} wrong answers, ${result.errors} errors`)
-}
-
-async function memoryOf(server: ChildProcess): Promise<number> {
-  server.send('memory')
-  const [size] = (await once(server, 'message')) as [number]
-  return size
 }

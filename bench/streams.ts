@@ -9,7 +9,7 @@ import { TOPICS } from '../backend/src/protocol/profile.js'
 import { openNode } from '../src/server/node.js'
 import { engineBeef } from '../src/server/overlay-engine.js'
 import { beefOf, FakeChain, inscriptionScript, p2pkh } from '../test/support/fake-chain.js'
-import { withProcess } from './load.js'
+import { memoryOf, withProcess } from './load.js'
 import type { StreamsReady } from './streams-server.js'
 import { configFor, median, SILENT, timed } from './support.js'
 
@@ -117,10 +117,4 @@ async function rateOf(url: string): Promise<number> {
   })
   if (length !== CHUNKS * CHUNK) throw new Error(`${length} bytes came`)
   return length / MiB / (time / 1000)
-}
-
-async function memoryOf(server: ChildProcess): Promise<number> {
-  server.send('memory')
-  const [size] = (await once(server, 'message')) as [number]
-  return size
 }

@@ -1,5 +1,14 @@
 import type { HeaderName } from './components.js'
-import { answer, errorAnswer, inPath, internal, type Operation, type Paths, parameters } from './operation.js'
+import {
+  answer,
+  bytesAnswers,
+  errorAnswer,
+  inPath,
+  internal,
+  type Operation,
+  type Paths,
+  parameters,
+} from './operation.js'
 
 const ORDINAL: readonly HeaderName[] = ['X-Origin', 'X-Ord-Seq']
 const MAP: readonly HeaderName[] = ['X-Map', 'X-Parent']
@@ -17,21 +26,11 @@ const SHOWN: readonly HeaderName[] = [
   ...MAP,
   ...SECURITY,
 ]
-/** As inscribed: nobody here knows which, nor what is in it. */
-const ANY = { '*/*': {} }
-
 const SENT: Operation['responses'] = {
-  '200': answer({
-    description: 'The content, with its type as inscribed where it is a legal one.',
-    headers: ['Content-Length', ...SHOWN],
-    content: ANY,
+  ...bytesAnswers({
+    called: 'The content, with its type as inscribed where it is a legal one.',
+    headers: SHOWN,
   }),
-  '206': answer({
-    description: 'The part that was asked for.',
-    headers: ['Content-Length', 'Content-Range', ...SHOWN],
-    content: ANY,
-  }),
-  '304': answer({ description: 'It is what whoever asks has.', headers: SHOWN }),
   '400': errorAnswer({
     codes: ['BAD_OUTPOINT', 'BAD_SEQUENCE', 'BAD_BODY', 'NESTING_TOO_DEEP'],
     description:

@@ -62,6 +62,27 @@ export function parameters(...names: ParameterName[]): Reference[] {
   return names.map((name) => ({ $ref: `#/components/parameters/${name}` }))
 }
 
+/** How bytes of whatever type are answered, whole, in part or not again; `called` is what they are to a reader. */
+export function bytesAnswers({
+  called,
+  headers,
+}: {
+  called: string
+  headers: readonly HeaderName[]
+}): Operation['responses'] {
+  // As inscribed: nobody here knows which type, nor what is in it.
+  const content = { '*/*': {} }
+  return {
+    '200': answer({ description: called, headers: ['Content-Length', ...headers], content }),
+    '206': answer({
+      description: 'The part that was asked for.',
+      headers: ['Content-Length', 'Content-Range', ...headers],
+      content,
+    }),
+    '304': answer({ description: 'It is what whoever asks has.', headers }),
+  }
+}
+
 /** A parameter of the path that stands in a template by its component's name. */
 export function inPath(name: ParameterName): string {
   return `{${PARAMETERS[name].name}}`

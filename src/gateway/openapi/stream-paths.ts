@@ -1,5 +1,5 @@
 import type { HeaderName } from './components.js'
-import { answer, errorAnswer, inPath, internal, type Paths, parameters } from './operation.js'
+import { bytesAnswers, errorAnswer, inPath, internal, type Paths, parameters } from './operation.js'
 
 const OWN: readonly HeaderName[] = [
   'X-Outpoint',
@@ -9,8 +9,6 @@ const OWN: readonly HeaderName[] = [
   'Content-Security-Policy',
 ]
 const SHOWN: readonly HeaderName[] = ['Cache-Control', 'ETag', 'Accept-Ranges', ...OWN]
-/** As inscribed: nobody here knows which, nor what is in it. */
-const ANY = { '*/*': {} }
 
 /** Large bodies in many inscriptions, below a prefix of the gateway. */
 export const STREAM_PATHS: Paths = {
@@ -23,17 +21,10 @@ export const STREAM_PATHS: Paths = {
         'The output’s own content, and that of the next steps, up to one without content, one of a type that is no chunk’s, or one that is not in this store. From an output in the middle, the rest.',
       parameters: parameters('Outpoint', 'Range', 'If-Range', 'If-None-Match', 'Service-Worker'),
       responses: {
-        '200': answer({
-          description: 'The stream, with the type of its first chunk, also from the middle on.',
-          headers: ['Content-Length', ...SHOWN],
-          content: ANY,
+        ...bytesAnswers({
+          called: 'The stream, with the type of its first chunk, also from the middle on.',
+          headers: SHOWN,
         }),
-        '206': answer({
-          description: 'The part that was asked for.',
-          headers: ['Content-Length', 'Content-Range', ...SHOWN],
-          content: ANY,
-        }),
-        '304': answer({ description: 'It is what whoever asks has.', headers: SHOWN }),
         '400': errorAnswer({
           codes: ['BAD_OUTPOINT', 'BAD_BODY'],
           description: 'No outpoint, or a service worker (`BAD_BODY`).',
