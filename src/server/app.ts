@@ -11,6 +11,7 @@ import { provenanceRoutes } from '../gateway/provenance.js'
 import { sandboxPolicy } from '../gateway/security-headers.js'
 import { streamRoutes } from '../gateway/stream.js'
 import type { Config } from './config.js'
+import { deploymentRoutes } from './deployment-routes.js'
 import { healthRoutes } from './health-routes.js'
 import { openapiRoutes } from './openapi-routes.js'
 import type { Overlay } from './overlay.js'
@@ -73,6 +74,7 @@ export function createApp(options: AppOptions): Express {
     .use(metadataRoutes({ store: graph, network, prefixes: profile.gatewayPrefixes }))
     .use(previewRoutes({ prefixes: profile.gatewayPrefixes, policy }))
     .use(provenanceRoutes(graph, profile.gatewayPrefixes))
+    .use(deploymentRoutes(config))
     .use(healthRoutes({ ping, refused: overlay.refused }))
     .use(openapiRoutes({ profile, version: packageVersion() }))
     .use(errorResponse({ logger }))

@@ -150,6 +150,8 @@ export function openapiRequests({
     { name: 'too many origins', path: `${names}/origins`, question: posted(manyOutpoints), status: 413 },
     { ...lost(`${names}/origins`), question: posted([site(0)]) },
 
+    { name: 'the tree', path: '/deployment.json', status: 200 },
+
     { name: 'metadata', path: metadata, status: 200 },
     { name: 'metadata of a step', path: `${metadata}:0`, status: 200 },
     { name: 'metadata that is known', path: metadata, question: KNOWN, status: 304 },

@@ -8,6 +8,7 @@ import {
   type Paths,
   parameters,
 } from '../../gateway/openapi/operation.js'
+import { DEPLOYMENT_PATHS } from './deployment-paths.js'
 import { HEALTH_PATHS } from './health-paths.js'
 import { OVERLAY_PATHS } from './overlay-paths.js'
 
@@ -57,7 +58,13 @@ export function openapiDocument({
   profile: Profile
   version: string
 }): OpenapiDocument {
-  const paths = { ...gatewayPaths(profile), ...OVERLAY_PATHS, ...HEALTH_PATHS, ...OWN_PATHS }
+  const paths = {
+    ...gatewayPaths(profile),
+    ...DEPLOYMENT_PATHS,
+    ...OVERLAY_PATHS,
+    ...HEALTH_PATHS,
+    ...OWN_PATHS,
+  }
   return {
     openapi: '3.1.1',
     info: {
