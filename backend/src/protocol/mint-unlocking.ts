@@ -1,7 +1,7 @@
 import { concatBytes, joinBytes } from './bytes.js'
 import { encodeOutpoint } from './outpoint.js'
 import { encodeMinimalPush, readPushes, ScriptWalk } from './script-walk.js'
-import { type Hash256, hash256, type TransactionView } from './transaction.js'
+import { type Hash256, hash256, type TransactionInput, type TransactionOutput } from './transaction.js'
 
 /** The five pushes that unlock a node, in order (service.md 4.5). */
 export interface MintUnlocking<Character> {
@@ -18,6 +18,14 @@ export interface MintUnlocking<Character> {
 export interface SpentOutput {
   satoshis: number
   lockingScript: Uint8Array
+}
+
+/** What a preimage commits to of a transaction; any {@link TransactionView} will do. */
+export interface PreimageTransaction {
+  version: number
+  inputs: readonly Pick<TransactionInput, 'txid' | 'vout' | 'sequence'>[]
+  outputs: readonly Pick<TransactionOutput, 'bytes'>[]
+  lockTime: number
 }
 
 /** SIGHASH_ALL | SIGHASH_FORKID | SIGHASH_ANYONECANPAY, as four bytes. */
@@ -64,7 +72,7 @@ export function readMintUnlocking(script: Uint8Array): MintUnlocking<Uint8Array>
  * @throws RangeError where the transaction has no such input, or the value is no whole number below 2^53.
  */
 export function mintPreimage(of: {
-  transaction: TransactionView
+  transaction: PreimageTransaction
   input: number
   spent: SpentOutput
   hash?: Hash256

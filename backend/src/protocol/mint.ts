@@ -14,7 +14,12 @@ import { encodeOutpoint, formatOutpoint, type Outpoint } from './outpoint.js'
 import { encodePush, OP } from './script-walk.js'
 import { type Hash256, hash256, type TransactionView } from './transaction.js'
 
-export { encodeMintUnlocking, mintPreimage } from './mint-unlocking.js'
+export {
+  encodeMintUnlocking,
+  mintPreimage,
+  type PreimageTransaction,
+  type SpentOutput,
+} from './mint-unlocking.js'
 
 /** What was fixed when a tree of names was deployed (service.md 2.8). */
 export interface Deployment {
@@ -72,7 +77,7 @@ export class MintError extends Error {
 }
 
 /** service.md 8: outputs 0, 1 and 2 of a mint, and so every node, hold 1 satoshi. */
-const MINT_SATOSHIS = 1
+export const MINT_SATOSHIS = 1
 
 /**
  * Checks that one input of a transaction mints a name, with the rules of the covenant (service.md 3.2 and 4.5,
@@ -115,28 +120,60 @@ export function checkMint(check: {
     throw new MintError('BAD_UNLOCKING', 'the preimage is not the one of this input')
   }
 
-  const parent = readParent(spent)
-  requireTree({ parent, outpoint: input, deployment })
-  const { nonce, ownerLock } = pushes
-  const character = requireFree(parent, pushes.character)
+  const { character, nonce, ownerLock } = pushes
+  const node = { ...spent, outpoint: input }
+  const mint = solveMint({ node, character, nonce, ownerLock, deployment, hash })
+  for (const [vout, lockingScript] of mintScripts(mint, deployment).entries()) {
+    requireOutput(transaction, { vout, lockingScript })
+  }
+  if (!equalBytes(pushes.trailing, joinBytes(transaction.outputs.slice(3).map(({ bytes }) => bytes)))) {
+    throw new MintError('BAD_UNLOCKING', 'the trailing push is not the outputs after index 2')
+  }
+  return mint
+}
+
+/** A node where it stands, to be mined from. */
+export interface PlacedNode extends SpentOutput {
+  outpoint: Outpoint
+}
+
+/**
+ * What comes of a node when a character is mined from it with a nonce.
+ *
+ * @param solution.character One character of a name, as its code.
+ * @throws MintError `NOT_A_NODE`, `OTHER_TREE`, `BAD_CHARACTER`, `CLAIMED` or `BAD_WORK`, as {@link checkMint}.
+ */
+export function solveMint(solution: {
+  node: PlacedNode
+  character: Uint8Array
+  nonce: Uint8Array
+  ownerLock: Uint8Array
+  deployment: Deployment
+  hash?: Hash256
+}): Mint {
+  const { node, nonce, ownerLock, deployment, hash = hash256 } = solution
+  const parent = readParent(node)
+  requireTree({ parent, outpoint: node.outpoint, deployment })
+  const character = requireFree(parent, solution.character)
   const seed = proofOfWork({ seed: parent.seed, character, nonce, hash })
   if (!meetsDifficulty(seed, deployment.difficulty)) {
     throw new MintError('BAD_WORK', `the solution has fewer than ${deployment.difficulty} zero bits`)
   }
-
   const { code, domain } = parent
   const { genesis } = deployment
   const name = domain + character
   const claimed = claim(parent.claimed, character.charCodeAt(0))
   const restated: MineNode = { code, genesis, claimed, domain, seed }
   const child: MineNode = { code, genesis, claimed: UNCLAIMED, domain: name, seed }
-  requireOutput(transaction, { vout: 0, lockingScript: encodeMineNode(restated) })
-  requireOutput(transaction, { vout: 1, lockingScript: encodeMineNode(child) })
-  requireOutput(transaction, { vout: 2, lockingScript: encodeNameOutput({ ownerLock, name, deployment }) })
-  if (!equalBytes(pushes.trailing, joinBytes(transaction.outputs.slice(3).map(({ bytes }) => bytes)))) {
-    throw new MintError('BAD_UNLOCKING', 'the trailing push is not the outputs after index 2')
-  }
   return { name, domain, character, nonce, ownerLock, seed, restated, child }
+}
+
+/** The locking scripts of outputs 0, 1 and 2 of a mint, which hold {@link MINT_SATOSHIS} each. */
+export function mintScripts(
+  { restated, child, ownerLock, name }: Mint,
+  deployment: Deployment,
+): [Uint8Array, Uint8Array, Uint8Array] {
+  return [encodeMineNode(restated), encodeMineNode(child), encodeNameOutput({ ownerLock, name, deployment })]
 }
 
 function readParent(spent: SpentOutput): MineNode {
