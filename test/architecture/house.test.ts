@@ -41,8 +41,9 @@ const ARROWS: Record<string, string[]> = {
   'lookup-services': ['protocol', 'graph'],
   gateway: ['protocol', 'graph'],
   server: ['protocol', 'graph', 'storage', 'topic-managers', 'lookup-services', 'gateway'],
+  mining: ['protocol'],
   publish: ['protocol'],
-  cli: ['protocol', 'graph', 'server', 'publish'],
+  cli: ['protocol', 'graph', 'server', 'mining', 'publish'],
 }
 
 const files = [...sources('backend/src'), ...sources('src')]

@@ -138,6 +138,22 @@ export interface PlacedNode extends SpentOutput {
 }
 
 /**
+ * Checks that a character can be mined from a node.
+ *
+ * @param mined.character One character of a name, as its code.
+ * @throws MintError `NOT_A_NODE`, `OTHER_TREE`, `BAD_CHARACTER` or `CLAIMED`, as {@link checkMint}.
+ */
+export function requireMinable(mined: { node: PlacedNode; character: Uint8Array; deployment: Deployment }): {
+  parent: MineNode
+  character: string
+} {
+  const { node, deployment } = mined
+  const parent = readParent(node)
+  requireTree({ parent, outpoint: node.outpoint, deployment })
+  return { parent, character: requireFree(parent, mined.character) }
+}
+
+/**
  * What comes of a node when a character is mined from it with a nonce.
  *
  * @param solution.character One character of a name, as its code.
@@ -151,10 +167,8 @@ export function solveMint(solution: {
   deployment: Deployment
   hash?: Hash256
 }): Mint {
-  const { node, nonce, ownerLock, deployment, hash = hash256 } = solution
-  const parent = readParent(node)
-  requireTree({ parent, outpoint: node.outpoint, deployment })
-  const character = requireFree(parent, solution.character)
+  const { nonce, ownerLock, deployment, hash = hash256 } = solution
+  const { parent, character } = requireMinable(solution)
   const seed = proofOfWork({ seed: parent.seed, character, nonce, hash })
   if (!meetsDifficulty(seed, deployment.difficulty)) {
     throw new MintError('BAD_WORK', `the solution has fewer than ${deployment.difficulty} zero bits`)

@@ -1,0 +1,66 @@
+import { P2PKH, type PrivateKey, SatoshisPerKilobyte, type Transaction } from '@bsv/sdk'
+import { MiningError } from './mining-error.js'
+import { type MintPlan, solvePlan } from './mint-plan.js'
+import { finishMint, type SignedMint, startMint } from './mint-transaction.js'
+
+/** A coin to pay with: an output of a transaction that comes with its proof, or with its ancestors down to proven ones. */
+export interface Coin {
+  transaction: Transaction
+  vout: number
+}
+
+/** Satoshis per 1,000 bytes where nobody says otherwise: what the SDK takes where it cannot ask miners (`LivePolicy`). */
+export const DEFAULT_FEE_RATE = 100
+
+/**
+ * Mints with coins that one key unlocks (P2PKH), the largest first and no more of them than it takes; what is left goes
+ * back to the key.
+ *
+ * @param options.source The transaction that holds the node, with its proof or ancestors.
+ * @param options.coins Those of 1 satoshi are left alone: they may be ordinals.
+ * @param options.feeRate In satoshis per 1,000 bytes.
+ * @throws MintError where the plan does not hold; MiningError `NO_FUNDS`.
+ */
+export async function fundWithKey(options: {
+  plan: MintPlan
+  source: Transaction
+  coins: readonly Coin[]
+  key: PrivateKey
+  feeRate?: number
+}): Promise<SignedMint> {
+  const { coins, key, feeRate = DEFAULT_FEE_RATE } = options
+  const plan = solvePlan(options.plan)
+  const transaction = startMint(plan, options.source)
+  const change = { lockingScript: new P2PKH().lock(key.toAddress()), satoshis: 0 }
+  transaction.addOutput(change)
+  const model = new SatoshisPerKilobyte(feeRate)
+  const usable = coins
+    .map((coin) => ({ ...coin, satoshis: satoshisOf(coin) }))
+    .filter(({ satoshis }) => satoshis > 1)
+    .sort((a, b) => b.satoshis - a.satoshis)
+  let left = -(await model.computeFee(transaction)) - FROM_NODE
+  for (const { transaction: sourceTransaction, vout, satoshis } of usable) {
+    if (left > 0) break
+    const before = await model.computeFee(transaction)
+    transaction.addInput({
+      sourceTransaction,
+      sourceOutputIndex: vout,
+      unlockingScriptTemplate: new P2PKH().unlock(key),
+    })
+    left += satoshis + before - (await model.computeFee(transaction))
+  }
+  if (left <= 0) {
+    const held = usable.reduce((sum, { satoshis }) => sum + satoshis, 0)
+    throw new MiningError('NO_FUNDS', `${held} satoshis do not pay for the mint: ${1 - left} more are needed`)
+  }
+  change.satoshis = left
+  await transaction.sign()
+  return finishMint({ plan, transaction, input: 0 })
+}
+
+/** Outputs 0 to 2 take one satoshi each, and the node brings one. */
+const FROM_NODE = 2
+
+function satoshisOf({ transaction, vout }: Coin): number {
+  return transaction.outputs[vout]?.satoshis ?? 0
+}

@@ -1,0 +1,157 @@
+import { PrivateKey, Transaction } from '@bsv/sdk'
+import { decodeMineNode } from '../../backend/src/protocol/mine-node.js'
+import { checkMint, meetsDifficulty, proofOfWork } from '../../backend/src/protocol/mint.js'
+import { readTransaction } from '../../backend/src/protocol/transaction.js'
+import { fundWithKey } from '../../src/mining/fund-with-key.js'
+import { fundWithWallet } from '../../src/mining/fund-with-wallet.js'
+import type { MintPlan } from '../../src/mining/mint-plan.js'
+import { FakeChain, p2pkh } from '../support/fake-chain.js'
+import { coinsFor, sdkTransaction } from '../support/sdk-transaction.js'
+import { TestWallet } from '../support/test-wallet.js'
+
+const key = new PrivateKey(5)
+
+/** The first mint of a tree, and where it is mined from. */
+function draft({ tld }: { tld?: string } = {}): { plan: MintPlan; source: Transaction } {
+  const chain = new FakeChain({ difficulty: 3, ...(tld !== undefined && { tld }) })
+  const node = chain.node('')
+  const { deployment } = chain
+  const { seed } = decodeMineNode(node.lockingScript)
+  const character = 'q'
+  let nonce = new Uint8Array(1)
+  while (!meetsDifficulty(proofOfWork({ seed, character, nonce }), 3))
+    nonce = Uint8Array.of((nonce[0] ?? 0) + 1)
+  return {
+    plan: { node, deployment, character, nonce, ownerLock: p2pkh(9) },
+    source: sdkTransaction(chain.genesis),
+  }
+}
+
+const bytesOf = (transaction: Transaction): Uint8Array => Uint8Array.from(transaction.toUint8Array())
+
+function feeOf(transaction: Transaction): number {
+  return transaction.getFee()
+}
+
+describe('a mint paid with a key', () => {
+  test('is one that indexers take and that scripts let through', async () => {
+    const { plan, source } = draft({ tld: 'test' })
+    const coin = { transaction: coinsFor(key, 20_000), vout: 0 }
+    const { transaction, mint } = await fundWithKey({ plan, source, coins: [coin], key })
+    expect(mint.name).toBe('q')
+    const view = readTransaction(bytesOf(transaction))
+    expect(checkMint({ transaction: view, input: 0, deployment: plan.deployment })).toEqual(mint)
+    expect(await transaction.verify('scripts only')).toBe(true)
+  })
+
+  test.each([1, 50, 100, 1000])('pays %i satoshis per 1,000 bytes', async (feeRate) => {
+    const coin = { transaction: coinsFor(key, 20_000), vout: 0 }
+    const { transaction } = await fundWithKey({ ...draft(), coins: [coin], key, feeRate })
+    const wanted = (bytesOf(transaction).length * feeRate) / 1000
+    // A signature may turn out a byte or two shorter than it was reckoned.
+    expect(feeOf(transaction)).toBeGreaterThanOrEqual(Math.floor(wanted))
+    expect(feeOf(transaction)).toBeLessThanOrEqual(Math.ceil(wanted + (4 * feeRate) / 1000))
+  })
+
+  test('gives what is left back to the key', async () => {
+    const coin = { transaction: coinsFor(key, 20_000), vout: 0 }
+    const { transaction } = await fundWithKey({ ...draft(), coins: [coin], key, feeRate: 10 })
+    expect(transaction.outputs).toHaveLength(4)
+    const [, , , change] = transaction.outputs
+    expect(change?.satoshis).toBe(20_000 - 2 - feeOf(transaction))
+    const again = await fundWithKey({ ...draft(), coins: [{ transaction, vout: 3 }], key, feeRate: 10 })
+    expect(await again.transaction.verify('scripts only')).toBe(true)
+  })
+
+  test('takes the largest coins, no more than it needs, and none of one satoshi', async () => {
+    const transaction = coinsFor(key, 1, 40, 300, 60, 1)
+    const coins = transaction.outputs.map((_, vout) => ({ transaction, vout }))
+    const paid = async (feeRate: number) => {
+      const signed = await fundWithKey({ ...draft(), coins, key, feeRate })
+      return signed.transaction.inputs.slice(1).map(({ sourceOutputIndex }) => sourceOutputIndex)
+    }
+    expect(await paid(1)).toEqual([2])
+    const all = fundWithKey({ ...draft(), coins, key, feeRate: 100_000 })
+    await expect(all).rejects.toMatchObject({ code: 'NO_FUNDS' })
+    await expect(all).rejects.toThrow(/^400 satoshis do not pay/)
+  })
+
+  test('is not made without coins', async () => {
+    await expect(fundWithKey({ ...draft(), coins: [], key })).rejects.toMatchObject({ code: 'NO_FUNDS' })
+  })
+
+  test('is not made of a solution for another seed', async () => {
+    const { plan, source } = draft()
+    const harder = { ...plan, deployment: { ...plan.deployment, difficulty: 50 } }
+    const coins = [{ transaction: coinsFor(key, 20_000), vout: 0 }]
+    await expect(fundWithKey({ plan: harder, source, coins, key })).rejects.toMatchObject({
+      code: 'BAD_WORK',
+    })
+  })
+})
+
+describe('a mint paid by a wallet', () => {
+  const wallet = (changeOutputs?: number) =>
+    new TestWallet(coinsFor(new PrivateKey(7), 20_000), changeOutputs)
+
+  test.each([0, 1, 8, 30])('holds with %i outputs of change', async (changeOutputs) => {
+    const { plan, source } = draft()
+    const payer = wallet(changeOutputs)
+    const { transaction, mint } = await fundWithWallet({ plan, source, wallet: payer })
+    expect(transaction.outputs).toHaveLength(3 + changeOutputs)
+    expect(mint.name).toBe('q')
+    expect(payer.sent.map((each) => each.id('hex'))).toEqual([transaction.id('hex')])
+    expect(Transaction.fromBEEF(transaction.toBEEF(true)).id('hex')).toBe(transaction.id('hex'))
+  })
+
+  test('is described in the lengths of BRC-100, and the name put into its basket', async () => {
+    const payer = wallet()
+    const basket = { name: 'names', customInstructions: '{"key":"q"}' }
+    await fundWithWallet({ ...draft(), wallet: payer, basket })
+    const [action] = payer.actions
+    const texts = [
+      action?.description,
+      ...(action?.inputs ?? []).map((input) => input.inputDescription),
+      ...(action?.outputs ?? []).map((output) => output.outputDescription),
+    ]
+    expect(texts).toHaveLength(5)
+    for (const text of texts) expect(text).toMatch(/^.{5,50}$/)
+    expect(action?.outputs?.map((output) => [output.basket, output.customInstructions])).toEqual([
+      [undefined, undefined],
+      [undefined, undefined],
+      ['names', '{"key":"q"}'],
+    ])
+  })
+
+  test.each([
+    ['turned outputs about', ({ outputs }: Transaction) => void outputs.reverse()],
+    ['took the node away', ({ inputs }: Transaction) => void inputs.shift()],
+    [
+      'gave the name another value',
+      ({ outputs }: Transaction) => void (outputs[2] as { satoshis: number }).satoshis++,
+    ],
+  ])('is given up where the wallet %s', async (_, fault) => {
+    const payer = wallet()
+    payer.faults.draft = fault
+    await expect(fundWithWallet({ ...draft(), wallet: payer })).rejects.toMatchObject({ code: 'BAD_WALLET' })
+    expect(payer.aborted).toEqual(['0'])
+    expect(payer.sent).toEqual([])
+  })
+
+  test('is given up, with the reason of the wallet, where no miner takes it', async () => {
+    const payer = wallet()
+    payer.faults.send = () => {
+      throw new Error('a double spend')
+    }
+    await expect(fundWithWallet({ ...draft(), wallet: payer })).rejects.toThrow('a double spend')
+    expect(payer.aborted).toEqual(['0'])
+  })
+
+  test('finds the node wherever the wallet put it', async () => {
+    const payer = wallet()
+    payer.faults.draft = ({ inputs }) => void inputs.reverse()
+    const { plan, source } = draft()
+    const { transaction } = await fundWithWallet({ plan, source, wallet: payer })
+    expect(transaction.inputs[1]?.sourceTXID).toBe(plan.node.outpoint.txid)
+  })
+})

@@ -1,0 +1,104 @@
+import {
+  type CreateActionArgs,
+  type CreateActionResult,
+  LockingScript,
+  P2PKH,
+  PrivateKey,
+  type SignActionArgs,
+  type SignActionResult,
+  Transaction,
+  type TransactionInput,
+  UnlockingScript,
+} from '@bsv/sdk'
+import type { MintWallet } from '../../src/mining/fund-with-wallet.js'
+
+/** What a wallet under test does otherwise than it should. */
+export interface WalletFaults {
+  /** Alters what it drafts, before anybody sees it. */
+  draft?: (transaction: Transaction) => void
+  /** Throws instead of sending what is signed. */
+  send?: () => void
+}
+
+interface Draft {
+  transaction: Transaction
+  /** The longest unlocking script of each input that is for others to unlock. */
+  lengths: Map<TransactionInput, number>
+}
+
+/**
+ * A wallet with one key and one coin, which does of BRC-100 what a mint asks of one: it puts the change into several
+ * outputs, refuses an unlocking script that is longer than was said, runs all scripts, and keeps what it would send.
+ */
+export class TestWallet implements MintWallet {
+  readonly key = new PrivateKey(7)
+  readonly sent: Transaction[] = []
+  readonly actions: CreateActionArgs[] = []
+  readonly aborted: string[] = []
+  faults: WalletFaults = {}
+  private readonly drafts = new Map<string, Draft>()
+
+  constructor(
+    private coin: Transaction,
+    private readonly changeOutputs = 3,
+  ) {}
+
+  async createAction(args: CreateActionArgs): Promise<CreateActionResult> {
+    this.actions.push(args)
+    const { inputs = [], outputs = [], inputBEEF = [] } = args
+    const transaction = new Transaction()
+    const lengths: Draft['lengths'] = new Map()
+    for (const { outpoint, unlockingScriptLength = 0 } of inputs) {
+      const [txid = '', vout] = outpoint.split('.')
+      const source = Transaction.fromBEEF(Array.from(inputBEEF), txid)
+      const input = {
+        sourceTransaction: source,
+        sourceOutputIndex: Number(vout),
+        unlockingScript: new UnlockingScript(),
+      }
+      lengths.set(input, unlockingScriptLength)
+      transaction.addInput(input)
+    }
+    for (const { satoshis, lockingScript } of outputs)
+      transaction.addOutput({ satoshis, lockingScript: LockingScript.fromHex(lockingScript) })
+    transaction.addInput({
+      sourceTransaction: this.coin,
+      sourceOutputIndex: 0,
+      unlockingScript: new UnlockingScript(),
+    })
+    const each = Math.floor(((this.coin.outputs[0]?.satoshis ?? 0) - 1000) / this.changeOutputs)
+    for (let left = this.changeOutputs; left > 0; left--)
+      transaction.addOutput({ satoshis: each, lockingScript: new P2PKH().lock(this.key.toAddress()) })
+    this.faults.draft?.(transaction)
+    const reference = String(this.drafts.size)
+    this.drafts.set(reference, { transaction, lengths })
+    return { signableTransaction: { tx: transaction.toAtomicBEEF(true), reference } }
+  }
+
+  async signAction({ reference, spends }: SignActionArgs): Promise<SignActionResult> {
+    const draft = this.drafts.get(reference)
+    if (draft === undefined) throw new Error('no such action')
+    const { transaction, lengths } = draft
+    for (const [index, { unlockingScript }] of Object.entries(spends)) {
+      const input = transaction.inputs[Number(index)]
+      const length = input && lengths.get(input)
+      if (input === undefined || length === undefined) throw new Error('not an input to unlock')
+      if (unlockingScript.length / 2 > length)
+        throw new Error('unlockingScript is longer than unlockingScriptLength')
+      input.unlockingScript = UnlockingScript.fromHex(unlockingScript)
+    }
+    const own = transaction.inputs.find(({ sourceTransaction }) => sourceTransaction === this.coin)
+    if (own === undefined) throw new Error('the coin is not there')
+    own.unlockingScriptTemplate = new P2PKH().unlock(this.key)
+    await transaction.sign()
+    this.faults.send?.()
+    if (!(await transaction.verify('scripts only'))) throw new Error('the scripts do not hold')
+    this.sent.push(transaction)
+    return { txid: transaction.id('hex'), tx: transaction.toAtomicBEEF(true) }
+  }
+
+  async abortAction({ reference }: { reference: string }): Promise<{ aborted: true }> {
+    this.aborted.push(reference)
+    return { aborted: true }
+  }
+}
