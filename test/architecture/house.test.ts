@@ -42,6 +42,7 @@ const ARROWS: Record<string, string[]> = {
   gateway: ['protocol', 'graph'],
   server: ['protocol', 'graph', 'storage', 'topic-managers', 'lookup-services', 'gateway'],
   publish: ['protocol'],
+  mining: ['protocol'],
   cli: ['protocol', 'graph', 'server', 'publish'],
 }
 

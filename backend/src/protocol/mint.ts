@@ -1,4 +1,5 @@
 import { concatBytes, equalBytes, joinBytes, utf8 } from './bytes.js'
+import type { CovenantLimits } from './covenant-limits.js'
 import { encodeEnvelope } from './envelope.js'
 import {
   claim,
@@ -27,6 +28,8 @@ export interface Deployment {
   marker: Uint8Array
   /** Written after every name, with a dot between, in the name output; the name itself is without it. */
   tld?: string
+  /** Absent: none are known of the covenant, as with the live one. */
+  limits?: CovenantLimits
 }
 
 /** A mint that was checked: what it claims, and the nodes that it leaves. */
@@ -54,6 +57,7 @@ export type MintErrorCode =
   | 'BAD_CHARACTER'
   | 'CLAIMED'
   | 'BAD_WORK'
+  | 'TOO_LONG'
   | 'BAD_OUTPUT'
 
 /** A transaction that is no mint of this tree. `vout` tells which output, for `BAD_OUTPUT`. */
@@ -91,8 +95,9 @@ const MINT_SATOSHIS = 1
  *
  * @throws MintError with the first rule that is broken, in this order: `BAD_UNLOCKING` (not five pushes, or a
  * preimage that is not the one of this input), `NOT_A_NODE` (the spent output is none, or holds not 1 satoshi),
- * `OTHER_TREE` (its genesis is not the deployment's), `BAD_CHARACTER`, `CLAIMED`, `BAD_WORK`, `BAD_OUTPUT` (output 0,
- * 1 or 2 missing, or with another value or script), `BAD_UNLOCKING` (the trailing push is not the outputs after 2).
+ * `OTHER_TREE` (its genesis is not the deployment's), `BAD_CHARACTER`, `CLAIMED`, `BAD_WORK`, `TOO_LONG` (the name or
+ * output 2 is beyond the covenant's limits), `BAD_OUTPUT` (output 0, 1 or 2 missing, or with another value or script),
+ * `BAD_UNLOCKING` (the trailing push is not the outputs after 2).
  */
 export function checkMint(check: {
   transaction: TransactionView
@@ -127,12 +132,14 @@ export function checkMint(check: {
   const { code, domain } = parent
   const { genesis } = deployment
   const name = domain + character
+  const nameScript = encodeNameOutput({ ownerLock, name, deployment })
+  requireLimits({ name, nameScript, deployment })
   const claimed = claim(parent.claimed, character.charCodeAt(0))
   const restated: MineNode = { code, genesis, claimed, domain, seed }
   const child: MineNode = { code, genesis, claimed: UNCLAIMED, domain: name, seed }
   requireOutput(transaction, { vout: 0, lockingScript: encodeMineNode(restated) })
   requireOutput(transaction, { vout: 1, lockingScript: encodeMineNode(child) })
-  requireOutput(transaction, { vout: 2, lockingScript: encodeNameOutput({ ownerLock, name, deployment }) })
+  requireOutput(transaction, { vout: 2, lockingScript: nameScript })
   if (!equalBytes(pushes.trailing, joinBytes(transaction.outputs.slice(3).map(({ bytes }) => bytes)))) {
     throw new MintError('BAD_UNLOCKING', 'the trailing push is not the outputs after index 2')
   }
@@ -175,6 +182,17 @@ function requireFree(parent: MineNode, push: Uint8Array): string {
   return character
 }
 
+/** Nothing longer than the covenant can write: it would refuse the spend, whatever the outputs. */
+function requireLimits(mint: { name: string; nameScript: Uint8Array; deployment: Deployment }): void {
+  const { limits, tld } = mint.deployment
+  if (limits === undefined) return
+  const nameBytes = nameText(mint.name, tld).length
+  if (nameBytes > limits.nameBytes) throw new MintError('TOO_LONG', `the name has ${nameBytes} bytes`)
+  const { length } = mint.nameScript
+  if (length > limits.nameScriptBytes)
+    throw new MintError('TOO_LONG', `output 2 has ${length} bytes`, { vout: 2 })
+}
+
 function requireOutput(
   transaction: TransactionView,
   expected: { vout: number; lockingScript: Uint8Array },
@@ -202,7 +220,7 @@ export function encodeNameOutput(output: {
   deployment: Deployment
 }): Uint8Array {
   const { nameContentType, marker, genesis, tld } = output.deployment
-  const body = utf8(tld === undefined ? output.name : `${output.name}.${tld}`)
+  const body = nameText(output.name, tld)
   return concatBytes(
     output.ownerLock,
     encodeEnvelope({ contentType: nameContentType, body }),
@@ -210,6 +228,11 @@ export function encodeNameOutput(output: {
     encodePush(marker),
     encodePush(encodeOutpoint(genesis)),
   )
+}
+
+/** A name as its output has it: with the TLD, if there is one. */
+function nameText(name: string, tld: string | undefined): Uint8Array {
+  return utf8(tld === undefined ? name : `${name}.${tld}`)
 }
 
 /**
