@@ -1,4 +1,5 @@
 import { utf8 } from '../../backend/src/protocol/bytes.js'
+import { COVENANT_LIMITS } from '../../backend/src/protocol/covenant-limits.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { deploymentOf, LOOKUP_SERVICES, PROFILES, TOPICS } from '../../backend/src/protocol/profile.js'
 
@@ -32,6 +33,7 @@ test('a local network has no tree before it has a genesis', () => {
     nameContentType: 'application/name-claim',
     marker: utf8(PROFILES.local.nameMarker),
     tld: undefined,
+    limits: COVENANT_LIMITS,
   })
 })
 

@@ -1,4 +1,5 @@
 import { utf8 } from '../../backend/src/protocol/bytes.js'
+import { COVENANT_LIMITS } from '../../backend/src/protocol/covenant-limits.js'
 import { PROFILES } from '../../backend/src/protocol/profile.js'
 import { type Config, ConfigError, readConfig } from '../../src/server/config.js'
 
@@ -84,6 +85,7 @@ test('a tree of one’s own is what the settings say, with the rest from the pro
     nameContentType: 'application/name-claim',
     marker: utf8(PROFILES.local.nameMarker),
     tld: undefined,
+    limits: COVENANT_LIMITS,
   })
   const all = { GENESIS, DIFFICULTY: '4', NAME_MARKER: 'a marker', NAME_TLD: 'test' }
   expect(readConfig(all).deployment).toEqual({
@@ -92,9 +94,12 @@ test('a tree of one’s own is what the settings say, with the rest from the pro
     nameContentType: 'application/name-claim',
     marker: utf8('a marker'),
     tld: 'test',
+    limits: COVENANT_LIMITS,
   })
   expect(readConfig({ ...all, GENESIS: '' }).deployment).toBeUndefined()
-  expect(readConfig({ PROFILE: 'mainnet', GENESIS }).deployment).toMatchObject({ genesis: { txid, vout: 1 } })
+  const live = readConfig({ PROFILE: 'mainnet', GENESIS }).deployment
+  expect(live).toMatchObject({ genesis: { txid, vout: 1 } })
+  expect(live?.limits).toBeUndefined()
 })
 
 test.each([

@@ -1,6 +1,7 @@
 import { MerklePath } from '@bsv/sdk'
 import { MAP_MARKER } from '../../backend/src/protocol/bitcom.js'
 import { concatBytes, fromHex, joinBytes, utf8 } from '../../backend/src/protocol/bytes.js'
+import type { CovenantLimits } from '../../backend/src/protocol/covenant-limits.js'
 import { encodeEnvelope } from '../../backend/src/protocol/envelope.js'
 import {
   claim,
@@ -59,6 +60,10 @@ export interface MintOverrides {
   nodeInputPosition?: number
   /** Outputs after index 2; by default one of change. */
   trailing?: FakeOutput[]
+  version?: number
+  lockTime?: number
+  /** Of the node's input; by default final. */
+  sequence?: number
   /** The node to spend; by default the live one of the name's parent. With it, the chain's live nodes stay. */
   from?: FakeNode
 
@@ -121,20 +126,29 @@ export class FakeChain {
       difficulty?: number
       /** Bytes of the covenant: filler that from 2 bytes on lets every spend through. */
       codeSize?: number
+      /** The covenant, instead of filler. */
+      code?: Uint8Array
+      limits?: CovenantLimits
       nameMarker?: string
       nameContentType?: string
       tld?: string
     } = {},
   ) {
-    const { difficulty = 4, codeSize = 64, nameMarker = 'fake marker', tld } = options
+    const { difficulty = 4, codeSize = 64, nameMarker = 'fake marker', tld, limits } = options
     const { nameContentType = 'application/name-claim' } = options
-    const code = new Uint8Array(codeSize).fill(OP_NOP)
-    code.set(DROP_FOUR.slice(0, codeSize))
-    const root: MineNode = { code, claimed: UNCLAIMED, domain: '', seed: new Uint8Array() }
+    const filler = new Uint8Array(codeSize).fill(OP_NOP)
+    filler.set(DROP_FOUR.slice(0, codeSize))
+    const root: MineNode = {
+      code: options.code ?? filler,
+      claimed: UNCLAIMED,
+      domain: '',
+      seed: new Uint8Array(),
+    }
     const output = { satoshis: 1, lockingScript: encodeMineNode(root) }
     this.genesis = this.spend({ inputs: [], outputs: [output, { satoshis: 1000, lockingScript: p2pkh(0) }] })
     const outpoint = { txid: this.genesis.txid, vout: 0 }
-    this.deployment = { genesis: outpoint, difficulty, nameContentType, marker: utf8(nameMarker), tld }
+    const marker = utf8(nameMarker)
+    this.deployment = { genesis: outpoint, difficulty, nameContentType, marker, tld, limits }
     this.nodes.set('', { ...output, outpoint })
   }
 
@@ -172,9 +186,9 @@ export class FakeChain {
     const outputs = overrides.outputs?.([...bound, ...trailing]) ?? [...bound, ...trailing]
 
     const inputs = (overrides.funding ?? [this.madeUpCoin()]).map((coin) => unsigned(coin))
-    const input = overrides.nodeInputPosition ?? 0
-    inputs.splice(input, 0, { outpoint: from.outpoint, unlockingScript: new Uint8Array() })
-    const draft = readTransaction(encodeTransaction({ inputs, outputs }))
+    const { nodeInputPosition: input = 0, version, lockTime, sequence } = overrides
+    inputs.splice(input, 0, { outpoint: from.outpoint, unlockingScript: new Uint8Array(), sequence })
+    const draft = readTransaction(encodeTransaction({ inputs, outputs, version, lockTime }))
     const unlocking: FakeUnlocking = {
       character,
       nonce,
@@ -184,8 +198,8 @@ export class FakeChain {
     }
     const right = encodeMintUnlocking(overrides.unlocking?.(unlocking) ?? unlocking)
     const unlockingScript = overrides.unlockingScript?.(right) ?? right
-    inputs.splice(input, 1, { outpoint: from.outpoint, unlockingScript })
-    const mint = this.add(encodeTransaction({ inputs, outputs }))
+    inputs.splice(input, 1, { outpoint: from.outpoint, unlockingScript, sequence })
+    const mint = this.add(encodeTransaction({ inputs, outputs, version, lockTime }))
 
     if (BREAKING.every((override) => overrides[override] === undefined)) {
       for (const [vout, domain] of [parent.domain, child.domain].entries()) {

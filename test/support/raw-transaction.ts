@@ -5,6 +5,8 @@ import { encodeOutpoint, type Outpoint } from '../../backend/src/protocol/outpoi
 export interface FakeInput {
   outpoint: Outpoint
   unlockingScript: Uint8Array
+  /** By default final. */
+  sequence?: number
 }
 
 /** An output to write. */
@@ -13,20 +15,22 @@ export interface FakeOutput {
   lockingScript: Uint8Array
 }
 
-/** Serialises a transaction of version 1, final sequences and no lock time. */
+/** Serialises a transaction; of version 1 and without lock time where nothing else is said. */
 export function encodeTransaction(parts: {
   inputs: readonly FakeInput[]
   outputs: readonly FakeOutput[]
+  version?: number
+  lockTime?: number
 }): Uint8Array {
-  const { inputs, outputs } = parts
+  const { inputs, outputs, version = 1, lockTime = 0 } = parts
   return joinBytes([
-    fromHex('01000000'),
+    u32(version),
     varint(inputs.length),
-    ...inputs.flatMap(({ outpoint, unlockingScript }) => [
+    ...inputs.flatMap(({ outpoint, unlockingScript, sequence = 0xffffffff }) => [
       encodeOutpoint(outpoint),
       varint(unlockingScript.length),
       unlockingScript,
-      fromHex('ffffffff'),
+      u32(sequence),
     ]),
     varint(outputs.length),
     ...outputs.flatMap(({ satoshis, lockingScript }) => [
@@ -34,7 +38,7 @@ export function encodeTransaction(parts: {
       varint(lockingScript.length),
       lockingScript,
     ]),
-    fromHex('00000000'),
+    u32(lockTime),
   ])
 }
 
@@ -42,5 +46,9 @@ export function encodeTransaction(parts: {
 export function varint(value: number): Uint8Array {
   if (value < 0xfd) return Uint8Array.of(value)
   if (value <= 0xffff) return Uint8Array.of(0xfd, value & 0xff, value >>> 8)
-  return concatBytes(Uint8Array.of(0xfe), reversed(fromHex(value.toString(16).padStart(8, '0'))))
+  return concatBytes(Uint8Array.of(0xfe), u32(value))
+}
+
+function u32(value: number): Uint8Array {
+  return reversed(fromHex(value.toString(16).padStart(8, '0')))
 }

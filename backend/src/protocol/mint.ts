@@ -1,4 +1,5 @@
 import { concatBytes, equalBytes, joinBytes, utf8 } from './bytes.js'
+import type { CovenantLimits } from './covenant-limits.js'
 import { encodeEnvelope } from './envelope.js'
 import {
   claim,
@@ -32,6 +33,8 @@ export interface Deployment {
   marker: Uint8Array
   /** Written after every name, with a dot between, in the name output; the name itself is without it. */
   tld?: string
+  /** Absent: none are known of the covenant, as with the live one. */
+  limits?: CovenantLimits
 }
 
 /** A mint that was checked: what it claims, and the nodes that it leaves. */
@@ -59,6 +62,7 @@ export type MintErrorCode =
   | 'BAD_CHARACTER'
   | 'CLAIMED'
   | 'BAD_WORK'
+  | 'TOO_LONG'
   | 'BAD_OUTPUT'
 
 /** A transaction that is no mint of this tree. `vout` tells which output, for `BAD_OUTPUT`. */
@@ -96,8 +100,9 @@ export const MINT_SATOSHIS = 1
  *
  * @throws MintError with the first rule that is broken, in this order: `BAD_UNLOCKING` (not five pushes, or a
  * preimage that is not the one of this input), `NOT_A_NODE` (the spent output is none, or holds not 1 satoshi),
- * `OTHER_TREE` (its genesis is not the deployment's), `BAD_CHARACTER`, `CLAIMED`, `BAD_WORK`, `BAD_OUTPUT` (output 0,
- * 1 or 2 missing, or with another value or script), `BAD_UNLOCKING` (the trailing push is not the outputs after 2).
+ * `OTHER_TREE` (its genesis is not the deployment's), `BAD_CHARACTER`, `CLAIMED`, `TOO_LONG` (the name is beyond the
+ * covenant's limits), `BAD_WORK`, `TOO_LONG` (output 2 is), `BAD_OUTPUT` (output 0, 1 or 2 missing, or with another value
+ * or script), `BAD_UNLOCKING` (the trailing push is not the outputs after 2).
  */
 export function checkMint(check: {
   transaction: TransactionView
@@ -141,7 +146,7 @@ export interface PlacedNode extends SpentOutput {
  * Checks that a character can be mined from a node.
  *
  * @param mined.character One character of a name, as its code.
- * @throws MintError `NOT_A_NODE`, `OTHER_TREE`, `BAD_CHARACTER` or `CLAIMED`, as {@link checkMint}.
+ * @throws MintError `NOT_A_NODE`, `OTHER_TREE`, `BAD_CHARACTER`, `CLAIMED` or `TOO_LONG`, as {@link checkMint}.
  */
 export function requireMinable(mined: { node: PlacedNode; character: Uint8Array; deployment: Deployment }): {
   parent: MineNode
@@ -150,14 +155,17 @@ export function requireMinable(mined: { node: PlacedNode; character: Uint8Array;
   const { node, deployment } = mined
   const parent = readParent(node)
   requireTree({ parent, outpoint: node.outpoint, deployment })
-  return { parent, character: requireFree(parent, mined.character) }
+  const character = requireFree(parent, mined.character)
+  requireShortName(parent.domain + character, deployment)
+  return { parent, character }
 }
 
 /**
  * What comes of a node when a character is mined from it with a nonce.
  *
  * @param solution.character One character of a name, as its code.
- * @throws MintError `NOT_A_NODE`, `OTHER_TREE`, `BAD_CHARACTER`, `CLAIMED` or `BAD_WORK`, as {@link checkMint}.
+ * @throws MintError `NOT_A_NODE`, `OTHER_TREE`, `BAD_CHARACTER`, `CLAIMED`, `TOO_LONG` or `BAD_WORK`, as
+ * {@link checkMint}.
  */
 export function solveMint(solution: {
   node: PlacedNode
@@ -176,6 +184,7 @@ export function solveMint(solution: {
   const { code, domain } = parent
   const { genesis } = deployment
   const name = domain + character
+  requireShortScript(encodeNameOutput({ ownerLock, name, deployment }), deployment)
   const claimed = claim(parent.claimed, character.charCodeAt(0))
   const restated: MineNode = { code, genesis, claimed, domain, seed }
   const child: MineNode = { code, genesis, claimed: UNCLAIMED, domain: name, seed }
@@ -226,6 +235,18 @@ function requireFree(parent: MineNode, push: Uint8Array): string {
   return character
 }
 
+/** No longer than the covenant can write: it would refuse the spend, whatever the outputs. */
+function requireShortName(name: string, { limits, tld }: Deployment): void {
+  const bytes = nameText(name, tld).length
+  if (limits !== undefined && bytes > limits.nameBytes)
+    throw new MintError('TOO_LONG', `the name has ${bytes} bytes`)
+}
+
+function requireShortScript({ length }: Uint8Array, { limits }: Deployment): void {
+  if (limits !== undefined && length > limits.nameScriptBytes)
+    throw new MintError('TOO_LONG', `output 2 has ${length} bytes`, { vout: 2 })
+}
+
 function requireOutput(
   transaction: TransactionView,
   expected: { vout: number; lockingScript: Uint8Array },
@@ -253,7 +274,7 @@ export function encodeNameOutput(output: {
   deployment: Deployment
 }): Uint8Array {
   const { nameContentType, marker, genesis, tld } = output.deployment
-  const body = utf8(tld === undefined ? output.name : `${output.name}.${tld}`)
+  const body = nameText(output.name, tld)
   return concatBytes(
     output.ownerLock,
     encodeEnvelope({ contentType: nameContentType, body }),
@@ -261,6 +282,11 @@ export function encodeNameOutput(output: {
     encodePush(marker),
     encodePush(encodeOutpoint(genesis)),
   )
+}
+
+/** A name as its output has it: with the TLD, if there is one. */
+function nameText(name: string, tld: string | undefined): Uint8Array {
+  return utf8(tld === undefined ? name : `${name}.${tld}`)
 }
 
 /**

@@ -1,4 +1,5 @@
 import { utf8 } from './bytes.js'
+import { COVENANT_LIMITS, type CovenantLimits } from './covenant-limits.js'
 import type { Deployment } from './mint.js'
 import { type Outpoint, parseOutpoint } from './outpoint.js'
 
@@ -25,6 +26,8 @@ export interface Profile {
   genesis?: string
   /** Zero bits of a solution. */
   difficulty: number
+  /** What the tree's covenant can write, where that is known. */
+  covenantLimits?: CovenantLimits
   /** Other names that topics answer to, each with the topic it means. */
   topicAliases: Record<string, string>
   lookupServiceAliases: Record<string, string>
@@ -46,6 +49,7 @@ export const PROFILES: Record<ProfileName, Profile> = {
     // deployment that others are to see chooses its own.
     nameMarker: '1NhSTuNY3ALi9QHGibKLUkhd78d5qMhLCr',
     difficulty: 22,
+    covenantLimits: COVENANT_LIMITS,
     topicAliases: {},
     lookupServiceAliases: {},
   },
@@ -83,5 +87,6 @@ export function deploymentOf(
     nameContentType: profile.nameContentType,
     marker: utf8(overrides.nameMarker ?? profile.nameMarker),
     tld: overrides.nameTld,
+    limits: profile.covenantLimits,
   }
 }

@@ -1,0 +1,13 @@
+/** What a covenant can write into the outputs of a mint, where it is less than a script may hold. */
+export interface CovenantLimits {
+  /** Bytes of a name with its dot and TLD, if there is one. */
+  nameBytes: number
+  /** Bytes of the whole locking script of output 2, the owner's lock included. */
+  nameScriptBytes: number
+}
+
+/**
+ * The limits of the covenant that `src/mining` builds. It writes lengths in one form each: a name behind a single
+ * length byte, which ends at 75, and output 2 with a script length of three bytes at most, which ends at 65,535.
+ */
+export const COVENANT_LIMITS: CovenantLimits = { nameBytes: 75, nameScriptBytes: 65_535 }

@@ -1,0 +1,182 @@
+import { ascii, concatBytes, utf8 } from '../../backend/src/protocol/bytes.js'
+import { COVENANT_LIMITS } from '../../backend/src/protocol/covenant-limits.js'
+import { encodeEnvelope } from '../../backend/src/protocol/envelope.js'
+import { NAME_CHARACTERS } from '../../backend/src/protocol/mine-node.js'
+import { encodePush, OP } from '../../backend/src/protocol/script-walk.js'
+import type { ScriptPart } from './script.js'
+
+// The parts of the covenant around its signature, in order. Beside a line stands what it leaves on the stack, the top
+// to the right, and on the alt stack after the bar; each part starts from what the one before it left.
+//
+//   c character   n nonce   l owner lock   t trailing outputs   p preimage
+//   o outpoint and script length, k code and start of the state, s what is left of the preimage
+//   G genesis, pushed   K k and G: how both nodes start   v value and first length byte of a node's output
+//   m claimed   M claimed anew, pushed   dl d domain with its length byte   e the child's domain   N the name, pushed
+//   S the new seed, pushed   A B the states of the restated node and the child after G   H hash of the outputs
+//   O the outputs so far   X the script of output 2
+
+/** Puts the length byte of a push before it. Right up to 75 bytes; beyond them that byte would be another opcode. */
+const PUSHED: ScriptPart = 'SIZE SWAP CAT'
+const ONE_SATOSHI: ScriptPart = '1 8 NUM2BIN'
+/** Says that a length of two bytes follows. */
+const TWO_BYTE_LENGTH = Uint8Array.of(0xfd)
+
+/**
+ * Five pushes and no more: where the rules let a script leave items behind, others could lie below.
+ *
+ *     c n l t p
+ */
+export function takeFivePushes(): ScriptPart {
+  return 'DEPTH 5 EQUALVERIFY'
+}
+
+/**
+ * Takes code and state out of the preimage. Version and two hashes come before the outpoint, 68 bytes. The length of
+ * the script takes three bytes: no node of this covenant is shorter than 253, and none longer than 32,767 is made.
+ *
+ * @param stateAt Bytes of the code and two more: where the genesis field starts, after the OP_RETURN and the first
+ * field of the state, which is always the same.
+ */
+export function splitPreimage(stateAt: number): ScriptPart {
+  return [
+    '68 SPLIT NIP 39 SPLIT', //                  c n l t o script..
+    `${stateAt} SPLIT`, //                       c n l t o k s
+  ]
+}
+
+/**
+ * The root as deployed cannot name its own outpoint, and its genesis field is empty; the outpoint that is spent takes
+ * its place. So of field and outpoint together the first 36 bytes are the genesis, with either.
+ */
+export function readGenesis(): ScriptPart {
+  return [
+    // A length of zero is the byte 00, which is no number under the minimal-data rule before BIN2NUM.
+    '1 SPLIT SWAP BIN2NUM SPLIT TOALTSTACK', //  c n l t o k genesis | s
+    'ROT CAT 36 SPLIT DROP', //                  c n l t k genesis | s
+    [PUSHED, 'TUCK CAT'], //                     c n l t G K | s
+  ]
+}
+
+/** Puts down twice what the outputs of both nodes start with. */
+export function startNodeOutputs(): ScriptPart {
+  return [ONE_SATOSHI, TWO_BYTE_LENGTH, 'CAT SWAP 2DUP'] // c n l t G v K v K | s
+}
+
+/**
+ * Sets the bit of the character, and refuses unless that changed one of the bits that names are made of: so the
+ * character is in the set, and was not claimed.
+ *
+ * `claimed` is a little-endian number, but RSHIFT takes bytes for a big-endian one. For the character code 8q + r, a one
+ * in the first byte, moved right by 8q - r, is bit r of byte q. 8q - r is the code XOR 7, less 7; XOR wants one byte.
+ */
+export function claimCharacter(): ScriptPart {
+  return [
+    'FROMALTSTACK 1 SPLIT SWAP SPLIT TOALTSTACK', // c n l t G v K v K m | s
+    '16 NUM2BIN 1 16 NUM2BIN', //                    .. m one | s
+    '10 PICK 7 XOR 7 SUB RSHIFT', //                 .. m bit | s
+    'OVER OR TUCK XOR', //                           .. m' change | s
+    // AND wants equal lengths; the first five bytes hold no character of the set.
+    ['5 SPLIT NIP', characterMask().subarray(5), 'AND VERIFY'], // .. m' | s
+    ['BIN2NUM', PUSHED], //                          c n l t G v K v K M | s
+  ]
+}
+
+/** Reads the rest of the state. After it come 5 bytes of its trailer, value and sequence, then the hash of outputs. */
+export function readDomainAndSeed(): ScriptPart {
+  return [
+    'FROMALTSTACK 1 SPLIT OVER BIN2NUM SPLIT', // c n l t G v K v K M dl d s
+    '1 SPLIT SWAP BIN2NUM SPLIT', //              .. M dl d seed s
+    '17 SPLIT NIP 32 SPLIT DROP TOALTSTACK', //   .. M dl d seed | H
+  ]
+}
+
+/**
+ * hash256(seed, character, nonce) must end in so many zero bits, since it is shown byte-reversed: its last bytes as a
+ * little-endian number are below a power of two. A byte 00 behind them keeps them from counting as negative.
+ */
+export function proveWork(difficulty: number): ScriptPart {
+  const bytes = Math.ceil(difficulty / 8)
+  return [
+    '12 PICK CAT 11 ROLL CAT HASH256', // c l t G v K v K M dl d seed' | H
+    [
+      `DUP ${32 - bytes} SPLIT NIP`,
+      Uint8Array.of(0),
+      `CAT BIN2NUM ${2 ** (8 * bytes - difficulty)} LESSTHAN VERIFY`,
+    ],
+    PUSHED, //                            c l t G v K v K M dl d S | H
+  ]
+}
+
+/** Writes what differs between the two nodes. A fresh node has claimed nothing: the number 0 in its one byte. */
+export function writeStates(tld: string | undefined): ScriptPart {
+  return [
+    'OVER 12 ROLL CAT', //                                          l t G v K v K M dl d S e | H
+    pushName(tld), //                                               .. M dl d S E | H N
+    [Uint8Array.of(1, 0), 'SWAP CAT OVER CAT TOALTSTACK'], //       .. M dl d S | H N B
+    'CAT CAT CAT', //                                               l t G v K v K A | H N B
+  ]
+}
+
+/**
+ * Pushes the child's domain for its state, E, and the name for the envelope, N; they differ by the TLD. The longer of
+ * the two is capped where a length byte ends to be a push.
+ *
+ *     .. e | ..  ->  .. E | .. N
+ */
+function pushName(tld: string | undefined): ScriptPart {
+  const capped: ScriptPart = `SIZE DUP ${COVENANT_LIMITS.nameBytes + 1} LESSTHAN VERIFY SWAP CAT`
+  if (tld === undefined) return [capped, 'DUP TOALTSTACK']
+  return ['DUP', utf8(`.${tld}`), 'CAT', capped, 'TOALTSTACK', PUSHED]
+}
+
+/** Outputs 0 and 1: both nodes, each with the trailer of its state, the length of its script, and its satoshi. */
+export function writeNodeOutputs(): ScriptPart {
+  // The state also holds its first field and the genesis, 38 bytes. Its length of four bytes and the last byte, 00, are
+  // one number of five. NUM2BIN refuses what does not fit.
+  const finish: ScriptPart = ['SIZE 38 ADD 5 NUM2BIN CAT CAT', 'SIZE 2 NUM2BIN SWAP CAT CAT']
+  return [
+    finish, //                        l t G v K O | H N B
+    'ROT ROT FROMALTSTACK', //        l t G O v K B | H N
+    [finish, 'CAT'], //               l t G O | H N
+  ]
+}
+
+/** Output 2: the owner's lock, the envelope with the name, and an OP_RETURN with marker and genesis. */
+export function writeNameOutput(terms: { nameContentType: string; marker: Uint8Array }): ScriptPart {
+  const envelope = encodeEnvelope({ contentType: terms.nameContentType, body: new Uint8Array() })
+  const beforeName = envelope.subarray(0, -1)
+  const afterName = concatBytes(Uint8Array.of(OP.ENDIF, OP.RETURN), encodePush(terms.marker))
+  return [
+    [ONE_SATOSHI, 'CAT 3 ROLL'], //                                 t G O l | H N
+    [beforeName, 'CAT FROMALTSTACK CAT', afterName, 'CAT'], //      t G O X | H
+    'ROT CAT', //                                                   t O X | H
+    writeLength(), //                                               t O X | H
+  ]
+}
+
+/**
+ * Puts the length of an output's script before it: one byte, or from 253 on the byte `fd` and two. A third byte that is
+ * not zero must be refused and not cut off. A length cut short would end output 2 within the owner's lock, and the rest
+ * would pass for outputs after it, of the miner's making.
+ *
+ *     .. X -> .. X
+ */
+function writeLength(): ScriptPart {
+  return [
+    'SIZE DUP 3 NUM2BIN SWAP 253 LESSTHAN', //                       X length short?
+    ['IF 1 ELSE', TWO_BYTE_LENGTH, 'SWAP CAT 3 ENDIF SPLIT'], //     X length rest
+    'BIN2NUM NOT VERIFY SWAP CAT', //                                X
+  ]
+}
+
+/** The outputs of the transaction are those three and the trailing ones, to the byte. */
+export function compareOutputs(): ScriptPart {
+  return 'CAT SWAP CAT HASH256 FROMALTSTACK EQUAL' // whether they are
+}
+
+/** The bits of the characters that names are made of, as `claimed` has them, at full width. */
+function characterMask(): Uint8Array {
+  const mask = new Uint8Array(16)
+  for (const code of ascii(NAME_CHARACTERS)) mask[code >> 3] = (mask[code >> 3] ?? 0) | (1 << (code & 7))
+  return mask
+}

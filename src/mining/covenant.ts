@@ -1,0 +1,94 @@
+import { utf8 } from '../../backend/src/protocol/bytes.js'
+import { COVENANT_LIMITS } from '../../backend/src/protocol/covenant-limits.js'
+import { encodeMineNode, UNCLAIMED } from '../../backend/src/protocol/mine-node.js'
+import type { Deployment } from '../../backend/src/protocol/mint.js'
+import {
+  claimCharacter,
+  compareOutputs,
+  proveWork,
+  readDomainAndSeed,
+  readGenesis,
+  splitPreimage,
+  startNodeOutputs,
+  takeFivePushes,
+  writeNameOutput,
+  writeNodeOutputs,
+  writeStates,
+} from './covenant-parts.js'
+import { authenticPreimage } from './covenant-signature.js'
+import { assemble } from './script.js'
+
+/** What is fixed when a tree is deployed: its deployment, before there is a genesis. */
+export type CovenantTerms = Omit<Deployment, 'genesis'>
+
+/** Terms that no covenant can be built for. */
+export class CovenantError extends Error {
+  readonly code = 'BAD_TERMS'
+  override readonly name = 'CovenantError'
+}
+
+/**
+ * The covenant of a mine tree (service.md 4.5, protocol.md 6 and 7) as script, up to the OP_RETURN of a node's state.
+ * Its parts are explained in docs/covenant.md.
+ *
+ * @param terms `limits`, if given, must be those of this covenant.
+ * @throws CovenantError (`BAD_TERMS`) unless the difficulty is a whole number from 1 to 32, the content type has 1 to
+ * 255 bytes, the marker 1 to 75, and the TLD, where there is one, 1 to 73: with a dot and one character 75.
+ */
+export function covenantCode(terms: CovenantTerms): Uint8Array {
+  requireTerms(terms)
+  // The code states where it ends. Its length is that of a two-byte number whatever the terms, so that the second
+  // round knows it.
+  let stateAt = 0
+  for (;;) {
+    const code = assemble(covenant(terms, stateAt))
+    if (code.length + 2 === stateAt) return code
+    stateAt = code.length + 2
+  }
+}
+
+function covenant(terms: CovenantTerms, stateAt: number) {
+  return [
+    takeFivePushes(),
+    authenticPreimage(),
+    splitPreimage(stateAt),
+    readGenesis(),
+    startNodeOutputs(),
+    claimCharacter(),
+    readDomainAndSeed(),
+    proveWork(terms.difficulty),
+    writeStates(terms.tld),
+    writeNodeOutputs(),
+    writeNameOutput(terms),
+    compareOutputs(),
+  ]
+}
+
+/**
+ * The locking script of a tree's root as deployed: an empty domain, nothing claimed, and neither genesis nor seed. The
+ * outpoint of the output that it is put into becomes the genesis; the output must hold 1 satoshi.
+ *
+ * @throws CovenantError (`BAD_TERMS`), as {@link covenantCode}.
+ */
+export function rootLock(terms: CovenantTerms): Uint8Array {
+  const nothing = new Uint8Array()
+  return encodeMineNode({ code: covenantCode(terms), claimed: UNCLAIMED, domain: '', seed: nothing })
+}
+
+function requireTerms(terms: CovenantTerms): void {
+  const { difficulty, nameContentType, marker, tld, limits } = terms
+  const { nameBytes, nameScriptBytes } = COVENANT_LIMITS
+  if (!Number.isInteger(difficulty)) throw new CovenantError('the difficulty is no whole number')
+  requireWithin('the difficulty', difficulty, 32)
+  // As readers of envelopes have it (BRC-160): a longer content type counts as none.
+  requireWithin('the bytes of the content type', utf8(nameContentType).length, 255)
+  requireWithin('the bytes of the marker', marker.length, 75)
+  if (tld !== undefined) requireWithin('the bytes of the TLD', utf8(tld).length, nameBytes - 2)
+  if (limits && (limits.nameBytes !== nameBytes || limits.nameScriptBytes !== nameScriptBytes)) {
+    throw new CovenantError('the limits are not those of this covenant')
+  }
+}
+
+function requireWithin(what: string, value: number, most: number): void {
+  if (value < 1 || value > most) throw new CovenantError(`${what}: ${value} is not within 1 and ${most}`)
+}

@@ -1,0 +1,97 @@
+import { LockingScript, Spend, UnlockingScript } from '@bsv/sdk'
+import { utf8 } from '../../backend/src/protocol/bytes.js'
+import { COVENANT_LIMITS } from '../../backend/src/protocol/covenant-limits.js'
+import { checkMint, type Deployment, MintError } from '../../backend/src/protocol/mint.js'
+import type { TransactionView } from '../../backend/src/protocol/transaction.js'
+import { covenantCode } from '../../src/mining/covenant.js'
+import { FakeChain, type FakeNode, type MintOverrides } from './fake-chain.js'
+
+/** A chain whose root is locked to the covenant of our own. One bit of work, unless a test wants more. */
+export function covenantChain(
+  options: { difficulty?: number; nameMarker?: string; nameContentType?: string; tld?: string } = {},
+): FakeChain {
+  const { difficulty = 1, nameMarker = 'a marker', nameContentType = 'application/name-claim', tld } = options
+  const code = covenantCode({ difficulty, nameContentType, marker: utf8(nameMarker), tld })
+  return new FakeChain({ ...options, difficulty, nameMarker, nameContentType, code, limits: COVENANT_LIMITS })
+}
+
+/** A transaction that spends a node of a covenant's tree, or tries to. */
+export interface CovenantSpend {
+  transaction: TransactionView
+  /** The index of the input that spends it. */
+  input: number
+  spent: FakeNode
+  deployment: Deployment
+}
+
+/** Mints a name on a covenant's chain, as `FakeChain.mint` does, with what it takes to judge the spend. */
+export function covenantMint(chain: FakeChain, name: string, overrides: MintOverrides = {}): CovenantSpend {
+  const spent = overrides.from ?? chain.node(name.slice(0, -1))
+  const { transaction } = chain.mint(name, overrides)
+  return { transaction, input: overrides.nodeInputPosition ?? 0, spent, deployment: chain.deployment }
+}
+
+/** What a node of the network holds a block to: each flag for an output and a block after Genesis. */
+const BLOCK_FLAGS =
+  'P2SH,DERSIG,STRICTENC,SIGHASH_FORKID,LOW_S,NULLFAIL,GENESIS,UTXO_AFTER_GENESIS,SIGPUSHONLY'
+/** And all that it may hold a transaction to before it passes it on. */
+const RELAY_FLAGS = `${BLOCK_FLAGS},MINIMALDATA,MINIMALIF,NULLDUMMY,CLEANSTACK,DISCOURAGE_UPGRADABLE_NOPS,CHECKSEQUENCEVERIFY`
+
+/**
+ * What the SDK's interpreter may be told to enforce. `plain`: what it does by itself, for a transaction of version 1
+ * minimal data, low S, clean stack and push-only, for one of version 2 and more none of them. The others by flags.
+ */
+export const RULES = { plain: undefined, block: BLOCK_FLAGS, relay: RELAY_FLAGS } as const
+
+/** Runs the spend in the SDK's interpreter: undefined where it is accepted, else why not. */
+export function refusalByScript(
+  spend: CovenantSpend,
+  rules: keyof typeof RULES = 'plain',
+): string | undefined {
+  try {
+    return interpreter(spend, rules).validate() ? undefined : 'not valid'
+  } catch (error) {
+    if (!(error instanceof Error)) throw error
+    return error.message
+  }
+}
+
+/** The SDK's interpreter, about to run the spend. */
+export function interpreter(spend: CovenantSpend, rules: keyof typeof RULES = 'plain'): Spend {
+  const { transaction, input, spent } = spend
+  const spender = transaction.inputs[input]
+  if (spender === undefined) throw new RangeError(`the transaction has no input ${input}`)
+  const others = transaction.inputs.filter((_, index) => index !== input)
+  return new Spend({
+    sourceTXID: spender.txid,
+    sourceOutputIndex: spender.vout,
+    sourceSatoshis: spent.satoshis,
+    lockingScript: LockingScript.fromBinary(Array.from(spent.lockingScript)),
+    transactionVersion: transaction.version,
+    otherInputs: others.map(({ txid, vout, sequence }) => ({
+      sourceTXID: txid,
+      sourceOutputIndex: vout,
+      sequence,
+    })),
+    outputs: transaction.outputs.map(({ satoshis, lockingScript }) => ({
+      satoshis,
+      lockingScript: LockingScript.fromBinary(Array.from(lockingScript)),
+    })),
+    inputIndex: input,
+    unlockingScript: UnlockingScript.fromBinary(Array.from(spender.unlockingScript)),
+    inputSequence: spender.sequence,
+    lockTime: transaction.lockTime,
+    ...(RULES[rules] !== undefined && { verifyFlags: RULES[rules] }),
+  })
+}
+
+/** Asks `checkMint` about the spend: undefined where it takes it for a mint, else the code of its error. */
+export function refusalByCheck(spend: CovenantSpend): string | undefined {
+  try {
+    checkMint(spend)
+    return undefined
+  } catch (error) {
+    if (!(error instanceof MintError)) throw error
+    return error.code
+  }
+}
