@@ -41,6 +41,7 @@ const ARROWS: Record<string, string[]> = {
   'lookup-services': ['protocol', 'graph'],
   gateway: ['protocol', 'graph'],
   server: ['protocol', 'graph', 'storage', 'topic-managers', 'lookup-services', 'gateway'],
+  mining: ['protocol'],
   publish: ['protocol'],
   cli: ['protocol', 'graph', 'server', 'publish'],
 }
