@@ -1,0 +1,211 @@
+import {
+  branchIf,
+  type Code,
+  I32,
+  I32X4,
+  i32Const,
+  i32Load,
+  localGet,
+  localSet,
+  loop,
+  v128Load,
+  v128Store,
+} from './wasm-code.js'
+
+/**
+ * A number of 32 bits, by when it is known:
+ * - `always`: when the kernel is written, as a number;
+ * - `prepare`: when the function `prepare` runs, as code for it;
+ * - `scan`: anew in each turn of the loop of the function `scan`, as code for four of them at once.
+ */
+export type Value =
+  | { known: 'always'; bits: number }
+  | { known: 'prepare'; code: Code }
+  | { known: 'scan'; code: Code }
+
+/** A value that is known from the start. */
+export function always(bits: number): Value {
+  return { known: 'always', bits: bits | 0 }
+}
+
+/** Operations whose operands may be joined in any order. */
+type Joining = 'add' | 'and' | 'or' | 'xor'
+
+const JOIN: Record<Joining, (a: number, b: number) => number> = {
+  add: (a, b) => (a + b) | 0,
+  and: (a, b) => a & b,
+  or: (a, b) => a | b,
+  xor: (a, b) => a ^ b,
+}
+
+/** What changes nothing when it is joined. */
+const NEUTRAL: Record<Joining, number> = { add: 0, and: -1, or: 0, xor: 0 }
+
+/** Bytes of four numbers. */
+export const VECTOR_SIZE = 16
+
+/**
+ * Writes the functions `prepare` and `scan` together. Every operation goes where its operands are known, so whoever
+ * writes a formula with them says it once, and what depends on no nonce is worked out before the loop.
+ */
+export class StagedCode {
+  /** What has been written of `prepare`, and of one turn of the loop in `scan`. */
+  readonly statements: { prepare: Code[]; scan: Code[] } = { prepare: [], scan: [] }
+  /** How many locals are in use, parameters and all. */
+  readonly locals: { prepare: number; scan: number }
+  readonly #loopCounter: number
+  readonly #vectors = new Map<Code, number>()
+  #free: number
+
+  /**
+   * @param options.locals How many locals the functions have already.
+   * @param options.loopCounter A local of `scan`, of one number, that {@link repeat} may use.
+   * @param options.free Address from which on the memory is free for what `prepare` leaves to `scan`.
+   */
+  constructor(options: {
+    locals: { prepare: number; scan: number }
+    loopCounter: number
+    free: number
+  }) {
+    this.locals = { ...options.locals }
+    this.#loopCounter = options.loopCounter
+    this.#free = options.free
+  }
+
+  add(...values: Value[]): Value {
+    return this.#join('add', values)
+  }
+
+  and(...values: Value[]): Value {
+    return this.#join('and', values)
+  }
+
+  xor(...values: Value[]): Value {
+    return this.#join('xor', values)
+  }
+
+  /** Shifted to the right; zeros come in. */
+  shr(value: Value, count: number): Value {
+    if (value.known === 'always') return always(value.bits >>> count)
+    return { ...value, code: [value.code, i32Const(count), operations(value).shr] }
+  }
+
+  /** Shifted to the left. */
+  shl(value: Value, count: number): Value {
+    if (value.known === 'always') return always(value.bits << count)
+    return { ...value, code: [value.code, i32Const(count), operations(value).shl] }
+  }
+
+  /** Rotated to the right: of two shifts, there being no such instruction for four numbers. */
+  rotr(value: Value, count: number): Value {
+    return this.#join('or', [this.shr(value, count), this.shl(value, 32 - count)])
+  }
+
+  /** The same value, computed here, once, however often it is used. */
+  keep(value: Value): Value {
+    if (value.known === 'always') return value
+    const local = this.locals[value.known]++
+    this.statements[value.known].push(value.code, localSet(local))
+    return { known: value.known, code: localGet(local) }
+  }
+
+  /** The number that stands in the memory when `prepare` runs. */
+  given(address: number): Value {
+    return this.keep({ known: 'prepare', code: i32Load(address) })
+  }
+
+  /** Four numbers of the memory, for the loop. In {@link repeat}, `address` is that of the first turn. */
+  load(address: number, options: { inRepeat?: boolean } = {}): Value {
+    return { known: 'scan', code: v128Load(address, options.inRepeat ? this.#loopCounter : undefined) }
+  }
+
+  /** Leaves a value in the memory, as four numbers, as early as it is known. `address` as in {@link load}. */
+  store(address: number, value: Value, options: { inRepeat?: boolean } = {}): void {
+    if (options.inRepeat)
+      this.statements.scan.push(v128Store(address, this.#inScan(value), this.#loopCounter))
+    else if (value.known === 'scan') this.statements.scan.push(v128Store(address, value.code))
+    else this.statements.prepare.push(v128Store(address, [oneNumber(value), I32X4.splat]))
+  }
+
+  /**
+   * Writes `turn` once, and runs it several times within one turn of the loop in `scan`.
+   *
+   * @param repeat.stride Bytes by which the addresses of {@link load} and {@link store} move with each turn.
+   * @param repeat.state What the first turn starts with; each further one starts with what the one before gave.
+   * @returns what the last turn gave.
+   */
+  repeat(repeat: {
+    turns: number
+    stride: number
+    state: readonly Value[]
+    turn: (state: readonly Value[]) => readonly Value[]
+  }): readonly Value[] {
+    const locals = repeat.state.map(() => this.locals.scan++)
+    // All are read before the first is set: a turn may give what it was given, in other places.
+    const setAll = (values: readonly Value[]): Code => [
+      values.map((value) => this.#inScan(value)),
+      locals.toReversed().map(localSet),
+    ]
+    const { scan } = this.statements
+    scan.push(setAll(repeat.state), i32Const(0), localSet(this.#loopCounter))
+    this.statements.scan = []
+    const state = locals.map((local): Value => ({ known: 'scan', code: localGet(local) }))
+    const given = repeat.turn(state)
+    const counter = localGet(this.#loopCounter)
+    scan.push(
+      loop([
+        this.statements.scan,
+        setAll(given),
+        [counter, i32Const(repeat.stride), I32.add, localSet(this.#loopCounter)],
+        [counter, i32Const(repeat.stride * repeat.turns), I32.isBelow, branchIf(0)],
+      ]),
+    )
+    this.statements.scan = scan
+    return state
+  }
+
+  /** A value as four numbers in the loop; what is known before is left in the memory for it, once. */
+  #inScan(value: Value): Code {
+    if (value.known === 'scan') return value.code
+    const key = value.known === 'always' ? value.bits : value.code
+    const known = this.#vectors.get(key)
+    if (known !== undefined) return v128Load(known)
+    const address = this.#free
+    this.#free += VECTOR_SIZE
+    this.#vectors.set(key, address)
+    this.store(address, value)
+    return v128Load(address)
+  }
+
+  /** Joins what is known first, first, so that the loop is left with one operand for all that was known before. */
+  #join(operation: Joining, values: readonly Value[]): Value {
+    const bits: number[] = []
+    const prepared: Code[] = []
+    const scanned: Code[] = []
+    for (const value of values) {
+      if (value.known === 'always') bits.push(value.bits)
+      else (value.known === 'prepare' ? prepared : scanned).push(value.code)
+    }
+    const constant = bits.reduce(JOIN[operation], NEUTRAL[operation])
+    if (constant !== NEUTRAL[operation] && prepared.length > 0) prepared.unshift(i32Const(constant))
+    let early: Value | undefined
+    if (prepared.length > 0) early = { known: 'prepare', code: joined(prepared, I32[operation]) }
+    else if (constant !== NEUTRAL[operation] || scanned.length === 0) early = always(constant)
+    if (scanned.length === 0 && early !== undefined) return early
+    if (early !== undefined) scanned.unshift(this.#inScan(early))
+    return { known: 'scan', code: joined(scanned, I32X4[operation]) }
+  }
+}
+
+function joined(parts: readonly Code[], operation: Code): Code {
+  return parts.reduce((before, part) => [before, part, operation])
+}
+
+function operations(value: Value): { shl: Code; shr: Code } {
+  return value.known === 'prepare' ? I32 : I32X4
+}
+
+/** A value as one number in `prepare`. */
+function oneNumber(value: Exclude<Value, { known: 'scan' }>): Code {
+  return value.known === 'always' ? i32Const(value.bits) : value.code
+}

@@ -1,0 +1,87 @@
+import { concatBytes, utf8 } from '../../../backend/src/protocol/bytes.js'
+import { COUNTERS, FIXED_WORDS, MESSAGE_SIZE, type NonceKernel } from './nonce-kernel.js'
+
+/** What a nonce is searched for. */
+export interface SearchTask {
+  /** 32 bytes, or none. */
+  seed: Uint8Array
+  character: string
+  /** Zero bits, 1 to 64. */
+  difficulty: number
+}
+
+/** Nonces between two looks at the clock: fewer than a millisecond's with the fast kernel, some ten's with the plain one. */
+const STEP = 2 ** 12
+
+const FIXED_SIZE = 4 * FIXED_WORDS
+
+/**
+ * Goes through nonces, one stretch after another. A stretch is as many as the counter can tell apart; all else in its
+ * nonces is drawn anew for each. So no two workers, miners or restarts do the same work.
+ *
+ * A nonce fills the message up to {@link MESSAGE_SIZE} bytes: 22 behind a seed, 54 without one.
+ */
+export class NonceScanner {
+  readonly #task: SearchTask
+  readonly #kernel: NonceKernel
+  readonly #random: (bytes: Uint8Array<ArrayBuffer>) => void
+  /** The message, up to the counter. */
+  #fixed = new Uint8Array()
+  #counter = COUNTERS
+
+  /** @param scanner.random Fills an array with what nobody else draws. */
+  constructor(scanner: {
+    task: SearchTask
+    kernel: NonceKernel
+    random?: (bytes: Uint8Array<ArrayBuffer>) => void
+  }) {
+    this.#task = scanner.task
+    this.#kernel = scanner.kernel
+    this.#random = scanner.random ?? ((bytes) => crypto.getRandomValues(bytes))
+  }
+
+  /** Looks at the next nonces, no more than `count`, and no more than are left of the stretch. */
+  scan(count: number): { hashes: number; nonce?: Uint8Array } {
+    if (this.#counter === COUNTERS) this.#startStretch()
+    const from = this.#counter
+    const to = Math.min(from + count, COUNTERS)
+    const found = this.#kernel.scan(from, to)
+    if (found === to) {
+      this.#counter = to
+      return { hashes: to - from }
+    }
+    this.#counter = found + 1
+    return { hashes: found + 1 - from, nonce: this.#nonceOf(found) }
+  }
+
+  /** Looks at nonces until one is found, or the time is over. */
+  scanFor(milliseconds: number): { hashes: number; nonce?: Uint8Array } {
+    const end = performance.now() + milliseconds
+    let hashes = 0
+    do {
+      const step = this.scan(STEP)
+      hashes += step.hashes
+      if (step.nonce !== undefined) return { hashes, nonce: step.nonce }
+    } while (performance.now() < end)
+    return { hashes }
+  }
+
+  #startStretch(): void {
+    const { seed, character, difficulty } = this.#task
+    const start = concatBytes(seed, utf8(character))
+    const drawn = new Uint8Array(FIXED_SIZE - start.length)
+    this.#random(drawn)
+    this.#fixed = Uint8Array.from([...start, ...drawn])
+    const view = new DataView(this.#fixed.buffer)
+    const words = Array.from({ length: FIXED_WORDS }, (_, index) => view.getUint32(4 * index))
+    this.#kernel.prepare({ words, difficulty })
+    this.#counter = 0
+  }
+
+  #nonceOf(counter: number): Uint8Array {
+    const message = new Uint8Array(MESSAGE_SIZE)
+    message.set(this.#fixed)
+    message.set([counter >>> 16, counter >>> 8, counter], FIXED_SIZE)
+    return message.subarray(this.#task.seed.length + this.#task.character.length)
+  }
+}

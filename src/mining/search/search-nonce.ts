@@ -1,0 +1,88 @@
+import { isNameCharacter } from '../../../backend/src/protocol/mine-node.js'
+import { meetsDifficulty, proofOfWork } from '../../../backend/src/protocol/mint.js'
+import type { KernelName } from './nonce-kernel.js'
+import { SearchError } from './search-error.js'
+import { searchInThread } from './search-in-thread.js'
+import { searchInWorkers } from './search-in-workers.js'
+import type { WorkerTask } from './search-messages.js'
+import { ProgressMeter, type SearchProgress } from './search-progress.js'
+import { workerHost } from './worker-host.js'
+
+export { SearchError, type SearchErrorCode } from './search-error.js'
+export type { SearchProgress } from './search-progress.js'
+
+export interface SearchOptions {
+  /** The seed of the node to mint from: 32 bytes in internal order, or none for the root as deployed. */
+  seed: Uint8Array
+  /** The one to claim: `a-z`, `0-9` or `-`. */
+  character: string
+  /** Zero bits that the hash, read byte-reversed, must start with: 1 to 64. */
+  difficulty: number
+  /** One per core unless set. 0: in this thread, in slices; so it is, too, where unset and no workers are to be had. */
+  workers?: number
+  /** The module that workers run, where it does not stand beside this one, as in a bundle: `search-worker.js`. */
+  workerUrl?: URL | string
+  /** Unset: four nonces at once where WebAssembly has SIMD, else plain JavaScript. */
+  kernel?: KernelName
+  /** Ends the search at once; in this thread, at the end of a slice. */
+  signal?: AbortSignal
+  /** Called about four times a second. What it throws ends the search. */
+  onProgress?: (progress: SearchProgress) => void
+}
+
+/** More than any machine has cores: whoever wants more has mistaken something. */
+const MOST_WORKERS = 1024
+
+/**
+ * Searches a nonce that does for a mint: `hash256(seed || character || nonce)`, read byte-reversed, starts with
+ * `difficulty` zero bits (service.md 4.5). In Node and in browsers; see docs/search.md.
+ *
+ * @returns the nonce, checked by the rule itself: 22 bytes, or 54 for the root as deployed, so that the message fits one
+ * block of SHA-256. `hashes` are those that the workers have told of by then.
+ * @throws the reason of the signal where that aborts: an AbortError unless set.
+ * @throws SearchError with `BAD_SEED`, `BAD_CHARACTER`, `BAD_DIFFICULTY`, `BAD_WORKERS` for options that are none,
+ * `UNAVAILABLE` for workers or a kernel that are not to be had, `WORKER_FAILED` where a worker breaks off, and
+ * `BAD_NONCE` where what was found does not do.
+ */
+export async function searchNonce(options: SearchOptions): Promise<{ nonce: Uint8Array; hashes: number }> {
+  requireSound(options)
+  const { seed, character, difficulty, kernel, signal } = options
+  signal?.throwIfAborted()
+  const host = options.workers === 0 ? undefined : await workerHost()
+  const workers = options.workers ?? host?.cores ?? 0
+  if (workers > 0 && host === undefined) throw new SearchError('UNAVAILABLE', 'there are no workers here')
+  signal?.throwIfAborted()
+
+  const meter = new ProgressMeter({ difficulty, report: options.onProgress, now: performance.now() })
+  const onHashes = (hashes: number): void => meter.count(hashes, performance.now())
+  const task: WorkerTask = { seed, character, difficulty, kernel }
+  const nonce =
+    host === undefined
+      ? await searchInThread({ task, signal, onHashes })
+      : await searchInWorkers({ task, host, workers, url: workerUrl(options), signal, onHashes })
+  if (!meetsDifficulty(proofOfWork({ seed, character, nonce }), difficulty)) {
+    throw new SearchError('BAD_NONCE', `the nonce that was found has fewer than ${difficulty} zero bits`)
+  }
+  return { nonce, hashes: meter.hashes }
+}
+
+/** Not a constant: a bundle in the old format has no URL of its own. */
+function workerUrl(options: SearchOptions): URL | string {
+  return options.workerUrl ?? new URL('./search-worker.js', import.meta.url)
+}
+
+function requireSound(options: SearchOptions): void {
+  const { seed, character, difficulty, workers = 0 } = options
+  if (seed.length !== 0 && seed.length !== 32) {
+    throw new SearchError('BAD_SEED', `a seed has 32 bytes or none, not ${seed.length}`)
+  }
+  if (character.length !== 1 || !isNameCharacter(character.charCodeAt(0))) {
+    throw new SearchError('BAD_CHARACTER', `no name has the character ${JSON.stringify(character)}`)
+  }
+  if (!Number.isInteger(difficulty) || difficulty < 1 || difficulty > 64) {
+    throw new SearchError('BAD_DIFFICULTY', `a difficulty is 1 to 64 bits, not ${difficulty}`)
+  }
+  if (!Number.isInteger(workers) || workers < 0 || workers > MOST_WORKERS) {
+    throw new SearchError('BAD_WORKERS', `workers are 0 to ${MOST_WORKERS}, not ${workers}`)
+  }
+}

@@ -1,0 +1,102 @@
+/** Workers of Node and of browsers, in one shape. */
+export interface WorkerHost {
+  /** How many threads run at once here. */
+  cores: number
+  /** Starts a worker from the URL of a module. */
+  start(worker: {
+    url: URL | string
+    onMessage: (message: unknown) => void
+    /** The worker could not be loaded, threw, or ended of its own accord. */
+    onFailure: (cause: unknown) => void
+  }): RunningWorker
+}
+
+export interface RunningWorker {
+  post(message: unknown): void
+  /** Ends it at once, whatever it is doing. */
+  terminate(): void
+}
+
+/** The other end: what a worker has of whoever started it. */
+export interface WorkerParent {
+  post(message: unknown): void
+  onMessage(listener: (message: unknown) => void): void
+}
+
+/** The part of the web's objects that is used here; the language's types have none of them. */
+interface WebWorker {
+  onmessage: ((event: { data: unknown }) => void) | null
+  onerror: ((event: { message?: string }) => void) | null
+  onmessageerror: (() => void) | null
+  postMessage(message: unknown): void
+  terminate(): void
+}
+interface WebGlobal {
+  Worker?: new (url: URL | string, options: { type: 'module' }) => WebWorker
+  navigator?: { hardwareConcurrency?: number }
+  onmessage?: unknown
+  postMessage?: (message: unknown) => void
+}
+const web = globalThis as unknown as WebGlobal
+
+const isNode = typeof process === 'object' && process.versions?.node !== undefined
+
+/** The workers that can be had here, if any. */
+export async function workerHost(): Promise<WorkerHost | undefined> {
+  if (isNode) return await nodeHost()
+  const { Worker, navigator } = web
+  if (Worker === undefined) return undefined
+  return {
+    cores: navigator?.hardwareConcurrency ?? 1,
+    start: ({ url, onMessage, onFailure }) => {
+      const worker = new Worker(url, { type: 'module' })
+      worker.onmessage = ({ data }) => onMessage(data)
+      // A script that cannot be loaded says no reason.
+      worker.onerror = ({ message }) => onFailure(new Error(message || `nothing runs at ${url}`))
+      worker.onmessageerror = () => onFailure(new Error('a message of the worker could not be read'))
+      return { post: (message) => worker.postMessage(message), terminate: () => worker.terminate() }
+    },
+  }
+}
+
+async function nodeHost(): Promise<WorkerHost> {
+  // Not at the top: browsers load this file too.
+  const [{ Worker }, { availableParallelism }] = await Promise.all([
+    import('node:worker_threads'),
+    import('node:os'),
+  ])
+  return {
+    cores: availableParallelism(),
+    start: ({ url, onMessage, onFailure }) => {
+      const file = typeof url === 'string' && URL.canParse(url) ? new URL(url) : url
+      // Some options of a process are not for workers, such as the one that runs a module from its arguments.
+      const worker = new Worker(file, { execArgv: [] })
+      worker.on('message', onMessage)
+      worker.on('error', onFailure)
+      worker.on('messageerror', onFailure)
+      worker.on('exit', (code) => onFailure(new Error(`the worker ended with code ${code}`)))
+      return { post: (message) => worker.postMessage(message), terminate: () => void worker.terminate() }
+    },
+  }
+}
+
+/**
+ * Whoever started this worker.
+ * @throws Error where this is no worker.
+ */
+export async function workerParent(): Promise<WorkerParent> {
+  if (isNode) {
+    const { parentPort } = await import('node:worker_threads')
+    if (parentPort === null) throw new Error('this is no worker')
+    return {
+      post: (message) => parentPort.postMessage(message),
+      onMessage: (listener) => void parentPort.on('message', listener),
+    }
+  }
+  return {
+    post: (message) => web.postMessage?.(message),
+    onMessage: (listener) => {
+      web.onmessage = ({ data }: { data: unknown }) => listener(data)
+    },
+  }
+}
