@@ -1,5 +1,7 @@
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { assembleBeef } from '../../backend/src/graph/assemble-beef.js'
+import type { TransactionReader } from '../../backend/src/graph/graph-store.js'
 import { nativeHash256 } from '../../backend/src/graph/native-hash.js'
 import { type BeefContents, readBeef } from '../../backend/src/graph/read-beef.js'
 import { BeefError } from '../../backend/src/protocol/beef.js'
@@ -151,4 +153,19 @@ function parentsFirst(found: Map<string, FoundTransaction>): FoundTransaction[] 
     }
   }
   return ordered
+}
+
+/** The BEEF of one of the transactions of a larger one, with those whose values place its ordinals, proven or not. */
+export async function cutOut({ txid, inputs }: TransactionView, beef: BeefContents): Promise<Uint8Array> {
+  const source: TransactionReader = {
+    transaction: async (wanted) => {
+      const view = beef.transaction(wanted)
+      const proof = view && beef.proof(wanted)
+      return view && { txid: wanted, raw: view.raw, ...(proof && { proof }) }
+    },
+  }
+  const sources = inputs.map((input) => input.txid).filter((each) => beef.transaction(each) !== undefined)
+  const cut = await assembleBeef([...new Set(sources), txid], source)
+  if (cut === undefined) throw new Error(`${txid} is not in the BEEF it was found in`)
+  return cut
 }

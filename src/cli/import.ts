@@ -1,15 +1,11 @@
 import type { Writable } from 'node:stream'
-import { assembleBeef } from '../../backend/src/graph/assemble-beef.js'
-import type { TransactionReader } from '../../backend/src/graph/graph-store.js'
-import type { BeefContents } from '../../backend/src/graph/read-beef.js'
 import { BeefError } from '../../backend/src/protocol/beef.js'
 import { TOPICS } from '../../backend/src/protocol/profile.js'
-import type { TransactionView } from '../../backend/src/protocol/transaction.js'
 import type { Node } from '../server/node.js'
 import { admittedCount, type Refusal } from '../server/overlay.js'
 import { engineBeef } from '../server/overlay-engine.js'
 import { SubmissionError } from '../server/overlay-errors.js'
-import { type FoundTransaction, findTransactions } from './import-files.js'
+import { cutOut, type FoundTransaction, findTransactions } from './import-files.js'
 
 const ALL_TOPICS = Object.values(TOPICS)
 
@@ -91,19 +87,4 @@ async function importOne(options: {
   } finally {
     stopListening()
   }
-}
-
-/** The BEEF of one of the transactions of a larger one, with those whose values place its ordinals, proven or not. */
-async function cutOut({ txid, inputs }: TransactionView, beef: BeefContents): Promise<Uint8Array> {
-  const source: TransactionReader = {
-    transaction: async (wanted) => {
-      const view = beef.transaction(wanted)
-      const proof = view && beef.proof(wanted)
-      return view && { txid: wanted, raw: view.raw, ...(proof && { proof }) }
-    },
-  }
-  const sources = inputs.map((input) => input.txid).filter((each) => beef.transaction(each) !== undefined)
-  const cut = await assembleBeef([...new Set(sources), txid], source)
-  if (cut === undefined) throw new Error(`${txid} is not in the BEEF it was found in`)
-  return cut
 }

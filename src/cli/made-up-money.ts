@@ -1,10 +1,16 @@
 import { randomBytes } from 'node:crypto'
-import { MerklePath, Utils } from '@bsv/sdk'
+import { MerklePath, Transaction, UnlockingScript, Utils } from '@bsv/sdk'
 import { encodeBeef } from '../../backend/src/graph/assemble-beef.js'
 import { nativeHash256 } from '../../backend/src/graph/native-hash.js'
 import type { TransactionRecord } from '../../backend/src/graph/records.js'
 import { reversed, toHex } from '../../backend/src/protocol/bytes.js'
+import { type DeploymentTerms, MINT_SATOSHIS } from '../../backend/src/protocol/mint.js'
 import { encodeOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
+import { rootLock } from '../mining/covenant.js'
+import type { PaidMint } from '../mining/mine-name.js'
+import { type MintPlan, solvePlan } from '../mining/mint-plan.js'
+import { finishMint, startMint } from '../mining/mint-transaction.js'
+import type { DeployedTree } from '../server/followed-tree.js'
 
 // Transactions that no chain holds. A host that checks no merkle proofs (CHAIN_TRACKER=scripts-only) takes the path of a
 // block that holds nothing else for one, and of what a block holds no script is run: so nothing here is signed.
@@ -40,6 +46,44 @@ export function spendingTransaction(spent: MadeUpTransaction, output: Output): M
   return { txid: made.txid, height, beef: encodeBeef([made]) }
 }
 
+/**
+ * A tree of names of our covenant, whose root as deployed holds a made-up coin.
+ *
+ * @throws CovenantError where no covenant has these terms.
+ */
+export function deployTree(terms: DeploymentTerms): DeployedTree {
+  const { txid, beef } = fundedTransaction([{ satoshis: MINT_SATOSHIS, lockingScript: rootLock(terms) }])
+  return { genesis: { txid, vout: 0 }, beef }
+}
+
+/**
+ * A mint, paid with a coin made up for it.
+ *
+ * @throws MintError where the plan does not hold.
+ */
+export async function madeUpMint({
+  plan,
+  source,
+}: {
+  plan: MintPlan
+  source: Transaction
+}): Promise<PaidMint> {
+  const solved = solvePlan(plan)
+  const nowhere = { txid: toHex(randomBytes(32)), vout: 0 }
+  // The node brings one of the three satoshis that a mint puts into its outputs.
+  const coin = record({ spends: nowhere, outputs: [{ satoshis: 2, lockingScript: NO_LOCK }], height: 1 })
+  const transaction = startMint(solved, source)
+  transaction.addInput({
+    sourceTransaction: Transaction.fromBinary(Array.from(coin.raw)),
+    sourceOutputIndex: 0,
+    unlockingScript: new UnlockingScript(),
+  })
+  await transaction.sign()
+  const signed = finishMint({ plan: solved, transaction, input: 0 })
+  const made = proven(Uint8Array.from(transaction.toUint8Array()), (source.merklePath?.blockHeight ?? 1) + 1)
+  return { ...signed, beef: encodeBeef([coin, made]) }
+}
+
 const NO_LOCK = new Uint8Array()
 const FINAL = 0xffffffff
 
@@ -56,7 +100,11 @@ function record(parts: { spends: Outpoint; outputs: readonly Output[]; height: n
   for (const { satoshis, lockingScript } of outputs) {
     writer.writeUInt64LE(satoshis).writeVarIntNum(lockingScript.length).write(lockingScript)
   }
-  const raw = writer.writeUInt32LE(0).toUint8Array()
+  return proven(writer.writeUInt32LE(0).toUint8Array(), height)
+}
+
+/** A transaction with the path of a block that holds nothing else. */
+function proven(raw: Uint8Array, height: number): TransactionRecord {
   const txid = toHex(reversed(nativeHash256(raw)))
   const path = new MerklePath(height, [[{ offset: 0, hash: txid, txid: true }]])
   return { txid, raw, proof: { merklePath: Uint8Array.from(path.toBinary()), height } }

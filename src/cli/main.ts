@@ -1,18 +1,33 @@
 #!/usr/bin/env node
 import { Command, InvalidArgumentError } from 'commander'
 import { pino } from 'pino'
+import { MintError } from '../../backend/src/protocol/mint.js'
+import { CovenantError } from '../mining/covenant.js'
+import { MiningError } from '../mining/mining-error.js'
 import { PublishError } from '../publish/publish-error.js'
 import { type Config, ConfigError, readConfig } from '../server/config.js'
 import { openNode, StartError } from '../server/node.js'
+import { CommandError } from './command-error.js'
 import { runImport } from './import.js'
 import { ImportError } from './import-files.js'
+import { type MineOptions, runMine } from './mine.js'
 import { runPublish } from './publish.js'
 import { MAX_TRANSACTION_BYTES } from './publish-files.js'
 import { PublishingError } from './publishing-error.js'
 import { serve } from './serve.js'
 
 /** What whoever runs the command can do something about. */
-const TOLD_IN_A_LINE = [ConfigError, StartError, ImportError, PublishError, PublishingError]
+const TOLD_IN_A_LINE = [
+  CommandError,
+  ConfigError,
+  CovenantError,
+  ImportError,
+  MintError,
+  MiningError,
+  PublishError,
+  PublishingError,
+  StartError,
+]
 
 const program = new Command('minetree').description(
   'Names that are mined and content that lives on the chain. Settings come from the environment: see the README.',
@@ -48,12 +63,53 @@ program
   .description('publish to a local network, which takes transactions of made-up money: see docs/publish.md')
   .argument('<path>', 'a file, or a folder to publish as a directory')
   .option('--stream', 'cut a file into chunks of 1 MiB, each in a transaction of its own', false)
-  .option('--chunk-size <bytes>', 'cut it into chunks of so many bytes', chunkSize)
+  .option(
+    '--chunk-size <bytes>',
+    'cut it into chunks of so many bytes',
+    wholeNumber(1, MAX_TRANSACTION_BYTES),
+  )
   .option('--owner <address>', 'who is to own it; unless set, nobody can spend it')
   .option('--url <url>', 'where the server listens', 'http://127.0.0.1:8080')
   .action(async (path: string, options: PublishArguments) => {
     await runPublish({ ...options, path, out: process.stdout, notes: process.stderr })
   })
+
+program
+  .command('mine')
+  .description('mine a name, a character at a time: see docs/mining.md')
+  .argument('<name>', 'of a-z 0-9 -')
+  .option('--url <url>', 'a server that follows the tree', 'http://127.0.0.1:8080')
+  .option('--owner <address>', 'whose the name is to be; unless set, that of whoever pays')
+  .option('--workers <count>', 'threads that search; unless set, one per core', wholeNumber(1, 1024))
+  .option('--wallet <url>', 'a wallet (BRC-100) that pays, as http://127.0.0.1:3321')
+  .option('--key-file <file>', 'a file with the key that pays, as WIF')
+  .option('--coins <paths...>', 'files or folders with coins of the key, in BEEF')
+  .option('--fee-rate <satoshis>', 'what the key pays for 1,000 bytes', wholeNumber(1, 1_000_000))
+  .option('--arc <url>', 'the ARC service that takes what the key pays for; unless set, that of the SDK')
+  .option('--folder <folder>', 'where paid mints are kept', './mints')
+  .action(async (name: string, options: MineArguments) => {
+    const { deployment: expected } = readConfig(process.env)
+    const arcApiKey = process.env.ARC_API_KEY
+    const stop = new AbortController()
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort())
+    await runMine({
+      ...options,
+      name,
+      coins: options.coins ?? [],
+      expected,
+      ...(arcApiKey !== undefined && { arcApiKey }),
+      out: process.stdout,
+      progress: process.stderr,
+      signal: stop.signal,
+    }).catch((error: unknown) => {
+      throw stop.signal.aborted ? new CommandError('stopped: the same command goes on from here') : error
+    })
+  })
+
+type MineArguments = Pick<
+  MineOptions,
+  'url' | 'owner' | 'workers' | 'wallet' | 'keyFile' | 'feeRate' | 'arc' | 'folder'
+> & { coins?: string[] }
 
 interface PublishArguments {
   stream: boolean
@@ -62,10 +118,12 @@ interface PublishArguments {
   url: string
 }
 
-function chunkSize(text: string): number {
-  const size = Number(text)
-  if (/^\d{1,10}$/.test(text) && size >= 1 && size <= MAX_TRANSACTION_BYTES) return size
-  throw new InvalidArgumentError(`It must be a whole number from 1 to ${MAX_TRANSACTION_BYTES}.`)
+function wholeNumber(least: number, most: number): (text: string) => number {
+  return (text) => {
+    const value = Number(text)
+    if (/^\d{1,10}$/.test(text) && value >= least && value <= most) return value
+    throw new InvalidArgumentError(`It must be a whole number from ${least} to ${most}.`)
+  }
 }
 
 function quieter(level: Config['logLevel']): Config['logLevel'] {

@@ -2,6 +2,7 @@ import type { Logger } from 'pino'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import type { Config } from '../server/config.js'
 import { startServer } from '../server/server.js'
+import { deployTree } from './made-up-money.js'
 
 /** Starts the service and keeps it up until SIGINT or SIGTERM; resolves when it has stopped. */
 export async function serve({ config, logger }: { config: Config; logger: Logger }): Promise<void> {
@@ -11,8 +12,9 @@ export async function serve({ config, logger }: { config: Config; logger: Logger
     process.once('SIGTERM', resolve)
   })
   const submissionWorker = new URL('../server/submission-worker.js', import.meta.url)
-  const server = await startServer({ config, logger, submissionWorker })
-  sayHow({ config, logger, url: server.url })
+  const deploy = config.seed ? deployTree : undefined
+  const server = await startServer({ config, logger, submissionWorker, ...(deploy && { deploy }) })
+  sayHow({ config: server.node.config, logger, url: server.url })
   const signal = await signalled
   logger.info({ signal }, 'stopping')
   await server.stop()

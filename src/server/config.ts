@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import type { Network } from '../../backend/src/protocol/address.js'
-import type { Deployment } from '../../backend/src/protocol/mint.js'
+import type { Deployment, DeploymentTerms } from '../../backend/src/protocol/mint.js'
 import { type Outpoint, PointerError, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
-import { deploymentOf, PROFILES, type Profile } from '../../backend/src/protocol/profile.js'
+import { deploymentOf, PROFILES, type Profile, termsOf } from '../../backend/src/protocol/profile.js'
 import { isContentTypePattern } from '../../backend/src/topic-managers/ordinals-policy.js'
 
 /** A setting that cannot be what it should be; the message is one line and names it. */
@@ -16,8 +16,12 @@ export interface Config {
   /** The folder of the embedded store. */
   dataDir: string
   profile: Profile
-  /** The tree to follow; undefined where no genesis is known: then names are off. */
+  /** The rules of the tree to follow, or to deploy. */
+  terms: DeploymentTerms
+  /** The tree to follow; undefined where no genesis is set: then that of the store. Where it has none, names are off. */
   deployment: Deployment | undefined
+  /** Whether an empty store is to be filled with a local network of one's own. */
+  seed: boolean
   /** `scripts-only`: proofs are not checked. Else where block headers come from: `whatsonchain`, or a service's URL. */
   chainTracker: string
   /** How long an answer of the chain tracker may take, in milliseconds. */
@@ -109,6 +113,7 @@ const environment = z.object({
     )
     .refine((policy) => !/(?:^|;)\s*sandbox/i.test(policy), 'cannot say sandbox: that is said already')
     .optional(),
+  SEED: z.enum(['local', 'none'], 'must be local or none').optional(),
   LOG_LEVEL: z
     .enum(
       ['fatal', 'error', 'warn', 'info', 'debug', 'silent'],
@@ -142,19 +147,27 @@ export function readConfig(env: Record<string, string | undefined>): Config {
   const settings = parsed.data
   const profile = PROFILES[settings.PROFILE]
   const { GENESIS: genesis, DIFFICULTY: difficulty, NAME_MARKER: nameMarker, NAME_TLD: nameTld } = settings
+  const overrides = {
+    ...(difficulty && { difficulty }),
+    ...(nameMarker && { nameMarker }),
+    ...(nameTld && { nameTld }),
+  }
+  const deployment = deploymentOf(profile, { ...overrides, ...(genesis && { genesis }) })
+  // A network of one's own has no headers to ask for; the live one is never left unchecked without a word.
+  const chainTracker =
+    settings.CHAIN_TRACKER ?? (profile.name === 'mainnet' ? 'whatsonchain' : 'scripts-only')
+  const canSeed = deployment === undefined && chainTracker === 'scripts-only'
+  if (settings.SEED === 'local' && !canSeed)
+    throw new ConfigError('SEED: local needs PROFILE=local, CHAIN_TRACKER=scripts-only and no GENESIS')
   return {
     port: settings.PORT,
     host: settings.HOST,
     dataDir: settings.DATA_DIR,
     profile,
-    deployment: deploymentOf(profile, {
-      ...(genesis && { genesis }),
-      ...(difficulty && { difficulty }),
-      ...(nameMarker && { nameMarker }),
-      ...(nameTld && { nameTld }),
-    }),
-    // A network of one's own has no headers to ask for; the live one is never left unchecked without a word.
-    chainTracker: settings.CHAIN_TRACKER ?? (profile.name === 'mainnet' ? 'whatsonchain' : 'scripts-only'),
+    terms: termsOf(profile, overrides),
+    deployment,
+    seed: canSeed && settings.SEED !== 'none',
+    chainTracker,
     chainTrackerTimeout: settings.CHAIN_TRACKER_TIMEOUT_MS,
     network: settings.NETWORK,
     hostingUrl: settings.HOSTING_URL,

@@ -4,6 +4,7 @@ import { promisify } from 'node:util'
 import type { Logger } from 'pino'
 import { createApp } from './app.js'
 import type { Config } from './config.js'
+import type { Deploy } from './followed-tree.js'
 import { LargeSubmissions } from './large-submissions.js'
 import { type Node, openNode, StartError } from './node.js'
 import { listenerOf } from './request-target.js'
@@ -25,16 +26,20 @@ const PATIENCE = 10_000
  * @throws StartError where the store cannot be opened or the address cannot be had; what was opened is closed again.
  */
 export async function startServer({
-  config,
+  config: settings,
   logger,
   submissionWorker,
+  deploy,
 }: {
   config: Config
   logger: Logger
   /** The compiled `submission-worker`, to admit large transactions in; without it, this thread admits them. */
   submissionWorker?: URL
+  /** Makes a tree for an empty store, where the settings name none. */
+  deploy?: Deploy
 }): Promise<RunningServer> {
-  const node = await openNode({ config, logger })
+  const node = await openNode({ config: settings, logger, ...(deploy && { deploy }) })
+  const { config } = node
   const large = submissionWorker && new LargeSubmissions({ config, node, logger, worker: submissionWorker })
   const server = createServer(
     listenerOf(

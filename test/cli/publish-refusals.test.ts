@@ -1,9 +1,8 @@
 import { symlink } from 'node:fs/promises'
-import { createServer, type RequestListener } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { useBuiltCli } from '../support/built-cli.js'
 import { FakeChain } from '../support/fake-chain.js'
+import { listening } from '../support/other-server.js'
 import { storedRows, treeOf, useServers } from '../support/test-server.js'
 import { type Files, writeFiles } from '../support/write-files.js'
 
@@ -16,17 +15,6 @@ const servers = useServers()
 const PATIENCE = 60_000
 
 const folderOf = async (files: Files): Promise<string> => await writeFiles(await servers.folder(), files)
-
-/** A server that is none of ours. */
-async function listening(listener: RequestListener): Promise<{ url: string; close(): Promise<void> }> {
-  // A test that fails before it closes this one is not to keep the process up.
-  const server = createServer(listener).unref()
-  await new Promise<void>((ready) => server.listen(0, '127.0.0.1', ready))
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    close: () => new Promise((closed) => server.close(() => closed())),
-  }
-}
 
 /** Runs a command that has to fail, and gives the one line that it says. */
 async function failure(args: string[]): Promise<string> {

@@ -11,7 +11,15 @@ test('with nothing set it is a local network that nobody else can reach', () => 
     host: '127.0.0.1',
     dataDir: './data',
     profile: PROFILES.local,
+    terms: {
+      difficulty: 22,
+      nameContentType: 'application/name-claim',
+      marker: utf8(PROFILES.local.nameMarker),
+      tld: undefined,
+      limits: COVENANT_LIMITS,
+    },
     deployment: undefined,
+    seed: true,
     chainTracker: 'scripts-only',
     chainTrackerTimeout: 10_000,
     network: 'main',
@@ -66,6 +74,8 @@ test.each<[string, string, Partial<Config>]>([
     "default-src 'self'; img-src *",
     { contentPolicy: "default-src 'self'; img-src *" },
   ],
+  ['SEED', 'none', { seed: false }],
+  ['SEED', 'local', { seed: true }],
   ['LOG_LEVEL', 'silent', { logLevel: 'silent' }],
   ['ADMIN_TOKEN', 'secret', { unused: ['ADMIN_TOKEN'] }],
   ['SERVER_PRIVATE_KEY', '01', { unused: ['SERVER_PRIVATE_KEY'] }],
@@ -73,7 +83,7 @@ test.each<[string, string, Partial<Config>]>([
   ['SOMETHING_ELSE', 'x', {}],
 ])('%s=%s changes that and nothing else', (name, value, changed) => {
   expect(readConfig({ [name]: value })).toMatchObject(changed)
-  const { profile, deployment, chainTracker, ...rest } = { ...readConfig({}), ...changed }
+  const { profile, terms, deployment, chainTracker, seed, ...rest } = { ...readConfig({}), ...changed }
   expect(readConfig({ [name]: value })).toMatchObject(rest)
 })
 
@@ -100,6 +110,15 @@ test('a tree of one’s own is what the settings say, with the rest from the pro
   const live = readConfig({ PROFILE: 'mainnet', GENESIS }).deployment
   expect(live).toMatchObject({ genesis: { txid, vout: 1 } })
   expect(live?.limits).toBeUndefined()
+})
+
+test.each<[string, Record<string, string>]>([
+  ['of the live network', { PROFILE: 'mainnet', CHAIN_TRACKER: 'scripts-only' }],
+  ['that checks proofs', { CHAIN_TRACKER: 'whatsonchain' }],
+  ['with a tree', { GENESIS: `${txid}_0` }],
+])('a node %s is filled with nothing, and says so where it is asked to be', (_, env) => {
+  expect(readConfig(env).seed).toBe(false)
+  expect(() => readConfig({ ...env, SEED: 'local' })).toThrow(/^SEED: /)
 })
 
 test.each([
@@ -141,6 +160,7 @@ test.each([
       'a b/c',
     ],
   ],
+  ['SEED', ['yes', 'None', 'network']],
   ['LOG_LEVEL', ['trace', 'INFO']],
   ['KNEX_URL', ['mysql://127.0.0.1/minetree']],
   ['MONGO_URL', ['mongodb://127.0.0.1']],

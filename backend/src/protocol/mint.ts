@@ -37,6 +37,9 @@ export interface Deployment {
   limits?: CovenantLimits
 }
 
+/** What is fixed when a tree is deployed, before there is a genesis. */
+export type DeploymentTerms = Omit<Deployment, 'genesis'>
+
 /** A mint that was checked: what it claims, and the nodes that it leaves. */
 export interface Mint {
   /** The parent's domain and the character: the name as the tree has it, never the text of an envelope. */

@@ -45,7 +45,7 @@ const ENCODED_LENGTH = 36
  * @throws PointerError (`BAD_OUTPOINT`) for anything else, a vout beyond 32 bits or with leading zeros too.
  */
 export function parseOutpoint(text: string): Outpoint {
-  const outpoint = matchOutpoint(text)
+  const outpoint = readOutpoint(text)
   if (outpoint === undefined) throw new PointerError('BAD_OUTPOINT', text)
   return outpoint
 }
@@ -112,11 +112,12 @@ export function parseContentReference(text: string): ContentReference {
 
 function matchAbsolute(text: string): Exclude<Pointer, { kind: 'sibling' }> | undefined {
   if (TXID.test(text)) return { kind: 'transaction', txid: text.toLowerCase() }
-  const outpoint = matchOutpoint(text)
+  const outpoint = readOutpoint(text)
   return outpoint && { kind: 'outpoint', outpoint }
 }
 
-function matchOutpoint(text: string): Outpoint | undefined {
+/** As {@link parseOutpoint}; undefined where that throws. */
+export function readOutpoint(text: string): Outpoint | undefined {
   const [, txid, digits] = OUTPOINT.exec(text) ?? []
   const vout = readVout(digits)
   return txid === undefined || vout === undefined ? undefined : { txid: txid.toLowerCase(), vout }

@@ -1,6 +1,6 @@
 import { utf8 } from './bytes.js'
 import { COVENANT_LIMITS, type CovenantLimits } from './covenant-limits.js'
-import type { Deployment } from './mint.js'
+import type { Deployment, DeploymentTerms } from './mint.js'
 import { type Outpoint, parseOutpoint } from './outpoint.js'
 
 export type ProfileName = 'local' | 'mainnet'
@@ -70,23 +70,29 @@ export const PROFILES: Record<ProfileName, Profile> = {
   },
 }
 
-/**
- * The tree of names that a profile speaks of, with what the operator set instead. Undefined where no genesis is
- * known, as before the first start of a local network.
- */
-export function deploymentOf(
-  profile: Profile,
-  overrides: { genesis?: Outpoint; difficulty?: number; nameMarker?: string; nameTld?: string } = {},
-): Deployment | undefined {
-  const known = profile.genesis === undefined ? undefined : parseOutpoint(profile.genesis)
-  const genesis = overrides.genesis ?? known
-  if (genesis === undefined) return undefined
+/** What an operator sets in place of what a profile has. */
+export interface TermsOverrides {
+  difficulty?: number
+  nameMarker?: string
+  nameTld?: string
+}
+
+/** The rules of a tree of names that a profile speaks of, wherever its genesis is. */
+export function termsOf(profile: Profile, overrides: TermsOverrides = {}): DeploymentTerms {
   return {
-    genesis,
     difficulty: overrides.difficulty ?? profile.difficulty,
     nameContentType: profile.nameContentType,
     marker: utf8(overrides.nameMarker ?? profile.nameMarker),
     tld: overrides.nameTld,
     limits: profile.covenantLimits,
   }
+}
+
+/** The tree of names that a profile speaks of; undefined where no genesis is known. */
+export function deploymentOf(
+  profile: Profile,
+  { genesis, ...overrides }: TermsOverrides & { genesis?: Outpoint } = {},
+): Deployment | undefined {
+  const known = genesis ?? (profile.genesis === undefined ? undefined : parseOutpoint(profile.genesis))
+  return known && { ...termsOf(profile, overrides), genesis: known }
 }

@@ -68,6 +68,11 @@ export class SqlGraphStore implements GraphStore {
     await this.reader.first('select 1 as one', [])
   }
 
+  /** Whether it holds no transaction. */
+  async isEmpty(): Promise<boolean> {
+    return (await this.reader.first('select txid from graph_transactions limit 1', [])) === undefined
+  }
+
   /** A fact about the store itself, such as the tree it holds. */
   async setting(name: string): Promise<string | undefined> {
     const row = await this.reader.first('select value from graph_settings where name = ?', [name])

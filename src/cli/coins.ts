@@ -1,0 +1,37 @@
+import { P2PKH, type PrivateKey, Transaction } from '@bsv/sdk'
+import type { Coin } from '../mining/fund-with-key.js'
+import { CommandError } from './command-error.js'
+import { cutOut, findTransactions } from './import-files.js'
+
+/**
+ * The transactions that files hold, each with its proof or with its ancestors.
+ *
+ * @param paths Files, or folders to search, with BEEF as bytes or as hex.
+ * @throws ImportError where a path cannot be read; CommandError where a transaction has neither.
+ */
+export async function readTransactions(paths: string[]): Promise<Transaction[]> {
+  const { transactions } = await findTransactions(paths)
+  const read: Transaction[] = []
+  for (const { view, beef } of transactions) {
+    if (beef === undefined)
+      throw new CommandError(`${view.txid} carries no proof: coins are to come in a BEEF`)
+    read.push(Transaction.fromBEEF(Array.from(await cutOut(view, beef)), view.txid))
+  }
+  return read
+}
+
+/** The outputs that a key unlocks (P2PKH) and that none of the transactions spends. */
+export function coinsOf(key: PrivateKey, transactions: readonly Transaction[]): Coin[] {
+  const lock = new P2PKH().lock(key.toAddress()).toHex()
+  const each = new Map(transactions.map((transaction) => [transaction.id('hex'), transaction]))
+  const spent = new Set(
+    [...each.values()].flatMap(({ inputs }) =>
+      inputs.map(({ sourceTXID, sourceOutputIndex }) => `${sourceTXID}_${sourceOutputIndex}`),
+    ),
+  )
+  return [...each].flatMap(([txid, transaction]) =>
+    transaction.outputs.flatMap(({ lockingScript }, vout) =>
+      lockingScript.toHex() === lock && !spent.has(`${txid}_${vout}`) ? [{ transaction, vout }] : [],
+    ),
+  )
+}

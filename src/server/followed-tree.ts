@@ -1,0 +1,85 @@
+import { readUtf8 } from '../../backend/src/protocol/bytes.js'
+import type { DeploymentTerms } from '../../backend/src/protocol/mint.js'
+import { formatOutpoint, type Outpoint, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
+import type { SqlGraphStore } from '../../backend/src/storage/sql/sql-graph-store.js'
+import { type Config, ConfigError } from './config.js'
+
+/** A tree that was made for a network of one's own. */
+export interface DeployedTree {
+  genesis: Outpoint
+  /** The transaction that holds the root as deployed. */
+  beef: Uint8Array
+}
+
+export type Deploy = (terms: DeploymentTerms) => DeployedTree
+
+/**
+ * Which tree a store holds: that of the settings, or that which it was opened with before, or one that is deployed for
+ * it. A store holds one tree, by one set of rules: the nodes of two would answer for each other.
+ *
+ * @param options.deploy Makes a tree for a store that is empty, where the settings name none.
+ * @returns The settings with the tree in them, and the tree where it was made just now.
+ * @throws ConfigError where the store holds the tree of another genesis, or one of other rules.
+ */
+export async function followTree({
+  graph,
+  config,
+  deploy,
+}: {
+  graph: SqlGraphStore
+  config: Config
+  deploy?: Deploy
+}): Promise<{ config: Config; deployed?: DeployedTree }> {
+  const pinned = await graph.setting('genesis')
+  // Where the start that deployed a tree ended before it was stored, that tree has never been.
+  const isFree = pinned === undefined || (await graph.setting('deployed-here')) !== undefined
+  if (config.deployment === undefined && deploy !== undefined && isFree && (await graph.isEmpty())) {
+    const deployed = deploy(config.terms)
+    await graph.setSetting('deployed-here', 'true')
+    await pinTerms(graph, config.terms)
+    await graph.setSetting('genesis', formatOutpoint(deployed.genesis))
+    return { config: withGenesis(config, deployed.genesis), deployed }
+  }
+  const genesis = config.deployment && formatOutpoint(config.deployment.genesis)
+  if (pinned === undefined) {
+    if (genesis === undefined) return { config }
+    await pinTerms(graph, config.terms)
+    await graph.setSetting('genesis', genesis)
+    return { config }
+  }
+  if (genesis !== undefined && genesis !== pinned)
+    throw new ConfigError(
+      `GENESIS: the store in ${config.dataDir} holds the tree of ${pinned}, not of ${genesis}`,
+    )
+  await requireTerms(graph, config)
+  return { config: withGenesis(config, parseOutpoint(pinned)) }
+}
+
+function withGenesis(config: Config, genesis: Outpoint): Config {
+  return { ...config, deployment: { ...config.terms, genesis } }
+}
+
+/** Each rule by the setting that changes it. */
+function rules({ difficulty, nameContentType, marker, tld = '' }: DeploymentTerms): Record<string, string> {
+  return {
+    DIFFICULTY: String(difficulty),
+    NAME_MARKER: readUtf8(marker),
+    NAME_TLD: tld,
+    // The one that the profile has and no setting changes.
+    PROFILE: nameContentType,
+  }
+}
+
+async function pinTerms(graph: SqlGraphStore, terms: DeploymentTerms): Promise<void> {
+  for (const [name, value] of Object.entries(rules(terms))) await graph.setSetting(name, value)
+}
+
+async function requireTerms(graph: SqlGraphStore, { dataDir, terms }: Config): Promise<void> {
+  for (const [name, value] of Object.entries(rules(terms))) {
+    const pinned = await graph.setting(name)
+    if (pinned === value) continue
+    throw new ConfigError(
+      `${name}: the tree in ${dataDir} has ${JSON.stringify(pinned ?? 'none')}, not ${JSON.stringify(value)}`,
+    )
+  }
+}

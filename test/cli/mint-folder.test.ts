@@ -1,0 +1,87 @@
+import { mkdir, readdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { PrivateKey, type Transaction, UnlockingScript } from '@bsv/sdk'
+import { coinsOf, readTransactions } from '../../src/cli/coins.js'
+import { MintFolder } from '../../src/cli/mint-folder.js'
+import { coinsFor } from '../support/sdk-transaction.js'
+import { useServers } from '../support/test-server.js'
+
+const servers = useServers()
+const key = new PrivateKey(11)
+const beefOf = (transaction: Transaction): Uint8Array => Uint8Array.from(transaction.toBEEF())
+const idsOf = (transactions: Transaction[]): string[] => transactions.map((each) => each.id('hex')).sort()
+
+/** A folder with mints in each state. */
+async function filled() {
+  const path = join(await servers.folder(), 'mints')
+  const folder = await MintFolder.at(path)
+  const [sent, lost, pending] = [coinsFor(key, 10), coinsFor(key, 20), coinsFor(key, 30)] as const
+  for (const each of [sent, lost, pending]) await folder.keep(each.id('hex'), beefOf(each))
+  await folder.settle(sent.id('hex'), 'known')
+  await folder.settle(lost.id('hex'), 'lost')
+  return { path, sent, lost, pending }
+}
+
+test('what is kept is there again after a stop, in the state that it was in', async () => {
+  const { path, sent, lost, pending } = await filled()
+  const again = await MintFolder.at(path)
+  expect(idsOf(await again.pending())).toEqual(idsOf([pending]))
+  expect(idsOf(await again.transactions())).toEqual(idsOf([sent, pending]))
+  expect((await readdir(path)).sort()).toEqual(
+    [`${sent.id('hex')}.beef`, `${lost.id('hex')}.lost.beef`, `${pending.id('hex')}.pending.beef`].sort(),
+  )
+})
+
+test('a file that was not written to its end is passed over, and other files are', async () => {
+  const { path, pending } = await filled()
+  await writeFile(join(path, `${'ab'.repeat(32)}.part`), 'half')
+  await writeFile(join(path, 'notes.txt'), 'mine')
+  expect(idsOf(await (await MintFolder.at(path)).pending())).toEqual(idsOf([pending]))
+})
+
+test('a file that holds something else is named', async () => {
+  const { path, sent } = await filled()
+  const file = join(path, `${'ab'.repeat(32)}.beef`)
+  for (const bytes of [new Uint8Array(), beefOf(sent)]) {
+    await writeFile(file, bytes)
+    const reading = (await MintFolder.at(path)).transactions()
+    await expect(reading).rejects.toMatchObject({ name: 'CommandError' })
+    await expect(reading).rejects.toThrow(`${file} is not the BEEF of ${'ab'.repeat(32)}`)
+  }
+})
+
+test('a folder that cannot be is named', async () => {
+  const path = join(await servers.folder(), 'file')
+  await writeFile(path, '')
+  await expect(MintFolder.at(path)).rejects.toThrow(/^cannot use .*EEXIST/)
+})
+
+describe('coins', () => {
+  test('are what the key unlocks and none of the transactions spends', async () => {
+    const other = new PrivateKey(12)
+    const [first, second] = [coinsFor(key, 5, 6), coinsFor(other, 7)] as const
+    const spending = coinsFor(key, 8)
+    const unlockingScript = new UnlockingScript()
+    spending.addInput({ sourceTXID: first.id('hex'), sourceOutputIndex: 1, unlockingScript })
+    const coins = coinsOf(key, [first, second, spending, first])
+    expect(coins.map(({ transaction, vout }) => transaction.outputs[vout]?.satoshis)).toEqual([5, 8])
+  })
+
+  test('are read from files of BEEF, as bytes or as hex, with their proofs', async () => {
+    const folder = join(await servers.folder(), 'coins')
+    await mkdir(folder)
+    const [bytes, hex] = [coinsFor(key, 5), coinsFor(key, 6)] as const
+    await writeFile(join(folder, 'a.beef'), beefOf(bytes))
+    await writeFile(join(folder, 'b.hex'), Buffer.from(beefOf(hex)).toString('hex'))
+    const read = await readTransactions([folder])
+    expect(idsOf(read)).toEqual(idsOf([bytes, hex]))
+    expect(read.every(({ merklePath }) => merklePath !== undefined)).toBe(true)
+  })
+
+  test('are not taken without a proof', async () => {
+    const file = join(await servers.folder(), 'coin.hex')
+    const coin = coinsFor(key, 5)
+    await writeFile(file, coin.toHex())
+    await expect(readTransactions([file])).rejects.toThrow(`${coin.id('hex')} carries no proof`)
+  })
+})
