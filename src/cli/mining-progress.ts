@@ -1,4 +1,5 @@
 import type { Writable } from 'node:stream'
+import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import type { MiningEvent } from '../mining/mine-name.js'
 
 export type ProgressStream = Writable & { isTTY?: boolean }
@@ -11,6 +12,8 @@ export class MiningProgress {
 
   tell(event: MiningEvent): void {
     if (event.kind === 'searching') this.show(searching(event))
+    else if (event.kind === 'started')
+      this.say(`mining ${event.name} from ${formatOutpoint(event.node.outpoint)}`)
     else if (event.kind === 'moved')
       this.say(`the node to mine ${event.name} from has moved: going on from the new one`)
     else if (event.kind === 'minted') this.say(`mined ${event.name} after ${grouped(event.hashes)} hashes`)

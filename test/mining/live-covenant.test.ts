@@ -45,7 +45,9 @@ if (vectors === undefined || mainnet === undefined) {
       if (nameOutput === undefined) throw new Error('no output 2')
       nameOutput.satoshis = 2
       await transaction.sign()
-      await expect(transaction.verify('scripts only')).rejects.toThrow('must be truthy after script evaluation')
+      await expect(transaction.verify('scripts only')).rejects.toThrow(
+        'must be truthy after script evaluation',
+      )
     },
   )
 }

@@ -1,15 +1,18 @@
 import {
   type CreateActionArgs,
   type CreateActionResult,
+  type GetPublicKeyArgs,
   LockingScript,
   P2PKH,
   PrivateKey,
+  ProtoWallet,
   type SignActionArgs,
   type SignActionResult,
   Transaction,
   type TransactionInput,
   UnlockingScript,
 } from '@bsv/sdk'
+import type { Coin } from '../../src/mining/fund-with-key.js'
 import type { MintWallet } from '../../src/mining/fund-with-wallet.js'
 
 /** What a wallet under test does otherwise than it should. */
@@ -37,11 +40,19 @@ export class TestWallet implements MintWallet {
   readonly aborted: string[] = []
   faults: WalletFaults = {}
   private readonly drafts = new Map<string, Draft>()
+  private readonly keys = new ProtoWallet(this.key)
+  private coin: Coin
 
   constructor(
-    private coin: Transaction,
+    transaction: Transaction,
     private readonly changeOutputs = 3,
-  ) {}
+  ) {
+    this.coin = { transaction, vout: 0 }
+  }
+
+  getPublicKey(args: GetPublicKeyArgs): Promise<{ publicKey: string }> {
+    return this.keys.getPublicKey(args)
+  }
 
   async createAction(args: CreateActionArgs): Promise<CreateActionResult> {
     this.actions.push(args)
@@ -62,11 +73,13 @@ export class TestWallet implements MintWallet {
     for (const { satoshis, lockingScript } of outputs)
       transaction.addOutput({ satoshis, lockingScript: LockingScript.fromHex(lockingScript) })
     transaction.addInput({
-      sourceTransaction: this.coin,
-      sourceOutputIndex: 0,
+      sourceTransaction: this.coin.transaction,
+      sourceOutputIndex: this.coin.vout,
       unlockingScript: new UnlockingScript(),
     })
-    const each = Math.floor(((this.coin.outputs[0]?.satoshis ?? 0) - 1000) / this.changeOutputs)
+    const each = Math.floor(
+      ((this.coin.transaction.outputs[this.coin.vout]?.satoshis ?? 0) - 1000) / this.changeOutputs,
+    )
     for (let left = this.changeOutputs; left > 0; left--)
       transaction.addOutput({ satoshis: each, lockingScript: new P2PKH().lock(this.key.toAddress()) })
     this.faults.draft?.(transaction)
@@ -87,13 +100,16 @@ export class TestWallet implements MintWallet {
         throw new Error('unlockingScript is longer than unlockingScriptLength')
       input.unlockingScript = UnlockingScript.fromHex(unlockingScript)
     }
-    const own = transaction.inputs.find(({ sourceTransaction }) => sourceTransaction === this.coin)
+    const own = transaction.inputs.find(
+      ({ sourceTransaction }) => sourceTransaction === this.coin.transaction,
+    )
     if (own === undefined) throw new Error('the coin is not there')
     own.unlockingScriptTemplate = new P2PKH().unlock(this.key)
     await transaction.sign()
     this.faults.send?.()
     if (!(await transaction.verify('scripts only'))) throw new Error('the scripts do not hold')
     this.sent.push(transaction)
+    this.coin = { transaction, vout: 3 }
     return { txid: transaction.id('hex'), tx: transaction.toAtomicBEEF(true) }
   }
 

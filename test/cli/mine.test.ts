@@ -1,0 +1,286 @@
+import { readdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { P2PKH, PrivateKey, ProtoWallet, PublicKey } from '@bsv/sdk'
+import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
+import { PROFILES, termsOf } from '../../backend/src/protocol/profile.js'
+import { deployTree } from '../../src/cli/made-up-money.js'
+import { useBuiltCli } from '../support/built-cli.js'
+import { arcServer, walletServer } from '../support/miners-services.js'
+import { coinsFor } from '../support/sdk-transaction.js'
+import { type TestServer, useServers } from '../support/test-server.js'
+import { TestWallet } from '../support/test-wallet.js'
+
+const cli = useBuiltCli()
+const servers = useServers()
+const services: { close(): Promise<void> }[] = []
+afterAll(async () => void (await Promise.all(services.map((service) => service.close()))))
+
+/** For a test, in milliseconds: processes start slowly where many do. */
+const PATIENCE = 120_000
+const DIFFICULTY = 8
+
+/** A server with a tree of our own covenant, and nothing mined in it. */
+async function tree(): Promise<TestServer> {
+  const { genesis, beef } = deployTree(termsOf(PROFILES.local, { difficulty: DIFFICULTY }))
+  const server = await servers.start({ GENESIS: formatOutpoint(genesis), DIFFICULTY: String(DIFFICULTY) })
+  expect((await server.submit(beef)).status).toBe(200)
+  return server
+}
+
+const key = new PrivateKey(21)
+
+/** A folder with a key, coins of it, and room for mints. */
+async function purse(...values: number[]) {
+  const folder = await servers.folder()
+  const keyFile = join(folder, 'key.wif')
+  const coins = join(folder, 'coins.beef')
+  const mints = join(folder, 'mints')
+  await writeFile(keyFile, `${key.toWif()}\n`)
+  await writeFile(coins, Uint8Array.from(coinsFor(key, ...values).toBEEF()))
+  return { mints, args: ['--key-file', keyFile, '--coins', coins, '--folder', mints] }
+}
+
+const statesIn = async (folder: string): Promise<string[]> =>
+  (await readdir(folder)).map((name) => name.replace(/^[0-9a-f]{64}\./, '')).sort()
+
+const recordOf = async (server: TestServer, name: string) =>
+  (await server.ask(`/svc/names/${name}`)).json as { origin: string; tip: { owner: string } }
+
+const mine = (server: TestServer, ...args: string[]) => ['mine', ...args, '--url', server.url]
+
+test(
+  'on a local network money is made up, and the name is whose it is said to be',
+  async () => {
+    const server = await tree()
+    const owner = key.toAddress()
+    const { code, stdout, stderr } = await cli.run(mine(server, 'abc', '--owner', owner, '--workers', '2'))
+    expect({ code, stderr }).toEqual({
+      code: 0,
+      stderr: expect.stringMatching(
+        /^(mining (\w+) from [0-9a-f]{64}_[01]\nmined \2 after [\d,]+ hashes\n){3}$/,
+      ),
+    })
+    const lines = stdout.trim().split('\n')
+    expect(lines.map((line) => line.split(' ')[0])).toEqual(['a', 'ab', 'abc'])
+    const record = await recordOf(server, 'abc')
+    expect(lines[2]).toBe(`abc ${record.origin}`)
+    expect(record.tip.owner).toBe(owner)
+  },
+  PATIENCE,
+)
+
+describe('with a key', () => {
+  test(
+    'each mint is paid with the change of the one before, and kept',
+    async () => {
+      const server = await tree()
+      const { mints, args } = await purse(3000, 2000)
+      expect((await cli.run(mine(server, 'ab', ...args, '--fee-rate', '50'))).code).toBe(0)
+      const { code, stdout } = await cli.run(mine(server, 'abcd', ...args, '--fee-rate', '50'))
+      expect({ code, names: stdout.match(/^\w+/gm) }).toEqual({ code: 0, names: ['abc', 'abcd'] })
+      expect(await statesIn(mints)).toEqual(['beef', 'beef', 'beef', 'beef'])
+      // The name is the key's, and its scripts were run: nothing of this is proven by a block.
+      expect((await recordOf(server, 'abcd')).tip.owner).toBe(key.toAddress())
+      const poor = await cli.run(mine(server, 'abcdefghijklmnop', ...args, '--fee-rate', '1000'))
+      expect(poor).toMatchObject({
+        code: 1,
+        stderr: expect.stringMatching(/minetree: \d+ satoshis do not pay for/),
+      })
+    },
+    PATIENCE,
+  )
+
+  test(
+    'mints go to miners before any overlay hears of them',
+    async () => {
+      const server = await tree()
+      const arc = await arcServer()
+      services.push(arc)
+      const { args } = await purse(5000)
+      const { code } = await cli.run(mine(server, 'ab', ...args, '--arc', arc.url), { ARC_API_KEY: 'secret' })
+      expect(code).toBe(0)
+      const { origin } = await recordOf(server, 'ab')
+      expect(arc.received.map((transaction) => transaction.id('hex'))).toHaveLength(2)
+      expect(`${arc.received[1]?.id('hex')}_2`).toBe(origin)
+      expect(arc.keys).toEqual(['Bearer secret', 'Bearer secret'])
+    },
+    PATIENCE,
+  )
+
+  test(
+    'a mint that miners refuse is submitted nowhere, and its coins are free',
+    async () => {
+      const server = await tree()
+      const arc = await arcServer()
+      services.push(arc)
+      const { mints, args } = await purse(900)
+      arc.says = 'REJECTED'
+      const refused = await cli.run(mine(server, 'a', ...args, '--arc', arc.url))
+      expect(refused).toMatchObject({ code: 1, stdout: '' })
+      expect(refused.stderr).toMatch(/^minetree: the network does not take [0-9a-f]{64}: REJECTED/)
+      expect(await statesIn(mints)).toEqual(['lost.beef'])
+      expect((await server.ask('/svc/names/a')).status).toBe(404)
+      arc.says = 'SEEN_ON_NETWORK'
+      expect((await cli.run(mine(server, 'a', ...args, '--arc', arc.url))).code).toBe(0)
+    },
+    PATIENCE,
+  )
+
+  /** Mines until the mint is kept and a miner has it, and ends the command there, as a crash would. */
+  const stoppedHalfway = async (server: TestServer) => {
+    const arc = await arcServer()
+    services.push(arc)
+    arc.says = 'silence'
+    const { mints, args } = await purse(5000)
+    const running = cli.start(mine(server, 'ab', ...args, '--arc', arc.url))
+    while (arc.received.length === 0) await new Promise((wait) => setTimeout(wait, 20))
+    running.child.kill('SIGKILL')
+    await running.ended
+    arc.says = 'SEEN_ON_NETWORK'
+    expect(await statesIn(mints)).toEqual(['pending.beef'])
+    return { mints, again: mine(server, 'ab', ...args, '--arc', arc.url) }
+  }
+
+  test(
+    'what was paid for before a crash is sent again, and nothing is paid twice',
+    async () => {
+      const server = await tree()
+      const { mints, again } = await stoppedHalfway(server)
+      const [pending] = await readdir(mints)
+      const { code, stdout } = await cli.run(again)
+      expect(code).toBe(0)
+      expect(stdout).toMatch(/^a was submitted again\nab [0-9a-f]{64}_2\n$/)
+      expect((await recordOf(server, 'a')).origin).toBe(pending?.replace('.pending.beef', '_2'))
+      expect(await statesIn(mints)).toEqual(['beef', 'beef'])
+    },
+    PATIENCE,
+  )
+
+  test(
+    'what somebody else was faster with is lost, and mining goes on from where he left the node',
+    async () => {
+      const server = await tree()
+      const { mints, again } = await stoppedHalfway(server)
+      expect((await cli.run(mine(server, 'x'))).code).toBe(0)
+      const { code, stdout } = await cli.run(again)
+      expect({ code, names: stdout.match(/^\w+/gm) }).toEqual({ code: 0, names: ['a', 'ab'] })
+      expect(await statesIn(mints)).toEqual(['beef', 'beef', 'lost.beef'])
+    },
+    PATIENCE,
+  )
+})
+
+test(
+  'a wallet pays, and knows how to spend the name',
+  async () => {
+    const server = await tree()
+    const wallet = new TestWallet(coinsFor(new PrivateKey(7), 50_000))
+    const { url, close } = await walletServer(wallet)
+    services.push({ close })
+    const folder = join(await servers.folder(), 'mints')
+    const { code, stderr } = await cli.run(mine(server, 'ab', '--wallet', url, '--folder', folder))
+    expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringContaining('mined ab after') })
+    const { origin, tip } = await recordOf(server, 'ab')
+    expect(wallet.sent.map((transaction) => `${transaction.id('hex')}_2`)[1]).toBe(origin)
+    const { basket, customInstructions = '' } = wallet.actions[1]?.outputs?.[2] ?? {}
+    expect(basket).toBe('minetree names')
+    const { publicKey } = await new ProtoWallet(wallet.key).getPublicKey(JSON.parse(customInstructions))
+    expect(tip.owner).toBe(PublicKey.fromString(publicKey).toAddress())
+    expect(new P2PKH().lock(tip.owner).toHex()).toMatch(/^76a914/)
+    expect(await statesIn(folder)).toEqual(['beef', 'beef'])
+  },
+  PATIENCE,
+)
+
+test(
+  'two commands that mine the same name get it once',
+  async () => {
+    const server = await tree()
+    const ends = await Promise.all([cli.run(mine(server, 'abc')), cli.run(mine(server, 'abc'))])
+    const names = ends.flatMap(({ stdout }) => stdout.match(/^\w+/gm) ?? [])
+    const { names: known } = (await server.ask('/svc/names')).json as { names: { name: string }[] }
+    expect(known.map(({ name }) => name)).toEqual(['a', 'ab', 'abc'])
+    expect(ends.map(({ code }) => code).sort()).toEqual([0, 1])
+    expect(ends.find(({ code }) => code === 1)?.stderr).toContain('minetree: abc is taken')
+    expect(names.length).toBeLessThanOrEqual(3)
+  },
+  PATIENCE,
+)
+
+test(
+  'a signal ends the search at once, and says that it can go on',
+  async () => {
+    const { genesis, beef } = deployTree(termsOf(PROFILES.local, { difficulty: 32 }))
+    const server = await servers.start({ GENESIS: formatOutpoint(genesis), DIFFICULTY: '32' })
+    await server.submit(beef)
+    const running = cli.start(mine(server, 'never'))
+    running.child.stderr?.once('data', () => running.child.kill('SIGINT'))
+    expect(await running.ended).toMatchObject({
+      code: 1,
+      stdout: '',
+      stderr: expect.stringMatching(
+        /^mining n from .*\nminetree: stopped: the same command goes on from here\n$/,
+      ),
+    })
+  },
+  PATIENCE,
+)
+
+describe('what cannot be mined is said in one line', () => {
+  const failure = async (args: string[], env?: Record<string, string>): Promise<string> => {
+    const { code, stdout, stderr } = await cli.run(['mine', ...args], env)
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+    expect(stderr).toMatch(/^(minetree|error): [^\n]+\n$/)
+    return stderr
+  }
+  const other = `${'ab'.repeat(32)}_0`
+
+  test.each<[string, string[], string]>([
+    ['a server that is not there', ['q', '--url', 'http://127.0.0.1:9'], 'does not answer'],
+    ['no name', ['Q'], 'a name is 1 to 255 characters'],
+    ['no address', ['q', '--owner', 'nobody'], 'not a P2PKH address: "nobody"'],
+    ['a wallet and a key', ['q', '--wallet', 'http://127.0.0.1:9', '--key-file', '/dev/null'], 'not both'],
+    ['no URL of a wallet', ['q', '--wallet', 'x'], 'not the URL of a wallet: "x"'],
+    ['no key', ['q', '--key-file', '/dev/null'], '/dev/null holds no key as WIF'],
+    ['no file', ['q', '--key-file', '/dev/null/x'], 'cannot read /dev/null/x'],
+    ['no workers', ['q', '--workers', '0'], 'It must be a whole number from 1 to 1024'],
+    ['no rate', ['q', '--fee-rate', 'high'], 'It must be a whole number'],
+    [
+      'a folder that cannot be',
+      ['q', '--wallet', 'http://127.0.0.1:9', '--folder', '/dev/null'],
+      'cannot use /dev/null',
+    ],
+  ])(
+    '%s',
+    async (_, args, message) => {
+      const url = args.includes('--url') ? [] : ['--url', (await tree()).url]
+      expect(await failure([...args, ...url])).toContain(message)
+    },
+    PATIENCE,
+  )
+
+  test(
+    'a tree that the server does not follow, or none',
+    async () => {
+      const server = await tree()
+      expect(await failure(['q', '--url', server.url], { GENESIS: other })).toContain(`not of ${other}`)
+      expect(await failure(['q', '--url', server.url], { PROFILE: 'mainnet' })).toContain(
+        `not of ${PROFILES.mainnet.genesis}`,
+      )
+      const { url } = await servers.start()
+      expect(await failure(['q', '--url', url])).toContain('follows no tree of names')
+    },
+    PATIENCE,
+  )
+
+  test(
+    'nobody to pay on the live network',
+    async () => {
+      const { url } = await servers.start({ PROFILE: 'mainnet', CHAIN_TRACKER: 'scripts-only' })
+      expect(await failure(['q', '--url', url])).toContain(
+        'say who pays: --wallet, or --key-file with --coins',
+      )
+    },
+    PATIENCE,
+  )
+})
