@@ -1,3 +1,28 @@
-/** The covenant of a mine tree, for those who deploy one. */
+/** Mining of names, for those who deploy trees, and for wallets and pages that mine in them. */
 export { COVENANT_LIMITS, type CovenantLimits } from '../../backend/src/protocol/covenant-limits.js'
+export {
+  type Deployment,
+  type DeploymentTerms,
+  type Mint,
+  MintError,
+  type MintErrorCode,
+  type PlacedNode,
+} from '../../backend/src/protocol/mint.js'
+export type { Outpoint } from '../../backend/src/protocol/outpoint.js'
+export { deploymentOf, PROFILES, termsOf } from '../../backend/src/protocol/profile.js'
 export { CovenantError, type CovenantTerms, covenantCode, rootLock } from './covenant.js'
+export { type Coin, DEFAULT_FEE_RATE, fundWithKey } from './fund-with-key.js'
+export { fundWithWallet, type MintWallet } from './fund-with-wallet.js'
+export { HttpMineIndex, type LiveNode, type MineIndex } from './mine-index.js'
+export { type MineNameOptions, type MiningEvent, mineName, type PaidMint } from './mine-name.js'
+export { MiningError, type MiningErrorCode, NodeMovedError } from './mining-error.js'
+export { type MintPlan, type SolvedPlan, solvePlan, unlockNode } from './mint-plan.js'
+export { finishMint, type SignedMint, startMint } from './mint-transaction.js'
+export { NodeUnlock } from './node-unlock.js'
+export {
+  SearchError,
+  type SearchErrorCode,
+  type SearchOptions,
+  type SearchProgress,
+  searchNonce,
+} from './search/search-nonce.js'

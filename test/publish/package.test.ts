@@ -1,15 +1,11 @@
-import { execFile } from 'node:child_process'
-import { mkdir, symlink, writeFile } from 'node:fs/promises'
-import { join, resolve } from 'node:path'
-import { promisify } from 'node:util'
 import { useBuiltCli } from '../support/built-cli.js'
+import { dependent } from '../support/dependent.js'
 import { useServers } from '../support/test-server.js'
 
 // The package as whoever depends on it has it: by its name, in JavaScript and with its types.
 
 const built = useBuiltCli()
 const { folder } = useServers()
-const run = promisify(execFile)
 /** For a test, in milliseconds: compilers start slowly where many do. */
 const PATIENCE = 60_000
 
@@ -29,22 +25,11 @@ try {
 console.log(JSON.stringify([single.satoshis, steps.length, outputs.length, root, code]))
 `
 
-/** A folder in which the package is installed under its name. */
-async function dependent(): Promise<string> {
-  const path = await folder()
-  await mkdir(join(path, 'node_modules'))
-  await symlink(built.folder(), join(path, 'node_modules/minetree'))
-  await writeFile(join(path, 'package.json'), '{"type": "module"}')
-  return path
-}
-
 test(
   'the publishing helpers are imported by the name of the package',
   async () => {
-    const path = await dependent()
-    await writeFile(join(path, 'program.js'), PROGRAM)
-    const { stdout } = await run(process.execPath, [join(path, 'program.js')])
-    expect(JSON.parse(stdout)).toEqual([1, 3, 2, 0, 'BAD_LOCK'])
+    const { run } = await dependent({ built: built.folder(), empty: await folder() })
+    expect(JSON.parse(await run(PROGRAM))).toEqual([1, 3, 2, 0, 'BAD_LOCK'])
   },
   PATIENCE,
 )
@@ -52,13 +37,7 @@ test(
 test(
   'they bring their types',
   async () => {
-    const path = await dependent()
-    const compiler = resolve(import.meta.dirname, '../../node_modules/typescript/bin/tsc')
-    const compile = async (program: string) => {
-      await writeFile(join(path, 'program.ts'), program)
-      const options = '--noEmit --strict --target es2022 --lib es2022,dom --module nodenext'.split(' ')
-      return await run(process.execPath, [compiler, ...options, 'program.ts'], { cwd: path })
-    }
+    const { compile } = await dependent({ built: built.folder(), empty: await folder() })
     await compile(PROGRAM)
     const wrong = PROGRAM.replace('single.satoshis', 'single.satoshi')
     await expect(compile(wrong)).rejects.toMatchObject({ stdout: expect.stringContaining('satoshi') })
