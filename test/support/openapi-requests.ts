@@ -230,6 +230,21 @@ export function openapiRequests({
       question: { ...question({ origin: 'a' }), headers: binary },
       status: 200,
     },
+    {
+      name: 'a question with history',
+      path: '/lookup',
+      question: question({ name: 'a', history: true }),
+      status: 200,
+    },
+    {
+      name: 'a question with history in binary',
+      path: '/lookup',
+      question: {
+        ...question({ name: 'a', history: true }),
+        headers: { ...binary, Accept: 'application/octet-stream' },
+      },
+      status: 200,
+    },
     { name: 'a question of no form', path: '/lookup', question: question({ why: 'a' }), status: 400 },
     { name: 'a long question', path: '/lookup', question: question('-'.repeat(2 ** 20)), status: 413 },
     { ...lost('/lookup'), question: question({ origin: 'a' }) },
