@@ -1,22 +1,31 @@
 import express, { type ErrorRequestHandler, type RequestHandler, Router } from 'express'
 import { z } from 'zod'
-import type { NamesReader } from '../../backend/src/graph/graph-store.js'
+import type { NamesReader, TransactionReader } from '../../backend/src/graph/graph-store.js'
+import { nameProof } from '../../backend/src/graph/name-proof.js'
 import { isName } from '../../backend/src/protocol/mine-node.js'
-import { formatOutpoint, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
+import { formatOutpoint, type Outpoint, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { CACHE } from './cache-policy.js'
 import { BadRequestError, NotFoundError, TooLargeError } from './error-response.js'
 import { type NamesOptions, nameRecord } from './name-record.js'
+import { incompleteProof, sendOutpointBeef } from './send-outpoint-beef.js'
 
 const MAX_ORIGINS = 1000
 /** 1,000 outpoints of at most 78 characters, with room for their quotes and spaces. */
 const MAX_ORIGINS_BYTES = 256 * 1024
 
+export interface NamesRoutesOptions extends NamesOptions {
+  prefixes: string[]
+  /** Of the tree that this host follows; undefined where it follows none. */
+  genesis: Outpoint | undefined
+}
+
 /** The lookup routes for names (`service.md` 4.4, `spec/http.md` Names), below each of the prefixes. */
-export function namesRoutes({ store, network, prefixes }: NamesOptions & { prefixes: string[] }): Router {
+export function namesRoutes({ store, network, prefixes, genesis }: NamesRoutesOptions): Router {
   const routes = Router()
     .get('/', list(store))
     .get('/origin/:name', origin(store))
     .get('/mine/:name', mine(store))
+    .get('/proof/:name', proof(store, genesis))
     .post(
       '/origins',
       express.json({ limit: MAX_ORIGINS_BYTES, type: () => true, strict: false }),
@@ -85,6 +94,21 @@ function whole(options: NamesOptions): RequestHandler<{ name: string }> {
     const record = await nameRecord(options, name)
     if (record === undefined) throw notClaimed(name)
     response.set('Cache-Control', CACHE.revalidate).json(record)
+  }
+}
+
+/** All that shows a name to be genuine, to whoever knows the genesis outpoint and has block headers (BRC-174). */
+function proof(
+  store: NamesReader & TransactionReader,
+  genesis: Outpoint | undefined,
+): RequestHandler<{ name: string }> {
+  return async (request, response) => {
+    const name = nameOf(request.params.name)
+    const found = genesis && (await nameProof(name, { store, genesis }))
+    if (found === undefined || found.kind === 'unclaimed') throw notClaimed(name)
+    if (found.kind === 'incomplete') throw incompleteProof(found)
+    const { origin: subject, transactions } = found
+    await sendOutpointBeef({ request, response, subject, transactions, store })
   }
 }
 

@@ -1,15 +1,9 @@
-import { createHash } from 'node:crypto'
 import { type RequestHandler, Router } from 'express'
-import { type OutpointBeef, outpointBeef } from '../../backend/src/graph/outpoint-beef.js'
 import { type ProvenanceStore, provenanceOf } from '../../backend/src/graph/provenance.js'
-import { UNTYPED } from '../../backend/src/protocol/media-type.js'
 import { PointerError, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
-import { CACHE } from './cache-policy.js'
-import { entityTag } from './entity-tag.js'
 import { NotFoundError } from './error-response.js'
 import { percentDecoded } from './percent-decode.js'
-import { setSecurityHeaders } from './security-headers.js'
-import { sendPieces } from './send-pieces.js'
+import { incompleteProof, sendOutpointBeef } from './send-outpoint-beef.js'
 
 /**
  * `GET /provenance/{outpoint}`, below each of the prefixes: where the ordinal that stands there comes from, as an
@@ -29,33 +23,8 @@ function serveProvenance(store: ProvenanceStore): RequestHandler {
     if (provenance.kind === 'unknown') {
       throw new NotFoundError('no ordinal at this outpoint in this store, or its origin is not known here')
     }
-    if (provenance.kind === 'incomplete') {
-      throw new NotFoundError(
-        `this store does not hold all that the proof takes: it ends at ${provenance.txid}`,
-      )
-    }
+    if (provenance.kind === 'incomplete') throw incompleteProof(provenance)
     const { tip: subject, transactions } = provenance
-    const body = await outpointBeef({ subject, transactions, store })
-    setSecurityHeaders(response, { active: false })
-    response.set({ 'Cache-Control': CACHE.revalidate, ETag: tagOf(body, transactions) })
-    if (request.fresh) {
-      response.status(304).end()
-      return
-    }
-    response.setHeader('Content-Type', UNTYPED)
-    response.setHeader('Content-Length', body.length)
-    if (request.method === 'HEAD') {
-      response.end()
-      return
-    }
-    await sendPieces(response, { pieces: body.bytes(), length: body.length })
+    await sendOutpointBeef({ request, response, subject, transactions, store })
   }
-}
-
-/** Of what makes the body: its head, and then its transactions by their hashes. */
-function tagOf({ head }: OutpointBeef, transactions: { txid: string }[]): string {
-  const hash = createHash('sha256')
-  for (const piece of head) hash.update(piece)
-  for (const { txid } of transactions) hash.update(txid)
-  return entityTag(hash.digest('hex'))
 }

@@ -54,7 +54,7 @@ export function createApp(options: AppOptions): Express {
   const { engine } = overlay
   const { submit = submitTo(engine) } = options
   const policy = sandboxPolicy(config.contentPolicy)
-  const { profile, network, maxBodyBytes } = config
+  const { profile, network, maxBodyBytes, deployment } = config
   const app = express()
     .disable('x-powered-by')
     .disable('etag')
@@ -62,7 +62,14 @@ export function createApp(options: AppOptions): Express {
     .use(cors({ exposedHeaders: EXPOSED_HEADERS, maxAge: 86_400 }))
   attachContent(app, { store: graph, directoryContentTypes: profile.directoryContentTypes, policy })
   return app
-    .use(namesRoutes({ store: graph, network, prefixes: profile.namesPrefixes }))
+    .use(
+      namesRoutes({
+        store: graph,
+        network,
+        prefixes: profile.namesPrefixes,
+        genesis: deployment?.genesis,
+      }),
+    )
     .use(
       streamRoutes({
         store: graph,

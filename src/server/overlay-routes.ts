@@ -1,12 +1,12 @@
-import { type STEAK, Utils } from '@bsv/sdk'
+import type { STEAK } from '@bsv/sdk'
 import express, { type RequestHandler, Router } from 'express'
 import { z } from 'zod'
-import { assembleBeef } from '../../backend/src/graph/assemble-beef.js'
 import type { GraphStore } from '../../backend/src/graph/graph-store.js'
+import type { AnsweringOutput } from '../../backend/src/lookup-services/output-history.js'
 import { ByteCursor } from '../../backend/src/protocol/byte-cursor.js'
-import { fromHex } from '../../backend/src/protocol/bytes.js'
 import type { Profile } from '../../backend/src/protocol/profile.js'
 import { BadRequestError, NotFoundError } from '../gateway/error-response.js'
+import { sendLookupAnswer } from './lookup-answer.js'
 import { withOrdinals } from './overlay.js'
 import type { OverlayEngine } from './overlay-engine.js'
 import { plainBytes } from './plain-bytes.js'
@@ -145,37 +145,7 @@ function lookup(options: {
       ? engine.lookupServices[service]
       : undefined
     if (provider === undefined) throw new BadRequestError('BAD_BODY', 'this host has no such lookup service')
-    const formula = await provider.lookup({ service, query: asked.data.query })
-    if (request.get('X-Aggregation') === 'yes') {
-      const txids = [...new Set(formula.map(({ txid }) => txid))]
-      response.setHeader('Content-Type', 'application/octet-stream')
-      response.end(aggregate(formula, await beefOf(txids, graph)))
-      return
-    }
-    const outputs = []
-    for (const { txid, outputIndex } of formula) {
-      outputs.push({ beef: Array.from(await beefOf([txid], graph)), outputIndex })
-    }
-    response.json({ type: 'output-list', outputs })
+    const formula: AnsweringOutput[] = await provider.lookup({ service, query: asked.data.query })
+    await sendLookupAnswer({ request, response, formula, graph })
   }
-}
-
-async function beefOf(txids: string[], graph: GraphStore): Promise<Uint8Array> {
-  const beef = await assembleBeef(txids, graph)
-  if (beef === undefined)
-    throw new Error(`the index names a transaction that the store does not hold: ${txids}`)
-  return beef
-}
-
-/** Count, then txid, index and context of each output (no context here), then one BEEF for all. */
-function aggregate(outputs: { txid: string; outputIndex: number }[], beef: Uint8Array): Uint8Array {
-  const writer = new Utils.Writer()
-  writer.writeVarIntNum(outputs.length)
-  for (const { txid, outputIndex } of outputs) {
-    writer.write(fromHex(txid))
-    writer.writeVarIntNum(outputIndex)
-    writer.writeVarIntNum(0)
-  }
-  writer.write(beef)
-  return writer.toUint8Array()
 }

@@ -1,5 +1,6 @@
 import { Beef, MerklePath } from '@bsv/sdk'
-import { type ListedTransaction, outpointBeef } from '../../backend/src/graph/outpoint-beef.js'
+import type { ListedTransaction } from '../../backend/src/graph/listed-beef.js'
+import { outpointBeef } from '../../backend/src/graph/outpoint-beef.js'
 import { readBeef } from '../../backend/src/graph/read-beef.js'
 import type { TransactionRecord } from '../../backend/src/graph/records.js'
 import { joinBytes, toHex } from '../../backend/src/protocol/bytes.js'

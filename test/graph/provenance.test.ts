@@ -66,6 +66,41 @@ test('a long chain that is not mined is collected without recursion', async () =
   )
 }, 60_000)
 
+test('what an unproven step rests on stands before a proven one that spends of it, too', async () => {
+  const chain = new FakeChain()
+  const purse = chain.spend({
+    inputs: [],
+    outputs: [ONE, { ...ONE, satoshis: 50 }, { ...ONE, satoshis: 50 }],
+  })
+  const large = chain.spend({ inputs: [], outputs: [{ ...ONE, satoshis: 9 }] })
+  const origin = chain.spend({ inputs: [{ transaction: large, vout: 0 }], outputs: [ONE] })
+  const paid = (transaction: FakeTransaction, vout: number): FakeTransaction =>
+    chain.spend({
+      inputs: [
+        { transaction, vout: 0 },
+        { transaction: purse, vout },
+      ],
+      outputs: [ONE],
+    })
+  const proven = paid(origin, 1)
+  const tip = paid(proven, 2)
+  const outputs = [origin, proven, tip].map(({ txid }, step, all): OutputRecord => {
+    const previous = all[step - 1]
+    return {
+      outpoint: { txid, vout: 0 },
+      satoshis: 1,
+      ...(previous === undefined ? { content } : { previous: { txid: previous.txid, vout: 0 } }),
+    }
+  })
+  const { store } = await openStore()
+  const mined = [large, purse, origin, proven].map((each) => recordOf(each, each.height))
+  await store.record(graphRecords({ transactions: [...mined, recordOf(tip)], outputs }))
+  const provenance = await provenanceOf(at(origin), store)
+  expect('transactions' in provenance && provenance.transactions.map(({ txid }) => txid)).toEqual(
+    [large, origin, purse, proven, tip].map(({ txid }) => txid),
+  )
+})
+
 test.each([
   ['what it starts from', 'large'],
   ['its first transaction', 0],

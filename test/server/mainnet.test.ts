@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
 import { readdirSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { Spend, Transaction } from '@bsv/sdk'
+import { Beef, Spend, Transaction } from '@bsv/sdk'
 import { toHex } from '../../backend/src/protocol/bytes.js'
-import { formatOutpoint, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
+import { encodeOutpoint, formatOutpoint, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { useBuiltCli } from '../support/built-cli.js'
 import { beefOf, type FakeTransaction } from '../support/fake-chain.js'
 import { type MainnetVectors, mainnetTransaction, mainnetVectors } from '../support/mainnet-vectors.js'
@@ -106,6 +106,22 @@ if (vectors === undefined) {
 
     test('names, nodes and origins are those of the tree', async () => {
       await expectTheTree(server)
+    })
+
+    test.each([
+      ['s', [genesis, mintS]],
+      ['sh', [genesis, mintS, mintSh]],
+    ])('the proof of %s holds its way from genesis and no more', async (name, way) => {
+      for (const prefix of ['/svc/names', '/1sat/opns']) {
+        const { status, body } = await server.ask(`${prefix}/proof/${name}`)
+        expect(status).toBe(200)
+        const origin = { txid: way.at(-1) ?? '', vout: 2 }
+        expect(toHex(body.subarray(0, 40))).toBe(`16a7beef${toHex(encodeOutpoint(origin))}`)
+        const beef = Beef.fromBinary(Array.from(body.subarray(40)))
+        expect(beef.txs.map(({ txid }) => txid)).toEqual(way)
+        // Of each the path that it was submitted with, though no block is made of these.
+        for (const txid of way) expect(beef.findBump(txid)?.computeRoot(txid)).toBe(txid)
+      }
     })
 
     test('content has the bytes that were inscribed, with their type', async () => {

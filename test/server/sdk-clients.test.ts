@@ -1,4 +1,5 @@
 import {
+  Beef,
   HTTPSOverlayBroadcastFacilitator,
   HTTPSOverlayLookupFacilitator,
   type LookupAnswer,
@@ -123,6 +124,23 @@ describe.each(ways)('asking by %s', (_, lookup) => {
     expect(outputsOf(await lookup({ prefix: 'a' }))).toEqual(found)
     expect(outputsOf(await lookup({ prefix: 'a', limit: 2 }))).toEqual(found.slice(0, 2))
     expect(outputsOf(await lookup({ prefix: 'a', after: 'a' }))).toEqual(found.slice(1))
+  })
+
+  test('with its history, an output comes with every transaction on its way from genesis', async () => {
+    const way = [chain.genesis, a, ab, abc]
+    for (const [query, outputIndex] of [
+      [{ name: 'abc' }, 2],
+      [{ origin: 'abc' }, 2],
+      [{ node: 'abc' }, 1],
+      [{ mine: 'abcd' }, 1],
+    ] as const) {
+      const answer = await lookup({ ...query, history: true })
+      expect(outputsOf(answer)).toEqual([expected(abc, outputIndex)])
+      const beef = Beef.fromBinary(answer.outputs[0]?.beef ?? [])
+      expect(beef.txs.map(({ txid }) => txid)).toEqual(way.map(({ txid }) => txid))
+      expect(beef.isValid()).toBe(true)
+      for (const { txid, height } of way) expect(beef.findBump(txid)?.blockHeight).toBe(height)
+    }
   })
 
   test('what is not there is an empty answer', async () => {

@@ -66,6 +66,7 @@ test.each<[string, (store: SqlGraphStore) => Promise<unknown>]>([
   ['nameOrigin', (store) => store.nameOrigin('a')],
   ['liveNode', (store) => store.liveNode('')],
   ['longestNode', (store) => store.longestNode('abc')],
+  ['genuineNodes', (store) => store.genuineNodes(many)],
   ['genuineOrigins', (store) => store.genuineOrigins(many)],
   ['namesByPrefix', (store) => store.namesByPrefix({ prefix: 'a', limit: 10 })],
   ['namesByPrefix after', (store) => store.namesByPrefix({ prefix: 'a', after: 'ab', limit: 10 })],

@@ -2,25 +2,30 @@ import { readTransaction } from '../protocol/transaction.js'
 import type { TransactionReader } from './graph-store.js'
 import type { TransactionRecord } from './records.js'
 
+/** What becomes of a transaction on the walk. */
+export interface Visit<Item> {
+  /** What to give of it. */
+  item: Item
+  /** The transactions to give before it, where the store holds them; the last of these is walked to first. */
+  before: string[]
+}
+
 /**
- * A stored transaction and, where it is not proven, its ancestors down to proven ones as far as the store holds them:
- * each once, parents before children, the transaction itself last. Depth first without recursion: how deep an unproven
- * chain is, is for strangers to say.
+ * A stored transaction and what is to be given before it, and so on: each once, parents before children, the
+ * transaction itself last. Depth first without recursion: how deep a chain is, is for strangers to say.
  *
  * @param options.seen Transactions to pass over; those that come are added. One set for several walks, as long as each
  * is walked to its end, gives what they share once.
- * @param options.item What to give of each. Called as soon as its record is read, which is held no longer than that.
+ * @param options.visit Called as soon as a record is read, which is held no longer than that.
  */
 export async function* ancestry<Item>(options: {
   txid: string
   store: TransactionReader
   seen: Set<string>
-  item: (record: TransactionRecord) => Item
+  visit: (record: TransactionRecord) => Visit<Item> | Promise<Visit<Item>>
 }): AsyncGenerator<Item> {
-  const { store, seen, item } = options
-  const path: { txid: string; found?: { item: Item | undefined; parents: string[] } }[] = [
-    { txid: options.txid },
-  ]
+  const { store, seen, visit } = options
+  const path: { txid: string; found?: Visit<Item | undefined> }[] = [{ txid: options.txid }]
   for (let step = path.at(-1); step !== undefined; step = path.at(-1)) {
     if (step.found === undefined) {
       if (seen.has(step.txid)) {
@@ -29,12 +34,9 @@ export async function* ancestry<Item>(options: {
       }
       seen.add(step.txid)
       const record = await store.transaction(step.txid)
-      step.found = {
-        item: record && item(record),
-        parents: record === undefined ? [] : unprovenParents(record),
-      }
+      step.found = record === undefined ? { item: undefined, before: [] } : await visit(record)
     }
-    const parent = step.found.parents.pop()
+    const parent = step.found.before.pop()
     if (parent !== undefined) {
       path.push({ txid: parent })
     } else {
@@ -44,8 +46,8 @@ export async function* ancestry<Item>(options: {
   }
 }
 
-/** The transactions that an unproven one spends of; none, where it is proven. */
-function unprovenParents({ txid, raw, proof }: TransactionRecord): string[] {
+/** The transactions that an unproven one spends of, which vouch for it; none, where it is proven. */
+export function unprovenParents({ txid, raw, proof }: TransactionRecord): string[] {
   return proof === undefined ? parentsOf(readTransaction(raw, { txid })) : []
 }
 

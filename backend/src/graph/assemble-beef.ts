@@ -1,5 +1,5 @@
 import { BEEF_V1, Beef, MerklePath, Utils } from '@bsv/sdk'
-import { ancestry } from './ancestry.js'
+import { ancestry, unprovenParents } from './ancestry.js'
 import type { TransactionReader } from './graph-store.js'
 import type { TransactionRecord } from './records.js'
 
@@ -19,7 +19,8 @@ export async function assembleBeef(
   for (const txid of txids) {
     if (seen.has(txid)) continue
     let last: TransactionRecord | undefined
-    for await (const record of ancestry({ txid, store, seen, item: (each) => each })) {
+    const visit = (record: TransactionRecord) => ({ item: record, before: unprovenParents(record) })
+    for await (const record of ancestry({ txid, store, seen, visit })) {
       ordered.push(record)
       last = record
     }

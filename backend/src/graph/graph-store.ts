@@ -43,6 +43,8 @@ export interface NamesReader {
   liveNode(domain: string): Promise<Outpoint | undefined>
   /** The live node whose domain is the longest prefix of `name`, `name` itself included. */
   longestNode(name: string): Promise<NodeRecord | undefined>
+  /** Those of the outpoints that are genuine nodes, spent or live, in no order. */
+  genuineNodes(outpoints: Outpoint[]): Promise<NodeRecord[]>
   /** Those of the outpoints that are origins of genuine names, in no order. */
   genuineOrigins(outpoints: Outpoint[]): Promise<NameRecord[]>
   /** Names that start with `prefix` and come after `after`, in order of their bytes. */

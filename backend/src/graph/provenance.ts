@@ -1,10 +1,9 @@
 import { placement } from '../protocol/ordinal-flow.js'
 import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
-import { readTransaction } from '../protocol/transaction.js'
-import { ancestry, parentsOf } from './ancestry.js'
+import { parentsOf } from './ancestry.js'
+import { Collection, type Outline, readOutline } from './collection.js'
 import type { LineageReader, NamesReader, TransactionReader } from './graph-store.js'
-import type { ListedTransaction } from './outpoint-beef.js'
-import type { TransactionRecord } from './records.js'
+import type { ListedTransaction } from './listed-beef.js'
 import { storedTransaction } from './stored-transaction.js'
 
 export type ProvenanceStore = TransactionReader & LineageReader & Pick<NamesReader, 'genuineOrigins'>
@@ -38,86 +37,43 @@ export async function provenanceOf(outpoint: Outpoint, store: ProvenanceStore): 
   const collection = new Collection(store)
   let tip: Outpoint | undefined
   for await (const hop of store.lineage(outpoint)) {
-    const missing = await collection.addStep(hop, tip)
+    const missing = await addHop({ hop, previous: tip, collection, store })
     if (missing !== undefined) return { kind: 'incomplete', txid: missing }
     tip = hop
   }
   return tip === undefined
     ? { kind: 'unknown' }
-    : { kind: 'whole', tip, transactions: collection.transactions }
+    : { kind: 'whole', tip, transactions: collection.parentsFirst() }
 }
 
-class Collection {
-  readonly transactions: ListedTransaction[] = []
-  private readonly seen = new Set<string>()
-  private readonly held = new Set<string>()
-
-  constructor(private readonly store: ProvenanceStore) {}
-
-  /**
-   * Adds a step of the lineage, and before it what it rests on.
-   *
-   * @param previous The step before; none for the first.
-   * @returns The txid of what the store does not hold; undefined where nothing is missing.
-   */
-  async addStep(hop: Outpoint, previous: Outpoint | undefined): Promise<string | undefined> {
-    const step = await readStep(hop.txid, this.store)
-    if (step === undefined) return hop.txid
-    const placing =
-      previous === undefined ? await startingInputs(step, hop, this.store) : carryingInputs(step, previous)
-    if (placing.kind === 'missing') return placing.txid
-    for (const txid of parentsOf(placing)) {
-      await this.addAncestry(txid)
-      if (!this.held.has(txid)) return txid
-    }
-    for (const txid of step.unprovenParents) await this.addAncestry(txid)
-    // It has not come yet: no step is an ancestor of an earlier one.
-    this.seen.add(hop.txid)
-    this.add(step.listed)
-    return undefined
-  }
-
-  private async addAncestry(txid: string): Promise<void> {
-    const { store, seen } = this
-    for await (const each of ancestry({ txid, store, seen, item: listed })) this.add(each)
-  }
-
-  private add(transaction: ListedTransaction): void {
-    this.held.add(transaction.txid)
-    this.transactions.push(transaction)
-  }
-}
-
-function listed({ txid, raw, proof }: TransactionRecord): ListedTransaction {
-  return { txid, length: raw.length, ...(proof && { proof }) }
-}
-
-/** What of the transaction of a step is looked at, without its bytes. */
-interface Step {
-  listed: ListedTransaction
-  inputs: Outpoint[]
-  outputValues: number[]
-  /** Of one that is not proven, the transactions that it spends of. */
-  unprovenParents: string[]
-}
-
-async function readStep(txid: string, store: TransactionReader): Promise<Step | undefined> {
-  const record = await store.transaction(txid)
-  if (record === undefined) return undefined
-  const { inputs, outputs } = readTransaction(record.raw, { txid })
-  return {
-    listed: listed(record),
-    inputs: inputs.map((input) => ({ txid: input.txid, vout: input.vout })),
-    outputValues: outputs.map(({ satoshis }) => satoshis),
-    unprovenParents: record.proof === undefined ? parentsOf({ inputs }) : [],
-  }
+/**
+ * Adds the transaction of one hop of a lineage with what it rests on, as far as the store holds it.
+ *
+ * @param options.previous The hop before; undefined for the first.
+ * @returns The txid of what the store does not hold; undefined where nothing is missing.
+ */
+export async function addHop(options: {
+  hop: Outpoint
+  previous: Outpoint | undefined
+  collection: Collection
+  store: ProvenanceStore
+}): Promise<string | undefined> {
+  const { hop, previous, collection, store } = options
+  const step = await readOutline(hop.txid, store)
+  if (step === undefined) return hop.txid
+  const placing =
+    previous === undefined ? await startingInputs(step, hop, store) : carryingInputs(step, previous)
+  const parents = placing.kind === 'told' ? parentsOf(placing) : []
+  for (const txid of parents) await collection.addAncestry(txid)
+  await collection.addOutlined(step)
+  return placing.kind === 'missing' ? placing.txid : parents.find((txid) => !collection.has(txid))
 }
 
 /** The leading inputs of a transaction that place an ordinal in it, or what is missing to tell them. */
 type Placing = { kind: 'told'; inputs: Outpoint[] } | { kind: 'missing'; txid: string }
 
 /** The inputs up to the one that carries the ordinal: that it is the one, the lineage says. */
-function carryingInputs({ listed, inputs }: Step, previous: Outpoint): Placing {
+function carryingInputs({ listed, inputs }: Outline, previous: Outpoint): Placing {
   const carrier = inputs.findIndex(({ txid, vout }) => txid === previous.txid && vout === previous.vout)
   // A lineage that was read while it changed, or one that lost a step to an eviction.
   if (carrier === -1) return { kind: 'missing', txid: listed.txid }
@@ -125,7 +81,7 @@ function carryingInputs({ listed, inputs }: Step, previous: Outpoint): Placing {
 }
 
 /** The inputs up to the one that covers the place where the first output of a lineage starts. */
-async function startingInputs(step: Step, first: Outpoint, store: ProvenanceStore): Promise<Placing> {
+async function startingInputs(step: Outline, first: Outpoint, store: ProvenanceStore): Promise<Placing> {
   const { inputs, outputValues } = step
   if (outputValues[first.vout] !== 1) return { kind: 'told', inputs: [] }
   const placing = await coveringInputs({ inputs, outputValues, output: first.vout }, store)

@@ -1,10 +1,18 @@
-import type { LookupFormula, LookupService, OutputAdmittedByTopic } from '@bsv/overlay'
+import type { LookupService, OutputAdmittedByTopic } from '@bsv/overlay'
 import type { LookupQuestion } from '@bsv/sdk'
 import { z } from 'zod'
-import type { GraphWriter, NamesReader, OrdinalsReader } from '../graph/graph-store.js'
+import type {
+  GraphWriter,
+  LineageReader,
+  NamesReader,
+  OrdinalsReader,
+  TransactionReader,
+} from '../graph/graph-store.js'
+import type { ListedTransaction } from '../graph/listed-beef.js'
+import { mintedBeside, nameHistory, nodeHistory } from '../graph/name-proof.js'
 import { namesRecords } from '../graph/names-records.js'
 import { QueryError } from '../graph/query-error.js'
-import { mergeRecords } from '../graph/records.js'
+import { mergeRecords, type NodeRecord } from '../graph/records.js'
 import { transactionRecords } from '../graph/transaction-records.js'
 import { isName } from '../protocol/mine-node.js'
 import type { Deployment } from '../protocol/mint.js'
@@ -13,9 +21,10 @@ import { LOOKUP_SERVICES, TOPICS } from '../protocol/profile.js'
 import { admittedBeef, type SubmissionSource } from './admission.js'
 import { NAMES_LOOKUP_DOCUMENTATION } from './names-documentation.js'
 import { outpointText } from './outpoint-text.js'
+import { type AnsweringOutput, withHistory } from './output-history.js'
 
 export interface NamesLookupServiceOptions {
-  reader: NamesReader & Pick<OrdinalsReader, 'currentOutput'>
+  reader: NamesReader & Pick<OrdinalsReader, 'currentOutput'> & LineageReader & TransactionReader
   writer: GraphWriter
   deployment: Deployment | undefined
   /** Given by a host that reads submissions itself; without it the engine is asked for whole transactions. */
@@ -26,11 +35,12 @@ const nameText = z.string().refine(isName, 'a name is 1 to 255 characters of a-z
 const domainText = z
   .string()
   .refine((text) => text === '' || isName(text), 'a prefix is up to 255 characters of a-z 0-9 -')
+const history = z.boolean().default(false)
 const query = z.union([
-  z.strictObject({ name: nameText }),
-  z.strictObject({ origin: nameText }),
-  z.strictObject({ mine: nameText }),
-  z.strictObject({ node: domainText }),
+  z.strictObject({ name: nameText, history }),
+  z.strictObject({ origin: nameText, history }),
+  z.strictObject({ mine: nameText, history }),
+  z.strictObject({ node: domainText, history }),
   z.strictObject({ origins: z.array(outpointText).max(1000) }),
   z.strictObject({
     prefix: domainText,
@@ -40,7 +50,15 @@ const query = z.union([
 ])
 
 const FORMS =
-  'ls_names answers {name}, {origin: name}, {mine: name}, {node: prefix}, {origins: [outpoint…]} (at most 1000) and {prefix, limit, after} (limit 1 to 100)'
+  'ls_names answers {name}, {origin: name}, {mine: name} and {node: prefix}, each with history: true or without, {origins: [outpoint…]} (at most 1000) and {prefix, limit, after} (limit 1 to 100)'
+
+type Query = z.output<typeof query>
+
+/** An output that answers, and what led to it. */
+interface Found {
+  outpoint: Outpoint
+  history: (genesis: Outpoint) => Promise<ListedTransaction[]>
+}
 
 /** `ls_names`: who holds a name, where it was mined, where mining goes on (`spec/overlay.md`; BRC-24, BRC-174). */
 export class NamesLookupService implements LookupService {
@@ -70,25 +88,52 @@ export class NamesLookupService implements LookupService {
   }
 
   /** @throws QueryError for a question of no known form. */
-  async lookup(question: LookupQuestion): Promise<LookupFormula> {
+  async lookup(question: LookupQuestion): Promise<AnsweringOutput[]> {
     const parsed = query.safeParse(question.query)
     if (!parsed.success) throw new QueryError(FORMS, { cause: parsed.error })
-    const found = await this.find(parsed.data)
-    return found.map(({ txid, vout }) => ({ txid, outputIndex: vout }))
+    const asked = parsed.data
+    if (!('history' in asked)) return (await this.findAll(asked)).map(answering)
+    const found = await this.findOne(asked)
+    if (found === undefined) return []
+    const answer = answering(found.outpoint)
+    const { deployment } = this.options
+    if (!asked.history || deployment === undefined) return [answer]
+    return [withHistory(answer, await found.history(deployment.genesis))]
   }
 
-  private async find(asked: z.output<typeof query>): Promise<Outpoint[]> {
+  private async findOne(asked: Extract<Query, { history: boolean }>): Promise<Found | undefined> {
     const { reader } = this.options
-    if ('name' in asked) {
-      const origin = await reader.nameOrigin(asked.name)
-      return some(origin && (await reader.currentOutput(origin)))
-    }
-    if ('origin' in asked) return some(await reader.nameOrigin(asked.origin))
     if ('mine' in asked) {
       const node = await reader.longestNode(asked.mine)
-      return some(node && node.domain !== asked.mine ? node.outpoint : undefined)
+      return node && node.domain !== asked.mine ? this.foundNode(node) : undefined
     }
-    if ('node' in asked) return some(await reader.liveNode(asked.node))
+    if ('node' in asked) {
+      const outpoint = await reader.liveNode(asked.node)
+      return outpoint && this.foundNode({ outpoint, domain: asked.node })
+    }
+    const name = 'name' in asked ? asked.name : asked.origin
+    const origin = await reader.nameOrigin(name)
+    if (origin === undefined) return undefined
+    if ('origin' in asked) return { ...this.foundNode(mintedBeside(origin, name)), outpoint: origin }
+    const tip = await reader.currentOutput(origin)
+    return (
+      tip && {
+        outpoint: tip,
+        history: (genesis) => nameHistory({ name, origin, tip }, { store: reader, genesis }),
+      }
+    )
+  }
+
+  private foundNode(node: NodeRecord): Found {
+    const { reader } = this.options
+    return {
+      outpoint: node.outpoint,
+      history: (genesis) => nodeHistory(node, { store: reader, genesis }),
+    }
+  }
+
+  private async findAll(asked: Exclude<Query, { history: boolean }>): Promise<Outpoint[]> {
+    const { reader } = this.options
     if ('origins' in asked) return (await reader.genuineOrigins(asked.origins)).map((name) => name.outpoint)
     const { prefix, limit, after } = asked
     const names = await reader.namesByPrefix({ prefix, limit, ...(after !== undefined && { after }) })
@@ -107,6 +152,6 @@ export class NamesLookupService implements LookupService {
   }
 }
 
-function some(outpoint: Outpoint | undefined): Outpoint[] {
-  return outpoint === undefined ? [] : [outpoint]
+function answering({ txid, vout }: Outpoint): AnsweringOutput {
+  return { txid, outputIndex: vout }
 }

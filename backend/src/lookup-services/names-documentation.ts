@@ -11,5 +11,16 @@ Questions about the mine tree that \`tm_names\` follows. Every answer is a list 
 | \`{"origins": ["<txid>_<vout>"]}\` | those of the outpoints that are origins of genuine names; at most 1,000 |
 | \`{"prefix": "al", "limit": 100, "after": "alf"}\` | origins in order of their names, from behind \`after\` on; at most 100 |
 
+The first four take \`"history": true\`. Then the BEEF holds all that shows the output to be genuine (BRC-174 section 4), each
+transaction once, parents before children, the output's own last: of an origin or a node, every transaction that spends
+a node on the way from genesis to it; of a current output, these, every transaction of the ordinal from the origin on, and
+those whose values place it. What this host does not hold of the ordinal's way, or of the way to genesis, is not there, and
+a check finds where it ends.
+
+The whole BEEF is in an answer in JSON. A client of the SDK that is answered in binary (\`X-Aggregation: yes\`) keeps of a
+proven output's BEEF nothing that stands behind it; so an answer with history is JSON for it, too, and in binary only where
+\`Accept: application/octet-stream\` asks for that. An engine that does not put BEEF together as this project's server does
+is given a selector instead; 0.4.6 of \`@bsv/overlay\` fails on it.
+
 Transfers are known through \`tm_ordinals\`. A host that does not run it answers \`{"name"}\` with the origin.
 `

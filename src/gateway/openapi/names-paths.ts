@@ -5,6 +5,7 @@ import {
   internal,
   type Paths,
   parameters,
+  proofAnswers,
   type Schema,
   schema,
 } from './operation.js'
@@ -125,6 +126,25 @@ export const NAMES_PATHS: Paths = {
         '404': errorAnswer({
           codes: ['TAKEN', 'NOT_FOUND'],
           description: 'The name is taken; or this host holds no tree to mine from (`NOT_FOUND`).',
+        }),
+        default: internal(),
+      },
+    },
+  },
+  [`/proof/${inPath('Name')}`]: {
+    get: {
+      operationId: 'nameProof',
+      tags: ['names'],
+      summary: 'Proof that a name is genuine',
+      description:
+        'The origin of the name, and every transaction that spends a node on the way from the genesis outpoint to its mint, each with its merkle path where the store has one. Whoever knows the genesis outpoint and has block headers can check the name with no trust in this host.',
+      parameters: parameters('Name', 'If-None-Match'),
+      responses: {
+        ...proofAnswers(),
+        '400': BAD_NAME,
+        '404': errorAnswer({
+          codes: ['NOT_FOUND'],
+          description: 'The name is not claimed, or this host does not hold all of the way to genesis.',
         }),
         default: internal(),
       },

@@ -83,6 +83,24 @@ export function bytesAnswers({
   }
 }
 
+/** How a proof is answered, whole or not again. */
+export function proofAnswers(): Operation['responses'] {
+  const headers: HeaderName[] = [
+    'Cache-Control',
+    'ETag',
+    'X-Content-Type-Options',
+    'Cross-Origin-Resource-Policy',
+  ]
+  return {
+    '200': answer({
+      description: 'An Outpoint BEEF (BRC-158), to be checked offline.',
+      headers: ['Content-Length', ...headers],
+      content: { 'application/octet-stream': {} },
+    }),
+    '304': answer({ description: 'It is what whoever asks has.', headers }),
+  }
+}
+
 /** A parameter of the path that stands in a template by its component's name. */
 export function inPath(name: ParameterName): string {
   return `{${PARAMETERS[name].name}}`

@@ -1,12 +1,4 @@
-import type { HeaderName } from './components.js'
-import { answer, errorAnswer, inPath, internal, type Paths, parameters } from './operation.js'
-
-const SHOWN: readonly HeaderName[] = [
-  'Cache-Control',
-  'ETag',
-  'X-Content-Type-Options',
-  'Cross-Origin-Resource-Policy',
-]
+import { errorAnswer, inPath, internal, type Paths, parameters, proofAnswers } from './operation.js'
 
 /** Where ordinals come from, below a prefix of the gateway. */
 export const PROVENANCE_PATHS: Paths = {
@@ -19,12 +11,7 @@ export const PROVENANCE_PATHS: Paths = {
         'The tip, every hop to the origin, and for each hop the transactions whose values place the ordinal, each with its merkle path where the store has one.',
       parameters: parameters('Outpoint', 'If-None-Match'),
       responses: {
-        '200': answer({
-          description: 'An Outpoint BEEF (BRC-158), to be checked offline.',
-          headers: ['Content-Length', ...SHOWN],
-          content: { 'application/octet-stream': {} },
-        }),
-        '304': answer({ description: 'It is what whoever asks has.', headers: SHOWN }),
+        ...proofAnswers(),
         '400': errorAnswer({ codes: ['BAD_OUTPOINT'], description: 'No outpoint.' }),
         '404': errorAnswer({
           codes: ['NOT_FOUND'],

@@ -202,7 +202,8 @@ export const OVERLAY_PATHS: Paths = {
         {
           name: 'X-Aggregation',
           in: 'header',
-          description: 'With `yes`, the answer is binary.',
+          description:
+            'With `yes`, the answer is binary; where it has a history, only if `Accept` asks for it.',
           schema: { type: 'string' },
         },
       ],

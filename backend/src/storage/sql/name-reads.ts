@@ -40,6 +40,18 @@ export async function longestNode(reader: SqlReader, name: string): Promise<Node
   }
 }
 
+export async function genuineNodes(reader: SqlReader, outpoints: Outpoint[]): Promise<NodeRecord[]> {
+  const found: NodeRecord[] = []
+  for (const part of parts(unique(outpoints, formatOutpoint), ROWS_A_STATEMENT)) {
+    const rows = await reader.all(
+      `select domain, txid, vout from graph_nodes where ${anyOutpoint(part)}`,
+      part.flatMap(outpointPair),
+    )
+    for (const row of rows) found.push({ outpoint: outpointOf(row), domain: row.domain })
+  }
+  return found
+}
+
 export async function genuineOrigins(reader: SqlReader, outpoints: Outpoint[]): Promise<NameRecord[]> {
   const found: NameRecord[] = []
   for (const part of parts(unique(outpoints, formatOutpoint), ROWS_A_STATEMENT)) {

@@ -32,7 +32,14 @@ import { lineageOf } from './lineage-reads.js'
 import { firstContentIn, outputAt } from './lineage-rows.js'
 import { readMap } from './merged-map.js'
 import { migrate } from './migrations.js'
-import { genuineOrigins, liveNode, longestNode, nameOrigin, namesByPrefix } from './name-reads.js'
+import {
+  genuineNodes,
+  genuineOrigins,
+  liveNode,
+  longestNode,
+  nameOrigin,
+  namesByPrefix,
+} from './name-reads.js'
 import { lineageTip, mapUpTo, ordinalAt } from './ordinal-reads.js'
 import { writeEviction, writeRecords } from './record.js'
 import { anyOutpoint, knexReader, type SqlReader } from './sql-reader.js'
@@ -113,6 +120,10 @@ export class SqlGraphStore implements GraphStore {
 
   async longestNode(name: string): Promise<NodeRecord | undefined> {
     return await longestNode(this.reader, name)
+  }
+
+  async genuineNodes(outpoints: Outpoint[]): Promise<NodeRecord[]> {
+    return await genuineNodes(this.reader, outpoints)
   }
 
   async genuineOrigins(outpoints: Outpoint[]): Promise<NameRecord[]> {
