@@ -33,9 +33,9 @@ export function authenticPreimage(): ScriptPart {
     `${-CLASS_SIZE} 2DUP MOD 1ADD`, // p V+512 -114 V+T | z[1..31]
     [signatureStart(), 'SWAP CAT FROMALTSTACK CAT', Uint8Array.of(SIGHASH_TYPE), 'CAT'], // p V+512 -114 sig
     'ROT ROT DIV 6 ADD', // p sig j: 2 for T = 57, 1 for -57, 0 for -171
-    // 57 and -57 have keys d and -d: one X, and j + 1 is the prefix that tells them apart. IF gets a strict boolean,
-    // as MINIMALIF wants.
-    ['DUP 0NOTEQUAL IF 1ADD', keyOf(NEAR_SHIFT).subarray(1), 'CAT ELSE DROP', keyOf(FAR_SHIFT), 'ENDIF'],
+    // 57 and -57 have keys d and -d: one X, and j + 1 is the prefix that tells them apart. IFDUP keeps a j only for the
+    // branch that needs it; 0NOTEQUAL makes a strict boolean, as MINIMALIF wants.
+    ['IFDUP 0NOTEQUAL IF 1ADD', keyOf(NEAR_SHIFT).subarray(1), 'CAT ELSE', keyOf(FAR_SHIFT), 'ENDIF'],
     'CHECKSIGVERIFY', // p
   ]
 }
