@@ -1,4 +1,5 @@
 import { admission } from './admission.js'
+import { covenant } from './covenant.js'
 import { gateway } from './gateway.js'
 import { large } from './large.js'
 import { lookups } from './lookups.js'
@@ -8,7 +9,17 @@ import { storedBytes } from './stored-bytes.js'
 import { streams } from './streams.js'
 
 /** What the README claims of speed and size, each as a ratio to something run beside it. Run: `npm run bench`. */
-const benches = { admission, lookups, gateway, large, 'stored-bytes': storedBytes, memory, streams, proof }
+const benches = {
+  admission,
+  lookups,
+  gateway,
+  large,
+  'stored-bytes': storedBytes,
+  memory,
+  streams,
+  covenant,
+  proof,
+}
 
 const wanted = process.argv.slice(2)
 for (const [name, run] of Object.entries(benches)) {

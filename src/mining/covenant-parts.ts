@@ -90,20 +90,26 @@ export function readDomainAndSeed(): ScriptPart {
   ]
 }
 
-/**
- * hash256(seed, character, nonce) must end in so many zero bits, since it is shown byte-reversed: its last bytes as a
- * little-endian number are below a power of two. A byte 00 behind them keeps them from counting as negative.
- */
+/** hash256(seed, character, nonce) is the new seed of both nodes, if it meets the difficulty. */
 export function proveWork(difficulty: number): ScriptPart {
+  return [
+    '12 PICK CAT 11 ROLL CAT HASH256', //       c l t G v K v K M dl d seed' | H
+    [meetDifficulty(difficulty), PUSHED], //    c l t G v K v K M dl d S | H
+  ]
+}
+
+/**
+ * The hash must end in so many zero bits, as it is shown byte-reversed: its last bytes as a little-endian number are
+ * below a power of two. A byte 00 behind them keeps them from counting as negative, or as a negative zero.
+ *
+ *     .. hash -> .. hash
+ */
+export function meetDifficulty(difficulty: number): ScriptPart {
   const bytes = Math.ceil(difficulty / 8)
   return [
-    '12 PICK CAT 11 ROLL CAT HASH256', // c l t G v K v K M dl d seed' | H
-    [
-      `DUP ${32 - bytes} SPLIT NIP`,
-      Uint8Array.of(0),
-      `CAT BIN2NUM ${2 ** (8 * bytes - difficulty)} LESSTHAN VERIFY`,
-    ],
-    PUSHED, //                            c l t G v K v K M dl d S | H
+    `DUP ${32 - bytes} SPLIT NIP`,
+    Uint8Array.of(0),
+    `CAT BIN2NUM ${2 ** (8 * bytes - difficulty)} LESSTHAN VERIFY`,
   ]
 }
 

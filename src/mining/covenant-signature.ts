@@ -20,8 +20,8 @@ const FAR_SHIFT = -171
  * hash plus a constant. For c = T·2^248 only the first byte changes. T is chosen by that byte, so that the sum is never
  * carried, never needs a byte of padding, and stays below half the order: low S, 71 bytes, for every hash.
  *
- * CHECKSIG hashes what is really spent, and the signature fits that hash only if it is the preimage's. The private keys
- * are public; nothing is kept by them.
+ * CHECKSIG hashes what is really spent, and the signature is made for the hash of what was pushed. The private keys are
+ * public, and nothing depends on them.
  *
  *     … p -> … p
  */
@@ -29,13 +29,13 @@ export function authenticPreimage(): ScriptPart {
   return [
     // SPLIT takes V off; the byte 02 behind it makes it the number V + 512, which is positive and minimal for every V.
     'DUP HASH256 1 SPLIT TOALTSTACK 2 CAT', // p V+512 | z[1..31]
-    // The divisor is negative so that DIV counts the classes up from -6; MOD takes its sign from V + 512.
+    // MOD has the sign of V + 512. DIV by the same negative number tells the classes apart: -4, -5, -6.
     `${-CLASS_SIZE} 2DUP MOD 1ADD`, // p V+512 -114 V+T | z[1..31]
     [signatureStart(), 'SWAP CAT FROMALTSTACK CAT', Uint8Array.of(SIGHASH_TYPE), 'CAT'], // p V+512 -114 sig
     'ROT ROT DIV 6 ADD', // p sig j: 2 for T = 57, 1 for -57, 0 for -171
-    // 57 and -57 have keys d and -d: one X, and j + 1 is the prefix that tells them apart. IF gets a strict boolean,
-    // as MINIMALIF wants.
-    ['DUP 0NOTEQUAL IF 1ADD', keyOf(NEAR_SHIFT).subarray(1), 'CAT ELSE DROP', keyOf(FAR_SHIFT), 'ENDIF'],
+    // 57 and -57 have keys d and -d: one X, and j + 1 is the prefix that tells them apart. IFDUP keeps a j only for the
+    // branch that needs it; 0NOTEQUAL makes a strict boolean, as MINIMALIF wants.
+    ['IFDUP 0NOTEQUAL IF 1ADD', keyOf(NEAR_SHIFT).subarray(1), 'CAT ELSE', keyOf(FAR_SHIFT), 'ENDIF'],
     'CHECKSIGVERIFY', // p
   ]
 }

@@ -1,4 +1,4 @@
-import { utf8 } from '../../backend/src/protocol/bytes.js'
+import { joinBytes, utf8 } from '../../backend/src/protocol/bytes.js'
 import { COVENANT_LIMITS } from '../../backend/src/protocol/covenant-limits.js'
 import { encodeMineNode, UNCLAIMED } from '../../backend/src/protocol/mine-node.js'
 import type { Deployment } from '../../backend/src/protocol/mint.js'
@@ -36,32 +36,47 @@ export class CovenantError extends Error {
  * 255 bytes, the marker 1 to 75, and the TLD, where there is one, 1 to 73: with a dot and one character 75.
  */
 export function covenantCode(terms: CovenantTerms): Uint8Array {
+  return joinBytes(Object.values(covenantParts(terms)))
+}
+
+/**
+ * The covenant part by part, in order; {@link covenantCode} is all of them.
+ *
+ * @throws CovenantError (`BAD_TERMS`), as {@link covenantCode}.
+ */
+export function covenantParts(terms: CovenantTerms): Record<CovenantPart, Uint8Array> {
   requireTerms(terms)
-  // The code states where it ends. Its length is that of a two-byte number whatever the terms, so that the second
-  // round knows it.
+  // The code states where it ends. That is a number of two bytes whatever the terms, so that its place is known from
+  // the second round on.
   let stateAt = 0
   for (;;) {
-    const code = assemble(covenant(terms, stateAt))
-    if (code.length + 2 === stateAt) return code
-    stateAt = code.length + 2
+    const parts = assembleParts(terms, stateAt)
+    const length = Object.values(parts).reduce((sum, part) => sum + part.length, 0)
+    if (length + STATE_START === stateAt) return parts
+    stateAt = length + STATE_START
   }
 }
 
-function covenant(terms: CovenantTerms, stateAt: number) {
-  return [
-    takeFivePushes(),
-    authenticPreimage(),
-    splitPreimage(stateAt),
-    readGenesis(),
-    startNodeOutputs(),
-    claimCharacter(),
-    readDomainAndSeed(),
-    proveWork(terms.difficulty),
-    writeStates(terms.tld),
-    writeNodeOutputs(),
-    writeNameOutput(terms),
-    compareOutputs(),
-  ]
+export type CovenantPart = keyof ReturnType<typeof assembleParts>
+
+/** The OP_RETURN after the code, and the first field of the state: a push of nothing. */
+const STATE_START = 2
+
+function assembleParts(terms: CovenantTerms, stateAt: number) {
+  return {
+    pushes: assemble(takeFivePushes()),
+    preimage: assemble(authenticPreimage()),
+    split: assemble(splitPreimage(stateAt)),
+    genesis: assemble(readGenesis()),
+    start: assemble(startNodeOutputs()),
+    character: assemble(claimCharacter()),
+    state: assemble(readDomainAndSeed()),
+    work: assemble(proveWork(terms.difficulty)),
+    states: assemble(writeStates(terms.tld)),
+    nodes: assemble(writeNodeOutputs()),
+    name: assemble(writeNameOutput(terms)),
+    outputs: assemble(compareOutputs()),
+  }
 }
 
 /**

@@ -1,28 +1,10 @@
 import fc from 'fast-check'
-import { ascii, concatBytes, utf8 } from '../../backend/src/protocol/bytes.js'
-import { encodeEnvelope } from '../../backend/src/protocol/envelope.js'
-import { claim, decodeMineNode, encodeMineNode, type MineNode } from '../../backend/src/protocol/mine-node.js'
-import {
-  checkMint,
-  encodeNameOutput,
-  MintError,
-  meetsDifficulty,
-  mintPreimage,
-  proofOfWork,
-} from '../../backend/src/protocol/mint.js'
-import { encodePush, readPushes } from '../../backend/src/protocol/script-walk.js'
+import { ascii, concatBytes } from '../../backend/src/protocol/bytes.js'
+import { checkMint, MintError, mintPreimage } from '../../backend/src/protocol/mint.js'
 import { readTransaction } from '../../backend/src/protocol/transaction.js'
 import { bytes, mutated } from '../support/arbitraries.js'
-import {
-  FakeChain,
-  type FakeNode,
-  type FakeOutput,
-  type FakeTransaction,
-  type MintOverrides,
-  p2pkh,
-} from '../support/fake-chain.js'
-
-// One rule of a mint broken at a time, every rule: a long file, as there are many.
+import { brokenMints, changed, nodeWith } from '../support/broken-mints.js'
+import { FakeChain, type FakeTransaction, type MintOverrides, p2pkh } from '../support/fake-chain.js'
 
 const chain = new FakeChain()
 chain.mintAll('ab')
@@ -38,158 +20,32 @@ function check(mint: FakeTransaction, more: Partial<Parameters<typeof checkMint>
 }
 
 const PARENT = chain.node('a')
-
-/** The live node of `a` with parts of its state replaced; what stays fits. */
-function nodeWith(parts: Partial<MineNode>, satoshis = 1): FakeNode {
-  const lockingScript = encodeMineNode({ ...decodeMineNode(PARENT.lockingScript), ...parts })
-  return { ...PARENT, satoshis, lockingScript }
-}
-
-function changed(vout: number, change: (output: FakeOutput) => FakeOutput): MintOverrides {
-  return { outputs: (outputs) => outputs.map((output, i) => (i === vout ? change(output) : output)) }
-}
-
-function restated(vout: number, change: (node: MineNode) => Partial<MineNode>): MintOverrides {
-  return changed(vout, (output) => {
-    const node = decodeMineNode(output.lockingScript)
-    return { ...output, lockingScript: encodeMineNode({ ...node, ...change(node) }) }
-  })
-}
+const BROKEN = brokenMints(chain)
 
 describe('no mint', () => {
-  const otherCode = { code: ascii('another covenant') }
-  const decoy = encodeEnvelope({ contentType: 'application/name-claim', body: utf8('ac') })
+  test.each(BROKEN)('has $has', ({ code, overrides }) => {
+    expect(codeOf(() => check(attempt(overrides), { spent: overrides.from ?? PARENT }))).toBe(code)
+  })
 
-  test.each<[string, string, MintOverrides]>([
-    ['a character that names do not have', 'BAD_CHARACTER', { character: 'C' }],
-    ['a character of none', 'BAD_CHARACTER', { character: '\0' }],
-    ['a dot', 'BAD_CHARACTER', { character: '.' }],
-    ['two characters', 'BAD_CHARACTER', pushing({ 0: ascii('cc') })],
-    ['no character', 'BAD_CHARACTER', pushing({ 0: new Uint8Array() })],
-    ['a character that was claimed', 'CLAIMED', { character: 'b' }],
-    ['too little work', 'BAD_WORK', { badWork: true }],
-    ['a nonce other than the one worked for', 'BAD_WORK', pushing({ 1: nonceWithoutWork() })],
-    ['another character than the outputs', 'BAD_WORK', pushing({ 0: characterWithoutWork() })],
-    ['work for another seed', 'BAD_WORK', { nonce: nonceForEmptySeedOnly() }],
-    ['an owner lock other than the output', 'BAD_OUTPUT 2', pushing({ 2: p2pkh(2) })],
-    [
-      'an envelope in the owner lock instead of the covenant’s',
-      'BAD_OUTPUT 2',
-      pushing({ 2: concatBytes(p2pkh(1), decoy) }),
-    ],
-    ['a trailing push of nothing', 'BAD_UNLOCKING', pushing({ 3: new Uint8Array() })],
-    ['a trailing push of something else', 'BAD_UNLOCKING', pushing({ 3: ascii('other') })],
-    ['a preimage of nothing', 'BAD_UNLOCKING', pushing({ 4: new Uint8Array() })],
-    ['a preimage of another input', 'BAD_UNLOCKING', pushing({ 4: preimageOfAnother() })],
-    ['four pushes', 'BAD_UNLOCKING', { unlockingScript: (script) => script.subarray(2) }],
-    ['six pushes', 'BAD_UNLOCKING', { unlockingScript: (script) => concatBytes(script, Uint8Array.of(0)) }],
-    [
-      'a push before the five',
-      'BAD_UNLOCKING',
-      { unlockingScript: (script) => concatBytes(Uint8Array.of(0), script) },
-    ],
-    [
-      'code after the pushes',
-      'BAD_UNLOCKING',
-      { unlockingScript: (script) => concatBytes(script, Uint8Array.of(0x61)) },
-    ],
-    [
-      'a push that breaks off',
-      'BAD_UNLOCKING',
-      { unlockingScript: (script) => concatBytes(script, Uint8Array.of(1)) },
-    ],
-    ['no unlocking script', 'BAD_UNLOCKING', { unlockingScript: () => new Uint8Array() }],
-    ['no outputs', 'BAD_OUTPUT 0', { outputs: () => [] }],
-    ['one output', 'BAD_OUTPUT 1', { outputs: (all) => all.slice(0, 1) }],
-    ['no name', 'BAD_OUTPUT 2', { outputs: (all) => all.slice(0, 2) }],
-    ['the nodes swapped', 'BAD_OUTPUT 0', { outputs: ([a, b, ...rest]) => [b, a, ...rest].filter(isOutput) }],
-    [
-      'the child and the name swapped',
-      'BAD_OUTPUT 1',
-      { outputs: ([a, b, c]) => [a, c, b].filter(isOutput) },
-    ],
-    [
-      'an output before them',
-      'BAD_OUTPUT 0',
-      { outputs: (all) => [{ satoshis: 1, lockingScript: p2pkh(1) }, ...all] },
-    ],
-    ...[0, 1, 2].flatMap(
-      (vout): Array<[string, string, MintOverrides]> => [
-        [
-          `2 satoshis in output ${vout}`,
-          `BAD_OUTPUT ${vout}`,
-          changed(vout, (output) => ({ ...output, satoshis: 2 })),
-        ],
-        [
-          `no satoshis in output ${vout}`,
-          `BAD_OUTPUT ${vout}`,
-          changed(vout, (output) => ({ ...output, satoshis: 0 })),
-        ],
-        [
-          `another script in output ${vout}`,
-          `BAD_OUTPUT ${vout}`,
-          changed(vout, (output) => ({ ...output, lockingScript: p2pkh(1) })),
-        ],
-      ],
-    ),
-    [
-      'a restated node with a bit too many',
-      'BAD_OUTPUT 0',
-      restated(0, ({ claimed }) => ({ claimed: claim(claimed, 0x7a) })),
-    ],
-    [
-      'a restated node with the bit not set',
-      'BAD_OUTPUT 0',
-      restated(0, () => ({ claimed: decodeMineNode(PARENT.lockingScript).claimed })),
-    ],
-    ['a restated node of another domain', 'BAD_OUTPUT 0', restated(0, () => ({ domain: 'b' }))],
-    [
-      'a restated node with the seed of before',
-      'BAD_OUTPUT 0',
-      restated(0, () => ({ seed: decodeMineNode(PARENT.lockingScript).seed })),
-    ],
-    ['a restated node of another tree', 'BAD_OUTPUT 0', restated(0, () => ({ genesis: PARENT.outpoint }))],
-    ['a restated node without its tree', 'BAD_OUTPUT 0', restated(0, () => ({ genesis: undefined }))],
-    ['a restated node with other code', 'BAD_OUTPUT 0', restated(0, () => otherCode)],
-    [
-      'a child with a bit set',
-      'BAD_OUTPUT 1',
-      restated(1, ({ claimed }) => ({ claimed: claim(claimed, 0x61) })),
-    ],
-    ['a child of another domain', 'BAD_OUTPUT 1', restated(1, () => ({ domain: 'ad' }))],
-    ['a child with another seed', 'BAD_OUTPUT 1', restated(1, () => ({ seed: new Uint8Array(32) }))],
-    ['a child of another tree', 'BAD_OUTPUT 1', restated(1, () => ({ genesis: PARENT.outpoint }))],
-    ['a child with other code', 'BAD_OUTPUT 1', restated(1, () => otherCode)],
-    [
-      'another name in the name output',
-      'BAD_OUTPUT 2',
-      changed(2, (output) => ({ ...output, lockingScript: nameScript('ad') })),
-    ],
-    [
-      'the name for another owner',
-      'BAD_OUTPUT 2',
-      changed(2, (output) => ({ ...output, lockingScript: nameScript('ac', p2pkh(2)) })),
-    ],
-    [
-      'a node of another tree',
-      'OTHER_TREE',
-      { from: nodeWith({ genesis: { ...deployment.genesis, vout: 1 } }) },
-    ],
-    [
-      'a root at another outpoint',
-      'OTHER_TREE',
-      { from: nodeWith({ genesis: undefined, seed: new Uint8Array() }) },
-    ],
-    [
-      'the root with a seed',
-      'OTHER_TREE',
-      { from: { ...nodeWith({ genesis: undefined }), outpoint: deployment.genesis } },
-    ],
-    ['a node of 2 satoshis', 'NOT_A_NODE', { from: nodeWith({}, 2) }],
-  ])('has %s', (_, expected, overrides) => {
-    const mint = attempt(overrides)
-    expect(codeOf(() => check(mint))).toBe(expected)
-    expect(codeOf(() => check(mint, { spent: overrides.from ?? PARENT }))).toBe(expected)
+  // A preimage that is not the input's own may state another node, and then that is what is wrong.
+  test.each(BROKEN.filter(({ part }) => part !== 'preimage'))(
+    'has $has, where only the preimage tells what is spent',
+    ({ code, overrides }) => {
+      expect(codeOf(() => check(attempt(overrides)))).toBe(code)
+    },
+  )
+
+  test.each([
+    ['a name', { nameBytes: 1 }],
+    ['a name output', { nameScriptBytes: 1 }],
+  ])('has %s longer than the covenant can write', (_, limit) => {
+    const mint = attempt()
+    const nameScriptBytes = mint.transaction.outputs[2]?.lockingScript.length ?? 0
+    const limits = { nameBytes: 2, nameScriptBytes }
+    expect(check(mint, { deployment: { ...deployment, limits } }).name).toBe('ac')
+    expect(
+      codeOf(() => check(mint, { deployment: { ...deployment, limits: { ...limits, ...limit } } })),
+    ).toMatch(/^TOO_LONG/)
   })
 
   test('spends an output that is no node', () => {
@@ -211,8 +67,8 @@ describe('no mint', () => {
   test('states another output in its preimage than it spends', () => {
     const mint = attempt()
     for (const spent of [
-      nodeWith({ domain: 'b' }),
-      nodeWith({}, 2),
+      nodeWith(chain, { domain: 'b' }),
+      nodeWith(chain, {}, 2),
       { ...PARENT, lockingScript: p2pkh(1) },
     ]) {
       expect(codeOf(() => check(mint, { spent }))).toBe('BAD_UNLOCKING')
@@ -305,58 +161,6 @@ function codeOf(act: () => unknown): string {
     if (!(error instanceof MintError)) throw error
     return error.vout === undefined ? error.code : `${error.code} ${error.vout}`
   }
-}
-
-/** Replaces pushes of the unlocking script, by their position. */
-function pushing(replaced: Readonly<Record<number, Uint8Array>>): MintOverrides {
-  return {
-    unlockingScript: (script) =>
-      concatBytes(...readPushes(script, { limit: 5 }).map((push, i) => encodePush(replaced[i] ?? push))),
-  }
-}
-
-function nameScript(name: string, ownerLock = p2pkh(1)): Uint8Array {
-  return encodeNameOutput({ ownerLock, name, deployment })
-}
-
-function isOutput(output: FakeOutput | undefined): output is FakeOutput {
-  return output !== undefined
-}
-
-function works(seed: Uint8Array, character: string, nonce: Uint8Array): boolean {
-  return meetsDifficulty(proofOfWork({ seed, character, nonce }), deployment.difficulty)
-}
-
-function liveSeed(): Uint8Array {
-  return decodeMineNode(chain.node('a').lockingScript).seed
-}
-
-function firstNonce(wanted: (nonce: Uint8Array) => boolean): Uint8Array {
-  for (let i = 0; i < 65536; i++) {
-    const nonce = Uint8Array.of(i & 0xff, i >> 8)
-    if (wanted(nonce)) return nonce
-  }
-  throw new Error('no such nonce')
-}
-
-function nonceWithoutWork(): Uint8Array {
-  return firstNonce((nonce) => !works(liveSeed(), 'c', nonce))
-}
-
-function nonceForEmptySeedOnly(): Uint8Array {
-  return firstNonce((nonce) => works(new Uint8Array(), 'c', nonce) && !works(liveSeed(), 'c', nonce))
-}
-
-/** A character that is free but for which the nonce of `attempt` is no solution. */
-function characterWithoutWork(): Uint8Array {
-  const { nonce } = check(attempt())
-  const other = [...'defghij'].find((character) => !works(liveSeed(), character, nonce))
-  return ascii(other ?? '')
-}
-
-function preimageOfAnother(): Uint8Array {
-  const { transaction } = attempt()
-  return mintPreimage({ transaction, input: 1, spent: PARENT })
 }
 
 /** A preimage from its script on, the script being a plain lock. */

@@ -1,18 +1,27 @@
-import { LockingScript, Spend, UnlockingScript } from '@bsv/sdk'
+import { LockingScript, Script, Spend, UnlockingScript } from '@bsv/sdk'
 import { utf8 } from '../../backend/src/protocol/bytes.js'
 import { COVENANT_LIMITS } from '../../backend/src/protocol/covenant-limits.js'
+import type { MineNode } from '../../backend/src/protocol/mine-node.js'
 import { checkMint, type Deployment, MintError } from '../../backend/src/protocol/mint.js'
 import type { TransactionView } from '../../backend/src/protocol/transaction.js'
-import { covenantCode } from '../../src/mining/covenant.js'
+import { type CovenantPart, covenantCode, covenantParts } from '../../src/mining/covenant.js'
 import { FakeChain, type FakeNode, type MintOverrides } from './fake-chain.js'
 
 /** A chain whose root is locked to the covenant of our own. One bit of work, unless a test wants more. */
 export function covenantChain(
-  options: { difficulty?: number; nameMarker?: string; nameContentType?: string; tld?: string } = {},
+  options: {
+    difficulty?: number
+    nameMarker?: string
+    nameContentType?: string
+    tld?: string
+    /** Parts of the root's state, instead of what an honest deployment has. */
+    root?: Partial<MineNode>
+  } = {},
 ): FakeChain {
   const { difficulty = 1, nameMarker = 'a marker', nameContentType = 'application/name-claim', tld } = options
   const code = covenantCode({ difficulty, nameContentType, marker: utf8(nameMarker), tld })
-  return new FakeChain({ ...options, difficulty, nameMarker, nameContentType, code, limits: COVENANT_LIMITS })
+  const root = { code, ...options.root }
+  return new FakeChain({ difficulty, nameMarker, nameContentType, tld, root, limits: COVENANT_LIMITS })
 }
 
 /** A transaction that spends a node of a covenant's tree, or tries to. */
@@ -54,6 +63,37 @@ export function refusalByScript(
     if (!(error instanceof Error)) throw error
     return error.message
   }
+}
+
+/** Where the SDK's interpreter refuses the spend: in the unlocking script, or in which part of the covenant. */
+export function refusingPart(
+  spend: CovenantSpend,
+  rules: keyof typeof RULES = 'plain',
+): CovenantPart | 'unlocking' | 'none' {
+  const run = interpreter(spend, rules)
+  try {
+    run.validate()
+    return 'none'
+  } catch {
+    if (run.context === 'UnlockingScript') return 'unlocking'
+  }
+  // Past all parts it has run to its end, where the last of them leaves whether the outputs are the right ones.
+  return partEnds(spend.deployment).find(({ end }) => run.programCounter < end)?.part ?? 'outputs'
+}
+
+const knownEnds = new WeakMap<Deployment, { part: CovenantPart; end: number }[]>()
+
+/** The parts of a deployment's covenant, each with the count of opcodes up to its end. */
+function partEnds(deployment: Deployment): { part: CovenantPart; end: number }[] {
+  const known = knownEnds.get(deployment)
+  if (known !== undefined) return known
+  let end = 0
+  const ends = Object.entries(covenantParts(deployment)).map(([part, bytes]) => {
+    end += Script.fromBinary(Array.from(bytes)).chunks.length
+    return { part: part as CovenantPart, end }
+  })
+  knownEnds.set(deployment, ends)
+  return ends
 }
 
 /** The SDK's interpreter, about to run the spend. */

@@ -126,8 +126,8 @@ export class FakeChain {
       difficulty?: number
       /** Bytes of the covenant: filler that from 2 bytes on lets every spend through. */
       codeSize?: number
-      /** The covenant, instead of filler. */
-      code?: Uint8Array
+      /** Parts of the root as deployed; its code is the covenant, instead of filler. */
+      root?: Partial<MineNode>
       limits?: CovenantLimits
       nameMarker?: string
       nameContentType?: string
@@ -138,13 +138,8 @@ export class FakeChain {
     const { nameContentType = 'application/name-claim' } = options
     const filler = new Uint8Array(codeSize).fill(OP_NOP)
     filler.set(DROP_FOUR.slice(0, codeSize))
-    const root: MineNode = {
-      code: options.code ?? filler,
-      claimed: UNCLAIMED,
-      domain: '',
-      seed: new Uint8Array(),
-    }
-    const output = { satoshis: 1, lockingScript: encodeMineNode(root) }
+    const plain: MineNode = { code: filler, claimed: UNCLAIMED, domain: '', seed: new Uint8Array() }
+    const output = { satoshis: 1, lockingScript: encodeMineNode({ ...plain, ...options.root }) }
     this.genesis = this.spend({ inputs: [], outputs: [output, { satoshis: 1000, lockingScript: p2pkh(0) }] })
     const outpoint = { txid: this.genesis.txid, vout: 0 }
     const marker = utf8(nameMarker)

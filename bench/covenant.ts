@@ -1,0 +1,75 @@
+import { decodeMineNode } from '../backend/src/protocol/mine-node.js'
+import { parseOutpoint } from '../backend/src/protocol/outpoint.js'
+import { deploymentOf, PROFILES } from '../backend/src/protocol/profile.js'
+import { covenantCode } from '../src/mining/covenant.js'
+import { type CovenantSpend, covenantMint, refusalByScript } from '../test/support/covenant-mints.js'
+import { FakeChain } from '../test/support/fake-chain.js'
+import { mainnetTransaction, mainnetVectors } from '../test/support/mainnet-vectors.js'
+import { median, timed } from './support.js'
+
+const ROUNDS = 301
+
+/**
+ * The covenant of our own against the live one: bytes of code, bytes of a mint with one coin to fund it and one output of
+ * change, and the time that the SDK's interpreter takes for a mint, by turns.
+ */
+export async function* covenant(): AsyncGenerator<string> {
+  const live = liveMint()
+  if (live === undefined) {
+    yield 'no transactions of the live chain here (../shared/vectors/mainnet) to measure against'
+    return
+  }
+  const terms = deploymentOf(PROFILES.local, { genesis: live.deployment.genesis })
+  if (terms === undefined) throw new Error('a genesis makes a deployment')
+  const code = covenantCode(terms)
+  const liveCode = decodeMineNode(live.spent.lockingScript).code
+  yield `code: ${code.length} bytes (wanted: at most 450), live ${liveCode.length}`
+
+  for (const name of ['a', 'ab', 'abcdefgh']) {
+    const [size, liveSize] = [mintOf(code, name), mintOf(liveCode, name)].map(sizeOf)
+    yield `a mint of ${name}: ${size} bytes (wanted: at most 2,200), live ${liveSize}`
+  }
+
+  // Of one bit, as nobody wants to wait for 22: the same opcodes run.
+  const ours = mintOf(covenantCode({ ...terms, difficulty: 1 }), 'ab')
+  for (const mint of [ours, live]) {
+    const refusal = refusalByScript(mint)
+    if (refusal !== undefined) throw new Error(`the interpreter refuses a mint: ${refusal}`)
+  }
+  const times = { ours: [] as number[], live: [] as number[] }
+  for (let round = 0; round < ROUNDS; round++) {
+    times.ours.push(await timed(() => refusalByScript(ours)))
+    times.live.push(await timed(() => refusalByScript(live)))
+  }
+  const ratio = median(times.ours.map((own, round) => own / (times.live[round] ?? Number.NaN)))
+  yield `interpreting a mint: ${median(times.ours).toFixed(2)} ms, live ${median(times.live).toFixed(2)} ms`
+  yield `ratio ${ratio.toFixed(2)}, median of ${ROUNDS} turns (wanted: at most 0.65)`
+}
+
+/** A mint on a fresh tree. Owner's lock and change pay to key hashes; a signature and a key are in the other input. */
+function mintOf(code: Uint8Array, name: string): CovenantSpend {
+  const { nameContentType, nameMarker } = PROFILES.local
+  const chain = new FakeChain({ difficulty: 1, nameContentType, nameMarker, root: { code } })
+  chain.mintAll(name.slice(0, -1))
+  return covenantMint(chain, name)
+}
+
+function sizeOf(mint: CovenantSpend): number {
+  return mint.transaction.raw.length
+}
+
+/** A mint of the live tree. */
+function liveMint(): CovenantSpend | undefined {
+  const [vector] = mainnetVectors()?.mineTree.mints ?? []
+  const deployment = deploymentOf(PROFILES.mainnet)
+  if (vector === undefined || deployment === undefined) return undefined
+  const outpoint = parseOutpoint(vector.spends)
+  const output = mainnetTransaction(outpoint.txid).outputs[outpoint.vout]
+  if (output === undefined) throw new Error(`no output ${vector.spends}`)
+  return {
+    transaction: mainnetTransaction(vector.txid),
+    input: 0,
+    spent: { ...output, outpoint },
+    deployment,
+  }
+}
