@@ -3,11 +3,12 @@ import { gateway } from './gateway.js'
 import { large } from './large.js'
 import { lookups } from './lookups.js'
 import { memory } from './memory.js'
+import { search } from './search.js'
 import { storedBytes } from './stored-bytes.js'
 import { streams } from './streams.js'
 
 /** What the README claims of speed and size, each as a ratio to something run beside it. Run: `npm run bench`. */
-const benches = { admission, lookups, gateway, large, 'stored-bytes': storedBytes, memory, streams }
+const benches = { admission, lookups, gateway, large, 'stored-bytes': storedBytes, memory, streams, search }
 
 const wanted = process.argv.slice(2)
 for (const [name, run] of Object.entries(benches)) {

@@ -21,7 +21,9 @@ function wordsOf(fixed: Uint8Array): number[] {
 /** The counters of a range that a kernel finds, one after another. */
 function foundBy(kernel: NonceKernel, from: number, to: number): number[] {
   const found: number[] = []
-  for (let at = kernel.scan(from, to); at < to; at = kernel.scan(at + 1, to)) found.push(at)
+  let at = kernel.scan(from, to)
+  for (; at < to; at = kernel.scan(at + 1, to)) found.push(at)
+  expect(at).toBe(to)
   return found
 }
 
