@@ -5,6 +5,7 @@ import { large } from './large.js'
 import { lookups } from './lookups.js'
 import { memory } from './memory.js'
 import { proof } from './proof.js'
+import { search } from './search.js'
 import { storedBytes } from './stored-bytes.js'
 import { streams } from './streams.js'
 
@@ -18,6 +19,7 @@ const benches = {
   memory,
   streams,
   covenant,
+  search,
   proof,
 }
 

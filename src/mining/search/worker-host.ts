@@ -1,3 +1,5 @@
+import { SearchError } from './search-error.js'
+
 /** Workers of Node and of browsers, in one shape. */
 export interface WorkerHost {
   /** How many threads run at once here. */
@@ -60,10 +62,9 @@ export async function workerHost(): Promise<WorkerHost | undefined> {
 }
 
 async function nodeHost(): Promise<WorkerHost> {
-  // Not at the top: browsers load this file too.
   const [{ Worker }, { availableParallelism }] = await Promise.all([
-    import('node:worker_threads'),
-    import('node:os'),
+    import('node:worker_threads').catch(missing),
+    import('node:os').catch(missing),
   ])
   return {
     cores: availableParallelism(),
@@ -81,12 +82,20 @@ async function nodeHost(): Promise<WorkerHost> {
 }
 
 /**
+ * Node's modules are imported where they are used, because browsers load this file too; and bundlers for browsers leave
+ * an import alone whose failure is dealt with.
+ */
+function missing(cause: unknown): never {
+  throw new SearchError('UNAVAILABLE', 'there are no workers here', { cause })
+}
+
+/**
  * Whoever started this worker.
  * @throws Error where this is no worker.
  */
 export async function workerParent(): Promise<WorkerParent> {
   if (isNode) {
-    const { parentPort } = await import('node:worker_threads')
+    const { parentPort } = await import('node:worker_threads').catch(missing)
     if (parentPort === null) throw new Error('this is no worker')
     return {
       post: (message) => parentPort.postMessage(message),

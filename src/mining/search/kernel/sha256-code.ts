@@ -2,7 +2,7 @@ import { INITIAL_STATE, ROUND_CONSTANTS } from '../sha256-constants.js'
 import { always, type StagedCode, type Value, VECTOR_SIZE } from './staged-code.js'
 
 /** Rounds in one turn of a loop. Few, so that the loop stays within what a processor keeps of decoded instructions. */
-const ROUNDS_A_TURN = 4
+const ROUNDS_A_TURN = 2
 
 /** Where the words of the schedule stand in the memory, 64 vectors, and those of all round constants. */
 export interface Tables {
