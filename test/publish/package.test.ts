@@ -14,19 +14,28 @@ const run = promisify(execFile)
 const PATIENCE = 60_000
 
 const PROGRAM = `
+import { CovenantError, covenantCode } from 'minetree/mining'
 import { layOutFile, layOutFolder, layOutStream, PROFILES, PublishError } from 'minetree/publish'
 const lock = Uint8Array.of(0x51)
 const bytes = new TextEncoder().encode('hello')
 const single = layOutFile({ name: 'a.txt', bytes, lock })
 const steps = layOutStream({ name: 'a.txt', bytes, lock, profile: PROFILES.local, streamChunkSize: 2 })
 const { outputs, root } = layOutFolder({ entries: [{ name: 'index.html', bytes }], lock, profile: PROFILES.local })
+const terms = { difficulty: 22, nameContentType: 'application/name-claim', marker: bytes }
 let code = ''
 try {
   layOutFile({ name: 'a.txt', bytes, lock: Uint8Array.of(0x6a) })
 } catch (error) {
   if (error instanceof PublishError) code = error.code
 }
-console.log(JSON.stringify([single.satoshis, steps.length, outputs.length, root, code]))
+let refused = ''
+try {
+  covenantCode({ ...terms, difficulty: 33 })
+} catch (error) {
+  if (error instanceof CovenantError) refused = error.code
+}
+const covenant = [covenantCode(terms).length > 0, refused]
+console.log(JSON.stringify([single.satoshis, steps.length, outputs.length, root, code, ...covenant]))
 `
 
 /** A folder in which the package is installed under its name. */
@@ -39,12 +48,12 @@ async function dependent(): Promise<string> {
 }
 
 test(
-  'the publishing helpers are imported by the name of the package',
+  'the publishing helpers and the covenant are imported by the name of the package',
   async () => {
     const path = await dependent()
     await writeFile(join(path, 'program.js'), PROGRAM)
     const { stdout } = await run(process.execPath, [join(path, 'program.js')])
-    expect(JSON.parse(stdout)).toEqual([1, 3, 2, 0, 'BAD_LOCK'])
+    expect(JSON.parse(stdout)).toEqual([1, 3, 2, 0, 'BAD_LOCK', true, 'BAD_TERMS'])
   },
   PATIENCE,
 )
