@@ -30,6 +30,9 @@ const DEEPEST = 'deep-'.repeat(14)
 withTld.mintAll(DEEPEST)
 plain.mintAll(`${DEEPEST}deep-`)
 
+/** For thousands of scripts, in milliseconds: machines that run this may be slow. */
+const PATIENCE = 300_000
+
 /** What is done to a mint, or to its transaction afterwards. */
 interface Change {
   overrides?: (chain: FakeChain, domain: string) => MintOverrides
@@ -210,38 +213,42 @@ function spendOf(chain: FakeChain, name: string, todo: Change[]): CovenantSpend 
 describe('the check and the script', () => {
   const verdicts = { accepted: 0, refused: 0, unreadable: 0 }
 
-  test('say the same of any mint, whatever was changed', () => {
-    const domains = fc.constantFrom('', 'd', 'deep', DEEPEST.slice(0, -1), `${DEEPEST}deep`)
-    const cases = fc.tuple(
-      fc.constantFrom(0, 1),
-      domains,
-      fc.constantFrom('a', 'z', '0', '-', 'w'),
-      fc.array(changes, { minLength: 1, maxLength: 2 }),
-      fc.boolean(),
-    )
-    fc.assert(
-      fc.property(cases, ([index, wanted, character, todo, byBlock]) => {
-        const chain = index === 0 ? plain : withTld
-        const domain = wanted.length >= DEEPEST.length && chain === withTld ? DEEPEST.slice(0, -1) : wanted
-        const spend = spendOf(chain, domain + character, todo)
-        if (spend === undefined) {
-          verdicts.unreadable++
-          return
-        }
-        const refused = refusalByCheck(spend) !== undefined
-        verdicts[refused ? 'refused' : 'accepted']++
-        // By itself the interpreter lets version 2 have code in unlocking scripts, which the check does not.
-        const rules = byBlock || spend.transaction.version === 1 || !pushesOnly(spend) ? 'block' : 'plain'
-        expect(refusalByScript(spend, rules) !== undefined).toBe(refused)
-      }),
-      { numRuns: 2500, endOnFailure: true },
-    )
-  })
+  test(
+    'say the same of any mint, whatever was changed',
+    () => {
+      const domains = fc.constantFrom('', 'd', 'deep', DEEPEST.slice(0, -1), `${DEEPEST}deep`)
+      const cases = fc.tuple(
+        fc.constantFrom(0, 1),
+        domains,
+        fc.constantFrom('a', 'z', '0', '-', 'w'),
+        fc.array(changes, { minLength: 1, maxLength: 2 }),
+        fc.boolean(),
+      )
+      fc.assert(
+        fc.property(cases, ([index, wanted, character, todo, byBlock]) => {
+          const chain = index === 0 ? plain : withTld
+          const domain = wanted.length >= DEEPEST.length && chain === withTld ? DEEPEST.slice(0, -1) : wanted
+          const spend = spendOf(chain, domain + character, todo)
+          if (spend === undefined) {
+            verdicts.unreadable++
+            return
+          }
+          const refused = refusalByCheck(spend) !== undefined
+          verdicts[refused ? 'refused' : 'accepted']++
+          // By itself the interpreter lets version 2 have code in unlocking scripts, which the check does not.
+          const rules = byBlock || spend.transaction.version === 1 || !pushesOnly(spend) ? 'block' : 'plain'
+          expect(refusalByScript(spend, rules) !== undefined).toBe(refused)
+        }),
+        { numRuns: 2000, endOnFailure: true },
+      )
+    },
+    PATIENCE,
+  )
 
   test('did not agree for want of variety', () => {
-    expect(verdicts.accepted).toBeGreaterThan(300)
+    expect(verdicts.accepted).toBeGreaterThan(200)
     expect(verdicts.refused).toBeGreaterThan(1000)
-    expect(verdicts.unreadable).toBeLessThan(300)
+    expect(verdicts.unreadable).toBeLessThan(100)
   })
 })
 

@@ -68,6 +68,10 @@ describe.each(POSSIBLE)('a covenant with %s', (_, terms) => {
     expect(code).toEqual(covenantCode({ ...TERMS, ...terms }))
   })
 
+  test('is long enough that the length of every node takes three bytes', () => {
+    expect(code.length).toBeGreaterThanOrEqual(0xfd)
+  })
+
   test('knows where it ends', () => {
     const { split } = covenantParts({ ...TERMS, ...terms })
     const end = code.length + 2

@@ -23,6 +23,7 @@ describe('a mint', () => {
       expect(refusalByCheck(mint)).toBeUndefined()
     }
   })
+
   test('is accepted for every character at one node', () => {
     const chain = covenantChain()
     for (const c of NAME_CHARACTERS) expect(refusalByScript(covenantMint(chain, c))).toBeUndefined()
