@@ -1,6 +1,5 @@
 import type { Writable } from 'node:stream'
 import { z } from 'zod'
-import { nativeHash256 } from '../../backend/src/graph/native-hash.js'
 import { utf8 } from '../../backend/src/protocol/bytes.js'
 import type { Deployment } from '../../backend/src/protocol/mint.js'
 import { formatOutpoint, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
@@ -60,7 +59,6 @@ export async function checkName(options: NameCheckOptions): Promise<CheckedName>
     sources: urls.map((url) => new HttpNameSource({ url })),
     chainTracker: openChainTracker(config),
     requireProofs,
-    hash: nativeHash256,
   })
   requireUnspent(resolved)
   return { ...resolved, config, genesis, genesisFrom }

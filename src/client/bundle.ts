@@ -1,7 +1,8 @@
 import { BeefError, readBeefFrame } from '../../backend/src/protocol/beef.js'
 import { equalBytes, fromHex, reversed, toHex } from '../../backend/src/protocol/bytes.js'
 import { decodeOutpoint, formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
-import { type Hash256, hash256, type TransactionView } from '../../backend/src/protocol/transaction.js'
+import type { Hash256, TransactionView } from '../../backend/src/protocol/transaction.js'
+import { hostHash256 } from './host-hash.js'
 import { MerklePaths, type Place } from './merkle-paths.js'
 import { ProofError } from './proof-error.js'
 
@@ -9,7 +10,7 @@ import { ProofError } from './proof-error.js'
 export interface ReadOptions {
   /** The longest BEEF that is read, in bytes; 64 MiB unless set. */
   maxBytes?: number
-  /** A native double SHA-256, where the host has one. */
+  /** A double SHA-256; Node's own unless set, and the SDK's where there is none. */
   hash?: Hash256
 }
 
@@ -43,7 +44,7 @@ export class Bundle {
     beef: Uint8Array,
     private readonly options: ReadOptions,
   ) {
-    const { hash = hash256 } = options
+    const { hash = hostHash256 } = options
     requireSize(beef, options)
     const { atomicTxid, bumps, transactions } = readFrame(beef)
     this.transactions = transactions.map((each) => ({ ...each, txid: toHex(reversed(hash(each.raw))) }))
@@ -73,7 +74,7 @@ export class Bundle {
   }
 
   get hash(): Hash256 {
-    return this.options.hash ?? hash256
+    return this.options.hash ?? hostHash256
   }
 
   transaction(txid: string): TransactionView | undefined {
