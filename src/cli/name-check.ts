@@ -1,20 +1,12 @@
 import type { Writable } from 'node:stream'
-import { z } from 'zod'
-import { utf8 } from '../../backend/src/protocol/bytes.js'
 import type { Deployment } from '../../backend/src/protocol/mint.js'
-import { formatOutpoint, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
-import { fetchBounded } from '../client/bounded-fetch.js'
+import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { HttpNameSource } from '../client/http-source.js'
-import type { IndexReport, ResolvedName } from '../client/resolve.js'
-import { resolveName } from '../client/resolve.js'
-import { SourceError } from '../client/source-error.js'
+import { type IndexReport, type ResolvedName, resolveName } from '../client/resolve.js'
 import { openChainTracker } from '../server/chain-tracker.js'
 import { type Config, readConfig } from '../server/config.js'
-
-/** Why a name does not hold, or cannot be checked, in one line. */
-export class NameCheckError extends Error {
-  override readonly name = 'NameCheckError'
-}
+import { CommandError } from './command-error.js'
+import { serverDeployment } from './server-deployment.js'
 
 export interface NameCheckOptions {
   name: string
@@ -41,7 +33,7 @@ export interface CheckedName extends ResolvedName {
 /**
  * Resolves a name over HTTP, all of it checked, for whoever runs the command.
  *
- * @throws NameCheckError where the tip is spent, or no index says that it is not; and what `resolveName` and `readConfig`
+ * @throws CommandError where the tip is spent, or no index says that it is not; and what `resolveName` and `readConfig`
  * throw.
  */
 export async function checkName(options: NameCheckOptions): Promise<CheckedName> {
@@ -67,7 +59,7 @@ export async function checkName(options: NameCheckOptions): Promise<CheckedName>
 function serverUrl(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (url === undefined || !/^https?:$/.test(url.protocol))
-    throw new NameCheckError(`not the URL of a server: ${JSON.stringify(text)}`)
+    throw new CommandError(`not the URL of a server: ${JSON.stringify(text)}`)
   return `${url.origin}${url.pathname}`.replace(/\/+$/, '')
 }
 
@@ -75,64 +67,28 @@ function serverUrl(text: string): string {
 function requireUnspent({ name, tip, spendStatus }: ResolvedName): void {
   const outpoint = formatOutpoint(tip.tip)
   if (spendStatus === 'spent')
-    throw new NameCheckError(
+    throw new CommandError(
       `${name} has left ${outpoint}: it is spent, to where no index shows; the name was burnt, or has moved on`,
     )
   if (spendStatus === 'disputed')
-    throw new NameCheckError(`the indexes do not agree whether ${name} at ${outpoint} is spent`)
+    throw new CommandError(`the indexes do not agree whether ${name} at ${outpoint} is spent`)
   if (spendStatus === 'unknown')
-    throw new NameCheckError(`no index says whether ${name} at ${outpoint} is spent`)
+    throw new CommandError(`no index says whether ${name} at ${outpoint} is spent`)
 }
-
-const described = z.object({
-  profile: z.string(),
-  genesis: z
-    .string()
-    .transform((text) => parseOutpoint(text))
-    .optional(),
-  difficulty: z.int().min(1).max(64).optional(),
-  nameContentType: z.string().optional(),
-  marker: z.string().optional(),
-  tld: z.string().optional(),
-})
 
 /** The tree of a local network, as its servers say; they have to say the same. */
 async function deploymentFrom(urls: readonly string[], { profile }: Config): Promise<Deployment> {
-  const said = await Promise.all(urls.map((url) => saidDeployment(url, profile.name)))
-  const [first, ...others] = said
-  if (first === undefined) throw new NameCheckError('no server is named to ask')
-  const differs = others.some((other) => JSON.stringify(other) !== JSON.stringify(first))
-  if (differs)
-    throw new NameCheckError('the servers follow different trees: set GENESIS to the one that is meant')
+  const said = await Promise.all(urls.map((url) => serverDeployment(url)))
+  const [first, ...others] = said.map(({ deployment }) => deployment)
+  if (first === undefined) throw new CommandError('no server is named to ask')
+  const stranger = said.find((server) => server.profile !== profile.name)
+  if (stranger !== undefined)
+    throw new CommandError(
+      `the server follows the ${stranger.profile} network, and PROFILE is ${profile.name}`,
+    )
+  if (others.some((other) => JSON.stringify(other) !== JSON.stringify(first)))
+    throw new CommandError('the servers follow different trees: set GENESIS to the one that is meant')
   return first
-}
-
-async function saidDeployment(url: string, profile: string): Promise<Deployment> {
-  const body = await deploymentFile(url)
-  if (body.profile !== profile)
-    throw new NameCheckError(`${url} follows the ${body.profile} network, and PROFILE is ${profile}`)
-  const { genesis, difficulty, nameContentType, marker, tld } = body
-  if (
-    genesis === undefined ||
-    difficulty === undefined ||
-    nameContentType === undefined ||
-    marker === undefined
-  )
-    throw new NameCheckError(`${url} follows no tree of names`)
-  return { genesis, difficulty, nameContentType, marker: utf8(marker), ...(tld !== undefined && { tld }) }
-}
-
-/** More than any description of a tree has, in bytes. */
-const MAX_DEPLOYMENT = 64 * 1024
-
-async function deploymentFile(url: string): Promise<z.output<typeof described>> {
-  try {
-    const { body } = await fetchBounded(`${url}/deployment.json`, {}, { maxBytes: MAX_DEPLOYMENT })
-    return described.parse(JSON.parse(Buffer.from(body).toString('utf8')))
-  } catch (cause) {
-    if (cause instanceof SourceError) throw new NameCheckError(cause.message, { cause })
-    throw new NameCheckError(`${url} does not say which tree it follows: set GENESIS`, { cause })
-  }
 }
 
 /** Says which indexes did not agree with what was found, each in a line. */

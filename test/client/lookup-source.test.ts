@@ -1,14 +1,18 @@
 import { HTTPSOverlayLookupFacilitator } from '@bsv/sdk'
 import { concatBytes, fromHex } from '../../backend/src/protocol/bytes.js'
+import { HttpNameSource } from '../../src/client/http-source.js'
 import { LookupNameSource } from '../../src/client/lookup-source.js'
 import { resolveName } from '../../src/client/resolve.js'
+import { beefOf } from '../support/fake-chain.js'
 import { type Told, useNameIndexes } from '../support/name-index.js'
 import { at, namedWorld, outpointBeef, recordsOf } from '../support/name-proofs.js'
 import { varint } from '../support/raw-transaction.js'
+import { treeOf, useServers } from '../support/test-server.js'
 
 // Lookup services that are found by the SDK's resolver: each of its hosts is an index of its own.
 
 const indexes = useNameIndexes()
+const servers = useServers()
 const world = namedWorld()
 const { deployment, headers, line, purse, tip, transfers, way } = world
 const [first, second] = transfers
@@ -52,6 +56,22 @@ test.each([
     spendStatus: 'unspent',
     reports: [{ index: url, verdict: 'agrees' }],
   })
+})
+
+test('a name is resolved from a real server', async () => {
+  const server = await servers.start(treeOf(deployment))
+  for (const mint of line) await server.submit(beefOf(mint))
+  await server.submit(beefOf(first, { with: line.slice(-1) }), ['tm_ordinals'])
+  await server.submit(beefOf(second, { with: [purse, first] }), ['tm_ordinals'])
+  expect(await resolve([server.url])).toMatchObject({
+    tip: { tip, sequence: 2 },
+    proven: true,
+    reports: [{ index: server.url, verdict: 'agrees' }],
+  })
+  const sources = [source([server.url]), new HttpNameSource({ url: server.url })]
+  const question = { name: 'ab', deployment, chainTracker: headers, sources }
+  expect(await resolveName(question)).toMatchObject({ tip: { sequence: 0 }, spendStatus: 'unspent' })
+  await expect(resolveName({ ...question, name: 'nobody' })).rejects.toMatchObject({ code: 'NOT_CLAIMED' })
 })
 
 test('the question is for the history, as one binary answer', async () => {

@@ -1,6 +1,7 @@
 import { Transaction } from '@bsv/sdk'
 import { readTransaction } from '../../backend/src/protocol/transaction.js'
 import { verifyNameProof } from '../../src/client/name-proof.js'
+import { covenantChain } from '../support/covenant-mints.js'
 import { FakeChain, OPEN_LOCK, p2pkh } from '../support/fake-chain.js'
 import { at, FakeHeaders, outpointBeef, proofOf, recordsOf } from '../support/name-proofs.js'
 import { encodeTransaction } from '../support/raw-transaction.js'
@@ -137,6 +138,35 @@ describe('mints in no block', () => {
     await expect(verify(outpointBeef(at(mint, 2), records), check)).rejects.toMatchObject({
       code: 'BAD_SCRIPT',
       message: expect.stringContaining('spends nothing'),
+    })
+  })
+})
+
+describe('with the covenant that we mine under', () => {
+  const tree = covenantChain()
+  const coins = tree.spend({
+    inputs: [],
+    outputs: names.map(() => ({ satoshis: 1000, lockingScript: OPEN_LOCK })),
+  })
+  const minted = names.map((name, vout) => tree.mint(name, { funding: [at(coins, vout)] }))
+  const transactions = [tree.genesis, coins, ...minted]
+  const check = { deployment: tree.deployment, chainTracker: new FakeHeaders([tree.genesis, coins]) }
+
+  test('mints in no block hold by what it says of them', async () => {
+    expect(await verify(proofOf(transactions, { unproven: minted }), check)).toMatchObject({ proven: false })
+  })
+
+  test('one that it does not let through is refused, in whatever words', async () => {
+    const work = tree.node('abc')
+    const bad = tree.mint('abcd', {
+      from: work,
+      funding: [tree.madeUpCoin()],
+      unlocking: (pushes) => ({ ...pushes, ownerLock: Uint8Array.of(0x51) }),
+    })
+    const proof = proofOf([...transactions, bad], { unproven: [...minted, bad] })
+    await expect(verify(proof, { ...check, name: 'abcd' })).rejects.toMatchObject({
+      name: 'ProofError',
+      code: 'BAD_MINT',
     })
   })
 })
