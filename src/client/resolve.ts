@@ -4,7 +4,7 @@ import { compare, provenHeights, unbeaten, withHeights } from './agreement.js'
 import { type VerifiedHistory, verifyNameHistory } from './name-history.js'
 import { type NameTrust, type VerifiedName, verifyNameProof } from './name-proof.js'
 import type { Evidence, IndexReply, NameSource } from './name-source.js'
-import { ProofError } from './proof-error.js'
+import { HeadersError, ProofError } from './proof-error.js'
 import { type VerifiedTip, verifyProvenance } from './provenance.js'
 import { ResolutionError } from './resolution-error.js'
 import type { SourceError } from './source-error.js'
@@ -22,6 +22,8 @@ export type IndexReport = { index: string } & (
   | { verdict: 'refuted'; message: string; error: ProofError }
   /** It gave nothing that could be checked. */
   | { verdict: 'failed'; message: string; error: SourceError }
+  /** The chain tracker did not answer to what it shows: nobody can say whether it holds. */
+  | { verdict: 'unchecked'; message: string; error: HeadersError }
 )
 
 /**
@@ -56,8 +58,8 @@ export interface ResolveOptions extends NameTrust {
  * that is in no block, and otherwise the tip that is furthest on; a name that one index proves is claimed, whoever denies
  * it. Nothing is chosen where two tips, or two origins, stand against each other on equal terms.
  *
- * @throws ResolutionError with the report of every index; HeadersError where the chain tracker does not answer, for then
- * nothing can be checked.
+ * @throws ResolutionError with the report of every index; HeadersError where nothing was found to hold and the chain
+ * tracker did not answer.
  */
 export async function resolveName(options: ResolveOptions): Promise<ResolvedName> {
   const { name, sources } = options
@@ -114,8 +116,11 @@ async function judge(reply: IndexReply, options: ResolveOptions): Promise<Held |
   try {
     return { index, ...(await verifyEvidence(reply, options)) }
   } catch (error) {
-    if (!(error instanceof ProofError)) throw error
-    return { index, verdict: 'refuted', message: error.message, error }
+    const { message } = error as Error
+    if (error instanceof ProofError) return { index, verdict: 'refuted', message, error }
+    // A chain tracker may fail over one height that an index makes up, and not over what the others show.
+    if (error instanceof HeadersError) return { index, verdict: 'unchecked', message, error }
+    throw error
   }
 }
 
@@ -165,7 +170,9 @@ function standingOf({ index, shown }: Held, leading: readonly VerifiedHistory[])
     : { index, verdict: 'overruled', message: `it shows the name at ${tip}, by what is in no block` }
 }
 
-function unresolved(name: string, reports: IndexReport[]): ResolutionError {
+function unresolved(name: string, reports: IndexReport[]): ResolutionError | HeadersError {
+  const unchecked = reports.find((report) => report.verdict === 'unchecked')
+  if (unchecked !== undefined) return unchecked.error
   const isDenied = reports.some(({ verdict }) => verdict === 'denies')
   // Where one index showed something that does not hold, that another denies the name settles nothing.
   if (isDenied && reports.every(({ verdict }) => verdict !== 'refuted'))

@@ -146,6 +146,21 @@ describe('several indexes', () => {
     ])
   })
 
+  test('one that makes the chain tracker fail does not keep the others from being heard', async () => {
+    const far = { ...mints.abc, height: 2_000_000_000 }
+    const stray = { ...current, proof: proofOf([...line.slice(0, -1), far]) } as Evidence
+    const chainTracker = {
+      isValidRootForHeight: async (root: string, height: number): Promise<boolean> => {
+        if (height === far.height) throw new Error('there is no such height')
+        return await headers.isValidRootForHeight(root, height)
+      },
+    }
+    const resolved = await resolve([claimed(stray), claimed(current, false)], { chainTracker })
+    expect(resolved.tip.tip).toEqual(tip)
+    expect(verdicts(resolved)).toEqual(['unchecked', 'agrees'])
+    await expect(resolve([claimed(stray), denied], { chainTracker })).rejects.toBeInstanceOf(HeadersError)
+  })
+
   test('do not make up for each other: a proof of one and a tip of another', async () => {
     const noTip = { ...current, provenance: new Uint8Array() } as Evidence
     const noProof = { ...current, proof: new Uint8Array() } as Evidence
