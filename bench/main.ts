@@ -5,6 +5,7 @@ import { large } from './large.js'
 import { lookups } from './lookups.js'
 import { memory } from './memory.js'
 import { proof } from './proof.js'
+import { proofCheck } from './proof-check.js'
 import { search } from './search.js'
 import { storedBytes } from './stored-bytes.js'
 import { streams } from './streams.js'
@@ -21,6 +22,7 @@ const benches = {
   covenant,
   search,
   proof,
+  'proof-check': proofCheck,
 }
 
 const wanted = process.argv.slice(2)

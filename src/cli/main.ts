@@ -2,6 +2,8 @@
 import { Command, InvalidArgumentError } from 'commander'
 import { pino } from 'pino'
 import { MintError } from '../../backend/src/protocol/mint.js'
+import { HeadersError } from '../client/proof-error.js'
+import { ResolutionError } from '../client/resolution-error.js'
 import { CovenantError } from '../mining/covenant.js'
 import { MiningError } from '../mining/mining-error.js'
 import { PublishError } from '../publish/publish-error.js'
@@ -11,6 +13,7 @@ import { CommandError } from './command-error.js'
 import { runImport } from './import.js'
 import { ImportError } from './import-files.js'
 import { type MineOptions, runMine } from './mine.js'
+import { addNameCommands } from './name-commands.js'
 import { runPublish } from './publish.js'
 import { MAX_TRANSACTION_BYTES } from './publish-files.js'
 import { PublishingError } from './publishing-error.js'
@@ -21,11 +24,13 @@ const TOLD_IN_A_LINE = [
   CommandError,
   ConfigError,
   CovenantError,
+  HeadersError,
   ImportError,
   MintError,
   MiningError,
   PublishError,
   PublishingError,
+  ResolutionError,
   StartError,
 ]
 
@@ -110,6 +115,8 @@ type MineArguments = Pick<
   MineOptions,
   'url' | 'owner' | 'workers' | 'wallet' | 'keyFile' | 'feeRate' | 'arc' | 'folder'
 > & { coins?: string[] }
+
+addNameCommands(program)
 
 interface PublishArguments {
   stream: boolean

@@ -43,7 +43,8 @@ const ARROWS: Record<string, string[]> = {
   server: ['protocol', 'graph', 'storage', 'topic-managers', 'lookup-services', 'gateway'],
   mining: ['protocol'],
   publish: ['protocol'],
-  cli: ['protocol', 'graph', 'server', 'mining', 'publish'],
+  client: ['protocol'],
+  cli: ['protocol', 'graph', 'server', 'mining', 'publish', 'client'],
 }
 
 const files = [...sources('backend/src'), ...sources('src')]
@@ -84,9 +85,10 @@ describe('the import arrows', () => {
     expect(wrong).toEqual([])
   })
 
-  test('protocol is pure: of packages, only the SDK', () => {
+  // The one is pure, and the other runs in browsers.
+  test.each(['protocol', 'client'])('%s imports of packages only the SDK', (room) => {
     const wrong = imports
-      .filter((each) => !isRelative(each) && roomOf(each.file) === 'protocol')
+      .filter((each) => !isRelative(each) && roomOf(each.file) === room)
       .filter(({ from }) => from !== '@bsv/sdk')
     expect(wrong).toEqual([])
   })

@@ -1,0 +1,139 @@
+import { BeefError, readBeefFrame } from '../../backend/src/protocol/beef.js'
+import { equalBytes, fromHex, reversed, toHex } from '../../backend/src/protocol/bytes.js'
+import { decodeOutpoint, formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
+import type { Hash256, TransactionView } from '../../backend/src/protocol/transaction.js'
+import { hostHash256 } from './host-hash.js'
+import { MerklePaths, type Place } from './merkle-paths.js'
+import { ProofError } from './proof-error.js'
+
+/** How much a reader takes. */
+export interface ReadOptions {
+  /** The longest BEEF that is read, in bytes; 64 MiB unless set. */
+  maxBytes?: number
+  /** A double SHA-256; Node's own unless set, and the SDK's where there is none. */
+  hash?: Hash256
+}
+
+/** A transaction, and which of its inputs spends what was asked for. */
+export interface Spender {
+  transaction: TransactionView
+  input: number
+}
+
+/** More than the longest line of mints that is likely, and less than a browser's tab bears. */
+export const DEFAULT_MAX_BYTES = 64 * 1024 * 1024
+
+/** BRC-158: an Atomic BEEF (BRC-95) whose subject is an output. */
+const OUTPOINT_BEEF = fromHex('16a7beef')
+const OUTPOINT_LENGTH = 36
+
+/**
+ * The transactions of one BEEF, each bound by its bytes to its txid, parents before children, no coin spent twice. Each
+ * is read and hashed once. That they are in a chain, nothing here says.
+ */
+export class Bundle {
+  /** The subject that an Atomic BEEF names, else the last transaction. */
+  readonly subjectTxid: string | undefined
+  readonly transactions: TransactionView[]
+  private readonly paths: MerklePaths
+  private readonly byTxid = new Map<string, TransactionView>()
+  private readonly spenders = new Map<string, Spender>()
+
+  /** @throws ProofError `TOO_LARGE`, `BAD_BEEF`, `BAD_PATH`, `DOUBLE_SPEND`. */
+  constructor(
+    beef: Uint8Array,
+    private readonly options: ReadOptions,
+  ) {
+    const { hash = hostHash256 } = options
+    requireSize(beef, options)
+    const { atomicTxid, bumps, transactions } = readFrame(beef)
+    this.transactions = transactions.map((each) => ({ ...each, txid: toHex(reversed(hash(each.raw))) }))
+    this.subjectTxid = atomicTxid ?? this.transactions.at(-1)?.txid
+    this.paths = new MerklePaths(bumps, hash)
+    for (const transaction of this.transactions) {
+      const { txid } = transaction
+      if (this.byTxid.has(txid)) throw new ProofError('BAD_BEEF', `${txid} stands twice in the BEEF`)
+      this.byTxid.set(txid, transaction)
+    }
+    this.readSpends()
+  }
+
+  private readSpends(): void {
+    const seen = new Set<string>()
+    for (const transaction of this.transactions) {
+      for (const [input, spent] of transaction.inputs.entries()) {
+        if (this.byTxid.has(spent.txid) && !seen.has(spent.txid)) {
+          throw new ProofError('BAD_BEEF', `${spent.txid} stands behind ${transaction.txid}, which spends it`)
+        }
+        const outpoint = formatOutpoint(spent)
+        if (this.spenders.has(outpoint)) throw new ProofError('DOUBLE_SPEND', `${outpoint} is spent twice`)
+        this.spenders.set(outpoint, { transaction, input })
+      }
+      seen.add(transaction.txid)
+    }
+  }
+
+  get hash(): Hash256 {
+    return this.options.hash ?? hostHash256
+  }
+
+  transaction(txid: string): TransactionView | undefined {
+    return this.byTxid.get(txid)
+  }
+
+  output(outpoint: Outpoint): TransactionView['outputs'][number] | undefined {
+    return this.byTxid.get(outpoint.txid)?.outputs[outpoint.vout]
+  }
+
+  /** The transaction of the bundle that spends an outpoint. */
+  spenderOf(outpoint: Outpoint): Spender | undefined {
+    return this.spenders.get(formatOutpoint(outpoint))
+  }
+
+  hasPath(txid: string): boolean {
+    return this.paths.has(txid)
+  }
+
+  /** Where a transaction is, by its merkle path. @throws ProofError `BAD_PATH`. */
+  place(txid: string): Place | undefined {
+    return this.paths.place(txid)
+  }
+}
+
+/**
+ * Reads an Outpoint BEEF (BRC-158): the bytes `16a7beef`, 36 bytes of outpoint, a BEEF that holds its transaction.
+ *
+ * @throws ProofError as {@link Bundle}; `BAD_BEEF` also where the subject is not in it.
+ */
+export function readOutpointBeef(
+  bytes: Uint8Array,
+  options: ReadOptions,
+): { subject: Outpoint; bundle: Bundle } {
+  requireSize(bytes, options)
+  const subject = subjectOf(bytes)
+  const bundle = new Bundle(bytes.subarray(OUTPOINT_BEEF.length + OUTPOINT_LENGTH), options)
+  if (bundle.output(subject) === undefined)
+    throw new ProofError('BAD_BEEF', `the BEEF does not hold its subject ${formatOutpoint(subject)}`)
+  return { subject, bundle }
+}
+
+function subjectOf(bytes: Uint8Array): Outpoint {
+  const start = OUTPOINT_BEEF.length
+  if (bytes.length < start + OUTPOINT_LENGTH || !equalBytes(bytes.subarray(0, start), OUTPOINT_BEEF))
+    throw new ProofError('BAD_BEEF', 'the bytes do not start like an Outpoint BEEF')
+  return decodeOutpoint(bytes.subarray(start, start + OUTPOINT_LENGTH))
+}
+
+function requireSize(bytes: Uint8Array, { maxBytes = DEFAULT_MAX_BYTES }: ReadOptions): void {
+  if (bytes.length > maxBytes)
+    throw new ProofError('TOO_LARGE', `a proof of ${bytes.length} bytes, more than ${maxBytes}`)
+}
+
+function readFrame(beef: Uint8Array): ReturnType<typeof readBeefFrame> {
+  try {
+    return readBeefFrame(beef)
+  } catch (cause) {
+    if (!(cause instanceof BeefError)) throw cause
+    throw new ProofError('BAD_BEEF', `the bytes are no BEEF: ${cause.message}`, { cause })
+  }
+}

@@ -1,0 +1,151 @@
+import { Beef, MerklePath } from '@bsv/sdk'
+import fc from 'fast-check'
+import { fromHex, reversed, toHex } from '../../backend/src/protocol/bytes.js'
+import { hash256 } from '../../backend/src/protocol/transaction.js'
+import { MerklePaths } from '../../src/client/merkle-paths.js'
+import { bytes, mutated } from '../support/arbitraries.js'
+import { varint } from '../support/raw-transaction.js'
+
+const HEIGHT = 900_000
+
+/** The txids of a block. */
+const block = (size: number): string[] =>
+  Array.from({ length: size }, (_, at) => toHex(hash256(Uint8Array.of(at & 0xff, at >> 8, size))))
+
+/** The levels of its tree, transactions first, as BRC-74 stands on them: the last of an odd level stands twice. */
+function levelsOf(txids: string[]): string[][] {
+  const levels = [txids]
+  for (let level = txids; level.length > 1; ) {
+    const above: string[] = []
+    for (let at = 0; at < level.length; at += 2) {
+      const pair = [level[at] ?? '', level[at + 1] ?? level[at] ?? '']
+      above.push(
+        toHex(reversed(hash256(Uint8Array.from(pair.flatMap((hash) => [...reversed(fromHex(hash))]))))),
+      )
+    }
+    levels.push(above)
+    level = above
+  }
+  return levels
+}
+
+/** The path of one transaction. */
+function pathOf(txids: string[], index: number): MerklePath {
+  const levels = levelsOf(txids)
+  const path = levels.slice(0, -1).map((level, height) => {
+    const offset = (index >> height) ^ 1
+    const hash = level[offset]
+    return [hash === undefined ? { offset, duplicate: true } : { offset, hash }]
+  })
+  const own = { offset: index, hash: txids[index] ?? '', txid: true }
+  const [lowest = [], ...rest] = path
+  return new MerklePath(HEIGHT, [[...lowest, own].sort((a, b) => a.offset - b.offset), ...rest])
+}
+
+const read = (...paths: MerklePath[]): MerklePaths =>
+  new MerklePaths(
+    paths.map((path) => Uint8Array.from(path.toBinary())),
+    hash256,
+  )
+
+test('the paths of blocks of every size lead to the roots that the SDK finds', () => {
+  for (let size = 1; size <= 20; size++) {
+    const txids = block(size)
+    const [root] = levelsOf(txids).at(-1) ?? []
+    for (const [index, txid] of txids.entries()) {
+      const path = pathOf(txids, index)
+      expect(path.computeRoot(txid)).toBe(root)
+      expect(read(path).place(txid)).toEqual({ height: HEIGHT, root })
+    }
+  }
+})
+
+test('several transactions of a block may share a path', () => {
+  fc.assert(
+    fc.property(
+      fc
+        .integer({ min: 2, max: 40 })
+        .chain((size) =>
+          fc.record({ size: fc.constant(size), chosen: fc.uniqueArray(fc.nat(size - 1), { minLength: 1 }) }),
+        ),
+      ({ size, chosen }) => {
+        const txids = block(size)
+        const beef = new Beef()
+        for (const index of chosen) beef.mergeBump(pathOf(txids, index))
+        const paths = read(...beef.bumps)
+        const [root] = levelsOf(txids).at(-1) ?? []
+        for (const index of chosen) expect(paths.place(txids[index] ?? '')).toEqual({ height: HEIGHT, root })
+      },
+    ),
+  )
+})
+
+test('a path that lists a whole block needs nothing else', () => {
+  for (let size = 1; size <= 9; size++) {
+    const txids = block(size)
+    const path = new MerklePath(HEIGHT, [txids.map((hash, offset) => ({ offset, hash, txid: true }))])
+    for (const txid of txids)
+      expect(read(path).place(txid)).toEqual({ height: HEIGHT, root: path.computeRoot(txid) })
+  }
+})
+
+test('the first path that has a transaction counts, and one that is in none has no place', () => {
+  const [own = '', ...others] = block(3)
+  const paths = read(pathOf([own, ...others], 0), new MerklePath(5, [[{ offset: 0, hash: own, txid: true }]]))
+  expect(paths.place(own)?.height).toBe(HEIGHT)
+  expect(paths.has(own)).toBe(true)
+  expect(paths.place('ab'.repeat(32))).toBeUndefined()
+  expect(paths.has('ab'.repeat(32))).toBe(false)
+})
+
+describe('a path that does not hold together', () => {
+  const [left = '', right = ''] = block(2)
+  const leaf = (offset: number, flags: number, hash = ''): string =>
+    toHex(varint(offset)) + toHex(Uint8Array.of(flags)) + toHex(reversed(fromHex(hash)))
+  const placed = (hex: string): unknown => new MerklePaths([fromHex(hex)], hash256).place(left)
+
+  test.each([
+    ['a hole where a sibling belongs', `050202${leaf(0, 2, left)}${leaf(1, 0, right)}00`],
+    ['no levels', '0500'],
+    ['too many levels', `0521${'00'.repeat(33)}`],
+    ['two leaves in one place', `050102${leaf(0, 2, left)}${leaf(0, 2, right)}`],
+    ['a left node that is the right one again', `050102${leaf(1, 2, left)}${leaf(0, 1)}`],
+    ['a transaction that stands alone and not first', `050101${leaf(1, 2, left)}`],
+    ['a height that no block has', `ff00000000010000000101${leaf(0, 2, left)}`],
+    ['a leaf beyond any block', `050101ff000000000100000002${toHex(reversed(fromHex(left)))}`],
+    ['half a leaf', `050101${leaf(0, 2, left).slice(0, 20)}`],
+  ])('has %s', (_, hex) => {
+    expect(() => placed(hex)).toThrow(expect.objectContaining({ code: 'BAD_PATH' }))
+  })
+})
+
+test('any bytes are read or refused, and never in long', () => {
+  const real = fc.integer({ min: 1, max: 40 }).map((size) => {
+    const txids = block(size)
+    return Uint8Array.from(pathOf(txids, size - 1).toBinary())
+  })
+  fc.assert(
+    fc.property(fc.oneof(bytes(), mutated(real)), (bump) => {
+      try {
+        new MerklePaths([bump], hash256).place(block(40)[39] ?? '')
+      } catch (error) {
+        expect(error).toMatchObject({ name: 'ProofError', code: 'BAD_PATH' })
+      }
+    }),
+  )
+})
+
+test('a path of very many leaves is worked out in one go', () => {
+  const txids = block(4000)
+  const leaves = txids.map((hash, offset) => `${toHex(varint(offset))}02${toHex(reversed(fromHex(hash)))}`)
+  const bump = fromHex(`0501${toHex(varint(txids.length))}${leaves.join('')}`)
+  let hashes = 0
+  const paths = new MerklePaths([bump], (bytes) => {
+    hashes++
+    return hash256(bytes)
+  })
+  const [root] = levelsOf(txids).at(-1) ?? []
+  for (const txid of txids.filter((_, at) => at % 100 === 0)) expect(paths.place(txid)?.root).toBe(root)
+  // Each inner node once, and the way up of each that is asked for.
+  expect(hashes).toBeLessThan(txids.length + 300 * 15 + 100)
+})
