@@ -62,8 +62,7 @@ test(
         server.stdout.on('data', (piece: Buffer) => piece.includes('listening on') && ready()),
       )
       const told: string[] = []
-      for (const line of walk ?? [])
-        told.push(await run(line.replaceAll('8080', String(port)).replace('--url', '--url')))
+      for (const line of walk ?? []) told.push(await run(line.replaceAll('8080', String(port))))
       const [mined = '', resolved = '', verified = '', record = '{}', content = ''] = told
       const origin = mined.trim().split('\n').at(-1)?.replace('alice ', '') ?? ''
       expect(origin).toMatch(/^[0-9a-f]{64}_2$/)

@@ -10,6 +10,7 @@ import { PublishError } from '../publish/publish-error.js'
 import { type Config, ConfigError, readConfig } from '../server/config.js'
 import { openNode, StartError } from '../server/node.js'
 import { CommandError } from './command-error.js'
+import { DEFAULT_URL } from './default-url.js'
 import { runImport } from './import.js'
 import { ImportError } from './import-files.js'
 import { type MineOptions, runMine } from './mine.js'
@@ -74,7 +75,7 @@ program
     wholeNumber(1, MAX_TRANSACTION_BYTES),
   )
   .option('--owner <address>', 'who is to own it; unless set, nobody can spend it')
-  .option('--url <url>', 'where the server listens', 'http://127.0.0.1:8080')
+  .option('--url <url>', 'where the server listens', DEFAULT_URL)
   .action(async (path: string, options: PublishArguments) => {
     await runPublish({ ...options, path, out: process.stdout, notes: process.stderr })
   })
@@ -83,7 +84,7 @@ program
   .command('mine')
   .description('mine a name, a character at a time: see docs/mining.md')
   .argument('<name>', 'of a-z 0-9 -')
-  .option('--url <url>', 'a server that follows the tree', 'http://127.0.0.1:8080')
+  .option('--url <url>', 'a server that follows the tree', DEFAULT_URL)
   .option('--owner <address>', 'whose the name is to be; unless set, that of whoever pays')
   .option('--workers <count>', 'threads that search; unless set, one per core', wholeNumber(1, 1024))
   .option('--wallet <url>', 'a wallet (BRC-100) that pays, as http://127.0.0.1:3321')

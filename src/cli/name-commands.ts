@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import { DEFAULT_URL } from './default-url.js'
 import type { NameCheckOptions } from './name-check.js'
 import { runResolve } from './resolve.js'
 import { runVerify } from './verify.js'
@@ -32,7 +33,7 @@ function nameCommand(program: Command, command: string, description: string): Co
     .command(command)
     .description(description)
     .argument('<name>', '1 to 255 characters of a-z 0-9 -')
-    .option('--url <url...>', 'the indexes to ask; none of them is believed', ['http://127.0.0.1:8080'])
+    .option('--url <url...>', 'the indexes to ask; none of them is believed', [DEFAULT_URL])
     .option('--genesis <outpoint>', 'the tree that is meant, in place of GENESIS')
     .option('--require-proofs', 'take nothing that is in no block', false)
 }

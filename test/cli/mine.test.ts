@@ -117,7 +117,7 @@ describe('with a key', () => {
       arc.says = 'REJECTED'
       const refused = await cli.run(mine(server, 'a', ...args, '--arc', arc.url))
       expect(refused).toMatchObject({ code: 1, stdout: '' })
-      expect(refused.stderr).toMatch(/^minetree: the network does not take [0-9a-f]{64}: REJECTED/)
+      expect(refused.stderr).toMatch(/\nminetree: the network does not take [0-9a-f]{64}: REJECTED/)
       expect(await statesIn(mints)).toEqual(['lost.beef'])
       expect((await server.ask('/svc/names/a')).status).toBe(404)
       arc.says = 'SEEN_ON_NETWORK'
