@@ -28,22 +28,46 @@ export interface MadeUpTransaction {
 }
 
 /**
- * A transaction that makes these outputs from a coin made up for them, another one each time. What made the coin goes
- * with it: by its value, which is not 1 satoshi, an indexer tells that ordinals start here (BRC-159).
+ * A transaction that makes these outputs from a coin made up for them. What made the coin goes with it: by its value,
+ * which is not 1 satoshi, an indexer tells that ordinals start here (BRC-159).
+ *
+ * @param nowhere The txid, which nothing has, that the coin is made from: another one each time, unless set. The same
+ * outputs from the same one are the same transaction.
  */
-export function fundedTransaction(outputs: readonly Output[]): MadeUpTransaction {
-  const satoshis = outputs.reduce((sum, output) => sum + output.satoshis, 1)
-  const nowhere = { txid: toHex(randomBytes(32)), vout: 0 }
-  const coin = record({ spends: nowhere, outputs: [{ satoshis, lockingScript: NO_LOCK }], height: 1 })
-  const made = record({ spends: { txid: coin.txid, vout: 0 }, outputs, height: 2 })
+export function fundedTransaction(outputs: readonly Output[], nowhere = anywhere()): MadeUpTransaction {
+  const coin = coinFor(outputs, nowhere)
+  const made = record({ spends: [{ txid: coin.txid, vout: 0 }], outputs, height: 2 })
   return { txid: made.txid, height: 2, beef: encodeBeef([coin, made]) }
 }
 
 /** The transaction that spends output 0 of another, which the host has, into one output. */
 export function spendingTransaction(spent: MadeUpTransaction, output: Output): MadeUpTransaction {
   const height = spent.height + 1
-  const made = record({ spends: { txid: spent.txid, vout: 0 }, outputs: [output], height })
+  const made = record({ spends: [{ txid: spent.txid, vout: 0 }], outputs: [output], height })
   return { txid: made.txid, height, beef: encodeBeef([made]) }
+}
+
+/**
+ * The transaction that spends an ordinal, which the host has, and a coin made up for the outputs. The ordinal comes
+ * first among the inputs, so that it goes on in output 0 (BRC-159).
+ *
+ * @param spent.height Of the block that holds the ordinal's transaction.
+ * @param spent.nowhere As for {@link fundedTransaction}.
+ */
+export function reinscribingTransaction({
+  ordinal,
+  height,
+  outputs,
+  nowhere = anywhere(),
+}: {
+  ordinal: Outpoint
+  height: number
+  outputs: readonly Output[]
+  nowhere?: string
+}): MadeUpTransaction {
+  const coin = coinFor(outputs, nowhere)
+  const made = record({ spends: [ordinal, { txid: coin.txid, vout: 0 }], outputs, height: height + 1 })
+  return { txid: made.txid, height: height + 1, beef: encodeBeef([coin, made]) }
 }
 
 /**
@@ -69,9 +93,8 @@ export async function madeUpMint({
   source: Transaction
 }): Promise<PaidMint> {
   const solved = solvePlan(plan)
-  const nowhere = { txid: toHex(randomBytes(32)), vout: 0 }
   // The node brings one of the three satoshis that a mint puts into its outputs.
-  const coin = record({ spends: nowhere, outputs: [{ satoshis: 2, lockingScript: NO_LOCK }], height: 1 })
+  const coin = madeUpCoin(2, anywhere())
   const transaction = startMint(solved, source)
   transaction.addInput({
     sourceTransaction: Transaction.fromBinary(Array.from(coin.raw)),
@@ -87,15 +110,34 @@ export async function madeUpMint({
 const NO_LOCK = new Uint8Array()
 const FINAL = 0xffffffff
 
-function record(parts: { spends: Outpoint; outputs: readonly Output[]; height: number }): TransactionRecord {
+function anywhere(): string {
+  return toHex(randomBytes(32))
+}
+
+/** A coin of more satoshis than the outputs have, and so never of 1. */
+function coinFor(outputs: readonly Output[], nowhere: string): TransactionRecord {
+  return madeUpCoin(
+    outputs.reduce((sum, { satoshis }) => sum + satoshis, 1),
+    nowhere,
+  )
+}
+
+function madeUpCoin(satoshis: number, nowhere: string): TransactionRecord {
+  const outputs = [{ satoshis, lockingScript: NO_LOCK }]
+  return record({ spends: [{ txid: nowhere, vout: 0 }], outputs, height: 1 })
+}
+
+function record(parts: {
+  spends: readonly Outpoint[]
+  outputs: readonly Output[]
+  height: number
+}): TransactionRecord {
   const { spends, outputs, height } = parts
   const writer = new Utils.Writer()
-  writer
-    .writeUInt32LE(1)
-    .writeVarIntNum(1)
-    .write(encodeOutpoint(spends))
-    .writeVarIntNum(0)
-    .writeUInt32LE(FINAL)
+  writer.writeUInt32LE(1).writeVarIntNum(spends.length)
+  for (const spent of spends) {
+    writer.write(encodeOutpoint(spent)).writeVarIntNum(0).writeUInt32LE(FINAL)
+  }
   writer.writeVarIntNum(outputs.length)
   for (const { satoshis, lockingScript } of outputs) {
     writer.writeUInt64LE(satoshis).writeVarIntNum(lockingScript.length).write(lockingScript)

@@ -11,6 +11,7 @@ import { madeUpMint } from './made-up-money.js'
 import { MiningProgress, type ProgressStream } from './mining-progress.js'
 import { MintFolder } from './mint-folder.js'
 import { keyPayer, type MintPayer, walletPayer } from './mint-payers.js'
+import { NOBODY_LOCK } from './nobody.js'
 import { KeepingIndex, sendPending } from './send-mint.js'
 import { type ServerDeployment, serverDeployment } from './server-deployment.js'
 
@@ -114,9 +115,7 @@ async function moneyFor(options: MineOptions, server: ServerDeployment, index: M
   }
 }
 
-/** The public key hash of 20 zero bytes, to which nobody knows a key. */
-const NOBODY = p2pkhLock('00'.repeat(20))
-const MADE_UP: MintPayer = { ownerLock: async () => NOBODY, pay: madeUpMint }
+const MADE_UP: MintPayer = { ownerLock: async () => NOBODY_LOCK, pay: madeUpMint }
 
 /** Where a wallet asks who wants something of it. */
 const ORIGINATOR = 'minetree'

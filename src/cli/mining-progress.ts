@@ -19,15 +19,16 @@ export class MiningProgress {
     else if (event.kind === 'minted') this.say(`mined ${event.name} after ${grouped(event.hashes)} hashes`)
   }
 
+  /** Says something in a line of its own. */
+  say(text: string): void {
+    this.end()
+    this.stream.write(`${text}\n`)
+  }
+
   /** Leaves no half line behind. */
   end(): void {
     if (this.shown) this.stream.write('\r\x1b[K')
     this.shown = false
-  }
-
-  private say(text: string): void {
-    this.end()
-    this.stream.write(`${text}\n`)
   }
 
   private show(text: string): void {

@@ -10,16 +10,11 @@ import { layOutFolder } from '../publish/folder.js'
 import type { PublishOutput } from '../publish/inscribe.js'
 import { LocalServer } from './local-server.js'
 import { fundedTransaction, type MadeUpTransaction, spendingTransaction } from './made-up-money.js'
+import { NOBODY } from './nobody.js'
 import { type Found, findAt, hashOf, readChunks, readWhole } from './publish-files.js'
 import { PublishingError } from './publishing-error.js'
 
 const profile = PROFILES.local
-
-/**
- * Whose it is unless an owner is named: the public key hash of 20 zero bytes, to which nobody knows a key. What is
- * published stays where it is, and nothing depends on a key that this command would have to make up and keep.
- */
-const NOBODY = '00'.repeat(20)
 
 export interface PublishOptions {
   path: string

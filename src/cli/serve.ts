@@ -2,7 +2,8 @@ import type { Logger } from 'pino'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import type { Config } from '../server/config.js'
 import { startServer } from '../server/server.js'
-import { deployTree } from './made-up-money.js'
+import { deployHere } from './local-network/deploy.js'
+import { seedLocalNetwork } from './local-network/seed.js'
 
 /** Starts the service and keeps it up until SIGINT or SIGTERM; resolves when it has stopped. */
 export async function serve({ config, logger }: { config: Config; logger: Logger }): Promise<void> {
@@ -12,10 +13,14 @@ export async function serve({ config, logger }: { config: Config; logger: Logger
     process.once('SIGTERM', resolve)
   })
   const submissionWorker = new URL('../server/submission-worker.js', import.meta.url)
-  const deploy = config.seed ? deployTree : undefined
+  const deploy = config.seed ? deployHere : undefined
   const server = await startServer({ config, logger, submissionWorker, ...(deploy && { deploy }) })
   sayHow({ config: server.node.config, logger, url: server.url })
+  const stop = new AbortController()
+  const seeded = seedLocalNetwork({ server, logger, out: process.stderr, signal: stop.signal })
   const signal = await signalled
+  stop.abort()
+  await seeded
   logger.info({ signal }, 'stopping')
   await server.stop()
   logger.info('stopped')

@@ -32,10 +32,10 @@ export async function followTree({
 }): Promise<{ config: Config; deployed?: DeployedTree }> {
   const pinned = await graph.setting('genesis')
   // Where the start that deployed a tree ended before it was stored, that tree has never been.
-  const isFree = pinned === undefined || (await graph.setting('deployed-here')) !== undefined
+  const isFree = pinned === undefined || (await isDeployedHere(graph))
   if (config.deployment === undefined && deploy !== undefined && isFree && (await graph.isEmpty())) {
     const deployed = deploy(config.terms)
-    await graph.setSetting('deployed-here', 'true')
+    await graph.setSetting(DEPLOYED_HERE, 'true')
     await pinTerms(graph, config.terms)
     await graph.setSetting('genesis', formatOutpoint(deployed.genesis))
     return { config: withGenesis(config, deployed.genesis), deployed }
@@ -53,6 +53,13 @@ export async function followTree({
     )
   await requireTerms(graph, config)
   return { config: withGenesis(config, parseOutpoint(pinned)) }
+}
+
+const DEPLOYED_HERE = 'deployed-here'
+
+/** Whether the tree that a store holds was made for it. */
+export async function isDeployedHere(graph: Pick<SqlGraphStore, 'setting'>): Promise<boolean> {
+  return (await graph.setting(DEPLOYED_HERE)) !== undefined
 }
 
 function withGenesis(config: Config, genesis: Outpoint): Config {

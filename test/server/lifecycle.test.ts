@@ -24,8 +24,9 @@ const servers = useServers()
 /** For a test, in milliseconds: processes start slowly where many do. */
 const PATIENCE = 60_000
 
+/** Of a server that nothing fills: what fills one is tested in test/cli. */
 async function settings(more: Environment = {}): Promise<Environment> {
-  return { PORT: '0', DATA_DIR: await servers.folder(), ...more }
+  return { PORT: '0', DATA_DIR: await servers.folder(), SEED: 'none', ...more }
 }
 
 /** One line on stderr that says why, and no success. */

@@ -48,7 +48,7 @@ export function useBuiltCli(): {
       join(folder, 'dist'),
     ])
     await copyFile(join(ROOT, 'package.json'), join(folder, 'package.json'))
-    await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
+    for (const shared of ['node_modules', 'assets']) await symlink(join(ROOT, shared), join(folder, shared))
   }, 60_000)
   afterAll(async () => {
     for (const child of children) {

@@ -1,0 +1,41 @@
+import { Transaction } from '@bsv/sdk'
+import { assembleBeef } from '../../../backend/src/graph/assemble-beef.js'
+import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
+import { TOPICS } from '../../../backend/src/protocol/profile.js'
+import type { LiveNode, MineIndex } from '../../mining/mine-index.js'
+import { MiningError, NodeMovedError } from '../../mining/mining-error.js'
+import type { Node } from '../../server/node.js'
+import { ConflictError } from '../../server/overlay-errors.js'
+import { submitTo } from '../../server/submit.js'
+
+/** The tree that this process follows, for mining in it without a way round through HTTP. */
+export class OwnIndex implements MineIndex {
+  constructor(private readonly node: Pick<Node, 'graph' | 'overlay'>) {}
+
+  async liveNode(name: string): Promise<LiveNode | undefined> {
+    const found = await this.node.graph.longestNode(name)
+    if (found === undefined) throw new MiningError('BAD_INDEX', 'the store holds no genesis to mine from')
+    return found.domain === name ? undefined : found
+  }
+
+  async nodeTransaction({ domain, outpoint }: LiveNode): Promise<Transaction> {
+    const beef = await assembleBeef([outpoint.txid], this.node.graph)
+    if (beef === undefined)
+      throw new MiningError(
+        'BAD_INDEX',
+        `the store has the node of ${JSON.stringify(domain)}, but not ${formatOutpoint(outpoint)}`,
+      )
+    return Transaction.fromBEEF(Array.from(beef), outpoint.txid)
+  }
+
+  async submit({ beef, txid, name }: { beef: Uint8Array; txid: string; name: string }): Promise<void> {
+    try {
+      await submitTo(this.node.overlay.engine)({ beef, topics: [TOPICS.names, TOPICS.ordinals] })
+    } catch (cause) {
+      if (!(cause instanceof ConflictError)) throw cause
+      throw new NodeMovedError(cause.message, { cause })
+    }
+    if ((await this.node.graph.nameOrigin(name))?.txid !== txid)
+      throw new MiningError('NOT_ADMITTED', `${txid} was not taken as the mint of ${name}: the log says why`)
+  }
+}
