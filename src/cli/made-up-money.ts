@@ -1,5 +1,4 @@
-import { randomBytes } from 'node:crypto'
-import { MerklePath, Transaction, UnlockingScript, Utils } from '@bsv/sdk'
+import { Utils } from '@bsv/sdk'
 import { encodeBeef } from '../../backend/src/graph/assemble-beef.js'
 import { nativeHash256 } from '../../backend/src/graph/native-hash.js'
 import type { TransactionRecord } from '../../backend/src/graph/records.js'
@@ -7,13 +6,10 @@ import { reversed, toHex } from '../../backend/src/protocol/bytes.js'
 import { type DeploymentTerms, MINT_SATOSHIS } from '../../backend/src/protocol/mint.js'
 import { encodeOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { rootLock } from '../mining/covenant.js'
-import type { PaidMint } from '../mining/mine-name.js'
-import { type MintPlan, solvePlan } from '../mining/mint-plan.js'
-import { finishMint, startMint } from '../mining/mint-transaction.js'
+import { lonePath, nowhere } from '../mining/made-up-mint.js'
 import type { DeployedTree } from '../server/followed-tree.js'
 
-// Transactions that no chain holds. A host that checks no merkle proofs (CHAIN_TRACKER=scripts-only) takes the path of a
-// block that holds nothing else for one, and of what a block holds no script is run: so nothing here is signed.
+// Transactions that no chain holds, as large as what is published: see made-up-mint.ts. Nothing here is signed.
 
 interface Output {
   satoshis: number
@@ -33,8 +29,8 @@ export interface MadeUpTransaction {
  */
 export function fundedTransaction(outputs: readonly Output[]): MadeUpTransaction {
   const satoshis = outputs.reduce((sum, output) => sum + output.satoshis, 1)
-  const nowhere = { txid: toHex(randomBytes(32)), vout: 0 }
-  const coin = record({ spends: nowhere, outputs: [{ satoshis, lockingScript: NO_LOCK }], height: 1 })
+  const spends = { txid: nowhere(), vout: 0 }
+  const coin = record({ spends, outputs: [{ satoshis, lockingScript: NO_LOCK }], height: 1 })
   const made = record({ spends: { txid: coin.txid, vout: 0 }, outputs, height: 2 })
   return { txid: made.txid, height: 2, beef: encodeBeef([coin, made]) }
 }
@@ -54,34 +50,6 @@ export function spendingTransaction(spent: MadeUpTransaction, output: Output): M
 export function deployTree(terms: DeploymentTerms): DeployedTree {
   const { txid, beef } = fundedTransaction([{ satoshis: MINT_SATOSHIS, lockingScript: rootLock(terms) }])
   return { genesis: { txid, vout: 0 }, beef }
-}
-
-/**
- * A mint, paid with a coin made up for it.
- *
- * @throws MintError where the plan does not hold.
- */
-export async function madeUpMint({
-  plan,
-  source,
-}: {
-  plan: MintPlan
-  source: Transaction
-}): Promise<PaidMint> {
-  const solved = solvePlan(plan)
-  const nowhere = { txid: toHex(randomBytes(32)), vout: 0 }
-  // The node brings one of the three satoshis that a mint puts into its outputs.
-  const coin = record({ spends: nowhere, outputs: [{ satoshis: 2, lockingScript: NO_LOCK }], height: 1 })
-  const transaction = startMint(solved, source)
-  transaction.addInput({
-    sourceTransaction: Transaction.fromBinary(Array.from(coin.raw)),
-    sourceOutputIndex: 0,
-    unlockingScript: new UnlockingScript(),
-  })
-  await transaction.sign()
-  const signed = finishMint({ plan: solved, transaction, input: 0 })
-  const made = proven(Uint8Array.from(transaction.toUint8Array()), (source.merklePath?.blockHeight ?? 1) + 1)
-  return { ...signed, beef: encodeBeef([coin, made]) }
 }
 
 const NO_LOCK = new Uint8Array()
@@ -106,6 +74,6 @@ function record(parts: { spends: Outpoint; outputs: readonly Output[]; height: n
 /** A transaction with the path of a block that holds nothing else. */
 function proven(raw: Uint8Array, height: number): TransactionRecord {
   const txid = toHex(reversed(nativeHash256(raw)))
-  const path = new MerklePath(height, [[{ offset: 0, hash: txid, txid: true }]])
+  const path = lonePath({ txid, height })
   return { txid, raw, proof: { merklePath: Uint8Array.from(path.toBinary()), height } }
 }
