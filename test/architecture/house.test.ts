@@ -43,6 +43,8 @@ const ARROWS: Record<string, string[]> = {
   server: ['protocol', 'graph', 'storage', 'topic-managers', 'lookup-services', 'gateway'],
   mining: ['protocol'],
   publish: ['protocol'],
+  // Runs in a browser: what the host says, it hears over HTTP as everybody does.
+  'mine-page': ['protocol', 'mining'],
   cli: ['protocol', 'graph', 'server', 'mining', 'publish'],
 }
 
