@@ -12,8 +12,9 @@ export async function serve({ config, logger }: { config: Config; logger: Logger
     process.once('SIGTERM', resolve)
   })
   const submissionWorker = new URL('../server/submission-worker.js', import.meta.url)
+  const minePage = new URL('../../mine-page/', import.meta.url)
   const deploy = config.seed ? deployTree : undefined
-  const server = await startServer({ config, logger, submissionWorker, ...(deploy && { deploy }) })
+  const server = await startServer({ config, logger, submissionWorker, minePage, ...(deploy && { deploy }) })
   sayHow({ config: server.node.config, logger, url: server.url })
   const signal = await signalled
   logger.info({ signal }, 'stopping')
