@@ -1,5 +1,4 @@
-import { randomBytes } from 'node:crypto'
-import { MerklePath, Transaction, UnlockingScript, Utils } from '@bsv/sdk'
+import { Utils } from '@bsv/sdk'
 import { encodeBeef } from '../../backend/src/graph/assemble-beef.js'
 import { nativeHash256 } from '../../backend/src/graph/native-hash.js'
 import type { TransactionRecord } from '../../backend/src/graph/records.js'
@@ -7,13 +6,10 @@ import { reversed, toHex } from '../../backend/src/protocol/bytes.js'
 import { type DeploymentTerms, MINT_SATOSHIS } from '../../backend/src/protocol/mint.js'
 import { encodeOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { rootLock } from '../mining/covenant.js'
-import type { PaidMint } from '../mining/mine-name.js'
-import { type MintPlan, solvePlan } from '../mining/mint-plan.js'
-import { finishMint, startMint } from '../mining/mint-transaction.js'
+import { lonePath, madeUpTxid } from '../mining/made-up-mint.js'
 import type { DeployedTree } from '../server/followed-tree.js'
 
-// Transactions that no chain holds. A host that checks no merkle proofs (CHAIN_TRACKER=scripts-only) takes the path of a
-// block that holds nothing else for one, and of what a block holds no script is run: so nothing here is signed.
+// Transactions that no chain holds, as large as what is published: see made-up-mint.ts. Nothing here is signed.
 
 interface Output {
   satoshis: number
@@ -34,7 +30,7 @@ export interface MadeUpTransaction {
  * @param nowhere The txid, which nothing has, that the coin is made from: another one each time, unless set. The same
  * outputs from the same one are the same transaction.
  */
-export function fundedTransaction(outputs: readonly Output[], nowhere = anywhere()): MadeUpTransaction {
+export function fundedTransaction(outputs: readonly Output[], nowhere = madeUpTxid()): MadeUpTransaction {
   const coin = coinFor(outputs, nowhere)
   const made = record({ spends: [{ txid: coin.txid, vout: 0 }], outputs, height: 2 })
   return { txid: made.txid, height: 2, beef: encodeBeef([coin, made]) }
@@ -58,7 +54,7 @@ export function reinscribingTransaction({
   ordinal,
   height,
   outputs,
-  nowhere = anywhere(),
+  nowhere = madeUpTxid(),
 }: {
   ordinal: Outpoint
   height: number
@@ -80,39 +76,8 @@ export function deployTree(terms: DeploymentTerms): DeployedTree {
   return { genesis: { txid, vout: 0 }, beef }
 }
 
-/**
- * A mint, paid with a coin made up for it.
- *
- * @throws MintError where the plan does not hold.
- */
-export async function madeUpMint({
-  plan,
-  source,
-}: {
-  plan: MintPlan
-  source: Transaction
-}): Promise<PaidMint> {
-  const solved = solvePlan(plan)
-  // The node brings one of the three satoshis that a mint puts into its outputs.
-  const coin = madeUpCoin(2, anywhere())
-  const transaction = startMint(solved, source)
-  transaction.addInput({
-    sourceTransaction: Transaction.fromBinary(Array.from(coin.raw)),
-    sourceOutputIndex: 0,
-    unlockingScript: new UnlockingScript(),
-  })
-  await transaction.sign()
-  const signed = finishMint({ plan: solved, transaction, input: 0 })
-  const made = proven(Uint8Array.from(transaction.toUint8Array()), (source.merklePath?.blockHeight ?? 1) + 1)
-  return { ...signed, beef: encodeBeef([coin, made]) }
-}
-
 const NO_LOCK = new Uint8Array()
 const FINAL = 0xffffffff
-
-function anywhere(): string {
-  return toHex(randomBytes(32))
-}
 
 /** A coin of more satoshis than the outputs have, and so never of 1. */
 function coinFor(outputs: readonly Output[], nowhere: string): TransactionRecord {
@@ -148,6 +113,6 @@ function record(parts: {
 /** A transaction with the path of a block that holds nothing else. */
 function proven(raw: Uint8Array, height: number): TransactionRecord {
   const txid = toHex(reversed(nativeHash256(raw)))
-  const path = new MerklePath(height, [[{ offset: 0, hash: txid, txid: true }]])
+  const path = lonePath({ txid, height })
   return { txid, raw, proof: { merklePath: Uint8Array.from(path.toBinary()), height } }
 }

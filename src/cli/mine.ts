@@ -3,17 +3,16 @@ import type { Writable } from 'node:stream'
 import { ARC, type Broadcaster, defaultBroadcaster, HTTPWalletJSON, PrivateKey, WalletClient } from '@bsv/sdk'
 import { decodeAddress, p2pkhLock } from '../../backend/src/protocol/address.js'
 import type { Deployment } from '../../backend/src/protocol/mint.js'
+import { MADE_UP_PAYER } from '../mining/made-up-mint.js'
 import { HttpMineIndex, type MineIndex } from '../mining/mine-index.js'
-import { mineName } from '../mining/mine-name.js'
+import { type MintPayer, mineName } from '../mining/mine-name.js'
+import { type ServerDeployment, serverDeployment } from '../mining/server-deployment.js'
 import { readTransactions } from './coins.js'
 import { CommandError } from './command-error.js'
-import { madeUpMint } from './made-up-money.js'
 import { MiningProgress, type ProgressStream } from './mining-progress.js'
 import { MintFolder } from './mint-folder.js'
-import { keyPayer, type MintPayer, walletPayer } from './mint-payers.js'
-import { NOBODY_LOCK } from './nobody.js'
+import { keyPayer, walletPayer } from './mint-payers.js'
 import { KeepingIndex, sendPending } from './send-mint.js'
-import { type ServerDeployment, serverDeployment } from './server-deployment.js'
 
 export interface MineOptions {
   name: string
@@ -94,7 +93,7 @@ async function moneyFor(options: MineOptions, server: ServerDeployment, index: M
   if (wallet === undefined && keyFile === undefined) {
     if (server.profile !== 'local')
       throw new CommandError('say who pays: --wallet, or --key-file with --coins')
-    return { payer: MADE_UP, index, again: async () => [] }
+    return { payer: MADE_UP_PAYER, index, again: async () => [] }
   }
   const folder = await MintFolder.at(options.folder)
   const keeping = new KeepingIndex(index, folder)
@@ -114,8 +113,6 @@ async function moneyFor(options: MineOptions, server: ServerDeployment, index: M
     again: () => sendPending({ folder, index: keeping, broadcaster }),
   }
 }
-
-const MADE_UP: MintPayer = { ownerLock: async () => NOBODY_LOCK, pay: madeUpMint }
 
 /** Where a wallet asks who wants something of it. */
 const ORIGINATOR = 'minetree'

@@ -1,26 +1,11 @@
-import {
-  type Broadcaster,
-  P2PKH,
-  type PrivateKey,
-  PublicKey,
-  type Transaction,
-  type WalletInterface,
-} from '@bsv/sdk'
-import { fromHex, toHex } from '../../backend/src/protocol/bytes.js'
-import { decodeMineNode } from '../../backend/src/protocol/mine-node.js'
+import { type Broadcaster, P2PKH, type PrivateKey, type Transaction } from '@bsv/sdk'
+import { fromHex } from '../../backend/src/protocol/bytes.js'
 import { fundWithKey } from '../mining/fund-with-key.js'
-import { fundWithWallet, type MintWallet } from '../mining/fund-with-wallet.js'
-import type { PaidMint } from '../mining/mine-name.js'
-import type { MintPlan } from '../mining/mint-plan.js'
+import type { MintPayer } from '../mining/mine-name.js'
+import { type NameWallet, payWithWallet } from '../mining/pay-with-wallet.js'
 import { coinsOf } from './coins.js'
 import type { MintFolder } from './mint-folder.js'
 import { sendMint } from './send-mint.js'
-
-/** Who pays for mints, and whose the names are unless an owner is named. */
-export interface MintPayer {
-  ownerLock(name: string): Promise<Uint8Array>
-  pay(draft: { plan: MintPlan; source: Transaction }): Promise<PaidMint>
-}
 
 /**
  * Pays with coins of one key, and with the change of the mints before.
@@ -56,33 +41,15 @@ export function keyPayer(options: {
   }
 }
 
-/** BRC-43: what keys of names are derived for. Of level 0, for the wallet is asked to use them for nothing else. */
-const PROTOCOL: [0, string] = [0, 'minetree names']
-const BASKET = 'minetree names'
-
-/** Pays with a wallet (BRC-100), which sends the mint to the network, and keeps the name in a basket of its own. */
-export function walletPayer({
-  wallet,
-  folder,
-}: {
-  wallet: MintWallet & Pick<WalletInterface, 'getPublicKey'>
-  folder: MintFolder
-}): MintPayer {
-  const keyOf = (keyID: string) => ({ protocolID: PROTOCOL, keyID, counterparty: 'self' as const })
-  const ownLock = async (name: string): Promise<Uint8Array> => {
-    const { publicKey } = await wallet.getPublicKey(keyOf(name))
-    return fromHex(new P2PKH().lock(PublicKey.fromString(publicKey).toAddress()).toHex())
-  }
+/** Pays with a wallet (BRC-100), as {@link payWithWallet}; what it has sent is kept. */
+export function walletPayer({ wallet, folder }: { wallet: NameWallet; folder: MintFolder }): MintPayer {
+  const { ownerLock, pay } = payWithWallet(wallet)
   return {
-    ownerLock: ownLock,
-    async pay({ plan, source }) {
-      const name = decodeMineNode(plan.node.lockingScript).domain + plan.character
-      const own = toHex(await ownLock(name)) === toHex(plan.ownerLock)
-      const basket = { name: BASKET, customInstructions: JSON.stringify(keyOf(name)) }
-      const signed = await fundWithWallet({ plan, source, wallet, ...(own && { basket }) })
-      const beef = Uint8Array.from(signed.transaction.toBEEF(true))
-      await folder.keep(signed.transaction.id('hex'), beef)
-      return { ...signed, beef }
+    ownerLock,
+    async pay(draft) {
+      const paid = await pay(draft)
+      await folder.keep(paid.transaction.id('hex'), paid.beef)
+      return paid
     },
   }
 }

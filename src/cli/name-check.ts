@@ -3,10 +3,10 @@ import type { Deployment } from '../../backend/src/protocol/mint.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { HttpNameSource } from '../client/http-source.js'
 import { type IndexReport, type ResolvedName, resolveName } from '../client/resolve.js'
+import { serverDeployment } from '../mining/server-deployment.js'
 import { openChainTracker } from '../server/chain-tracker.js'
 import { type Config, readConfig } from '../server/config.js'
 import { CommandError } from './command-error.js'
-import { serverDeployment } from './server-deployment.js'
 
 export interface NameCheckOptions {
   name: string

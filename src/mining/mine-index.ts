@@ -1,7 +1,8 @@
 import { Transaction } from '@bsv/sdk'
-import { z } from 'zod'
+import * as z from 'zod'
 import { formatOutpoint, type Outpoint, readOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { LOOKUP_SERVICES, PROFILES, TOPICS } from '../../backend/src/protocol/profile.js'
+import { askJson, type JsonAnswer } from './ask-json.js'
 import { MiningError, NodeMovedError } from './mining-error.js'
 
 /** A live node as an index names it. */
@@ -102,7 +103,7 @@ export class HttpMineIndex implements MineIndex {
     }
   }
 
-  private read<Value>(schema: z.ZodType<Value>, answer: { status: number; body: unknown }): Value {
+  private read<Value>(schema: z.ZodType<Value>, answer: JsonAnswer): Value {
     const parsed = schema.safeParse(answer.body)
     if (!parsed.success) throw this.unexpected(answer.status, answer.body)
     return parsed.data
@@ -114,30 +115,7 @@ export class HttpMineIndex implements MineIndex {
     return new MiningError('BAD_INDEX', `${this.url} answers ${status}, ${said}`)
   }
 
-  private async ask(url: string, init?: RequestInit): Promise<{ status: number; body: unknown }> {
-    let answer: Response
-    let text: string
-    try {
-      answer = await fetch(url, { ...init, signal: AbortSignal.timeout(PATIENCE) })
-      text = await answer.text()
-    } catch (cause) {
-      throw new MiningError('NO_ANSWER', `${this.url} does not answer: ${reasonOf(cause)}`, { cause })
-    }
-    return { status: answer.status, body: parseJson(text) }
+  private ask(url: string, init?: RequestInit): Promise<JsonAnswer> {
+    return askJson({ url, server: this.url, patience: PATIENCE, ...(init && { init }) })
   }
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    // Not JSON is not what a minetree server answers, either; the caller says so.
-    return undefined
-  }
-}
-
-/** What `fetch` knows of a failure stands in its cause. */
-function reasonOf(error: unknown): string {
-  const inner: unknown = error instanceof Error && error.cause !== undefined ? error.cause : error
-  return inner instanceof Error ? inner.message || inner.name : String(inner)
 }

@@ -18,19 +18,29 @@ export type MiningEvent =
   | { kind: 'moved'; name: string }
   | { kind: 'minted'; name: string; txid: string; hashes: number }
 
+/** A solution, and the transaction that holds the node it is for, with its proof or ancestors. */
+export interface MintDraft {
+  plan: MintPlan
+  source: Transaction
+}
+
 /** A mint that is signed, and the form in which an overlay takes it. */
 export interface PaidMint extends SignedMint {
   beef: Uint8Array
 }
 
-export interface MineNameOptions {
-  name: string
-  deployment: Deployment
-  index: MineIndex
+/** Who pays for mints, and whose the names are. */
+export interface MintPayer {
   /** Pays for a mint and signs it; what it throws ends the mining, unless the node has moved meanwhile. */
-  pay(draft: { plan: MintPlan; source: Transaction }): Promise<PaidMint>
+  pay(draft: MintDraft): Promise<PaidMint>
   /** The lock of each name on the way, and of the name itself. */
   ownerLock(name: string): Promise<Uint8Array>
+}
+
+export interface SolveOptions extends Pick<MintPayer, 'ownerLock'> {
+  name: string
+  deployment: Deployment
+  index: Pick<MineIndex, 'liveNode' | 'nodeTransaction'>
   /** As {@link searchNonce} takes it. */
   workers?: number
   workerUrl?: string | URL
@@ -38,6 +48,17 @@ export interface MineNameOptions {
   watchEvery?: number
   signal?: AbortSignal
   onEvent?(event: MiningEvent): void
+}
+
+export interface MineNameOptions extends SolveOptions, MintPayer {
+  index: MineIndex
+}
+
+/** A solution that nobody has used yet. `name` is the prefix that it mints. */
+export interface Solved extends MintDraft {
+  name: string
+  node: LiveNode
+  hashes: number
 }
 
 /**
@@ -50,10 +71,25 @@ export interface MineNameOptions {
  * throw; the reason of the signal.
  */
 export async function mineName(options: MineNameOptions): Promise<PaidMint[]> {
+  const minted: PaidMint[] = []
+  while (minted.at(-1)?.mint.name !== options.name) {
+    const solved = await solveNext(options)
+    const mint = await unlessMoved(options, solved, () => payFor(options, solved))
+    if (mint !== undefined) minted.push(mint)
+  }
+  return minted
+}
+
+/**
+ * Searches the solution for the first character that is missing of a name, from the node that is live then, and anew
+ * from where that went when somebody else moves it. The node was still live when the solution was found.
+ *
+ * @throws MiningError `BAD_NAME`; `TAKEN`; what the index throws; the reason of the signal.
+ */
+export async function solveNext(options: SolveOptions): Promise<Solved> {
   const { name, index } = options
   if (!isName(name)) throw new MiningError('BAD_NAME', 'a name is 1 to 255 characters of a-z 0-9 -')
-  const minted: PaidMint[] = []
-  while (minted.at(-1)?.mint.name !== name) {
+  for (;;) {
     options.signal?.throwIfAborted()
     const node = await index.liveNode(name)
     if (node === undefined) throw new MiningError('TAKEN', `${name} is taken`)
@@ -62,24 +98,33 @@ export async function mineName(options: MineNameOptions): Promise<PaidMint[]> {
         'BAD_INDEX',
         `the index names ${JSON.stringify(node.domain)} as a prefix of ${name}`,
       )
-    try {
-      minted.push(await mineCharacter(options, node))
-    } catch (error) {
-      if (!(error instanceof NodeMovedError)) throw error
-      options.onEvent?.({ kind: 'moved', name: nextName(name, node) })
-    }
+    const next = name.slice(0, node.domain.length + 1)
+    const solved = await unlessMoved(options, { name: next }, () => solveFrom(options, { name: next, node }))
+    if (solved !== undefined) return solved
   }
-  return minted
 }
 
-function nextName(name: string, { domain }: LiveNode): string {
-  return name.slice(0, domain.length + 1)
+/** Undefined where the node has moved, which is told. */
+async function unlessMoved<Value>(
+  { onEvent }: SolveOptions,
+  { name }: { name: string },
+  trial: () => Promise<Value>,
+): Promise<Value | undefined> {
+  try {
+    return await trial()
+  } catch (error) {
+    if (!(error instanceof NodeMovedError)) throw error
+    onEvent?.({ kind: 'moved', name })
+    return undefined
+  }
 }
 
-/** Mines one character. @throws NodeMovedError where the node is not live any more. */
-async function mineCharacter(options: MineNameOptions, node: LiveNode): Promise<PaidMint> {
-  const { deployment, index, pay, onEvent } = options
-  const name = nextName(options.name, node)
+/** @throws NodeMovedError where the node is not live any more. */
+async function solveFrom(
+  options: SolveOptions,
+  { name, node }: { name: string; node: LiveNode },
+): Promise<Solved> {
+  const { deployment, index, onEvent } = options
   onEvent?.({ kind: 'started', name, node })
   const source = await index.nodeTransaction(node)
   const output = source.outputs[node.outpoint.vout]
@@ -95,15 +140,21 @@ async function mineCharacter(options: MineNameOptions, node: LiveNode): Promise<
   const { nonce, hashes } = await searchWhileLive({
     ...options,
     search: { seed: parent.seed, character, difficulty: deployment.difficulty },
-    isLive: () => isLive(index, name, node),
+    isLive: () => isLive(index, { name, node }),
     onProgress: (progress) => onEvent?.({ kind: 'searching', name, progress }),
   })
   const plan = { node: placed, deployment, character, nonce, ownerLock: await options.ownerLock(name) }
   // Whoever came first while the solution was found has made it worthless: it is not paid for.
-  if (!(await isLive(index, name, node))) throw new NodeMovedError(`${name} was mined from another node`)
+  if (!(await isLive(index, { name, node }))) throw new NodeMovedError(`${name} was mined from another node`)
+  return { name, node, plan, source, hashes }
+}
+
+/** @throws NodeMovedError where the node is not live any more. */
+async function payFor({ index, pay, onEvent }: MineNameOptions, solved: Solved): Promise<PaidMint> {
+  const { name, plan, source, hashes } = solved
   const paid = await pay({ plan, source }).catch(async (error: unknown) => {
     // A wallet that sends a transaction hears of a rival before the index does.
-    throw (await isLive(index, name, node)) ? error : new NodeMovedError(String(error), { cause: error })
+    throw (await isLive(index, solved)) ? error : new NodeMovedError(String(error), { cause: error })
   })
   const txid = paid.transaction.id('hex')
   await index.submit({ beef: paid.beef, txid, name })
@@ -111,7 +162,10 @@ async function mineCharacter(options: MineNameOptions, node: LiveNode): Promise<
   return paid
 }
 
-async function isLive(index: MineIndex, name: string, { outpoint }: LiveNode): Promise<boolean> {
+async function isLive(
+  index: Pick<MineIndex, 'liveNode'>,
+  { name, node }: { name: string; node: LiveNode },
+): Promise<boolean> {
   const live = await index.liveNode(name)
-  return live !== undefined && formatOutpoint(live.outpoint) === formatOutpoint(outpoint)
+  return live !== undefined && formatOutpoint(live.outpoint) === formatOutpoint(node.outpoint)
 }

@@ -6,6 +6,8 @@ export type MiningErrorCode =
   | 'BAD_WALLET'
   | 'BAD_INDEX'
   | 'NO_ANSWER'
+  | 'NO_TREE'
+  | 'OTHER_TREE'
   | 'NOT_ADMITTED'
 
 export class MiningError extends Error {

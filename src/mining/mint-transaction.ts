@@ -2,7 +2,7 @@ import { LockingScript, Transaction } from '@bsv/sdk'
 import { toHex } from '../../backend/src/protocol/bytes.js'
 import { checkMint, type Mint } from '../../backend/src/protocol/mint.js'
 import { readTransaction } from '../../backend/src/protocol/transaction.js'
-import type { SolvedPlan } from './mint-plan.js'
+import { type MintPlan, type SolvedPlan, solvePlan } from './mint-plan.js'
 import { NodeUnlock } from './node-unlock.js'
 
 /** A mint that is ready to be sent. */
@@ -40,4 +40,17 @@ export function finishMint(signed: {
   const { deployment, node } = plan
   const view = readTransaction(Uint8Array.from(transaction.toUint8Array()))
   return { transaction, mint: checkMint({ transaction: view, input, deployment, spent: node }) }
+}
+
+/**
+ * A mint that nobody pays for yet. Inputs that do may be added and signed later, by anyone: the node is unlocked for all
+ * of them (`ANYONECANPAY`), but for these outputs only.
+ *
+ * @throws MintError where the plan does not hold.
+ */
+export async function unpaidMint(draft: { plan: MintPlan; source: Transaction }): Promise<SignedMint> {
+  const plan = solvePlan(draft.plan)
+  const transaction = startMint(plan, draft.source)
+  await transaction.sign()
+  return finishMint({ plan, transaction, input: 0 })
 }

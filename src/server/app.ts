@@ -13,13 +13,14 @@ import { streamRoutes } from '../gateway/stream.js'
 import type { Config } from './config.js'
 import { deploymentRoutes } from './deployment-routes.js'
 import { healthRoutes } from './health-routes.js'
+import { type MinePage, minePageRoutes } from './mine-page-routes.js'
 import { openapiRoutes } from './openapi-routes.js'
 import type { Overlay } from './overlay.js'
 import { overlayRoutes } from './overlay-routes.js'
 import { packageVersion } from './package-version.js'
 import { type Submit, submitTo } from './submit.js'
 
-/** Every header of `spec/http.md` that a page of another origin may read. */
+/** Every header of `spec/http.md` and of the page for mining that a page of another origin may read. */
 const EXPOSED_HEADERS = [
   'Accept-Ranges',
   'Cache-Control',
@@ -27,8 +28,10 @@ const EXPOSED_HEADERS = [
   'Content-Range',
   'Content-Security-Policy',
   'Content-Type',
+  'Cross-Origin-Opener-Policy',
   'Cross-Origin-Resource-Policy',
   'ETag',
+  'Referrer-Policy',
   'Retry-After',
   'X-Content-Type-Options',
   'X-Map',
@@ -44,6 +47,8 @@ export interface AppOptions {
   /** By default, the engine takes submissions in this thread. */
   submit?: Submit
   graph: GraphStore
+  /** Without one, there is none at `/mine`. */
+  minePage?: MinePage
   ping: () => Promise<void>
   logger: Logger
 }
@@ -82,6 +87,7 @@ export function createApp(options: AppOptions): Express {
     .use(previewRoutes({ prefixes: profile.gatewayPrefixes, policy }))
     .use(provenanceRoutes(graph, profile.gatewayPrefixes))
     .use(deploymentRoutes(config))
+    .use(minePageRoutes(options.minePage))
     .use(healthRoutes({ ping, refused: overlay.refused }))
     .use(openapiRoutes({ profile, version: packageVersion() }))
     .use(errorResponse({ logger }))

@@ -6,6 +6,7 @@ import { createApp } from './app.js'
 import type { Config } from './config.js'
 import type { Deploy } from './followed-tree.js'
 import { LargeSubmissions } from './large-submissions.js'
+import { type MinePage, readMinePage } from './mine-page-routes.js'
 import { type Node, openNode, StartError } from './node.js'
 import { listenerOf } from './request-target.js'
 
@@ -23,13 +24,15 @@ const PATIENCE = 10_000
 /**
  * Opens the store and listens.
  *
- * @throws StartError where the store cannot be opened or the address cannot be had; what was opened is closed again.
+ * @throws StartError where the page cannot be read, the store cannot be opened or the address cannot be had; what was
+ * opened is closed again.
  */
 export async function startServer({
   config: settings,
   logger,
   submissionWorker,
   deploy,
+  minePage: pageFolder,
 }: {
   config: Config
   logger: Logger
@@ -37,7 +40,10 @@ export async function startServer({
   submissionWorker?: URL
   /** Makes a tree for an empty store, where the settings name none. */
   deploy?: Deploy
+  /** The folder of the page for mining as it was built; without it, there is none. */
+  minePage?: URL
 }): Promise<RunningServer> {
+  const minePage = pageFolder && readPage(pageFolder)
   const node = await openNode({ config: settings, logger, ...(deploy && { deploy }) })
   const { config } = node
   const large = submissionWorker && new LargeSubmissions({ config, node, logger, worker: submissionWorker })
@@ -49,6 +55,7 @@ export async function startServer({
         graph: node.graph,
         ping: () => node.graph.ping(),
         logger,
+        ...(minePage && { minePage }),
         ...(large && { submit: large.submit }),
       }),
     ),
@@ -73,6 +80,15 @@ export async function startServer({
       await large?.close()
       await node.close()
     },
+  }
+}
+
+function readPage(folder: URL): MinePage {
+  try {
+    return readMinePage(folder)
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    throw new StartError(`the page for mining is not as \`npm run build\` leaves it: ${reason}`, { cause })
   }
 }
 

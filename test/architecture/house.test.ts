@@ -44,6 +44,8 @@ const ARROWS: Record<string, string[]> = {
   mining: ['protocol'],
   publish: ['protocol'],
   client: ['protocol'],
+  // Runs in a browser: what the host says, it hears over HTTP as everybody does.
+  'mine-page': ['protocol', 'mining'],
   cli: ['protocol', 'graph', 'server', 'mining', 'publish', 'client'],
 }
 

@@ -1,5 +1,5 @@
 import { parseOutpoint } from '../../backend/src/protocol/outpoint.js'
-import { madeUpMint } from '../../src/cli/made-up-money.js'
+import { madeUpMint } from '../../src/mining/made-up-mint.js'
 import { HttpMineIndex, type LiveNode, type MineIndex } from '../../src/mining/mine-index.js'
 import { type MineNameOptions, type MiningEvent, mineName } from '../../src/mining/mine-name.js'
 import { beefOf, FakeChain, p2pkh } from '../support/fake-chain.js'

@@ -4,6 +4,7 @@ import { copyFile, mkdtemp, rm, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
+import { buildMinePage } from './built-page.js'
 import type { Environment } from './test-server.js'
 
 const ROOT = resolve(import.meta.dirname, '../..')
@@ -47,6 +48,7 @@ export function useBuiltCli(): {
       '--outDir',
       join(folder, 'dist'),
     ])
+    await buildMinePage(join(folder, 'dist/mine-page'))
     await copyFile(join(ROOT, 'package.json'), join(folder, 'package.json'))
     for (const shared of ['node_modules', 'assets']) await symlink(join(ROOT, shared), join(folder, shared))
   }, 60_000)

@@ -1,5 +1,7 @@
 import { utf8 } from '../../backend/src/protocol/bytes.js'
 import { PROFILES, type ProfileName } from '../../backend/src/protocol/profile.js'
+import { MINE_PAGE_FILES } from '../../src/server/mine-page-routes.js'
+import { builtMinePage } from './built-page.js'
 import { beefOf, FakeChain, inscriptionScript, mapTail, p2pkh } from './fake-chain.js'
 import { posted, type Question, submission, type TestServer, treeOf, type useServers } from './test-server.js'
 
@@ -42,7 +44,8 @@ export async function openapiHosts({
   const [directoryType = ''] = PROFILES[profile].directoryContentTypes
   const chain = new FakeChain({ nameContentType: PROFILES[profile].nameContentType })
   const settings = { ...treeOf(chain.deployment), PROFILE: profile, CHAIN_TRACKER: 'scripts-only' }
-  const well = await start({ ...settings, MAX_BODY_BYTES: String(MAX_BODY_BYTES) })
+  const minePage = await builtMinePage()
+  const well = await start({ ...settings, MAX_BODY_BYTES: String(MAX_BODY_BYTES) }, { minePage })
   const empty = await start({ ...settings, CHAIN_TRACKER: 'http://127.0.0.1:9' })
   const broken = await start(settings)
   await broken.node.close()
@@ -156,6 +159,12 @@ export function openapiRequests({
     { ...lost(`${names}/origins`), question: posted([site(0)]) },
 
     { name: 'the tree', path: '/deployment.json', status: 200 },
+    { name: 'the page for mining', path: '/mine?name=a', status: 200 },
+    { name: 'that page as it is known', path: '/mine', question: KNOWN, status: 304 },
+    { name: 'that page where there is none', host: 'empty', path: '/mine', status: 404 },
+    ...Object.keys(MINE_PAGE_FILES).map((file) => ({ name: 'a file', path: `/mine/${file}`, status: 200 })),
+    { name: 'a file that is known', path: '/mine/main.js', question: KNOWN, status: 304 },
+    { name: 'another file', path: '/mine/other.js', status: 404 },
 
     { name: 'metadata', path: metadata, status: 200 },
     { name: 'metadata of a step', path: `${metadata}:0`, status: 200 },

@@ -3,7 +3,7 @@ import { type IncomingHttpHeaders, request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Database from 'libsql'
-import { type Logger, pino } from 'pino'
+import { pino } from 'pino'
 import type { Deployment } from '../../backend/src/protocol/mint.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { readConfig } from '../../src/server/config.js'
@@ -86,10 +86,12 @@ export interface TestServer {
   stop(): Promise<void>
 }
 
+/** `logger` takes what the server logs; without one, nobody does. */
+type StartOptions = Partial<Pick<Parameters<typeof startServer>[0], 'logger' | 'minePage' | 'deploy'>>
+
 /** Servers and folders for the tests of one file; all are stopped and removed when its tests are done. */
 export function useServers(): {
-  /** `logger` takes what the server logs; without one, nobody does. */
-  start(env?: Environment, options?: { logger: Logger }): Promise<TestServer>
+  start(env?: Environment, options?: StartOptions): Promise<TestServer>
   folder(): Promise<string>
 } {
   const servers: TestServer[] = []
@@ -105,9 +107,9 @@ export function useServers(): {
   }
   return {
     folder,
-    async start(env = {}, { logger } = { logger: SILENT }) {
+    async start(env = {}, { logger = SILENT, ...options } = {}) {
       const config = readConfig({ PORT: '0', DATA_DIR: await folder(), ...env })
-      const server = testServer(await startServer({ config, logger }), config.dataDir)
+      const server = testServer(await startServer({ config, logger, ...options }), config.dataDir)
       servers.push(server)
       return server
     },

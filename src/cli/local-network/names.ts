@@ -1,8 +1,7 @@
 import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
+import { MADE_UP_PAYER } from '../../mining/made-up-mint.js'
 import { mineName } from '../../mining/mine-name.js'
 import { MiningError } from '../../mining/mining-error.js'
-import { madeUpMint } from '../made-up-money.js'
-import { NOBODY_LOCK } from '../nobody.js'
 import type { Network } from './network.js'
 
 /**
@@ -19,8 +18,7 @@ export async function ensureName(network: Network, name: string): Promise<Outpoi
       name,
       deployment,
       index,
-      pay: madeUpMint,
-      ownerLock: async () => NOBODY_LOCK,
+      ...MADE_UP_PAYER,
       signal,
       onEvent: (event) => progress.tell(event),
       ...(workers !== undefined && { workers }),

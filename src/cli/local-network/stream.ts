@@ -1,8 +1,8 @@
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { PROFILES } from '../../../backend/src/protocol/profile.js'
+import { NOBODY_LOCK } from '../../mining/made-up-mint.js'
 import { layOutStream } from '../../publish/file.js'
 import { fundedTransaction, type MadeUpTransaction, spendingTransaction } from '../made-up-money.js'
-import { NOBODY_LOCK } from '../nobody.js'
 import { type Network, nowhereFor, submitOnce } from './network.js'
 import { melody } from './sound.js'
 

@@ -41,21 +41,31 @@ export const HEADERS = {
     schema: { type: 'string', pattern: '^bytes ([0-9]+-[0-9]+|\\*)/[0-9]+$' },
   },
   'Content-Security-Policy': {
-    description: 'With every type that a browser would run: content is a stranger’s, and runs in a sandbox.',
+    description:
+      'With every type that a browser would run: content is a stranger’s, and runs in a sandbox; the host’s own page runs nothing but what is of the host.',
     schema: {
       type: 'string',
-      pattern: '^sandbox allow-scripts allow-forms allow-modals allow-popups allow-downloads',
+      pattern:
+        "^(sandbox allow-scripts allow-forms allow-modals allow-popups allow-downloads|default-src 'none'; )",
     },
   },
+  'Cross-Origin-Opener-Policy': {
+    description: 'No page of another origin keeps a hand on it, even one that has opened it.',
+    schema: { const: 'same-origin' },
+  },
   'Cross-Origin-Resource-Policy': {
-    description: 'Pages of any origin may embed it.',
-    schema: { const: 'cross-origin' },
+    description: 'Whether pages of any origin may embed it, as content, or those of this host only.',
+    schema: { enum: ['cross-origin', 'same-origin'] },
   },
   ETag: {
     description: 'Strong, from the SHA-256 of the whole body.',
     schema: { type: 'string', pattern: '^"[0-9a-f]{64}"$' },
   },
   Location: { description: 'The same path, with `/index.html` behind it.', schema: TEXT },
+  'Referrer-Policy': {
+    description: 'Where links lead does not hear where they stood.',
+    schema: { const: 'no-referrer' },
+  },
   'X-Content-Type-Options': {
     description: 'It is never sniffed into another type.',
     schema: { const: 'nosniff' },

@@ -10,6 +10,7 @@ import {
 } from '../../gateway/openapi/operation.js'
 import { DEPLOYMENT_PATHS } from './deployment-paths.js'
 import { HEALTH_PATHS } from './health-paths.js'
+import { MINE_PAGE_PATHS } from './mine-page-paths.js'
 import { OVERLAY_PATHS } from './overlay-paths.js'
 
 /** An OpenAPI 3.1 document, in the fields that are used here. */
@@ -61,6 +62,7 @@ export function openapiDocument({
   const paths = {
     ...gatewayPaths(profile),
     ...DEPLOYMENT_PATHS,
+    ...MINE_PAGE_PATHS,
     ...OVERLAY_PATHS,
     ...HEALTH_PATHS,
     ...OWN_PATHS,

@@ -1,9 +1,10 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import type { Network } from '../../backend/src/protocol/address.js'
 import type { Deployment } from '../../backend/src/protocol/mint.js'
 import { formatOutpoint, readOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { deploymentOf, PROFILES, type ProfileName } from '../../backend/src/protocol/profile.js'
-import { CommandError } from './command-error.js'
+import { askJson } from './ask-json.js'
+import { MiningError } from './mining-error.js'
 
 /** How long the answer may take, in milliseconds. */
 const PATIENCE = 10_000
@@ -29,11 +30,12 @@ export interface ServerDeployment {
  *
  * @param url Without a slash at the end.
  * @param expected The tree that is meant, where that is known: a server that follows another one is of no use.
- * @throws CommandError
+ * @throws MiningError `NO_ANSWER`; `BAD_INDEX`, where it is another kind of server; `NO_TREE`; `OTHER_TREE`.
  */
 export async function serverDeployment(url: string, expected?: Deployment): Promise<ServerDeployment> {
-  const asked = answered.safeParse(await getJson(`${url}/deployment.json`, url))
-  if (!asked.success) throw new CommandError(`${url} is not a minetree server`)
+  const { body } = await askJson({ url: `${url}/deployment.json`, server: url, patience: PATIENCE })
+  const asked = answered.safeParse(body)
+  if (!asked.success) throw new MiningError('BAD_INDEX', `${url} is not a minetree server`)
   const { profile, network, genesis, difficulty, marker, tld } = asked.data
   const deployment = deploymentOf(PROFILES[profile], {
     ...(genesis && { genesis }),
@@ -42,27 +44,12 @@ export async function serverDeployment(url: string, expected?: Deployment): Prom
     ...(tld !== undefined && { nameTld: tld }),
   })
   if (genesis === undefined || deployment === undefined)
-    throw new CommandError(`${url} follows no tree of names`)
+    throw new MiningError('NO_TREE', `${url} follows no tree of names`)
   const meant = expected && formatOutpoint(expected.genesis)
   if (meant !== undefined && meant !== formatOutpoint(genesis))
-    throw new CommandError(`${url} follows the tree of ${formatOutpoint(genesis)}, not of ${meant}`)
+    throw new MiningError(
+      'OTHER_TREE',
+      `${url} follows the tree of ${formatOutpoint(genesis)}, not of ${meant}`,
+    )
   return { profile, network, deployment: expected ?? deployment }
-}
-
-async function getJson(address: string, url: string): Promise<unknown> {
-  let text: string
-  try {
-    text = await (await fetch(address, { signal: AbortSignal.timeout(PATIENCE) })).text()
-  } catch (error) {
-    const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
-    throw new CommandError(`${url} does not answer: ${cause instanceof Error ? cause.message : cause}`, {
-      cause: error,
-    })
-  }
-  try {
-    return JSON.parse(text)
-  } catch {
-    // Not JSON is not what a minetree server answers; the caller says so.
-    return undefined
-  }
 }

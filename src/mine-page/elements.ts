@@ -1,0 +1,21 @@
+/**
+ * The element of the page with this id.
+ * @throws Error where there is none of that kind: page and script do not belong together.
+ */
+export function element<Kind extends HTMLElement>(id: string, kind: new () => Kind): Kind {
+  const found = document.getElementById(id)
+  if (!(found instanceof kind)) throw new Error(`the page has no ${kind.name} called ${id}`)
+  return found
+}
+
+/** A new element. Children that are text stay text, whoever wrote them. */
+export function make<Tag extends keyof HTMLElementTagNameMap>(
+  tag: Tag,
+  attributes: Readonly<Record<string, string>>,
+  ...children: (Node | string)[]
+): HTMLElementTagNameMap[Tag] {
+  const made = document.createElement(tag)
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value)
+  made.append(...children)
+  return made
+}

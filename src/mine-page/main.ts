@@ -1,0 +1,26 @@
+import './no-eval.js'
+import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
+import { HttpMineIndex } from '../mining/mine-index.js'
+import { serverDeployment } from '../mining/server-deployment.js'
+import { element } from './elements.js'
+import { MinePage } from './mine-page.js'
+
+/** Content and names stand at the root of a host. */
+const url = location.origin
+const tree = element('tree', HTMLElement)
+
+try {
+  const server = await serverDeployment(url)
+  const { deployment, profile } = server
+  const network = profile === 'local' ? 'a local network' : 'the live network'
+  tree.textContent = `This server follows the tree of ${formatOutpoint(deployment.genesis)}, on ${network}. Each character takes a hash with ${deployment.difficulty} zero bits.`
+  new MinePage({
+    server,
+    index: new HttpMineIndex(url),
+    workerUrl: new URL('/mine/search-worker.js', url),
+  }).open()
+} catch (error) {
+  tree.className = 'error'
+  tree.setAttribute('role', 'alert')
+  tree.textContent = `Nothing can be mined here: ${error instanceof Error ? error.message : error}.`
+}

@@ -1,0 +1,184 @@
+import type { HttpMineIndex } from '../mining/mine-index.js'
+import type { MiningEvent } from '../mining/mine-name.js'
+import { NodeMovedError } from '../mining/mining-error.js'
+import type { ServerDeployment } from '../mining/server-deployment.js'
+import { element } from './elements.js'
+import { type MiningOrder, OrderError, type OrderFields, readOrder } from './mining-order.js'
+import { runOrder, type ShownMint } from './mining-run.js'
+import { MintCard } from './mint-card.js'
+import { NameState } from './name-state.js'
+import { ProgressView } from './progress-view.js'
+
+interface Served {
+  server: ServerDeployment
+  index: HttpMineIndex
+  workerUrl: URL
+}
+
+interface PaidCard {
+  card: MintCard
+  beef: Uint8Array
+}
+
+const OWNER_HINTS: Record<string, string> = {
+  'made-up': 'The name is locked to it. Left empty, the name is nobody’s: on a local network that may do.',
+  wallet: 'The name is locked to it. Left empty, the name belongs to the wallet.',
+  nobody: 'The name is locked to it.',
+}
+
+/** The form, and what comes of it. */
+export class MinePage {
+  readonly #served: Served
+  readonly #form = element('form', HTMLFormElement)
+  readonly #name = element('name', HTMLInputElement)
+  readonly #start = element('start', HTMLButtonElement)
+  readonly #stop = element('stop', HTMLButtonElement)
+  readonly #error = element('form-error', HTMLElement)
+  readonly #mints = element('mints', HTMLElement)
+  readonly #progress = new ProgressView()
+  #running: AbortController | undefined
+  readonly #nameState: NameState
+  /** The mint that is paid for and on its way. */
+  #pending: PaidCard | undefined
+
+  constructor(served: Served) {
+    this.#served = served
+    this.#nameState = new NameState(served.index)
+  }
+
+  /** Makes the form ready. */
+  open(): void {
+    const isLocal = this.#served.server.profile === 'local'
+    const name = this.#name
+    element('made-up-choice', HTMLElement).hidden = !isLocal
+    this.#choose(isLocal ? 'made-up' : 'wallet')
+    element('workers', HTMLInputElement).value = String(navigator.hardwareConcurrency)
+    name.addEventListener('input', () => this.#nameState.look(name.value.trim()))
+    element('payers', HTMLFieldSetElement).addEventListener('change', () => this.#hint())
+    this.#form.addEventListener('submit', (event) => {
+      event.preventDefault()
+      void this.#submit()
+    })
+    this.#stop.addEventListener('click', () => this.#running?.abort())
+    // A link may say which name is meant; whose it is to be, only whoever mines it.
+    const linked = new URLSearchParams(location.search).get('name')
+    if (linked !== null && name.value === '') name.value = linked
+    this.#nameState.look(name.value.trim())
+    this.#start.disabled = false
+  }
+
+  #choose(payer: string): void {
+    for (const choice of this.#form.querySelectorAll<HTMLInputElement>('input[name=payer]'))
+      choice.checked = choice.value === payer
+    this.#hint()
+  }
+
+  #fields(): OrderFields {
+    const data = new FormData(this.#form)
+    const text = (name: string): string => String(data.get(name) ?? '')
+    return { name: text('name'), owner: text('owner'), payer: text('payer'), workers: text('workers') }
+  }
+
+  #hint(): void {
+    element('owner-hint', HTMLElement).textContent = OWNER_HINTS[this.#fields().payer] ?? ''
+  }
+
+  async #submit(): Promise<void> {
+    const order = this.#order()
+    if (order === undefined || this.#running !== undefined) return
+    this.#running = new AbortController()
+    const { signal } = this.#running
+    this.#busy(true)
+    this.#progress.begin(order.name)
+    try {
+      await runOrder({
+        ...this.#served,
+        order,
+        signal,
+        onEvent: (event) => this.#tell(event),
+        onMint: (mint) => this.#show(mint),
+      })
+      this.#progress.end(doneText(order))
+    } catch (error) {
+      this.#fail(error, signal)
+    } finally {
+      this.#running = undefined
+      this.#pending = undefined
+      this.#busy(false)
+      this.#nameState.look(order.name)
+    }
+  }
+
+  /** Undefined where a field does not do, which is said. */
+  #order(): MiningOrder | undefined {
+    for (const field of this.#form.querySelectorAll('[aria-invalid]')) field.removeAttribute('aria-invalid')
+    this.#error.hidden = true
+    try {
+      return readOrder(this.#fields())
+    } catch (error) {
+      if (!(error instanceof OrderError)) throw error
+      this.#error.textContent = error.message
+      this.#error.hidden = false
+      const field = this.#form.querySelector<HTMLInputElement>(`input[name=${error.field}]`)
+      field?.closest('details')?.setAttribute('open', '')
+      field?.setAttribute('aria-invalid', 'true')
+      field?.focus()
+      return undefined
+    }
+  }
+
+  #busy(isBusy: boolean): void {
+    const heldFocus = document.activeElement === this.#start || document.activeElement === this.#stop
+    for (const field of this.#form.querySelectorAll('input')) field.disabled = isBusy
+    this.#start.disabled = isBusy
+    this.#stop.hidden = !isBusy
+    // A control that goes away takes the keyboard's place with it.
+    if (heldFocus) (isBusy ? this.#stop : this.#start).focus()
+  }
+
+  #tell(event: MiningEvent): void {
+    this.#progress.tell(event)
+    if (event.kind === 'minted') this.#pending?.card.show({ kind: 'known' })
+    if (event.kind === 'moved') this.#pending?.card.show({ kind: 'lost' })
+    if (event.kind === 'minted' || event.kind === 'moved') this.#pending = undefined
+  }
+
+  #show(mint: ShownMint): void {
+    const card = new MintCard(mint)
+    this.#mints.prepend(card.root)
+    if (mint.beef !== undefined) this.#pending = { card, beef: mint.beef }
+  }
+
+  /** What was paid for is not lost with the run that it was for. */
+  #offerAgain({ card, beef }: PaidCard, error: unknown): void {
+    const again = (): void => {
+      card.show({ kind: 'sending' })
+      this.#served.index.submit({ beef, txid: card.txid, name: card.name }).then(
+        () => card.show({ kind: 'known' }),
+        (failure: unknown) => this.#offerAgain({ card, beef }, failure),
+      )
+    }
+    if (error instanceof NodeMovedError) card.show({ kind: 'lost' })
+    else card.show({ kind: 'unsent', reason: reasonOf(error), again })
+  }
+
+  #fail(error: unknown, signal: AbortSignal): void {
+    if (signal.aborted && error === signal.reason) {
+      this.#progress.end('Stopped. What was minted stays: the same name can be mined on from there.')
+      return
+    }
+    if (this.#pending !== undefined) this.#offerAgain(this.#pending, error)
+    this.#progress.end(`It ends here: ${reasonOf(error)}`)
+  }
+}
+
+function doneText({ name, payer }: MiningOrder): string {
+  return payer === 'nobody'
+    ? 'Found. The mint below is yours to pay for and to send.'
+    : `${name} is mined, all of it.`
+}
+
+function reasonOf(error: unknown): string {
+  const message = error instanceof Error ? error.message : String(error)
+  return message.endsWith('.') ? message : `${message}.`
+}

@@ -1,0 +1,56 @@
+import { decodeAddress, p2pkhLock } from '../../backend/src/protocol/address.js'
+import { isName } from '../../backend/src/protocol/mine-node.js'
+
+/** Money made up for a local network, a wallet, or nobody: then a mint is shown for somebody else to pay. */
+export const PAYERS = ['made-up', 'wallet', 'nobody'] as const
+export type Payer = (typeof PAYERS)[number]
+
+/** What is to be mined. */
+export interface MiningOrder {
+  name: string
+  payer: Payer
+  /** The lock of the names. Undefined: whoever pays has one of its own. */
+  ownerLock: Uint8Array | undefined
+  workers: number
+}
+
+/** What stands in the fields of the form. */
+export type OrderFields = Readonly<Record<'name' | 'owner' | 'payer' | 'workers', string>>
+
+/** A field that does not do; the message says what would. */
+export class OrderError extends Error {
+  readonly code = 'BAD_FIELD'
+  override readonly name = 'OrderError'
+
+  constructor(
+    readonly field: keyof OrderFields,
+    message: string,
+  ) {
+    super(message)
+  }
+}
+
+const MOST_WORKERS = 1024
+
+/** @throws OrderError for the first field that does not do. */
+export function readOrder(fields: OrderFields): MiningOrder {
+  const name = fields.name.trim()
+  if (!isName(name)) throw new OrderError('name', 'A name is 1 to 255 characters of a–z, 0–9 and the hyphen.')
+  const payer = PAYERS.find((each) => each === fields.payer)
+  if (payer === undefined) throw new OrderError('payer', 'Say who pays.')
+  const workers = Number(fields.workers)
+  if (!Number.isInteger(workers) || workers < 1 || workers > MOST_WORKERS)
+    throw new OrderError('workers', `Workers are 1 to ${MOST_WORKERS}.`)
+  return { name, payer, ownerLock: readOwner(fields.owner.trim(), payer), workers }
+}
+
+function readOwner(address: string, payer: Payer): Uint8Array | undefined {
+  if (address === '') {
+    if (payer === 'nobody') throw new OrderError('owner', 'The name needs an owner: give an address.')
+    return undefined
+  }
+  const hash = decodeAddress(address)
+  if (hash === undefined)
+    throw new OrderError('owner', 'This is not a P2PKH address: look for a letter too few.')
+  return p2pkhLock(hash)
+}

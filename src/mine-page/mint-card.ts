@@ -1,0 +1,105 @@
+import { toHex } from '../../backend/src/protocol/bytes.js'
+import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
+import { PROFILES } from '../../backend/src/protocol/profile.js'
+import { make } from './elements.js'
+import type { ShownMint } from './mining-run.js'
+
+/** What became of a mint that was paid for. */
+export type MintState =
+  | { kind: 'sending' }
+  /** The server has it: the name is minted. */
+  | { kind: 'known' }
+  /** Another mint has spent the node. */
+  | { kind: 'lost' }
+  /** The server does not have it, and `again` asks it once more. */
+  | { kind: 'unsent'; reason: string; again: () => void }
+
+const UNPAID =
+  'The node is unlocked, and nobody pays yet. It brings 1 satoshi, and the outputs take 3: add inputs that bring 2 more and the fee, and sign those. Inputs may be added (the signature is ANYONECANPAY), outputs may not: the node’s signature covers them all, so there is no place for change any more, and what the inputs bring beyond is fee. Send it while the node is live: as soon as somebody mines any character from it, this solution is worth nothing.'
+
+/** A solution, and the transaction that it makes. */
+export class MintCard {
+  readonly root: HTMLElement
+  readonly name: string
+  readonly txid: string
+  readonly #badge = make('p', { class: 'badge' })
+
+  constructor(shown: ShownMint) {
+    const { mint, plan, transaction, beef } = shown
+    this.name = mint.name
+    this.txid = transaction.id('hex')
+    const title = `mint-${this.txid}`
+    const solution = make(
+      'dl',
+      {},
+      ...field('Node', formatOutpoint(plan.node.outpoint)),
+      ...field('Domain', mint.domain === '' ? 'the root (empty)' : mint.domain),
+      ...field('Character', mint.character),
+      ...field('Nonce', toHex(mint.nonce)),
+      ...field('New seed', toHex(mint.seed)),
+    )
+    this.root = make(
+      'article',
+      { 'aria-labelledby': title },
+      make('h2', { id: title }, `The mint of ${mint.name}`),
+      this.#badge,
+      solution,
+      rawField('Transaction', { id: `transaction-${this.txid}`, hex: transaction.toHex() }),
+    )
+    if (beef === undefined) {
+      this.#badge.textContent = UNPAID
+      return
+    }
+    this.root.append(
+      make('dl', {}, ...field('Transaction id', this.txid), ...field('Origin of the name', `${this.txid}_2`)),
+      make(
+        'details',
+        {},
+        make('summary', {}, 'For overlays, with what it spends'),
+        rawField('BEEF', { id: `beef-${this.txid}`, hex: toHex(beef) }),
+      ),
+    )
+    this.show({ kind: 'sending' })
+  }
+
+  show(state: MintState): void {
+    this.#badge.dataset.kind = state.kind
+    if (state.kind === 'sending') this.#badge.replaceChildren('Paid for. Submitting it to this server…')
+    else if (state.kind === 'known') {
+      const link = make('a', { href: `${PROFILES.local.namesPrefixes[0]}/${this.name}` }, this.name)
+      this.#badge.replaceChildren('This server has it: ', link, ' is minted.')
+    } else if (state.kind === 'lost')
+      this.#badge.replaceChildren('Lost: another mint has spent the node. No name comes of this one.')
+    else {
+      const button = make('button', { type: 'button', class: 'copy' }, 'Submit again')
+      button.addEventListener('click', state.again)
+      this.#badge.replaceChildren(`Paid for, and this server does not have it: ${state.reason} `, button)
+    }
+  }
+}
+
+function field(term: string, text: string): HTMLElement[] {
+  return [make('dt', {}, term), make('dd', { 'data-field': term }, text)]
+}
+
+/** Hex with a button that copies it; where the clipboard is not to be had, it is left selected. */
+function rawField(label: string, { id, hex }: { id: string; hex: string }): HTMLElement {
+  const text = make('textarea', { id, readonly: '', spellcheck: 'false' }, hex)
+  const button = make(
+    'button',
+    { type: 'button', class: 'copy' },
+    `Copy ${label === 'BEEF' ? label : label.toLowerCase()}`,
+  )
+  const said = make('span', { role: 'status', class: 'hint' })
+  button.addEventListener('click', async () => {
+    text.select()
+    try {
+      await navigator.clipboard.writeText(hex)
+      said.textContent = ' Copied.'
+    } catch {
+      // Pages that did not come over TLS have no clipboard, and a person may have refused it.
+      said.textContent = ' Selected: copy it with the keyboard.'
+    }
+  })
+  return make('div', { class: 'raw' }, make('label', { for: id }, `${label}, hex`), text, button, said)
+}

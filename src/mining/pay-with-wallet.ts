@@ -1,0 +1,31 @@
+import { P2PKH, PublicKey, type WalletInterface } from '@bsv/sdk'
+import { fromHex, toHex } from '../../backend/src/protocol/bytes.js'
+import { decodeMineNode } from '../../backend/src/protocol/mine-node.js'
+import { fundWithWallet, type MintWallet } from './fund-with-wallet.js'
+import type { MintPayer } from './mine-name.js'
+
+/** What of a wallet (BRC-100) takes part where names are to be its own. */
+export type NameWallet = MintWallet & Pick<WalletInterface, 'getPublicKey'>
+
+/** BRC-43: what keys of names are derived for. Of level 0, for the wallet is asked to use them for nothing else. */
+const PROTOCOL: [0, string] = [0, 'minetree names']
+const BASKET = 'minetree names'
+
+/** Pays with a wallet (BRC-100), which sends the mint to the network, and keeps its own names in a basket. */
+export function payWithWallet(wallet: NameWallet): MintPayer {
+  const keyOf = (keyID: string) => ({ protocolID: PROTOCOL, keyID, counterparty: 'self' as const })
+  const ownLock = async (name: string): Promise<Uint8Array> => {
+    const { publicKey } = await wallet.getPublicKey(keyOf(name))
+    return fromHex(new P2PKH().lock(PublicKey.fromString(publicKey).toAddress()).toHex())
+  }
+  return {
+    ownerLock: ownLock,
+    async pay({ plan, source }) {
+      const name = decodeMineNode(plan.node.lockingScript).domain + plan.character
+      const own = toHex(await ownLock(name)) === toHex(plan.ownerLock)
+      const basket = { name: BASKET, customInstructions: JSON.stringify(keyOf(name)) }
+      const signed = await fundWithWallet({ plan, source, wallet, ...(own && { basket }) })
+      return { ...signed, beef: Uint8Array.from(signed.transaction.toBEEF(true)) }
+    },
+  }
+}

@@ -1,0 +1,53 @@
+import puppeteer, { type Browser, type Page } from 'puppeteer-core'
+import { CHROMIUM, FLAGS } from './chromium.js'
+
+/** A page that is open, and what the browser complains of in it: errors of scripts, and all else that its console says. */
+export interface OpenPage {
+  page: Page
+  complaints: string[]
+}
+
+/** Headless Chromium for the tests of one file. Each page is in a profile of its own. */
+export function useBrowser(...flags: string[]): {
+  /** @param prepare What is done before anything is loaded. */
+  open(url: string, prepare?: (page: Page) => Promise<void>): Promise<OpenPage>
+} {
+  let browser: Browser | undefined
+  afterAll(() => browser?.close())
+  return {
+    async open(url, prepare = async () => {}) {
+      if (CHROMIUM === undefined) throw new Error('there is no Chromium on this machine')
+      browser ??= await puppeteer.launch({ executablePath: CHROMIUM, args: [...FLAGS, ...flags] })
+      const page = await (await browser.createBrowserContext()).newPage()
+      const complaints: string[] = []
+      page.on('console', (message) => {
+        // Of a name that is taken the server says 404, which browsers put into the console whoever expects it.
+        if (
+          /\/svc\/names\/mine\/[^/]+$/.test(message.location().url ?? '') &&
+          message.text().includes(' 404 ')
+        )
+          return
+        complaints.push(`${message.type()}: ${message.text()}`)
+      })
+      page.on('pageerror', (error) => complaints.push(String(error)))
+      await prepare(page)
+      await page.goto(url)
+      return { page, complaints }
+    },
+  }
+}
+
+/** The text of the first element that is found; undefined where none is. */
+export function textOf(page: Page, selector: string): Promise<string | undefined> {
+  return page.evaluate((wanted) => document.querySelector(wanted)?.textContent ?? undefined, selector)
+}
+
+/** Waits until the element says this. */
+export async function says(page: Page, selector: string, text: string): Promise<void> {
+  await page.waitForFunction(
+    (wanted, part) => document.querySelector(wanted)?.textContent?.includes(part),
+    {},
+    selector,
+    text,
+  )
+}
