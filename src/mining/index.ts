@@ -13,12 +13,24 @@ export { deploymentOf, PROFILES, termsOf } from '../../backend/src/protocol/prof
 export { CovenantError, type CovenantTerms, covenantCode, rootLock } from './covenant.js'
 export { type Coin, DEFAULT_FEE_RATE, fundWithKey } from './fund-with-key.js'
 export { fundWithWallet, type MintWallet } from './fund-with-wallet.js'
+export { MADE_UP_PAYER, madeUpMint } from './made-up-mint.js'
 export { HttpMineIndex, type LiveNode, type MineIndex } from './mine-index.js'
-export { type MineNameOptions, type MiningEvent, mineName, type PaidMint } from './mine-name.js'
+export {
+  type MineNameOptions,
+  type MiningEvent,
+  type MintDraft,
+  type MintPayer,
+  mineName,
+  type PaidMint,
+  type Solved,
+  type SolveOptions,
+  solveNext,
+} from './mine-name.js'
 export { MiningError, type MiningErrorCode, NodeMovedError } from './mining-error.js'
 export { type MintPlan, type SolvedPlan, solvePlan, unlockNode } from './mint-plan.js'
 export { finishMint, type SignedMint, startMint } from './mint-transaction.js'
 export { NodeUnlock } from './node-unlock.js'
+export { type NameWallet, payWithWallet } from './pay-with-wallet.js'
 export {
   SearchError,
   type SearchErrorCode,
@@ -26,3 +38,4 @@ export {
   type SearchProgress,
   searchNonce,
 } from './search/search-nonce.js'
+export { type ServerDeployment, serverDeployment } from './server-deployment.js'

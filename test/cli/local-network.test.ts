@@ -52,7 +52,7 @@ async function stop({ child, ended }: Running): Promise<void> {
 
 /** What a start says to open, by what it is called. */
 async function toOpen(started: Started): Promise<Record<string, string>> {
-  const lines = (await started.said('and mine a name:')).matchAll(/^ {2}(\S.*?) {2,}(http\S+)$/gm)
+  const lines = (await started.said('or mine one here:')).matchAll(/^ {2}(\S.*?) {2,}(http\S+)$/gm)
   return Object.fromEntries([...lines].map(([, called = '', url = '']) => [called, url]))
 }
 

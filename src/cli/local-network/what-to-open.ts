@@ -14,9 +14,10 @@ A local network, with names, a site and a stream. Open
   its metadata       ${gateway}/metadata/${origin}:-1
   the stream         ${gateway}/stream/${stream}
   all names          ${names}
+  mine a name        ${url}/mine
   all that it does   ${url}/openapi.json
 
-and mine a name:  npx minetree mine hey --url ${url}
+or mine one here:  npx minetree mine hey --url ${url}
 
 `
 }
