@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { PROFILES, TOPICS } from '../../backend/src/protocol/profile.js'
+import { CommandError } from './command-error.js'
 import type { MadeUpTransaction } from './made-up-money.js'
-import { PublishingError } from './publishing-error.js'
 
 /** How long an answer may take, in milliseconds: a submission waits for those before it. */
 const PATIENCE = 60_000
@@ -29,19 +29,19 @@ export class LocalServer {
    * Makes sure that a server of a local network listens at a URL, by what its `/openapi.json` describes: one that follows
    * the live network, and does not check proofs, would take made-up transactions for real.
    *
-   * @throws PublishingError
+   * @throws CommandError
    */
   static async at(text: string): Promise<LocalServer> {
     const parsed = URL.canParse(text) ? new URL(text) : undefined
     if (parsed === undefined || !/^https?:$/.test(parsed.protocol))
-      throw new PublishingError(`not the URL of a server: ${JSON.stringify(text)}`)
+      throw new CommandError(`not the URL of a server: ${JSON.stringify(text)}`)
     const url = `${parsed.origin}${parsed.pathname}`.replace(/\/+$/, '')
     const { body } = await ask(url, '/openapi.json')
     const described = openapi.safeParse(body)
-    if (!described.success) throw new PublishingError(`${url} is not a minetree server`)
+    if (!described.success) throw new CommandError(`${url} is not a minetree server`)
     const paths = Object.keys(described.data.paths)
     if (LIVE_PREFIXES.some((prefix) => paths.some((path) => path.startsWith(`${prefix}/`))))
-      throw new PublishingError(`${url} follows the live network: made-up transactions are for a local one`)
+      throw new CommandError(`${url} follows the live network: made-up transactions are for a local one`)
     return new LocalServer(url)
   }
 
@@ -50,7 +50,7 @@ export class LocalServer {
    *
    * @param about.outputs How many it has.
    * @param about.called What it is to whoever reads an error.
-   * @throws PublishingError where the server does not take it, or not all of it.
+   * @throws CommandError where the server does not take it, or not all of it.
    */
   async submit(
     { beef }: MadeUpTransaction,
@@ -64,13 +64,13 @@ export class LocalServer {
     const refused = refusal.safeParse(body)
     if (refused.success) {
       const { code, error } = refused.data
-      throw new PublishingError(`${this.url} refuses ${called} (${status} ${code}): ${error}`)
+      throw new CommandError(`${this.url} refuses ${called} (${status} ${code}): ${error}`)
     }
     const taken = steak.safeParse(body)
-    if (!taken.success) throw new PublishingError(`${this.url} answers ${status}, and not as minetree does`)
+    if (!taken.success) throw new CommandError(`${this.url} answers ${status}, and not as minetree does`)
     const left = outputs - taken.data[TOPICS.ordinals].outputsToAdmit.length
     if (left > 0) {
-      throw new PublishingError(
+      throw new CommandError(
         `${this.url} refuses ${left} of ${outputs} outputs of ${called}: its log says why`,
       )
     }
@@ -92,7 +92,7 @@ async function ask(url: string, path: string, init?: Request): Promise<{ status:
     // A server that refuses a body by its length may do so before all of it is sent, and its answer be lost.
     const told =
       init && hungUp ? `hung up on ${init.body.length} bytes, which may be too many` : 'does not answer'
-    throw new PublishingError(`${url} ${told}: ${reason}`, { cause })
+    throw new CommandError(`${url} ${told}: ${reason}`, { cause })
   }
 }
 

@@ -6,6 +6,7 @@ import { HeadersError } from '../client/proof-error.js'
 import { ResolutionError } from '../client/resolution-error.js'
 import { CovenantError } from '../mining/covenant.js'
 import { MiningError } from '../mining/mining-error.js'
+import { SearchError } from '../mining/search/search-error.js'
 import { PublishError } from '../publish/publish-error.js'
 import { type Config, ConfigError, readConfig } from '../server/config.js'
 import { openNode, StartError } from '../server/node.js'
@@ -17,7 +18,6 @@ import { type MineOptions, runMine } from './mine.js'
 import { addNameCommands } from './name-commands.js'
 import { runPublish } from './publish.js'
 import { MAX_TRANSACTION_BYTES } from './publish-files.js'
-import { PublishingError } from './publishing-error.js'
 import { serve } from './serve.js'
 
 /** What whoever runs the command can do something about. */
@@ -30,8 +30,8 @@ const TOLD_IN_A_LINE = [
   MintError,
   MiningError,
   PublishError,
-  PublishingError,
   ResolutionError,
+  SearchError,
   StartError,
 ]
 

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import type { FolderEntry } from '../publish/folder.js'
 import { plainBytes } from '../server/plain-bytes.js'
-import { PublishingError } from './publishing-error.js'
+import { CommandError } from './command-error.js'
 
 /** More than any server takes in one submission (`MAX_BODY_BYTES`), and about what is held in memory at once. */
 export const MAX_TRANSACTION_BYTES = 1024 ** 3
@@ -19,15 +19,15 @@ export type Found =
  * Looks what stands at a path and below it.
  *
  * @param above The folders that it was come to through, as they are without symbolic links.
- * @throws PublishingError where something cannot be read, is neither file nor folder, or leads back into itself.
+ * @throws CommandError where something cannot be read, is neither file nor folder, or leads back into itself.
  */
 export async function findAt(path: string, name: string, above: readonly string[] = []): Promise<Found> {
   const stats = await readable(stat(path), path)
   if (stats.isFile()) return { kind: 'file', name, path, size: stats.size }
   if (!stats.isDirectory())
-    throw new PublishingError(`cannot publish ${path}: it is neither a file nor a folder`)
+    throw new CommandError(`cannot publish ${path}: it is neither a file nor a folder`)
   const real = await readable(realpath(path), path)
-  if (above.includes(real)) throw new PublishingError(`cannot publish ${path}: it leads back to ${real}`)
+  if (above.includes(real)) throw new CommandError(`cannot publish ${path}: it leads back to ${real}`)
   const entries: Found[] = []
   for (const entry of await readable(readdir(path), path)) {
     entries.push(await findAt(join(path, entry), entry, [...above, real]))
@@ -38,13 +38,13 @@ export async function findAt(path: string, name: string, above: readonly string[
 /**
  * Reads a file, or all files of a folder, into memory.
  *
- * @throws PublishingError where that is more than one transaction can have, or one cannot be read.
+ * @throws CommandError where that is more than one transaction can have, or one cannot be read.
  */
 export async function readWhole(found: Found): Promise<FolderEntry> {
   const size = sizeOf(found)
   if (size > MAX_TRANSACTION_BYTES) {
     const limit = `one transaction has room for ${MAX_TRANSACTION_BYTES}`
-    throw new PublishingError(`cannot publish ${found.path}: it has ${size} bytes, and ${limit}`)
+    throw new CommandError(`cannot publish ${found.path}: it has ${size} bytes, and ${limit}`)
   }
   return await readEntry(found)
 }
@@ -99,6 +99,6 @@ async function readable<Result>(reading: Promise<Result>, path: string): Promise
     return await reading
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause)
-    throw new PublishingError(`cannot read ${path}: ${reason}`, { cause })
+    throw new CommandError(`cannot read ${path}: ${reason}`, { cause })
   }
 }

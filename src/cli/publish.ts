@@ -9,10 +9,10 @@ import { NOBODY } from '../mining/made-up-mint.js'
 import { DEFAULT_STREAM_CHUNK_SIZE, layOutFile, layOutStreamChunk } from '../publish/file.js'
 import { layOutFolder } from '../publish/folder.js'
 import type { PublishOutput } from '../publish/inscribe.js'
+import { CommandError } from './command-error.js'
 import { LocalServer } from './local-server.js'
 import { fundedTransaction, type MadeUpTransaction, spendingTransaction } from './made-up-money.js'
 import { type Found, findAt, hashOf, readChunks, readWhole } from './publish-files.js'
-import { PublishingError } from './publishing-error.js'
 
 const profile = PROFILES.local
 
@@ -34,7 +34,7 @@ export interface PublishOptions {
 /**
  * Publishes a file or a folder to a local network.
  *
- * @throws PublishingError where something stands against it; PublishError where a folder cannot be laid out.
+ * @throws CommandError where something stands against it; PublishError where a folder cannot be laid out.
  */
 export async function runPublish(options: PublishOptions): Promise<void> {
   const { path, chunkSize, url, out, notes } = options
@@ -42,9 +42,7 @@ export async function runPublish(options: PublishOptions): Promise<void> {
   const lock = ownerLock(options.owner)
   const found = await findAt(path, basename(resolve(path)))
   if (stream && found.kind === 'folder')
-    throw new PublishingError(
-      `${path} is a folder, which goes into one transaction; a stream is made of a file`,
-    )
+    throw new CommandError(`${path} is a folder, which goes into one transaction; a stream is made of a file`)
   const server = await LocalServer.at(url)
   if (stream) {
     const size = chunkSize ?? DEFAULT_STREAM_CHUNK_SIZE
@@ -62,7 +60,7 @@ export async function runPublish(options: PublishOptions): Promise<void> {
 
 function ownerLock(owner: string | undefined): Uint8Array {
   const hash = owner === undefined ? NOBODY : decodeAddress(owner)
-  if (hash === undefined) throw new PublishingError(`not a P2PKH address: ${JSON.stringify(owner)}`)
+  if (hash === undefined) throw new CommandError(`not a P2PKH address: ${JSON.stringify(owner)}`)
   return p2pkhLock(hash)
 }
 
@@ -106,6 +104,6 @@ async function publishStream(options: {
     index++
   }
   if (first === undefined || !equalBytes(published.digest(), sha256))
-    throw new PublishingError(`${path} changed while it was published: what the server has is not what it is`)
+    throw new CommandError(`${path} changed while it was published: what the server has is not what it is`)
   return first
 }

@@ -31,7 +31,7 @@ export async function filledWith({ graph }: Pick<Network, 'graph'>): Promise<Fil
  * Fills a local network: a stream, names, a site. Each step does only what is not there yet, so that a filling that was
  * broken off anywhere is gone on with by filling again; when all is there, the store says so for good.
  *
- * @throws PublishingError, MiningError: what stands against it; the reason of the signal.
+ * @throws CommandError, MiningError: what stands against it; the reason of the signal.
  */
 export async function fill(network: Network): Promise<Filled> {
   const stream = await publishMelody(network)

@@ -6,9 +6,9 @@ import { TOPICS } from '../../../backend/src/protocol/profile.js'
 import type { MineIndex } from '../../mining/mine-index.js'
 import type { Node } from '../../server/node.js'
 import type { Submit } from '../../server/submit.js'
+import { CommandError } from '../command-error.js'
 import type { MadeUpTransaction } from '../made-up-money.js'
 import type { MiningProgress } from '../mining-progress.js'
-import { PublishingError } from '../publishing-error.js'
 
 /** A local network that is to be filled. */
 export interface Network {
@@ -38,7 +38,7 @@ export function nowhereFor({ deployment }: Network, what: string): string {
  *
  * @param about.outputs How many it has.
  * @param about.called What it is to whoever reads an error.
- * @throws PublishingError where not all of its outputs are taken; SubmissionError where it is refused as a whole.
+ * @throws CommandError where not all of its outputs are taken; SubmissionError where it is refused as a whole.
  */
 export async function submitOnce(
   { graph, submit, signal }: Network,
@@ -54,7 +54,7 @@ export async function submitOnce(
   await submit({ beef, topics: [TOPICS.ordinals] })
   const left = await missing()
   if (left > 0)
-    throw new PublishingError(
+    throw new CommandError(
       `the server does not take ${left} of ${outputs} outputs of ${called}: its log says why`,
     )
 }

@@ -21,7 +21,7 @@ export interface SiteFacts {
 /**
  * The files of the site, with the facts in its pages.
  *
- * @throws PublishingError where the package has not got them.
+ * @throws CommandError where the package has not got them.
  */
 export async function readSite(facts: SiteFacts): Promise<readonly FolderEntry[]> {
   const site = await readWhole(await findAt(join(packageFolder(), FOLDER), 'site'))

@@ -2,8 +2,8 @@ import { formatOutpoint, type Outpoint } from '../../../backend/src/protocol/out
 import { PROFILES, TOPICS } from '../../../backend/src/protocol/profile.js'
 import { NOBODY, NOBODY_LOCK } from '../../mining/made-up-mint.js'
 import { layOutFolder } from '../../publish/folder.js'
+import { CommandError } from '../command-error.js'
 import { reinscribingTransaction } from '../made-up-money.js'
-import { PublishingError } from '../publishing-error.js'
 import { ensureName } from './names.js'
 import { type Network, nowhereFor, submitOnce } from './network.js'
 import { readSite } from './site-files.js'
@@ -22,7 +22,7 @@ export interface Site {
  * output that receives it, its files behind that. A name that somebody owns, or has moved, is left to him.
  *
  * @param stream The outpoint of a stream that the site plays.
- * @throws PublishingError where all of the names are somebody's, or the server does not take the site; what mining throws.
+ * @throws CommandError where all of the names are somebody's, or the server does not take the site; what mining throws.
  */
 export async function publishSite(network: Network, stream: string): Promise<Site> {
   for (const name of NAMES) {
@@ -32,7 +32,7 @@ export async function publishSite(network: Network, stream: string): Promise<Sit
       return { name, origin: formatOutpoint(origin) }
     }
   }
-  throw new PublishingError(`there is no name for the site: somebody has each of ${NAMES.join(', ')}`)
+  throw new CommandError(`there is no name for the site: somebody has each of ${NAMES.join(', ')}`)
 }
 
 /** Inscribes the site on a name, unless it is there already; false where the name is somebody's. */
@@ -66,6 +66,6 @@ async function inscribe(
 async function isNobodys({ graph }: Network, origin: Outpoint): Promise<boolean> {
   const output = await graph.output(origin)
   if (output === undefined)
-    throw new PublishingError('the server keeps no ordinals of names: its CONTENT_TYPES may leave them out')
+    throw new CommandError('the server keeps no ordinals of names: its CONTENT_TYPES may leave them out')
   return output.owner === NOBODY && (await graph.spendersOf(origin)).length === 0
 }

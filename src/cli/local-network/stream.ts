@@ -13,7 +13,7 @@ const CHUNK = 64 * 1024
  * Publishes the melody as a stream, chunk by chunk, as far as it is not there yet.
  *
  * @returns The outpoint of the first chunk, as text.
- * @throws PublishingError
+ * @throws CommandError
  */
 export async function publishMelody(network: Network): Promise<string> {
   const chunks = layOutStream({
