@@ -11,6 +11,7 @@ import { checkMint, type Deployment, type Mint, MintError } from '../protocol/mi
 import { formatOutpoint } from '../protocol/outpoint.js'
 import { deploymentOf, PROFILES, TOPICS } from '../protocol/profile.js'
 import type { TransactionView } from '../protocol/transaction.js'
+import { runBudget } from '../protocol/unlocking-run.js'
 import { NAMES_DOCUMENTATION } from './names-documentation.js'
 import type { OnRefusal } from './refusal.js'
 
@@ -115,11 +116,14 @@ export default class NamesTopicManager implements TopicManager {
     const { deployment } = this
     if (deployment === undefined) throw new Error('this host follows no tree: no genesis is set')
     if (subject.txid === deployment.genesis.txid) return []
+    const leavesNodes = isNode(subject, 0) && isNode(subject, 1)
+    // One budget for all inputs: each may have code to run, and nothing is known yet of what any of them spends.
+    const asked = { transaction: subject, deployment, budget: runBudget() }
     const needed = subject.inputs
       .map((spent, input) => ({ spent, input }))
       .filter(
         ({ spent, input }) =>
-          isNodeOutpoint(spent, deployment.genesis) && looksLikeMint(subject, input, deployment),
+          leavesNodes && isNodeOutpoint(spent, deployment.genesis) && looksLikeMint({ ...asked, input }),
       )
     if (needed.length === 0) throw new Error('no input can be the spend of a node')
     return needed.map(({ spent }) => ({ txid: spent.txid, outputIndex: spent.vout }))
@@ -153,9 +157,9 @@ function isNode(transaction: TransactionView, vout: number): boolean {
 }
 
 /** Whether the input passes every check of a mint that needs no lineage, by its own preimage. */
-function looksLikeMint(transaction: TransactionView, input: number, deployment: Deployment): boolean {
+function looksLikeMint(check: Parameters<typeof checkMint>[0]): boolean {
   try {
-    checkMint({ transaction, input, deployment, hash: nativeHash256 })
+    checkMint({ ...check, hash: nativeHash256 })
     return true
   } catch (error) {
     if (error instanceof MintError) return false
