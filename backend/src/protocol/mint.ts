@@ -175,7 +175,7 @@ export function solveMint(solution: {
 
 /** The locking scripts of outputs 0, 1 and 2 of a mint, which hold {@link MINT_SATOSHIS} each. */
 export function mintScripts(
-  { restated, child, ownerLock, name }: Mint,
+  { restated, child, ownerLock, name }: Pick<Mint, 'restated' | 'child' | 'ownerLock' | 'name'>,
   deployment: Deployment,
 ): [Uint8Array, Uint8Array, Uint8Array] {
   return [encodeMineNode(restated), encodeMineNode(child), encodeNameOutput({ ownerLock, name, deployment })]
@@ -218,18 +218,18 @@ function requireFree(parent: MineNode, push: Uint8Array): string {
 }
 
 /** No longer than the covenant can write: it would refuse the spend, whatever the outputs. */
-function requireShortName(name: string, { limits, tld }: Deployment): void {
+export function requireShortName(name: string, { limits, tld }: Deployment): void {
   const bytes = nameText(name, tld).length
   if (limits !== undefined && bytes > limits.nameBytes)
     throw new MintError('TOO_LONG', `the name has ${bytes} bytes`)
 }
 
-function requireShortScript({ length }: Uint8Array, { limits }: Deployment): void {
+export function requireShortScript({ length }: Uint8Array, { limits }: Deployment): void {
   if (limits !== undefined && length > limits.nameScriptBytes)
     throw new MintError('TOO_LONG', `output 2 has ${length} bytes`, { vout: 2 })
 }
 
-function requireOutput(
+export function requireOutput(
   transaction: TransactionView,
   expected: { vout: number; lockingScript: Uint8Array },
 ): void {
