@@ -22,15 +22,6 @@ const ONE_SATOSHI: ScriptPart = '1 8 NUM2BIN'
 const TWO_BYTE_LENGTH = Uint8Array.of(0xfd)
 
 /**
- * Five pushes and no more: where the rules let a script leave items behind, others could lie below.
- *
- *     c n l t p
- */
-export function takeFivePushes(): ScriptPart {
-  return 'DEPTH 5 EQUALVERIFY'
-}
-
-/**
  * Takes code and state out of the preimage. Version and two hashes come before the outpoint, 68 bytes. The length of
  * the script takes three bytes: no node of this covenant is shorter than 253, and none longer than 32,767 is made.
  *

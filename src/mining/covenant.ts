@@ -10,7 +10,6 @@ import {
   readGenesis,
   splitPreimage,
   startNodeOutputs,
-  takeFivePushes,
   writeNameOutput,
   writeNodeOutputs,
   writeStates,
@@ -64,7 +63,6 @@ const STATE_START = 2
 
 function assembleParts(terms: CovenantTerms, stateAt: number) {
   return {
-    pushes: assemble(takeFivePushes()),
     preimage: assemble(authenticPreimage()),
     split: assemble(splitPreimage(stateAt)),
     genesis: assemble(readGenesis()),

@@ -37,14 +37,9 @@ function brokenPushes(chain: FakeChain): BrokenMint[] {
     unlockingScript: (script) => concatBytes(script, Uint8Array.from(bytes)),
   })
   const count: Array<[string, BrokenMint['part'], MintOverrides]> = [
-    ['no unlocking script', 'pushes', { unlockingScript: () => new Uint8Array() }],
-    ['four pushes', 'pushes', { unlockingScript: (script) => script.subarray(2) }],
-    ['six pushes', 'pushes', append(0)],
-    [
-      'a push before the five',
-      'pushes',
-      { unlockingScript: (script) => concatBytes(Uint8Array.of(0), script) },
-    ],
+    ['no unlocking script', 'preimage', { unlockingScript: () => new Uint8Array() }],
+    ['four pushes', 'character', { unlockingScript: (script) => script.subarray(2) }],
+    ['a push after the five', 'preimage', append(0)],
     ['code after the pushes', 'unlocking', append(0x61)],
     ['a push that breaks off', 'unlocking', append(1)],
   ]

@@ -3,7 +3,7 @@ import { encodeOutpoint } from './outpoint.js'
 import { encodeMinimalPush, readPushes, ScriptWalk } from './script-walk.js'
 import { type Hash256, hash256, type TransactionInput, type TransactionOutput } from './transaction.js'
 
-/** The five pushes that unlock a node, in order (service.md 4.5). */
+/** The five items that unlock a node, in the order in which they are pushed (service.md 4.5). */
 export interface MintUnlocking<Character> {
   character: Character
   nonce: Uint8Array
@@ -50,15 +50,23 @@ export function encodeMintUnlocking(unlocking: MintUnlocking<string>): Uint8Arra
 }
 
 /**
- * Reads the five pushes; undefined where the script is anything else. Pushes of any form are taken, as what the
- * covenant sees is what they push.
+ * Reads what a script of pushes leaves for the covenant: the last five; undefined where there are fewer, or the script
+ * is not pushes only. Pushes of any form are taken, as what the covenant sees is what they push, and pushes before the
+ * five, as it does not see them: the rules of a block let a script leave items behind.
  */
 export function readMintUnlocking(script: Uint8Array): MintUnlocking<Uint8Array> | undefined {
   const walk = new ScriptWalk(script)
-  let opcodes = 0
-  while (opcodes < 5 && walk.next()) opcodes++
-  if (opcodes !== 5 || walk.end !== script.length) return undefined
-  const [character, nonce, ownerLock, trailing, preimage] = readPushes(script, { limit: 5 })
+  // Where the last five start, in turn: a script of tiny pushes would take a hundred times its size in views.
+  const starts = [0, 0, 0, 0, 0]
+  let count = 0
+  let end = 0
+  for (; walk.next(); end = walk.end) {
+    if (walk.pushedLength === undefined) return undefined
+    starts[count++ % starts.length] = walk.start
+  }
+  if (end !== script.length) return undefined
+  const at = starts[count % starts.length]
+  const [character, nonce, ownerLock, trailing, preimage] = readPushes(script, { at, limit: starts.length })
   if (!character || !nonce || !ownerLock || !trailing || !preimage) return undefined
   return { character, nonce, ownerLock, trailing, preimage }
 }

@@ -10,11 +10,14 @@ import {
   type MineNode,
   UNCLAIMED,
 } from './mine-node.js'
-import { mintPreimage, readMintUnlocking, readPreimageSpent, type SpentOutput } from './mint-unlocking.js'
+import { MintError } from './mint-error.js'
+import { mintPreimage, readPreimageSpent, type SpentOutput } from './mint-unlocking.js'
 import { encodeOutpoint, formatOutpoint, type Outpoint } from './outpoint.js'
 import { encodePush, OP } from './script-walk.js'
 import { type Hash256, hash256, type TransactionView } from './transaction.js'
+import { type RunBudget, takeMintUnlocking } from './unlocking-run.js'
 
+export { MintError, type MintErrorCode } from './mint-error.js'
 export {
   encodeMintUnlocking,
   mintPreimage,
@@ -57,32 +60,6 @@ export interface Mint {
   child: MineNode
 }
 
-/** Which rule of a mint is broken; see {@link checkMint}. */
-export type MintErrorCode =
-  | 'NOT_A_NODE'
-  | 'OTHER_TREE'
-  | 'BAD_UNLOCKING'
-  | 'BAD_CHARACTER'
-  | 'CLAIMED'
-  | 'BAD_WORK'
-  | 'TOO_LONG'
-  | 'BAD_OUTPUT'
-
-/** A transaction that is no mint of this tree. `vout` tells which output, for `BAD_OUTPUT`. */
-export class MintError extends Error {
-  override readonly name = 'MintError'
-  readonly vout?: number
-
-  constructor(
-    readonly code: MintErrorCode,
-    message: string,
-    options: { vout?: number; cause?: unknown } = {},
-  ) {
-    super(message, { cause: options.cause })
-    this.vout = options.vout
-  }
-}
-
 /** service.md 8: outputs 0, 1 and 2 of a mint, and so every node, hold 1 satoshi. */
 export const MINT_SATOSHIS = 1
 
@@ -100,12 +77,15 @@ export const MINT_SATOSHIS = 1
  * spent, so for a transaction with a merkle proof, or one whose scripts were verified, the chain or the verifier vouches
  * for them; for any other they are the submitter's word. The outpoint is always that of the input.
  * @param check.hash A native double SHA-256, where the host has one.
+ * @param check.budget What running unlocking scripts that are not pushes only may cost; shared by the calls it is
+ * given to, and by default one of its own.
  *
- * @throws MintError with the first rule that is broken, in this order: `BAD_UNLOCKING` (not five pushes, or a
- * preimage that is not the one of this input), `NOT_A_NODE` (the spent output is none, or holds not 1 satoshi),
+ * @throws MintError with the first rule that is broken, in this order: `BAD_UNLOCKING` (the unlocking script does not
+ * leave five items), `TOO_COSTLY` (the budget does not suffice to tell), `BAD_UNLOCKING` (the preimage is not the one
+ * of this input), `NOT_A_NODE` (the spent output is none, or holds not 1 satoshi),
  * `OTHER_TREE` (its genesis is not the deployment's), `BAD_CHARACTER`, `CLAIMED`, `TOO_LONG` (the name is beyond the
  * covenant's limits), `BAD_WORK`, `TOO_LONG` (output 2 is), `BAD_OUTPUT` (output 0, 1 or 2 missing, or with another value
- * or script), `BAD_UNLOCKING` (the trailing push is not the outputs after 2).
+ * or script), `BAD_UNLOCKING` (the trailing item is not the outputs after 2).
  */
 export function checkMint(check: {
   transaction: TransactionView
@@ -113,29 +93,28 @@ export function checkMint(check: {
   deployment: Deployment
   spent?: SpentOutput
   hash?: Hash256
+  budget?: RunBudget
 }): Mint {
   const { transaction, deployment, hash = hash256 } = check
   const input = transaction.inputs[check.input]
-  const pushes = input && readMintUnlocking(input.unlockingScript)
-  if (input === undefined || pushes === undefined) {
-    throw new MintError('BAD_UNLOCKING', 'the unlocking script is not five pushes')
-  }
-  const spent = check.spent ?? readPreimageSpent(pushes.preimage)
+  if (input === undefined) throw new MintError('BAD_UNLOCKING', `there is no input ${check.input}`)
+  const items = takeMintUnlocking({ ...check, satoshis: MINT_SATOSHIS })
+  const spent = check.spent ?? readPreimageSpent(items.preimage)
   if (
     spent === undefined ||
-    !equalBytes(pushes.preimage, mintPreimage({ transaction, input: check.input, spent, hash }))
+    !equalBytes(items.preimage, mintPreimage({ transaction, input: check.input, spent, hash }))
   ) {
     throw new MintError('BAD_UNLOCKING', 'the preimage is not the one of this input')
   }
 
-  const { character, nonce, ownerLock } = pushes
+  const { character, nonce, ownerLock } = items
   const node = { ...spent, outpoint: input }
   const mint = solveMint({ node, character, nonce, ownerLock, deployment, hash })
   for (const [vout, lockingScript] of mintScripts(mint, deployment).entries()) {
     requireOutput(transaction, { vout, lockingScript })
   }
-  if (!equalBytes(pushes.trailing, joinBytes(transaction.outputs.slice(3).map(({ bytes }) => bytes)))) {
-    throw new MintError('BAD_UNLOCKING', 'the trailing push is not the outputs after index 2')
+  if (!equalBytes(items.trailing, joinBytes(transaction.outputs.slice(3).map(({ bytes }) => bytes)))) {
+    throw new MintError('BAD_UNLOCKING', 'the trailing item is not the outputs after index 2')
   }
   return mint
 }
@@ -196,7 +175,7 @@ export function solveMint(solution: {
 
 /** The locking scripts of outputs 0, 1 and 2 of a mint, which hold {@link MINT_SATOSHIS} each. */
 export function mintScripts(
-  { restated, child, ownerLock, name }: Mint,
+  { restated, child, ownerLock, name }: Pick<Mint, 'restated' | 'child' | 'ownerLock' | 'name'>,
   deployment: Deployment,
 ): [Uint8Array, Uint8Array, Uint8Array] {
   return [encodeMineNode(restated), encodeMineNode(child), encodeNameOutput({ ownerLock, name, deployment })]
@@ -239,18 +218,18 @@ function requireFree(parent: MineNode, push: Uint8Array): string {
 }
 
 /** No longer than the covenant can write: it would refuse the spend, whatever the outputs. */
-function requireShortName(name: string, { limits, tld }: Deployment): void {
+export function requireShortName(name: string, { limits, tld }: Deployment): void {
   const bytes = nameText(name, tld).length
   if (limits !== undefined && bytes > limits.nameBytes)
     throw new MintError('TOO_LONG', `the name has ${bytes} bytes`)
 }
 
-function requireShortScript({ length }: Uint8Array, { limits }: Deployment): void {
+export function requireShortScript({ length }: Uint8Array, { limits }: Deployment): void {
   if (limits !== undefined && length > limits.nameScriptBytes)
     throw new MintError('TOO_LONG', `output 2 has ${length} bytes`, { vout: 2 })
 }
 
-function requireOutput(
+export function requireOutput(
   transaction: TransactionView,
   expected: { vout: number; lockingScript: Uint8Array },
 ): void {

@@ -7,10 +7,12 @@ import { type BeefContents, readBeef } from '../graph/read-beef.js'
 import { unsoundness } from '../graph/soundness.js'
 import { storedTransaction } from '../graph/stored-transaction.js'
 import { decodeMineNode, isName, MineNodeError } from '../protocol/mine-node.js'
-import { checkMint, type Deployment, type Mint, MintError } from '../protocol/mint.js'
+import { checkMint, type Deployment, MintError } from '../protocol/mint.js'
+import { readMintOutputs } from '../protocol/mint-outputs.js'
 import { formatOutpoint } from '../protocol/outpoint.js'
 import { deploymentOf, PROFILES, TOPICS } from '../protocol/profile.js'
 import type { TransactionView } from '../protocol/transaction.js'
+import { runBudget } from '../protocol/unlocking-run.js'
 import { NAMES_DOCUMENTATION } from './names-documentation.js'
 import type { OnRefusal } from './refusal.js'
 
@@ -89,19 +91,17 @@ export default class NamesTopicManager implements TopicManager {
     }
   }
 
-  private async checked(beef: BeefContents, input: number, deployment: Deployment): Promise<Mint> {
+  private async checked(
+    beef: BeefContents,
+    input: number,
+    deployment: Deployment,
+  ): Promise<{ name: string }> {
     const transaction = beef.subject
     const spent = transaction.inputs[input]
     const source: TransactionView | undefined =
       spent && (beef.transaction(spent.txid) ?? (await storedTransaction(spent.txid, this.store)))
     const output = spent && source?.outputs[spent.vout]
-    return checkMint({
-      transaction,
-      input,
-      deployment,
-      hash: nativeHash256,
-      ...(output && { spent: output }),
-    })
+    return mintedBy({ transaction, input, deployment, ...(output && { spent: output }) })
   }
 
   /**
@@ -115,11 +115,14 @@ export default class NamesTopicManager implements TopicManager {
     const { deployment } = this
     if (deployment === undefined) throw new Error('this host follows no tree: no genesis is set')
     if (subject.txid === deployment.genesis.txid) return []
+    const leavesNodes = isNode(subject, 0) && isNode(subject, 1)
+    // One budget for all inputs: each may have code to run, and nothing is known yet of what any of them spends.
+    const asked = { transaction: subject, deployment, budget: runBudget() }
     const needed = subject.inputs
       .map((spent, input) => ({ spent, input }))
       .filter(
         ({ spent, input }) =>
-          isNodeOutpoint(spent, deployment.genesis) && looksLikeMint(subject, input, deployment),
+          leavesNodes && isNodeOutpoint(spent, deployment.genesis) && looksLikeMint({ ...asked, input }),
       )
     if (needed.length === 0) throw new Error('no input can be the spend of a node')
     return needed.map(({ spent }) => ({ txid: spent.txid, outputIndex: spent.vout }))
@@ -152,10 +155,23 @@ function isNode(transaction: TransactionView, vout: number): boolean {
   }
 }
 
-/** Whether the input passes every check of a mint that needs no lineage, by its own preimage. */
-function looksLikeMint(transaction: TransactionView, input: number, deployment: Deployment): boolean {
+/**
+ * The mint, checked; by its outputs alone where its unlocking script takes too much to run. Nobody can then stop the
+ * tree with such a script, and the scripts of a transaction that comes here were run, or it is in the chain.
+ */
+function mintedBy(check: Parameters<typeof checkMint>[0]): { name: string } {
   try {
-    checkMint({ transaction, input, deployment, hash: nativeHash256 })
+    return checkMint({ ...check, hash: nativeHash256 })
+  } catch (error) {
+    if (error instanceof MintError && error.code === 'TOO_COSTLY') return readMintOutputs(check)
+    throw error
+  }
+}
+
+/** Whether the input passes every check of a mint that needs no lineage, by its own preimage. */
+function looksLikeMint(check: Parameters<typeof checkMint>[0]): boolean {
+  try {
+    mintedBy(check)
     return true
   } catch (error) {
     if (error instanceof MintError) return false

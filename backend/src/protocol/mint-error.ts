@@ -1,0 +1,26 @@
+/** Which rule of a mint is broken; see `checkMint`. */
+export type MintErrorCode =
+  | 'NOT_A_NODE'
+  | 'OTHER_TREE'
+  | 'BAD_UNLOCKING'
+  | 'TOO_COSTLY'
+  | 'BAD_CHARACTER'
+  | 'CLAIMED'
+  | 'BAD_WORK'
+  | 'TOO_LONG'
+  | 'BAD_OUTPUT'
+
+/** A transaction that is no mint of this tree. `vout` tells which output, for `BAD_OUTPUT`. */
+export class MintError extends Error {
+  override readonly name = 'MintError'
+  readonly vout?: number
+
+  constructor(
+    readonly code: MintErrorCode,
+    message: string,
+    options: { vout?: number; cause?: unknown } = {},
+  ) {
+    super(message, { cause: options.cause })
+    this.vout = options.vout
+  }
+}
