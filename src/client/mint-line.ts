@@ -1,11 +1,13 @@
-import { checkMint, type Deployment, type Mint, MintError } from '../../backend/src/protocol/mint.js'
+import { type Deployment, MintError } from '../../backend/src/protocol/mint.js'
+import { followMint } from '../../backend/src/protocol/mint-outputs.js'
 import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import type { Bundle, Spender } from './bundle.js'
 import { ProofError } from './proof-error.js'
 
 /** A mint that descends from the genesis, each step down to it checked. */
 export interface GenuineMint {
-  mint: Mint
+  /** That it claims. */
+  name: string
   txid: string
   /** The mint that left the node which this one spends; undefined where that is the genesis. */
   parent: GenuineMint | undefined
@@ -41,8 +43,8 @@ export function readMints(bundle: Bundle, deployment: Deployment): Map<string, G
   for (const { txid } of bundle.transactions) {
     const found = spent.get(txid)
     if (found === undefined) continue
-    const mint = checked(bundle, { ...found, deployment })
-    const genuine: GenuineMint = { mint, txid, parent: found.parent }
+    const { name } = checked(bundle, { ...found, deployment })
+    const genuine: GenuineMint = { name, txid, parent: found.parent }
     mints.set(txid, genuine)
     for (const vout of NODE_VOUTS) addNode({ txid, vout }, genuine)
   }
@@ -52,11 +54,12 @@ export function readMints(bundle: Bundle, deployment: Deployment): Map<string, G
 function checked(
   bundle: Bundle,
   { node, spender, deployment }: { node: Outpoint; spender: Spender; deployment: Deployment },
-): Mint {
+): { name: string } {
   const { transaction, input } = spender
   const output = bundle.output(node)
   try {
-    return checkMint({ transaction, input, deployment, hash: bundle.hash, ...(output && { spent: output }) })
+    // Whoever relies on a mint has it vouched for: its scripts are run, or a block holds it.
+    return followMint({ transaction, input, deployment, hash: bundle.hash, ...(output && { spent: output }) })
   } catch (cause) {
     if (!(cause instanceof MintError)) throw cause
     throw badMint(transaction.txid, cause.message, cause)

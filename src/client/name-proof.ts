@@ -58,8 +58,7 @@ export async function verifyNameProof(
   }
   if (subject.vout !== NAME_VOUT)
     throw new ProofError('OTHER_NAME', `output ${subject.vout} of a mint is no name: output ${NAME_VOUT} is`)
-  if (mint.mint.name !== name)
-    throw new ProofError('OTHER_NAME', `it is a proof of ${mint.mint.name}, not of ${name}`)
+  if (mint.name !== name) throw new ProofError('OTHER_NAME', `it is a proof of ${mint.name}, not of ${name}`)
   return await vouchedName(mint, new Voucher(bundle, check, deployment.genesis.txid))
 }
 
@@ -69,7 +68,7 @@ export function mintOf(
   { name, deployment }: { name: string; deployment: Deployment },
 ): GenuineMint {
   const mints = [...readMints(bundle, deployment).values()]
-  const found = mints.find(({ mint }) => mint.name === name)
+  const found = mints.find((mint) => mint.name === name)
   if (found !== undefined) return found
   throw new ProofError('NOT_IN_TREE', `no mint that descends from the genesis claims ${name}`)
 }
@@ -77,13 +76,13 @@ export function mintOf(
 /** Vouches for each mint of the line, the first one first. */
 export async function vouchedName(last: GenuineMint, voucher: Voucher): Promise<VerifiedName> {
   const line: VerifiedMint[] = []
-  for (const { txid, mint } of lineOf(last)) {
+  for (const { txid, name } of lineOf(last)) {
     const height = await voucher.vouch(txid)
-    line.push({ txid, name: mint.name, ...(height !== undefined && { height }) })
+    line.push({ txid, name, ...(height !== undefined && { height }) })
   }
   const height = line.at(-1)?.height
   return {
-    name: last.mint.name,
+    name: last.name,
     origin: nameOutpoint(last),
     line,
     proven: line.every((mint) => mint.height !== undefined),

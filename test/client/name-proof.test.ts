@@ -55,6 +55,22 @@ describe('a proof that holds', () => {
     expect(await verify(outpointBeef(world.origin, records))).toMatchObject({ proven: true })
   })
 
+  test('may lead past a mint whose unlocking script takes too much to run', async () => {
+    const other = new FakeChain()
+    const nops = new Uint8Array(400_000).fill(0x61)
+    const mint = other.mint('a', { version: 2, unlockingScript: (script) => concatBytes(script, nops) })
+    const all = [other.genesis, mint]
+    const shown = {
+      proof: outpointBeef(at(mint, 2), recordsOf(all)),
+      name: 'a',
+      deployment: other.deployment,
+      chainTracker: new FakeHeaders(all),
+    }
+    expect(await verifyNameProof(shown)).toMatchObject({ origin: at(mint, 2), proven: true })
+    // It is the block that vouches for its work.
+    await expect(verifyNameProof({ ...shown, chainTracker: new FakeHeaders([]) })).rejects.toThrow()
+  })
+
   test.each([
     ['a', [chain.genesis, mints.b, mints.a]],
     ['b', [chain.genesis, mints.b]],

@@ -1,6 +1,7 @@
 import { ascii } from './bytes.js'
 import { claim, decodeMineNode, isClaimed, type MineNode, MineNodeError, UNCLAIMED } from './mine-node.js'
 import {
+  checkMint,
   type Deployment,
   encodeNameOutput,
   MintError,
@@ -13,6 +14,22 @@ import {
 } from './mint.js'
 import type { SpentOutput } from './mint-unlocking.js'
 import type { TransactionView } from './transaction.js'
+
+/**
+ * The name that a mint leaves: checked, and read from the outputs alone where the unlocking script takes too much to run.
+ * Nobody can then stop a tree with such a script. For callers that know the scripts to be run, or the transaction to be in
+ * the chain.
+ *
+ * @throws MintError as `checkMint` and {@link readMintOutputs}.
+ */
+export function followMint(check: Parameters<typeof checkMint>[0]): { name: string } {
+  try {
+    return checkMint(check)
+  } catch (error) {
+    if (error instanceof MintError && error.code === 'TOO_COSTLY') return readMintOutputs(check)
+    throw error
+  }
+}
 
 /**
  * The name that a mint leaves, read from its outputs alone. For a mint whose unlocking script takes too much to run

@@ -7,8 +7,8 @@ import { type BeefContents, readBeef } from '../graph/read-beef.js'
 import { unsoundness } from '../graph/soundness.js'
 import { storedTransaction } from '../graph/stored-transaction.js'
 import { decodeMineNode, isName, MineNodeError } from '../protocol/mine-node.js'
-import { checkMint, type Deployment, MintError } from '../protocol/mint.js'
-import { readMintOutputs } from '../protocol/mint-outputs.js'
+import { type Deployment, MintError } from '../protocol/mint.js'
+import { followMint } from '../protocol/mint-outputs.js'
 import { formatOutpoint } from '../protocol/outpoint.js'
 import { deploymentOf, PROFILES, TOPICS } from '../protocol/profile.js'
 import type { TransactionView } from '../protocol/transaction.js'
@@ -101,7 +101,13 @@ export default class NamesTopicManager implements TopicManager {
     const source: TransactionView | undefined =
       spent && (beef.transaction(spent.txid) ?? (await storedTransaction(spent.txid, this.store)))
     const output = spent && source?.outputs[spent.vout]
-    return mintedBy({ transaction, input, deployment, ...(output && { spent: output }) })
+    return followMint({
+      transaction,
+      input,
+      deployment,
+      hash: nativeHash256,
+      ...(output && { spent: output }),
+    })
   }
 
   /**
@@ -155,23 +161,10 @@ function isNode(transaction: TransactionView, vout: number): boolean {
   }
 }
 
-/**
- * The mint, checked; by its outputs alone where its unlocking script takes too much to run. Nobody can then stop the
- * tree with such a script, and the scripts of a transaction that comes here were run, or it is in the chain.
- */
-function mintedBy(check: Parameters<typeof checkMint>[0]): { name: string } {
-  try {
-    return checkMint({ ...check, hash: nativeHash256 })
-  } catch (error) {
-    if (error instanceof MintError && error.code === 'TOO_COSTLY') return readMintOutputs(check)
-    throw error
-  }
-}
-
 /** Whether the input passes every check of a mint that needs no lineage, by its own preimage. */
-function looksLikeMint(check: Parameters<typeof checkMint>[0]): boolean {
+function looksLikeMint(check: Parameters<typeof followMint>[0]): boolean {
   try {
-    mintedBy(check)
+    followMint({ ...check, hash: nativeHash256 })
     return true
   } catch (error) {
     if (error instanceof MintError) return false
