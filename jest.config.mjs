@@ -1,7 +1,9 @@
 export default {
   testEnvironment: 'node',
   // Machines that run this may be slow, or busy with other tests.
-  testTimeout: 60_000,
+  testTimeout: 120_000,
+  // Many tests wait for processes that they started: a core with one of them has time for another.
+  maxWorkers: '100%',
   roots: ['<rootDir>/test'],
   testMatch: ['**/*.test.ts'],
   extensionsToTreatAsEsm: ['.ts'],

@@ -11,7 +11,7 @@ const cli = useBuiltCli()
 const servers = useServers()
 
 /** For a test, in milliseconds: processes start slowly where many do. */
-const PATIENCE = 60_000
+const PATIENCE = 120_000
 
 interface Case {
   chain: FakeChain

@@ -16,7 +16,7 @@ const cli = useBuiltCli()
 const servers = useServers()
 const indexes = useNameIndexes()
 /** For a test, in milliseconds: processes start slowly where many do. */
-const PATIENCE = 60_000
+const PATIENCE = 120_000
 
 const world = namedWorld()
 const { chain, deployment, line, mints, origin, purse, tip, transfers, way } = world

@@ -12,7 +12,7 @@ const cli = useBuiltCli()
 const servers = useServers()
 
 /** For a test, in milliseconds: processes start slowly where many do. */
-const PATIENCE = 60_000
+const PATIENCE = 120_000
 
 const folderOf = async (files: Files): Promise<string> => await writeFiles(await servers.folder(), files)
 

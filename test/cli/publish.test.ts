@@ -13,7 +13,7 @@ const cli = useBuiltCli()
 const servers = useServers()
 
 /** For a test, in milliseconds: processes start slowly where many do. */
-const PATIENCE = 60_000
+const PATIENCE = 120_000
 /** The address of the public key hash of 20 zero bytes. */
 const NOBODY = '1111111111111111111114oLvT2'
 

@@ -7,7 +7,7 @@ import { useServers } from '../support/test-server.js'
 const built = useBuiltCli()
 const { folder } = useServers()
 /** For a test, in milliseconds: compilers start slowly where many do. */
-const PATIENCE = 60_000
+const PATIENCE = 120_000
 
 const PROGRAM = `
 import { deploymentOf, MintError, PROFILES, rootLock, searchNonce, solvePlan, termsOf } from 'minetree/mining'

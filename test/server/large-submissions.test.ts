@@ -11,7 +11,7 @@ const cli = useBuiltCli()
 const servers = useServers()
 const MiB = 1024 * 1024
 /** For a test, in milliseconds: processes start slowly where many do. */
-const PATIENCE = 60_000
+const PATIENCE = 120_000
 
 const chain = new FakeChain()
 const coin = (): FakeTransaction =>

@@ -22,7 +22,7 @@ const cli = useBuiltCli()
 const servers = useServers()
 
 /** For a test, in milliseconds: processes start slowly where many do. */
-const PATIENCE = 60_000
+const PATIENCE = 120_000
 
 /** Of a server that nothing fills: what fills one is tested in test/cli. */
 async function settings(more: Environment = {}): Promise<Environment> {

@@ -10,7 +10,7 @@ const { streamOf } = streamsOn(server, new FakeChain())
 
 const CHUNKS = 20_000
 /** For a test, in milliseconds: every chunk is a read of its own. */
-const PATIENCE = 60_000
+const PATIENCE = 120_000
 const [first] = await streamOf(['start', 'chunk'])
 
 beforeAll(async () => {

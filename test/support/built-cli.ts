@@ -51,7 +51,7 @@ export function useBuiltCli(): {
     await buildMinePage(join(folder, 'dist/mine-page'))
     await copyFile(join(ROOT, 'package.json'), join(folder, 'package.json'))
     for (const shared of ['node_modules', 'assets']) await symlink(join(ROOT, shared), join(folder, shared))
-  }, 60_000)
+  }, 120_000)
   afterAll(async () => {
     for (const child of children) {
       if (child.exitCode !== null || child.signalCode !== null) continue
