@@ -1,13 +1,8 @@
-import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { copyFile, mkdtemp, rm, symlink } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
-import { promisify } from 'node:util'
-import { buildMinePage } from './built-page.js'
+import { join } from 'node:path'
+import { builtPackage } from './built-package.js'
 import type { Environment } from './test-server.js'
-
-const ROOT = resolve(import.meta.dirname, '../..')
 
 /** A run of the command that has ended. */
 export interface Ended {
@@ -26,8 +21,8 @@ export interface Running {
 }
 
 /**
- * The command as it is installed, for the tests of one file: compiled into a folder of its own, so that it is what
- * the sources are, and run as a process of its own. What still runs when the tests are done is killed.
+ * The command as it is installed, for the tests of one file: compiled from the sources as they are, and run as a process
+ * of its own. What still runs when the tests are done is killed.
  */
 export function useBuiltCli(): {
   /** Runs to the end. */
@@ -39,18 +34,7 @@ export function useBuiltCli(): {
   const children: ChildProcess[] = []
   let folder = ''
   beforeAll(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'minetree-build-'))
-    const compiler = join(ROOT, 'node_modules/typescript/bin/tsc')
-    await promisify(execFile)(process.execPath, [
-      compiler,
-      '-p',
-      join(ROOT, 'tsconfig.build.json'),
-      '--outDir',
-      join(folder, 'dist'),
-    ])
-    await buildMinePage(join(folder, 'dist/mine-page'))
-    await copyFile(join(ROOT, 'package.json'), join(folder, 'package.json'))
-    for (const shared of ['node_modules', 'assets']) await symlink(join(ROOT, shared), join(folder, shared))
+    folder = await builtPackage()
   }, 120_000)
   afterAll(async () => {
     for (const child of children) {
@@ -58,7 +42,6 @@ export function useBuiltCli(): {
       child.kill('SIGKILL')
       await once(child, 'exit')
     }
-    await rm(folder, { recursive: true, force: true })
   })
 
   const start = (args: string[], env: Environment = {}): Running => {
