@@ -294,16 +294,16 @@ describe('the check and the script', () => {
           if (accepting === 'plain') verdicts.coded++
           expect(accepting === undefined).toBe(refused)
         }),
-        { numRuns: 2000, endOnFailure: true },
+        { numRuns: 1000, endOnFailure: true },
       )
     },
     PATIENCE,
   )
 
   test('did not agree for want of variety', () => {
-    expect(verdicts.accepted).toBeGreaterThan(200)
-    expect(verdicts.refused).toBeGreaterThan(1000)
-    expect(verdicts.unreadable).toBeLessThan(100)
-    expect(verdicts.coded).toBeGreaterThan(20)
+    expect(verdicts.accepted).toBeGreaterThan(100)
+    expect(verdicts.refused).toBeGreaterThan(500)
+    expect(verdicts.unreadable).toBeLessThan(50)
+    expect(verdicts.coded).toBeGreaterThan(10)
   })
 })
