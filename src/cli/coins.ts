@@ -1,5 +1,7 @@
-import { P2PKH, type PrivateKey, Transaction } from '@bsv/sdk'
+import { type PrivateKey, Transaction } from '@bsv/sdk'
+import { toHex } from '../../backend/src/protocol/bytes.js'
 import type { Coin } from '../mining/fund-with-key.js'
+import { keyLock } from '../mining/key-lock.js'
 import { CommandError } from './command-error.js'
 import { cutOut, findTransactions } from './import-files.js'
 
@@ -22,7 +24,7 @@ export async function readTransactions(paths: string[]): Promise<Transaction[]> 
 
 /** The outputs that a key unlocks (P2PKH) and that none of the transactions spends. */
 export function coinsOf(key: PrivateKey, transactions: readonly Transaction[]): Coin[] {
-  const lock = new P2PKH().lock(key.toAddress()).toHex()
+  const lock = toHex(keyLock(key.toPublicKey()))
   const each = new Map(transactions.map((transaction) => [transaction.id('hex'), transaction]))
   const spent = new Set(
     [...each.values()].flatMap(({ inputs }) =>

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { PROFILES, TOPICS } from '../../backend/src/protocol/profile.js'
+import { parseJson } from '../mining/ask-json.js'
 import { CommandError } from './command-error.js'
 import type { MadeUpTransaction } from './made-up-money.js'
 
@@ -93,15 +94,6 @@ async function ask(url: string, path: string, init?: Request): Promise<{ status:
     const told =
       init && hungUp ? `hung up on ${init.body.length} bytes, which may be too many` : 'does not answer'
     throw new CommandError(`${url} ${told}: ${reason}`, { cause })
-  }
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    // Not JSON is not what a minetree server answers, either; the caller says so.
-    return undefined
   }
 }
 

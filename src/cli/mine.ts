@@ -1,12 +1,12 @@
 import { readFile } from 'node:fs/promises'
 import type { Writable } from 'node:stream'
 import { ARC, type Broadcaster, defaultBroadcaster, HTTPWalletJSON, PrivateKey, WalletClient } from '@bsv/sdk'
-import { decodeAddress, p2pkhLock } from '../../backend/src/protocol/address.js'
 import type { Deployment } from '../../backend/src/protocol/mint.js'
 import { MADE_UP_PAYER } from '../mining/made-up-mint.js'
 import { HttpMineIndex, type MineIndex } from '../mining/mine-index.js'
 import { type MintPayer, mineName } from '../mining/mine-name.js'
 import { type ServerDeployment, serverDeployment } from '../mining/server-deployment.js'
+import { addressLock } from './address-lock.js'
 import { readTransactions } from './coins.js'
 import { CommandError } from './command-error.js'
 import { MiningProgress, type ProgressStream } from './mining-progress.js'
@@ -70,12 +70,6 @@ export async function runMine(options: MineOptions): Promise<void> {
   } finally {
     progress.end()
   }
-}
-
-function addressLock(address: string): Uint8Array {
-  const hash = decodeAddress(address)
-  if (hash === undefined) throw new CommandError(`not a P2PKH address: ${JSON.stringify(address)}`)
-  return p2pkhLock(hash)
 }
 
 interface Money {

@@ -1,6 +1,6 @@
-import { type Broadcaster, P2PKH, type PrivateKey, type Transaction } from '@bsv/sdk'
-import { fromHex } from '../../backend/src/protocol/bytes.js'
+import type { Broadcaster, PrivateKey, Transaction } from '@bsv/sdk'
 import { fundWithKey } from '../mining/fund-with-key.js'
+import { keyLock } from '../mining/key-lock.js'
 import type { MintPayer } from '../mining/mine-name.js'
 import { type NameWallet, payWithWallet } from '../mining/pay-with-wallet.js'
 import { coinsOf } from './coins.js'
@@ -22,7 +22,7 @@ export function keyPayer(options: {
 }): MintPayer {
   const { key, coins, folder, feeRate, broadcaster } = options
   return {
-    ownerLock: async () => fromHex(new P2PKH().lock(key.toAddress()).toHex()),
+    ownerLock: async () => keyLock(key.toPublicKey()),
     async pay({ plan, source }) {
       const held = coinsOf(key, [...coins, ...(await folder.transactions())])
       const signed = await fundWithKey({

@@ -1,14 +1,14 @@
 import { createHash } from 'node:crypto'
 import { basename, resolve } from 'node:path'
 import type { Writable } from 'node:stream'
-import { decodeAddress, p2pkhLock } from '../../backend/src/protocol/address.js'
 import { equalBytes } from '../../backend/src/protocol/bytes.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { PROFILES } from '../../backend/src/protocol/profile.js'
-import { NOBODY } from '../mining/made-up-mint.js'
+import { NOBODY_LOCK } from '../mining/made-up-mint.js'
 import { DEFAULT_STREAM_CHUNK_SIZE, layOutFile, layOutStreamChunk } from '../publish/file.js'
 import { layOutFolder } from '../publish/folder.js'
 import type { PublishOutput } from '../publish/inscribe.js'
+import { addressLock } from './address-lock.js'
 import { CommandError } from './command-error.js'
 import { LocalServer } from './local-server.js'
 import { fundedTransaction, type MadeUpTransaction, spendingTransaction } from './made-up-money.js'
@@ -39,7 +39,7 @@ export interface PublishOptions {
 export async function runPublish(options: PublishOptions): Promise<void> {
   const { path, chunkSize, url, out, notes } = options
   const stream = options.stream || chunkSize !== undefined
-  const lock = ownerLock(options.owner)
+  const lock = options.owner === undefined ? NOBODY_LOCK : addressLock(options.owner)
   const found = await findAt(path, basename(resolve(path)))
   if (stream && found.kind === 'folder')
     throw new CommandError(`${path} is a folder, which goes into one transaction; a stream is made of a file`)
@@ -56,12 +56,6 @@ export async function runPublish(options: PublishOptions): Promise<void> {
   const { txid } = transaction
   out.write(`${server.url}/content/${formatOutpoint({ txid, vout: root })}${suffix}\n`)
   if (note !== undefined) notes.write(`minetree: ${note}\n`)
-}
-
-function ownerLock(owner: string | undefined): Uint8Array {
-  const hash = owner === undefined ? NOBODY : decodeAddress(owner)
-  if (hash === undefined) throw new CommandError(`not a P2PKH address: ${JSON.stringify(owner)}`)
-  return p2pkhLock(hash)
 }
 
 interface LaidOut {

@@ -1,9 +1,4 @@
-import {
-  formatOutpoint,
-  type Outpoint,
-  PointerError,
-  parseOutpoint,
-} from '../../backend/src/protocol/outpoint.js'
+import { formatOutpoint, type Outpoint, readOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { type FetchedAnswer, type FetchOptions, fetchBounded } from './bounded-fetch.js'
 import { field, readJson } from './json-answer.js'
 import type { IndexAnswer, IndexReply, NameSource } from './name-source.js'
@@ -94,11 +89,5 @@ function badAnswer(url: string, answer: FetchedAnswer): SourceError {
 }
 
 function outpointOf(text: unknown): Outpoint | undefined {
-  if (typeof text !== 'string') return undefined
-  try {
-    return parseOutpoint(text)
-  } catch (error) {
-    if (error instanceof PointerError) return undefined
-    throw error
-  }
+  return typeof text === 'string' ? readOutpoint(text) : undefined
 }

@@ -31,7 +31,8 @@ export async function askJson(asked: {
   return { status: answer.status, body: parseJson(text) }
 }
 
-function parseJson(text: string): unknown {
+/** What a text means as JSON; undefined where it is none. */
+export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {

@@ -1,7 +1,8 @@
-import { P2PKH, PublicKey, type WalletInterface } from '@bsv/sdk'
-import { fromHex, toHex } from '../../backend/src/protocol/bytes.js'
+import { PublicKey, type WalletInterface } from '@bsv/sdk'
+import { toHex } from '../../backend/src/protocol/bytes.js'
 import { decodeMineNode } from '../../backend/src/protocol/mine-node.js'
 import { fundWithWallet, type MintWallet } from './fund-with-wallet.js'
+import { keyLock } from './key-lock.js'
 import type { MintPayer } from './mine-name.js'
 
 /** What of a wallet (BRC-100) takes part where names are to be its own. */
@@ -16,7 +17,7 @@ export function payWithWallet(wallet: NameWallet): MintPayer {
   const keyOf = (keyID: string) => ({ protocolID: PROTOCOL, keyID, counterparty: 'self' as const })
   const ownLock = async (name: string): Promise<Uint8Array> => {
     const { publicKey } = await wallet.getPublicKey(keyOf(name))
-    return fromHex(new P2PKH().lock(PublicKey.fromString(publicKey).toAddress()).toHex())
+    return keyLock(PublicKey.fromString(publicKey))
   }
   return {
     ownerLock: ownLock,
