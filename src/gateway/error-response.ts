@@ -11,6 +11,7 @@ export const ERROR_CODES = [
   'BAD_NAME',
   'BAD_BODY',
   'NESTING_TOO_DEEP',
+  'UNAUTHORIZED',
   'NOT_FOUND',
   'TAKEN',
   'CONFLICT',

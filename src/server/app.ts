@@ -10,6 +10,7 @@ import { previewRoutes } from '../gateway/preview.js'
 import { provenanceRoutes } from '../gateway/provenance.js'
 import { sandboxPolicy } from '../gateway/security-headers.js'
 import { streamRoutes } from '../gateway/stream.js'
+import { requireAdmin } from './admin-guard.js'
 import type { Config } from './config.js'
 import { deploymentRoutes } from './deployment-routes.js'
 import { healthRoutes } from './health-routes.js'
@@ -64,6 +65,7 @@ export function createApp(options: AppOptions): Express {
     .disable('x-powered-by')
     .disable('etag')
     .set('query parser', 'simple')
+    .use('/admin', requireAdmin(config.adminToken), refuseUnknown, errorResponse({ logger, overlay: true }))
     .use(cors({ exposedHeaders: EXPOSED_HEADERS, maxAge: 86_400 }))
   attachContent(app, { store: graph, directoryContentTypes: profile.directoryContentTypes, policy })
   return app

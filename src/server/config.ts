@@ -36,6 +36,8 @@ export interface Config {
   contentTypes: string[] | undefined
   /** Directives that join the sandbox of content that a browser would run. */
   contentPolicy: string | undefined
+  /** What the operator shows to the routes below `/admin`; undefined: there are none. */
+  adminToken: string | undefined
   logLevel: 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'silent'
   /** Settings of the ecosystem that are set, and that nothing in this release uses. */
   unused: string[]
@@ -114,6 +116,13 @@ const environment = z.object({
     .refine((policy) => !/(?:^|;)\s*sandbox/i.test(policy), 'cannot say sandbox: that is said already')
     .optional(),
   SEED: z.enum(['local', 'none'], 'must be local or none').optional(),
+  ADMIN_TOKEN: z
+    .string()
+    .min(16, 'must be at least 16 characters')
+    .max(1000, 'must be at most 1000 characters')
+    // What a header can carry behind `Bearer` (RFC 6750 2.1).
+    .regex(/^[A-Za-z0-9._~+/-]+=*$/, 'must be of A-Z a-z 0-9 - . _ ~ + /, with = at the end only')
+    .optional(),
   LOG_LEVEL: z
     .enum(
       ['fatal', 'error', 'warn', 'info', 'debug', 'silent'],
@@ -124,7 +133,7 @@ const environment = z.object({
 
 /** Settings of other overlay hosts that would send data elsewhere than an operator who sets them expects. */
 const REFUSED = ['KNEX_URL', 'MONGO_URL']
-const UNUSED = ['ADMIN_TOKEN', 'SERVER_PRIVATE_KEY', 'ARC_API_KEY']
+const UNUSED = ['SERVER_PRIVATE_KEY', 'ARC_API_KEY']
 
 /**
  * The settings, from environment variables; an empty one counts as not set.
@@ -175,6 +184,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     maxContentBytes: settings.MAX_CONTENT_BYTES,
     contentTypes: settings.CONTENT_TYPES,
     contentPolicy: settings.CONTENT_SECURITY_POLICY,
+    adminToken: settings.ADMIN_TOKEN,
     logLevel: settings.LOG_LEVEL,
     unused: UNUSED.filter((name) => name in set),
   }

@@ -8,6 +8,8 @@ export interface ExpectedError {
   error?: unknown
   /** Whether it has the fields that overlay clients expect. */
   overlay?: boolean
+  /** Whether it is one of the operator's routes, which pages of other origins are not to read. */
+  shut?: boolean
   /** Further fields of the body. */
   data?: Record<string, unknown>
 }
@@ -27,13 +29,13 @@ export function expectError(answer: Answer, expected: ExpectedError): void {
       ...(overlay && { status: 'error', message: (answer.json as { error: string }).error }),
     },
   })
-  expectErrorHead(answer)
+  expectErrorHead(answer, expected)
 }
 
 /** Expects the headers that errors have on every route. */
-export function expectErrorHead({ headers }: Answer): void {
+export function expectErrorHead({ headers }: Answer, { shut = false }: { shut?: boolean } = {}): void {
   expect(headers['content-type']).toBe('application/json; charset=utf-8')
   expect(headers['cache-control']).toBe('no-store')
-  expect(headers['access-control-allow-origin']).toBe('*')
+  expect(headers['access-control-allow-origin']).toBe(shut ? undefined : '*')
   for (const name of DESCRIBING) expect(headers[name]).toBeUndefined()
 }
