@@ -1,5 +1,6 @@
 import type { Logger } from 'pino'
 import { TOPICS } from '../../backend/src/protocol/profile.js'
+import { SqlHookNotes } from '../../backend/src/storage/sql/sql-hook-notes.js'
 import { type Config, ConfigError } from './config.js'
 import { type Deploy, followTree } from './followed-tree.js'
 import { type Database, openSqlite } from './open-database.js'
@@ -37,19 +38,25 @@ export async function openNode({
   deploy?: Deploy
 }): Promise<Node> {
   let database: Database | undefined
+  let overlay: Overlay | undefined
+  const close = async (): Promise<void> => {
+    await overlay?.close()
+    await database?.close()
+  }
   try {
     database = await openSqlite(config.dataDir)
     const graph = new RememberingStore(database)
     await graph.open()
     const followed = await followTree({ graph, config, ...(deploy && { deploy }) })
-    const overlay = createOverlay({ config: followed.config, graph, logger })
+    const notes = new SqlHookNotes(database.writer)
+    overlay = createOverlay({ config: followed.config, graph, notes, logger })
     if (followed.deployed !== undefined) {
       const beef = engineBeef(followed.deployed.beef)
       await overlay.engine.submit({ beef, topics: [TOPICS.names] }, undefined, 'historical-tx')
     }
-    return { config: followed.config, graph, overlay, close: database.close }
+    return { config: followed.config, graph, overlay, close }
   } catch (error) {
-    await database?.close()
+    await close()
     if (error instanceof ConfigError) throw error
     const reason = error instanceof Error ? error.message : String(error)
     throw new StartError(`cannot open the store in ${config.dataDir}: ${reason}`, { cause: error })

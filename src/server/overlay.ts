@@ -1,8 +1,12 @@
 import type { STEAK } from '@bsv/sdk'
 import type { Logger } from 'pino'
 import type { GraphStore } from '../../backend/src/graph/graph-store.js'
+import type { HookNotes } from '../../backend/src/graph/hook-note.js'
+import type { HookFailure } from '../../backend/src/lookup-services/failed-hooks.js'
+import type { Remembering } from '../../backend/src/lookup-services/hooks.js'
 import { NamesLookupService } from '../../backend/src/lookup-services/NamesLookupService.js'
 import { OrdinalsLookupService } from '../../backend/src/lookup-services/OrdinalsLookupService.js'
+import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { LOOKUP_SERVICES, TOPICS } from '../../backend/src/protocol/profile.js'
 import NamesTopicManager from '../../backend/src/topic-managers/NamesTopicManager.js'
 import OrdinalsTopicManager from '../../backend/src/topic-managers/OrdinalsTopicManager.js'
@@ -22,16 +26,26 @@ export interface Overlay {
   tellRefusal(refusal: Refusal): void
   /** How often each topic has refused something since the start, by topic and code. */
   refused(): Record<string, Record<string, number>>
+  /** Called with every hook that failed, until the function that comes back is called. */
+  onHookFailure(listener: (failure: HookFailure) => void): () => void
+  /** Repeats no failed hook any more; resolves when none is under way. */
+  close(): Promise<void>
 }
 
 /** Puts the topics, the lookup services and the engine together over one store. */
 export function createOverlay({
   config,
   graph,
+  notes,
+  repeats = true,
   logger,
 }: {
   config: Config
   graph: GraphStore
+  /** Where hooks are noted that failed after their submission was written. */
+  notes: HookNotes
+  /** Whether they are repeated here; by default, they are. */
+  repeats?: boolean
   logger: Logger
 }): Overlay {
   const { deployment, maxContentBytes, contentTypes } = config
@@ -45,24 +59,39 @@ export function createOverlay({
     refused[refusal.topic] = { ...counts, [refusal.code]: (counts[refusal.code] ?? 0) + 1 }
     for (const listener of listeners) listener(refusal)
   }
-  const engine = new OverlayEngine({
+  const hookListeners = new Set<(failure: HookFailure) => void>()
+  const remembering: Remembering = {
+    notes,
+    repeats,
+    turn: (round) => engine.exclusively(round),
+    onHookFailure(failure) {
+      const { service, note, kept, error } = failure
+      const about = note && { hook: note.hook, outpoint: formatOutpoint(note.outpoint) }
+      logger.error({ err: error, service, ...about, kept }, 'a hook failed')
+      for (const listener of hookListeners) listener(failure)
+    },
+  }
+  const services = {
+    [LOOKUP_SERVICES.names]: new NamesLookupService({
+      reader: graph,
+      writer: submission,
+      deployment,
+      submissions: submission,
+      remembering,
+    }),
+    [LOOKUP_SERVICES.ordinals]: new OrdinalsLookupService({
+      reader: graph,
+      writer: submission,
+      submissions: submission,
+      remembering,
+    }),
+  }
+  const engine: OverlayEngine = new OverlayEngine({
     managers: {
       [TOPICS.names]: new NamesTopicManager({ deployment, store: graph, onRefusal }),
       [TOPICS.ordinals]: new OrdinalsTopicManager({ store: graph, policy, onRefusal }),
     },
-    lookupServices: {
-      [LOOKUP_SERVICES.names]: new NamesLookupService({
-        reader: graph,
-        writer: submission,
-        deployment,
-        submissions: submission,
-      }),
-      [LOOKUP_SERVICES.ordinals]: new OrdinalsLookupService({
-        reader: graph,
-        writer: submission,
-        submissions: submission,
-      }),
-    },
+    lookupServices: services,
     graph,
     submission,
     chainTracker: openChainTracker(config),
@@ -76,6 +105,13 @@ export function createOverlay({
     onRefusal(listener) {
       listeners.add(listener)
       return () => listeners.delete(listener)
+    },
+    onHookFailure(listener) {
+      hookListeners.add(listener)
+      return () => hookListeners.delete(listener)
+    },
+    async close() {
+      await Promise.all(Object.values(services).map((service) => service.close()))
     },
   }
 }

@@ -2,6 +2,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 import type { STEAK } from '@bsv/sdk'
 import { pino } from 'pino'
 import { SqlGraphStore } from '../../backend/src/storage/sql/sql-graph-store.js'
+import { SqlHookNotes } from '../../backend/src/storage/sql/sql-hook-notes.js'
 import { type Answer, answerFor } from '../gateway/error-response.js'
 import type { Config } from './config.js'
 import { connectSqlite } from './open-database.js'
@@ -39,7 +40,8 @@ const logger = pino(
   { write: (line) => report({ record: JSON.parse(line) as LogRecord }) },
 )
 const graph = new SqlGraphStore(await connectSqlite(config.dataDir))
-const submit = submitTo(createOverlay({ config, graph, logger }).engine)
+const notes = new SqlHookNotes(graph.writer)
+const submit = submitTo(createOverlay({ config, graph, notes, repeats: false, logger }).engine)
 
 port.on('message', async ({ id, submitted }: SubmissionRequest) => {
   try {

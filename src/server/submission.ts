@@ -66,6 +66,10 @@ export class CurrentSubmission implements SubmissionSource, GraphWriter {
     return beef?.subject.txid === txid ? beef : undefined
   }
 
+  get open(): boolean {
+    return this.context.getStore()?.state === 'open'
+  }
+
   async record(records: GraphRecords): Promise<void> {
     const submission = this.context.getStore()
     if (submission?.state === 'open') submission.gathered.push(records)

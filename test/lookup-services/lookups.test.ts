@@ -287,7 +287,8 @@ describe('a notice', () => {
     const { chain, store, mintOf } = await world()
     const mint = chain.mint('d')
     const beef = readBeef(beefOf(mint, { proven: false, with: [mintOf('c')] }))
-    const submissions = { submitted: (txid: string) => (txid === mint.txid ? beef : undefined) }
+    const submitted = (txid: string) => (txid === mint.txid ? beef : undefined)
+    const submissions = { submitted, open: true }
     const { deployment } = chain
     const names = new NamesLookupService({ reader: store, writer: store, deployment, submissions })
     const ordinals = new OrdinalsLookupService({ reader: store, writer: store, submissions })

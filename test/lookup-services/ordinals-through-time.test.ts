@@ -19,7 +19,7 @@ afterEach(closeStores)
 async function tell(life: Life, told: Submitted[]) {
   const { store } = await openStore()
   let current: BeefContents | undefined
-  const submissions = { submitted: () => current }
+  const submissions = { submitted: () => current, open: true }
   const services = [
     new NamesLookupService({ reader: store, writer: store, deployment: life.chain.deployment, submissions }),
     new OrdinalsLookupService({ reader: store, writer: store, submissions }),

@@ -1,14 +1,30 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { LookupService, OutputAdmittedByTopic } from '@bsv/overlay'
+import type { HookFailure } from '../../backend/src/lookup-services/failed-hooks.js'
 import { NamesLookupService } from '../../backend/src/lookup-services/NamesLookupService.js'
+import { utf8 } from '../../backend/src/protocol/bytes.js'
 import { SqlGraphStore } from '../../backend/src/storage/sql/sql-graph-store.js'
+import { SqlHookNotes } from '../../backend/src/storage/sql/sql-hook-notes.js'
 import NamesTopicManager from '../../backend/src/topic-managers/NamesTopicManager.js'
+import { readConfig } from '../../src/server/config.js'
 import { openSqlite } from '../../src/server/open-database.js'
+import { createOverlay } from '../../src/server/overlay.js'
 import { engineBeef, OverlayEngine } from '../../src/server/overlay-engine.js'
 import { CurrentSubmission } from '../../src/server/submission.js'
 import { beefOf, FakeChain } from '../support/fake-chain.js'
 import { SILENT, storedRows, useServers } from '../support/test-server.js'
 
 const servers = useServers()
+
+/** A store that takes no record while it is told so. */
+class FullStore extends SqlGraphStore {
+  full = false
+
+  override async record(...told: Parameters<SqlGraphStore['record']>): Promise<void> {
+    if (this.full) throw new Error('the disk is full')
+    await super.record(...told)
+  }
+}
 
 /** A lookup service that fails when it is told to, as one whose disk is full. */
 class FullService extends NamesLookupService {
@@ -62,6 +78,34 @@ test('what a lookup service could not index is not done, and is taken when it is
       outputs: [{ outputIndex: 2 }],
     })
   } finally {
+    await database.close()
+  }
+})
+
+test('what a hook could not record after its submission was written is noted, and recorded later', async () => {
+  const chain = new FakeChain()
+  const note = chain.inscribe({ contentType: 'text/plain', body: utf8('spent late') })
+  const folder = await servers.folder()
+  const database = await openSqlite(folder)
+  const graph = new FullStore(database)
+  await graph.open()
+  const notes = new SqlHookNotes(database.writer)
+  const overlay = createOverlay({ config: readConfig({ DATA_DIR: folder }), graph, notes, logger: SILENT })
+  const failures: HookFailure[] = []
+  overlay.onHookFailure((failure) => failures.push(failure))
+  try {
+    await overlay.engine.submitTrusted(note.raw, ['tm_ordinals'])
+    const { ls_ordinals } = overlay.engine.lookupServices
+    graph.full = true
+    const [topic, txid, spendingTxid] = ['tm_ordinals', note.txid, 'ab'.repeat(32)]
+    await ls_ordinals?.outputSpent?.({ mode: 'txid', topic, txid, outputIndex: 0, spendingTxid })
+    expect(failures).toMatchObject([{ service: 'ls_ordinals', kept: 'noted', note: { hook: 'spent' } }])
+    expect(storedRows(folder).graph_hook_notes).toHaveLength(1)
+    graph.full = false
+    while (storedRows(folder).graph_hook_notes?.length !== 0) await sleep(50)
+    expect(await graph.currentOutput({ txid, vout: 0 })).toBeUndefined()
+  } finally {
+    await overlay.close()
     await database.close()
   }
 })

@@ -19,6 +19,7 @@ import type { Deployment } from '../protocol/mint.js'
 import type { Outpoint } from '../protocol/outpoint.js'
 import { LOOKUP_SERVICES, TOPICS } from '../protocol/profile.js'
 import { admittedBeef, type SubmissionSource } from './admission.js'
+import { Hooks, type Remembering } from './hooks.js'
 import { NAMES_LOOKUP_DOCUMENTATION } from './names-documentation.js'
 import { outpointText } from './outpoint-text.js'
 import { type AnsweringOutput, withHistory } from './output-history.js'
@@ -29,6 +30,8 @@ export interface NamesLookupServiceOptions {
   deployment: Deployment | undefined
   /** Given by a host that reads submissions itself; without it the engine is asked for whole transactions. */
   submissions?: SubmissionSource
+  /** Where what a hook could not do is remembered; without it, a hook that fails throws and that is all. */
+  remembering?: Remembering
 }
 
 const nameText = z.string().refine(isName, 'a name is 1 to 255 characters of a-z 0-9 -')
@@ -65,14 +68,27 @@ export class NamesLookupService implements LookupService {
   readonly admissionMode: 'locking-script' | 'whole-tx'
   /** Only an admitted mint spends a node, and it tells so itself: the engine's notices add nothing. */
   readonly spendNotificationMode = 'none'
+  private readonly hooks: Hooks
 
   constructor(private readonly options: NamesLookupServiceOptions) {
-    this.admissionMode = options.submissions === undefined ? 'whole-tx' : 'locking-script'
+    const { writer, submissions, remembering } = options
+    this.admissionMode = submissions === undefined ? 'whole-tx' : 'locking-script'
+    this.hooks = new Hooks({
+      service: LOOKUP_SERVICES.names,
+      submissions,
+      remembering,
+      admit: (payload) => this.admit(payload),
+      evict: (outpoint) => writer.evict(outpoint),
+    })
   }
 
   async outputAdmittedByTopic(payload: OutputAdmittedByTopic): Promise<void> {
+    if (payload.topic === TOPICS.names) await this.hooks.admitted(payload)
+  }
+
+  private async admit(payload: OutputAdmittedByTopic): Promise<void> {
     const { deployment, writer, submissions } = this.options
-    if (payload.topic !== TOPICS.names || deployment === undefined) return
+    if (deployment === undefined) return
     const beef = admittedBeef(payload, submissions)
     const { genesis } = deployment
     await writer.record(
@@ -84,7 +100,12 @@ export class NamesLookupService implements LookupService {
   }
 
   async outputEvicted(txid: string, outputIndex: number): Promise<void> {
-    await this.options.writer.evict({ txid, vout: outputIndex })
+    await this.hooks.evicted({ txid, vout: outputIndex })
+  }
+
+  /** Repeats no failed hook any more. */
+  async close(): Promise<void> {
+    await this.hooks.close()
   }
 
   /** @throws QueryError for a question of no known form. */

@@ -4,6 +4,8 @@ import type { Deployment } from '../protocol/mint.js'
 import { deploymentOf, LOOKUP_SERVICES, PROFILES } from '../protocol/profile.js'
 import { type Migration, migrationsFor } from '../storage/sql/migrations.js'
 import { SqlGraphStore } from '../storage/sql/sql-graph-store.js'
+import { SqlHookNotes } from '../storage/sql/sql-hook-notes.js'
+import type { HookFailure } from './failed-hooks.js'
 import { NamesLookupService } from './NamesLookupService.js'
 
 /**
@@ -11,15 +13,17 @@ import { NamesLookupService } from './NamesLookupService.js'
  * host runs the migrations.
  *
  * @param options.deployment The tree to follow; mainnet's where nothing is given.
+ * @param options.onHookFailure Told of every hook that failed, which is noted and repeated: for a log, or to count them.
  */
 export default function createNamesLookupService(
   knex: Knex,
-  options: { deployment?: Deployment } = {},
+  options: { deployment?: Deployment; onHookFailure?: (failure: HookFailure) => void } = {},
 ): { service: LookupService; migrations: Migration[] } {
   const store = new SqlGraphStore({ writer: knex })
+  const remembering = { notes: new SqlHookNotes(knex), onHookFailure: options.onHookFailure }
   const deployment = options.deployment ?? deploymentOf(PROFILES.mainnet)
   return {
-    service: new NamesLookupService({ reader: store, writer: store, deployment }),
+    service: new NamesLookupService({ reader: store, writer: store, deployment, remembering }),
     migrations: migrationsFor(LOOKUP_SERVICES.names),
   }
 }

@@ -8,6 +8,7 @@ import { placingRecords, transactionRecords } from '../graph/transaction-records
 import type { Outpoint } from '../protocol/outpoint.js'
 import { LOOKUP_SERVICES, TOPICS } from '../protocol/profile.js'
 import { admittedBeef, type SubmissionSource } from './admission.js'
+import { Hooks, type Remembering } from './hooks.js'
 import { ORDINALS_LOOKUP_DOCUMENTATION } from './ordinals-documentation.js'
 import { type OrdinalsQuery, readOrdinalsQuery } from './ordinals-query.js'
 
@@ -16,19 +17,35 @@ export interface OrdinalsLookupServiceOptions {
   writer: GraphWriter
   /** Given by a host that reads submissions itself; without it the engine is asked for whole transactions. */
   submissions?: SubmissionSource
+  /** Where what a hook could not do is remembered; without it, a hook that fails throws and that is all. */
+  remembering?: Remembering
 }
 
 /** `ls_ordinals`: ordinals and content by outpoint, and by what they say (`spec/overlay.md`; BRC-24). */
 export class OrdinalsLookupService implements LookupService {
   readonly admissionMode: 'locking-script' | 'whole-tx'
   readonly spendNotificationMode = 'txid'
+  private readonly hooks: Hooks
 
   constructor(private readonly options: OrdinalsLookupServiceOptions) {
-    this.admissionMode = options.submissions === undefined ? 'whole-tx' : 'locking-script'
+    const { writer, submissions, remembering } = options
+    this.admissionMode = submissions === undefined ? 'whole-tx' : 'locking-script'
+    this.hooks = new Hooks({
+      service: LOOKUP_SERVICES.ordinals,
+      submissions,
+      remembering,
+      admit: (payload) => this.admit(payload),
+      // A spend counts even where its transaction admits nothing: the ordinal is burnt.
+      spend: ({ outpoint, spender }) => writer.record(graphRecords({ spends: [{ outpoint, spender }] })),
+      evict: (outpoint) => writer.evict(outpoint),
+    })
   }
 
   async outputAdmittedByTopic(payload: OutputAdmittedByTopic): Promise<void> {
-    if (payload.topic !== TOPICS.ordinals) return
+    if (payload.topic === TOPICS.ordinals) await this.hooks.admitted(payload)
+  }
+
+  private async admit(payload: OutputAdmittedByTopic): Promise<void> {
     const { reader, writer, submissions } = this.options
     const beef = admittedBeef(payload, submissions)
     await writer.record(
@@ -44,15 +61,19 @@ export class OrdinalsLookupService implements LookupService {
     )
   }
 
-  /** A spend counts even where its transaction admits nothing: the ordinal is burnt. */
   async outputSpent(payload: OutputSpent): Promise<void> {
     if (payload.topic !== TOPICS.ordinals || payload.mode !== 'txid') return
-    const outpoint = { txid: payload.txid, vout: payload.outputIndex }
-    await this.options.writer.record(graphRecords({ spends: [{ outpoint, spender: payload.spendingTxid }] }))
+    const { topic, txid, outputIndex: vout, spendingTxid: spender } = payload
+    await this.hooks.spent({ topic, outpoint: { txid, vout }, spender })
   }
 
   async outputEvicted(txid: string, outputIndex: number): Promise<void> {
-    await this.options.writer.evict({ txid, vout: outputIndex })
+    await this.hooks.evicted({ txid, vout: outputIndex })
+  }
+
+  /** Repeats no failed hook any more. */
+  async close(): Promise<void> {
+    await this.hooks.close()
   }
 
   /** @throws QueryError for a question of no known form. */

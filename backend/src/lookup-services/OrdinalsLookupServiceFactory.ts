@@ -3,19 +3,24 @@ import type { Knex } from 'knex'
 import { LOOKUP_SERVICES } from '../protocol/profile.js'
 import { type Migration, migrationsFor } from '../storage/sql/migrations.js'
 import { SqlGraphStore } from '../storage/sql/sql-graph-store.js'
+import { SqlHookNotes } from '../storage/sql/sql-hook-notes.js'
+import type { HookFailure } from './failed-hooks.js'
 import { OrdinalsLookupService } from './OrdinalsLookupService.js'
 
 /**
  * `ls_ordinals` over a host's SQL database, in the shape of OverlayExpress's `configureLookupServiceWithKnex`. The
  * host runs the migrations.
+ *
+ * @param options.onHookFailure Told of every hook that failed, which is noted and repeated: for a log, or to count them.
  */
-export default function createOrdinalsLookupService(knex: Knex): {
-  service: LookupService
-  migrations: Migration[]
-} {
+export default function createOrdinalsLookupService(
+  knex: Knex,
+  options: { onHookFailure?: (failure: HookFailure) => void } = {},
+): { service: LookupService; migrations: Migration[] } {
   const store = new SqlGraphStore({ writer: knex })
+  const remembering = { notes: new SqlHookNotes(knex), onHookFailure: options.onHookFailure }
   return {
-    service: new OrdinalsLookupService({ reader: store, writer: store }),
+    service: new OrdinalsLookupService({ reader: store, writer: store, remembering }),
     migrations: migrationsFor(LOOKUP_SERVICES.ordinals),
   }
 }

@@ -1,5 +1,6 @@
 import type { Knex } from 'knex'
 import { admittedGraph } from './migrations/001-admitted-graph.js'
+import { hookNotes } from './migrations/004-hook-notes.js'
 
 export interface Migration {
   name: string
@@ -8,7 +9,7 @@ export interface Migration {
 }
 
 /** Every change of the schema, oldest first; a released one is never edited. */
-const migrations: Migration[] = [admittedGraph]
+const migrations: Migration[] = [admittedGraph, hookNotes]
 
 const source: Knex.MigrationSource<Migration> = {
   getMigrations: async () => migrations,

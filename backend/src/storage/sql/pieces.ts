@@ -1,6 +1,8 @@
 import type { Knex } from 'knex'
-import { hexOf, PIECE_BYTES, parts, ROWS_A_STATEMENT, unique } from './columns.js'
+import { joinBytes } from '../../protocol/bytes.js'
+import { bytesOf, hexOf, PIECE_BYTES, parts, ROWS_A_STATEMENT, unique } from './columns.js'
 import { insertNew } from './insert-new.js'
+import type { SqlReader } from './sql-reader.js'
 
 /** So that one statement stays far below what a server takes in one packet. */
 const BYTES_A_STATEMENT = 4 * 1024 * 1024
@@ -40,4 +42,10 @@ export async function writePieces(
     }
   }
   await flush()
+}
+
+/** A body that is held, put together. */
+export async function readPieces(reader: SqlReader, owner: Buffer): Promise<Uint8Array> {
+  const rows = await reader.all('select bytes from graph_pieces where owner = ? order by position', [owner])
+  return joinBytes(rows.map(({ bytes }) => bytesOf(bytes)))
 }

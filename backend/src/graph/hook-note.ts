@@ -1,0 +1,39 @@
+import type { Outpoint } from '../protocol/outpoint.js'
+
+/**
+ * A notice of the engine that a lookup service could not act on, with all that it takes to act on it later. The engine
+ * logs what a lookup service throws and forgets it, while the transaction counts as applied: a second submission is a
+ * duplicate (`spec/overlay.md`, gap 2). So the note is the only thing that remembers.
+ */
+export type HookNote = {
+  /** The lookup service that failed, as `ls_names`. */
+  service: string
+  outpoint: Outpoint
+} & (
+  | {
+      hook: 'admitted'
+      topic: string
+      /** The transaction with its ancestors, as the engine gave it. */
+      beef: Uint8Array
+    }
+  | { hook: 'spent'; topic: string; spender: string }
+  | { hook: 'evicted' }
+)
+
+/** Keeps notes until what they are about is done. */
+export interface HookNotes {
+  /** Keeps a note; one about the same thing is kept once. */
+  keep(note: HookNote): Promise<void>
+  /** The notes of a service, read one at a time, each once; those that come or go meanwhile may be among them or not. */
+  kept(service: string): AsyncIterable<HookNote>
+  /** Lets go of a note. */
+  release(note: HookNote): Promise<void>
+}
+
+/** What a note is about, as text: two notes with the same are one. */
+export function subjectOf(note: HookNote): string {
+  const { service, hook, outpoint } = note
+  const topic = hook === 'evicted' ? '' : note.topic
+  const spender = hook === 'spent' ? note.spender : ''
+  return [service, hook, topic, outpoint.txid, outpoint.vout, spender].join(' ')
+}

@@ -1,0 +1,70 @@
+import type { OutputAdmittedByTopic } from '@bsv/overlay'
+import type { HookNote } from '../graph/hook-note.js'
+import type { Outpoint } from '../protocol/outpoint.js'
+import { admissionNote, notedAdmission, type SubmissionSource } from './admission.js'
+import { FailedHooks, type FailedHooksOptions } from './failed-hooks.js'
+
+/** Where what a hook could not do is remembered, and when it is repeated. */
+export type Remembering = Pick<FailedHooksOptions, 'notes' | 'turn' | 'repeats' | 'onHookFailure' | 'times'>
+
+export interface HooksOptions {
+  service: string
+  /** What the hooks do. */
+  admit: (payload: OutputAdmittedByTopic) => Promise<void>
+  evict: (outpoint: Outpoint) => Promise<void>
+  spend?: (spent: { outpoint: Outpoint; spender: string }) => Promise<void>
+  submissions: SubmissionSource | undefined
+  remembering: Remembering | undefined
+}
+
+/** The hooks of a lookup service, each of them remembered where it fails. */
+export class Hooks {
+  private readonly failed: FailedHooks | undefined
+
+  constructor(private readonly options: HooksOptions) {
+    const { service, remembering } = options
+    this.failed =
+      remembering && new FailedHooks({ ...remembering, service, repeat: (note) => this.repeat(note) })
+  }
+
+  async admitted(payload: OutputAdmittedByTopic): Promise<void> {
+    const { service, admit } = this.options
+    await this.run(
+      () => admissionNote(service, payload),
+      () => admit(payload),
+    )
+  }
+
+  async spent(told: { topic: string; outpoint: Outpoint; spender: string }): Promise<void> {
+    const { service, spend } = this.options
+    await this.run(
+      () => ({ ...told, service, hook: 'spent' }),
+      async () => await spend?.(told),
+    )
+  }
+
+  async evicted(outpoint: Outpoint): Promise<void> {
+    const { service, evict } = this.options
+    await this.run(
+      () => ({ service, hook: 'evicted', outpoint }),
+      () => evict(outpoint),
+    )
+  }
+
+  async close(): Promise<void> {
+    await this.failed?.close()
+  }
+
+  private async run(noteOf: () => HookNote, work: () => Promise<void>): Promise<void> {
+    const { failed } = this
+    if (failed === undefined || this.options.submissions?.open) await work()
+    else await failed.run(noteOf, work)
+  }
+
+  private async repeat(note: HookNote): Promise<void> {
+    const { admit, spend, evict } = this.options
+    if (note.hook === 'admitted') await admit(notedAdmission(note))
+    else if (note.hook === 'spent') await spend?.(note)
+    else await evict(note.outpoint)
+  }
+}
