@@ -16,7 +16,8 @@ export type HookNote = {
       /** The transaction with its ancestors, as the engine gave it. */
       beef: Uint8Array
     }
-  | { hook: 'spent'; topic: string; spender: string }
+  /** `beef` as with an admission, of the spender: where the engine told of it, or the host had it. */
+  | { hook: 'spent'; topic: string; spender: string; beef?: Uint8Array }
   | { hook: 'evicted' }
 )
 
@@ -36,4 +37,9 @@ export function subjectOf(note: HookNote): string {
   const topic = hook === 'evicted' ? '' : note.topic
   const spender = hook === 'spent' ? note.spender : ''
   return [service, hook, topic, outpoint.txid, outpoint.vout, spender].join(' ')
+}
+
+/** The BEEF that a note keeps; undefined where it has none. */
+export function noteBeef(note: HookNote): Uint8Array | undefined {
+  return note.hook === 'evicted' ? undefined : note.beef
 }

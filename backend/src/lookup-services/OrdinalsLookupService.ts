@@ -3,6 +3,7 @@ import type { LookupQuestion } from '@bsv/sdk'
 import { flowOf } from '../graph/flow.js'
 import type { GraphWriter, OrdinalsReader, TraitsReader, TransactionReader } from '../graph/graph-store.js'
 import { ordinalsRecords } from '../graph/ordinals-records.js'
+import { readBeef } from '../graph/read-beef.js'
 import { graphRecords, mergeRecords } from '../graph/records.js'
 import { placingRecords, transactionRecords } from '../graph/transaction-records.js'
 import type { Outpoint } from '../protocol/outpoint.js'
@@ -35,8 +36,7 @@ export class OrdinalsLookupService implements LookupService {
       submissions,
       remembering,
       admit: (payload) => this.admit(payload),
-      // A spend counts even where its transaction admits nothing: the ordinal is burnt.
-      spend: ({ outpoint, spender }) => writer.record(graphRecords({ spends: [{ outpoint, spender }] })),
+      spend: (payload) => this.spend(payload),
       evict: (outpoint) => writer.evict(outpoint),
     })
   }
@@ -62,9 +62,16 @@ export class OrdinalsLookupService implements LookupService {
   }
 
   async outputSpent(payload: OutputSpent): Promise<void> {
-    if (payload.topic !== TOPICS.ordinals || payload.mode !== 'txid') return
-    const { topic, txid, outputIndex: vout, spendingTxid: spender } = payload
-    await this.hooks.spent({ topic, outpoint: { txid, vout }, spender })
+    if (payload.topic === TOPICS.ordinals) await this.hooks.spent(payload)
+  }
+
+  /** A spend counts even where its transaction admits nothing: the ordinal is burnt. */
+  private async spend(payload: OutputSpent): Promise<void> {
+    if (payload.mode === 'none') return
+    const outpoint = { txid: payload.txid, vout: payload.outputIndex }
+    const spender =
+      payload.mode === 'whole-tx' ? readBeef(payload.spendingAtomicBEEF).subject.txid : payload.spendingTxid
+    await this.options.writer.record(graphRecords({ spends: [{ outpoint, spender }] }))
   }
 
   async outputEvicted(txid: string, outputIndex: number): Promise<void> {

@@ -1,4 +1,4 @@
-import { type HookNote, type HookNotes, subjectOf } from '../graph/hook-note.js'
+import { type HookNote, type HookNotes, noteBeef, subjectOf } from '../graph/hook-note.js'
 
 /** A hook that failed, or one that was repeated and failed again. */
 export interface HookFailure {
@@ -169,5 +169,5 @@ export class FailedHooks {
 }
 
 function bytesOf(note: HookNote): number {
-  return note.hook === 'admitted' ? note.beef.length : 0
+  return noteBeef(note)?.length ?? 0
 }

@@ -1,8 +1,9 @@
-import type { OutputAdmittedByTopic } from '@bsv/overlay'
+import type { OutputAdmittedByTopic, OutputSpent } from '@bsv/overlay'
 import type { HookNote } from '../graph/hook-note.js'
 import type { Outpoint } from '../protocol/outpoint.js'
-import { admissionNote, notedAdmission, type SubmissionSource } from './admission.js'
+import type { SubmissionSource } from './admission.js'
 import { FailedHooks, type FailedHooksOptions } from './failed-hooks.js'
+import { admissionNote, notedAdmission, notedSpend, spendNote } from './noted-notices.js'
 
 /** Where what a hook could not do is remembered, and when it is repeated. */
 export type Remembering = Pick<FailedHooksOptions, 'notes' | 'turn' | 'repeats' | 'onHookFailure' | 'times'>
@@ -12,7 +13,7 @@ export interface HooksOptions {
   /** What the hooks do. */
   admit: (payload: OutputAdmittedByTopic) => Promise<void>
   evict: (outpoint: Outpoint) => Promise<void>
-  spend?: (spent: { outpoint: Outpoint; spender: string }) => Promise<void>
+  spend?: (payload: OutputSpent) => Promise<void>
   submissions: SubmissionSource | undefined
   remembering: Remembering | undefined
 }
@@ -35,11 +36,11 @@ export class Hooks {
     )
   }
 
-  async spent(told: { topic: string; outpoint: Outpoint; spender: string }): Promise<void> {
-    const { service, spend } = this.options
+  async spent(payload: OutputSpent): Promise<void> {
+    const { service, submissions, spend } = this.options
     await this.run(
-      () => ({ ...told, service, hook: 'spent' }),
-      async () => await spend?.(told),
+      () => spendNote(service, payload, submissions),
+      async () => await spend?.(payload),
     )
   }
 
@@ -64,7 +65,7 @@ export class Hooks {
   private async repeat(note: HookNote): Promise<void> {
     const { admit, spend, evict } = this.options
     if (note.hook === 'admitted') await admit(notedAdmission(note))
-    else if (note.hook === 'spent') await spend?.(note)
+    else if (note.hook === 'spent') await spend?.(notedSpend(note))
     else await evict(note.outpoint)
   }
 }

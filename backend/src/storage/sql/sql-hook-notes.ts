@@ -1,5 +1,5 @@
 import type { Knex } from 'knex'
-import { type HookNote, type HookNotes, subjectOf } from '../../graph/hook-note.js'
+import { type HookNote, type HookNotes, noteBeef, subjectOf } from '../../graph/hook-note.js'
 import { sha256 } from '../../graph/native-hash.js'
 import { utf8 } from '../../protocol/bytes.js'
 import { hashColumn, hexOf, type OutpointRow, outpointColumns, outpointOf } from './columns.js'
@@ -24,7 +24,8 @@ export class SqlHookNotes implements HookNotes {
   constructor(private readonly knex: Knex) {}
 
   async keep(note: HookNote): Promise<void> {
-    const beef = note.hook === 'admitted' ? { owner: beefOwner(note.beef), bytes: note.beef } : undefined
+    const bytes = noteBeef(note)
+    const beef = bytes && { owner: beefOwner(bytes), bytes }
     await this.knex.transaction(async (trx) => {
       if (beef !== undefined) await writePieces(trx, [beef])
       await insertNew(trx, 'graph_hook_notes', [
@@ -60,12 +61,17 @@ export class SqlHookNotes implements HookNotes {
       await trx('graph_hook_notes')
         .where({ subject: subjectColumn(note) })
         .delete()
-      if (note.hook !== 'admitted') return
-      const beef = beefOwner(note.beef)
+      const bytes = noteBeef(note)
+      if (bytes === undefined) return
+      const beef = beefOwner(bytes)
       // A transaction that left as many notes as it has outputs has one BEEF.
       if ((await trx('graph_hook_notes').where({ beef }).first('subject')) === undefined)
         await trx('graph_pieces').where({ owner: beef }).delete()
     })
+  }
+
+  private async beefOf(owner: unknown): Promise<Uint8Array> {
+    return await readPieces(knexReader(this.knex), hashColumn(hexOf(owner)))
   }
 
   private async noteOf(row: NoteRow): Promise<HookNote> {
@@ -73,8 +79,9 @@ export class SqlHookNotes implements HookNotes {
     const told = { service, outpoint: outpointOf(row) }
     const topic = row.topic ?? ''
     if (hook === 'evicted') return { ...told, hook }
-    if (hook === 'spent') return { ...told, hook, topic, spender: hexOf(row.spender) }
-    const beef = await readPieces(knexReader(this.knex), hashColumn(hexOf(row.beef)))
+    const beef = row.beef === null ? undefined : await this.beefOf(row.beef)
+    if (hook === 'spent') return { ...told, hook, topic, spender: hexOf(row.spender), ...(beef && { beef }) }
+    if (beef === undefined) throw new Error(`the note of an admission in ${told.outpoint.txid} has no BEEF`)
     return { ...told, hook, topic, beef }
   }
 }
