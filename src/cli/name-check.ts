@@ -4,7 +4,7 @@ import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { HttpNameSource } from '../client/http-source.js'
 import { type IndexReport, type ResolvedName, resolveName } from '../client/resolve.js'
 import { serverDeployment } from '../mining/server-deployment.js'
-import { openChainTracker } from '../server/chain-tracker.js'
+import { openHeadersSource } from '../server/chain-tracker.js'
 import { type Config, readConfig } from '../server/config.js'
 import { CommandError } from './command-error.js'
 
@@ -49,7 +49,7 @@ export async function checkName(options: NameCheckOptions): Promise<CheckedName>
     name,
     deployment,
     sources: urls.map((url) => new HttpNameSource({ url })),
-    chainTracker: openChainTracker(config),
+    chainTracker: openHeadersSource(config) ?? 'scripts only',
     requireProofs,
   })
   requireUnspent(resolved)

@@ -1,16 +1,16 @@
 import { Engine, type LookupService, type TopicManager } from '@bsv/overlay'
-import { type ChainTracker, MerklePath, type STEAK, type TaggedBEEF } from '@bsv/sdk'
+import { MerklePath, type STEAK, type TaggedBEEF } from '@bsv/sdk'
 import { Mutex } from 'async-mutex'
 import type { Logger } from 'pino'
 import { encodeBeef } from '../../backend/src/graph/assemble-beef.js'
 import type { GraphStore } from '../../backend/src/graph/graph-store.js'
 import { type BeefContents, readBeef, readBeefAs } from '../../backend/src/graph/read-beef.js'
-import { graphRecords } from '../../backend/src/graph/records.js'
 import { unsoundness } from '../../backend/src/graph/soundness.js'
-import { placingRecords, transactionRecords } from '../../backend/src/graph/transaction-records.js'
-import { TOPICS } from '../../backend/src/protocol/profile.js'
+import { transactionRecords } from '../../backend/src/graph/transaction-records.js'
 import { readTransaction } from '../../backend/src/protocol/transaction.js'
+import { OnceAsked } from './chain-tracker.js'
 import { EngineStorage } from './engine-storage.js'
+import { laterWord } from './later-word.js'
 import {
   ChainTrackerError,
   ConflictError,
@@ -18,6 +18,7 @@ import {
   TooManyPartsError,
   UnknownTopicError,
 } from './overlay-errors.js'
+import type { ProofCheck } from './proof-check.js'
 import type { CurrentSubmission } from './submission.js'
 
 export interface OverlayEngineOptions {
@@ -25,7 +26,8 @@ export interface OverlayEngineOptions {
   lookupServices: Record<string, LookupService>
   graph: GraphStore
   submission: CurrentSubmission
-  chainTracker: ChainTracker | 'scripts only'
+  /** Against which chain proofs are checked. */
+  proofs: ProofCheck
   hostingURL?: string
   logger: Logger
 }
@@ -44,11 +46,14 @@ export class OverlayEngine extends Engine {
   private readonly graph: GraphStore
   private readonly submission: CurrentSubmission
   private readonly untracked: Engine
+  /** The chain tracker as the submission under way has it; undefined where proofs are not checked. */
+  private readonly tracker: OnceAsked | undefined
   /** Whether the engine has come past its verification of the submission under way. */
   private verified = false
 
   constructor(options: OverlayEngineOptions) {
-    const { managers, lookupServices, graph, submission, chainTracker, hostingURL, logger } = options
+    const { managers, lookupServices, graph, submission, proofs, hostingURL, logger } = options
+    const tracker = proofs.headers && new OnceAsked(proofs.headers)
     const storage = new EngineStorage(graph, submission, () => {
       this.verified = true
     })
@@ -61,7 +66,7 @@ export class OverlayEngine extends Engine {
       reporting,
       lookupServices,
       storage,
-      chainTracker,
+      tracker ?? 'scripts only',
       hostingURL,
       undefined /* shipTrackers */,
       undefined /* slapTrackers */,
@@ -78,6 +83,7 @@ export class OverlayEngine extends Engine {
     this.untracked.logger = engineLogger
     this.graph = graph
     this.submission = submission
+    this.tracker = tracker
   }
 
   /**
@@ -102,23 +108,10 @@ export class OverlayEngine extends Engine {
     })
   }
 
-  /**
-   * The engine passes over a transaction that it has, and so over what came with it this time: its proof, and the
-   * transactions that place its ordinals.
-   */
+  /** Keeps what the engine passes over of a submission that it has verified. */
   private async keepLaterWord(contents: BeefContents): Promise<void> {
-    const { subject, proof } = contents
-    const { txid, raw } = subject
-    const verified = proof(txid)
-    if (verified === undefined) return
-    const kept = await this.graph.transaction(txid)
-    if (kept === undefined) return
-    if (kept.proof === undefined)
-      await this.submission.record(graphRecords({ transactions: [{ txid, raw, proof: verified }] }))
-    // Of what is held for the sake of another transaction alone, the sources are nobody's concern here.
-    const placing = placingRecords(contents)
-    if (placing.transactions.length > 0 && (await this.graph.isApplied(TOPICS.ordinals, txid)))
-      await this.submission.record(placing)
+    for (const records of await laterWord({ contents, graph: this.graph }))
+      await this.submission.record(records)
   }
 
   /**
@@ -152,6 +145,7 @@ export class OverlayEngine extends Engine {
     return await this.turn.runExclusive(async () => {
       await this.refuseConflict(beef)
       this.verified = false
+      this.tracker?.forget()
       return await this.submission.run(beef, async () => {
         try {
           return await work()

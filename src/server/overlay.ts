@@ -11,15 +11,17 @@ import { LOOKUP_SERVICES, TOPICS } from '../../backend/src/protocol/profile.js'
 import NamesTopicManager from '../../backend/src/topic-managers/NamesTopicManager.js'
 import OrdinalsTopicManager from '../../backend/src/topic-managers/OrdinalsTopicManager.js'
 import type { Refusal } from '../../backend/src/topic-managers/refusal.js'
-import { openChainTracker } from './chain-tracker.js'
+import { openHeadersSource } from './chain-tracker.js'
 import type { Config } from './config.js'
 import { OverlayEngine } from './overlay-engine.js'
+import { ProofCheck } from './proof-check.js'
 import { CurrentSubmission } from './submission.js'
 
 export type { Refusal }
 
 export interface Overlay {
   engine: OverlayEngine
+  proofs: ProofCheck
   /** Called with every refusal of a topic manager, until the function that comes back is called. */
   onRefusal(listener: (refusal: Refusal) => void): () => void
   /** Tells of a refusal that was made elsewhere in this process. */
@@ -51,6 +53,7 @@ export function createOverlay({
   const { deployment, maxContentBytes, contentTypes } = config
   const policy = { maxContentBytes, ...(contentTypes && { contentTypes }) }
   const submission = new CurrentSubmission(graph)
+  const proofs = new ProofCheck(openHeadersSource(config))
   const listeners = new Set<(refusal: Refusal) => void>()
   const refused: Record<string, Record<string, number>> = {}
   const onRefusal = (refusal: Refusal): void => {
@@ -94,12 +97,13 @@ export function createOverlay({
     lookupServices: services,
     graph,
     submission,
-    chainTracker: openChainTracker(config),
+    proofs,
     ...(config.hostingUrl && { hostingURL: config.hostingUrl }),
     logger,
   })
   return {
     engine,
+    proofs,
     tellRefusal: onRefusal,
     refused: () => structuredClone(refused),
     onRefusal(listener) {

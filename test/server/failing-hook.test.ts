@@ -10,6 +10,7 @@ import { readConfig } from '../../src/server/config.js'
 import { openSqlite } from '../../src/server/open-database.js'
 import { createOverlay } from '../../src/server/overlay.js'
 import { engineBeef, OverlayEngine } from '../../src/server/overlay-engine.js'
+import { ProofCheck } from '../../src/server/proof-check.js'
 import { CurrentSubmission } from '../../src/server/submission.js'
 import { beefOf, FakeChain } from '../support/fake-chain.js'
 import { SILENT, storedRows, useServers } from '../support/test-server.js'
@@ -57,7 +58,7 @@ test('what a lookup service could not index is not done, and is taken when it is
       lookupServices,
       graph,
       submission,
-      chainTracker: 'scripts only',
+      proofs: new ProofCheck(undefined),
       logger: SILENT,
     })
     const submit = async (beef: Uint8Array): Promise<unknown> =>

@@ -6,6 +6,12 @@ export interface Proof {
   height: number
 }
 
+/** A block as proofs know it: by its height, and the merkle root (hex, as shown) that its header must have. */
+export interface Block {
+  height: number
+  root: string
+}
+
 /** A transaction as it is kept: once, whatever spends it. No proof: not mined, or not known to be. */
 export interface TransactionRecord {
   txid: string
