@@ -11,6 +11,7 @@ import { provenanceRoutes } from '../gateway/provenance.js'
 import { sandboxPolicy } from '../gateway/security-headers.js'
 import { streamRoutes } from '../gateway/stream.js'
 import { requireAdmin } from './admin-guard.js'
+import { arcIngestRoutes } from './arc-ingest.js'
 import type { Config } from './config.js'
 import { deploymentRoutes } from './deployment-routes.js'
 import { healthRoutes } from './health-routes.js'
@@ -95,6 +96,7 @@ export function createApp(options: AppOptions): Express {
     .use(errorResponse({ logger }))
     .use(
       overlayRoutes({ engine, graph, profile, maxBodyBytes, submit }),
+      arcIngestRoutes({ engine, graph, proofs: overlay.proofs, token: config.arcCallbackToken }),
       errorResponse({ logger, overlay: true }),
     )
     .use(refuseUnknown)

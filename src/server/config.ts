@@ -26,6 +26,8 @@ export interface Config {
   chainTracker: string
   /** How long an answer of the chain tracker may take, in milliseconds. */
   chainTrackerTimeout: number
+  /** What whoever brings proofs to `/arc-ingest` has to show; undefined: nothing. */
+  arcCallbackToken: string | undefined
   network: Network
   hostingUrl: string | undefined
   /** The largest body of a submission, in bytes. */
@@ -60,6 +62,13 @@ const wholeNumber = (least: number, most: number) =>
     .transform(Number)
     .refine((value) => value >= least && value <= most, `must be a whole number from ${least} to ${most}`)
 
+const bearerToken = z
+  .string()
+  .min(16, 'must be at least 16 characters')
+  .max(1000, 'must be at most 1000 characters')
+  // What a header can carry behind `Bearer` (RFC 6750 2.1).
+  .regex(/^[A-Za-z0-9._~+/-]+=*$/, 'must be of A-Z a-z 0-9 - . _ ~ + /, with = at the end only')
+
 /** How many bytes a direct push of the marker may have. */
 const MAX_PUSH = 75
 
@@ -90,6 +99,7 @@ const environment = z.object({
     ])
     .optional(),
   CHAIN_TRACKER_TIMEOUT_MS: wholeNumber(1, 600_000).default(10_000),
+  ARC_CALLBACK_TOKEN: bearerToken.optional(),
   NETWORK: z
     .enum(['main', 'mainnet', 'test', 'testnet'], 'must be main or test')
     .transform((network) => (network.startsWith('main') ? 'main' : 'test'))
@@ -116,13 +126,7 @@ const environment = z.object({
     .refine((policy) => !/(?:^|;)\s*sandbox/i.test(policy), 'cannot say sandbox: that is said already')
     .optional(),
   SEED: z.enum(['local', 'none'], 'must be local or none').optional(),
-  ADMIN_TOKEN: z
-    .string()
-    .min(16, 'must be at least 16 characters')
-    .max(1000, 'must be at most 1000 characters')
-    // What a header can carry behind `Bearer` (RFC 6750 2.1).
-    .regex(/^[A-Za-z0-9._~+/-]+=*$/, 'must be of A-Z a-z 0-9 - . _ ~ + /, with = at the end only')
-    .optional(),
+  ADMIN_TOKEN: bearerToken.optional(),
   LOG_LEVEL: z
     .enum(
       ['fatal', 'error', 'warn', 'info', 'debug', 'silent'],
@@ -178,6 +182,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     seed: canSeed && settings.SEED !== 'none',
     chainTracker,
     chainTrackerTimeout: settings.CHAIN_TRACKER_TIMEOUT_MS,
+    arcCallbackToken: settings.ARC_CALLBACK_TOKEN,
     network: settings.NETWORK,
     hostingUrl: settings.HOSTING_URL,
     maxBodyBytes: settings.MAX_BODY_BYTES,

@@ -1,3 +1,5 @@
+import { MerklePath } from '@bsv/sdk'
+import { graphRecords } from '../../backend/src/graph/records.js'
 import { utf8 } from '../../backend/src/protocol/bytes.js'
 import { PROFILES, type ProfileName } from '../../backend/src/protocol/profile.js'
 import { MINE_PAGE_FILES } from '../../src/server/mine-page-routes.js'
@@ -30,9 +32,13 @@ export interface Stored {
   site: (vout: number) => string
   submittable: Uint8Array
   conflicting: Uint8Array
+  /** Of a transaction that the host that is well has, and the empty one knows of. */
+  notice: { txid: string; merklePath: string; blockHeight: number }
 }
 
 const MAX_BODY_BYTES = 100_000
+/** What the empty host wants to be shown with proofs. */
+const ARC_CALLBACK_TOKEN = 'a-token-of-the-processor'
 
 export async function openapiHosts({
   start,
@@ -46,7 +52,7 @@ export async function openapiHosts({
   const settings = { ...treeOf(chain.deployment), PROFILE: profile, CHAIN_TRACKER: 'scripts-only' }
   const minePage = await builtMinePage()
   const well = await start({ ...settings, MAX_BODY_BYTES: String(MAX_BODY_BYTES) }, { minePage })
-  const empty = await start({ ...settings, CHAIN_TRACKER: 'http://127.0.0.1:9' })
+  const empty = await start({ ...settings, CHAIN_TRACKER: 'http://127.0.0.1:9', ARC_CALLBACK_TOKEN })
   const broken = await start(settings)
   await broken.node.close()
 
@@ -75,12 +81,16 @@ export async function openapiHosts({
   const [submittable = new Uint8Array(), conflicting = new Uint8Array()] = spent.map((each) =>
     beefOf(each, { with: [note] }),
   )
-  return { hosts: { well, empty, broken }, stored: { site: site.outpoint, submittable, conflicting } }
+  const { txid, raw, height: blockHeight } = note
+  await empty.node.graph.record(graphRecords({ transactions: [{ txid, raw }] }))
+  const path = new MerklePath(blockHeight, [[{ offset: 0, hash: txid, txid: true }]])
+  const notice = { txid, merklePath: path.toHex(), blockHeight }
+  return { hosts: { well, empty, broken }, stored: { site: site.outpoint, submittable, conflicting, notice } }
 }
 
 /** Requests that have every operation answer in each of its ways, below one prefix of each kind. */
 export function openapiRequests({
-  stored: { site, submittable, conflicting },
+  stored: { site, submittable, conflicting, notice },
   gateway,
   names,
 }: {
@@ -106,6 +116,8 @@ export function openapiRequests({
     path,
     status: 500,
   })
+  const { headers: head, ...told } = posted(notice)
+  const shown = { ...told, headers: { ...head, Authorization: `Bearer ${ARC_CALLBACK_TOKEN}` } }
   const overlay = submission(submittable, ['tm_ordinals'])
   const question = (query: unknown, service = 'ls_names'): Question => posted({ service, query })
   const binary = { ...question({ origin: 'a' }).headers, 'X-Aggregation': 'yes' }
@@ -259,6 +271,30 @@ export function openapiRequests({
     { name: 'a question of no form', path: '/lookup', question: question({ why: 'a' }), status: 400 },
     { name: 'a long question', path: '/lookup', question: question('-'.repeat(2 ** 20)), status: 413 },
     { ...lost('/lookup'), question: question({ origin: 'a' }) },
+
+    { name: 'a proof for what is here', path: '/arc-ingest', question: posted(notice), status: 200 },
+    { name: 'no proof', path: '/arc-ingest', question: posted({ ...notice, merklePath: '00' }), status: 400 },
+    {
+      name: 'a proof for what is not here',
+      path: '/arc-ingest',
+      question: posted({ ...notice, txid: 'ab'.repeat(32) }),
+      status: 404,
+    },
+    {
+      name: 'a proof at length',
+      path: '/arc-ingest',
+      question: posted({ ...notice, merklePath: '00'.repeat(2 ** 14) }),
+      status: 413,
+    },
+    {
+      name: 'a proof without a token',
+      host: 'empty',
+      path: '/arc-ingest',
+      question: posted(notice),
+      status: 401,
+    },
+    { name: 'a proof without headers', host: 'empty', path: '/arc-ingest', question: shown, status: 503 },
+    { ...lost('/arc-ingest'), question: posted(notice) },
 
     { name: 'life', path: '/health/live', status: 200 },
     { name: 'readiness', path: '/health/ready', status: 200 },

@@ -92,6 +92,18 @@ function takeTransaction(cursor: ByteCursor): Omit<TransactionView, 'txid'> {
   return { raw: cursor.bytes.subarray(start, cursor.at), ...fields }
 }
 
+/**
+ * Holds the counts in a merkle path (BUMP, BRC-74) that stands by itself against its bytes, as {@link readBeefFrame} does
+ * with those of a BEEF.
+ *
+ * @throws BeefError where the bytes are not exactly one path.
+ */
+export function checkBumpFrame(bump: Uint8Array): void {
+  const cursor = new ByteCursor(bump, (message) => new BeefError(message))
+  takeBump(cursor)
+  if (!cursor.atEnd) throw new BeefError('bytes follow the merkle path')
+}
+
 /** BRC-74: height, tree height, and for each level its leaves: offset, flags, and a hash unless flagged away. */
 function takeBump(cursor: ByteCursor): { bytes: Uint8Array; leaves: number } {
   const start = cursor.at

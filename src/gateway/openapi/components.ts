@@ -66,6 +66,10 @@ export const HEADERS = {
     description: 'Where links lead does not hear where they stood.',
     schema: { const: 'no-referrer' },
   },
+  'WWW-Authenticate': {
+    description: 'What to show: the token of the operator.',
+    schema: { const: 'Bearer realm="minetree"' },
+  },
   'X-Content-Type-Options': {
     description: 'It is never sniffed into another type.',
     schema: { const: 'nosniff' },

@@ -59,6 +59,16 @@ const OUTPUT_LIST: Schema = {
   },
 }
 
+const NOTICE: Schema = {
+  type: 'object',
+  required: ['txid', 'merklePath'],
+  properties: {
+    txid: { type: 'string', pattern: '^[0-9a-fA-F]{64}$' },
+    merklePath: { type: 'string', pattern: '^([0-9a-fA-F]{2})+$' },
+    blockHeight: { type: 'integer', minimum: 0 },
+  },
+}
+
 const listed = (description: string) => answer({ description, content: { 'application/json': RUN } })
 
 const documentation = answer({
@@ -234,6 +244,62 @@ export const OVERLAY_PATHS: Paths = {
         '413': errorAnswer({
           codes: ['TOO_LARGE'],
           description: 'The body is over 1 MiB.',
+          shape: 'OverlayError',
+        }),
+        default: internal('OverlayError'),
+      },
+    },
+  },
+  '/arc-ingest': {
+    post: {
+      operationId: 'ingestProof',
+      tags: TAGS,
+      summary: 'Brings the merkle path of a transaction that this host has',
+      description:
+        'What a transaction processor (ARC) calls back with. Other fields do not matter. Where the operator has set a token for it, it is shown as `Authorization: Bearer <token>`.',
+      requestBody: {
+        description:
+          'The transaction, its merkle path (BUMP, BRC-74) and the height of its block; up to 32 KiB.',
+        required: true,
+        content: { 'application/json': { schema: NOTICE } },
+      },
+      responses: {
+        '200': answer({
+          description: 'The proof is kept.',
+          content: {
+            'application/json': {
+              type: 'object',
+              required: ['status', 'message'],
+              additionalProperties: false,
+              properties: { status: { const: 'success' }, message: { type: 'string' } },
+            },
+          },
+        }),
+        '400': errorAnswer({
+          codes: ['BAD_BODY'],
+          description: 'No notice, or a path that is no proof: of another transaction, height or chain.',
+          shape: 'OverlayError',
+        }),
+        '401': errorAnswer({
+          codes: ['UNAUTHORIZED'],
+          description: 'Another token than the operator has set, or none.',
+          headers: ['WWW-Authenticate'],
+          shape: 'OverlayError',
+        }),
+        '404': errorAnswer({
+          codes: ['NOT_FOUND'],
+          description: 'This host has no such transaction.',
+          shape: 'OverlayError',
+        }),
+        '413': errorAnswer({
+          codes: ['TOO_LARGE'],
+          description: 'The body is over 32 KiB.',
+          shape: 'OverlayError',
+        }),
+        '503': errorAnswer({
+          codes: ['NOT_READY'],
+          description:
+            'The source of block headers did not answer, or knows of no block at that height yet: try again.',
           shape: 'OverlayError',
         }),
         default: internal('OverlayError'),
