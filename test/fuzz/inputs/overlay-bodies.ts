@@ -1,0 +1,99 @@
+import fc from 'fast-check'
+import { toHex } from '../../../backend/src/protocol/bytes.js'
+import { bytes } from '../../support/arbitraries.js'
+import { ADMIN_TOKEN } from '../host.js'
+import { type FuzzRequest, postJson } from '../request.js'
+import type { Prey } from '../world.js'
+import { hostileHeaders } from './headers.js'
+import { hostileJson, hostileText, inTarget, outpoints } from './text.js'
+
+type Requests = fc.Arbitrary<FuzzRequest[]>
+
+/** What peers, miners and operators send, to routes that may not be there. */
+export function overlayBodies(prey: Prey): Record<string, Requests> {
+  const txid = fc.constantFrom(...prey.outpoints).map((outpoint) => outpoint.slice(0, 64))
+  const valued = fc.oneof<fc.Arbitrary<unknown>[]>(
+    hostileText,
+    fc.constantFrom<unknown>(null, 0, -1, 2 ** 53, 1.5, [], {}, true),
+    txid,
+    outpoints(prey),
+  )
+  const shaped = (shape: Record<string, fc.Arbitrary<unknown>>): fc.Arbitrary<string> =>
+    fc.oneof(
+      {
+        weight: 4,
+        arbitrary: fc.record(shape, { requiredKeys: [] }).map((object) => JSON.stringify(object)),
+      },
+      hostileJson,
+    )
+  const sent = (
+    target: fc.Arbitrary<string>,
+    bodies: fc.Arbitrary<string>,
+    header: string,
+    values: fc.Arbitrary<string>,
+  ): Requests =>
+    fc.tuple(target, bodies, values, hostileHeaders).map(([path, body, value, headers]) => {
+      const clean = value.replace(/[^\x20-\x7e]/g, '')
+      return [
+        postJson(path, body, [
+          ...headers.filter(([name]) => name.toLowerCase() !== header.toLowerCase()),
+          [header, clean],
+        ]),
+      ]
+    })
+  const topic = fc.oneof(fc.constantFrom('tm_names', 'tm_ordinals'), hostileText)
+  const graph = { graphID: valued, txid: valued, outputIndex: valued, metadata: valued }
+  const path = fc.oneof(
+    fc.constantFrom('00', 'fe20a10600010100', 'fe20a1060001ffffffffff'),
+    hostileText,
+    bytes(60).map(toHex),
+  )
+  const what = fc.constantFrom(
+    'block',
+    'unblock',
+    'list',
+    'evictOutpoint',
+    'syncAdvertisements',
+    'startGASPSync',
+    'health',
+    '__proto__',
+  )
+  return {
+    'sync requests of peers': sent(
+      fc.constant('/requestSyncResponse'),
+      shaped({ version: valued, since: valued, limit: valued }),
+      'x-bsv-topic',
+      topic,
+    ),
+    'nodes that peers ask for': sent(
+      fc.constant('/requestForeignGASPNode'),
+      shaped(graph),
+      'x-bsv-topic',
+      topic,
+    ),
+    'proofs of miners': sent(
+      fc.constant('/arc-ingest'),
+      shaped({ txid: fc.oneof(txid, valued), merklePath: fc.oneof(path, valued), blockHeight: valued }),
+      'Authorization',
+      hostileText,
+    ),
+    'the words of operators': sent(
+      fc
+        .tuple(what, hostileText)
+        .map(([route, rest]) => `/admin/${route}${rest === '' ? '' : `/${inTarget(rest)}`}`),
+      shaped({ outpoint: valued, sha256: valued, name: valued, reason: valued }),
+      'Authorization',
+      fc.oneof(
+        fc.constantFrom(
+          'Bearer',
+          'Bearer ',
+          `Bearer ${ADMIN_TOKEN}`,
+          'Bearer x',
+          'Basic eDp5',
+          'bearer null',
+        ),
+        hostileText.map((text) => `Bearer ${text}`),
+      ),
+    ),
+  }
+}

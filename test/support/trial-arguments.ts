@@ -1,0 +1,25 @@
+import { parseArgs } from 'node:util'
+
+/** How long a trial is to last, and what its numbers come from. */
+export interface TrialArguments {
+  minutes: number
+  seed: number
+  /** Of all kinds of what the trial does, this one alone. */
+  kind?: string
+}
+
+/**
+ * Reads `--minutes`, `--seed` and `--kind` from a command line; without a seed, one is made up.
+ *
+ * @throws TypeError for any other argument, and RangeError for a number that is none.
+ */
+export function readTrialArguments(defaults: { minutes: number }): TrialArguments {
+  const { values } = parseArgs({
+    options: { minutes: { type: 'string' }, seed: { type: 'string' }, kind: { type: 'string' } },
+  })
+  const minutes = Number(values.minutes ?? defaults.minutes)
+  const seed = Number(values.seed ?? Date.now() % 2 ** 31)
+  if (!(minutes > 0)) throw new RangeError('--minutes must be more than 0')
+  if (!Number.isSafeInteger(seed)) throw new RangeError('--seed must be a whole number')
+  return { minutes, seed, ...(values.kind !== undefined && { kind: values.kind }) }
+}
