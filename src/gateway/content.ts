@@ -15,6 +15,8 @@ export interface ContentOptions {
   directoryContentTypes: string[]
   /** The `Content-Security-Policy` of what a browser would run. */
   policy: string
+  /** The longest JSON of a directory that paths lead into, in bytes. */
+  maxDirectoryBytes: number
 }
 
 /**
@@ -26,8 +28,9 @@ export function attachContent(app: Express, options: ContentOptions): void {
   app.get(/^\/content\/./, refuseServiceWorkers, serveContent(options))
 }
 
-function serveContent({ store, directoryContentTypes, policy }: ContentOptions): RequestHandler {
-  const findFile = fileFinder({ store, directoryContentTypes })
+function serveContent(options: ContentOptions): RequestHandler {
+  const { store, policy } = options
+  const findFile = fileFinder(options)
   return async (request, response) => {
     const { reference, segments } = splitPath(request)
     const root = await contentRoot(store, parseContentReference(reference))

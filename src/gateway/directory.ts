@@ -15,9 +15,6 @@ const INDEX = 'index.html'
 /** How many directories one path may open, the root among them (`service.md` 8). */
 const MAX_LEVELS = 8
 
-/** Of a directory, all is read into memory: 1 MiB has room for some ten thousand entries with whole outpoints. */
-const MAX_DIRECTORY_BYTES = 1024 * 1024
-
 /** Bytes of the bodies whose maps are kept. As a map, a body of tiny entries takes several times as much. */
 const CACHED_BYTES = 4 * 1024 * 1024
 
@@ -40,14 +37,17 @@ export interface PathQuestion {
 export function fileFinder({
   store,
   directoryContentTypes,
+  maxDirectoryBytes,
 }: {
   store: ContentStore
   directoryContentTypes: string[]
+  /** Of a directory, all is read into memory. */
+  maxDirectoryBytes: number
 }): (question: PathQuestion) => Found | Promise<Found> {
   const types = new Set(directoryContentTypes.map((type) => type.toLowerCase()))
   const isDirectory = ({ content }: ContentOutput): boolean =>
     types.has(servedType(content.contentType).essence)
-  const readMap = mapReader(store)
+  const readMap = mapReader(store, maxDirectoryBytes)
   const findIn = async ({ root, segments, raw }: PathQuestion): Promise<Found> => {
     const walk = new Walk({ store, isDirectory, readMap })
     // `/content/{pointer}/` asks for the directory, too: the slash alone is an empty path.
@@ -155,13 +155,13 @@ function absolute(text: string, { txid }: Outpoint): Parameters<typeof contentAt
  * Reads maps, and keeps those read last. By the hash of the body, which is the same for every directory with that body:
  * whether an outpoint is in the store was asked before.
  */
-function mapReader(store: ContentReader): ReadMap {
+function mapReader(store: ContentReader, maxDirectoryBytes: number): ReadMap {
   // With what a body is refused for, so that a large wrong one is not read again for every request.
   const known = new LRUCache<string, ReadonlyMap<string, string> | DirectoryError>({ maxSize: CACHED_BYTES })
   return async (content) => {
-    if (content.length > MAX_DIRECTORY_BYTES) {
+    if (content.length > maxDirectoryBytes) {
       throw new NotFoundError(
-        `no paths lead into a directory of over ${MAX_DIRECTORY_BYTES} bytes: it is served raw only`,
+        `no paths lead into a directory of over ${maxDirectoryBytes} bytes: it is served raw only`,
       )
     }
     let map = known.get(content.sha256)

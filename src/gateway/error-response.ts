@@ -3,6 +3,7 @@ import type { Logger } from 'pino'
 import { QueryError } from '../../backend/src/graph/query-error.js'
 import { BeefError } from '../../backend/src/protocol/beef.js'
 import { PointerError } from '../../backend/src/protocol/outpoint.js'
+import { ReaderLeftError } from './reading-for.js'
 
 /** Every `code` of an error body (`spec/http.md`, Errors). */
 export const ERROR_CODES = [
@@ -17,6 +18,7 @@ export const ERROR_CODES = [
   'CONFLICT',
   'TOO_LARGE',
   'RANGE_NOT_SATISFIABLE',
+  'RATE_LIMITED',
   'INTERNAL',
   'NOT_READY',
 ] as const
@@ -126,6 +128,8 @@ export interface ErrorResponseOptions {
 /** Answers every error in the one shape that all routes share. */
 export function errorResponse({ logger, overlay = false }: ErrorResponseOptions): ErrorRequestHandler {
   return (error: unknown, request, response: Response, _next) => {
+    // Nobody is there to be answered, and nothing went wrong.
+    if (error instanceof ReaderLeftError && response.destroyed) return
     const answer = answerFor(error) ?? {
       status: 500,
       code: 'INTERNAL',

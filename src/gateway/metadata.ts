@@ -9,14 +9,19 @@ import { type MetadataOptions, metadataRecord } from './metadata-record.js'
 import { percentDecoded } from './percent-decode.js'
 import { sendPieces } from './send-pieces.js'
 
-const MAX_POINTERS = 100
-/** 100 pointers with sequences, of at most 96 characters, with room for their quotes and spaces. */
+/** 100 pointers, the most that the settings allow, with sequences, of at most 96 characters, with room for their quotes and spaces. */
 const MAX_BODY_BYTES = 64 * 1024
 
 const JSON_TYPE = 'application/json; charset=utf-8'
 
 /** What is known of outputs and ordinals (`spec/http.md`, Metadata), below each of the prefixes. */
-export function metadataRoutes(options: MetadataOptions & { prefixes: string[] }): Router {
+export function metadataRoutes(
+  options: MetadataOptions & {
+    prefixes: string[]
+    /** How many pointers are taken at once. */
+    maxPointers: number
+  },
+): Router {
   const routes = Router()
     // Not a path with parameters: Express would decode escapes before anything is read here.
     .get(/^\/metadata\/[^/]+$/, single(options))
@@ -50,7 +55,8 @@ function askedFor({ path }: Request): string {
 
 const pointers = z.union([z.array(z.string()), z.object({ outpoints: z.array(z.string()) })])
 
-function bulk(options: MetadataOptions): RequestHandler {
+function bulk(options: MetadataOptions & { maxPointers: number }): RequestHandler {
+  const { maxPointers } = options
   return async (request, response) => {
     const asked = pointers.safeParse(request.body)
     if (!asked.success) {
@@ -60,7 +66,7 @@ function bulk(options: MetadataOptions): RequestHandler {
       )
     }
     const texts = 'outpoints' in asked.data ? asked.data.outpoints : asked.data
-    if (texts.length > MAX_POINTERS) throw new TooLargeError(`at most ${MAX_POINTERS} outpoints at once`)
+    if (texts.length > maxPointers) throw new TooLargeError(`at most ${maxPointers} outpoints at once`)
     const references = [...new Set(texts)].map((text) => ({ text, reference: parseContentReference(text) }))
     response.set('Cache-Control', CACHE.revalidate).set('Content-Type', 'application/json; charset=utf-8')
     await sendPieces(response, { pieces: recordsOf(options, references) })

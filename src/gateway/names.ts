@@ -7,20 +7,23 @@ import { formatOutpoint, type Outpoint, parseOutpoint } from '../../backend/src/
 import { CACHE } from './cache-policy.js'
 import { BadRequestError, NotFoundError, TooLargeError } from './error-response.js'
 import { type NamesOptions, nameRecord } from './name-record.js'
+import { readingFor } from './reading-for.js'
 import { incompleteProof, sendOutpointBeef } from './send-outpoint-beef.js'
 
-const MAX_ORIGINS = 1000
-/** 1,000 outpoints of at most 78 characters, with room for their quotes and spaces. */
+/** 1,000 outpoints, the most that the settings allow, of at most 78 characters, with room for their quotes and spaces. */
 const MAX_ORIGINS_BYTES = 256 * 1024
 
 export interface NamesRoutesOptions extends NamesOptions {
   prefixes: string[]
   /** Of the tree that this host follows; undefined where it follows none. */
   genesis: Outpoint | undefined
+  /** How many outpoints `/origins` takes at once. */
+  maxOrigins: number
 }
 
 /** The lookup routes for names (`service.md` 4.4, `spec/http.md` Names), below each of the prefixes. */
-export function namesRoutes({ store, network, prefixes, genesis }: NamesRoutesOptions): Router {
+export function namesRoutes(options: NamesRoutesOptions): Router {
+  const { store, network, prefixes, genesis, maxOrigins } = options
   const routes = Router()
     .get('/', list(store))
     .get('/origin/:name', origin(store))
@@ -29,7 +32,7 @@ export function namesRoutes({ store, network, prefixes, genesis }: NamesRoutesOp
     .post(
       '/origins',
       express.json({ limit: MAX_ORIGINS_BYTES, type: () => true, strict: false }),
-      origins(store),
+      origins(store, maxOrigins),
     )
     .get('/:name', whole({ store, network }))
     .use(badEscapes)
@@ -104,7 +107,7 @@ function proof(
 ): RequestHandler<{ name: string }> {
   return async (request, response) => {
     const name = nameOf(request.params.name)
-    const found = genesis && (await nameProof(name, { store, genesis }))
+    const found = genesis && (await nameProof(name, { store: readingFor(response, store), genesis }))
     if (found === undefined || found.kind === 'unclaimed') throw notClaimed(name)
     if (found.kind === 'incomplete') throw incompleteProof(found)
     const { origin: subject, transactions } = found
@@ -128,11 +131,11 @@ function mine(store: NamesReader): RequestHandler<{ name: string }> {
   }
 }
 
-function origins(store: NamesReader): RequestHandler {
+function origins(store: NamesReader, maxOrigins: number): RequestHandler {
   return async ({ body }, response) => {
     const asked = z.array(z.string()).safeParse(body)
     if (!asked.success) throw new BadRequestError('BAD_BODY', 'the body must be a JSON array of outpoints')
-    if (asked.data.length > MAX_ORIGINS) throw new TooLargeError(`at most ${MAX_ORIGINS} outpoints at once`)
+    if (asked.data.length > maxOrigins) throw new TooLargeError(`at most ${maxOrigins} outpoints at once`)
     const outpoints = asked.data.map(parseOutpoint)
     const genuine = new Set(
       (await store.genuineOrigins(outpoints)).map(({ outpoint }) => formatOutpoint(outpoint)),

@@ -17,7 +17,7 @@ const HTML = 'text/html; charset=utf-8'
  * HTML, `POST /preview` as the type it came with. What is sent comes back with the security headers that content of its
  * type has, and is stored nowhere.
  *
- * A path is part of the request's head, which Node takes up to 16 KiB of (431 beyond): longer HTML has to be posted.
+ * A path is as long as `MAX_PATH_BYTES` allows (414 beyond): longer HTML has to be posted.
  */
 export function previewRoutes({ prefixes, policy }: { prefixes: string[]; policy: string }): Router {
   const routes = Router()

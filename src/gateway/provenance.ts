@@ -3,6 +3,7 @@ import { type ProvenanceStore, provenanceOf } from '../../backend/src/graph/prov
 import { PointerError, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { NotFoundError } from './error-response.js'
 import { percentDecoded } from './percent-decode.js'
+import { readingFor } from './reading-for.js'
 import { incompleteProof, sendOutpointBeef } from './send-outpoint-beef.js'
 
 /**
@@ -19,7 +20,7 @@ function serveProvenance(store: ProvenanceStore): RequestHandler {
     const written = request.path.slice('/provenance/'.length)
     const text = percentDecoded(written)
     if (text === undefined) throw new PointerError('BAD_OUTPOINT', written)
-    const provenance = await provenanceOf(parseOutpoint(text), store)
+    const provenance = await provenanceOf(parseOutpoint(text), readingFor(response, store))
     if (provenance.kind === 'unknown') {
       throw new NotFoundError('no ordinal at this outpoint in this store, or its origin is not known here')
     }

@@ -9,6 +9,7 @@ import { formatOutpoint, PointerError, parseOutpoint } from '../../backend/src/p
 import { CACHE } from './cache-policy.js'
 import { NotFoundError } from './error-response.js'
 import { percentDecoded } from './percent-decode.js'
+import { leavingOf } from './reading-for.js'
 import { sendHead } from './send-head.js'
 import { sendPieces } from './send-pieces.js'
 import { refuseServiceWorkers } from './service-worker.js'
@@ -37,7 +38,7 @@ function serveStream({ store, chunkTypes, policy }: StreamOptions): RequestHandl
     const text = percentDecoded(written)
     if (text === undefined) throw new PointerError('BAD_OUTPOINT', written)
     const query = { outpoint: parseOutpoint(text), chunkTypes }
-    const stream = await store.stream(query)
+    const stream = await store.stream({ ...query, signal: leavingOf(response) })
     if (stream === undefined) throw new NotFoundError('no content at this outpoint in this store')
     const origin = (await store.ordinalAt(query.outpoint, ORIGIN))?.origin
     response.setHeader('Cache-Control', CACHE.revalidate)

@@ -14,34 +14,16 @@ import { requireAdmin } from './admin-guard.js'
 import { arcIngestRoutes } from './arc-ingest.js'
 import type { Config } from './config.js'
 import { deploymentRoutes } from './deployment-routes.js'
+import { EXPOSED_HEADERS } from './exposed-headers.js'
 import { healthRoutes } from './health-routes.js'
+import { boundedSubmit } from './limits/bounded-submit.js'
+import { rateLimits } from './limits/rate-limits.js'
 import { type MinePage, minePageRoutes } from './mine-page-routes.js'
 import { openapiRoutes } from './openapi-routes.js'
 import type { Overlay } from './overlay.js'
 import { overlayRoutes } from './overlay-routes.js'
 import { packageVersion } from './package-version.js'
 import { type Submit, submitTo } from './submit.js'
-
-/** Every header of `spec/http.md` and of the page for mining that a page of another origin may read. */
-const EXPOSED_HEADERS = [
-  'Accept-Ranges',
-  'Cache-Control',
-  'Content-Length',
-  'Content-Range',
-  'Content-Security-Policy',
-  'Content-Type',
-  'Cross-Origin-Opener-Policy',
-  'Cross-Origin-Resource-Policy',
-  'ETag',
-  'Referrer-Policy',
-  'Retry-After',
-  'X-Content-Type-Options',
-  'X-Map',
-  'X-Ord-Seq',
-  'X-Origin',
-  'X-Outpoint',
-  'X-Parent',
-].join()
 
 export interface AppOptions {
   config: Config
@@ -59,16 +41,31 @@ export interface AppOptions {
 export function createApp(options: AppOptions): Express {
   const { config, overlay, graph, ping, logger } = options
   const { engine } = overlay
-  const { submit = submitTo(engine) } = options
+  const { limits } = config
+  const submit = boundedSubmit(options.submit ?? submitTo(engine), limits)
+  const rates = rateLimits(limits)
   const policy = sandboxPolicy(config.contentPolicy)
   const { profile, network, maxBodyBytes, deployment } = config
   const app = express()
     .disable('x-powered-by')
     .disable('etag')
     .set('query parser', 'simple')
-    .use('/admin', requireAdmin(config.adminToken), refuseUnknown, errorResponse({ logger, overlay: true }))
+    .set('trust proxy', limits.trustedProxies)
+    .use(
+      '/admin',
+      rates.operator,
+      requireAdmin(config.adminToken),
+      refuseUnknown,
+      errorResponse({ logger, overlay: true }),
+    )
     .use(cors({ exposedHeaders: EXPOSED_HEADERS, maxAge: 86_400 }))
-  attachContent(app, { store: graph, directoryContentTypes: profile.directoryContentTypes, policy })
+    .use(rates.gateway)
+  attachContent(app, {
+    store: graph,
+    directoryContentTypes: profile.directoryContentTypes,
+    policy,
+    maxDirectoryBytes: limits.maxDirectoryBytes,
+  })
   return app
     .use(
       namesRoutes({
@@ -76,6 +73,7 @@ export function createApp(options: AppOptions): Express {
         network,
         prefixes: profile.namesPrefixes,
         genesis: deployment?.genesis,
+        maxOrigins: limits.maxOrigins,
       }),
     )
     .use(
@@ -86,7 +84,14 @@ export function createApp(options: AppOptions): Express {
         policy,
       }),
     )
-    .use(metadataRoutes({ store: graph, network, prefixes: profile.gatewayPrefixes }))
+    .use(
+      metadataRoutes({
+        store: graph,
+        network,
+        prefixes: profile.gatewayPrefixes,
+        maxPointers: limits.maxPointers,
+      }),
+    )
     .use(previewRoutes({ prefixes: profile.gatewayPrefixes, policy }))
     .use(provenanceRoutes(graph, profile.gatewayPrefixes))
     .use(deploymentRoutes(config))
@@ -95,7 +100,8 @@ export function createApp(options: AppOptions): Express {
     .use(openapiRoutes({ profile, version: packageVersion() }))
     .use(errorResponse({ logger }))
     .use(
-      overlayRoutes({ engine, graph, profile, maxBodyBytes, submit }),
+      rates.overlay,
+      overlayRoutes({ engine, graph, profile, maxBodyBytes, maxQueryBytes: limits.maxQueryBytes, submit }),
       arcIngestRoutes({ engine, graph, proofs: overlay.proofs, token: config.arcCallbackToken }),
       errorResponse({ logger, overlay: true }),
     )

@@ -4,11 +4,11 @@ import type { Deployment, DeploymentTerms } from '../../backend/src/protocol/min
 import { type Outpoint, PointerError, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { deploymentOf, PROFILES, type Profile, termsOf } from '../../backend/src/protocol/profile.js'
 import { isContentTypePattern } from '../../backend/src/topic-managers/ordinals-policy.js'
+import { type Limits, readLimits } from './limits/limits.js'
+import { ConfigError } from './settings/config-error.js'
+import { parseSettings, wholeNumber } from './settings/parse-settings.js'
 
-/** A setting that cannot be what it should be; the message is one line and names it. */
-export class ConfigError extends Error {
-  override readonly name = 'ConfigError'
-}
+export { ConfigError }
 
 export interface Config {
   port: number
@@ -40,6 +40,7 @@ export interface Config {
   contentPolicy: string | undefined
   /** What the operator shows to the routes below `/admin`; undefined: there are none. */
   adminToken: string | undefined
+  limits: Limits
   logLevel: 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'silent'
   /** Settings of the ecosystem that are set, and that nothing in this release uses. */
   unused: string[]
@@ -54,13 +55,6 @@ const outpoint = z.string().transform((text, context): Outpoint => {
     return z.NEVER
   }
 })
-
-const wholeNumber = (least: number, most: number) =>
-  z
-    .string()
-    .regex(/^\d{1,15}$/, `must be a whole number from ${least} to ${most}`)
-    .transform(Number)
-    .refine((value) => value >= least && value <= most, `must be a whole number from ${least} to ${most}`)
 
 const bearerToken = z
   .string()
@@ -152,12 +146,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     if (name in set)
       throw new ConfigError(`${name}: this release stores on the embedded SQLite only; unset it`)
   }
-  const parsed = environment.safeParse(set)
-  if (!parsed.success) {
-    const [issue] = parsed.error.issues
-    throw new ConfigError(`${issue?.path.join('.')}: ${issue?.message}`)
-  }
-  const settings = parsed.data
+  const settings = parseSettings(environment, set)
   const profile = PROFILES[settings.PROFILE]
   const { GENESIS: genesis, DIFFICULTY: difficulty, NAME_MARKER: nameMarker, NAME_TLD: nameTld } = settings
   const overrides = {
@@ -190,6 +179,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     contentTypes: settings.CONTENT_TYPES,
     contentPolicy: settings.CONTENT_SECURITY_POLICY,
     adminToken: settings.ADMIN_TOKEN,
+    limits: readLimits(set),
     logLevel: settings.LOG_LEVEL,
     unused: UNUSED.filter((name) => name in set),
   }

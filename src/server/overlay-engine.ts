@@ -11,11 +11,11 @@ import { readTransaction } from '../../backend/src/protocol/transaction.js'
 import { OnceAsked } from './chain-tracker.js'
 import { EngineStorage } from './engine-storage.js'
 import { laterWord } from './later-word.js'
+import { requireWithinLimits, type SubmissionLimits } from './limits/submission-limits.js'
 import {
   ChainTrackerError,
   ConflictError,
   InvalidSubmissionError,
-  TooManyPartsError,
   UnknownTopicError,
 } from './overlay-errors.js'
 import type { ProofCheck } from './proof-check.js'
@@ -28,12 +28,10 @@ export interface OverlayEngineOptions {
   submission: CurrentSubmission
   /** Against which chain proofs are checked. */
   proofs: ProofCheck
+  limits: SubmissionLimits
   hostingURL?: string
   logger: Logger
 }
-
-/** The engine asks its storage about every input, for every topic, while others wait their turn. */
-const MAX_PARTS = 10_000
 
 type Mode = 'historical-tx' | 'current-tx'
 
@@ -48,6 +46,7 @@ export class OverlayEngine extends Engine {
   private readonly untracked: Engine
   /** The chain tracker as the submission under way has it; undefined where proofs are not checked. */
   private readonly tracker: OnceAsked | undefined
+  private readonly limits: SubmissionLimits
   /** Whether the engine has come past its verification of the submission under way. */
   private verified = false
 
@@ -82,6 +81,7 @@ export class OverlayEngine extends Engine {
     this.untracked = new Engine(reporting, lookupServices, storage, 'scripts only')
     this.untracked.logger = engineLogger
     this.graph = graph
+    this.limits = options.limits
     this.submission = submission
     this.tracker = tracker
   }
@@ -89,7 +89,7 @@ export class OverlayEngine extends Engine {
   /**
    * Verifies a transaction and gives it to its topics; returns when all it changed is stored.
    *
-   * @throws UnknownTopicError, InvalidSubmissionError, TooManyPartsError, BeefError: nothing is stored, and the same bytes will fail again.
+   * @throws UnknownTopicError, InvalidSubmissionError, SubmissionTooLargeError, BeefError: nothing is stored, and the same bytes will fail again.
    * @throws ConflictError: an admitted transaction spends one of its inputs already.
    * @throws ChainTrackerError: no block headers to be had; try again.
    */
@@ -137,9 +137,7 @@ export class OverlayEngine extends Engine {
 
   private async takeTurn(topics: string[], beef: BeefContents, work: () => Promise<STEAK>): Promise<STEAK> {
     for (const topic of topics) if (!Object.hasOwn(this.managers, topic)) throw new UnknownTopicError(topic)
-    const parts = Math.max(beef.subject.inputs.length, beef.subject.outputs.length)
-    if (parts > MAX_PARTS)
-      throw new TooManyPartsError(`the transaction has more than ${MAX_PARTS} inputs or outputs`)
+    requireWithinLimits(beef, this.limits)
     const unsound = unsoundness(beef)
     if (unsound !== undefined) throw new InvalidSubmissionError(`no block can hold this: ${unsound}`)
     return await this.turn.runExclusive(async () => {

@@ -10,9 +10,9 @@ export class InvalidSubmissionError extends SubmissionError {
   readonly code = 'BAD_BODY'
 }
 
-/** A transaction with more inputs or outputs than one submission may cost. */
-export class TooManyPartsError extends SubmissionError {
-  override readonly name = 'TooManyPartsError'
+/** A BEEF with more of something than one submission may cost. */
+export class SubmissionTooLargeError extends SubmissionError {
+  override readonly name = 'SubmissionTooLargeError'
   readonly status = 413
   readonly code = 'TOO_LARGE'
 }
@@ -47,4 +47,5 @@ export class ChainTrackerError extends AnswerError {
   override readonly name = 'ChainTrackerError'
   readonly status = 503
   readonly code = 'NOT_READY'
+  override readonly headers = { 'Retry-After': '5' }
 }

@@ -12,20 +12,20 @@ import type { OverlayEngine } from './overlay-engine.js'
 import { plainBytes } from './plain-bytes.js'
 import type { Submit } from './submit.js'
 
-const MAX_QUERY_BYTES = 1024 * 1024
-
 export interface OverlayRoutesOptions {
   engine: OverlayEngine
   graph: GraphStore
   profile: Profile
   /** The largest body of a submission. */
   maxBodyBytes: number
+  /** The largest body of a question. */
+  maxQueryBytes: number
   submit: Submit
 }
 
 /** The surface that overlay clients speak, as OverlayExpress 2.x has it (`spec/http.md`, Overlay). */
 export function overlayRoutes(options: OverlayRoutesOptions): Router {
-  const { engine, graph, profile, maxBodyBytes } = options
+  const { engine, graph, profile, maxBodyBytes, maxQueryBytes } = options
   const topics = aliased(profile.topicAliases)
   const services = aliased(profile.lookupServiceAliases)
   return Router()
@@ -50,7 +50,7 @@ export function overlayRoutes(options: OverlayRoutesOptions): Router {
     .post('/submit', express.raw({ limit: maxBodyBytes, type: () => true }), submit(options.submit, topics))
     .post(
       '/lookup',
-      express.json({ limit: MAX_QUERY_BYTES, type: () => true, strict: false }),
+      express.json({ limit: maxQueryBytes, type: () => true, strict: false }),
       lookup({ engine, graph, services }),
     )
 }

@@ -81,6 +81,7 @@ export function createOverlay({
       deployment,
       submissions: submission,
       remembering,
+      maxOrigins: config.limits.maxOrigins,
     }),
     [LOOKUP_SERVICES.ordinals]: new OrdinalsLookupService({
       reader: graph,
@@ -98,6 +99,7 @@ export function createOverlay({
     graph,
     submission,
     proofs,
+    limits: config.limits,
     ...(config.hostingUrl && { hostingURL: config.hostingUrl }),
     logger,
   })

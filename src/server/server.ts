@@ -1,4 +1,4 @@
-import { createServer, type Server } from 'node:http'
+import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { promisify } from 'node:util'
 import type { Logger } from 'pino'
@@ -6,6 +6,7 @@ import { createApp } from './app.js'
 import type { Config } from './config.js'
 import type { Deploy } from './followed-tree.js'
 import { LargeSubmissions } from './large-submissions.js'
+import { openHttpServer } from './limits/http-server.js'
 import { type MinePage, readMinePage } from './mine-page-routes.js'
 import { type Node, openNode, StartError } from './node.js'
 import { listenerOf } from './request-target.js'
@@ -47,7 +48,7 @@ export async function startServer({
   const node = await openNode({ config: settings, logger, ...(deploy && { deploy }) })
   const { config } = node
   const large = submissionWorker && new LargeSubmissions({ config, node, logger, worker: submissionWorker })
-  const server = createServer(
+  const server = openHttpServer(
     listenerOf(
       createApp({
         config,
@@ -59,6 +60,7 @@ export async function startServer({
         ...(large && { submit: large.submit }),
       }),
     ),
+    config.limits,
   )
   try {
     await listen(server, config)

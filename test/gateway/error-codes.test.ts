@@ -12,7 +12,10 @@ const chain = new FakeChain()
 const { logger, records } = keptLog()
 const ADMIN_TOKEN = 'a-token-of-the-operator'
 const admin: Question = { headers: { Authorization: `Bearer ${ADMIN_TOKEN}` } }
-const server = await servers.start({ ...treeOf(chain.deployment), ADMIN_TOKEN }, { logger })
+const server = await servers.start(
+  { ...treeOf(chain.deployment), ADMIN_TOKEN, READS_PER_MINUTE: '1' },
+  { logger },
+)
 const published = publisher({ server, chain })
 
 const mint = chain.mint('a')
@@ -38,6 +41,9 @@ interface Row extends ExpectedError {
 
 const content = (rest: string): string => `/content/${rest}`
 const ranged: Question = { headers: { Range: 'bytes=4-' } }
+
+/** Of a client that is counted. */
+const proxied: Question = { headers: { 'X-Forwarded-For': '192.0.2.1' } }
 
 const ROWS: Row[] = [
   { code: 'BAD_OUTPOINT', status: 400, path: content('x') },
@@ -77,6 +83,8 @@ const ROWS: Row[] = [
     question: ranged,
     contentRange: 'bytes */4',
   },
+  { code: 'RATE_LIMITED', status: 429, path: '/svc/names', question: proxied },
+  { code: 'RATE_LIMITED', status: 429, path: '/lookup', question: proxied, overlay: true },
   { code: 'INTERNAL', status: 500, path: content(file.outpoint(0)), broken: 'output' },
   { code: 'INTERNAL', status: 500, path: content(`${file.outpoint(0)}:0`), broken: 'ordinalAt' },
   { code: 'INTERNAL', status: 500, path: '/svc/names/origin/a', broken: 'nameOrigin' },
@@ -92,7 +100,8 @@ const ROWS: Row[] = [
   { code: 'NOT_READY', status: 503, path: '/health/ready', broken: 'ping' },
 ]
 
-async function answerTo({ path, question, broken }: Row, method?: string): Promise<Answer> {
+async function answerTo({ code, path, question, broken }: Row, method?: string): Promise<Answer> {
+  if (code === 'RATE_LIMITED') await server.ask(path, question)
   const ask = (): Promise<Answer> => server.ask(path, { ...question, ...(method && { method }) })
   if (broken === undefined) return await ask()
   return await whileReplaced(server.node.graph, broken, { by: failing, during: ask })

@@ -5,17 +5,21 @@ import type { ContentReader } from '../../backend/src/graph/graph-store.js'
 import { FakeChain } from '../support/fake-chain.js'
 import { keptLog, whileReplaced } from '../support/faults.js'
 import { publisher, text } from '../support/site.js'
+import { lastOf, streamPath, streamsOn } from '../support/streams.js'
 import { useServers } from '../support/test-server.js'
 
 const servers = useServers()
 const { logger, records } = keptLog()
 const server = await servers.start({}, { logger })
-const published = publisher({ server, chain: new FakeChain() })
+const chain = new FakeChain()
+const published = publisher({ server, chain })
 const { graph } = server.node
 
 const LENGTH = 16 * 1024 * 1024
 const large = await published({ contentType: 'application/x-large', body: new Uint8Array(LENGTH) })
 const small = await published(text('small'))
+/** A page of the store's and more. */
+const steps = await streamsOn(server, chain).streamOf(Array.from({ length: 15 }, (_, at) => `${at} `))
 
 /** Reads on as the store does, once it may, and counts what is read. */
 function watchedReads(mayRead: Promise<unknown> = Promise.resolve()) {
@@ -106,6 +110,58 @@ describe('readers that leave', () => {
     }
     const during = () => left(`/content/${small.outpoint(0)}`, counts, read)
     await whileReplaced(graph, 'shortBody', { by, during })
+    await expectAnswers()
+  })
+
+  test('before the first byte of a provenance stop what is read for it', async () => {
+    let read = (): void => undefined
+    const mayRead = new Promise<void>((resolve) => (read = resolve))
+    const counts = { begun: 0, ended: 0 }
+    const transaction = graph.transaction.bind(graph)
+    const by: typeof transaction = async (txid) => {
+      counts.begun++
+      await mayRead
+      counts.ended++
+      return await transaction(txid)
+    }
+    const path = `/svc/gateway/provenance/${lastOf(steps).outpoint(0)}`
+    const during = async (): Promise<void> => {
+      await left(path, counts, () => read())
+      await sleep(100)
+      // Each reader's read that was under way, of one for each step.
+      expect(counts.begun).toBe(READERS)
+      const { status } = await server.ask(path)
+      expect({ status, read: counts.begun - READERS >= steps.length }).toEqual({ status: 200, read: true })
+    }
+    await whileReplaced(graph, 'transaction', { by, during })
+    await expectAnswers()
+  })
+
+  test('before the first byte of a stream stop the summing up of its chunks', async () => {
+    const stream = graph.stream.bind(graph)
+    const counts = { begun: 0, ended: 0 }
+    let read = (): void => undefined
+    const mayRead = new Promise<void>((resolve) => (read = resolve))
+    const ends: unknown[] = []
+    const by: typeof stream = async (query) => {
+      counts.begun++
+      await mayRead
+      try {
+        return await stream(query)
+      } catch (error) {
+        ends.push(error)
+        throw error
+      } finally {
+        counts.ended++
+      }
+    }
+    await whileReplaced(graph, 'stream', {
+      by,
+      during: () => left(streamPath(steps[0]), counts, () => read()),
+    })
+    expect(ends).toEqual(new Array(READERS).fill(expect.objectContaining({ name: 'ReaderLeftError' })))
+    const { body } = await server.ask(streamPath(steps[0]))
+    expect(body.toString('utf8')).toBe(Array.from({ length: 15 }, (_, at) => `${at} `).join(''))
     await expectAnswers()
   })
 })

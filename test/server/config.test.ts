@@ -27,6 +27,7 @@ test('with nothing set it is a local network that nobody else can reach', () => 
     maxBodyBytes: 72 * 1024 * 1024,
     maxContentBytes: 64 * 1024 * 1024,
     contentTypes: undefined,
+    limits: expect.objectContaining({ maxHeaderBytes: 16 * 1024, trustedProxies: 0 }),
     logLevel: 'info',
     unused: [],
   })

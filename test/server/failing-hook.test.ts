@@ -59,6 +59,7 @@ test('what a lookup service could not index is not done, and is taken when it is
       graph,
       submission,
       proofs: new ProofCheck(undefined),
+      limits: readConfig({}).limits,
       logger: SILENT,
     })
     const submit = async (beef: Uint8Array): Promise<unknown> =>

@@ -24,6 +24,8 @@ export interface Hosts {
   empty: TestServer
   /** Its store is gone. */
   broken: TestServer
+  /** {@link FLOODER} has asked more of it than a client may. */
+  flooded: TestServer
 }
 
 /** What the host that is well has stored, and what could be sent to it. */
@@ -56,6 +58,13 @@ export async function openapiHosts({
   const broken = await start(settings)
   await broken.node.close()
 
+  const limits = { READS_PER_MINUTE: '1', SUBMISSIONS_PER_MINUTE: '1', TRUST_PROXY: '1' }
+  const flooded = await start({ ...settings, ...limits })
+  const flood = async (): Promise<void> => {
+    await flooded.ask('/', FLOODER)
+    await flooded.ask('/submit', { ...FLOODER, method: 'POST' })
+  }
+
   const submit = async (...sent: Parameters<TestServer['submit']>): Promise<void> => {
     const { status, body } = await well.submit(...sent)
     if (status !== 200) throw new Error(`the host took no ${sent[1] ?? 'name'}: ${body.toString()}`)
@@ -85,7 +94,15 @@ export async function openapiHosts({
   await empty.node.graph.record(graphRecords({ transactions: [{ txid, raw }] }))
   const path = new MerklePath(blockHeight, [[{ offset: 0, hash: txid, txid: true }]])
   const notice = { txid, merklePath: path.toHex(), blockHeight }
-  return { hosts: { well, empty, broken }, stored: { site: site.outpoint, submittable, conflicting, notice } }
+  const ask: TestServer['ask'] = async (...asked) => {
+    // Each time: the minute of the time before may be over.
+    await flood()
+    return await flooded.ask(...asked)
+  }
+  return {
+    hosts: { well, empty, broken, flooded: { ...flooded, ask } },
+    stored: { site: site.outpoint, submittable, conflicting, notice },
+  }
 }
 
 /** Requests that have every operation answer in each of its ways, below one prefix of each kind. */
@@ -215,6 +232,7 @@ export function openapiRequests({
 
     { name: 'HTML', path: `${gateway}/preview/${html(9)}`, status: 200 },
     { name: 'no base64', path: `${gateway}/preview/*`, status: 400 },
+    { name: 'HTML of 10 KB', path: `${gateway}/preview/${html(10_000)}`, status: 414 },
     { name: 'HTML of 18 KB', path: `${gateway}/preview/${html(18_000)}`, status: 431 },
     { name: 'a body', path: `${gateway}/preview`, question: preview('<p>'), status: 200 },
     { name: 'no body', path: `${gateway}/preview`, question: preview(''), status: 400 },
@@ -309,8 +327,23 @@ export function openapiRequests({
       status: 304,
     },
   ]
-  return requests.flatMap(withHead)
+  return [...requests, ...overRate(requests)].flatMap(withHead)
 }
+
+/** The same of a client that has asked too much already, once for each path. */
+function overRate(requests: OpenapiRequest[]): OpenapiRequest[] {
+  const answered = requests.filter(({ path, status }) => status === 200 && !path.startsWith('/health'))
+  return answered.map((request) => ({
+    ...request,
+    name: `${request.name}, once too often`,
+    host: 'flooded',
+    question: { ...request.question, headers: { ...request.question?.headers, ...FLOODER.headers } },
+    status: 429,
+  }))
+}
+
+/** From an address that is for documentation (RFC 5737). */
+const FLOODER = { headers: { 'X-Forwarded-For': '192.0.2.1' } }
 
 const KNOWN: Question = { headers: { 'If-None-Match': '*' } }
 

@@ -142,6 +142,8 @@ export interface StreamQuery {
   outpoint: Outpoint
   /** The content types of further chunks, each an essence in lower case (`Profile`). */
   chunkTypes: readonly string[]
+  /** Ends the summing up of a stream, of which nobody wants to hear any more, with its reason. */
+  signal?: AbortSignal
 }
 
 /** A chunk of a stream, by its body. `sha256` is hex. */

@@ -32,19 +32,22 @@ export interface NamesLookupServiceOptions {
   submissions?: SubmissionSource
   /** Where what a hook could not do is remembered; without it, a hook that fails throws and that is all. */
   remembering?: Remembering
+  /** How many outpoints `{origins}` takes; a host may take fewer than the 1,000 of the form. */
+  maxOrigins?: number
 }
 
 const nameText = z.string().refine(isName, 'a name is 1 to 255 characters of a-z 0-9 -')
 const domainText = z
   .string()
   .refine((text) => text === '' || isName(text), 'a prefix is up to 255 characters of a-z 0-9 -')
+const MAX_ORIGINS = 1000
 const history = z.boolean().default(false)
 const query = z.union([
   z.strictObject({ name: nameText, history }),
   z.strictObject({ origin: nameText, history }),
   z.strictObject({ mine: nameText, history }),
   z.strictObject({ node: domainText, history }),
-  z.strictObject({ origins: z.array(outpointText).max(1000) }),
+  z.strictObject({ origins: z.array(outpointText).max(MAX_ORIGINS) }),
   z.strictObject({
     prefix: domainText,
     limit: z.int().min(1).max(100).default(100),
@@ -154,8 +157,12 @@ export class NamesLookupService implements LookupService {
   }
 
   private async findAll(asked: Exclude<Query, { history: boolean }>): Promise<Outpoint[]> {
-    const { reader } = this.options
-    if ('origins' in asked) return (await reader.genuineOrigins(asked.origins)).map((name) => name.outpoint)
+    const { reader, maxOrigins = MAX_ORIGINS } = this.options
+    if ('origins' in asked) {
+      const { origins } = asked
+      if (origins.length > maxOrigins) throw new QueryError(`this host takes at most ${maxOrigins} origins`)
+      return (await reader.genuineOrigins(origins)).map((name) => name.outpoint)
+    }
     const { prefix, limit, after } = asked
     const names = await reader.namesByPrefix({ prefix, limit, ...(after !== undefined && { after }) })
     return names.map((name) => name.outpoint)

@@ -62,9 +62,22 @@ export const HEADERS = {
     schema: { type: 'string', pattern: '^"[0-9a-f]{64}"$' },
   },
   Location: { description: 'The same path, with `/index.html` behind it.', schema: TEXT },
+  RateLimit: {
+    description:
+      'By which limit requests are counted, how many are left, and for how many seconds that holds.',
+    schema: { type: 'string', pattern: '^"[a-z]+"; r=[0-9]+; t=[0-9]+$' },
+  },
+  'RateLimit-Policy': {
+    description: 'By which limit requests are counted: so many of one client, in so many seconds.',
+    schema: { type: 'string', pattern: '^"[a-z]+"; q=[0-9]+; w=60; pk=:[^:]+:$' },
+  },
   'Referrer-Policy': {
     description: 'Where links lead does not hear where they stood.',
     schema: { const: 'no-referrer' },
+  },
+  'Retry-After': {
+    description: 'In how many seconds to try again.',
+    schema: { type: 'integer', minimum: 0 },
   },
   'WWW-Authenticate': {
     description: 'What to show: the token of the operator.',

@@ -37,8 +37,11 @@ export const PREVIEW_PATHS: Paths = {
           codes: ['BAD_BODY'],
           description: 'Not base64, nothing at all, or a service worker.',
         }),
-        // Node's own answer, before any route is asked: it has no header of ours and no body.
-        '431': { description: 'More path and headers than Node takes: 16 KiB unless it is told otherwise.' },
+        '414': errorAnswer({ codes: ['TOO_LARGE'], description: 'A longer path than the operator allows.' }),
+        '431': errorAnswer({
+          codes: ['TOO_LARGE'],
+          description: 'More path and headers together than the operator allows.',
+        }),
       },
     },
   },

@@ -3,6 +3,7 @@ import { HEADERS, PARAMETERS, SCHEMAS } from '../../gateway/openapi/components.j
 import { gatewayPaths } from '../../gateway/openapi/gateway-paths.js'
 import {
   answer,
+  errorAnswer,
   type Operation,
   type PathItem,
   type Paths,
@@ -26,7 +27,10 @@ export interface OpenapiDocument {
 const DESCRIPTION = `Names that are mined, and content that lives on the chain, from what this host has admitted.
 
 Pages of any origin may ask: preflights are answered at every path (204).
-Every error is \`{"error": "<sentence>", "code": "<CODE>"}\` and is not to be stored; a path that is not in here is 404 \`NOT_FOUND\`.`
+Every error is \`{"error": "<sentence>", "code": "<CODE>"}\` and is not to be stored; a path that is not in here is 404 \`NOT_FOUND\`.
+Before any route, a path may be too long (414 \`TOO_LARGE\`), the head of a request, too (431), and a request may come too slowly (408 \`BAD_BODY\`), or not be one (400, 417).
+
+Requests of a client are counted, but for those that come from the machine itself and those to \`/health\`: \`RateLimit\` says how many are left.`
 
 /** The document describes itself, too. */
 const OWN_PATHS: Paths = {
@@ -60,12 +64,14 @@ export function openapiDocument({
   version: string
 }): OpenapiDocument {
   const paths = {
-    ...gatewayPaths(profile),
-    ...DEPLOYMENT_PATHS,
-    ...MINE_PAGE_PATHS,
-    ...OVERLAY_PATHS,
+    ...counted({
+      ...gatewayPaths(profile),
+      ...DEPLOYMENT_PATHS,
+      ...MINE_PAGE_PATHS,
+      ...OVERLAY_PATHS,
+      ...OWN_PATHS,
+    }),
     ...HEALTH_PATHS,
-    ...OWN_PATHS,
   }
   return {
     openapi: '3.1.1',
@@ -86,6 +92,23 @@ export function openapiDocument({
     paths: Object.fromEntries(Object.entries(paths).map(([path, item]) => [path, withHead(item)])),
     components: { headers: HEADERS, parameters: PARAMETERS, schemas: SCHEMAS },
   }
+}
+
+/** Paths whose requests are counted, with what is answered to those that are too many. */
+function counted(paths: Paths): Paths {
+  const items = Object.entries(paths).map(([path, item]) => {
+    const operations = Object.entries(item).map(([method, operation]: [string, Operation]) => {
+      const tooMany = errorAnswer({
+        codes: ['RATE_LIMITED'],
+        description: 'More requests of one client than the operator allows.',
+        headers: ['RateLimit', 'RateLimit-Policy', 'Retry-After'],
+        shape: operation.tags[0] === 'overlay' ? 'OverlayError' : 'Error',
+      })
+      return [method, { ...operation, responses: { ...operation.responses, '429': tooMany } }] as const
+    })
+    return [path, Object.fromEntries(operations)] as const
+  })
+  return Object.fromEntries(items)
 }
 
 /** Ranges are of GET alone (RFC 9110 14.2). */

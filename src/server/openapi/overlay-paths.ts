@@ -190,13 +190,15 @@ export const OVERLAY_PATHS: Paths = {
         }),
         '413': errorAnswer({
           codes: ['TOO_LARGE'],
-          description: 'The body is over the limit, or the transaction has over 10,000 inputs or outputs.',
+          description:
+            'The body is over the limit, or the BEEF is: by its transactions, the depth of unproven ones, their inputs and outputs, or a script.',
           shape: 'OverlayError',
         }),
         '503': errorAnswer({
           codes: ['NOT_READY'],
           description:
-            'The source of block headers did not answer, so that no proof can be checked: try again.',
+            'The source of block headers did not answer, so that no proof can be checked, or as many submissions wait as may: try again.',
+          headers: ['Retry-After'],
           shape: 'OverlayError',
         }),
         default: internal('OverlayError'),
@@ -243,7 +245,7 @@ export const OVERLAY_PATHS: Paths = {
         }),
         '413': errorAnswer({
           codes: ['TOO_LARGE'],
-          description: 'The body is over 1 MiB.',
+          description: 'The body is over the limit.',
           shape: 'OverlayError',
         }),
         default: internal('OverlayError'),
@@ -300,6 +302,7 @@ export const OVERLAY_PATHS: Paths = {
           codes: ['NOT_READY'],
           description:
             'The source of block headers did not answer, or knows of no block at that height yet: try again.',
+          headers: ['Retry-After'],
           shape: 'OverlayError',
         }),
         default: internal('OverlayError'),

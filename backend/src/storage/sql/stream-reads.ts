@@ -32,11 +32,11 @@ export async function streamSummary(
 /** See `StreamReader.streamChunks`. */
 export async function* streamChunks(
   reader: SqlReader,
-  { outpoint, chunkTypes }: StreamQuery,
+  { outpoint, chunkTypes, signal }: StreamQuery,
   from = 0,
 ): AsyncGenerator<StreamChunk> {
   let isFirst = from === 0
-  for await (const page of stepsFrom(reader, { outpoint, direction: 'onwards', from })) {
+  for await (const page of stepsFrom(reader, { outpoint, direction: 'onwards', from, signal })) {
     for (const { satoshis, content } of page) {
       if (content === undefined) return
       const { contentType, ...chunk } = content
@@ -49,8 +49,8 @@ export async function* streamChunks(
 }
 
 /** The type of the chunk that the stream of an output starts with, which may stand before that output. */
-async function streamType(reader: SqlReader, { outpoint, chunkTypes }: StreamQuery): Promise<string> {
-  for await (const page of stepsFrom(reader, { outpoint, direction: 'back' })) {
+async function streamType(reader: SqlReader, { outpoint, chunkTypes, signal }: StreamQuery): Promise<string> {
+  for await (const page of stepsFrom(reader, { outpoint, direction: 'back', signal })) {
     for (const { satoshis, content } of page) {
       if (content === undefined) return UNTYPED
       if (!isChunkType(content.contentType, chunkTypes)) return content.contentType
@@ -85,8 +85,9 @@ function pageOf(reach: string, order: 'asc' | 'desc'): string {
  */
 async function* stepsFrom(
   reader: SqlReader,
-  { outpoint, direction, from: skipped = 0 }: { outpoint: Outpoint; direction: Direction; from?: number },
+  walk: { outpoint: Outpoint; direction: Direction; from?: number; signal: AbortSignal | undefined },
 ): AsyncGenerator<Step[]> {
+  const { outpoint, direction, from: skipped = 0, signal } = walk
   let read = skipped
   for (let limit = FIRST_ROWS; ; limit = ROWS_A_PAGE) {
     // The last of the page before is read again: without it, what comes behind would be taken for the end.
@@ -101,6 +102,7 @@ async function* stepsFrom(
     read = from + limit
     // The embedded store answers at once: without this, nobody else would be answered until the end of a long stream.
     await setImmediate()
+    signal?.throwIfAborted()
   }
 }
 

@@ -1,0 +1,22 @@
+/** Every header of `spec/http.md` and of the page for mining that a page of another origin may read. */
+export const EXPOSED_HEADERS = [
+  'Accept-Ranges',
+  'Cache-Control',
+  'Content-Length',
+  'Content-Range',
+  'Content-Security-Policy',
+  'Content-Type',
+  'Cross-Origin-Opener-Policy',
+  'Cross-Origin-Resource-Policy',
+  'ETag',
+  'RateLimit',
+  'RateLimit-Policy',
+  'Referrer-Policy',
+  'Retry-After',
+  'X-Content-Type-Options',
+  'X-Map',
+  'X-Ord-Seq',
+  'X-Origin',
+  'X-Outpoint',
+  'X-Parent',
+].join()

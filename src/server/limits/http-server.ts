@@ -1,0 +1,75 @@
+import { createServer, type RequestListener, type Server } from 'node:http'
+import type { Duplex } from 'node:stream'
+import { Exchanges } from './exchanges.js'
+import {
+  type Refusal,
+  refusalOf,
+  refusalOfHead,
+  sendRefusal,
+  UNMET_EXPECTATION,
+  writeRefusal,
+} from './http-refusal.js'
+import type { Limits } from './limits.js'
+
+/** How often connections are looked at for what takes too long to come, in milliseconds, at the longest. */
+const CHECKING = 30_000
+
+/**
+ * An HTTP server that strangers may connect to: what is slow, silent or no HTTP costs it no more than the limits say, and
+ * is answered as any other error where there is still somebody to answer.
+ *
+ * - Headers and requests that take too long to come are answered 408, and the connection ends.
+ * - A connection on which nothing moves ends, where it is the other side's turn: to send on, or to read. While an answer
+ *   is worked on here, nothing needs to move.
+ * - What Node would refuse without a body, or without our headers, is refused as everything else is.
+ */
+export function openHttpServer(listener: RequestListener, limits: Limits): Server {
+  const { headersTimeout, requestTimeout, keepAliveTimeout, stallTimeout } = limits
+  const exchanges = new Exchanges()
+  const server = createServer({
+    maxHeaderSize: limits.maxHeaderBytes,
+    headersTimeout,
+    requestTimeout,
+    keepAliveTimeout,
+    connectionsCheckingInterval: Math.min(CHECKING, headersTimeout, requestTimeout),
+    // Said here, with a body.
+    requireHostHeader: false,
+  })
+  server.maxConnections = limits.maxConnections
+  server.on('request', (request, response) => {
+    exchanges.add(request, response)
+    const refusal = refusalOfHead(request, limits)
+    if (refusal === undefined) listener(request, response)
+    else sendRefusal(response, refusal)
+  })
+  server.on('checkExpectation', (request, response) => {
+    exchanges.add(request, response)
+    sendRefusal(response, UNMET_EXPECTATION)
+  })
+  const refused = new WeakSet<Duplex>()
+  server.on('clientError', (error: NodeJS.ErrnoException & { rawPacket?: Buffer }, socket) => {
+    // While it ends, what still comes cannot be read either.
+    if (refused.has(socket)) return
+    refused.add(socket)
+    const bodiless = error.rawPacket?.subarray(0, 5).toString('latin1') === 'HEAD '
+    refuse(socket, { exchanges, refusal: refusalOf(error), bodiless })
+  })
+  server.setTimeout(stallTimeout, (socket) => {
+    if (exchanges.isWorkedOn(socket)) socket.setTimeout(stallTimeout)
+    else socket.destroy()
+  })
+  return server
+}
+
+/** In its turn behind the answers that are due on the connection, and never into one that has begun. */
+function refuse(
+  socket: Duplex,
+  told: { exchanges: Exchanges; refusal: Refusal | undefined; bodiless: boolean },
+): void {
+  const { exchanges, refusal, bodiless } = told
+  const due = exchanges.on(socket).find(({ request }) => request.complete)
+  if (refusal === undefined || !socket.writable) socket.destroy()
+  else if (due !== undefined) due.response.once('close', () => refuse(socket, told))
+  else if (exchanges.on(socket).some(({ response }) => response.headersSent)) socket.destroy()
+  else writeRefusal(socket, refusal, { bodiless })
+}

@@ -1,0 +1,83 @@
+import { z } from 'zod'
+import { ConfigError } from '../settings/config-error.js'
+import { parseSettings, wholeNumber } from '../settings/parse-settings.js'
+
+const KiB = 1024
+const MiB = 1024 * KiB
+
+/** A limit as a setting: what it may be, and what it is where nobody has set it. */
+interface Limit {
+  setting: string
+  least: number
+  most: number
+  usual: number
+}
+
+/**
+ * What strangers may cost this host, each limit with its setting; `docs/limits.md` gives each its reason. Sizes are in
+ * bytes, times in milliseconds, rates in requests a minute. Where the most is the usual, the number is the
+ * specification's, and an operator can only go below it.
+ */
+export const LIMITS = {
+  /** The line of a request and its headers. */
+  maxHeaderBytes: { setting: 'MAX_HEADER_BYTES', least: KiB, most: MiB, usual: 16 * KiB },
+  /** The path of a request with its query. */
+  maxPathBytes: { setting: 'MAX_PATH_BYTES', least: 256, most: MiB, usual: 12 * KiB },
+  /** The body of `/lookup`. */
+  maxQueryBytes: { setting: 'MAX_QUERY_BYTES', least: KiB, most: 16 * MiB, usual: MiB },
+  /** How many outpoints `/metadata` takes at once. */
+  maxPointers: { setting: 'MAX_METADATA_LIST', least: 1, most: 100, usual: 100 },
+  /** How many `/origins` and the query `{origins}` take at once. */
+  maxOrigins: { setting: 'MAX_ORIGINS_LIST', least: 1, most: 1000, usual: 1000 },
+  /** The JSON of a directory that paths lead into. */
+  maxDirectoryBytes: { setting: 'MAX_DIRECTORY_BYTES', least: 2, most: 16 * MiB, usual: MiB },
+  maxBeefTransactions: { setting: 'MAX_BEEF_TRANSACTIONS', least: 1, most: 10_000, usual: 10_000 },
+  /** Transactions of the longest unproven chain in a BEEF. */
+  maxBeefDepth: { setting: 'MAX_BEEF_DEPTH', least: 1, most: 10_000, usual: 1000 },
+  /** Inputs, or outputs, of one transaction. */
+  maxParts: { setting: 'MAX_TRANSACTION_PARTS', least: 1, most: 100_000, usual: 10_000 },
+  /** A single locking or unlocking script. Content is in one, so the usual is that of a body. */
+  maxScriptBytes: { setting: 'MAX_SCRIPT_BYTES', least: KiB, most: KiB * MiB, usual: 72 * MiB },
+  /** Submissions under way and waiting, and the bytes of their bodies. */
+  maxSubmissions: { setting: 'MAX_WAITING_SUBMISSIONS', least: 1, most: 100_000, usual: 100 },
+  maxSubmissionBytes: { setting: 'MAX_WAITING_BYTES', least: KiB, most: 64 * KiB * MiB, usual: 512 * MiB },
+  /** Of one client; 0 is no limit. */
+  readRate: { setting: 'READS_PER_MINUTE', least: 0, most: 10_000_000, usual: 6000 },
+  submissionRate: { setting: 'SUBMISSIONS_PER_MINUTE', least: 0, most: 10_000_000, usual: 600 },
+  /** How many proxies stand before this host, and are believed about who asks. */
+  trustedProxies: { setting: 'TRUST_PROXY', least: 0, most: 16, usual: 0 },
+  maxConnections: { setting: 'MAX_CONNECTIONS', least: 1, most: 1_000_000, usual: 5000 },
+  /** How long the headers of a request may take to come, and all of it. */
+  headersTimeout: { setting: 'HEADERS_TIMEOUT_MS', least: 1, most: 3_600_000, usual: 15_000 },
+  requestTimeout: { setting: 'REQUEST_TIMEOUT_MS', least: 1, most: 3_600_000, usual: 300_000 },
+  /** How long a connection is kept for the next request. */
+  keepAliveTimeout: { setting: 'KEEP_ALIVE_TIMEOUT_MS', least: 1, most: 3_600_000, usual: 5000 },
+  /** How long nothing may move on a connection whose other end has its turn: to send on, or to read. */
+  stallTimeout: { setting: 'STALL_TIMEOUT_MS', least: 1, most: 3_600_000, usual: 60_000 },
+} as const satisfies Record<string, Limit>
+
+export type Limits = Record<keyof typeof LIMITS, number>
+
+const schema = z.object(
+  Object.fromEntries(
+    Object.values(LIMITS).map(({ setting, least, most, usual }) => [
+      setting,
+      wholeNumber(least, most).default(usual),
+    ]),
+  ),
+)
+
+/**
+ * The limits, from the settings that are set.
+ *
+ * @throws ConfigError naming the first that does not hold.
+ */
+export function readLimits(set: Record<string, unknown>): Limits {
+  const settings = parseSettings(schema, set)
+  const limits = Object.fromEntries(
+    Object.entries(LIMITS).map(([name, { setting }]) => [name, settings[setting]]),
+  ) as Limits
+  if (limits.headersTimeout > limits.requestTimeout)
+    throw new ConfigError('HEADERS_TIMEOUT_MS: must not be longer than REQUEST_TIMEOUT_MS')
+  return limits
+}

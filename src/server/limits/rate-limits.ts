@@ -1,0 +1,84 @@
+import type { Request, RequestHandler } from 'express'
+import { ipKeyGenerator, rateLimit } from 'express-rate-limit'
+import { AnswerError } from '../../gateway/error-response.js'
+import type { Limits } from './limits.js'
+
+/** More requests of one client than it may make. When to come again is in the headers. */
+class RateLimitedError extends AnswerError {
+  override readonly name = 'RateLimitedError'
+  readonly status = 429
+  readonly code = 'RATE_LIMITED'
+}
+
+const MINUTE = 60_000
+
+/** For whoever watches the host: never limited, or a flood would look like an outage. */
+const WATCHED = /^\/(?:health(?:\/|$)|metrics$)/
+/** What is handled in a submission's turn, or asks for as much. */
+const SUBMISSIONS = /^\/(?:submit|arc-ingest|requestSyncResponse|requestForeignGASPNode)\/?$/i
+/** Errors of these carry what overlay clients expect, so they are limited where their routes stand. */
+const OVERLAY = /^\/(?:lookup|listTopicManagers|listLookupServiceProviders|getDocumentationFor\w+)\/?$/i
+
+/**
+ * How many requests a minute a client may make, reads and submissions counted apart, so that a page with many files does
+ * not cost its reader a submission. Over it, the answer is 429 `RATE_LIMITED` with `Retry-After`; every counted answer
+ * says in `RateLimit` how much is left.
+ *
+ * A client is an IPv4 address or the /56 of an IPv6 one, which is what a household has: as `TRUST_PROXY` lets Express
+ * read it off `X-Forwarded-For`. A program on this machine that comes without a proxy is not limited.
+ *
+ * @returns `gateway` for all routes but those of the overlay, `overlay` for those, and `operator` for those below `/admin`,
+ * where a token can be guessed at.
+ */
+export function rateLimits({ readRate, submissionRate }: Pick<Limits, 'readRate' | 'submissionRate'>): {
+  gateway: RequestHandler
+  overlay: RequestHandler
+  operator: RequestHandler
+} {
+  const reads = limiter('reads', readRate)
+  const submissions = limiter('submissions', submissionRate)
+  return {
+    gateway: function limitGateway(request, response, next) {
+      const { path } = request
+      if (isLocal(request) || WATCHED.test(path) || SUBMISSIONS.test(path) || OVERLAY.test(path)) next()
+      else reads(request, response, next)
+    },
+    overlay: function limitOverlay(request, response, next) {
+      const { path } = request
+      if (isLocal(request)) next()
+      else if (SUBMISSIONS.test(path)) submissions(request, response, next)
+      else if (OVERLAY.test(path)) reads(request, response, next)
+      else next()
+    },
+    operator: function limitOperator(request, response, next) {
+      if (isLocal(request)) next()
+      else submissions(request, response, next)
+    },
+  }
+}
+
+/** @param rate Requests a minute; 0 is no limit. */
+function limiter(identifier: string, rate: number): RequestHandler {
+  if (rate === 0) return (_request, _response, next) => next()
+  return rateLimit({
+    windowMs: MINUTE,
+    limit: rate,
+    identifier,
+    standardHeaders: 'draft-8',
+    legacyHeaders: false,
+    keyGenerator: ({ ip = '' }) => ipKeyGenerator(ip),
+    handler: (_request, _response, next) =>
+      next(new RateLimitedError(`over ${rate} ${identifier} a minute; Retry-After says when to come again`)),
+    // It warns of a header that any stranger can send.
+    validate: { xForwardedForHeader: false, forwardedHeader: false },
+  })
+}
+
+const FORWARDING = ['x-forwarded-for', 'forwarded', 'x-real-ip', 'via']
+
+/** Whether a request comes from this machine, and not through a proxy on it. */
+function isLocal({ socket, headers }: Request): boolean {
+  const { remoteAddress = '' } = socket
+  if (!/^(?:::1$|127\.|::ffff:127\.)/.test(remoteAddress)) return false
+  return FORWARDING.every((name) => headers[name] === undefined)
+}

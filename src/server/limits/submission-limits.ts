@@ -1,0 +1,77 @@
+import type { BeefContents } from '../../../backend/src/graph/read-beef.js'
+import type { TransactionRecord } from '../../../backend/src/graph/records.js'
+import { transactionRecords } from '../../../backend/src/graph/transaction-records.js'
+import type { TransactionView } from '../../../backend/src/protocol/transaction.js'
+import { SubmissionTooLargeError } from '../overlay-errors.js'
+import type { Limits } from './limits.js'
+
+export type SubmissionLimits = Pick<
+  Limits,
+  'maxBeefTransactions' | 'maxBeefDepth' | 'maxParts' | 'maxScriptBytes'
+>
+
+/**
+ * Holds what somebody submits against the limits, cheapest first, before it waits for its turn.
+ *
+ * @throws SubmissionTooLargeError for the first limit that it is over.
+ */
+export function requireWithinLimits(beef: BeefContents, limits: SubmissionLimits): void {
+  const { maxBeefTransactions, maxBeefDepth } = limits
+  if (beef.txids.length > maxBeefTransactions)
+    throw new SubmissionTooLargeError(`a BEEF has at most ${maxBeefTransactions} transactions`)
+  for (const txid of beef.txids) {
+    const transaction = beef.transaction(txid)
+    if (transaction !== undefined) requireTransactionWithinLimits(transaction, limits)
+  }
+  const { transactions } = transactionRecords(beef)
+  if (unprovenDepth(beef, transactions) > maxBeefDepth)
+    throw new SubmissionTooLargeError(`a chain of unproven transactions has at most ${maxBeefDepth}`)
+}
+
+function requireTransactionWithinLimits(
+  { txid, inputs, outputs }: TransactionView,
+  { maxParts, maxScriptBytes }: SubmissionLimits,
+): void {
+  // The engine asks its storage about every input, for every topic, while others wait their turn.
+  if (Math.max(inputs.length, outputs.length) > maxParts)
+    throw new SubmissionTooLargeError(`${txid} has more than ${maxParts} inputs or outputs`)
+  const isLong = (script: Uint8Array): boolean => script.length > maxScriptBytes
+  if (
+    inputs.some(({ unlockingScript }) => isLong(unlockingScript)) ||
+    outputs.some(({ lockingScript }) => isLong(lockingScript))
+  )
+    throw new SubmissionTooLargeError(`${txid} has a script of more than ${maxScriptBytes} bytes`)
+}
+
+/**
+ * How many transactions the longest chain of unproven ones in a BEEF has, that of the subject back to a proven one; 0
+ * where the subject is proven. Depth first without recursion, each transaction once: a chain is as long as strangers
+ * make it, and where each spends two outputs of the one before, there are more ways through than could be walked.
+ */
+export function unprovenDepth(beef: BeefContents, transactions: TransactionRecord[]): number {
+  const unproven = new Set(transactions.filter(({ proof }) => proof === undefined).map(({ txid }) => txid))
+  const parentsOf = (txid: string): string[] => [
+    ...new Set(beef.transaction(txid)?.inputs.map((input) => input.txid)),
+  ]
+  const depths = new Map<string, number>()
+  const path: { txid: string; parents: string[]; depth: number }[] = []
+  const enter = (txid: string): void => {
+    path.push({ txid, parents: parentsOf(txid).filter((parent) => unproven.has(parent)), depth: 0 })
+  }
+  const { txid: subject } = beef.subject
+  if (unproven.has(subject)) enter(subject)
+  for (let step = path.at(-1); step !== undefined; step = path.at(-1)) {
+    const parent = step.parents.at(-1)
+    const known = parent === undefined ? undefined : depths.get(parent)
+    if (parent === undefined) {
+      depths.set(step.txid, step.depth + 1)
+      path.pop()
+    } else if (known === undefined) {
+      enter(parent)
+    } else {
+      step.depth = Math.max(step.depth, known)
+      step.parents.pop()
+    }
+  }
+  return depths.get(subject) ?? 0
+}

@@ -1,0 +1,145 @@
+import { once } from 'node:events'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { utf8 } from '../../backend/src/protocol/bytes.js'
+import { engineBeef } from '../../src/server/overlay-engine.js'
+import { beefOf, FakeChain, type FakeTransaction } from '../support/fake-chain.js'
+import { useSockets } from '../support/sockets.js'
+import { type TestServer, useServers } from '../support/test-server.js'
+
+// Clients that are slow, silent or gone, on real connections. Times are short here by settings.
+
+const servers = useServers()
+const open = useSockets()
+const MANY = 300
+
+const server = await servers.start({
+  HEADERS_TIMEOUT_MS: '2500',
+  REQUEST_TIMEOUT_MS: '4000',
+  KEEP_ALIVE_TIMEOUT_MS: '1500',
+  STALL_TIMEOUT_MS: '1500',
+})
+const chain = new FakeChain()
+const MiB = 1024 * 1024
+const film = chain.inscribe({ contentType: 'video/mp4', body: new Uint8Array(MiB).fill(7) })
+await admit(film)
+const note = chain.inscribe({ contentType: 'text/plain', body: utf8('note') })
+await admit(note)
+/** More than systems hold between the ends of a connection. */
+const ASKED = 32
+const FILM = `GET /content/${film.outpoint(0)} HTTP/1.1\r\nHost: x\r\n\r\n`.repeat(ASKED)
+const NOTE = `/content/${note.outpoint(0)}`
+
+/** Not over HTTP: it may take longer than a request may here. */
+async function admit(transaction: FakeTransaction): Promise<void> {
+  const beef = engineBeef(beefOf(transaction))
+  await server.node.overlay.engine.submit({ beef, topics: ['tm_ordinals'] })
+}
+
+async function expectAnswers(at: TestServer): Promise<void> {
+  expect((await at.ask(NOTE)).body.toString('utf8')).toBe('note')
+}
+
+test('many clients whose headers never end keep nobody out, and their connections end', async () => {
+  const slow = await Promise.all(Array.from({ length: MANY }, () => open(server.url)))
+  for (const { send } of slow) send(`GET ${NOTE} HTTP/1.1\r\nHost: x\r\nX-Drip: `)
+  let on = true
+  const dripping = (async () => {
+    while (on) {
+      for (const { socket, send } of slow) if (socket.writable) send('X')
+      await sleep(50)
+    }
+  })()
+  await expectAnswers(server)
+  await Promise.all(slow.map(({ ended }) => ended))
+  on = false
+  await dripping
+  for (const { heard } of slow) expect(heard()).toMatch(/^HTTP\/1\.1 408 .*"code":"BAD_BODY"\}$/s)
+  await expectAnswers(server)
+})
+
+test('many clients whose bodies never end keep nobody out, and their connections end', async () => {
+  const slow = await Promise.all(Array.from({ length: MANY }, () => open(server.url)))
+  for (const { send } of slow)
+    send('POST /submit HTTP/1.1\r\nHost: x\r\nX-Topics: ["tm_names"]\r\nContent-Length: 1000000\r\n\r\nx')
+  await expectAnswers(server)
+  await Promise.all(slow.map(({ ended }) => ended))
+  await expectAnswers(server)
+})
+
+test('clients that connect and say nothing, or nothing more, are let go', async () => {
+  const silent = await Promise.all(Array.from({ length: MANY }, () => open(server.url)))
+  const asked = await open(server.url)
+  asked.send(`GET ${NOTE} HTTP/1.1\r\nHost: x\r\n\r\n`)
+  await Promise.all([...silent, asked].map(({ ended }) => ended))
+  expect(asked.heard()).toMatch(/\r\n\r\nnote$/)
+})
+
+test('clients that ask for much and read nothing are let go', async () => {
+  const before = openConnections()
+  const deaf = await Promise.all(Array.from({ length: 8 }, () => open(server.url)))
+  for (const { socket, send } of deaf) {
+    socket.pause()
+    send(FILM)
+  }
+  await expectAnswers(server)
+  // Both ends are in this process; those of the clients stay.
+  await until(async () => openConnections() <= before + deaf.length)
+  // Whoever reads on now finds that the bodies end too early.
+  const [one] = deaf
+  one?.socket.resume()
+  await one?.ended
+  expect(one?.heard().length).toBeLessThan(ASKED * MiB)
+})
+
+test('a client that reads slowly gets all of it', async () => {
+  const { socket, send, heard } = await open(server.url)
+  send(FILM)
+  const end = once(socket, 'end')
+  for (let pause = 0; pause < 2; pause++) {
+    socket.pause()
+    await sleep(800)
+    socket.resume()
+    await sleep(20)
+  }
+  await end
+  const bodies = heard().split(/HTTP\/1\.1 200 OK\r\n.*?\r\n\r\n/s)
+  expect(bodies.map(({ length }) => length)).toEqual([0, ...new Array(ASKED).fill(MiB)])
+})
+
+test('nobody is let go while an answer is worked on, however long that takes', async () => {
+  const { graph } = server.node
+  const output = graph.output.bind(graph)
+  Object.defineProperty(graph, 'output', {
+    configurable: true,
+    value: async (...asked: Parameters<typeof output>) => {
+      await sleep(2000)
+      return await output(...asked)
+    },
+  })
+  try {
+    await expectAnswers(server)
+  } finally {
+    Reflect.deleteProperty(graph, 'output')
+  }
+})
+
+test('connections over their number are closed, and those under it answered', async () => {
+  const few = await servers.start({ MAX_CONNECTIONS: '2', KEEP_ALIVE_TIMEOUT_MS: '60000' })
+  const held = [await open(few.url), await open(few.url)]
+  const third = await open(few.url)
+  await third.ended
+  expect(third.heard()).toBe('')
+  held[0]?.send('GET /health/live HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')
+  await held[0]?.ended
+  expect(held[0]?.heard()).toMatch(/^HTTP\/1\.1 200 /)
+  await until(async () => (await few.ask('/health/live').catch(() => undefined))?.status === 200)
+})
+
+function openConnections(): number {
+  return process.getActiveResourcesInfo().filter((name) => name === 'TCPSocketWrap').length
+}
+
+/** Waits for something to become true; the test's own time ends it where it does not. */
+async function until(holds: () => Promise<boolean>): Promise<void> {
+  while (!(await holds())) await sleep(50)
+}
