@@ -10,6 +10,7 @@ import { SearchError } from '../mining/search/search-error.js'
 import { PublishError } from '../publish/publish-error.js'
 import { type Config, ConfigError, readConfig } from '../server/config.js'
 import { openNode, StartError } from '../server/node.js'
+import { addBlockingCommands } from './blocking-commands.js'
 import { CommandError } from './command-error.js'
 import { DEFAULT_URL } from './default-url.js'
 import { runImport } from './import.js'
@@ -118,6 +119,7 @@ type MineArguments = Pick<
 > & { coins?: string[] }
 
 addNameCommands(program)
+addBlockingCommands(program)
 
 interface PublishArguments {
   stream: boolean

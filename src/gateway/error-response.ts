@@ -1,5 +1,6 @@
 import type { ErrorRequestHandler, Response } from 'express'
 import type { Logger } from 'pino'
+import { BlockedError } from '../../backend/src/graph/blocked-error.js'
 import { QueryError } from '../../backend/src/graph/query-error.js'
 import { BeefError } from '../../backend/src/protocol/beef.js'
 import { PointerError } from '../../backend/src/protocol/outpoint.js'
@@ -16,6 +17,7 @@ export const ERROR_CODES = [
   'NOT_FOUND',
   'TAKEN',
   'CONFLICT',
+  'BLOCKED',
   'TOO_LARGE',
   'RANGE_NOT_SATISFIABLE',
   'RATE_LIMITED',
@@ -104,6 +106,7 @@ export function answerFor(error: unknown): Answer | undefined {
   if (error instanceof QueryError || error instanceof BeefError) {
     return { status: 400, code: 'BAD_BODY', message: error.message }
   }
+  if (error instanceof BlockedError) return { status: 451, code: error.code, message: error.message }
   const status = bodyParserStatus(error)
   if (status === 413) return { status, code: 'TOO_LARGE', message: 'the body is over the limit' }
   if (status !== undefined) return { status: 400, code: 'BAD_BODY', message: 'the request cannot be read' }

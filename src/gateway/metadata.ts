@@ -1,11 +1,12 @@
 import express, { type Request, type RequestHandler, Router } from 'express'
 import { z } from 'zod'
+import { BlockedError } from '../../backend/src/graph/blocked-error.js'
 import { sha256 } from '../../backend/src/graph/native-hash.js'
 import { PointerError, parseContentReference } from '../../backend/src/protocol/outpoint.js'
 import { CACHE } from './cache-policy.js'
 import { entityTag } from './entity-tag.js'
 import { BadRequestError, NotFoundError, TooLargeError } from './error-response.js'
-import { type MetadataOptions, metadataRecord } from './metadata-record.js'
+import { type MetadataOptions, type MetadataRecord, metadataRecord } from './metadata-record.js'
 import { percentDecoded } from './percent-decode.js'
 import { sendPieces } from './send-pieces.js'
 
@@ -73,6 +74,19 @@ function bulk(options: MetadataOptions & { maxPointers: number }): RequestHandle
   }
 }
 
+/** Of many, what is blocked is not there. */
+async function servedRecord(
+  options: MetadataOptions,
+  reference: ReturnType<typeof parseContentReference>,
+): Promise<MetadataRecord | undefined> {
+  try {
+    return await metadataRecord(options, reference)
+  } catch (error) {
+    if (error instanceof BlockedError) return undefined
+    throw error
+  }
+}
+
 /** How much text is gathered before it is sent: records are short, and there are many. */
 const CHARACTERS_A_PIECE = 64 * 1024
 
@@ -83,7 +97,7 @@ async function* recordsOf(
 ): AsyncGenerator<string> {
   let piece = ''
   for (const [index, { text, reference }] of references.entries()) {
-    const record = await metadataRecord(options, reference)
+    const record = await servedRecord(options, reference)
     piece += `${index === 0 ? '{' : ','}${JSON.stringify(text)}:${JSON.stringify(record ?? null)}`
     if (piece.length < CHARACTERS_A_PIECE) continue
     yield piece

@@ -1,11 +1,17 @@
 import { type RequestHandler, Router } from 'express'
+import { BlockedError } from '../../backend/src/graph/blocked-error.js'
 import {
   type ContentReader,
   ORIGIN,
   type OrdinalsReader,
   type StreamReader,
 } from '../../backend/src/graph/graph-store.js'
-import { formatOutpoint, PointerError, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
+import {
+  formatOutpoint,
+  type Outpoint,
+  PointerError,
+  parseOutpoint,
+} from '../../backend/src/protocol/outpoint.js'
 import { CACHE } from './cache-policy.js'
 import { NotFoundError } from './error-response.js'
 import { percentDecoded } from './percent-decode.js'
@@ -32,6 +38,16 @@ export function streamRoutes({ prefixes, ...options }: StreamOptions & { prefixe
   return Router().use(prefixes, Router().get(/^\/stream\//, refuseServiceWorkers, serveStream(options)))
 }
 
+/** Where the stream's ordinal starts: of a stream from the middle on, what it starts with may be blocked. */
+async function originOf(outpoint: Outpoint, store: OrdinalsReader): Promise<Outpoint | undefined> {
+  try {
+    return (await store.ordinalAt(outpoint, ORIGIN))?.origin
+  } catch (error) {
+    if (error instanceof BlockedError) return undefined
+    throw error
+  }
+}
+
 function serveStream({ store, chunkTypes, policy }: StreamOptions): RequestHandler {
   return async (request, response) => {
     const written = request.path.slice('/stream/'.length)
@@ -40,7 +56,7 @@ function serveStream({ store, chunkTypes, policy }: StreamOptions): RequestHandl
     const query = { outpoint: parseOutpoint(text), chunkTypes }
     const stream = await store.stream({ ...query, signal: leavingOf(response) })
     if (stream === undefined) throw new NotFoundError('no content at this outpoint in this store')
-    const origin = (await store.ordinalAt(query.outpoint, ORIGIN))?.origin
+    const origin = await originOf(query.outpoint, store)
     response.setHeader('Cache-Control', CACHE.revalidate)
     response.setHeader('X-Outpoint', formatOutpoint(query.outpoint))
     if (origin !== undefined) response.setHeader('X-Origin', formatOutpoint(origin))

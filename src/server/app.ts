@@ -2,6 +2,7 @@ import cors from 'cors'
 import express, { type Express, type RequestHandler } from 'express'
 import type { Logger } from 'pino'
 import type { GraphStore } from '../../backend/src/graph/graph-store.js'
+import { GuardedStore } from '../../backend/src/graph/guarded-store.js'
 import { attachContent } from '../gateway/content.js'
 import { errorResponse, NotFoundError } from '../gateway/error-response.js'
 import { metadataRoutes } from '../gateway/metadata.js'
@@ -12,6 +13,7 @@ import { sandboxPolicy } from '../gateway/security-headers.js'
 import { streamRoutes } from '../gateway/stream.js'
 import { requireAdmin } from './admin-guard.js'
 import { arcIngestRoutes } from './arc-ingest.js'
+import { blockingRoutes } from './blocking-routes.js'
 import type { Config } from './config.js'
 import { deploymentRoutes } from './deployment-routes.js'
 import { EXPOSED_HEADERS } from './exposed-headers.js'
@@ -44,6 +46,7 @@ export function createApp(options: AppOptions): Express {
   const { limits } = config
   const submit = boundedSubmit(options.submit ?? submitTo(engine), limits)
   const rates = rateLimits(limits)
+  const store = new GuardedStore(graph)
   const policy = sandboxPolicy(config.contentPolicy)
   const { profile, network, maxBodyBytes, deployment } = config
   const app = express()
@@ -55,13 +58,14 @@ export function createApp(options: AppOptions): Express {
       '/admin',
       rates.operator,
       requireAdmin(config.adminToken),
+      blockingRoutes({ graph, logger }),
       refuseUnknown,
       errorResponse({ logger, overlay: true }),
     )
     .use(cors({ exposedHeaders: EXPOSED_HEADERS, maxAge: 86_400 }))
     .use(rates.gateway)
   attachContent(app, {
-    store: graph,
+    store,
     directoryContentTypes: profile.directoryContentTypes,
     policy,
     maxDirectoryBytes: limits.maxDirectoryBytes,
@@ -69,7 +73,7 @@ export function createApp(options: AppOptions): Express {
   return app
     .use(
       namesRoutes({
-        store: graph,
+        store,
         network,
         prefixes: profile.namesPrefixes,
         genesis: deployment?.genesis,
@@ -78,7 +82,7 @@ export function createApp(options: AppOptions): Express {
     )
     .use(
       streamRoutes({
-        store: graph,
+        store,
         prefixes: profile.gatewayPrefixes,
         chunkTypes: profile.streamChunkContentTypes,
         policy,
@@ -86,14 +90,14 @@ export function createApp(options: AppOptions): Express {
     )
     .use(
       metadataRoutes({
-        store: graph,
+        store,
         network,
         prefixes: profile.gatewayPrefixes,
         maxPointers: limits.maxPointers,
       }),
     )
     .use(previewRoutes({ prefixes: profile.gatewayPrefixes, policy }))
-    .use(provenanceRoutes(graph, profile.gatewayPrefixes))
+    .use(provenanceRoutes({ store, evidence: graph, prefixes: profile.gatewayPrefixes }))
     .use(deploymentRoutes(config))
     .use(minePageRoutes(options.minePage))
     .use(healthRoutes({ ping, refused: overlay.refused }))

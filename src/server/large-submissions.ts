@@ -52,6 +52,7 @@ export class LargeSubmissions {
         return await this.thread.submit(submitted)
       } finally {
         graph.forget()
+        await graph.readBlocked()
         this.idle = setTimeout(() => void this.close(), IDLE).unref()
       }
     })

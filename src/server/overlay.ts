@@ -1,6 +1,7 @@
 import type { STEAK } from '@bsv/sdk'
 import type { Logger } from 'pino'
 import type { GraphStore } from '../../backend/src/graph/graph-store.js'
+import { GuardedStore } from '../../backend/src/graph/guarded-store.js'
 import type { HookNotes } from '../../backend/src/graph/hook-note.js'
 import type { HookFailure } from '../../backend/src/lookup-services/failed-hooks.js'
 import type { Remembering } from '../../backend/src/lookup-services/hooks.js'
@@ -54,6 +55,7 @@ export function createOverlay({
   const policy = { maxContentBytes, ...(contentTypes && { contentTypes }) }
   const submission = new CurrentSubmission(graph)
   const proofs = new ProofCheck(openHeadersSource(config))
+  const served = new GuardedStore(graph)
   const listeners = new Set<(refusal: Refusal) => void>()
   const refused: Record<string, Record<string, number>> = {}
   const onRefusal = (refusal: Refusal): void => {
@@ -76,7 +78,7 @@ export function createOverlay({
   }
   const services = {
     [LOOKUP_SERVICES.names]: new NamesLookupService({
-      reader: graph,
+      reader: served,
       writer: submission,
       deployment,
       submissions: submission,
@@ -84,7 +86,7 @@ export function createOverlay({
       maxOrigins: config.limits.maxOrigins,
     }),
     [LOOKUP_SERVICES.ordinals]: new OrdinalsLookupService({
-      reader: graph,
+      reader: served,
       writer: submission,
       submissions: submission,
       remembering,

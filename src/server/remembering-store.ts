@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache'
+import type { BlockedRecord, BlockedSubject } from '../../backend/src/graph/blocked.js'
 import type { OrdinalStep, StreamQuery, StreamSummary } from '../../backend/src/graph/graph-store.js'
 import type { MapState } from '../../backend/src/graph/map-merge.js'
 import type { GraphRecords, OutputRecord } from '../../backend/src/graph/records.js'
@@ -41,7 +42,14 @@ export class RememberingStore extends SqlGraphStore {
 
   override async evict(outpoint: Outpoint): Promise<void> {
     await this.writing(() => super.evict(outpoint))
-    this.bodies.clear()
+  }
+
+  override async block(record: BlockedRecord): Promise<BlockedRecord> {
+    return await this.writing(() => super.block(record))
+  }
+
+  override async unblock(subject: BlockedSubject): Promise<boolean> {
+    return await this.writing(() => super.unblock(subject))
   }
 
   /** Lets go of what was answered: another thread has written. */
@@ -50,9 +58,9 @@ export class RememberingStore extends SqlGraphStore {
     this.answers.clear()
   }
 
-  private async writing(write: () => Promise<void>): Promise<void> {
+  private async writing<Result>(write: () => Promise<Result>): Promise<Result> {
     try {
-      await write()
+      return await write()
     } finally {
       this.forget()
     }

@@ -495,14 +495,15 @@ describe('a file below a directory', () => {
   })
 })
 
-test('a file evicted is not found any more, though the map of its directory is known', async () => {
-  const site = await published(directory({ a: '_1' }), text('one'))
-  const path = `/content/${site.outpoint(0)}/a`
-  expect((await server.ask(path)).status).toBe(200)
+test('a file evicted is not served any more, though the map of its directory is known', async () => {
+  const site = await published(directory({ a: '_1', b: '_2' }), text('one'), text('two'))
+  const path = `/content/${site.outpoint(0)}`
+  expect((await server.ask(`${path}/a`)).status).toBe(200)
   await server.node.graph.evict({ txid: site.txid, vout: 1 })
-  expectError(await server.ask(path), 404, 'NOT_FOUND')
+  expectError(await server.ask(`${path}/a`), 451, 'BLOCKED')
+  expect((await server.ask(`${path}/b`)).body.toString('utf8')).toBe('two')
   await server.node.graph.evict({ txid: site.txid, vout: 0 })
-  expectError(await server.ask(path), 404, 'NOT_FOUND', 'no content at this outpoint in this store')
+  expectError(await server.ask(`${path}/b`), 451, 'BLOCKED')
 })
 
 test('a map is read once, whatever is asked for in it and however wrong it is', async () => {

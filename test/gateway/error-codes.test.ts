@@ -22,6 +22,11 @@ const mint = chain.mint('a')
 const rival = chain.mint('b', { from: chain.node('') })
 for (const transaction of [chain.genesis, mint, chain.mint('c')]) await server.submit(beefOf(transaction))
 const file = await published(text('file'))
+const hidden = await published(text('hidden'))
+for (const blocked of [{ outpoint: hidden.outpoint(0) }, { name: 'd' }]) {
+  const { headers, ...question } = posted({ ...blocked, reason: 'a test' })
+  await server.ask('/admin/block', { ...question, headers: { ...headers, ...admin.headers } as never })
+}
 const loop = await published(directory({ '.': '_0' }))
 
 /** What nobody outside is to read. */
@@ -69,6 +74,8 @@ const ROWS: Row[] = [
     overlay: true,
     data: { txid: expect.stringMatching(/^[0-9a-f]{64}$/) },
   },
+  { code: 'BLOCKED', status: 451, path: content(hidden.outpoint(0)) },
+  { code: 'BLOCKED', status: 451, path: '/svc/names/mine/d' },
   { code: 'TOO_LARGE', status: 413, path: '/svc/names/origins', question: posted('a'.repeat(300_000)) },
   {
     code: 'TOO_LARGE',

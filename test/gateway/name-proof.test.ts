@@ -156,7 +156,12 @@ describe('a tree of names', () => {
 
   test('says where a proof ends that is not all here', async () => {
     const [genesis, a] = tree.way('a') as [FakeTransaction, FakeTransaction]
-    await server.node.graph.evict({ txid: a.txid, vout: 1 })
+    const { graph } = server.node
+    await graph
+      .writer('graph_nodes')
+      .where({ txid: Buffer.from(a.txid, 'hex'), vout: 1 })
+      .delete()
+    graph.forget()
     const error = expect.stringContaining(tree.mintOf('ab').txid)
     expectError(await proofOf(server, 'ab'), { status: 404, code: 'NOT_FOUND', error })
     expect(read(await proofOf(server, 'a')).txids).toEqual(txidsOf([genesis, a]))

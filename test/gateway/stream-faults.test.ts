@@ -173,7 +173,11 @@ describe('a chunk that cannot be read', () => {
 describe('a stream that changes between its head and its body', () => {
   const texts = ['first', 'other', 'third']
   const [first, other, third] = texts.map(
-    (body): StreamChunk => ({ sha256: sha256(utf8(body)).toString('hex'), length: body.length }),
+    (body, vout): StreamChunk => ({
+      outpoint: { txid: 'ab'.repeat(32), vout },
+      sha256: sha256(utf8(body)).toString('hex'),
+      length: body.length,
+    }),
   )
   /** The stream of the first and the third text, while its chunks are read as others. */
   async function readAs(chunks: (StreamChunk | undefined)[], range = '') {

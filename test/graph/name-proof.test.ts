@@ -5,7 +5,7 @@ import { nameProof } from '../../backend/src/graph/name-proof.js'
 import { readBeef } from '../../backend/src/graph/read-beef.js'
 import { graphRecords, mergeRecords } from '../../backend/src/graph/records.js'
 import { joinBytes } from '../../backend/src/protocol/bytes.js'
-import { type Outpoint, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
+import { formatOutpoint, type Outpoint, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { recordOf } from '../support/block.js'
 import { type FakeTransaction, OPEN_LOCK, p2pkh } from '../support/fake-chain.js'
 import { MineTree } from '../support/mine-tree.js'
@@ -255,11 +255,22 @@ describe('there is no whole one', () => {
     expect(await ending(store)).toEqual({ kind: 'incomplete', txid: a.txid })
   })
 
-  test('where a node on the way was evicted', async () => {
-    const store = await storeOf(tree)
-    await store.evict(at(a, 1))
+  test('where a node on the way is not known', async () => {
+    const { store } = await openStore()
+    const lost = formatOutpoint(at(a, 1))
+    const sets = tree.transactions.map((each) => {
+      const records = tree.records(each)
+      return { ...records, nodes: records.nodes.filter(({ outpoint }) => formatOutpoint(outpoint) !== lost) }
+    })
+    await store.record(mergeRecords(sets))
     expect(await ending(store)).toEqual({ kind: 'incomplete', txid: ab.txid })
     expect(await proofIn(tree, store, 'a')).toMatchObject({ kind: 'whole' })
+  })
+
+  test('but where a node on the way was evicted there is: it shows where the name comes from', async () => {
+    const store = await storeOf(tree)
+    await store.evict(at(a, 1))
+    expect(await ending(store)).toMatchObject({ kind: 'whole' })
   })
 
   test('where the way ends at another genesis', async () => {

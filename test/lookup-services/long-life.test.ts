@@ -4,7 +4,7 @@ import { type Trait, trait } from '../../backend/src/graph/traits.js'
 import { OrdinalsLookupService } from '../../backend/src/lookup-services/OrdinalsLookupService.js'
 import { MAP_MARKER } from '../../backend/src/protocol/bitcom.js'
 import { concatBytes, utf8 } from '../../backend/src/protocol/bytes.js'
-import { parseOutpoint } from '../../backend/src/protocol/outpoint.js'
+import { formatOutpoint, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { bitcomTail, type FakeTransaction, inscriptionScript, p2pkh } from '../support/fake-chain.js'
 import { History } from '../support/history.js'
 import { closeStores, graphRows, openStore } from '../support/open-store.js'
@@ -148,6 +148,9 @@ test('what was said in an output that is evicted is forgotten, at that step and 
   })
   expect([await found(said), await found(kept)]).toEqual([0, 1])
   const owners = await database.reader.all('select distinct owner from graph_pieces', [])
-  // Four transactions and the coin before them, one body, two outputs that say something, one with all up to it.
-  expect(owners).toHaveLength(5 + 1 + 2 + 1)
+  // Four transactions and the coin before them, one body, three outputs that say something, one with all up to it.
+  expect(owners).toHaveLength(5 + 1 + 3 + 1)
+  await store.unblock({ kind: 'outpoint', value: formatOutpoint(at(2)) })
+  expect([await found(said), await found(kept)]).toEqual([1, 1])
+  expect((await store.mergedMap(at(3)))?.get('b')).toBe(textOf(3000))
 })

@@ -1,4 +1,6 @@
 import type { LookupService, OutputAdmittedByTopic } from '@bsv/overlay'
+import { BlockedError } from '../../backend/src/graph/blocked-error.js'
+import { GuardedStore } from '../../backend/src/graph/guarded-store.js'
 import { readBeef } from '../../backend/src/graph/read-beef.js'
 import { NamesLookupService } from '../../backend/src/lookup-services/NamesLookupService.js'
 import createNamesLookupService from '../../backend/src/lookup-services/NamesLookupServiceFactory.js'
@@ -50,8 +52,9 @@ async function world() {
   const opened = await openStore()
   const { store } = opened
   const { deployment } = chain
-  const names = new NamesLookupService({ reader: store, writer: store, deployment })
-  const ordinals = new OrdinalsLookupService({ reader: store, writer: store })
+  const reader = new GuardedStore(store)
+  const names = new NamesLookupService({ reader, writer: store, deployment })
+  const ordinals = new OrdinalsLookupService({ reader, writer: store })
   await deliver([names, ordinals], history.notices)
   return { history, chain, mintOf, ab, opened, store, names, ordinals }
 }
@@ -270,17 +273,17 @@ describe('a notice', () => {
     const a = mintOf('a')
     await names.outputEvicted(a.txid, 2)
     await deliver([names, ordinals], history.notices)
-    expect(await asked(names, { name: 'a' })).toEqual([])
-    expect(await asked(names, { origin: 'a' })).toEqual([])
+    for (const query of [{ name: 'a' }, { origin: 'a' }])
+      await expect(asked(names, query)).rejects.toBeInstanceOf(BlockedError)
     expect(await asked(names, { origins: [a.outpoint(2)] })).toEqual([])
-    expect(await asked(ordinals, { outpoint: a.outpoint(2) })).toEqual([])
+    await expect(asked(ordinals, { outpoint: a.outpoint(2) })).rejects.toBeInstanceOf(BlockedError)
     expect(await asked(names, { origin: 'ab' })).toEqual([mintOf('ab').outpoint(2)])
   })
 
   test('of an eviction of content takes it from the ordinals', async () => {
     const { ordinals, ab } = await world()
     await ordinals.outputEvicted(ab.txid, 0)
-    expect(await asked(ordinals, { outpoint: ab.outpoint(0) })).toEqual([])
+    await expect(asked(ordinals, { outpoint: ab.outpoint(0) })).rejects.toBeInstanceOf(BlockedError)
   })
 
   test('without its transaction is found in the submission under way, or is an error', async () => {
@@ -328,7 +331,7 @@ test('the plugin’s factories make the same services over a host’s database',
   expect(await asked(ordinals.service, { outpoint: ab.outpoint(0) })).toEqual([ab.outpoint(0)])
   const rows = await graphRows({ database })
   expect(rows).toEqual(await graphRows(opened))
-  for (const { down } of all) await down(database.writer)
+  for (const { down } of all.reverse()) await down(database.writer)
   expect(await graphRows({ database })).toEqual({})
 })
 

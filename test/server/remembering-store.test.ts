@@ -1,7 +1,9 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { BlockedError } from '../../backend/src/graph/blocked-error.js'
 import { TIP } from '../../backend/src/graph/graph-store.js'
+import { GuardedStore } from '../../backend/src/graph/guarded-store.js'
 import { encodeMap } from '../../backend/src/graph/map-coder.js'
 import { sha256 } from '../../backend/src/graph/native-hash.js'
 import { graphRecords, type OutputRecord } from '../../backend/src/graph/records.js'
@@ -100,13 +102,28 @@ test('an answer that a write has overtaken is not kept', async () => {
   expect(await store.ordinalAt(first.outpoint, TIP)).toMatchObject({ output: second })
 })
 
-test('what is evicted is gone at once, its body too', async () => {
+test('what is kept in memory is not served once it is blocked, and is again afterwards', async () => {
   await store.record(graphRecords({ outputs: [first], contents: [{ sha256: content.sha256, bytes: body }] }))
-  expect(await store.output(first.outpoint)).toEqual(first)
-  expect(await store.shortBody(content.sha256)).toEqual(body)
+  const served = new GuardedStore(store)
+  const subject = { kind: 'content', value: content.sha256 } as const
+  const asked = [() => served.output(first.outpoint), () => served.shortBody(content.sha256)]
+  const before = [await asked[0]?.(), await asked[1]?.()]
+  expect(before).toEqual([first, body])
+  await store.block({ ...subject, reason: 'a test', since: 1 })
+  for (const ask of asked) await expect(ask()).rejects.toBeInstanceOf(BlockedError)
+  await store.unblock(subject)
+  expect([await asked[0]?.(), await asked[1]?.()]).toEqual(before)
   await store.evict(first.outpoint)
-  expect(await store.output(first.outpoint)).toBeUndefined()
-  expect(await store.shortBody(content.sha256)).toBeUndefined()
+  await expect(served.output(first.outpoint)).rejects.toBeInstanceOf(BlockedError)
+})
+
+test('where nothing is blocked, the guard costs no read', async () => {
+  await store.record(graphRecords({ outputs: [first], contents: [{ sha256: content.sha256, bytes: body }] }))
+  const served = new GuardedStore(store)
+  const bare = await readsOf(() => store.namesByPrefix({ prefix: '', limit: 5 }))
+  expect(await readsOf(() => served.namesByPrefix({ prefix: '', limit: 5 }))).toBe(bare)
+  await served.ordinalAt(first.outpoint, TIP)
+  expect(await readsOf(() => served.ordinalAt(first.outpoint, TIP))).toBe(0)
 })
 
 test('a read that failed is tried again', async () => {

@@ -32,6 +32,8 @@ export interface Hosts {
 export interface Stored {
   /** Outputs: 0 a directory with an index, 1 a page, 2 a directory that leads into itself. All are origins. */
   site: (vout: number) => string
+  /** An output with content, which is blocked. The name `d` is, too. */
+  blocked: string
   submittable: Uint8Array
   conflicting: Uint8Array
   /** Of a transaction that the host that is well has, and the empty one knows of. */
@@ -41,6 +43,8 @@ export interface Stored {
 const MAX_BODY_BYTES = 100_000
 /** What the empty host wants to be shown with proofs. */
 const ARC_CALLBACK_TOKEN = 'a-token-of-the-processor'
+/** Of the hosts that are well and broken; the empty one has none. */
+const ADMIN_TOKEN = 'a-token-of-the-operator'
 
 export async function openapiHosts({
   start,
@@ -53,9 +57,9 @@ export async function openapiHosts({
   const chain = new FakeChain({ nameContentType: PROFILES[profile].nameContentType })
   const settings = { ...treeOf(chain.deployment), PROFILE: profile, CHAIN_TRACKER: 'scripts-only' }
   const minePage = await builtMinePage()
-  const well = await start({ ...settings, MAX_BODY_BYTES: String(MAX_BODY_BYTES) }, { minePage })
+  const well = await start({ ...settings, ADMIN_TOKEN, MAX_BODY_BYTES: String(MAX_BODY_BYTES) }, { minePage })
   const empty = await start({ ...settings, CHAIN_TRACKER: 'http://127.0.0.1:9', ARC_CALLBACK_TOKEN })
-  const broken = await start(settings)
+  const broken = await start({ ...settings, ADMIN_TOKEN })
   await broken.node.close()
 
   const limits = { READS_PER_MINUTE: '1', SUBMISSIONS_PER_MINUTE: '1', TRUST_PROXY: '1' }
@@ -94,6 +98,11 @@ export async function openapiHosts({
   await empty.node.graph.record(graphRecords({ transactions: [{ txid, raw }] }))
   const path = new MerklePath(blockHeight, [[{ offset: 0, hash: txid, txid: true }]])
   const notice = { txid, merklePath: path.toHex(), blockHeight }
+  const hidden = chain.inscribe({ contentType: 'text/plain', body: utf8('not to be seen') })
+  await submit(beefOf(hidden), ['tm_ordinals'])
+  const blocked = hidden.outpoint(0)
+  for (const subject of [{ outpoint: blocked }, { name: 'd' }])
+    await well.ask('/admin/block', operators({ ...subject, reason: 'a test' }))
   const ask: TestServer['ask'] = async (...asked) => {
     // Each time: the minute of the time before may be over.
     await flood()
@@ -101,13 +110,13 @@ export async function openapiHosts({
   }
   return {
     hosts: { well, empty, broken, flooded: { ...flooded, ask } },
-    stored: { site: site.outpoint, submittable, conflicting, notice },
+    stored: { site: site.outpoint, blocked, submittable, conflicting, notice },
   }
 }
 
 /** Requests that have every operation answer in each of its ways, below one prefix of each kind. */
 export function openapiRequests({
-  stored: { site, submittable, conflicting, notice },
+  stored: { site, blocked, submittable, conflicting, notice },
   gateway,
   names,
 }: {
@@ -152,6 +161,9 @@ export function openapiRequests({
     { name: 'a directory, with a slash', path: `/content/${site(0)}/`, status: 302 },
     { name: 'a directory itself', path: `/content/${site(0)}?raw`, status: 200 },
     ...ways(`/content/${site(0)}:0/index.html`),
+    { name: 'blocked content', path: `/content/${blocked}`, status: 451 },
+    { name: 'what hangs below it', path: `/content/${blocked}/a`, status: 451 },
+    { name: 'a blocked stream', path: `${gateway}/stream/${blocked}`, status: 451 },
     ...ways(`${gateway}/stream/${site(1)}`),
     { name: 'a stream of no outpoint', path: `${gateway}/stream/x`, status: 400 },
     { name: 'a file of no outpoint', path: '/content/x/index.html', status: 400 },
@@ -181,6 +193,11 @@ export function openapiRequests({
     { name: 'all of no name', path: `${names}/A`, status: 400 },
     { name: 'all of a name that is not there', path: `${names}/c`, status: 404 },
     lost(`${names}/a`),
+    ...['origin/d', 'mine/d', 'proof/d', 'd'].map((path) => ({
+      name: 'a blocked name',
+      path: `${names}/${path}`,
+      status: 451,
+    })),
     { name: 'origins', path: `${names}/origins`, question: posted([site(0)]), status: 200 },
     { name: 'origins of no list', path: `${names}/origins`, question: posted({}), status: 400 },
     { name: 'origins of no outpoints', path: `${names}/origins`, question: posted(['x']), status: 400 },
@@ -202,6 +219,7 @@ export function openapiRequests({
     { name: 'metadata of no sequence', path: `${metadata}:x`, status: 400 },
     { name: 'metadata of an empty store', host: 'empty', path: metadata, status: 404 },
     lost(metadata),
+    { name: 'metadata of what is blocked', path: `${gateway}/metadata/${blocked}`, status: 451 },
     { name: 'metadata of many', path: `${gateway}/metadata`, question: posted(many), status: 200 },
     {
       name: 'metadata of many in an object',
@@ -229,6 +247,7 @@ export function openapiRequests({
     { name: 'provenance of no outpoint', path: `${gateway}/provenance/x`, status: 400 },
     { name: 'provenance of an empty store', host: 'empty', path: provenance, status: 404 },
     lost(provenance),
+    { name: 'provenance of what is blocked', path: `${gateway}/provenance/${blocked}`, status: 451 },
 
     { name: 'HTML', path: `${gateway}/preview/${html(9)}`, status: 200 },
     { name: 'no base64', path: `${gateway}/preview/*`, status: 400 },
@@ -289,6 +308,19 @@ export function openapiRequests({
     { name: 'a question of no form', path: '/lookup', question: question({ why: 'a' }), status: 400 },
     { name: 'a long question', path: '/lookup', question: question('-'.repeat(2 ** 20)), status: 413 },
     { ...lost('/lookup'), question: question({ origin: 'a' }) },
+    {
+      name: 'a question for what is blocked',
+      path: '/lookup',
+      question: question({ origin: 'd' }),
+      status: 451,
+    },
+
+    ...blocking('/admin/block', { reason: 'a test' }),
+    ...blocking('/admin/unblock', {}),
+    { name: 'what is blocked', path: '/admin/blocked?kind=outpoint', question: SHOWN, status: 200 },
+    { name: 'a page of it', path: '/admin/blocked?limit=1&after=name:a', question: SHOWN, status: 200 },
+    { name: 'no page of it', path: '/admin/blocked?limit=0', question: SHOWN, status: 400 },
+    ...guarded('/admin/blocked', SHOWN),
 
     { name: 'a proof for what is here', path: '/arc-ingest', question: posted(notice), status: 200 },
     { name: 'no proof', path: '/arc-ingest', question: posted({ ...notice, merklePath: '00' }), status: 400 },
@@ -344,6 +376,39 @@ function overRate(requests: OpenapiRequest[]): OpenapiRequest[] {
 
 /** From an address that is for documentation (RFC 5737). */
 const FLOODER = { headers: { 'X-Forwarded-For': '192.0.2.1' } }
+const SHOWN: Question = { headers: { Authorization: `Bearer ${ADMIN_TOKEN}` } }
+
+/** A question of the operator. */
+function operators(value: unknown): Question {
+  const { headers, ...question } = posted(value)
+  return { ...question, headers: { ...headers, ...SHOWN.headers } as Record<string, string> }
+}
+
+/** What every route of the operator answers beside what it is for. */
+function guarded(path: string, question: Question): OpenapiRequest[] {
+  const { headers: _, ...unshown } = question
+  return [
+    { name: 'the operator’s, without a token', path, question: unshown, status: 401 },
+    { name: 'the operator’s, where no token is set', host: 'empty', path, question, status: 404 },
+    { name: 'the operator’s, of a store that is gone', host: 'broken', path, question, status: 500 },
+  ]
+}
+
+/** What is blocked here and let go of again is nothing that this host holds. */
+function blocking(path: string, rest: { reason?: string }): OpenapiRequest[] {
+  const sha256 = 'ab'.repeat(32)
+  const asked = (value: object): Question => operators({ ...value, ...rest })
+  return [
+    { name: 'the operator, of content', path, question: asked({ sha256 }), status: 200 },
+    { name: 'the operator, of an output', path, question: asked({ outpoint: `${sha256}_0` }), status: 200 },
+    { name: 'the operator, of a name', path, question: asked({ name: 'e' }), status: 200 },
+    { name: 'the operator, of nothing', path, question: asked({}), status: 400 },
+    { name: 'the operator, of no outpoint', path, question: asked({ outpoint: 'x' }), status: 400 },
+    { name: 'the operator, of no name', path, question: asked({ name: 'E' }), status: 400 },
+    { name: 'the operator, at length', path, question: asked({ name: 'e'.repeat(2 ** 15) }), status: 413 },
+    ...guarded(path, asked({ sha256 })),
+  ]
+}
 
 const KNOWN: Question = { headers: { 'If-None-Match': '*' } }
 

@@ -1,4 +1,5 @@
 import type { Outpoint } from '../protocol/outpoint.js'
+import type { BlockedReader, BlockedWriter } from './blocked.js'
 import type { MapState } from './map-merge.js'
 import type {
   AdmissionRecord,
@@ -18,7 +19,7 @@ import type { Trait } from './traits.js'
 /** Adds facts. All of one call or none of it, and a fact that is there already changes nothing. */
 export interface GraphWriter {
   record(records: GraphRecords): Promise<void>
-  /** Forgets an output for good: it is found no more, and no later `record` brings it back. */
+  /** Blocks an output for good, as what the engine lets go of: it is found no more, and no later `record` brings it back. */
   evict(outpoint: Outpoint): Promise<void>
 }
 
@@ -146,8 +147,9 @@ export interface StreamQuery {
   signal?: AbortSignal
 }
 
-/** A chunk of a stream, by its body. `sha256` is hex. */
+/** A chunk of a stream: where it is, and its body. `sha256` is hex. */
 export interface StreamChunk {
+  outpoint: Outpoint
   sha256: string
   length: number
 }
@@ -208,6 +210,8 @@ export interface SyncReader {
 
 export interface GraphStore
   extends GraphWriter,
+    BlockedReader,
+    BlockedWriter,
     TransactionReader,
     ProofReader,
     SpendsReader,

@@ -75,7 +75,7 @@ type Placing = { kind: 'told'; inputs: Outpoint[] } | { kind: 'missing'; txid: s
 /** The inputs up to the one that carries the ordinal: that it is the one, the lineage says. */
 function carryingInputs({ listed, inputs }: Outline, previous: Outpoint): Placing {
   const carrier = inputs.findIndex(({ txid, vout }) => txid === previous.txid && vout === previous.vout)
-  // A lineage that was read while it changed, or one that lost a step to an eviction.
+  // A lineage that was read while it changed.
   if (carrier === -1) return { kind: 'missing', txid: listed.txid }
   return { kind: 'told', inputs: inputs.slice(0, carrier + 1) }
 }

@@ -1,5 +1,6 @@
 import type { LookupService } from '@bsv/overlay'
 import type { Knex } from 'knex'
+import { GuardedStore } from '../graph/guarded-store.js'
 import type { Deployment } from '../protocol/mint.js'
 import { deploymentOf, LOOKUP_SERVICES, PROFILES } from '../protocol/profile.js'
 import { type Migration, migrationsFor } from '../storage/sql/migrations.js'
@@ -23,7 +24,12 @@ export default function createNamesLookupService(
   const remembering = { notes: new SqlHookNotes(knex), onHookFailure: options.onHookFailure }
   const deployment = options.deployment ?? deploymentOf(PROFILES.mainnet)
   return {
-    service: new NamesLookupService({ reader: store, writer: store, deployment, remembering }),
+    service: new NamesLookupService({
+      reader: new GuardedStore(store),
+      writer: store,
+      deployment,
+      remembering,
+    }),
     migrations: migrationsFor(LOOKUP_SERVICES.names),
   }
 }

@@ -1,5 +1,6 @@
 import type { LookupService } from '@bsv/overlay'
 import type { Knex } from 'knex'
+import { GuardedStore } from '../graph/guarded-store.js'
 import { LOOKUP_SERVICES } from '../protocol/profile.js'
 import { type Migration, migrationsFor } from '../storage/sql/migrations.js'
 import { SqlGraphStore } from '../storage/sql/sql-graph-store.js'
@@ -20,7 +21,7 @@ export default function createOrdinalsLookupService(
   const store = new SqlGraphStore({ writer: knex })
   const remembering = { notes: new SqlHookNotes(knex), onHookFailure: options.onHookFailure }
   return {
-    service: new OrdinalsLookupService({ reader: store, writer: store, remembering }),
+    service: new OrdinalsLookupService({ reader: new GuardedStore(store), writer: store, remembering }),
     migrations: migrationsFor(LOOKUP_SERVICES.ordinals),
   }
 }

@@ -1,6 +1,7 @@
 import type { HeaderName } from './components.js'
 import {
   answer,
+  blockedAnswer,
   bytesAnswers,
   errorAnswer,
   inPath,
@@ -45,6 +46,9 @@ const SENT: Operation['responses'] = {
     description: 'The content has no byte in that range.',
     headers: ['Content-Range', 'X-Outpoint', ...ORDINAL, ...MAP, ...SECURITY],
   }),
+  '451': blockedAnswer(
+    'The operator has blocked it: where it is, what it shows, or the name that it is the origin of.',
+  ),
   default: internal(),
 }
 

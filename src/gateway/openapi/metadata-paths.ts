@@ -1,5 +1,6 @@
 import {
   answer,
+  blockedAnswer,
   errorAnswer,
   inPath,
   internal,
@@ -69,6 +70,7 @@ export const METADATA_PATHS: Paths = {
           codes: ['NOT_FOUND'],
           description: 'Not in this store; or the ordinal has no such step.',
         }),
+        '451': blockedAnswer('The operator has blocked it.'),
         default: internal(),
       },
     },
@@ -94,7 +96,8 @@ export const METADATA_PATHS: Paths = {
       },
       responses: {
         '200': answer({
-          description: 'For each pointer as asked its record, or null where this store has none.',
+          description:
+            'For each pointer as asked its record, or null where this store has none, or the operator has blocked it.',
           headers: ['Cache-Control'],
           content: {
             'application/json': {

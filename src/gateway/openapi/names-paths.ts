@@ -1,5 +1,6 @@
 import {
   answer,
+  blockedAnswer,
   errorAnswer,
   inPath,
   internal,
@@ -11,6 +12,8 @@ import {
 } from './operation.js'
 
 const BAD_NAME = errorAnswer({ codes: ['BAD_NAME'], description: 'What is asked for cannot be a name.' })
+
+const BLOCKED = blockedAnswer('The operator has blocked the name, or what it leads to.')
 
 const CLAIMED: Schema = {
   type: 'object',
@@ -59,7 +62,7 @@ export const NAMES_PATHS: Paths = {
     get: {
       operationId: 'names',
       tags: ['names'],
-      summary: 'Names in order, with their origins, a page at a time',
+      summary: 'Names in order, with their origins, a page at a time; without those that are blocked',
       parameters: [
         {
           name: 'prefix',
@@ -105,6 +108,7 @@ export const NAMES_PATHS: Paths = {
         '200': found('The outpoint in which the name was mined.', CLAIMED),
         '400': BAD_NAME,
         '404': errorAnswer({ codes: ['NOT_FOUND'], description: 'The name is not claimed.' }),
+        '451': BLOCKED,
         default: internal(),
       },
     },
@@ -127,6 +131,7 @@ export const NAMES_PATHS: Paths = {
           codes: ['TAKEN', 'NOT_FOUND'],
           description: 'The name is taken; or this host holds no tree to mine from (`NOT_FOUND`).',
         }),
+        '451': BLOCKED,
         default: internal(),
       },
     },
@@ -146,6 +151,7 @@ export const NAMES_PATHS: Paths = {
           codes: ['NOT_FOUND'],
           description: 'The name is not claimed, or this host does not hold all of the way to genesis.',
         }),
+        '451': BLOCKED,
         default: internal(),
       },
     },
@@ -160,6 +166,7 @@ export const NAMES_PATHS: Paths = {
         '200': found('Where it was mined, and what has become of it.', WHOLE),
         '400': BAD_NAME,
         '404': errorAnswer({ codes: ['NOT_FOUND'], description: 'The name is not claimed.' }),
+        '451': BLOCKED,
         default: internal(),
       },
     },
@@ -179,7 +186,7 @@ export const NAMES_PATHS: Paths = {
         },
       },
       responses: {
-        '200': found('For each outpoint as asked, whether it is one.', {
+        '200': found('For each outpoint as asked, whether it is one, and not blocked.', {
           type: 'object',
           propertyNames: schema('AskedOutpoint'),
           additionalProperties: { type: 'boolean' },

@@ -39,6 +39,8 @@ export interface Operation {
   summary: string
   description?: string
   tags: [string]
+  /** Who may ask; anybody where it is absent. */
+  security?: [{ operator: [] }]
   parameters?: (Parameter | Reference)[]
   requestBody?: { description: string; required: true; content: Content }
   /** By status; `default` is our fault (500 `INTERNAL`), where something can go wrong inside. */
@@ -106,17 +108,23 @@ export function inPath(name: ParameterName): string {
   return `{${PARAMETERS[name].name}}`
 }
 
-/** An answer with these headers and with those that every answer has; `content` has a schema for each media type. */
+/**
+ * An answer with these headers and with those that every answer has; `content` has a schema for each media type.
+ *
+ * @param options.shut Whether pages of other origins may not read it: then it has none but these.
+ */
 export function answer({
   description,
   headers = [],
   content,
+  shut = false,
 }: {
   description: string
   headers?: readonly HeaderName[]
   content?: Record<string, Schema>
+  shut?: boolean
 }): Answer {
-  const referred = [...headers, ...CORS_HEADERS].map((name) => [
+  const referred = [...headers, ...(shut ? [] : CORS_HEADERS)].map((name) => [
     name,
     { $ref: `#/components/headers/${name}` },
   ])
@@ -134,18 +142,26 @@ export function errorAnswer({
   description,
   headers = [],
   shape = 'Error',
+  shut,
 }: {
   codes: readonly [ErrorCode, ...ErrorCode[]]
   description: string
   headers?: readonly HeaderName[]
   shape?: 'Error' | 'OverlayError' | 'ConflictError'
+  shut?: boolean
 }): Answer {
   const narrowed = { type: 'object', properties: { code: { type: 'string', enum: codes } }, ...schema(shape) }
   return answer({
     description,
     headers: ['Cache-Control', ...headers],
     content: { 'application/json': narrowed },
+    ...(shut && { shut }),
   })
+}
+
+/** What leads to something that the operator has blocked. */
+export function blockedAnswer(description: string, shape?: 'OverlayError'): Answer {
+  return errorAnswer({ codes: ['BLOCKED'], description, ...(shape && { shape }) })
 }
 
 /** What went wrong inside. */

@@ -1,4 +1,12 @@
-import { errorAnswer, inPath, internal, type Paths, parameters, proofAnswers } from './operation.js'
+import {
+  blockedAnswer,
+  errorAnswer,
+  inPath,
+  internal,
+  type Paths,
+  parameters,
+  proofAnswers,
+} from './operation.js'
 
 /** Where ordinals come from, below a prefix of the gateway. */
 export const PROVENANCE_PATHS: Paths = {
@@ -17,6 +25,7 @@ export const PROVENANCE_PATHS: Paths = {
           codes: ['NOT_FOUND'],
           description: 'No ordinal there in this store, or not all of the way to its origin.',
         }),
+        '451': blockedAnswer('The operator has blocked the output asked for, or what the ordinal shows now.'),
         default: internal(),
       },
     },

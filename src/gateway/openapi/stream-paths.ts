@@ -1,5 +1,13 @@
 import type { HeaderName } from './components.js'
-import { bytesAnswers, errorAnswer, inPath, internal, type Paths, parameters } from './operation.js'
+import {
+  blockedAnswer,
+  bytesAnswers,
+  errorAnswer,
+  inPath,
+  internal,
+  type Paths,
+  parameters,
+} from './operation.js'
 
 const OWN: readonly HeaderName[] = [
   'X-Outpoint',
@@ -35,6 +43,7 @@ export const STREAM_PATHS: Paths = {
           description: 'The stream has no byte in that range.',
           headers: ['Content-Range', ...OWN],
         }),
+        '451': blockedAnswer('The operator has blocked a chunk of it, or the output asked for.'),
         default: internal(),
       },
     },

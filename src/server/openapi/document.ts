@@ -9,6 +9,7 @@ import {
   type Paths,
   parameters,
 } from '../../gateway/openapi/operation.js'
+import { ADMIN_PATHS } from './admin-paths.js'
 import { DEPLOYMENT_PATHS } from './deployment-paths.js'
 import { HEALTH_PATHS } from './health-paths.js'
 import { MINE_PAGE_PATHS } from './mine-page-paths.js'
@@ -21,16 +22,25 @@ export interface OpenapiDocument {
   servers: { url: string; description: string }[]
   tags: { name: string; description: string }[]
   paths: Paths
-  components: { headers: typeof HEADERS; parameters: typeof PARAMETERS; schemas: typeof SCHEMAS }
+  components: {
+    headers: typeof HEADERS
+    parameters: typeof PARAMETERS
+    schemas: typeof SCHEMAS
+    securitySchemes: typeof SECURITY_SCHEMES
+  }
 }
 
 const DESCRIPTION = `Names that are mined, and content that lives on the chain, from what this host has admitted.
 
-Pages of any origin may ask: preflights are answered at every path (204).
+Pages of any origin may ask: preflights are answered at every path (204), but for those of the operator.
 Every error is \`{"error": "<sentence>", "code": "<CODE>"}\` and is not to be stored; a path that is not in here is 404 \`NOT_FOUND\`.
 Before any route, a path may be too long (414 \`TOO_LARGE\`), the head of a request, too (431), and a request may come too slowly (408 \`BAD_BODY\`), or not be one (400, 417).
 
 Requests of a client are counted, but for those that come from the machine itself and those to \`/health\`: \`RateLimit\` says how many are left.`
+
+const SECURITY_SCHEMES = {
+  operator: { type: 'http', scheme: 'bearer', description: 'The `ADMIN_TOKEN` of the settings.' },
+} as const
 
 /** The document describes itself, too. */
 const OWN_PATHS: Paths = {
@@ -69,6 +79,7 @@ export function openapiDocument({
       ...DEPLOYMENT_PATHS,
       ...MINE_PAGE_PATHS,
       ...OVERLAY_PATHS,
+      ...ADMIN_PATHS,
       ...OWN_PATHS,
     }),
     ...HEALTH_PATHS,
@@ -87,10 +98,16 @@ export function openapiDocument({
       { name: 'names', description: 'The tree of names.' },
       { name: 'preview', description: 'What an inscription would look like.' },
       { name: 'overlay', description: 'What overlay clients speak.' },
+      { name: 'operator', description: 'What the operator asks, with a token.' },
       { name: 'health', description: 'For whoever watches the host, or reads about it.' },
     ],
     paths: Object.fromEntries(Object.entries(paths).map(([path, item]) => [path, withHead(item)])),
-    components: { headers: HEADERS, parameters: PARAMETERS, schemas: SCHEMAS },
+    components: {
+      headers: HEADERS,
+      parameters: PARAMETERS,
+      schemas: SCHEMAS,
+      securitySchemes: SECURITY_SCHEMES,
+    },
   }
 }
 
@@ -98,11 +115,13 @@ export function openapiDocument({
 function counted(paths: Paths): Paths {
   const items = Object.entries(paths).map(([path, item]) => {
     const operations = Object.entries(item).map(([method, operation]: [string, Operation]) => {
+      const isOperators = operation.tags[0] === 'operator'
       const tooMany = errorAnswer({
         codes: ['RATE_LIMITED'],
         description: 'More requests of one client than the operator allows.',
         headers: ['RateLimit', 'RateLimit-Policy', 'Retry-After'],
-        shape: operation.tags[0] === 'overlay' ? 'OverlayError' : 'Error',
+        shape: operation.tags[0] === 'overlay' || isOperators ? 'OverlayError' : 'Error',
+        shut: isOperators,
       })
       return [method, { ...operation, responses: { ...operation.responses, '429': tooMany } }] as const
     })

@@ -1,5 +1,6 @@
 import {
   answer,
+  blockedAnswer,
   errorAnswer,
   internal,
   type Operation,
@@ -248,6 +249,7 @@ export const OVERLAY_PATHS: Paths = {
           description: 'The body is over the limit.',
           shape: 'OverlayError',
         }),
+        '451': blockedAnswer('The operator has blocked what answers. Lists leave it out.', 'OverlayError'),
         default: internal('OverlayError'),
       },
     },

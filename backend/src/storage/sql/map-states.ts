@@ -3,7 +3,7 @@ import { commandsFor, encodeMap } from '../../graph/map-coder.js'
 import { EMPTY_MAP } from '../../graph/map-merge.js'
 import { hashColumn, type OutpointRow, outpointColumns, outpointOf, outpointPair } from './columns.js'
 import type { Change } from './lineage.js'
-import { mapOwner, mergedMap } from './merged-map.js'
+import { mapOwner, mergedMap, UNBLOCKED } from './merged-map.js'
 import { writePieces } from './pieces.js'
 import { knexReader } from './sql-reader.js'
 
@@ -33,15 +33,16 @@ interface MapRow extends OutpointRow {
 
 async function keepAlong(trx: Knex.Transaction, { lineage, from }: Change): Promise<void> {
   const inLineage = { lineage_txid: hashColumn(lineage.txid), lineage_vout: lineage.vout }
-  const maps = (): Knex.QueryBuilder<object, MapRow[]> =>
+  const all = (): Knex.QueryBuilder<object, MapRow[]> =>
     trx('graph_outputs')
       .where(inLineage)
       .select('txid', 'vout', 'map_step', 'map_length', 'merged_length')
       .orderBy('map_step')
-  const first = await maps().where('map_step', '>=', from).first()
+  const first = await all().where('map_step', '>=', from).first()
   if (first === undefined) return
-  for (const row of await maps().where('map_step', '>=', from).whereNotNull('merged_length'))
+  for (const row of await all().where('map_step', '>=', from).whereNotNull('merged_length'))
     await drop(trx, row)
+  const maps = () => all().whereRaw(UNBLOCKED)
   const start = await trx('graph_outputs').where(inLineage).min('content_step as origin').first()
   // What was said before there was content was not said of the ordinal.
   if (start === undefined || start.origin === null) return

@@ -26,6 +26,11 @@ export function mapOwner({ outpoint, merged }: Pick<MapPart, 'outpoint' | 'merge
   return sha256(Buffer.from(`${merged ? 'merged' : 'own'} MAP of ${formatOutpoint(outpoint)}`, 'latin1'))
 }
 
+/** Of `graph_outputs`: what an output says that is blocked, is not said of the ordinal further on either. */
+export const UNBLOCKED = `not exists (
+  select 1 from graph_blocked as blocked where blocked.txid = graph_outputs.txid and blocked.vout = graph_outputs.vout
+)`
+
 /** How many outputs are looked at at once: about as many as stand between two that hold all up to them, where MAP is short. */
 const PAGE = 8
 
@@ -54,7 +59,7 @@ async function* partsBackwards(reader: SqlReader, { lineage, from, to }: Steps):
   for (let last = to; last >= from; ) {
     const rows: MapRow[] = await reader.all(
       `select txid, vout, map_step, map_length, merged_length from graph_outputs
-       where lineage_txid = ? and lineage_vout = ? and map_step between ? and ?
+       where lineage_txid = ? and lineage_vout = ? and map_step between ? and ? and ${UNBLOCKED}
        order by map_step desc limit ${PAGE}`,
       [...lineage, from, last],
     )

@@ -1,16 +1,6 @@
 import type { Knex } from 'knex'
 import type { GraphRecords, OutputRecord, TransactionRecord } from '../../graph/records.js'
-import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
-import {
-  hashColumn,
-  hexOf,
-  outpointColumns,
-  outpointOf,
-  outpointPair,
-  parts,
-  ROWS_A_STATEMENT,
-  unique,
-} from './columns.js'
+import { hashColumn, outpointColumns, unique } from './columns.js'
 import { insertNew } from './insert-new.js'
 import { keepLineages, stepsOf } from './lineage.js'
 import { keepMapStates } from './map-states.js'
@@ -21,23 +11,14 @@ import { keepTraits } from './traits.js'
 
 /** Writes the facts inside a database transaction; what is there already stays as it is. */
 export async function writeRecords(trx: Knex.Transaction, records: GraphRecords): Promise<void> {
-  const evicted = await evictedAmong(trx, [
-    ...records.outputs.map((record) => record.outpoint),
-    ...records.nodes.map((record) => record.outpoint),
-    ...records.names.map((record) => record.outpoint),
-    ...records.admissions.map((record) => record.outpoint),
-  ])
-  const kept = <Fact extends { outpoint: Outpoint }>(facts: Fact[]): Fact[] =>
-    facts.filter(({ outpoint }) => !evicted.has(formatOutpoint(outpoint)))
-
-  const outputs = kept(records.outputs)
+  const { outputs } = records
   const shown = new Set(outputs.map((output) => output.content?.sha256))
   await writePieces(trx, [
     ...records.transactions.map(({ txid, raw }) => ({ owner: hashColumn(txid), bytes: raw })),
     ...records.contents
       .filter(({ sha256 }) => shown.has(sha256))
       .map(({ sha256, bytes }) => ({ owner: hashColumn(sha256), bytes })),
-    ...kept(records.maps).map(({ outpoint, bytes }) => ({
+    ...records.maps.map(({ outpoint, bytes }) => ({
       owner: mapOwner({ outpoint, merged: false }),
       bytes,
     })),
@@ -55,17 +36,17 @@ export async function writeRecords(trx: Knex.Transaction, records: GraphRecords)
   await insertNew(
     trx,
     'graph_nodes',
-    kept(records.nodes).map(({ outpoint, domain }) => ({ ...outpointColumns(outpoint), domain })),
+    records.nodes.map(({ outpoint, domain }) => ({ ...outpointColumns(outpoint), domain })),
   )
   await insertNew(
     trx,
     'graph_names',
-    kept(records.names).map(({ outpoint, name }) => ({ name, ...outpointColumns(outpoint) })),
+    records.names.map(({ outpoint, name }) => ({ name, ...outpointColumns(outpoint) })),
   )
   await insertNew(
     trx,
     'graph_admissions',
-    kept(records.admissions).map(({ outpoint, topic, score }) => ({
+    records.admissions.map(({ outpoint, topic, score }) => ({
       ...outpointColumns(outpoint),
       topic,
       score,
@@ -78,7 +59,7 @@ export async function writeRecords(trx: Knex.Transaction, records: GraphRecords)
   )
   const settled = await settleOutputs(trx, { outputs, transactions: records.transactions })
   const told = outputs.map(({ outpoint }) => outpoint)
-  const changes = await keepLineages(trx, { outputs: [...told, ...settled], names: kept(records.names) })
+  const changes = await keepLineages(trx, { outputs: [...told, ...settled], names: records.names })
   await keepMapStates(trx, changes)
   const spent = await stepsOf(
     trx,
@@ -110,37 +91,6 @@ function outputRow(output: OutputRecord): Record<string, unknown> {
     map_length: mapLength ?? null,
     map_step: mapLength === undefined ? null : 0,
   }
-}
-
-/** Forgets what is known of an output, with its MAP, and its content where no other output shows it. */
-export async function writeEviction(trx: Knex.Transaction, outpoint: Outpoint): Promise<void> {
-  const where = outpointColumns(outpoint)
-  await insertNew(trx, 'graph_evictions', [where])
-  const [stood] = await stepsOf(trx, [outpoint])
-  const output = await trx('graph_outputs').where(where).first('content_sha256')
-  for (const table of ['graph_outputs', 'graph_nodes', 'graph_names', 'graph_admissions'])
-    await trx(table).where(where).delete()
-  const maps = [true, false].map((merged) => mapOwner({ outpoint, merged }))
-  await trx('graph_pieces').whereIn('owner', maps).delete()
-  if (stood !== undefined) {
-    const changes = [{ lineage: stood.lineage, from: 0 }]
-    await keepMapStates(trx, changes)
-    await keepTraits(trx, { changes, spent: [] })
-  }
-  const sha256 = output?.content_sha256
-  if (!sha256) return
-  const owner = hashColumn(hexOf(sha256))
-  const other = await trx('graph_outputs').where({ content_sha256: owner }).first('vout')
-  if (other === undefined) await trx('graph_pieces').where({ owner }).delete()
-}
-
-async function evictedAmong(trx: Knex.Transaction, outpoints: Outpoint[]): Promise<Set<string>> {
-  const evicted = new Set<string>()
-  for (const part of parts(unique(outpoints, formatOutpoint), ROWS_A_STATEMENT)) {
-    const rows = await trx('graph_evictions').whereIn(['txid', 'vout'], part.map(outpointPair)).select()
-    for (const row of rows) evicted.add(formatOutpoint(outpointOf(row)))
-  }
-  return evicted
 }
 
 async function writeTransactions(trx: Knex.Transaction, transactions: TransactionRecord[]): Promise<void> {

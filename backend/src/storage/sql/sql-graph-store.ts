@@ -1,4 +1,5 @@
 import type { Knex } from 'knex'
+import type { BlockedList, BlockedQuery, BlockedRecord, BlockedSubject } from '../../graph/blocked.js'
 import type {
   ByteRange,
   GraphStore,
@@ -18,6 +19,8 @@ import type {
 } from '../../graph/records.js'
 import type { Trait } from '../../graph/traits.js'
 import type { Outpoint } from '../../protocol/outpoint.js'
+import { BlockedCopy } from './blocked-copy.js'
+import { blockedPage, writeBlocked, writeEviction, writeUnblocked } from './blocked-rows.js'
 import {
   hashColumn,
   hexOf,
@@ -41,7 +44,7 @@ import {
   namesByPrefix,
 } from './name-reads.js'
 import { lineageTip, mapUpTo, ordinalAt } from './ordinal-reads.js'
-import { writeEviction, writeRecords } from './record.js'
+import { writeRecords } from './record.js'
 import { anyOutpoint, knexReader, type SqlReader } from './sql-reader.js'
 import { streamChunks, streamSummary } from './stream-reads.js'
 import { tipsWith } from './trait-reads.js'
@@ -59,15 +62,18 @@ export class SqlGraphStore implements GraphStore {
   /** Another store over the same connections may be made of these. */
   readonly writer: Knex
   readonly reader: SqlReader
+  private readonly blocked: BlockedCopy
 
   constructor({ writer, reader = knexReader(writer) }: SqlGraphStoreOptions) {
     this.writer = writer
     this.reader = reader
+    this.blocked = new BlockedCopy(reader)
   }
 
   /** Brings the schema up to date. */
   async open(): Promise<void> {
     await migrate(this.writer)
+    await this.blocked.read()
   }
 
   /** Whether the database answers. @throws what the driver throws where it does not. */
@@ -95,7 +101,34 @@ export class SqlGraphStore implements GraphStore {
   }
 
   async evict(outpoint: Outpoint): Promise<void> {
-    await this.writer.transaction((trx) => writeEviction(trx, outpoint))
+    const since = Date.now()
+    const subject = await this.writer.transaction((trx) => writeEviction(trx, { outpoint, since }))
+    this.blocked.tell(subject, true)
+  }
+
+  async block(record: BlockedRecord): Promise<BlockedRecord> {
+    const written = await this.writer.transaction((trx) => writeBlocked(trx, record))
+    this.blocked.tell(record, true)
+    return written
+  }
+
+  async unblock(subject: BlockedSubject): Promise<boolean> {
+    const wasBlocked = await this.writer.transaction((trx) => writeUnblocked(trx, subject))
+    this.blocked.tell(subject, false)
+    return wasBlocked
+  }
+
+  blockedList(): BlockedList | Promise<BlockedList> {
+    return this.blocked.get()
+  }
+
+  async blockedPage(query: BlockedQuery): Promise<BlockedRecord[]> {
+    return await blockedPage(this.reader, query)
+  }
+
+  /** Reads what is blocked anew: somebody else has written. */
+  async readBlocked(): Promise<void> {
+    await this.blocked.read()
   }
 
   async transaction(txid: string): Promise<TransactionRecord | undefined> {

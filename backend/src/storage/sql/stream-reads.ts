@@ -3,7 +3,7 @@ import type { StreamChunk, StreamQuery, StreamSummary } from '../../graph/graph-
 import { isChunkType, summaryOf, typed } from '../../graph/stream.js'
 import { UNTYPED } from '../../protocol/media-type.js'
 import type { Outpoint } from '../../protocol/outpoint.js'
-import { bytesOf, hexOf, outpointPair } from './columns.js'
+import { bytesOf, hexOf, outpointOf, outpointPair } from './columns.js'
 import type { Row, SqlReader } from './sql-reader.js'
 
 /** A stream may have any number of chunks: no more of them are held at once. */
@@ -70,7 +70,7 @@ const PAGES: Record<Direction, string> = {
 }
 
 function pageOf(reach: string, order: 'asc' | 'desc'): string {
-  return `select step.satoshis, step.content_sha256, step.content_type, step.content_length,
+  return `select step.txid, step.vout, step.satoshis, step.content_sha256, step.content_type, step.content_length,
       step.step - place.step as away
     from graph_outputs as place join graph_outputs as step
       on step.lineage_txid = place.lineage_txid and step.lineage_vout = place.lineage_vout and step.step ${reach}
@@ -111,6 +111,7 @@ function stepOf(row: Row): Step {
     satoshis: Number(row.satoshis),
     ...(row.content_sha256 !== null && {
       content: {
+        outpoint: outpointOf(row),
         sha256: hexOf(row.content_sha256),
         length: Number(row.content_length),
         contentType: Buffer.from(bytesOf(row.content_type)).toString('utf8'),

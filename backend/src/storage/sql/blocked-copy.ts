@@ -1,0 +1,37 @@
+import { BlockedList, type BlockedSubject } from '../../graph/blocked.js'
+import { allBlocked } from './blocked-rows.js'
+import type { SqlReader } from './sql-reader.js'
+
+/**
+ * What is blocked, kept in memory. Every write of this store is told to it once it is committed, so that the next read
+ * sees it; after one of somebody else it has to be read anew.
+ */
+export class BlockedCopy {
+  private list: BlockedList | undefined
+  private writes = 0
+
+  constructor(private readonly reader: SqlReader) {}
+
+  /** See `BlockedReader.blockedList`. */
+  get(): BlockedList | Promise<BlockedList> {
+    return this.list ?? this.read()
+  }
+
+  /** Reads it anew; until that is done, what was known counts. */
+  async read(): Promise<BlockedList> {
+    for (;;) {
+      const { writes } = this
+      const list = new BlockedList(await allBlocked(this.reader))
+      // A write that was committed meanwhile may or may not be in it.
+      if (writes !== this.writes) continue
+      this.list = list
+      return list
+    }
+  }
+
+  /** Tells of something that is blocked, or not any more, as the database has it by now. */
+  tell(subject: BlockedSubject, isBlocked: boolean): void {
+    this.writes++
+    this.list?.set(subject, isBlocked)
+  }
+}
