@@ -1,5 +1,5 @@
-import { setImmediate } from 'node:timers/promises'
 import type { Response } from 'express'
+import { Slices } from './slices.js'
 
 /** Whoever asked has left: nothing is to be answered, and nothing went wrong. */
 export class ReaderLeftError extends Error {
@@ -10,9 +10,6 @@ export class ReaderLeftError extends Error {
   }
 }
 
-/** How long reads may follow each other before others have their turn, in milliseconds. */
-const SLICE = 10
-
 /**
  * A store as it is read for one answer that may take any number of reads before its first byte. A reader that has left
  * ends the reading with the next of them, and readers of other answers come between: the embedded store answers within
@@ -21,12 +18,7 @@ const SLICE = 10
  * @returns The store, whose methods throw {@link ReaderLeftError} from the moment on at which the response is closed.
  */
 export function readingFor<Store extends object>(response: Response, store: Store): Store {
-  let since = performance.now()
-  const rest = async (): Promise<void> => {
-    if (performance.now() - since < SLICE) return
-    await setImmediate()
-    since = performance.now()
-  }
+  const slices = new Slices()
   return new Proxy(store, {
     get(target, name) {
       const value: unknown = Reflect.get(target, name, target)
@@ -34,7 +26,7 @@ export function readingFor<Store extends object>(response: Response, store: Stor
       return (...given: unknown[]): unknown => {
         if (response.destroyed) throw new ReaderLeftError()
         const result: unknown = value.apply(target, given)
-        return result instanceof Promise ? rest().then(() => result) : result
+        return result instanceof Promise ? slices.rest().then(() => result) : result
       }
     },
   })

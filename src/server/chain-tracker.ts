@@ -127,17 +127,13 @@ async function silence(milliseconds: number, signal: AbortSignal): Promise<never
 }
 
 /**
- * Asks about each block once, until it is told to forget: a submission may bring many transactions of one block. Kept for
- * longer, an answer would hide a reorg.
+ * Asks about each block once, for one submission, which may bring many transactions of one block. Kept for longer, an
+ * answer would hide a reorg.
  */
 export class OnceAsked implements ChainTracker {
   private readonly answers = new Map<string, Promise<boolean>>()
 
   constructor(private readonly tracker: ChainTracker) {}
-
-  forget(): void {
-    this.answers.clear()
-  }
 
   async isValidRootForHeight(root: string, height: number): Promise<boolean> {
     const key = `${height} ${root}`

@@ -15,8 +15,6 @@ export class EngineStorage implements Storage {
   constructor(
     private readonly graph: GraphStore,
     private readonly writer: GraphWriter,
-    /** Told when the engine first asks whether a transaction is done: from there on, it has verified it. */
-    private readonly onVerified: () => void = () => {},
   ) {}
 
   async insertOutput({ txid, outputIndex, topic, score }: Output): Promise<void> {
@@ -30,7 +28,6 @@ export class EngineStorage implements Storage {
   }
 
   async doesAppliedTransactionExist({ txid, topic }: { txid: string; topic: string }): Promise<boolean> {
-    this.onVerified()
     return await this.graph.isApplied(topic, txid)
   }
 

@@ -6,12 +6,12 @@ import { encodeBeef } from '../../backend/src/graph/assemble-beef.js'
 import type { GraphStore } from '../../backend/src/graph/graph-store.js'
 import { type BeefContents, readBeef, readBeefAs } from '../../backend/src/graph/read-beef.js'
 import { unsoundness } from '../../backend/src/graph/soundness.js'
-import { transactionRecords } from '../../backend/src/graph/transaction-records.js'
 import { readTransaction } from '../../backend/src/protocol/transaction.js'
-import { OnceAsked } from './chain-tracker.js'
+import { type HeadersSource, OnceAsked } from './chain-tracker.js'
 import { EngineStorage } from './engine-storage.js'
 import { laterWord } from './later-word.js'
 import { requireWithinLimits, type SubmissionLimits } from './limits/submission-limits.js'
+import { verifySubmission } from './limits/verify-submission.js'
 import {
   ChainTrackerError,
   ConflictError,
@@ -44,18 +44,13 @@ export class OverlayEngine extends Engine {
   private readonly graph: GraphStore
   private readonly submission: CurrentSubmission
   private readonly untracked: Engine
-  /** The chain tracker as the submission under way has it; undefined where proofs are not checked. */
-  private readonly tracker: OnceAsked | undefined
+  /** Undefined where proofs are not checked. */
+  private readonly headers: HeadersSource | undefined
   private readonly limits: SubmissionLimits
-  /** Whether the engine has come past its verification of the submission under way. */
-  private verified = false
 
   constructor(options: OverlayEngineOptions) {
     const { managers, lookupServices, graph, submission, proofs, hostingURL, logger } = options
-    const tracker = proofs.headers && new OnceAsked(proofs.headers)
-    const storage = new EngineStorage(graph, submission, () => {
-      this.verified = true
-    })
+    const storage = new EngineStorage(graph, submission)
     // The engine's constructor is a list of positions; the names are those of its own declaration.
     const engineLogger = engineConsole(logger)
     const reporting = Object.fromEntries(
@@ -65,7 +60,7 @@ export class OverlayEngine extends Engine {
       reporting,
       lookupServices,
       storage,
-      tracker ?? 'scripts only',
+      proofs.headers ?? 'scripts only',
       hostingURL,
       undefined /* shipTrackers */,
       undefined /* slapTrackers */,
@@ -83,7 +78,7 @@ export class OverlayEngine extends Engine {
     this.graph = graph
     this.limits = options.limits
     this.submission = submission
-    this.tracker = tracker
+    this.headers = proofs.headers
   }
 
   /**
@@ -100,12 +95,19 @@ export class OverlayEngine extends Engine {
     offChainValues?: number[],
   ): Promise<STEAK> {
     const contents = readBeef(taggedBEEF.beef)
-    return await this.takeTurn(taggedBEEF.topics, contents, async () => {
-      const needed = { ...taggedBEEF, beef: neededBeef(contents) }
-      const steak = await super.submit(needed, onSteakReady, mode, offChainValues)
+    const beef = vouchedBeef(contents.subject)
+    readBeefAs(beef, contents)
+    const verify = async (): Promise<void> => {
+      const tracker = this.headers && new OnceAsked(this.headers)
+      await verifySubmission({ beef: contents, tracker, maxScriptWork: this.limits.maxScriptWork })
+    }
+    const work = async (): Promise<STEAK> => {
+      const vouched = { ...taggedBEEF, beef: engineBeef(beef) }
+      const steak = await this.untracked.submit(vouched, onSteakReady, mode, offChainValues)
       await this.keepLaterWord(contents)
       return steak
-    })
+    }
+    return await this.takeTurn({ topics: taggedBEEF.topics, beef: contents, verify, work })
   }
 
   /** Keeps what the engine passes over of a submission that it has verified. */
@@ -120,14 +122,10 @@ export class OverlayEngine extends Engine {
    */
   async submitTrusted(raw: Uint8Array, topics: string[]): Promise<STEAK> {
     const { txid } = readTransaction(raw)
-    // The engine takes a transaction with a merkle path for verified; this path is not kept.
-    const path = new MerklePath(0, [[{ offset: 0, hash: txid, txid: true }]])
-    const proof = { merklePath: Uint8Array.from(path.toBinary()), height: 0 }
-    const beef = engineBeef(encodeBeef([{ txid, raw, proof }]))
+    const beef = engineBeef(vouchedBeef({ txid, raw }))
     const unproven: BeefContents = { ...readBeef(beef), proof: () => undefined }
-    return await this.takeTurn(topics, unproven, () =>
-      this.untracked.submit({ beef, topics }, undefined, 'historical-tx'),
-    )
+    const work = (): Promise<STEAK> => this.untracked.submit({ beef, topics }, undefined, 'historical-tx')
+    return await this.takeTurn({ topics, beef: unproven, work })
   }
 
   /** Does something while no submission is under way, and lets none begin. */
@@ -135,25 +133,29 @@ export class OverlayEngine extends Engine {
     return await this.turn.runExclusive(work)
   }
 
-  private async takeTurn(topics: string[], beef: BeefContents, work: () => Promise<STEAK>): Promise<STEAK> {
+  private async takeTurn({
+    topics,
+    beef,
+    verify,
+    work,
+  }: {
+    topics: string[]
+    beef: BeefContents
+    /** Done while others have their turn: scripts may take long to run, and a chain tracker to answer. */
+    verify?: () => Promise<void>
+    work: () => Promise<STEAK>
+  }): Promise<STEAK> {
     for (const topic of topics) if (!Object.hasOwn(this.managers, topic)) throw new UnknownTopicError(topic)
     requireWithinLimits(beef, this.limits)
     const unsound = unsoundness(beef)
     if (unsound !== undefined) throw new InvalidSubmissionError(`no block can hold this: ${unsound}`)
+    if (verify !== undefined) {
+      await this.refuseConflict(beef)
+      await verifying(verify)
+    }
     return await this.turn.runExclusive(async () => {
       await this.refuseConflict(beef)
-      this.verified = false
-      this.tracker?.forget()
-      return await this.submission.run(beef, async () => {
-        try {
-          return await work()
-        } catch (cause) {
-          if (this.verified || cause instanceof ChainTrackerError) throw cause
-          throw new InvalidSubmissionError(`the transaction could not be verified: ${reasonOf(cause)}`, {
-            cause,
-          })
-        }
-      })
+      return await this.submission.run(beef, work)
     })
   }
 
@@ -186,15 +188,23 @@ function reportFailures(manager: TopicManager, submission: CurrentSubmission): T
   }
 }
 
+async function verifying(verify: () => Promise<void>): Promise<void> {
+  try {
+    await verify()
+  } catch (cause) {
+    if (cause instanceof ChainTrackerError) throw cause
+    throw new InvalidSubmissionError(`the transaction could not be verified: ${reasonOf(cause)}`, { cause })
+  }
+}
+
 /**
- * The part of a BEEF that the engine has to verify: the subject, and its ancestors down to proven ones. The engine
- * parses and hashes all it is given; what else came along is there for the topic managers, who ask for it by txid.
+ * A transaction alone, as the engine takes one for verified: with a merkle path, which is of no block and is not kept. The
+ * engine parses and hashes all it is given, and goes through unproven ancestors by ways that a stranger could make
+ * endless; the topic managers ask for them by txid.
  */
-function neededBeef(contents: BeefContents): number[] {
-  const { transactions } = transactionRecords(contents)
-  const beef = encodeBeef([...transactions].reverse())
-  readBeefAs(beef, contents)
-  return engineBeef(beef)
+function vouchedBeef({ txid, raw }: { txid: string; raw: Uint8Array }): Uint8Array {
+  const path = new MerklePath(0, [[{ offset: 0, hash: txid, txid: true }]])
+  return encodeBeef([{ txid, raw, proof: { merklePath: Uint8Array.from(path.toBinary()), height: 0 } }])
 }
 
 /**

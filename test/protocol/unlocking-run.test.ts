@@ -1,7 +1,8 @@
 import { Curve } from '@bsv/sdk'
 import { ascii, concatBytes, joinBytes } from '../../backend/src/protocol/bytes.js'
+import type { RunBudget } from '../../backend/src/protocol/script-cost.js'
 import { readTransaction } from '../../backend/src/protocol/transaction.js'
-import { type RunBudget, runBudget, takeMintUnlocking } from '../../backend/src/protocol/unlocking-run.js'
+import { runBudget, takeMintUnlocking } from '../../backend/src/protocol/unlocking-run.js'
 import { assemble, type ScriptPart } from '../../src/mining/script.js'
 import { encodeTransaction } from '../support/raw-transaction.js'
 

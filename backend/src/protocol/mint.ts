@@ -13,9 +13,10 @@ import {
 import { MintError } from './mint-error.js'
 import { mintPreimage, readPreimageSpent, type SpentOutput } from './mint-unlocking.js'
 import { encodeOutpoint, formatOutpoint, type Outpoint } from './outpoint.js'
+import type { RunBudget } from './script-cost.js'
 import { encodePush, OP } from './script-walk.js'
 import { type Hash256, hash256, type TransactionView } from './transaction.js'
-import { type RunBudget, takeMintUnlocking } from './unlocking-run.js'
+import { takeMintUnlocking } from './unlocking-run.js'
 
 export { MintError, type MintErrorCode } from './mint-error.js'
 export {

@@ -38,6 +38,8 @@ export const LIMITS = {
   maxParts: { setting: 'MAX_TRANSACTION_PARTS', least: 1, most: 100_000, usual: 10_000 },
   /** A single locking or unlocking script. Content is in one, so the usual is that of a body. */
   maxScriptBytes: { setting: 'MAX_SCRIPT_BYTES', least: KiB, most: KiB * MiB, usual: 72 * MiB },
+  /** What running the scripts of a submission may cost, in the units of `RunBudget`: some ten nanoseconds each. */
+  maxScriptWork: { setting: 'MAX_SCRIPT_WORK', least: 1_000_000, most: 1e12, usual: 300_000_000 },
   /** Submissions under way and waiting, and the bytes of their bodies. */
   maxSubmissions: { setting: 'MAX_WAITING_SUBMISSIONS', least: 1, most: 100_000, usual: 100 },
   maxSubmissionBytes: { setting: 'MAX_WAITING_BYTES', least: KiB, most: 64 * KiB * MiB, usual: 512 * MiB },

@@ -7,7 +7,7 @@ import type { Limits } from './limits.js'
 
 export type SubmissionLimits = Pick<
   Limits,
-  'maxBeefTransactions' | 'maxBeefDepth' | 'maxParts' | 'maxScriptBytes'
+  'maxBeefTransactions' | 'maxBeefDepth' | 'maxParts' | 'maxScriptBytes' | 'maxScriptWork'
 >
 
 /**
