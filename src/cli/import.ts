@@ -1,6 +1,7 @@
 import type { Writable } from 'node:stream'
 import { BeefError } from '../../backend/src/protocol/beef.js'
 import { TOPICS } from '../../backend/src/protocol/profile.js'
+import { harmless } from '../server/harmless-text.js'
 import type { Node } from '../server/node.js'
 import { admittedCount, type Refusal } from '../server/overlay.js'
 import { engineBeef } from '../server/overlay-engine.js'
@@ -46,9 +47,9 @@ export async function runImport({ node, paths, trust, out, progress }: ImportOpt
   const lines = [
     `admitted ${total.admitted} of ${transactions.length} transactions (${total.outputs} outputs), ${total.known} known before`,
     `not admitted: ${refused.length}`,
-    ...refused.map((line) => `  ${line}`),
+    ...refused.map((line) => `  ${harmless(line)}`),
     `files and lines that are neither BEEF nor raw transactions: ${skipped.length}`,
-    ...skipped.map((file) => `  ${file}`),
+    ...skipped.map((file) => `  ${harmless(file)}`),
   ]
   out.write(`${lines.join('\n')}\n`)
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 import { Command, InvalidArgumentError } from 'commander'
-import { pino } from 'pino'
+import { type Logger, pino } from 'pino'
 import { MintError } from '../../backend/src/protocol/mint.js'
 import { HeadersError } from '../client/proof-error.js'
 import { ResolutionError } from '../client/resolution-error.js'
@@ -9,7 +9,10 @@ import { MiningError } from '../mining/mining-error.js'
 import { SearchError } from '../mining/search/search-error.js'
 import { PublishError } from '../publish/publish-error.js'
 import { type Config, ConfigError, readConfig } from '../server/config.js'
+import { harmless, harmlessLines } from '../server/harmless-text.js'
+import { createLogger } from '../server/logger.js'
 import { openNode, StartError } from '../server/node.js'
+import { hidingSecrets } from '../server/secrets.js'
 import { addBlockingCommands } from './blocking-commands.js'
 import { CommandError } from './command-error.js'
 import { DEFAULT_URL } from './default-url.js'
@@ -36,6 +39,14 @@ const TOLD_IN_A_LINE = [
   StartError,
 ]
 
+const hideSecrets = hidingSecrets(process.env)
+
+/** The log, on one of the standard streams, each line out before the next thing happens. */
+function loggerOn(fd: 1 | 2, level: Config['logLevel']): Logger {
+  const stream = pino.destination({ fd, sync: true })
+  return createLogger({ level, hideSecrets, write: (line) => stream.write(line) })
+}
+
 const program = new Command('minetree').description(
   'Names that are mined and content that lives on the chain. Settings come from the environment: see the README.',
 )
@@ -45,7 +56,7 @@ program
   .description('start the service')
   .action(async () => {
     const config = readConfig(process.env)
-    await serve({ config, logger: pino({ level: config.logLevel }) })
+    await serve({ config, logger: loggerOn(1, config.logLevel) })
   })
 
 program
@@ -56,7 +67,7 @@ program
   .action(async (paths: string[], { trust }: { trust: boolean }) => {
     const config = readConfig(process.env)
     // What is not admitted is told at the end, with its cause; the log is for what goes wrong.
-    const logger = pino({ level: quieter(config.logLevel) }, pino.destination(2))
+    const logger = loggerOn(2, quieter(config.logLevel))
     const node = await openNode({ config, logger })
     try {
       await runImport({ node, paths, trust, out: process.stdout, progress: process.stderr })
@@ -144,7 +155,8 @@ try {
   await program.parseAsync()
 } catch (error) {
   const known = TOLD_IN_A_LINE.some((kind) => error instanceof kind)
-  const text = error instanceof Error ? (known ? error.message : error.stack) : String(error)
-  process.stderr.write(`minetree: ${text}\n`)
+  const text = error instanceof Error ? String(known ? error.message : error.stack) : String(error)
+  // What a server or a file says may stand in it.
+  process.stderr.write(`minetree: ${(known ? harmless : harmlessLines)(hideSecrets(text))}\n`)
   process.exitCode = 1
 }

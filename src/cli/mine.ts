@@ -6,6 +6,7 @@ import { MADE_UP_PAYER } from '../mining/made-up-mint.js'
 import { HttpMineIndex, type MineIndex } from '../mining/mine-index.js'
 import { type MintPayer, mineName } from '../mining/mine-name.js'
 import { type ServerDeployment, serverDeployment } from '../mining/server-deployment.js'
+import { harmless } from '../server/harmless-text.js'
 import { addressLock } from './address-lock.js'
 import { readTransactions } from './coins.js'
 import { CommandError } from './command-error.js'
@@ -53,7 +54,7 @@ export async function runMine(options: MineOptions): Promise<void> {
   const lock = owner === undefined ? undefined : addressLock(owner)
   const server = await serverDeployment(url, expected)
   const { payer, index, again } = await moneyFor(options, server, new HttpMineIndex(url))
-  for (const each of await again()) out.write(`${each} was submitted again\n`)
+  for (const each of await again()) out.write(`${harmless(each)} was submitted again\n`)
   const progress = new MiningProgress(options.progress)
   try {
     const minted = await mineName({

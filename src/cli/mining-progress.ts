@@ -1,6 +1,7 @@
 import type { Writable } from 'node:stream'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import type { MiningEvent } from '../mining/mine-name.js'
+import { harmless } from '../server/harmless-text.js'
 
 export type ProgressStream = Writable & { isTTY?: boolean }
 
@@ -19,10 +20,10 @@ export class MiningProgress {
     else if (event.kind === 'minted') this.say(`mined ${event.name} after ${grouped(event.hashes)} hashes`)
   }
 
-  /** Says something in a line of its own. */
+  /** Says something in a line of its own; a server may have a say in it. */
   say(text: string): void {
     this.end()
-    this.stream.write(`${text}\n`)
+    this.stream.write(`${harmless(text)}\n`)
   }
 
   /** Leaves no half line behind. */
@@ -33,7 +34,7 @@ export class MiningProgress {
 
   private show(text: string): void {
     if (this.stream.isTTY !== true) return
-    this.stream.write(`\r\x1b[K${text}`)
+    this.stream.write(`\r\x1b[K${harmless(text)}`)
     this.shown = true
   }
 }

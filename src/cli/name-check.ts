@@ -6,6 +6,7 @@ import { type IndexReport, type ResolvedName, resolveName } from '../client/reso
 import { serverDeployment } from '../mining/server-deployment.js'
 import { openHeadersSource } from '../server/chain-tracker.js'
 import { type Config, readConfig } from '../server/config.js'
+import { harmless } from '../server/harmless-text.js'
 import { CommandError } from './command-error.js'
 
 export interface NameCheckOptions {
@@ -95,5 +96,5 @@ async function deploymentFrom(urls: readonly string[], { profile }: Config): Pro
 export function noteDissent(reports: readonly IndexReport[], notes: Writable): void {
   for (const report of reports)
     if (report.verdict !== 'agrees')
-      notes.write(`minetree: ${report.index} is set aside (${report.verdict}): ${report.message}\n`)
+      notes.write(`minetree: ${report.index} is set aside (${report.verdict}): ${harmless(report.message)}\n`)
 }

@@ -2,6 +2,7 @@ import type { Writable } from 'node:stream'
 import { encodeAddress } from '../../backend/src/protocol/address.js'
 import { toHex } from '../../backend/src/protocol/bytes.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
+import { harmless } from '../server/harmless-text.js'
 import { type CheckedName, checkName, type NameCheckOptions, noteDissent } from './name-check.js'
 
 /** Prints what a name is: all of it checked, or nothing. */
@@ -11,7 +12,7 @@ export async function runResolve(
   const { json, out, notes } = options
   const checked = await checkName(options)
   noteDissent(checked.reports, notes)
-  out.write(json ? `${JSON.stringify(record(checked))}\n` : text(checked))
+  out.write(json ? `${harmless(JSON.stringify(record(checked)))}\n` : text(checked))
 }
 
 function ownerOf({ tip, config }: CheckedName): string | undefined {

@@ -154,5 +154,14 @@ export function openHeadersSource(
   const { chainTracker, chainTrackerTimeout: timeout, network } = config
   if (chainTracker === 'scripts-only') return undefined
   const dialect = chainTracker === 'whatsonchain' ? whatsOnChain(network) : headersService(chainTracker)
-  return new HeadersSource({ name: chainTracker, dialect, timeout })
+  return new HeadersSource({ name: withoutPassword(chainTracker), dialect, timeout })
+}
+
+/** Whoever submits is told which tracker did not answer. */
+function withoutPassword(name: string): string {
+  const url = URL.canParse(name) ? new URL(name) : undefined
+  if (url === undefined || url.username + url.password === '') return name
+  url.username = ''
+  url.password = ''
+  return url.href
 }

@@ -1,0 +1,36 @@
+import { percentDecoded } from '../gateway/percent-decode.js'
+
+/** Settings that nobody but the operator may read, whichever command uses them. */
+const SECRET = ['ADMIN_TOKEN', 'SERVER_PRIVATE_KEY', 'ARC_API_KEY']
+/** Settings that are URLs, and may have a password in them. */
+const ADDRESSES = ['CHAIN_TRACKER', 'HOSTING_URL', 'KNEX_URL', 'MONGO_URL']
+/** What is shorter is no secret, and stands in any text. */
+const LEAST = 4
+
+/** What stands in place of a secret. */
+export const HIDDEN = '[hidden]'
+
+/**
+ * Makes texts without the secrets of the settings: wherever one stands in a text, as it is or as in a URL, something else
+ * stands instead. So no line can have one, whatever way it went there.
+ *
+ * @param env The settings, as environment variables.
+ */
+export function hidingSecrets(env: Record<string, string | undefined>): (text: string) => string {
+  const secrets = [
+    ...SECRET.map((name) => env[name] ?? ''),
+    ...ADDRESSES.flatMap((name) => passwords(env[name] ?? '')),
+  ]
+  const written = secrets
+    .filter(({ length }) => length >= LEAST)
+    .flatMap((secret) => [secret, encodeURIComponent(secret)])
+    // Of two of which one begins as the other, the longer is to go whole.
+    .sort((one, other) => other.length - one.length)
+  return (text) => written.reduce((rest, secret) => rest.replaceAll(secret, HIDDEN), text)
+}
+
+function passwords(address: string): string[] {
+  if (!URL.canParse(address)) return []
+  const { password } = new URL(address)
+  return [password, percentDecoded(password) ?? '']
+}
