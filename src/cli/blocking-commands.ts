@@ -1,5 +1,6 @@
 import type { Writable } from 'node:stream'
 import type { Command } from 'commander'
+import { harmless } from '../server/harmless-text.js'
 import { CommandError } from './command-error.js'
 import { DEFAULT_URL } from './default-url.js'
 
@@ -34,7 +35,7 @@ export function addBlockingCommands(program: Command): void {
 }
 
 function print(out: Writable, value: unknown): void {
-  out.write(`${JSON.stringify(value)}\n`)
+  out.write(`${harmless(JSON.stringify(value))}\n`)
 }
 
 function subjectOf(text: string): Record<string, string> {

@@ -15,7 +15,14 @@ export async function serve({ config, logger }: { config: Config; logger: Logger
   const submissionWorker = new URL('../server/submission-worker.js', import.meta.url)
   const minePage = new URL('../../mine-page/', import.meta.url)
   const deploy = config.seed ? deployHere : undefined
-  const server = await startServer({ config, logger, submissionWorker, minePage, ...(deploy && { deploy }) })
+  const server = await startServer({
+    config,
+    logger,
+    submissionWorker,
+    minePage,
+    ownsProcess: true,
+    ...(deploy && { deploy }),
+  })
   sayHow({ config: server.node.config, logger, url: server.url })
   const stop = new AbortController()
   const seeded = seedLocalNetwork({ server, logger, out: process.stderr, signal: stop.signal })

@@ -138,8 +138,19 @@ export function errorResponse({ logger, overlay = false }: ErrorResponseOptions)
       code: 'INTERNAL',
       message: 'something went wrong here; it has been logged',
     }
+    // For whoever counts or logs what was answered.
+    response.locals.code = answer.code
     if (answer.status >= 500)
-      logger.error({ err: error, method: request.method, url: request.url }, 'request failed')
+      logger.error(
+        {
+          // Whoever asked has it, too: so a line is found by what he saw.
+          requestId: response.getHeader('X-Request-Id'),
+          method: request.method,
+          url: request.originalUrl,
+          err: error,
+        },
+        'request failed',
+      )
     if (response.headersSent) {
       // The head is out: only a broken connection tells that the body is not whole.
       response.destroy()

@@ -20,6 +20,8 @@ import { EXPOSED_HEADERS } from './exposed-headers.js'
 import { healthRoutes } from './health-routes.js'
 import { boundedSubmit } from './limits/bounded-submit.js'
 import { rateLimits } from './limits/rate-limits.js'
+import { Metrics } from './metrics.js'
+import { metricsRoutes } from './metrics-routes.js'
 import { type MinePage, minePageRoutes } from './mine-page-routes.js'
 import { openapiRoutes } from './openapi-routes.js'
 import type { Overlay } from './overlay.js'
@@ -36,6 +38,8 @@ export interface AppOptions {
   /** Without one, there is none at `/mine`. */
   minePage?: MinePage
   ping: () => Promise<void>
+  /** What `/metrics` tells; by default, nothing is counted. */
+  metrics?: Metrics
   logger: Logger
 }
 
@@ -44,7 +48,8 @@ export function createApp(options: AppOptions): Express {
   const { config, overlay, graph, ping, logger } = options
   const { engine } = overlay
   const { limits } = config
-  const submit = boundedSubmit(options.submit ?? submitTo(engine), limits)
+  const { metrics = new Metrics() } = options
+  const submit = metrics.counted(boundedSubmit(options.submit ?? submitTo(engine), limits))
   const rates = rateLimits(limits)
   const store = new GuardedStore(graph)
   const policy = sandboxPolicy(config.contentPolicy)
@@ -101,6 +106,7 @@ export function createApp(options: AppOptions): Express {
     .use(deploymentRoutes(config))
     .use(minePageRoutes(options.minePage))
     .use(healthRoutes({ ping, refused: overlay.refused }))
+    .use(metricsRoutes(metrics))
     .use(openapiRoutes({ profile, version: packageVersion() }))
     .use(errorResponse({ logger }))
     .use(

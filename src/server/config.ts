@@ -42,6 +42,8 @@ export interface Config {
   adminToken: string | undefined
   limits: Limits
   logLevel: 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'silent'
+  /** Whether each request has a line in the log. */
+  logRequests: boolean
   /** Settings of the ecosystem that are set, and that nothing in this release uses. */
   unused: string[]
 }
@@ -127,6 +129,10 @@ const environment = z.object({
       'must be fatal, error, warn, info, debug or silent',
     )
     .default('info'),
+  LOG_REQUESTS: z
+    .enum(['true', 'false'], 'must be true or false')
+    .default('false')
+    .transform((text) => text === 'true'),
 })
 
 /** Settings of other overlay hosts that would send data elsewhere than an operator who sets them expects. */
@@ -181,6 +187,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     adminToken: settings.ADMIN_TOKEN,
     limits: readLimits(set),
     logLevel: settings.LOG_LEVEL,
+    logRequests: settings.LOG_REQUESTS,
     unused: UNUSED.filter((name) => name in set),
   }
 }

@@ -1,4 +1,4 @@
-/** Every header of `spec/http.md` and of the page for mining that a page of another origin may read. */
+/** Every header of `spec/http.md`, of the page for mining and of the log that a page of another origin may read. */
 export const EXPOSED_HEADERS = [
   'Accept-Ranges',
   'Cache-Control',
@@ -19,4 +19,5 @@ export const EXPOSED_HEADERS = [
   'X-Origin',
   'X-Outpoint',
   'X-Parent',
+  'X-Request-Id',
 ].join()

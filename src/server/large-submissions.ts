@@ -1,10 +1,10 @@
 import { Worker } from 'node:worker_threads'
 import type { STEAK } from '@bsv/sdk'
 import { type Logger, pino } from 'pino'
-import type { Refusal } from '../../backend/src/topic-managers/refusal.js'
 import { type Answer, AnswerError, type ErrorCode } from '../gateway/error-response.js'
 import type { Config } from './config.js'
 import type { Node } from './node.js'
+import type { OverlayEvent } from './overlay.js'
 import type { LogRecord, SubmissionReport, SubmissionRequest } from './submission-worker.js'
 import { type Submit, submitTo } from './submit.js'
 
@@ -90,7 +90,8 @@ class SubmissionThread {
     const { config, node, logger, onEnd } = options
     this.worker = new Worker(options.worker, { workerData: config })
     this.worker.on('message', (report: SubmissionReport) => {
-      if ('record' in report) tell(report.record, { node, logger })
+      if ('record' in report) relay(report.record, logger)
+      else if ('event' in report) node.overlay.tell(report.event)
       else this.settle(report)
     })
     let cause: unknown
@@ -116,7 +117,7 @@ class SubmissionThread {
     await this.worker.terminate()
   }
 
-  private settle(report: Exclude<SubmissionReport, { record: LogRecord }>): void {
+  private settle(report: Exclude<SubmissionReport, { record: LogRecord } | { event: OverlayEvent }>): void {
     const waiting = this.waiting.get(report.id)
     this.waiting.delete(report.id)
     if ('steak' in report) waiting?.resolve(report.steak)
@@ -125,12 +126,8 @@ class SubmissionThread {
   }
 }
 
-/** What the other thread would have logged, and what it refused, is told here. */
-function tell({ level, msg, ...record }: LogRecord, { node, logger }: { node: Node; logger: Logger }): void {
-  if (record.refusal !== undefined) {
-    node.overlay.tellRefusal(record.refusal as Refusal)
-    return
-  }
+/** What the other thread would have logged is logged here. */
+function relay({ level, msg, ...record }: LogRecord, logger: Logger): void {
   const { time: _time, pid: _pid, hostname: _hostname, ...fields } = record
   const label = pino.levels.labels[level] as 'info' | undefined
   logger[label ?? 'info'](fields, msg)

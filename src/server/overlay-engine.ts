@@ -30,6 +30,8 @@ export interface OverlayEngineOptions {
   proofs: ProofCheck
   limits: SubmissionLimits
   hostingURL?: string
+  /** Called with what was admitted, once it is stored. */
+  onAdmitted?: (steak: STEAK) => void
   logger: Logger
 }
 
@@ -47,12 +49,13 @@ export class OverlayEngine extends Engine {
   /** Undefined where proofs are not checked. */
   private readonly headers: HeadersSource | undefined
   private readonly limits: SubmissionLimits
+  private readonly onAdmitted: (steak: STEAK) => void
 
   constructor(options: OverlayEngineOptions) {
     const { managers, lookupServices, graph, submission, proofs, hostingURL, logger } = options
     const storage = new EngineStorage(graph, submission)
     // The engine's constructor is a list of positions; the names are those of its own declaration.
-    const engineLogger = engineConsole(logger)
+    const engineLogger = engineConsole(logger, submission)
     const reporting = Object.fromEntries(
       Object.entries(managers).map(([topic, manager]) => [topic, reportFailures(manager, submission)]),
     )
@@ -79,6 +82,7 @@ export class OverlayEngine extends Engine {
     this.limits = options.limits
     this.submission = submission
     this.headers = proofs.headers
+    this.onAdmitted = options.onAdmitted ?? (() => {})
   }
 
   /**
@@ -89,7 +93,7 @@ export class OverlayEngine extends Engine {
    * @throws ChainTrackerError: no block headers to be had; try again.
    */
   override async submit(
-    taggedBEEF: TaggedBEEF,
+    taggedBEEF: TaggedBEEF & { requestId?: string },
     onSteakReady?: (steak: STEAK) => void,
     mode?: Mode,
     offChainValues?: number[],
@@ -107,7 +111,8 @@ export class OverlayEngine extends Engine {
       await this.keepLaterWord(contents)
       return steak
     }
-    return await this.takeTurn({ topics: taggedBEEF.topics, beef: contents, verify, work })
+    const { topics, requestId } = taggedBEEF
+    return await this.takeTurn({ topics, beef: contents, verify, work, requestId })
   }
 
   /** Keeps what the engine passes over of a submission that it has verified. */
@@ -138,12 +143,14 @@ export class OverlayEngine extends Engine {
     beef,
     verify,
     work,
+    requestId,
   }: {
     topics: string[]
     beef: BeefContents
     /** Done while others have their turn: scripts may take long to run, and a chain tracker to answer. */
     verify?: () => Promise<void>
     work: () => Promise<STEAK>
+    requestId?: string | undefined
   }): Promise<STEAK> {
     for (const topic of topics) if (!Object.hasOwn(this.managers, topic)) throw new UnknownTopicError(topic)
     requireWithinLimits(beef, this.limits)
@@ -155,7 +162,9 @@ export class OverlayEngine extends Engine {
     }
     return await this.turn.runExclusive(async () => {
       await this.refuseConflict(beef)
-      return await this.submission.run(beef, work)
+      const steak = await this.submission.run(beef, work, requestId)
+      this.onAdmitted(steak)
+      return steak
     })
   }
 
@@ -222,11 +231,11 @@ function reasonOf(cause: unknown): string {
 }
 
 /** The engine logs to something with the face of `console`. */
-function engineConsole(logger: Logger): typeof console {
+function engineConsole(logger: Logger, submission: CurrentSubmission): typeof console {
   const say =
     (level: 'error' | 'warn' | 'info') =>
     (message: unknown, error?: unknown): void =>
-      logger[level]({ err: error }, String(message))
+      logger[level]({ requestId: submission.requestId, err: error }, String(message))
   return Object.assign(Object.create(console), {
     error: say('error'),
     warn: say('warn'),

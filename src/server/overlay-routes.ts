@@ -82,10 +82,12 @@ function submit(send: Submit, topics: (name: string) => string): RequestHandler 
     const { beef, offChainValues } = offChain
       ? splitOffChainValues(body)
       : { beef: body, offChainValues: undefined }
+    const requestId = response.getHeader('X-Request-Id')
     const steak = await send({
       beef,
       topics: withOrdinals(asked.map(topics)),
       ...(offChainValues && { offChainValues }),
+      ...(typeof requestId === 'string' && { requestId }),
     })
     response.json(withAsked(steak, asked, topics))
   }

@@ -20,17 +20,27 @@ import { CurrentSubmission } from './submission.js'
 
 export type { Refusal }
 
+/** What happens in an overlay, for whoever counts. */
+export type OverlayEvent =
+  | { kind: 'refused'; refusal: Refusal }
+  /** A submission was stored, and its topics have admitted what they have; nothing of one that was known before. */
+  | { kind: 'admitted'; steak: STEAK }
+  /** A hook failed after its submission was written, or failed again when it was repeated. */
+  | { kind: 'hook failed'; failure: HookFailure }
+  /** A conflict was decided anew: so many transactions became silent, or count again. */
+  | { kind: 'turned'; transactions: number }
+
 export interface Overlay {
   engine: OverlayEngine
   proofs: ProofCheck
   /** Called with every refusal of a topic manager, until the function that comes back is called. */
   onRefusal(listener: (refusal: Refusal) => void): () => void
-  /** Tells of a refusal that was made elsewhere in this process. */
-  tellRefusal(refusal: Refusal): void
+  /** Called with everything that happens, until the function that comes back is called. */
+  onEvent(listener: (event: OverlayEvent) => void): () => void
+  /** Tells of what happened elsewhere in this process: in another thread, or in the store. */
+  tell(event: OverlayEvent): void
   /** How often each topic has refused something since the start, by topic and code. */
   refused(): Record<string, Record<string, number>>
-  /** Called with every hook that failed, until the function that comes back is called. */
-  onHookFailure(listener: (failure: HookFailure) => void): () => void
   /** Repeats no failed hook any more; resolves when none is under way. */
   close(): Promise<void>
 }
@@ -56,15 +66,24 @@ export function createOverlay({
   const submission = new CurrentSubmission(graph)
   const proofs = new ProofCheck(openHeadersSource(config))
   const served = new GuardedStore(graph)
-  const listeners = new Set<(refusal: Refusal) => void>()
+  const listeners = new Set<(event: OverlayEvent) => void>()
   const refused: Record<string, Record<string, number>> = {}
-  const onRefusal = (refusal: Refusal): void => {
-    logger.info({ refusal }, 'not admitted')
-    const counts = refused[refusal.topic] ?? {}
-    refused[refusal.topic] = { ...counts, [refusal.code]: (counts[refusal.code] ?? 0) + 1 }
-    for (const listener of listeners) listener(refusal)
+  const tell = (event: OverlayEvent): void => {
+    if (event.kind === 'refused') {
+      const { topic, code } = event.refusal
+      const counts = refused[topic] ?? {}
+      refused[topic] = { ...counts, [code]: (counts[code] ?? 0) + 1 }
+    }
+    for (const listener of listeners) listener(event)
   }
-  const hookListeners = new Set<(failure: HookFailure) => void>()
+  const onEvent = (listener: (event: OverlayEvent) => void): (() => void) => {
+    listeners.add(listener)
+    return () => listeners.delete(listener)
+  }
+  const onRefusal = (refusal: Refusal): void => {
+    logger.info({ requestId: submission.requestId, refusal }, 'not admitted')
+    tell({ kind: 'refused', refusal })
+  }
   const remembering: Remembering = {
     notes,
     repeats,
@@ -72,8 +91,8 @@ export function createOverlay({
     onHookFailure(failure) {
       const { service, note, kept, error } = failure
       const about = note && { hook: note.hook, outpoint: formatOutpoint(note.outpoint) }
-      logger.error({ err: error, service, ...about, kept }, 'a hook failed')
-      for (const listener of hookListeners) listener(failure)
+      logger.error({ requestId: submission.requestId, err: error, service, ...about, kept }, 'a hook failed')
+      tell({ kind: 'hook failed', failure })
     },
   }
   const services = {
@@ -103,20 +122,19 @@ export function createOverlay({
     proofs,
     limits: config.limits,
     ...(config.hostingUrl && { hostingURL: config.hostingUrl }),
+    onAdmitted: (steak) => tell({ kind: 'admitted', steak }),
     logger,
   })
   return {
     engine,
     proofs,
-    tellRefusal: onRefusal,
+    tell,
+    onEvent,
     refused: () => structuredClone(refused),
     onRefusal(listener) {
-      listeners.add(listener)
-      return () => listeners.delete(listener)
-    },
-    onHookFailure(listener) {
-      hookListeners.add(listener)
-      return () => hookListeners.delete(listener)
+      return onEvent((event) => {
+        if (event.kind === 'refused') listener(event.refusal)
+      })
     },
     async close() {
       await Promise.all(Object.values(services).map((service) => service.close()))

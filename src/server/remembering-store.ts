@@ -33,6 +33,8 @@ export class RememberingStore extends SqlGraphStore {
     maxSize: MAX_BODIES,
     sizeCalculation: ({ length }) => Math.max(length, 1),
   })
+  /** What was answered from memory, and what was read, since the start. */
+  readonly caches = { answers: { hits: 0, misses: 0 }, bodies: { hits: 0, misses: 0 } }
   /** How many writes there were: an answer that one may have overtaken is not kept. */
   private writes = 0
 
@@ -105,7 +107,11 @@ export class RememberingStore extends SqlGraphStore {
 
   override async shortBody(sha256: string): Promise<Uint8Array | undefined> {
     const known = this.bodies.get(sha256)
-    if (known !== undefined) return known
+    if (known !== undefined) {
+      this.caches.bodies.hits++
+      return known
+    }
+    this.caches.bodies.misses++
     const body = await super.shortBody(sha256)
     if (body !== undefined) this.bodies.set(sha256, body)
     return body
@@ -118,7 +124,11 @@ export class RememberingStore extends SqlGraphStore {
     weightOf: (value: Value) => number = () => USUAL_WEIGHT,
   ): Promise<Value> {
     const known = this.answers.get(key)
-    if (known !== undefined) return known as Promise<Value>
+    if (known !== undefined) {
+      this.caches.answers.hits++
+      return known as Promise<Value>
+    }
+    this.caches.answers.misses++
     const { writes } = this
     const answer = read()
     void answer.then(

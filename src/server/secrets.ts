@@ -1,7 +1,7 @@
 import { percentDecoded } from '../gateway/percent-decode.js'
 
 /** Settings that nobody but the operator may read, whichever command uses them. */
-const SECRET = ['ADMIN_TOKEN', 'SERVER_PRIVATE_KEY', 'ARC_API_KEY']
+const SECRET = ['ADMIN_TOKEN', 'ARC_CALLBACK_TOKEN', 'SERVER_PRIVATE_KEY', 'ARC_API_KEY']
 /** Settings that are URLs, and may have a password in them. */
 const ADDRESSES = ['CHAIN_TRACKER', 'HOSTING_URL', 'KNEX_URL', 'MONGO_URL']
 /** What is shorter is no secret, and stands in any text. */

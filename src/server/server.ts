@@ -2,14 +2,17 @@ import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { promisify } from 'node:util'
 import type { Logger } from 'pino'
+import { waitingHookNotes } from '../../backend/src/storage/sql/sql-hook-notes.js'
 import { createApp } from './app.js'
 import type { Config } from './config.js'
 import type { Deploy } from './followed-tree.js'
 import { LargeSubmissions } from './large-submissions.js'
 import { openHttpServer } from './limits/http-server.js'
+import { Metrics } from './metrics.js'
 import { type MinePage, readMinePage } from './mine-page-routes.js'
 import { type Node, openNode, StartError } from './node.js'
 import { listenerOf } from './request-target.js'
+import { watchedRequests } from './watched-requests.js'
 
 export interface RunningServer {
   /** Where it listens, as `http://host:port`. */
@@ -34,6 +37,7 @@ export async function startServer({
   submissionWorker,
   deploy,
   minePage: pageFolder,
+  ownsProcess = false,
 }: {
   config: Config
   logger: Logger
@@ -43,24 +47,28 @@ export async function startServer({
   deploy?: Deploy
   /** The folder of the page for mining as it was built; without it, there is none. */
   minePage?: URL
+  /** Whether the process is there for this server alone: then `/metrics` tells of it, too. */
+  ownsProcess?: boolean
 }): Promise<RunningServer> {
   const minePage = pageFolder && readPage(pageFolder)
   const node = await openNode({ config: settings, logger, ...(deploy && { deploy }) })
   const { config } = node
   const large = submissionWorker && new LargeSubmissions({ config, node, logger, worker: submissionWorker })
-  const server = openHttpServer(
-    listenerOf(
-      createApp({
-        config,
-        overlay: node.overlay,
-        graph: node.graph,
-        ping: () => node.graph.ping(),
-        logger,
-        ...(minePage && { minePage }),
-        ...(large && { submit: large.submit }),
-      }),
-    ),
-    config.limits,
+  const metrics = metricsOf(node)
+  if (ownsProcess) metrics.addProcess()
+  const app = createApp({
+    config,
+    overlay: node.overlay,
+    graph: node.graph,
+    ping: () => node.graph.ping(),
+    metrics,
+    logger,
+    ...(minePage && { minePage }),
+    ...(large && { submit: large.submit }),
+  })
+  const watch = { onEnd: metrics.countRequest, ...(config.logRequests && { log: logger }) }
+  const server = openHttpServer(listenerOf(app), config.limits, (listener) =>
+    watchedRequests(listener, watch),
   )
   try {
     await listen(server, config)
@@ -83,6 +91,14 @@ export async function startServer({
       await node.close()
     },
   }
+}
+
+function metricsOf({ config: { profile }, graph, overlay }: Node): Metrics {
+  const prefixes = [...profile.gatewayPrefixes, ...profile.namesPrefixes]
+  const notesWaiting = () => waitingHookNotes(graph.reader)
+  const metrics = new Metrics({ prefixes, caches: graph.caches, notesWaiting })
+  overlay.onEvent(metrics.tell)
+  return metrics
 }
 
 function readPage(folder: URL): MinePage {

@@ -6,7 +6,7 @@ import { SqlHookNotes } from '../../backend/src/storage/sql/sql-hook-notes.js'
 import { type Answer, answerFor } from '../gateway/error-response.js'
 import type { Config } from './config.js'
 import { connectSqlite } from './open-database.js'
-import { createOverlay } from './overlay.js'
+import { createOverlay, type OverlayEvent } from './overlay.js'
 import { type Submitted, submitTo } from './submit.js'
 
 /** What this thread is sent, and what it sends back. */
@@ -19,6 +19,7 @@ export type SubmissionReport =
   | { id: number; answer: Answer }
   | { id: number; fault: string }
   | { record: LogRecord }
+  | { event: OverlayEvent }
 
 /** A line of the log, as pino writes it. */
 export interface LogRecord {
@@ -41,7 +42,9 @@ const logger = pino(
 )
 const graph = new SqlGraphStore(await connectSqlite(config.dataDir))
 const notes = new SqlHookNotes(graph.writer)
-const submit = submitTo(createOverlay({ config, graph, notes, repeats: false, logger }).engine)
+const overlay = createOverlay({ config, graph, notes, repeats: false, logger })
+overlay.onEvent((event) => report({ event: portable(event) }))
+const submit = submitTo(overlay.engine)
 
 port.on('message', async ({ id, submitted }: SubmissionRequest) => {
   try {
@@ -53,6 +56,13 @@ port.on('message', async ({ id, submitted }: SubmissionRequest) => {
     else report({ id, answer: plain(answer) })
   }
 })
+
+/** Of a hook that failed, what is counted: what it was about has been logged, and may be large. */
+function portable(event: OverlayEvent): OverlayEvent {
+  if (event.kind !== 'hook failed') return event
+  const { service, kept } = event.failure
+  return { ...event, failure: { service, kept, error: undefined } }
+}
 
 /** Errors lose what makes them answers on the way to another thread. */
 function plain({ status, code, message, data, headers }: Answer): Answer {

@@ -10,6 +10,7 @@ const IDLE = 1000
 
 interface Submission {
   beef: BeefContents
+  requestId: string | undefined
   gathered: GraphRecords[]
   failures: unknown[]
   state: 'open' | 'written' | 'failed'
@@ -32,8 +33,8 @@ export class CurrentSubmission implements SubmissionSource, GraphWriter {
    * Runs the engine's part of a submission, then writes what it gathered. Where the engine throws, or somebody
    * called {@link fail}, nothing is written, now or later.
    */
-  async run<Result>(beef: BeefContents, work: () => Promise<Result>): Promise<Result> {
-    const submission: Submission = { beef, gathered: [], failures: [], state: 'open' }
+  async run<Result>(beef: BeefContents, work: () => Promise<Result>, requestId?: string): Promise<Result> {
+    const submission: Submission = { beef, requestId, gathered: [], failures: [], state: 'open' }
     clearTimeout(this.idle)
     try {
       const result = await this.context.run(submission, work)
@@ -54,6 +55,11 @@ export class CurrentSubmission implements SubmissionSource, GraphWriter {
    */
   private restWhenIdle(): void {
     this.idle = setTimeout(() => this.context.disable(), IDLE).unref()
+  }
+
+  /** Of the request that the submission under way came with; undefined where it came with none. */
+  get requestId(): string | undefined {
+    return this.context.getStore()?.requestId
   }
 
   /** Makes the submission under way fail with an error that the engine would swallow. */

@@ -7,15 +7,17 @@ export interface Submitted {
   beef: Uint8Array
   topics: string[]
   offChainValues?: Uint8Array
+  /** Of the request that it came with: lines of the log about it have that. */
+  requestId?: string
 }
 
 export type Submit = (submitted: Submitted) => Promise<STEAK>
 
 /** Gives submissions to an engine of this thread. */
 export function submitTo(engine: OverlayEngine): Submit {
-  return async ({ beef, topics, offChainValues }) =>
+  return async ({ beef, topics, offChainValues, requestId }) =>
     await engine.submit(
-      { beef: engineBeef(beef), topics },
+      { beef: engineBeef(beef), topics, ...(requestId !== undefined && { requestId }) },
       undefined,
       'current-tx',
       offChainValues && Array.from(offChainValues),

@@ -29,6 +29,7 @@ test('with nothing set it is a local network that nobody else can reach', () => 
     contentTypes: undefined,
     limits: expect.objectContaining({ maxHeaderBytes: 16 * 1024, trustedProxies: 0 }),
     logLevel: 'info',
+    logRequests: false,
     unused: [],
   })
 })

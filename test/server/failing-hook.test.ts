@@ -94,7 +94,9 @@ test('what a hook could not record after its submission was written is noted, an
   const notes = new SqlHookNotes(database.writer)
   const overlay = createOverlay({ config: readConfig({ DATA_DIR: folder }), graph, notes, logger: SILENT })
   const failures: HookFailure[] = []
-  overlay.onHookFailure((failure) => failures.push(failure))
+  overlay.onEvent((event) => {
+    if (event.kind === 'hook failed') failures.push(event.failure)
+  })
   try {
     await overlay.engine.submitTrusted(note.raw, ['tm_ordinals'])
     const { ls_ordinals } = overlay.engine.lookupServices

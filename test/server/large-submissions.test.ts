@@ -112,6 +112,16 @@ test(
     expect((await ask(host.at, '/health')).json).toMatchObject({
       refused: { tm_ordinals: { CONTENT_TOO_LARGE: 1 } },
     })
+    // Counted in this thread, whichever has admitted or refused it.
+    const samples = (await ask(host.at, '/metrics')).body.toString().split('\n')
+    expect(samples).toEqual(
+      expect.arrayContaining([
+        'minetree_admitted_transactions_total{topic="tm_ordinals"} 2',
+        'minetree_refusals_total{topic="tm_ordinals",code="CONTENT_TOO_LARGE"} 1',
+        'minetree_conflicts_total 1',
+        'minetree_refused_submissions_total{code="BAD_BODY"} 2',
+      ]),
+    )
     host.child.kill('SIGTERM')
     const { stdout } = await host.ended
     const lines = stdout.trim().split('\n')

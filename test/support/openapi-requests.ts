@@ -351,6 +351,7 @@ export function openapiRequests({
     { name: 'no readiness', host: 'broken', path: '/health/ready', status: 503 },
     { name: 'health', path: '/health', status: 200 },
     { name: 'no health', host: 'broken', path: '/health', status: 503 },
+    { name: 'the metrics', path: '/metrics', status: 200 },
     { name: 'the document', path: '/openapi.json', status: 200 },
     {
       name: 'the document as it is known',
@@ -364,7 +365,8 @@ export function openapiRequests({
 
 /** The same of a client that has asked too much already, once for each path. */
 function overRate(requests: OpenapiRequest[]): OpenapiRequest[] {
-  const answered = requests.filter(({ path, status }) => status === 200 && !path.startsWith('/health'))
+  const isWatched = (path: string): boolean => path.startsWith('/health') || path === '/metrics'
+  const answered = requests.filter(({ path, status }) => status === 200 && !isWatched(path))
   return answered.map((request) => ({
     ...request,
     name: `${request.name}, once too often`,

@@ -108,6 +108,11 @@ export const HEADERS = {
     description: 'The parent that it was inscribed under.',
     schema: { type: 'string', pattern: `^${OUTPOINT}$` },
   },
+  'X-Request-Id': {
+    description:
+      'What the log of this host calls the request: that of the request, where it came with one of up to 64 characters of `A-Z a-z 0-9 _ . -`, else a new one.',
+    schema: { type: 'string', pattern: '^[A-Za-z0-9_.-]{1,64}$' },
+  },
 } satisfies Record<string, Header>
 
 export const PARAMETERS = {

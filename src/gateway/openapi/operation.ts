@@ -124,7 +124,7 @@ export function answer({
   content?: Record<string, Schema>
   shut?: boolean
 }): Answer {
-  const referred = [...headers, ...(shut ? [] : CORS_HEADERS)].map((name) => [
+  const referred = [...headers, 'X-Request-Id', ...(shut ? [] : CORS_HEADERS)].map((name) => [
     name,
     { $ref: `#/components/headers/${name}` },
   ])

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { ErrorCode } from '../../gateway/error-response.js'
@@ -58,7 +59,10 @@ export function sendRefusal(response: ServerResponse, refusal: Refusal): void {
  */
 export function writeRefusal(socket: Duplex, refusal: Refusal, { bodiless }: { bodiless: boolean }): void {
   const { headers, body } = answerOf(refusal)
-  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
+  // It has come to nobody who would have given it an id.
+  const lines = Object.entries({ ...headers, 'X-Request-Id': randomUUID() }).map(
+    ([name, value]) => `${name}: ${value}\r\n`,
+  )
   const head = `HTTP/1.1 ${refusal.status} ${STATUS_CODES[refusal.status]}\r\n${lines.join('')}\r\n`
   socket.end(bodiless ? head : head + body)
   setTimeout(() => socket.destroy(), LINGER).unref()

@@ -22,8 +22,14 @@ const CHECKING = 30_000
  * - A connection on which nothing moves ends, where it is the other side's turn: to send on, or to read. While an answer
  *   is worked on here, nothing needs to move.
  * - What Node would refuse without a body, or without our headers, is refused as everything else is.
+ *
+ * @param watched Puts a watch before whatever answers requests, refusals of their heads among it.
  */
-export function openHttpServer(listener: RequestListener, limits: Limits): Server {
+export function openHttpServer(
+  listener: RequestListener,
+  limits: Limits,
+  watched: (answering: RequestListener) => RequestListener = (answering) => answering,
+): Server {
   const { headersTimeout, requestTimeout, keepAliveTimeout, stallTimeout } = limits
   const exchanges = new Exchanges()
   const server = createServer({
@@ -36,15 +42,19 @@ export function openHttpServer(listener: RequestListener, limits: Limits): Serve
     requireHostHeader: false,
   })
   server.maxConnections = limits.maxConnections
-  server.on('request', (request, response) => {
-    exchanges.add(request, response)
+  const answer = watched((request, response) => {
     const refusal = refusalOfHead(request, limits)
     if (refusal === undefined) listener(request, response)
     else sendRefusal(response, refusal)
   })
+  const refuseExpectation = watched((_request, response) => sendRefusal(response, UNMET_EXPECTATION))
+  server.on('request', (request, response) => {
+    exchanges.add(request, response)
+    answer(request, response)
+  })
   server.on('checkExpectation', (request, response) => {
     exchanges.add(request, response)
-    sendRefusal(response, UNMET_EXPECTATION)
+    refuseExpectation(request, response)
   })
   const refused = new WeakSet<Duplex>()
   server.on('clientError', (error: NodeJS.ErrnoException & { rawPacket?: Buffer }, socket) => {

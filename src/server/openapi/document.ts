@@ -12,6 +12,7 @@ import {
 import { ADMIN_PATHS } from './admin-paths.js'
 import { DEPLOYMENT_PATHS } from './deployment-paths.js'
 import { HEALTH_PATHS } from './health-paths.js'
+import { METRICS_PATHS } from './metrics-paths.js'
 import { MINE_PAGE_PATHS } from './mine-page-paths.js'
 import { OVERLAY_PATHS } from './overlay-paths.js'
 
@@ -83,6 +84,7 @@ export function openapiDocument({
       ...OWN_PATHS,
     }),
     ...HEALTH_PATHS,
+    ...METRICS_PATHS,
   }
   return {
     openapi: '3.1.1',

@@ -5,7 +5,7 @@ import { utf8 } from '../../protocol/bytes.js'
 import { hashColumn, hexOf, type OutpointRow, outpointColumns, outpointOf } from './columns.js'
 import { insertNew } from './insert-new.js'
 import { readPieces, writePieces } from './pieces.js'
-import { knexReader } from './sql-reader.js'
+import { knexReader, type SqlReader } from './sql-reader.js'
 
 /** How many notes are looked up at once; their BEEF is read one by one. */
 const PAGE = 100
@@ -84,6 +84,12 @@ export class SqlHookNotes implements HookNotes {
     if (beef === undefined) throw new Error(`the note of an admission in ${told.outpoint.txid} has no BEEF`)
     return { ...told, hook, topic, beef }
   }
+}
+
+/** How many notes wait, of all services. It reads past writers, so that nobody who only counts waits for them. */
+export async function waitingHookNotes(reader: SqlReader): Promise<number> {
+  const row = await reader.first('select count(*) as waiting from graph_hook_notes', [])
+  return Number(row?.waiting ?? 0)
 }
 
 function subjectColumn(note: HookNote): Buffer {
