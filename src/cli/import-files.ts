@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { assembleBeef } from '../../backend/src/graph/assemble-beef.js'
 import type { TransactionReader } from '../../backend/src/graph/graph-store.js'
 import { nativeHash256 } from '../../backend/src/graph/native-hash.js'
+import { parentsFirst } from '../../backend/src/graph/parents-first.js'
 import { type BeefContents, readBeef } from '../../backend/src/graph/read-beef.js'
 import { BeefError } from '../../backend/src/protocol/beef.js'
 import {
@@ -50,7 +51,10 @@ export async function findTransactions(paths: string[]): Promise<FoundFiles> {
       }
     }
   }
-  return { transactions: parentsFirst(found), skipped }
+  return {
+    transactions: parentsFirst(found, ({ view }) => view.inputs.map((input) => input.txid)),
+    skipped,
+  }
 }
 
 async function filesAt(path: string): Promise<string[]> {
@@ -126,33 +130,6 @@ function readItem(bytes: Uint8Array): FoundTransaction[] {
     if (!(error instanceof TransactionError)) throw error
     return []
   }
-}
-
-function parentsFirst(found: Map<string, FoundTransaction>): FoundTransaction[] {
-  const ordered: FoundTransaction[] = []
-  const seen = new Set<string>()
-  for (const start of found.keys()) {
-    // Depth first without recursion: a chain may be longer than the stack.
-    const path: { txid: string; parents: string[] }[] = []
-    const enter = (txid: string): void => {
-      const transaction = found.get(txid)
-      if (transaction === undefined || seen.has(txid)) return
-      seen.add(txid)
-      path.push({ txid, parents: transaction.view.inputs.map((input) => input.txid) })
-    }
-    enter(start)
-    for (let step = path.at(-1); step !== undefined; step = path.at(-1)) {
-      const parent = step.parents.pop()
-      if (parent !== undefined) {
-        enter(parent)
-        continue
-      }
-      path.pop()
-      const transaction = found.get(step.txid)
-      if (transaction !== undefined) ordered.push(transaction)
-    }
-  }
-  return ordered
 }
 
 /** The BEEF of one of the transactions of a larger one, with those whose values place its ordinals, proven or not. */

@@ -76,6 +76,8 @@ async function importOne(options: {
             undefined,
             'historical-tx',
           )
+    const winner = await node.graph.winnerOver(view.txid)
+    if (winner !== undefined) return { kind: 'refused', why: `CONFLICT: it is kept, but ${winner} counts` }
     const outputs = admittedCount(steak)
     if (outputs > 0) return { kind: 'admitted', outputs }
     // A topic that says nothing has it already; one may say several things.

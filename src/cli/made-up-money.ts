@@ -114,5 +114,9 @@ function record(parts: {
 function proven(raw: Uint8Array, height: number): TransactionRecord {
   const txid = toHex(reversed(nativeHash256(raw)))
   const path = lonePath({ txid, height })
-  return { txid, raw, proof: { merklePath: Uint8Array.from(path.toBinary()), height } }
+  return {
+    txid,
+    raw,
+    proof: { merklePath: Uint8Array.from(path.toBinary()), height, root: path.computeRoot(txid) },
+  }
 }

@@ -80,7 +80,7 @@ async function recordOf(
     ...(parent && { parent: formatOutpoint(parent) }),
     satoshis,
     ...(owner !== undefined && { owner: ownerAddress(owner, network) }),
-    spent: (await store.spendersOf(outpoint)).length > 0,
+    spent: (await store.spenderOf(outpoint)) !== undefined,
     ...(height !== undefined && { height }),
   }
 }

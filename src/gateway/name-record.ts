@@ -72,6 +72,6 @@ async function tipRecord(
     outpoint: formatOutpoint(outpoint),
     ...(owner !== undefined && { owner: ownerAddress(owner, network) }),
     ...(script && script.length <= MAX_SCRIPT_BYTES && { script: toHex(script) }),
-    spent: (await store.spendersOf(outpoint)).length > 0,
+    spent: (await store.spenderOf(outpoint)) !== undefined,
   }
 }

@@ -99,7 +99,7 @@ export class EngineStorage implements Storage {
     const transaction = record && readTransaction(record.raw, { txid })
     const output = transaction?.outputs[vout]
     if (record === undefined || transaction === undefined || output === undefined) return undefined
-    const spenders = await this.graph.spendersOf(outpoint)
+    const spender = await this.graph.spenderOf(outpoint)
     const beef = includeBEEF ? await assembleBeef([txid], this.graph) : undefined
     const held = async (txids: string[]): Promise<{ txid: string; outputIndex: number }[]> =>
       (await Promise.all(txids.map((each) => this.graph.admissionsOfTransaction(each))))
@@ -116,8 +116,8 @@ export class EngineStorage implements Storage {
       },
       satoshis: output.satoshis,
       topic,
-      spent: spenders.length > 0,
-      consumedBy: await held(spenders),
+      spent: spender !== undefined,
+      consumedBy: await held(spender === undefined ? [] : [spender]),
       outputsConsumed: (await held(sources)).filter((each) =>
         spentHere.has(`${each.txid}_${each.outputIndex}`),
       ),

@@ -49,9 +49,9 @@ export class LargeSubmissions {
       clearTimeout(this.idle)
       this.thread ??= this.startThread()
       try {
-        return await this.thread.submit(submitted)
+        const { thread } = this
+        return await graph.writing(() => thread.submit(submitted))
       } finally {
-        graph.forget()
         await graph.readBlocked()
         this.idle = setTimeout(() => void this.close(), IDLE).unref()
       }

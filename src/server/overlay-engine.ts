@@ -3,6 +3,7 @@ import { MerklePath, type STEAK, type TaggedBEEF } from '@bsv/sdk'
 import { Mutex } from 'async-mutex'
 import type { Logger } from 'pino'
 import { encodeBeef } from '../../backend/src/graph/assemble-beef.js'
+import { LostConflictError } from '../../backend/src/graph/conflict-error.js'
 import type { GraphStore } from '../../backend/src/graph/graph-store.js'
 import { type BeefContents, readBeef, readBeefAs } from '../../backend/src/graph/read-beef.js'
 import { unsoundness } from '../../backend/src/graph/soundness.js'
@@ -156,22 +157,17 @@ export class OverlayEngine extends Engine {
     requireWithinLimits(beef, this.limits)
     const unsound = unsoundness(beef)
     if (unsound !== undefined) throw new InvalidSubmissionError(`no block can hold this: ${unsound}`)
-    if (verify !== undefined) {
-      await this.refuseConflict(beef)
-      await verifying(verify)
-    }
+    if (verify !== undefined) await verifying(verify)
     return await this.turn.runExclusive(async () => {
-      await this.refuseConflict(beef)
-      const steak = await this.submission.run(beef, work, requestId)
-      this.onAdmitted(steak)
-      return steak
+      try {
+        const steak = await this.submission.run(beef, work, requestId)
+        this.onAdmitted(steak)
+        return steak
+      } catch (cause) {
+        if (cause instanceof LostConflictError) throw new ConflictError(cause)
+        throw cause
+      }
     })
-  }
-
-  private async refuseConflict({ subject }: BeefContents): Promise<void> {
-    const spent = subject.inputs.map(({ txid, vout }) => ({ txid, vout }))
-    const winner = await this.graph.rivalSpender(spent, subject.txid)
-    if (winner !== undefined) throw new ConflictError({ txid: subject.txid, winner })
   }
 }
 
@@ -213,7 +209,7 @@ async function verifying(verify: () => Promise<void>): Promise<void> {
  */
 function vouchedBeef({ txid, raw }: { txid: string; raw: Uint8Array }): Uint8Array {
   const path = new MerklePath(0, [[{ offset: 0, hash: txid, txid: true }]])
-  return encodeBeef([{ txid, raw, proof: { merklePath: Uint8Array.from(path.toBinary()), height: 0 } }])
+  return encodeBeef([{ raw, proof: { merklePath: Uint8Array.from(path.toBinary()) } }])
 }
 
 /**

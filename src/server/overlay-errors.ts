@@ -37,7 +37,7 @@ export class ConflictError extends SubmissionError {
 
   /** @param options.winner The transaction that counts. */
   constructor({ txid, winner }: { txid: string; winner: string }) {
-    super(`${txid} spends what ${winner} spends already`)
+    super(`${txid} spends what ${winner} spends already, or is built on what does`)
     this.data = { txid: winner }
   }
 }

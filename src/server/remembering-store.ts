@@ -1,8 +1,13 @@
 import { LRUCache } from 'lru-cache'
 import type { BlockedRecord, BlockedSubject } from '../../backend/src/graph/blocked.js'
-import type { OrdinalStep, StreamQuery, StreamSummary } from '../../backend/src/graph/graph-store.js'
+import type {
+  OrdinalStep,
+  RecordOptions,
+  StreamQuery,
+  StreamSummary,
+} from '../../backend/src/graph/graph-store.js'
 import type { MapState } from '../../backend/src/graph/map-merge.js'
-import type { GraphRecords, OutputRecord } from '../../backend/src/graph/records.js'
+import type { Block, GraphRecords, OutputRecord } from '../../backend/src/graph/records.js'
 import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { SqlGraphStore } from '../../backend/src/storage/sql/sql-graph-store.js'
 
@@ -37,9 +42,22 @@ export class RememberingStore extends SqlGraphStore {
   readonly caches = { answers: { hits: 0, misses: 0 }, bodies: { hits: 0, misses: 0 } }
   /** How many writes there were: an answer that one may have overtaken is not kept. */
   private writes = 0
+  /** How many are under way: of what stands in memory, nobody knows then whether it was before them. */
+  private underWay = 0
+  /** How often branches had turned after the last write. */
+  private turns = 0
 
-  override async record(records: GraphRecords): Promise<void> {
-    await this.writing(() => super.record(records))
+  override async open(): Promise<void> {
+    await super.open()
+    this.turns = await super.turned()
+  }
+
+  override async record(records: GraphRecords, options?: RecordOptions): Promise<void> {
+    await this.writing(() => super.record(records, options))
+  }
+
+  override async disprove(block: Block): Promise<number> {
+    return await this.writing(() => super.disprove(block))
   }
 
   override async evict(outpoint: Outpoint): Promise<void> {
@@ -54,18 +72,21 @@ export class RememberingStore extends SqlGraphStore {
     return await this.writing(() => super.unblock(subject))
   }
 
-  /** Lets go of what was answered: another thread has written. */
-  forget(): void {
-    this.writes++
-    this.answers.clear()
-  }
-
-  private async writing<Result>(write: () => Promise<Result>): Promise<Result> {
+  /** Does what writes to the store, in this thread or another: nothing is answered from memory until it is done. */
+  async writing<Result>(write: () => Promise<Result>): Promise<Result> {
+    this.underWay++
     try {
       return await write()
     } finally {
-      this.forget()
+      this.writes++
+      this.answers.clear()
+      this.turns = await super.turned()
+      this.underWay--
     }
+  }
+
+  protected override async turned(): Promise<number> {
+    return this.underWay > 0 ? await super.turned() : this.turns
   }
 
   override output(outpoint: Outpoint): Promise<OutputRecord | undefined> {
@@ -80,8 +101,12 @@ export class RememberingStore extends SqlGraphStore {
     return this.remember(`height ${txid}`, () => super.heightOf(txid))
   }
 
-  override spendersOf(outpoint: Outpoint): Promise<string[]> {
-    return this.remember(`spenders ${formatOutpoint(outpoint)}`, () => super.spendersOf(outpoint))
+  override async spenderOf(outpoint: Outpoint): Promise<string | undefined> {
+    // That nothing spends a coin is an answer, too.
+    const { spender } = await this.remember(`spender ${formatOutpoint(outpoint)}`, async () => ({
+      spender: await super.spenderOf(outpoint),
+    }))
+    return spender
   }
 
   override ownMap(outpoint: Outpoint): Promise<MapState> {
@@ -123,6 +148,7 @@ export class RememberingStore extends SqlGraphStore {
     read: () => Promise<Value>,
     weightOf: (value: Value) => number = () => USUAL_WEIGHT,
   ): Promise<Value> {
+    if (this.underWay > 0) return read()
     const known = this.answers.get(key)
     if (known !== undefined) {
       this.caches.answers.hits++
@@ -134,7 +160,7 @@ export class RememberingStore extends SqlGraphStore {
     void answer.then(
       (value) => {
         // Of what is not there, strangers can ask without end.
-        if (value !== undefined && writes === this.writes)
+        if (value !== undefined && writes === this.writes && this.underWay === 0)
           this.answers.set(key, answer, { size: weightOf(value) })
       },
       // Whoever asked is told; nothing is kept.

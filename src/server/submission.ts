@@ -32,6 +32,8 @@ export class CurrentSubmission implements SubmissionSource, GraphWriter {
   /**
    * Runs the engine's part of a submission, then writes what it gathered. Where the engine throws, or somebody
    * called {@link fail}, nothing is written, now or later.
+   *
+   * @throws LostConflictError where what is submitted does not count; nothing is written then, either.
    */
   async run<Result>(beef: BeefContents, work: () => Promise<Result>, requestId?: string): Promise<Result> {
     const submission: Submission = { beef, requestId, gathered: [], failures: [], state: 'open' }
@@ -40,7 +42,8 @@ export class CurrentSubmission implements SubmissionSource, GraphWriter {
       const result = await this.context.run(submission, work)
       if (submission.failures.length > 0) throw submission.failures[0]
       submission.state = 'written'
-      if (submission.gathered.length > 0) await this.store.record(mergeRecords(submission.gathered))
+      // Where nothing was gathered, too: what is known here already may have lost to another one since.
+      await this.store.record(mergeRecords(submission.gathered), { subject: beef.subject.txid })
       this.restWhenIdle()
       return result
     } catch (error) {

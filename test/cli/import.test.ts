@@ -192,7 +192,7 @@ test(
     expect(stdout).toBe(
       summary({
         admitted: [3, 4, 9],
-        refused: [`${rival.txid}: CONFLICT: ${rival.txid} spends what ${a.txid} spends already`],
+        refused: [`${rival.txid}: CONFLICT: it is kept, but ${a.txid} counts`],
       }),
     )
     await expectNames(env, [a, ab])

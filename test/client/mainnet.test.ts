@@ -20,7 +20,7 @@ describeWithVectors('the real names', () => {
   const inBlock = ({ txid, raw }: TransactionView, at: number) => {
     const height = 806_214 + at
     const path = new MerklePath(height, [[{ offset: 0, hash: txid, txid: true }]])
-    return { txid, raw, proof: { height, merklePath: Uint8Array.from(path.toBinary()) } }
+    return { txid, raw, proof: { height, root: txid, merklePath: Uint8Array.from(path.toBinary()) } }
   }
   const chainTracker = new FakeHeaders(
     all.map((transaction, at) => ({

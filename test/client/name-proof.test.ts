@@ -205,7 +205,7 @@ describe('a lie is refused', () => {
     const given = (merklePath: Uint8Array) =>
       outpointBeef(world.origin, [
         ...recordsOf(line.slice(0, -1)),
-        { ...abc, proof: { height: abc.height, merklePath } },
+        { ...abc, proof: { height: abc.height, root: abc.txid, merklePath } },
       ])
     await expect(verify(given(path(abc.txid, abc.height + 1)))).rejects.toMatchObject(refused('BAD_PATH'))
     const beside = blockOfTwo(abc, ax, abc.height).toBinary()

@@ -130,7 +130,7 @@ async function openServices(history: History, through: 'reader' | 'knex' = 'read
         if (notice.admitted.mode !== 'whole-tx') throw new Error('these services take whole transactions')
         const { atomicBEEF, ...rest } = notice.admitted
         await service.outputAdmittedByTopic({ ...rest, atomicBEEF: atomicBEEF.slice() })
-      } else if (service.spendNotificationMode === 'txid') {
+      } else if (service.spendNotificationMode !== 'none') {
         await service.outputSpent?.(notice.spent)
       }
     }

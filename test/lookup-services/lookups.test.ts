@@ -20,7 +20,7 @@ async function deliver(services: LookupService[], notices: Notice[]): Promise<vo
   for (const notice of notices)
     for (const service of services) {
       if ('admitted' in notice) await service.outputAdmittedByTopic(notice.admitted)
-      else if (service.spendNotificationMode === 'txid') await service.outputSpent?.(notice.spent)
+      else if (service.spendNotificationMode !== 'none') await service.outputSpent?.(notice.spent)
     }
 }
 

@@ -74,7 +74,7 @@ describe(`a stream of ${CHUNKS} chunks`, () => {
           .writer('graph_outputs')
           .where({ txid: Buffer.from(output.txid) })
           .delete()
-        server.node.graph.forget()
+        await server.node.graph.writing(async () => {})
         const { headers } = await server.ask(streamPath(first), { method: 'HEAD' })
         expect(headers['content-length']).toBe(String(step * 5))
       }

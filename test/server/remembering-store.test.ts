@@ -60,7 +60,7 @@ test('what was asked is not asked again, until something is written', async () =
     () => store.output(first.outpoint),
     () => store.ordinalAt(first.outpoint, TIP),
     () => store.mergedMap(first.outpoint),
-    () => store.spendersOf(first.outpoint),
+    () => store.spenderOf(first.outpoint),
     () => store.shortBody(content.sha256),
     () => store.stream(stream),
   ]

@@ -86,8 +86,10 @@ test.each<[string, (store: SqlGraphStore) => Promise<unknown>]>([
   ['admissionsOfTransaction', (store) => store.admissionsOfTransaction(txid)],
   ['unspentOfTopic', (store) => store.unspentOfTopic({ topic: 'tm_names', since: 5, limit: 10 })],
   ['isApplied', (store) => store.isApplied('tm_names', txid)],
-  ['spendersOf', (store) => store.spendersOf(outpoint)],
-  ['rivalSpender', (store) => store.rivalSpender(many, txid)],
+  ['spenderOf', (store) => store.spenderOf(outpoint)],
+  ['winnerOver', (store) => store.winnerOver(txid)],
+  ['blocks', (store) => store.blocks({ from: 5 })],
+  ['rivalBlocks', (store) => store.rivalBlocks(many.map((each) => ({ outpoint: each, spender: txid })))],
   ['lastInteraction', (store) => store.lastInteraction('https://a.example', 'tm_names')],
   ['setting', (store) => store.setting('genesis')],
 ])('%s is answered from an index', async (_, ask) => {

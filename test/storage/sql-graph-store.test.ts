@@ -49,9 +49,10 @@ describe('a fresh store', () => {
     expect(await store.admissionsOfTransaction(txid(1))).toEqual([])
     expect(await store.unspentOfTopic({ topic: 'tm_names', since: 0 })).toEqual([])
     expect(await store.isApplied('tm_names', txid(1))).toBe(false)
-    expect(await store.spendersOf(at(1))).toEqual([])
-    expect(await store.rivalSpender([at(1)], txid(2))).toBeUndefined()
-    expect(await store.rivalSpender([], txid(2))).toBeUndefined()
+    expect(await store.spenderOf(at(1))).toBeUndefined()
+    expect(await store.winnerOver(txid(2))).toBeUndefined()
+    expect(await store.blocks({ from: 0 })).toEqual([])
+    expect(await store.rivalBlocks([spend(at(1), 2)])).toEqual([])
     expect(await store.lastInteraction('https://a.example', 'tm_names')).toBe(0)
     expect(await store.setting('genesis')).toBeUndefined()
   })
@@ -74,10 +75,14 @@ describe('record', () => {
     const { output, body } = showing(at(1), text('hello'))
     return graphRecords({
       transactions: [recordOf(one, 5), recordOf(two)],
-      spends: [spend(at(1), 2), spend(at(1), 3)],
+      // Of the last two, one is silent.
+      spends: [spend(at(1), 2), spend(at(4), 5), spend(at(4), 6)],
       outputs: [output, { outpoint: at(2), satoshis: 1, previous: at(1) }],
       contents: [body],
-      nodes: [{ outpoint: at(3), domain: 'a' }],
+      nodes: [
+        { outpoint: at(3), domain: 'a' },
+        { outpoint: at(6), domain: 'b' },
+      ],
       names: [{ outpoint: at(3, 2), name: 'a' }],
       admissions: [{ topic: 'tm_names', outpoint: at(3), score: 7 }],
       applied: [{ topic: 'tm_names', txid: txid(3) }],
@@ -552,38 +557,23 @@ describe('admissions', () => {
 })
 
 describe('spenders', () => {
-  test('are all that were told', async () => {
+  test('count once for each outpoint: those that came first', async () => {
     const { store } = await openStore()
-    await store.record(graphRecords({ spends: [spend(at(1), 2), spend(at(1), 3), spend(at(1, 1), 4)] }))
-    expect((await store.spendersOf(at(1))).sort()).toEqual([txid(2), txid(3)])
-    expect(await store.spendersOf(at(1, 1))).toEqual([txid(4)])
+    await store.record(graphRecords({ spends: [spend(at(1), 3)] }))
+    await store.record(graphRecords({ spends: [spend(at(1), 2), spend(at(1, 1), 4)] }))
+    expect(await store.spenderOf(at(1))).toBe(txid(3))
+    expect(await store.spenderOf(at(1, 1))).toBe(txid(4))
+    expect(await store.winnerOver(txid(2))).toBe(txid(3))
+    expect(await store.winnerOver(txid(3))).toBeUndefined()
   })
 
-  test('are rivals where they are others', async () => {
-    const { store } = await openStore()
-    await store.record(graphRecords({ spends: [spend(at(1), 2)] }))
-    expect(await store.rivalSpender([at(1)], txid(3))).toBe(txid(2))
-    expect(await store.rivalSpender([at(7), at(1), at(8)], txid(3))).toBe(txid(2))
-    expect(await store.rivalSpender([at(1)], txid(2))).toBeUndefined()
-    expect(await store.rivalSpender([at(7), { ...at(1), vout: 1 }], txid(3))).toBeUndefined()
-  })
-
-  test('are found among more outpoints than one statement takes', async () => {
+  test('are told from rivals among more outpoints than one statement takes', async () => {
     const { store } = await openStore()
     await store.record(graphRecords({ spends: [spend(at(1, 999), 2)] }))
     const outpoints = Array.from({ length: 1000 }, (_, vout) => at(1, vout))
-    expect(await store.rivalSpender(outpoints, txid(3))).toBe(txid(2))
-  })
-
-  test('of a node are rivals only where they are mints', async () => {
-    const { store } = await openStore()
-    const nodes = [{ outpoint: at(1), domain: '' }]
-    await store.record(graphRecords({ nodes, spends: [spend(at(1), 2)] }))
-    expect(await store.rivalSpender([at(1)], txid(3))).toBeUndefined()
-    const restated = [{ outpoint: at(4), domain: '' }]
-    await store.record(graphRecords({ nodes: restated, spends: [spend(at(1), 4)] }))
-    expect(await store.rivalSpender([at(1)], txid(3))).toBe(txid(4))
-    expect(await store.rivalSpender([at(1)], txid(4))).toBeUndefined()
+    await store.record(graphRecords({ spends: outpoints.map((outpoint) => spend(outpoint, 3)) }))
+    expect(await store.winnerOver(txid(3))).toBe(txid(2))
+    expect(await store.spenderOf(at(1))).toBeUndefined()
   })
 })
 

@@ -14,7 +14,11 @@ export function blockOfTwo(first: FakeTransaction, second: FakeTransaction, heig
 
 /** What of a block's path proves one of its transactions. */
 export function proofIn(block: MerklePath, { txid }: { txid: string }): Proof {
-  return { merklePath: Uint8Array.from(block.extract([txid]).toBinary()), height: block.blockHeight }
+  return {
+    merklePath: Uint8Array.from(block.extract([txid]).toBinary()),
+    height: block.blockHeight,
+    root: block.computeRoot(txid),
+  }
 }
 
 /** A transaction as a record, in a block that holds nothing else; `height` undefined: in none. */

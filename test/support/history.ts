@@ -55,7 +55,7 @@ export class History {
       for (const coin of previousCoins.flatMap((i) => inputs[i] ?? [])) {
         const { txid, vout: outputIndex } = coin
         this.notices.push({
-          spent: { mode: 'txid', topic, txid, outputIndex, spendingTxid: transaction.txid },
+          spent: { mode: 'whole-tx', topic, txid, outputIndex, spendingAtomicBEEF: atomicBEEF },
         })
       }
       for (const outputIndex of outputsToAdmit) {

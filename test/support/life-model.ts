@@ -102,14 +102,9 @@ export function model(life: Life, told: Submitted[]) {
       ...said,
     }
   }
-  const spent = new Set(
-    told
-      .filter(({ admitted }) => admitted.length > 0)
-      .flatMap(({ transaction }) => transaction.transaction.inputs.map(formatOutpoint)),
-  )
   const tipOf = (outpoint: string): string =>
     output(outpoint)?.satoshis === 1 ? (wholeLife(outpoint).run.at(-1) ?? outpoint) : outpoint
   /** Where every ordinal is now. */
   const tips = [...new Set([...held].map(tipOf))]
-  return { held, answer, tips, isSpent: (outpoint: string) => spent.has(outpoint) }
+  return { held, answer, tips }
 }

@@ -47,7 +47,9 @@ export async function graphRows({
 }
 
 function textOf(row: object): string {
-  return JSON.stringify(row, (_, value: unknown) => {
+  return JSON.stringify(row, (key, value: unknown) => {
+    // When things came is told by no fact.
+    if (key === 'arrival') return undefined
     if (value instanceof ArrayBuffer) return Buffer.from(value).toString('hex')
     return value
   })

@@ -1,7 +1,7 @@
 import { BEEF_V1, Beef, MerklePath, Utils } from '@bsv/sdk'
 import { ancestry, unprovenParents } from './ancestry.js'
 import type { TransactionReader } from './graph-store.js'
-import type { TransactionRecord } from './records.js'
+import type { Proof, TransactionRecord } from './records.js'
 
 /**
  * Puts together the BEEF (BRC-62) of stored transactions: each once, parents before children, proven ones with
@@ -29,11 +29,17 @@ export async function assembleBeef(
   return encodeBeef(ordered)
 }
 
+/** A transaction, with its merkle path where it is proven. */
+interface ProvenBytes {
+  raw: Uint8Array
+  proof?: Pick<Proof, 'merklePath'>
+}
+
 /**
  * A BEEF V1 of transactions that stand parents first. The SDK's own writer sorts what has a missing ancestor
  * to the front, and the subject would no longer be last.
  */
-export function encodeBeef(transactions: TransactionRecord[]): Uint8Array {
+export function encodeBeef(transactions: ProvenBytes[]): Uint8Array {
   const bumps = new Beef()
   const bumpIndexes = transactions.map(
     ({ proof }) =>

@@ -3,6 +3,7 @@ import { readTransaction } from '../protocol/transaction.js'
 import { ancestry, parentsOf } from './ancestry.js'
 import type { TransactionReader } from './graph-store.js'
 import { type ListedTransaction, listed } from './listed-beef.js'
+import { parentsFirst } from './parents-first.js'
 
 /** What of a stored transaction is looked at, without its scripts. */
 export interface Outline {
@@ -83,20 +84,6 @@ export class Collection {
    * others are ancestors stands last.
    */
   parentsFirst(): ListedTransaction[] {
-    const ordered: ListedTransaction[] = []
-    const done = new Set<string>()
-    for (const start of this.collected.values()) {
-      const path = done.has(start.listed.txid) ? [] : [{ ...start, next: 0 }]
-      for (let step = path.at(-1); step !== undefined; step = path.at(-1)) {
-        const txid = step.parents[step.next++]
-        const parent = txid === undefined || done.has(txid) ? undefined : this.collected.get(txid)
-        if (parent !== undefined) path.push({ ...parent, next: 0 })
-        if (txid !== undefined) continue
-        path.pop()
-        done.add(step.listed.txid)
-        ordered.push(step.listed)
-      }
-    }
-    return ordered
+    return parentsFirst(this.collected, ({ parents }) => parents).map(({ listed }) => listed)
   }
 }

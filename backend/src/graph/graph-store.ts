@@ -3,10 +3,12 @@ import type { BlockedReader, BlockedWriter } from './blocked.js'
 import type { MapState } from './map-merge.js'
 import type {
   AdmissionRecord,
+  Block,
   GraphRecords,
   NameRecord,
   NodeRecord,
   OutputRecord,
+  SpendRecord,
   TransactionRecord,
 } from './records.js'
 import type { Trait } from './traits.js'
@@ -16,15 +18,40 @@ import type { Trait } from './traits.js'
  * each other by these alone. Every read is answered from an index; none follows the chain.
  */
 
-/** Adds facts. All of one call or none of it, and a fact that is there already changes nothing. */
 export interface GraphWriter {
-  record(records: GraphRecords): Promise<void>
+  /**
+   * Adds facts: all of one call or none of it, and a fact that is there already changes nothing. Which transactions count
+   * is decided anew in the same step (`standing.ts`).
+   *
+   * @param options.subject A transaction that is to be refused where it does not count, unless it is mined.
+   * @throws LostConflictError where it is refused; then nothing is added.
+   */
+  record(records: GraphRecords, options?: RecordOptions): Promise<void>
   /** Blocks an output for good, as what the engine lets go of: it is found no more, and no later `record` brings it back. */
   evict(outpoint: Outpoint): Promise<void>
 }
 
+export interface ProofWriter {
+  /**
+   * Takes the proofs back that lead to a block: the chain does not hold it any more. What depended on them is decided anew
+   * in the same step.
+   *
+   * @returns How many transactions lost their proof.
+   */
+  disprove(block: Block): Promise<number>
+}
+
+export interface RecordOptions {
+  subject?: string
+}
+
 export interface TransactionReader {
   transaction(txid: string): Promise<TransactionRecord | undefined>
+}
+
+export interface StandingReader {
+  /** The transaction that a silent one lost to, itself or with what it is built on; undefined where it counts, or is not known. */
+  winnerOver(txid: string): Promise<string | undefined>
 }
 
 export interface ProofReader {
@@ -32,9 +59,16 @@ export interface ProofReader {
   heightOf(txid: string): Promise<number | undefined>
 }
 
+export interface ProvenBlocksReader {
+  /** The blocks that the kept proofs lead to, from a height on, highest first. */
+  blocks(query: { from: number }): Promise<Block[]>
+  /** The blocks that prove rivals of whatever makes these spends: others that spend the same, and are mined or spent by one that is. */
+  rivalBlocks(spends: SpendRecord[]): Promise<Block[]>
+}
+
 export interface SpendsReader {
-  /** The transactions that spend an outpoint and count. */
-  spendersOf(outpoint: Outpoint): Promise<string[]>
+  /** The transaction that spends an outpoint and counts: one at the most. */
+  spenderOf(outpoint: Outpoint): Promise<string | undefined>
 }
 
 export interface NamesReader {
@@ -195,11 +229,6 @@ export interface AdmissionsReader {
   /** The unspent outputs of a topic from a score on, by score. */
   unspentOfTopic(query: { topic: string; since: number; limit?: number }): Promise<AdmissionRecord[]>
   isApplied(topic: string, txid: string): Promise<boolean>
-  /**
-   * A transaction other than `txid` that counts and spends one of the outpoints; of a node, only an admitted
-   * mint counts.
-   */
-  rivalSpender(outpoints: Outpoint[], txid: string): Promise<string | undefined>
 }
 
 /** How far a sync with a peer has come. */
@@ -208,12 +237,27 @@ export interface SyncReader {
   setLastInteraction(host: string, topic: string, since: number): Promise<void>
 }
 
+export interface ConsistentReader {
+  /**
+   * Runs reads that belong together, again where a branch has turned meanwhile: so that no answer has of one of its parts
+   * what the other has lost.
+   *
+   * @param read Only reads; may run several times.
+   * @throws UnsteadyError where branches turn and turn.
+   */
+  consistent<Answer>(read: () => Promise<Answer>): Promise<Answer>
+}
+
 export interface GraphStore
   extends GraphWriter,
     BlockedReader,
     BlockedWriter,
+    ProofWriter,
+    ConsistentReader,
     TransactionReader,
+    StandingReader,
     ProofReader,
+    ProvenBlocksReader,
     SpendsReader,
     NamesReader,
     OrdinalsReader,

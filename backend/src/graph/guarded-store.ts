@@ -4,6 +4,7 @@ import { type BlockedKind, BlockedList, type BlockedReader } from './blocked.js'
 import { BlockedError } from './blocked-error.js'
 import {
   type ByteRange,
+  type ConsistentReader,
   type ContentReader,
   type LineageReader,
   type MapReader,
@@ -25,7 +26,8 @@ import type { NameRecord, NodeRecord, OutputRecord, TransactionRecord } from './
 import type { Trait } from './traits.js'
 
 /** What answers are made of. */
-export type AnswerReads = TransactionReader &
+export type AnswerReads = ConsistentReader &
+  TransactionReader &
   ProofReader &
   SpendsReader &
   NamesReader &
@@ -53,6 +55,10 @@ export class GuardedStore implements AnswerReads {
 
   constructor(private readonly store: AnswerReads & BlockedReader) {}
 
+  consistent<Answer>(read: () => Promise<Answer>): Promise<Answer> {
+    return this.store.consistent(read)
+  }
+
   transaction(txid: string): Promise<TransactionRecord | undefined> {
     return this.store.transaction(txid)
   }
@@ -61,8 +67,8 @@ export class GuardedStore implements AnswerReads {
     return this.store.heightOf(txid)
   }
 
-  spendersOf(outpoint: Outpoint): Promise<string[]> {
-    return this.store.spendersOf(outpoint)
+  spenderOf(outpoint: Outpoint): Promise<string | undefined> {
+    return this.store.spenderOf(outpoint)
   }
 
   genuineNodes(outpoints: Outpoint[]): Promise<NodeRecord[]> {

@@ -65,7 +65,11 @@ function parseBeef(bytes: Uint8Array): BeefContents {
     const path = paths.get(txid)
     if (path === undefined) return undefined
     try {
-      return { merklePath: Uint8Array.from(path.extract([txid]).toBinary()), height: path.blockHeight }
+      return {
+        merklePath: Uint8Array.from(path.extract([txid]).toBinary()),
+        height: path.blockHeight,
+        root: path.computeRoot(txid),
+      }
     } catch (cause) {
       throw new BeefError(`the merkle path given for ${txid} does not hold together`, { cause })
     }

@@ -1,9 +1,14 @@
 import type { Outpoint } from '../protocol/outpoint.js'
 
-/** A merkle path (BUMP, BRC-74) that proves one transaction, and the height of the block it leads to. */
-export interface Proof {
+/** A merkle path (BUMP, BRC-74) that proves one transaction, and the block that it leads to. */
+export interface Proof extends Block {
   merklePath: Uint8Array
+}
+
+/** A block as proofs know it: by its height, and the merkle root (hex, as shown) that its header must have. */
+export interface Block {
   height: number
+  root: string
 }
 
 /** A block as proofs know it: by its height, and the merkle root (hex, as shown) that its header must have. */
@@ -19,7 +24,7 @@ export interface TransactionRecord {
   proof?: Proof
 }
 
-/** `spender` is the txid of a transaction that counts and has `outpoint` among its inputs. */
+/** `spender` is the txid of a transaction that has `outpoint` among its inputs. */
 export interface SpendRecord {
   outpoint: Outpoint
   spender: string

@@ -1,20 +1,26 @@
 import { placingInputs } from '../protocol/ordinal-flow.js'
 import type { BeefContents } from './read-beef.js'
-import { type GraphRecords, graphRecords, type TransactionRecord } from './records.js'
+import { type GraphRecords, graphRecords, type SpendRecord, type TransactionRecord } from './records.js'
 import { remembered } from './remembered.js'
 
 /**
  * What an admission tells of the transaction, whichever of its outputs is admitted: the transactions to keep, and what
- * the subject spends. Asked again for the same BEEF it gives the same object, since a topic may admit as many outputs
+ * they spend. Asked again for the same BEEF it gives the same object, since a topic may admit as many outputs
  * as fit into a transaction.
  */
 export const transactionRecords = remembered((beef: BeefContents): GraphRecords => {
-  const { txid, inputs } = beef.subject
-  return graphRecords({
-    transactions: admittedTransactions(beef),
-    spends: inputs.map((input) => ({ outpoint: { txid: input.txid, vout: input.vout }, spender: txid })),
-  })
+  const transactions = admittedTransactions(beef)
+  return graphRecords({ transactions, spends: spendsOf(transactions, beef) })
 })
+
+function spendsOf(transactions: TransactionRecord[], beef: BeefContents): SpendRecord[] {
+  return transactions.flatMap(({ txid }) =>
+    (beef.transaction(txid)?.inputs ?? []).map((input) => ({
+      outpoint: { txid: input.txid, vout: input.vout },
+      spender: txid,
+    })),
+  )
+}
 
 /**
  * The transactions to keep when the subject of a BEEF is admitted: the subject, and where it is not proven, its
@@ -54,5 +60,6 @@ export const placingRecords = remembered((beef: BeefContents): GraphRecords => {
     output,
   })
   const placing = new Set(sources.slice(0, count).filter((source) => source !== undefined))
-  return graphRecords({ transactions: [...placing].map(({ txid, raw }) => ({ txid, raw })) })
+  const transactions = [...placing].map(({ txid, raw }) => ({ txid, raw }))
+  return graphRecords({ transactions, spends: spendsOf(transactions, beef) })
 })

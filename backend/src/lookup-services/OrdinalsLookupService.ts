@@ -3,12 +3,11 @@ import type { LookupQuestion } from '@bsv/sdk'
 import { flowOf } from '../graph/flow.js'
 import type { GraphWriter, OrdinalsReader, TraitsReader, TransactionReader } from '../graph/graph-store.js'
 import { ordinalsRecords } from '../graph/ordinals-records.js'
-import { readBeef } from '../graph/read-beef.js'
-import { graphRecords, mergeRecords } from '../graph/records.js'
+import { mergeRecords } from '../graph/records.js'
 import { placingRecords, transactionRecords } from '../graph/transaction-records.js'
 import type { Outpoint } from '../protocol/outpoint.js'
 import { LOOKUP_SERVICES, TOPICS } from '../protocol/profile.js'
-import { admittedBeef, type SubmissionSource } from './admission.js'
+import { admittedBeef, type SubmissionSource, spendingBeef } from './admission.js'
 import { Hooks, type Remembering } from './hooks.js'
 import { ORDINALS_LOOKUP_DOCUMENTATION } from './ordinals-documentation.js'
 import { type OrdinalsQuery, readOrdinalsQuery } from './ordinals-query.js'
@@ -25,11 +24,12 @@ export interface OrdinalsLookupServiceOptions {
 /** `ls_ordinals`: ordinals and content by outpoint, and by what they say (`spec/overlay.md`; BRC-24). */
 export class OrdinalsLookupService implements LookupService {
   readonly admissionMode: 'locking-script' | 'whole-tx'
-  readonly spendNotificationMode = 'txid'
+  readonly spendNotificationMode: 'txid' | 'whole-tx'
   private readonly hooks: Hooks
 
   constructor(private readonly options: OrdinalsLookupServiceOptions) {
     const { writer, submissions, remembering } = options
+    this.spendNotificationMode = submissions === undefined ? 'whole-tx' : 'txid'
     this.admissionMode = submissions === undefined ? 'whole-tx' : 'locking-script'
     this.hooks = new Hooks({
       service: LOOKUP_SERVICES.ordinals,
@@ -65,13 +65,10 @@ export class OrdinalsLookupService implements LookupService {
     if (payload.topic === TOPICS.ordinals) await this.hooks.spent(payload)
   }
 
-  /** A spend counts even where its transaction admits nothing: the ordinal is burnt. */
+  /** A spend is one even where its transaction admits nothing: the ordinal is burnt. */
   private async spend(payload: OutputSpent): Promise<void> {
-    if (payload.mode === 'none') return
-    const outpoint = { txid: payload.txid, vout: payload.outputIndex }
-    const spender =
-      payload.mode === 'whole-tx' ? readBeef(payload.spendingAtomicBEEF).subject.txid : payload.spendingTxid
-    await this.options.writer.record(graphRecords({ spends: [{ outpoint, spender }] }))
+    const beef = spendingBeef(payload, this.options.submissions)
+    if (beef !== undefined) await this.options.writer.record(transactionRecords(beef))
   }
 
   async outputEvicted(txid: string, outputIndex: number): Promise<void> {

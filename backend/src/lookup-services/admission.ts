@@ -1,4 +1,4 @@
-import type { OutputAdmittedByTopic } from '@bsv/overlay'
+import type { OutputAdmittedByTopic, OutputSpent } from '@bsv/overlay'
 import { type BeefContents, readBeef } from '../graph/read-beef.js'
 
 /** Where a lookup service finds a transaction that the engine named, where the host has it read already. */
@@ -18,10 +18,23 @@ export function admittedBeef(
   submissions: SubmissionSource | undefined,
 ): BeefContents {
   if (payload.mode === 'whole-tx') return readBeef(payload.atomicBEEF)
-  const beef = submissions?.submitted(payload.txid)
+  return submittedBeef(payload.txid, submissions)
+}
+
+/** The BEEF behind a notice of a spend, likewise; undefined in the modes that this project's services do not ask for. */
+export function spendingBeef(
+  payload: OutputSpent,
+  submissions: SubmissionSource | undefined,
+): BeefContents | undefined {
+  if (payload.mode === 'whole-tx') return readBeef(payload.spendingAtomicBEEF)
+  return payload.mode === 'txid' ? submittedBeef(payload.spendingTxid, submissions) : undefined
+}
+
+function submittedBeef(txid: string, submissions: SubmissionSource | undefined): BeefContents {
+  const beef = submissions?.submitted(txid)
   if (beef === undefined) {
     throw new Error(
-      `the notice for ${payload.txid} came without its transaction: this service asks for whole-tx notices`,
+      `the notice for ${txid} came without its transaction: this service asks for whole-tx notices`,
     )
   }
   return beef

@@ -67,5 +67,5 @@ async function isNobodys({ graph }: Network, origin: Outpoint): Promise<boolean>
   const output = await graph.output(origin)
   if (output === undefined)
     throw new CommandError('the server keeps no ordinals of names: its CONTENT_TYPES may leave them out')
-  return output.owner === NOBODY && (await graph.spendersOf(origin)).length === 0
+  return output.owner === NOBODY && (await graph.spenderOf(origin)) === undefined
 }

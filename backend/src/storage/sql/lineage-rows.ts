@@ -24,8 +24,22 @@ export interface StepRow {
   step: number
 }
 
-const OUTPUT = `txid, vout, satoshis, content_sha256, content_type, content_length, previous_txid, previous_vout,
-  unsettled, owner, parent_txid, parent_vout, map_length`
+/** The columns of an {@link OutputRow}. */
+export const OUTPUT = [
+  'txid',
+  'vout',
+  'satoshis',
+  'content_sha256',
+  'content_type',
+  'content_length',
+  'previous_txid',
+  'previous_vout',
+  'unsettled',
+  'owner',
+  'parent_txid',
+  'parent_vout',
+  'map_length',
+]
 const IN_LINEAGE = 'from graph_outputs where lineage_txid = ? and lineage_vout = ?'
 
 /** Where an output stands; undefined where the store does not hold it. */
@@ -128,7 +142,7 @@ function stepOf(row: OutpointRow & { step: unknown }): StepRow {
   return { outpoint: outpointOf(row), step: Number(row.step) }
 }
 
-interface OutputRow extends OutpointRow {
+export interface OutputRow extends OutpointRow {
   satoshis: unknown
   content_sha256: unknown
   content_type: unknown
@@ -142,7 +156,7 @@ interface OutputRow extends OutpointRow {
   map_length: unknown
 }
 
-function outputOf(row: OutputRow): OutputRecord {
+export function outputOf(row: OutputRow): OutputRecord {
   return {
     outpoint: outpointOf(row),
     satoshis: Number(row.satoshis),

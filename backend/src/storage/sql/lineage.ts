@@ -12,6 +12,7 @@ import {
   ROWS_A_STATEMENT,
   unique,
 } from './columns.js'
+import { rest } from './rest.js'
 
 /**
  * Every output of the graph stands in a lineage: the unbroken run of 1-sat coins that is known to lead to it (BRC-159),
@@ -32,8 +33,11 @@ export async function keepLineages(
   const outputs = unique(told.outputs, formatOutpoint)
   for (const part of parts(outputs, ROWS_A_STATEMENT)) {
     const pairs = part.map(outpointPair)
-    for (const head of await heads(trx).whereIn(['own.txid', 'own.vout'], pairs))
-      await goOn(trx, head, changes)
+    const found = await heads(trx).whereIn(['own.txid', 'own.vout'], pairs)
+    // In the order in which they were told, so that what came parents first is moved step by step.
+    const place = new Map(part.map((outpoint, at) => [formatOutpoint(outpoint), at]))
+    const placeOf = (head: Head): number => place.get(formatOutpoint(outpointOf(head))) ?? 0
+    for (const head of found.sort((a, b) => placeOf(a) - placeOf(b))) await goOn(trx, head, changes)
     for (const head of await heads(trx).whereIn(['own.previous_txid', 'own.previous_vout'], pairs)) {
       await goOn(trx, head, changes)
     }
@@ -106,6 +110,7 @@ function heads(trx: Knex.Transaction): Knex.QueryBuilder<object, Head[]> {
 
 /** Lets a lineage go on that of the coin which its first output received. */
 async function goOn(trx: Knex.Transaction, head: Head, changes: Changes): Promise<void> {
+  await rest()
   const previous = outpointOf({ txid: head.previous_txid, vout: head.previous_vout })
   const row = await trx('graph_outputs')
     .where(outpointColumns(previous))

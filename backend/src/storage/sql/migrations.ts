@@ -1,5 +1,6 @@
 import type { Knex } from 'knex'
 import { admittedGraph } from './migrations/001-admitted-graph.js'
+import { conflicts } from './migrations/002-conflicts.js'
 import { blocked } from './migrations/003-blocked.js'
 import { hookNotes } from './migrations/004-hook-notes.js'
 
@@ -10,7 +11,7 @@ export interface Migration {
 }
 
 /** Every change of the schema, oldest first; a released one is never edited. */
-const migrations: Migration[] = [admittedGraph, blocked, hookNotes]
+const migrations: Migration[] = [admittedGraph, conflicts, blocked, hookNotes]
 
 const source: Knex.MigrationSource<Migration> = {
   getMigrations: async () => migrations,

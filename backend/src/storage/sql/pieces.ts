@@ -7,23 +7,37 @@ import type { SqlReader } from './sql-reader.js'
 /** So that one statement stays far below what a server takes in one packet. */
 const BYTES_A_STATEMENT = 4 * 1024 * 1024
 
-/** Writes bodies in pieces; one that is there stays as it is. `owner` is 32 bytes: the body's hash, or what stands for it. */
-export async function writePieces(
-  trx: Knex.Transaction,
-  bodies: { owner: Buffer; bytes: Uint8Array }[],
-): Promise<void> {
+/** `owner` is 32 bytes: the body's hash, or what stands for it. */
+interface Body {
+  owner: Buffer
+  bytes: Uint8Array
+}
+
+/** Writes bodies in pieces; one that is there stays as it is. */
+export async function writePieces(trx: Knex.Transaction, bodies: Body[]): Promise<void> {
   const wanted = unique(bodies, ({ owner }) => hexOf(owner))
+  const held = await heldPieces(
+    trx,
+    wanted.map(({ owner }) => owner),
+  )
+  await insertPieces(
+    trx,
+    wanted.filter(({ owner }) => !held.has(hexOf(owner))),
+  )
+}
+
+/** Those of the owners, as hex, of which there are pieces. */
+export async function heldPieces(trx: Knex.Transaction, owners: Buffer[]): Promise<Set<string>> {
   const held = new Set<string>()
-  for (const part of parts(wanted, ROWS_A_STATEMENT)) {
-    const rows = await trx('graph_pieces')
-      .whereIn(
-        'owner',
-        part.map(({ owner }) => owner),
-      )
-      .where({ position: 0 })
-      .select('owner')
+  for (const part of parts(owners, ROWS_A_STATEMENT)) {
+    const rows = await trx('graph_pieces').whereIn('owner', part).where({ position: 0 }).select('owner')
     for (const { owner } of rows) held.add(hexOf(owner))
   }
+  return held
+}
+
+/** Writes bodies in pieces that are not there; each once. */
+export async function insertPieces(trx: Knex.Transaction, bodies: Body[]): Promise<void> {
   let rows: { owner: Buffer; position: number; bytes: Uint8Array }[] = []
   let size = 0
   const flush = async (): Promise<void> => {
@@ -31,8 +45,7 @@ export async function writePieces(
     rows = []
     size = 0
   }
-  for (const { owner, bytes } of wanted) {
-    if (held.has(hexOf(owner))) continue
+  for (const { owner, bytes } of bodies) {
     // An empty body has one empty piece, so that it is told from a body that is not there.
     for (let at = 0; at === 0 || at < bytes.length; at += PIECE_BYTES) {
       const piece = bytes.subarray(at, at + PIECE_BYTES)

@@ -1,71 +1,104 @@
 import type { Knex } from 'knex'
-import type { GraphRecords, OutputRecord, TransactionRecord } from '../../graph/records.js'
-import { hashColumn, outpointColumns, unique } from './columns.js'
+import type { RecordOptions } from '../../graph/graph-store.js'
+import { type Block, type GraphRecords, graphRecords, type OutputRecord } from '../../graph/records.js'
+import type { Decision } from '../../graph/standing.js'
+import type { Outpoint } from '../../protocol/outpoint.js'
+import { hashColumn, outpointColumns } from './columns.js'
 import { insertNew } from './insert-new.js'
 import { keepLineages, stepsOf } from './lineage.js'
 import { keepMapStates } from './map-states.js'
 import { mapOwner } from './merged-map.js'
 import { writePieces } from './pieces.js'
 import { settleOutputs } from './settle.js'
+import { type Facts, restore, silence, silentAmong, writeSilent } from './silence.js'
 import { keepTraits } from './traits.js'
+import { takeProofs, writeTransactions } from './transaction-writes.js'
+import { countTurn } from './turns.js'
 
-/** Writes the facts inside a database transaction; what is there already stays as it is. */
-export async function writeRecords(trx: Knex.Transaction, records: GraphRecords): Promise<void> {
-  const { outputs } = records
+/**
+ * Writes the facts inside a database transaction, and decides what counts by now; what is there already stays as it is.
+ *
+ * @returns Whether a branch has turned.
+ * @throws LostConflictError where the subject would not count, and is not mined.
+ */
+export async function writeRecords(
+  trx: Knex.Transaction,
+  records: GraphRecords,
+  { subject }: RecordOptions = {},
+): Promise<boolean> {
+  const decision = await writeTransactions(trx, records, subject)
+  const { outputs, names, admissions, contents, maps, applied } = records
   const shown = new Set(outputs.map((output) => output.content?.sha256))
   await writePieces(trx, [
-    ...records.transactions.map(({ txid, raw }) => ({ owner: hashColumn(txid), bytes: raw })),
-    ...records.contents
+    ...contents
       .filter(({ sha256 }) => shown.has(sha256))
       .map(({ sha256, bytes }) => ({ owner: hashColumn(sha256), bytes })),
-    ...records.maps.map(({ outpoint, bytes }) => ({
-      owner: mapOwner({ outpoint, merged: false }),
-      bytes,
-    })),
+    ...maps.map(({ outpoint, bytes }) => ({ owner: mapOwner({ outpoint, merged: false }), bytes })),
   ])
-  await writeTransactions(trx, records.transactions)
-  await insertNew(
-    trx,
-    'graph_spends',
-    records.spends.map(({ outpoint, spender }) => ({
-      ...outpointColumns(outpoint),
-      spender: hashColumn(spender),
-    })),
-  )
-  await insertNew(trx, 'graph_outputs', outputs.map(outputRow))
-  await insertNew(
-    trx,
-    'graph_nodes',
-    records.nodes.map(({ outpoint, domain }) => ({ ...outpointColumns(outpoint), domain })),
-  )
-  await insertNew(
-    trx,
-    'graph_names',
-    records.names.map(({ outpoint, name }) => ({ name, ...outpointColumns(outpoint) })),
-  )
   await insertNew(
     trx,
     'graph_admissions',
-    records.admissions.map(({ outpoint, topic, score }) => ({
-      ...outpointColumns(outpoint),
-      topic,
-      score,
-    })),
+    admissions.map(({ outpoint, topic, score }) => ({ ...outpointColumns(outpoint), topic, score })),
   )
   await insertNew(
     trx,
     'graph_applied',
-    records.applied.map(({ txid, topic }) => ({ txid: hashColumn(txid), topic })),
+    applied.map(({ txid, topic }) => ({ txid: hashColumn(txid), topic })),
+  )
+  await writeFacts(trx, { facts: { outputs, names }, records, decision })
+  return await countTurn(trx, decision, records)
+}
+
+/** Takes back the proofs that lead to a block. Returns of how many transactions, and whether a branch has turned. */
+export async function writeDisproof(
+  trx: Knex.Transaction,
+  block: Block,
+): Promise<{ count: number; turned: boolean }> {
+  const { decision, count } = await takeProofs(trx, block)
+  const records = graphRecords({})
+  await writeFacts(trx, { facts: records, records, decision })
+  return { count, turned: await countTurn(trx, decision, records) }
+}
+
+/** Makes what answers follow a decision, and what is told of outputs. */
+async function writeFacts(
+  trx: Knex.Transaction,
+  { facts, records, decision }: { facts: Omit<Facts, 'nodes'>; records: GraphRecords; decision: Decision },
+): Promise<void> {
+  const { left, spent: freed } = await silence(trx, decision.silenced)
+  const { facts: restored, spent } = await restore(trx, decision.restored)
+  const silent = await silentAmong(
+    trx,
+    [...facts.outputs, ...facts.names].map(({ outpoint }) => outpoint.txid),
+  )
+  const aside = <Fact extends { outpoint: Outpoint }>(told: Fact[]): Fact[] =>
+    told.filter(({ outpoint }) => silent.has(outpoint.txid))
+  const counting = <Fact extends { outpoint: Outpoint }>(told: Fact[]): Fact[] =>
+    told.filter(({ outpoint }) => !silent.has(outpoint.txid))
+  await writeSilent(trx, { outputs: aside(facts.outputs), nodes: [], names: aside(facts.names) })
+  const outputs = [...restored.outputs, ...counting(facts.outputs)]
+  const names = [...restored.names, ...counting(facts.names)]
+  await insertNew(trx, 'graph_outputs', outputs.map(outputRow))
+  await insertNew(
+    trx,
+    'graph_nodes',
+    restored.nodes.map(({ outpoint, domain }) => ({ ...outpointColumns(outpoint), domain })),
+  )
+  await insertNew(
+    trx,
+    'graph_names',
+    names.map(({ outpoint, name }) => ({ name, ...outpointColumns(outpoint) })),
   )
   const settled = await settleOutputs(trx, { outputs, transactions: records.transactions })
   const told = outputs.map(({ outpoint }) => outpoint)
-  const changes = await keepLineages(trx, { outputs: [...told, ...settled], names: records.names })
+  const changes = await keepLineages(trx, { outputs: [...told, ...settled], names })
   await keepMapStates(trx, changes)
-  const spent = await stepsOf(
-    trx,
-    records.spends.map(({ outpoint }) => outpoint),
-  )
-  await keepTraits(trx, { changes, spent: spent.map(({ lineage }) => lineage) })
+  const moved = [...freed, ...spent, ...records.spends.map(({ outpoint }) => outpoint)]
+  await keepTraits(trx, {
+    // What a lineage said at the steps that it lost, it says no more.
+    changes: [...left.map(({ lineage }) => ({ lineage, from: 0 })), ...changes],
+    spent: (await stepsOf(trx, moved)).map(({ lineage }) => lineage),
+  })
 }
 
 /** An output as it stands alone; what leads to it is found later. */
@@ -90,21 +123,5 @@ function outputRow(output: OutputRecord): Record<string, unknown> {
     parent_step: parent ? 0 : null,
     map_length: mapLength ?? null,
     map_step: mapLength === undefined ? null : 0,
-  }
-}
-
-async function writeTransactions(trx: Knex.Transaction, transactions: TransactionRecord[]): Promise<void> {
-  await insertNew(
-    trx,
-    'graph_transactions',
-    transactions.map(({ txid }) => ({ txid: hashColumn(txid) })),
-  )
-  const proven = transactions.filter(({ proof }) => proof !== undefined)
-  for (const { txid, proof } of unique(proven, ({ txid }) => txid)) {
-    if (proof === undefined) continue
-    // A proof that comes later is the newer word of the chain.
-    await trx('graph_transactions')
-      .where({ txid: hashColumn(txid) })
-      .update({ merkle_path: Buffer.from(proof.merklePath), height: proof.height })
   }
 }

@@ -1,9 +1,11 @@
 import type { Knex } from 'knex'
 import type { BlockedList, BlockedQuery, BlockedRecord, BlockedSubject } from '../../graph/blocked.js'
+import { consistentRead } from '../../graph/consistent-read.js'
 import type {
   ByteRange,
   GraphStore,
   OrdinalStep,
+  RecordOptions,
   StreamChunk,
   StreamQuery,
   StreamSummary,
@@ -11,25 +13,20 @@ import type {
 import { EMPTY_MAP, type MapState, mergeMap } from '../../graph/map-merge.js'
 import type {
   AdmissionRecord,
+  Block,
   GraphRecords,
   NameRecord,
   NodeRecord,
   OutputRecord,
+  SpendRecord,
   TransactionRecord,
 } from '../../graph/records.js'
 import type { Trait } from '../../graph/traits.js'
 import type { Outpoint } from '../../protocol/outpoint.js'
+import { admissionsOf, admissionsOfTransaction, isApplied, unspentOfTopic } from './admission-reads.js'
 import { BlockedCopy } from './blocked-copy.js'
 import { blockedPage, writeBlocked, writeEviction, writeUnblocked } from './blocked-rows.js'
-import {
-  hashColumn,
-  hexOf,
-  type OutpointRow,
-  outpointOf,
-  outpointPair,
-  parts,
-  ROWS_A_STATEMENT,
-} from './columns.js'
+import { hashColumn, hexOf, outpointPair } from './columns.js'
 import { contentPieces, shortBody } from './content-reads.js'
 import { lineageOf } from './lineage-reads.js'
 import { firstContentIn, outputAt } from './lineage-rows.js'
@@ -44,11 +41,13 @@ import {
   namesByPrefix,
 } from './name-reads.js'
 import { lineageTip, mapUpTo, ordinalAt } from './ordinal-reads.js'
-import { writeRecords } from './record.js'
-import { anyOutpoint, knexReader, type SqlReader } from './sql-reader.js'
+import { writeDisproof, writeRecords } from './record.js'
+import { knexReader, type SqlReader } from './sql-reader.js'
+import { blocksFrom, rivalBlocks, winnerIn } from './standing-rows.js'
 import { streamChunks, streamSummary } from './stream-reads.js'
 import { tipsWith } from './trait-reads.js'
 import { transactionRecord } from './transaction-reads.js'
+import { turnsOf } from './turns.js'
 
 export interface SqlGraphStoreOptions {
   /** Takes the writes. */
@@ -96,8 +95,22 @@ export class SqlGraphStore implements GraphStore {
     await this.writer('graph_settings').insert({ name, value }).onConflict(['name']).merge(['value'])
   }
 
-  async record(records: GraphRecords): Promise<void> {
-    await this.writer.transaction((trx) => writeRecords(trx, records))
+  async record(records: GraphRecords, options?: RecordOptions): Promise<void> {
+    await this.writer.transaction((trx) => writeRecords(trx, records, options))
+  }
+
+  async disprove(block: Block): Promise<number> {
+    const { count } = await this.writer.transaction((trx) => writeDisproof(trx, block))
+    return count
+  }
+
+  async consistent<Answer>(read: () => Promise<Answer>): Promise<Answer> {
+    return await consistentRead(read, () => this.turned())
+  }
+
+  /** How often a branch has turned. */
+  protected async turned(): Promise<number> {
+    return await turnsOf(this.reader)
   }
 
   async evict(outpoint: Outpoint): Promise<void> {
@@ -143,6 +156,18 @@ export class SqlGraphStore implements GraphStore {
     return row && Number(row.height)
   }
 
+  async blocks(query: { from: number }): Promise<Block[]> {
+    return await blocksFrom(this.reader, query)
+  }
+
+  async rivalBlocks(spends: SpendRecord[]): Promise<Block[]> {
+    return await rivalBlocks(this.reader, spends)
+  }
+
+  async winnerOver(txid: string): Promise<string | undefined> {
+    return await winnerIn(this.reader, txid)
+  }
+
   async nameOrigin(name: string): Promise<Outpoint | undefined> {
     return await nameOrigin(this.reader, name)
   }
@@ -178,7 +203,7 @@ export class SqlGraphStore implements GraphStore {
   async currentOutput(outpoint: Outpoint): Promise<Outpoint | undefined> {
     // A host that runs no `tm_ordinals` knows the origins of names alone.
     const tip = (await lineageTip(this.reader, outpoint)) ?? outpoint
-    return (await this.spendersOf(tip)).length === 0 ? tip : undefined
+    return (await this.spenderOf(tip)) === undefined ? tip : undefined
   }
 
   async ordinalAt(outpoint: Outpoint, sequence: number): Promise<OrdinalStep | undefined> {
@@ -221,63 +246,33 @@ export class SqlGraphStore implements GraphStore {
   }
 
   async admissionsOf(outpoint: Outpoint): Promise<AdmissionRecord[]> {
-    const rows = await this.reader.all(
-      'select * from graph_admissions where txid = ? and vout = ? order by topic',
-      outpointPair(outpoint),
-    )
-    return rows.map(admissionOf)
+    return await admissionsOf(this.reader, outpoint)
   }
 
   async admissionsOfTransaction(txid: string): Promise<AdmissionRecord[]> {
-    const rows = await this.reader.all('select * from graph_admissions where txid = ? order by vout, topic', [
-      hashColumn(txid),
-    ])
-    return rows.map(admissionOf)
+    return await admissionsOfTransaction(this.reader, txid)
   }
 
   async unspentOfTopic(query: { topic: string; since: number; limit?: number }): Promise<AdmissionRecord[]> {
-    const { topic, since, limit = Number.MAX_SAFE_INTEGER } = query
-    const rows = await this.reader.all(
-      `select * from graph_admissions as admissions where topic = ? and score >= ? and not exists (
-         select 1 from graph_spends as spends
-         where spends.txid = admissions.txid and spends.vout = admissions.vout
-       ) order by score, txid, vout limit ?`,
-      [topic, since, limit],
-    )
-    return rows.map(admissionOf)
+    return await unspentOfTopic(this.reader, query)
   }
 
   async isApplied(topic: string, txid: string): Promise<boolean> {
-    const row = await this.reader.first('select topic from graph_applied where txid = ? and topic = ?', [
-      hashColumn(txid),
-      topic,
-    ])
-    return row !== undefined
+    return await isApplied(this.reader, topic, txid)
   }
 
-  async spendersOf(outpoint: Outpoint): Promise<string[]> {
-    const rows = await this.reader.all(
-      'select spender from graph_spends where txid = ? and vout = ?',
+  async spenderOf(outpoint: Outpoint): Promise<string | undefined> {
+    const row = await this.reader.first(
+      // Of a node, only a mint is: a spender that left no node of its own was none.
+      `select spender from graph_spends as spends where txid = ? and vout = ? and (
+         exists (select 1 from graph_nodes as nodes where nodes.txid = spends.spender)
+         or not exists (
+           select 1 from graph_nodes as nodes where nodes.txid = spends.txid and nodes.vout = spends.vout
+         )
+       )`,
       outpointPair(outpoint),
     )
-    return rows.map(({ spender }) => hexOf(spender))
-  }
-
-  async rivalSpender(outpoints: Outpoint[], txid: string): Promise<string | undefined> {
-    for (const part of parts(outpoints, ROWS_A_STATEMENT)) {
-      const row = await this.reader.first(
-        `select spender from graph_spends as spends
-         where ${anyOutpoint(part)} and spender <> ? and (
-           exists (select 1 from graph_nodes as nodes where nodes.txid = spends.spender)
-           or not exists (
-             select 1 from graph_nodes as nodes where nodes.txid = spends.txid and nodes.vout = spends.vout
-           )
-         ) limit 1`,
-        [...part.flatMap(outpointPair), hashColumn(txid)],
-      )
-      if (row !== undefined) return hexOf(row.spender)
-    }
-    return undefined
+    return row && hexOf(row.spender)
   }
 
   async lastInteraction(host: string, topic: string): Promise<number> {
@@ -294,8 +289,4 @@ export class SqlGraphStore implements GraphStore {
       .onConflict(['host', 'topic'])
       .merge(['since'])
   }
-}
-
-function admissionOf(row: OutpointRow & { topic: string; score: unknown }): AdmissionRecord {
-  return { outpoint: outpointOf(row), topic: row.topic, score: Number(row.score) }
 }

@@ -30,3 +30,8 @@ export function knexReader(knex: Knex): SqlReader {
 export function anyOutpoint(pairs: readonly unknown[]): string {
   return `(${pairs.map(() => '(txid = ? and vout = ?)').join(' or ')})`
 }
+
+/** What stands between the brackets of an \`in\`: a place for each of the values. */
+export function anyOf(values: readonly unknown[]): string {
+  return values.map(() => '?').join(', ')
+}

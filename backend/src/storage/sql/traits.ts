@@ -7,6 +7,7 @@ import { insertNew } from './insert-new.js'
 import type { Change } from './lineage.js'
 import { firstContentOf, isWhole, type Lineage, lastOf, latestContent, latestParent } from './lineage-rows.js'
 import { mergedMap } from './merged-map.js'
+import { rest } from './rest.js'
 import { knexReader, type SqlReader } from './sql-reader.js'
 
 /** What a tip alone tells, and what is told of the ordinal up to there. */
@@ -24,6 +25,7 @@ export async function keepTraits(
   const sayingMore: Outpoint[] = []
   const found: { lineage: Outpoint; trait: Trait }[] = []
   for (const lineage of all) {
+    await rest()
     const tip = await lastOf(reader, outpointPair(lineage))
     const traits = tip === undefined ? [] : await heldTraits(reader, tip.outpoint)
     if (await saysMore(reader, lineage, from.get(formatOutpoint(lineage)))) {

@@ -1,6 +1,6 @@
 import type { TransactionRecord } from '../../graph/records.js'
 import { joinBytes } from '../../protocol/bytes.js'
-import { bytesOf, hashColumn } from './columns.js'
+import { bytesOf, hashColumn, hexOf } from './columns.js'
 import type { SqlReader } from './sql-reader.js'
 
 /** A transaction, put together from its pieces; undefined where the store does not hold it. */
@@ -9,7 +9,7 @@ export async function transactionRecord(
   txid: string,
 ): Promise<TransactionRecord | undefined> {
   const rows = await reader.all(
-    `select merkle_path, height, bytes from graph_transactions as transactions
+    `select merkle_path, height, merkle_root, bytes from graph_transactions as transactions
      join graph_pieces as pieces on pieces.owner = transactions.txid
      where transactions.txid = ? order by position`,
     [hashColumn(txid)],
@@ -20,6 +20,7 @@ export async function transactionRecord(
   const proof = first.merkle_path && {
     merklePath: bytesOf(first.merkle_path),
     height: Number(first.height),
+    root: hexOf(first.merkle_root),
   }
   return { txid, raw, ...(proof && { proof }) }
 }

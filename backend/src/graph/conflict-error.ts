@@ -1,0 +1,11 @@
+/** A transaction that does not count, as another spends what it spends, or what it is built on spends. Both are txids. */
+export class LostConflictError extends Error {
+  override readonly name = 'LostConflictError'
+
+  constructor(
+    readonly txid: string,
+    readonly winner: string,
+  ) {
+    super(`${txid} loses to ${winner}: both spend the same, or one of them is built on what does`)
+  }
+}

@@ -1,0 +1,190 @@
+/**
+ * Which transactions count (`spec/overlay.md`, One spender, one name; `docs/conflicts.md`).
+ *
+ * Of all that spend one outpoint one counts at every moment: the one of the best rank among those whose parents all count.
+ * The others, and all that is built on them, are silent. Ranks order all transactions, and whatever one spends has a
+ * better rank than itself; so there is one answer, whatever the order in which things came, and one that conflicts with its
+ * own ancestors never counts.
+ */
+
+/** Where a transaction stands. */
+export interface Standing {
+  txid: string
+  /** The least height of a block that proves it, or something that is built on it; undefined where none does. */
+  mined: number | undefined
+  /** Its place in the order in which transactions came; before whatever is built on it, even where that came first. */
+  arrival: number
+  silent: boolean
+}
+
+/** What deciding asks of a store. Txids alone: whatever is not known there counts. */
+export interface StandingView {
+  /** Of those that are known. */
+  standings(txids: string[]): Promise<Standing[]>
+  /** What a transaction spends of. */
+  parents(txid: string): Promise<string[]>
+  /** What spends of a transaction. */
+  children(txid: string): Promise<string[]>
+  /** What else spends an outpoint that a transaction spends. Of a node, only mints are rivals, and only of mints. */
+  rivals(txid: string): Promise<string[]>
+}
+
+/** What keeping ranks asks beside. */
+export interface RankedView extends StandingView {
+  /** The height that a proof of its own gives a transaction. */
+  heightOf(txid: string): Promise<number | undefined>
+  setRank(standing: Standing): Promise<void>
+}
+
+/** Below 0 where the first has the better rank: mined before unproven, in the order of blocks; then as they came. */
+export function compareRanks(one: Standing, other: Standing): number {
+  const mined = (one.mined ?? Number.POSITIVE_INFINITY) - (other.mined ?? Number.POSITIVE_INFINITY)
+  // Both unproven: the difference is no number.
+  if (mined !== 0 && !Number.isNaN(mined)) return mined
+  return one.arrival - other.arrival || (one.txid < other.txid ? -1 : one.txid === other.txid ? 0 : 1)
+}
+
+/**
+ * Makes the ranks of transactions, and of what they are built on, follow what is known of them by now: a proof that came
+ * or went, or something built on them that was here first.
+ *
+ * @returns Those whose rank is another one.
+ */
+export async function keepRanks(txids: string[], view: RankedView): Promise<string[]> {
+  const changed = new Set<string>()
+  const waiting = [...txids]
+  for (let txid = waiting.pop(); txid !== undefined; txid = waiting.pop()) {
+    const [standing] = await view.standings([txid])
+    if (standing === undefined) continue
+    const children = await view.standings(await view.children(txid))
+    const heights = [await view.heightOf(txid), ...children.map(({ mined }) => mined)]
+    const mined = least(heights.filter((height) => height !== undefined))
+    const arrival = Math.min(standing.arrival, ...children.map((child) => child.arrival - 1))
+    if (mined === standing.mined && arrival === standing.arrival) continue
+    await view.setRank({ ...standing, mined, arrival })
+    changed.add(txid)
+    waiting.push(...(await view.parents(txid)))
+  }
+  return [...changed]
+}
+
+function least(heights: number[]): number | undefined {
+  return heights.length === 0 ? undefined : Math.min(...heights)
+}
+
+/** What a decision changes. Txids. */
+export interface Decision {
+  silenced: string[]
+  restored: string[]
+}
+
+/**
+ * Decides anew what may count otherwise since something is known of transactions that was not: their rank, or that they
+ * exist. Walks no further than something changes.
+ *
+ * @param options.rest Called between steps, so that a long branch keeps nobody waiting.
+ */
+export async function decide(
+  txids: string[],
+  { view, rest }: { view: StandingView; rest: () => Promise<void> },
+): Promise<Decision> {
+  const decided = new Decided(view)
+  for (const txid of txids) await decided.reconsider([txid, ...(await view.rivals(txid))])
+  for (let next = decided.take(); next !== undefined; next = decided.take()) {
+    await rest()
+    const silent = (await decided.beating(next)) !== undefined
+    if (silent === next.silent) continue
+    decided.set(next, silent)
+    // Only what is of a worse rank, as all children are: so whatever was looked at stays decided, and this ends.
+    await decided.reconsider([...(await view.children(next.txid)), ...(await view.rivals(next.txid))], next)
+  }
+  return decided.changes
+}
+
+/**
+ * What a transaction loses to: the counting rival of its own or, where a parent is silent, what that lost to.
+ *
+ * @returns Its txid; undefined where the transaction counts.
+ */
+export async function winnerOver(txid: string, view: StandingView): Promise<string | undefined> {
+  const decided = new Decided(view)
+  const seen = new Set<string>()
+  for (let [loser] = await view.standings([txid]); loser?.silent; ) {
+    const reason = await decided.beating(loser)
+    if (reason === undefined || seen.has(loser.txid)) return undefined
+    if (!reason.silent) return reason.txid
+    seen.add(loser.txid)
+    loser = reason
+  }
+  return undefined
+}
+
+/** The standings as they are decided so far, and what is still to be looked at, best rank first. */
+class Decided {
+  private readonly known = new Map<string, Standing>()
+  private readonly before = new Map<string, boolean>()
+  private readonly queue: Standing[] = []
+  private readonly queued = new Set<string>()
+
+  constructor(private readonly view: StandingView) {}
+
+  get changes(): Decision {
+    const changed = [...this.before]
+      .map(([txid, was]) => ({ standing: this.known.get(txid), was }))
+      .flatMap(({ standing, was }) => (standing && standing.silent !== was ? [standing] : []))
+    return {
+      silenced: changed.filter(({ silent }) => silent).map(({ txid }) => txid),
+      restored: changed.filter(({ silent }) => !silent).map(({ txid }) => txid),
+    }
+  }
+
+  /** @param than Leaves out those of a better rank than this one. */
+  async reconsider(txids: string[], than?: Standing): Promise<void> {
+    for (const standing of await this.standings(txids)) {
+      if (this.queued.has(standing.txid)) continue
+      if (than !== undefined && compareRanks(standing, than) < 0) continue
+      this.queued.add(standing.txid)
+      this.queue.splice(this.placeOf(standing), 0, standing)
+    }
+  }
+
+  take(): Standing | undefined {
+    // The best stands last, where taking it moves nothing.
+    const next = this.queue.pop()
+    if (next !== undefined) this.queued.delete(next.txid)
+    return next
+  }
+
+  set(standing: Standing, silent: boolean): void {
+    if (!this.before.has(standing.txid)) this.before.set(standing.txid, standing.silent)
+    standing.silent = silent
+  }
+
+  /** A silent parent, or the best rival that counts and has the better rank: what keeps a transaction from counting. */
+  async beating(standing: Standing): Promise<Standing | undefined> {
+    const parents = await this.standings(await this.view.parents(standing.txid))
+    const lost = parents.find(({ silent }) => silent)
+    if (lost !== undefined) return lost
+    const rivals = await this.standings(await this.view.rivals(standing.txid))
+    return rivals.filter((rival) => !rival.silent && compareRanks(rival, standing) < 0).sort(compareRanks)[0]
+  }
+
+  private async standings(txids: string[]): Promise<Standing[]> {
+    const missing = [...new Set(txids)].filter((txid) => !this.known.has(txid))
+    if (missing.length > 0)
+      for (const standing of await this.view.standings(missing)) this.known.set(standing.txid, standing)
+    return [...new Set(txids)].flatMap((txid) => this.known.get(txid) ?? [])
+  }
+
+  private placeOf(standing: Standing): number {
+    let low = 0
+    let high = this.queue.length
+    while (low < high) {
+      const middle = (low + high) >> 1
+      const other = this.queue[middle]
+      if (other !== undefined && compareRanks(other, standing) > 0) low = middle + 1
+      else high = middle
+    }
+    return low
+  }
+}

@@ -1,0 +1,49 @@
+import type { AdmissionRecord } from '../../graph/records.js'
+import type { Outpoint } from '../../protocol/outpoint.js'
+import { hashColumn, type OutpointRow, outpointOf, outpointPair } from './columns.js'
+import type { SqlReader } from './sql-reader.js'
+
+/** These answer `AdmissionsReader`. */
+export async function admissionsOf(reader: SqlReader, outpoint: Outpoint): Promise<AdmissionRecord[]> {
+  const rows = await reader.all(
+    'select * from graph_admissions where txid = ? and vout = ? order by topic',
+    outpointPair(outpoint),
+  )
+  return rows.map(admissionOf)
+}
+
+export async function admissionsOfTransaction(reader: SqlReader, txid: string): Promise<AdmissionRecord[]> {
+  const rows = await reader.all('select * from graph_admissions where txid = ? order by vout, topic', [
+    hashColumn(txid),
+  ])
+  return rows.map(admissionOf)
+}
+
+export async function unspentOfTopic(
+  reader: SqlReader,
+  query: { topic: string; since: number; limit?: number },
+): Promise<AdmissionRecord[]> {
+  const { topic, since, limit = Number.MAX_SAFE_INTEGER } = query
+  const rows = await reader.all(
+    `select * from graph_admissions as admissions where topic = ? and score >= ? and not exists (
+       select 1 from graph_spends as spends
+       where spends.txid = admissions.txid and spends.vout = admissions.vout
+     ) and not exists (
+       select 1 from graph_transactions as own where own.txid = admissions.txid and own.silent = 1
+     ) order by score, txid, vout limit ?`,
+    [topic, since, limit],
+  )
+  return rows.map(admissionOf)
+}
+
+export async function isApplied(reader: SqlReader, topic: string, txid: string): Promise<boolean> {
+  const row = await reader.first('select topic from graph_applied where txid = ? and topic = ?', [
+    hashColumn(txid),
+    topic,
+  ])
+  return row !== undefined
+}
+
+function admissionOf(row: OutpointRow & { topic: string; score: unknown }): AdmissionRecord {
+  return { outpoint: outpointOf(row), topic: row.topic, score: Number(row.score) }
+}

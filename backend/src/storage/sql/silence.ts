@@ -1,0 +1,150 @@
+import type { Knex } from 'knex'
+import type { NameRecord, NodeRecord, OutputRecord } from '../../graph/records.js'
+import type { Outpoint } from '../../protocol/outpoint.js'
+import {
+  bytesOf,
+  hashColumn,
+  hexOf,
+  outpointColumns,
+  outpointOf,
+  parts,
+  ROWS_A_STATEMENT,
+} from './columns.js'
+import { insertNew } from './insert-new.js'
+import { type Change, stepsOf } from './lineage.js'
+import { OUTPUT, type OutputRow, outputOf } from './lineage-rows.js'
+import { mapOwner } from './merged-map.js'
+import { rest } from './rest.js'
+
+/**
+ * What transactions say that do not count stands apart, in tables that no read looks into, and comes back as it was when
+ * they count again: so the tables that answer hold what counts, and nothing else.
+ */
+
+/** What a transaction says of its outputs. */
+export interface Facts {
+  outputs: OutputRecord[]
+  nodes: NodeRecord[]
+  names: NameRecord[]
+}
+
+/** What else changes with that. */
+export interface Moved {
+  /** The lineages that outputs left. */
+  left: Change[]
+  /** The outpoints whose spender counts no more, or again. */
+  spent: Outpoint[]
+}
+
+/** Those of the transactions that are known and do not count. */
+export async function silentAmong(trx: Knex.Transaction, txids: string[]): Promise<Set<string>> {
+  const silent = new Set<string>()
+  for (const part of parts([...new Set(txids)], ROWS_A_STATEMENT)) {
+    const rows = await trx('graph_transactions')
+      .whereIn('txid', part.map(hashColumn))
+      .where({ silent: true })
+      .select('txid')
+    for (const { txid } of rows) silent.add(hexOf(txid))
+  }
+  return silent
+}
+
+/** Puts facts aside whose transactions do not count. */
+export async function writeSilent(trx: Knex.Transaction, { outputs, nodes, names }: Facts): Promise<void> {
+  const row = (kind: string, fact: { outpoint: Outpoint }) => ({
+    ...outpointColumns(fact.outpoint),
+    kind,
+    body: Buffer.from(JSON.stringify(fact), 'utf8'),
+  })
+  await insertNew(trx, 'graph_silent_facts', [
+    ...outputs.map((output) => ({
+      ...row('output', output),
+      content_sha256: output.content ? hashColumn(output.content.sha256) : null,
+    })),
+    ...nodes.map((node) => ({ ...row('node', node), content_sha256: null })),
+    ...names.map((name) => ({ ...row('name', name), content_sha256: null })),
+  ])
+}
+
+/** Takes transactions out of what answers. */
+export async function silence(trx: Knex.Transaction, txids: string[]): Promise<Moved> {
+  const spent = await moveSpends(trx, txids, { from: 'graph_spends', to: 'graph_silent_spends' })
+  const left: Change[] = []
+  for (const part of parts(txids, ROWS_A_STATEMENT)) {
+    const hashes = part.map(hashColumn)
+    const rows: (OutputRow & { merged_length: unknown })[] = await trx('graph_outputs')
+      .whereIn('txid', hashes)
+      .select([...OUTPUT, 'merged_length'])
+    const outputs = rows.map(outputOf)
+    const nodes = await trx('graph_nodes').whereIn('txid', hashes).select('txid', 'vout', 'domain')
+    const names = await trx('graph_names').whereIn('txid', hashes).select('txid', 'vout', 'name')
+    await writeSilent(trx, {
+      outputs,
+      nodes: nodes.map((each) => ({ outpoint: outpointOf(each), domain: each.domain })),
+      names: names.map((each) => ({ outpoint: outpointOf(each), name: each.name })),
+    })
+    left.push(
+      ...(await stepsOf(
+        trx,
+        outputs.map(({ outpoint }) => outpoint),
+      )),
+    )
+    const merged = rows.filter(({ merged_length }) => merged_length !== null).map(outpointOf)
+    await trx('graph_pieces')
+      .whereIn(
+        'owner',
+        merged.map((outpoint) => mapOwner({ outpoint, merged: true })),
+      )
+      .delete()
+    for (const table of ['graph_outputs', 'graph_nodes', 'graph_names']) {
+      await trx(table).whereIn('txid', hashes).delete()
+      await rest()
+    }
+  }
+  return { left, spent }
+}
+
+/** Gives back what transactions say that count again; to be written as if it were told now. */
+export async function restore(
+  trx: Knex.Transaction,
+  txids: string[],
+): Promise<{ facts: Facts; spent: Outpoint[] }> {
+  const spent = await moveSpends(trx, txids, { from: 'graph_silent_spends', to: 'graph_spends' })
+  const facts: Facts = { outputs: [], nodes: [], names: [] }
+  const lists: Record<string, unknown[]> = { output: facts.outputs, node: facts.nodes, name: facts.names }
+  for (const part of parts(txids, ROWS_A_STATEMENT)) {
+    const said = () => trx('graph_silent_facts').whereIn('txid', part.map(hashColumn))
+    for (const { kind, body } of await said().select('kind', 'body'))
+      lists[kind]?.push(JSON.parse(Buffer.from(bytesOf(body)).toString('utf8')))
+    await said().delete()
+    await rest()
+  }
+  // In the order of the transactions, which is that of ordinals through them: so each lineage grows at its end.
+  const place = new Map(txids.map((txid, at) => [txid, at]))
+  facts.outputs.sort((a, b) => (place.get(a.outpoint.txid) ?? 0) - (place.get(b.outpoint.txid) ?? 0))
+  return { facts, spent }
+}
+
+async function moveSpends(
+  trx: Knex.Transaction,
+  spenders: string[],
+  { from, to }: { from: string; to: string },
+): Promise<Outpoint[]> {
+  const moved: Outpoint[] = []
+  for (const part of parts(spenders, ROWS_A_STATEMENT)) {
+    const spends = () => trx(from).whereIn('spender', part.map(hashColumn))
+    const rows = await spends().select('txid', 'vout', 'spender')
+    await insertNew(
+      trx,
+      to,
+      rows.map((row) => ({
+        ...outpointColumns(outpointOf(row)),
+        spender: Buffer.from(bytesOf(row.spender)),
+      })),
+    )
+    await spends().delete()
+    moved.push(...rows.map(outpointOf))
+    await rest()
+  }
+  return moved
+}

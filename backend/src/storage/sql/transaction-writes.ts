@@ -1,0 +1,290 @@
+import type { Knex } from 'knex'
+import { LostConflictError } from '../../graph/conflict-error.js'
+import { parentsFirst } from '../../graph/parents-first.js'
+import type { Block, GraphRecords, NodeRecord, SpendRecord, TransactionRecord } from '../../graph/records.js'
+import { type Decision, decide, keepRanks, type Standing } from '../../graph/standing.js'
+import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
+import { hashColumn, hexOf, outpointColumns, parts, ROWS_A_STATEMENT } from './columns.js'
+import { insertNew } from './insert-new.js'
+import { heldPieces, insertPieces } from './pieces.js'
+import { rest } from './rest.js'
+import { silentAmong, writeSilent } from './silence.js'
+import { knexReader } from './sql-reader.js'
+import { childrenOf, rankedView, rivalsOf, standings, winnerIn } from './standing-rows.js'
+
+const NOTHING: Decision = { silenced: [], restored: [] }
+
+/**
+ * Writes transactions that are told, with their proofs, what they spend and which nodes they leave, and decides what
+ * counts now.
+ *
+ * @throws LostConflictError where the subject would not count, and is not mined.
+ */
+export async function writeTransactions(
+  trx: Knex.Transaction,
+  { transactions, spends, nodes }: Pick<GraphRecords, 'transactions' | 'spends' | 'nodes'>,
+  subject?: string,
+): Promise<Decision> {
+  const told = await sorted(trx, transactions, spends)
+  const changed = [...(await writeSorted(trx, told)), ...(await writeNodes(trx, nodes, told))]
+  if (changed.length > 0) {
+    const decision = await decideAnew(trx, changed)
+    if (subject !== undefined) await requireCounting(trx, subject)
+    return decision
+  }
+  const isNew = told.fresh.some(({ txid }) => txid === subject)
+  if (subject !== undefined && !isNew) await requireCounting(trx, subject)
+  return NOTHING
+}
+
+/**
+ * Writes nodes; whether what leaves them counts or not, is decided with them.
+ *
+ * @returns The transactions of which something else is to be thought by that: of a node, only mints are spenders.
+ */
+async function writeNodes(trx: Knex.Transaction, nodes: NodeRecord[], { fresh }: Told): Promise<string[]> {
+  if (nodes.length === 0) return []
+  const txids = [...new Set(nodes.map(({ outpoint }) => outpoint.txid))]
+  const silent = await silentAmong(trx, txids)
+  const isSilent = ({ outpoint }: NodeRecord): boolean => silent.has(outpoint.txid)
+  const counting = nodes.filter((node) => !isSilent(node))
+  await insertNew(
+    trx,
+    'graph_nodes',
+    counting.map(({ outpoint, domain }) => ({ ...outpointColumns(outpoint), domain })),
+  )
+  await writeSilent(trx, { outputs: [], names: [], nodes: nodes.filter(isSilent) })
+  const isFresh = new Set(fresh.map(({ txid }) => txid))
+  const others = txids.filter((txid) => !isFresh.has(txid))
+  return others.length === 0 ? [] : [...others, ...(await childrenOf(knexReader(trx), others))]
+}
+
+/** What of that is news. */
+interface Told {
+  /** Transactions whose bytes are not here. */
+  fresh: TransactionRecord[]
+  /** What these spend; and spends that come without the bytes of what makes them. */
+  spends: SpendRecord[]
+  /** Transactions whose bytes are here, with a proof that is not. */
+  proven: TransactionRecord[]
+}
+
+async function sorted(
+  trx: Knex.Transaction,
+  transactions: TransactionRecord[],
+  spends: SpendRecord[],
+): Promise<Told> {
+  const byTxid = new Map<string, TransactionRecord>()
+  for (const transaction of transactions) {
+    const { txid, proof } = transaction
+    if (proof !== undefined || !byTxid.has(txid)) byTxid.set(txid, transaction)
+  }
+  const held = await heldPieces(trx, [...byTxid.keys()].map(hashColumn))
+  const all = [...byTxid.values()]
+  const fresh = all.filter(({ txid }) => !held.has(txid))
+  const ofHeld = new Set(all.filter(({ txid }) => held.has(txid)).map(({ txid }) => txid))
+  const proofs = all.filter(({ txid, proof }) => proof !== undefined && held.has(txid))
+  return {
+    fresh,
+    spends: spends.filter(({ spender }) => !ofHeld.has(spender)),
+    proven: await withNewProofs(trx, proofs),
+  }
+}
+
+async function withNewProofs(
+  trx: Knex.Transaction,
+  proofs: TransactionRecord[],
+): Promise<TransactionRecord[]> {
+  const kept = new Map<string, string>()
+  for (const part of parts(proofs, ROWS_A_STATEMENT)) {
+    const rows = await trx('graph_transactions')
+      .whereIn(
+        'txid',
+        part.map(({ txid }) => hashColumn(txid)),
+      )
+      .whereNotNull('height')
+      .select('txid', 'height', 'merkle_root')
+    for (const { txid, height, merkle_root } of rows)
+      kept.set(hexOf(txid), `${Number(height)} ${hexOf(merkle_root)}`)
+  }
+  return proofs.filter(({ txid, proof }) => proof && kept.get(txid) !== `${proof.height} ${proof.root}`)
+}
+
+/** Returns the transactions that are to be decided on; none where nothing can be in their way. */
+async function writeSorted(trx: Knex.Transaction, { fresh, spends, proven }: Told): Promise<string[]> {
+  if (fresh.length === 0 && spends.length === 0 && proven.length === 0) return []
+  const reader = knexReader(trx)
+  const byTxid = new Map(fresh.map((transaction) => [transaction.txid, transaction]))
+  const parents = parentsIn(spends)
+  const txids = parentsFirst(
+    new Map([...byTxid.keys(), ...parents.keys()].map((txid) => [txid, txid])),
+    (txid) => parents.get(txid) ?? [],
+  )
+  const known = new Map((await standings(reader, txids)).map((standing) => [standing.txid, standing]))
+  const mined = await minedOf(trx, fresh, parents)
+  const isPlain =
+    proven.length === 0 &&
+    known.size === 0 &&
+    mined !== undefined &&
+    (await rivalsOf(reader, spends)).length === 0 &&
+    !isSpentTwice(spends) &&
+    (await childrenOf(reader, txids)).length === 0
+  await insertTransactions(trx, {
+    fresh: byTxid,
+    txids: txids.filter((txid) => !known.has(txid)),
+    ...(isPlain && { mined }),
+  })
+  await insertSpends(trx, spends, known)
+  for (const { txid, proof } of [...fresh.filter(({ txid }) => known.has(txid)), ...proven])
+    await keepProof(trx, txid, proof)
+  await insertPieces(
+    trx,
+    fresh.map(({ txid, raw }) => ({ owner: hashColumn(txid), bytes: raw })),
+  )
+  return isPlain ? [] : [...txids, ...proven.map(({ txid }) => txid)]
+}
+
+/** What each of the spenders spends of. */
+function parentsIn(spends: SpendRecord[]): Map<string, string[]> {
+  const parents = new Map<string, string[]>()
+  for (const { outpoint, spender } of spends) {
+    const known = parents.get(spender)
+    if (known === undefined) parents.set(spender, [outpoint.txid])
+    else known.push(outpoint.txid)
+  }
+  return parents
+}
+
+/** Decides what counts after something of these transactions has changed. */
+async function decideAnew(trx: Knex.Transaction, txids: string[]): Promise<Decision> {
+  const view = rankedView(trx)
+  const ranked = await keepRanks(txids, view)
+  const decision = await decide([...new Set([...txids, ...ranked])], { view, rest })
+  await keepSilent(trx, decision.silenced, true)
+  await keepSilent(trx, decision.restored, false)
+  return decision
+}
+
+async function keepSilent(trx: Knex.Transaction, txids: string[], silent: boolean): Promise<void> {
+  for (const part of parts(txids, ROWS_A_STATEMENT))
+    await trx('graph_transactions').whereIn('txid', part.map(hashColumn)).update({ silent })
+}
+
+/**
+ * Takes back the proofs that lead to a block, and decides what counts without them.
+ *
+ * @returns That, and how many transactions had such a proof.
+ */
+export async function takeProofs(
+  trx: Knex.Transaction,
+  { height, root }: Block,
+): Promise<{ decision: Decision; count: number }> {
+  const inBlock = () => trx('graph_transactions').where({ height, merkle_root: hashColumn(root) })
+  const rows = await inBlock().select('txid')
+  await inBlock().update({ merkle_path: null, height: null, merkle_root: null })
+  const txids = rows.map(({ txid }) => hexOf(txid))
+  return { decision: txids.length === 0 ? NOTHING : await decideAnew(trx, txids), count: txids.length }
+}
+
+/**
+ * The heights at which new transactions are mined, by their own proofs and by those of what comes with them and is built
+ * on them; undefined where one of them is built on what is known and silent, or not known to be mined by then.
+ */
+async function minedOf(
+  trx: Knex.Transaction,
+  fresh: TransactionRecord[],
+  parents: Map<string, string[]>,
+): Promise<Map<string, number> | undefined> {
+  const own = new Set(fresh.map(({ txid }) => txid))
+  const others = [...parents.values()].flat().filter((txid) => !own.has(txid))
+  const known = new Map<string, Standing>()
+  for (const standing of await standings(knexReader(trx), others)) {
+    if (standing.silent) return undefined
+    known.set(standing.txid, standing)
+  }
+  const mined = new Map<string, number>()
+  const waiting = fresh.flatMap(({ txid, proof }) => (proof ? [{ txid, height: proof.height }] : []))
+  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+    const { txid, height } = next
+    if (height >= (mined.get(txid) ?? known.get(txid)?.mined ?? Number.POSITIVE_INFINITY)) continue
+    if (known.has(txid)) return undefined
+    if (!own.has(txid)) continue
+    mined.set(txid, height)
+    waiting.push(...(parents.get(txid) ?? []).map((parent) => ({ txid: parent, height })))
+  }
+  return mined
+}
+
+function isSpentTwice(spends: SpendRecord[]): boolean {
+  const spender = new Map<string, string>()
+  return spends.some(({ outpoint, spender: txid }) => {
+    const key = formatOutpoint(outpoint)
+    const other = spender.get(key)
+    spender.set(key, txid)
+    return other !== undefined && other !== txid
+  })
+}
+
+/** @param options.txids Parents first. Where ranks are still to be kept, `mined` is left open. */
+async function insertTransactions(
+  trx: Knex.Transaction,
+  options: { fresh: Map<string, TransactionRecord>; txids: string[]; mined?: Map<string, number> },
+): Promise<void> {
+  const { fresh, txids, mined } = options
+  if (txids.length === 0) return
+  const last = await trx('graph_transactions').max('arrival as arrival').first()
+  const arrival = Number(last?.arrival ?? 0) + 1
+  await insertNew(
+    trx,
+    'graph_transactions',
+    txids.map((txid, at) => ({
+      txid: hashColumn(txid),
+      ...proofColumns(fresh.get(txid)?.proof),
+      mined: mined?.get(txid) ?? null,
+      arrival: arrival + at,
+      silent: false,
+    })),
+  )
+}
+
+function proofColumns(proof: TransactionRecord['proof']): Record<string, unknown> {
+  return {
+    merkle_path: proof ? Buffer.from(proof.merklePath) : null,
+    height: proof?.height ?? null,
+    merkle_root: proof ? hashColumn(proof.root) : null,
+  }
+}
+
+async function insertSpends(
+  trx: Knex.Transaction,
+  spends: SpendRecord[],
+  known: Map<string, Standing>,
+): Promise<void> {
+  const row = ({ outpoint, spender }: { outpoint: Outpoint; spender: string }) => ({
+    ...outpointColumns(outpoint),
+    spender: hashColumn(spender),
+  })
+  const isSilent = ({ spender }: SpendRecord): boolean => known.get(spender)?.silent === true
+  await insertNew(trx, 'graph_spends', spends.filter((spend) => !isSilent(spend)).map(row))
+  await insertNew(trx, 'graph_silent_spends', spends.filter(isSilent).map(row))
+}
+
+async function keepProof(
+  trx: Knex.Transaction,
+  txid: string,
+  proof: TransactionRecord['proof'],
+): Promise<void> {
+  if (proof === undefined) return
+  // A proof that comes later is the newer word of the chain.
+  await trx('graph_transactions')
+    .where({ txid: hashColumn(txid) })
+    .update(proofColumns(proof))
+}
+
+async function requireCounting(trx: Knex.Transaction, subject: string): Promise<void> {
+  const reader = knexReader(trx)
+  const [standing] = await standings(reader, [subject])
+  if (standing === undefined || !standing.silent || standing.mined !== undefined) return
+  const winner = await winnerIn(reader, subject)
+  if (winner !== undefined) throw new LostConflictError(subject, winner)
+}

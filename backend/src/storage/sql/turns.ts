@@ -1,0 +1,30 @@
+import type { Knex } from 'knex'
+import type { GraphRecords } from '../../graph/records.js'
+import type { Decision } from '../../graph/standing.js'
+import type { SqlReader } from './sql-reader.js'
+
+/** How often a branch has turned in this store: several reads go together where none has turned between them. */
+const SETTING = 'turns'
+
+export async function turnsOf(reader: SqlReader): Promise<number> {
+  const row = await reader.first('select value from graph_settings where name = ?', [SETTING])
+  return Number(row?.value ?? 0)
+}
+
+/**
+ * Counts a decision that changes what was answered before.
+ *
+ * @returns Whether it does.
+ */
+export async function countTurn(
+  trx: Knex.Transaction,
+  { silenced, restored }: Decision,
+  { transactions }: Pick<GraphRecords, 'transactions'>,
+): Promise<boolean> {
+  const told = new Set(transactions.map(({ txid }) => txid))
+  if (restored.length === 0 && silenced.every((txid) => told.has(txid))) return false
+  const row = await trx('graph_settings').where({ name: SETTING }).first('value')
+  const value = String(Number(row?.value ?? 0) + 1)
+  await trx('graph_settings').insert({ name: SETTING, value }).onConflict(['name']).merge(['value'])
+  return true
+}
