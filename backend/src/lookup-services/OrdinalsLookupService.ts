@@ -3,7 +3,7 @@ import type { LookupQuestion } from '@bsv/sdk'
 import { flowOf } from '../graph/flow.js'
 import type { GraphWriter, OrdinalsReader, TraitsReader, TransactionReader } from '../graph/graph-store.js'
 import { ordinalsRecords } from '../graph/ordinals-records.js'
-import { mergeRecords } from '../graph/records.js'
+import { graphRecords, mergeRecords } from '../graph/records.js'
 import { placingRecords, transactionRecords } from '../graph/transaction-records.js'
 import type { Outpoint } from '../protocol/outpoint.js'
 import { LOOKUP_SERVICES, TOPICS } from '../protocol/profile.js'
@@ -67,8 +67,14 @@ export class OrdinalsLookupService implements LookupService {
 
   /** A spend is one even where its transaction admits nothing: the ordinal is burnt. */
   private async spend(payload: OutputSpent): Promise<void> {
-    const beef = spendingBeef(payload, this.options.submissions)
-    if (beef !== undefined) await this.options.writer.record(transactionRecords(beef))
+    const { writer, submissions } = this.options
+    const beef = spendingBeef(payload, submissions)
+    if (beef !== undefined) {
+      await writer.record(transactionRecords(beef))
+    } else if (payload.mode !== 'none' && payload.mode !== 'whole-tx') {
+      const outpoint = { txid: payload.txid, vout: payload.outputIndex }
+      await writer.record(graphRecords({ spends: [{ outpoint, spender: payload.spendingTxid }] }))
+    }
   }
 
   async outputEvicted(txid: string, outputIndex: number): Promise<void> {

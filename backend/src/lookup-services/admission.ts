@@ -18,24 +18,20 @@ export function admittedBeef(
   submissions: SubmissionSource | undefined,
 ): BeefContents {
   if (payload.mode === 'whole-tx') return readBeef(payload.atomicBEEF)
-  return submittedBeef(payload.txid, submissions)
+  const beef = submissions?.submitted(payload.txid)
+  if (beef === undefined) {
+    throw new Error(
+      `the notice for ${payload.txid} came without its transaction: this service asks for whole-tx notices`,
+    )
+  }
+  return beef
 }
 
-/** The BEEF behind a notice of a spend, likewise; undefined in the modes that this project's services do not ask for. */
+/** The BEEF behind a notice of a spend; undefined where it came without, and the transaction is not being submitted. */
 export function spendingBeef(
   payload: OutputSpent,
   submissions: SubmissionSource | undefined,
 ): BeefContents | undefined {
   if (payload.mode === 'whole-tx') return readBeef(payload.spendingAtomicBEEF)
-  return payload.mode === 'txid' ? submittedBeef(payload.spendingTxid, submissions) : undefined
-}
-
-function submittedBeef(txid: string, submissions: SubmissionSource | undefined): BeefContents {
-  const beef = submissions?.submitted(txid)
-  if (beef === undefined) {
-    throw new Error(
-      `the notice for ${txid} came without its transaction: this service asks for whole-tx notices`,
-    )
-  }
-  return beef
+  return payload.mode === 'none' ? undefined : submissions?.submitted(payload.spendingTxid)
 }
