@@ -7,10 +7,12 @@ import type { World } from './world.js'
 
 /** What inputs of the operator's show. */
 export const ADMIN_TOKEN = 'the-token-of-a-fuzzed-operator'
-/** Limits are met by inputs which are not large. */
+/** Limits are met by inputs which are not large, and one client may ask as fast as it can. */
 const SETTINGS = {
   MAX_BODY_BYTES: String(2 * 1024 * 1024),
   MAX_CONTENT_BYTES: String(1024 * 1024),
+  READS_PER_MINUTE: '0',
+  SUBMISSIONS_PER_MINUTE: '0',
   ADMIN_TOKEN,
 }
 

@@ -1,0 +1,99 @@
+import { type Answer, posted, type Question } from '../support/test-server.js'
+import type { Name } from './name-writer.js'
+import { type Ordinal, type State, type View, viewOf } from './ordinal.js'
+import type { Random } from './random.js'
+
+/** All that writers have sent. */
+export class Written {
+  readonly ordinals: Ordinal[] = []
+  readonly names: Name[] = []
+  /** Outpoints of what was refused. */
+  readonly refused: string[] = []
+  private readonly changed = new Set<Ordinal>()
+  private namesBefore = 0
+
+  /** Something has happened to an ordinal. */
+  change(ordinal: Ordinal): void {
+    if (ordinal.states.length === 1) this.ordinals.push(ordinal)
+    this.changed.add(ordinal)
+  }
+
+  refuse(outpoint: string): void {
+    this.refused.push(outpoint)
+    if (this.refused.length > MAX_REFUSED) this.refused.shift()
+  }
+
+  /** All that was written since this was asked last, and so much of what was written before. */
+  sinceLast(count: number, random: Random): Pick<Written, 'ordinals' | 'names'> {
+    const some = <Value>(values: readonly Value[]): Value[] =>
+      Array.from({ length: count }, () => random.pick(values)).filter((value) => value !== undefined)
+    const names = [...this.names.slice(this.namesBefore), ...some(this.names)]
+    const ordinals = [...this.changed, ...some(this.ordinals)]
+    this.changed.clear()
+    this.namesBefore = this.names.length
+    return { ordinals, names }
+  }
+}
+
+const MAX_REFUSED = 1000
+
+export type Ask = (path: string, question?: Question) => Promise<Answer>
+
+/** What is wrong with an answer, once it has come; undefined where nothing is. */
+type Reading = Promise<string | undefined>
+
+/**
+ * Asks for one thing that was written. The answer has to be right for what was written when it was asked for, or for what
+ * was sent until it came. Undefined where there is nothing to ask for yet.
+ */
+export function readOne(ask: Ask, written: Written, random: Random): Reading | undefined {
+  const chance = random.next()
+  const name = chance < 0.3 ? random.pick(written.names) : undefined
+  if (name !== undefined) return readName(ask, name, random)
+  const refused = chance > 0.9 ? random.pick(written.refused) : undefined
+  if (refused !== undefined) return readRefused(ask, refused)
+  const ordinal = random.pick(written.ordinals)
+  return ordinal && readOrdinal(ask, ordinal, random)
+}
+
+/** Undefined where the server has not answered for it yet. */
+export function readOrdinal(ask: Ask, ordinal: Ordinal, random: Random): Reading | undefined {
+  const { settled } = ordinal
+  if (settled < 0) return undefined
+  const { path, question, wrong } = viewOf(ordinal, random)
+  return ask(path, question).then((answer) => {
+    const complaints = ordinal.states.slice(settled).map((state) => complaint(wrong, answer, state))
+    return complaints.every((each) => each !== undefined) ? `${path}: ${complaints.join('; or ')}` : undefined
+  })
+}
+
+function complaint(wrong: View['wrong'], answer: Answer, state: State): string | undefined {
+  try {
+    return wrong(answer, state)
+  } catch (error) {
+    return `it cannot be read: ${error}`
+  }
+}
+
+/** Undefined where the server has not answered for it yet. */
+export function readName(ask: Ask, name: Name, random: Random): Reading | undefined {
+  return name.isSettled ? readSettledName(ask, name, random) : undefined
+}
+
+async function readSettledName(ask: Ask, { name, origin }: Name, random: Random): Reading {
+  if (random.next() < 0.5) {
+    const { status, body } = await ask(`/svc/names/origin/${name}`)
+    const isRight = status === 200 && (JSON.parse(String(body)) as { outpoint?: string }).outpoint === origin
+    return isRight ? undefined : `${status} ${body}: ${name} was mined in ${origin}`
+  }
+  const { status, body } = await ask('/svc/names/origins', posted([origin]))
+  return status === 200 && String(body) === JSON.stringify({ [origin]: true })
+    ? undefined
+    : `${status} ${body}: ${origin} is the origin of ${name}`
+}
+
+/** What lost, nobody finds. */
+async function readRefused(ask: Ask, outpoint: string): Reading {
+  const { status } = await ask(`/content/${outpoint}`)
+  return status === 404 ? undefined : `${status} for ${outpoint}, which was refused`
+}
