@@ -137,7 +137,7 @@ test('at every moment those count that would by rank alone, whatever came when',
         if (winner !== undefined) expect(known.silent).not.toContain(winner)
       }
     }),
-    { numRuns: 1000 },
+    { numRuns: 400 },
   )
 })
 

@@ -25,7 +25,10 @@ export interface StandingView {
   parents(txid: string): Promise<string[]>
   /** What spends of a transaction. */
   children(txid: string): Promise<string[]>
-  /** What else spends an outpoint that a transaction spends. Of a node, only mints are rivals, and only of mints. */
+  /**
+   * What else spends an outpoint that a transaction spends. Of a node, what a topic has looked at and found no mint is no
+   * spender (`spec/overlay.md`, gap 11), and neither has rivals over it nor is one.
+   */
   rivals(txid: string): Promise<string[]>
 }
 

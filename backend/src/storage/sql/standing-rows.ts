@@ -8,8 +8,12 @@ import { anyOf, anyOutpoint, knexReader, type SqlReader } from './sql-reader.js'
 /** Spends that count, and those that do not. */
 const SPENDS = ['graph_spends', 'graph_silent_spends']
 
-/** Where transactions stand, read row by row. */
-export function standingView(reader: SqlReader): StandingView {
+/**
+ * Where transactions stand, read row by row.
+ *
+ * @param told Transactions of which outputs are told, and about to be written.
+ */
+export function standingView(reader: SqlReader, told: ReadonlySet<string> = new Set()): StandingView {
   const txids = async (select: (spends: string) => string, txid: string): Promise<string[]> => {
     const rows = await reader.all(both(select), Array(2).fill(hashColumn(txid)))
     return rows.map(({ found }) => hexOf(found))
@@ -18,7 +22,7 @@ export function standingView(reader: SqlReader): StandingView {
     standings: (wanted) => standings(reader, wanted),
     parents: (txid) => txids((spends) => `select txid as found from ${spends} where spender = ?`, txid),
     children: (txid) => txids((spends) => `select spender as found from ${spends} where txid = ?`, txid),
-    rivals: (txid) => rivals(reader, txid),
+    rivals: (txid) => rivals(reader, txid, told),
   }
 }
 
@@ -36,20 +40,26 @@ const SHARED = SPENDS.flatMap((own) =>
 
 const IS_NODE = `select 1 from graph_nodes where txid = ? and vout = ?
   union select 1 from graph_silent_facts where txid = ? and vout = ? and kind = 'node'`
-const IS_MINT = `select 1 from graph_nodes where txid = ?
+const LEFT_A_NODE = `select 1 from graph_nodes where txid = ?
   union select 1 from graph_silent_facts where txid = ? and kind = 'node'`
+const WAS_LOOKED_AT = `select 1 from graph_outputs where txid = ?
+  union select 1 from graph_names where txid = ? union select 1 from graph_silent_facts where txid = ?`
 
 /** See `StandingView.rivals`. */
-async function rivals(reader: SqlReader, txid: string): Promise<string[]> {
-  const own = hashColumn(txid)
+async function rivals(reader: SqlReader, txid: string, told: ReadonlySet<string>): Promise<string[]> {
+  const maySpendNodes = async (spender: string): Promise<boolean> => {
+    const hash = hashColumn(spender)
+    if ((await reader.first(LEFT_A_NODE, [hash, hash])) !== undefined) return true
+    // What is held for the sake of others alone may be a mint, for all that is known.
+    return !told.has(spender) && (await reader.first(WAS_LOOKED_AT, [hash, hash, hash])) === undefined
+  }
   const found = new Set<string>()
-  for (const row of await reader.all(SHARED, Array(4).fill(own))) {
+  for (const row of await reader.all(SHARED, Array(4).fill(hashColumn(txid)))) {
     const outpoint = outpointPair(outpointOf(row))
     const spender = hexOf(row.spender)
     if (found.has(spender)) continue
     const isNode = (await reader.first(IS_NODE, [...outpoint, ...outpoint])) !== undefined
-    const isMint = async (hash: Buffer) => (await reader.first(IS_MINT, [hash, hash])) !== undefined
-    if (!isNode || ((await isMint(own)) && (await isMint(hashColumn(spender))))) found.add(spender)
+    if (!isNode || ((await maySpendNodes(txid)) && (await maySpendNodes(spender)))) found.add(spender)
   }
   return [...found]
 }
@@ -74,10 +84,10 @@ export async function standings(reader: SqlReader, txids: string[]): Promise<Sta
 }
 
 /** Where transactions stand, and may be made to. */
-export function rankedView(trx: Knex.Transaction): RankedView {
+export function rankedView(trx: Knex.Transaction, told?: ReadonlySet<string>): RankedView {
   const reader = knexReader(trx)
   return {
-    ...standingView(reader),
+    ...standingView(reader, told),
     async heightOf(txid) {
       const row = await reader.first('select height from graph_transactions where txid = ?', [
         hashColumn(txid),

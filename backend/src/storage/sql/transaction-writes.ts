@@ -6,7 +6,8 @@ import { type Decision, decide, keepRanks, type Standing } from '../../graph/sta
 import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
 import { hashColumn, hexOf, outpointColumns, parts, ROWS_A_STATEMENT } from './columns.js'
 import { insertNew } from './insert-new.js'
-import { heldPieces, insertPieces } from './pieces.js'
+import { newsOf, type Told } from './news.js'
+import { insertPieces } from './pieces.js'
 import { rest } from './rest.js'
 import { silentAmong, writeSilent } from './silence.js'
 import { knexReader } from './sql-reader.js'
@@ -22,13 +23,18 @@ const NOTHING: Decision = { silenced: [], restored: [] }
  */
 export async function writeTransactions(
   trx: Knex.Transaction,
-  { transactions, spends, nodes }: Pick<GraphRecords, 'transactions' | 'spends' | 'nodes'>,
+  { transactions, spends, nodes, names, outputs }: GraphRecords,
   subject?: string,
 ): Promise<Decision> {
-  const told = await sorted(trx, transactions, spends)
-  const changed = [...(await writeSorted(trx, told)), ...(await writeNodes(trx, nodes, told))]
+  const told = await newsOf(trx, transactions, spends)
+  const lookedAt = new Set([...nodes, ...names, ...outputs].map(({ outpoint }) => outpoint.txid))
+  const changed = [
+    ...(await writeSorted(trx, told)),
+    ...(await writeNodes(trx, nodes, told)),
+    ...(await spendersOfNodes(trx, lookedAt, told)),
+  ]
   if (changed.length > 0) {
-    const decision = await decideAnew(trx, changed)
+    const decision = await decideAnew(trx, changed, lookedAt)
     if (subject !== undefined) await requireCounting(trx, subject)
     return decision
   }
@@ -37,77 +43,37 @@ export async function writeTransactions(
   return NOTHING
 }
 
-/**
- * Writes nodes; whether what leaves them counts or not, is decided with them.
- *
- * @returns The transactions of which something else is to be thought by that: of a node, only mints are spenders.
- */
+/** Writes nodes. Returns the transactions that spend them, and may have rivals since. */
 async function writeNodes(trx: Knex.Transaction, nodes: NodeRecord[], { fresh }: Told): Promise<string[]> {
   if (nodes.length === 0) return []
   const txids = [...new Set(nodes.map(({ outpoint }) => outpoint.txid))]
   const silent = await silentAmong(trx, txids)
   const isSilent = ({ outpoint }: NodeRecord): boolean => silent.has(outpoint.txid)
-  const counting = nodes.filter((node) => !isSilent(node))
   await insertNew(
     trx,
     'graph_nodes',
-    counting.map(({ outpoint, domain }) => ({ ...outpointColumns(outpoint), domain })),
+    nodes
+      .filter((node) => !isSilent(node))
+      .map(({ outpoint, domain }) => ({ ...outpointColumns(outpoint), domain })),
   )
   await writeSilent(trx, { outputs: [], names: [], nodes: nodes.filter(isSilent) })
+  // Of what is new here, what spends it is looked up with it.
   const isFresh = new Set(fresh.map(({ txid }) => txid))
-  const others = txids.filter((txid) => !isFresh.has(txid))
-  return others.length === 0 ? [] : [...others, ...(await childrenOf(knexReader(trx), others))]
+  return await childrenOf(
+    knexReader(trx),
+    txids.filter((txid) => !isFresh.has(txid)),
+  )
 }
 
-/** What of that is news. */
-interface Told {
-  /** Transactions whose bytes are not here. */
-  fresh: TransactionRecord[]
-  /** What these spend; and spends that come without the bytes of what makes them. */
-  spends: SpendRecord[]
-  /** Transactions whose bytes are here, with a proof that is not. */
-  proven: TransactionRecord[]
-}
-
-async function sorted(
+/** Those that were known before they were looked at: whether they are mints, is known by now. */
+async function spendersOfNodes(
   trx: Knex.Transaction,
-  transactions: TransactionRecord[],
-  spends: SpendRecord[],
-): Promise<Told> {
-  const byTxid = new Map<string, TransactionRecord>()
-  for (const transaction of transactions) {
-    const { txid, proof } = transaction
-    if (proof !== undefined || !byTxid.has(txid)) byTxid.set(txid, transaction)
-  }
-  const held = await heldPieces(trx, [...byTxid.keys()].map(hashColumn))
-  const all = [...byTxid.values()]
-  const fresh = all.filter(({ txid }) => !held.has(txid))
-  const ofHeld = new Set(all.filter(({ txid }) => held.has(txid)).map(({ txid }) => txid))
-  const proofs = all.filter(({ txid, proof }) => proof !== undefined && held.has(txid))
-  return {
-    fresh,
-    spends: spends.filter(({ spender }) => !ofHeld.has(spender)),
-    proven: await withNewProofs(trx, proofs),
-  }
-}
-
-async function withNewProofs(
-  trx: Knex.Transaction,
-  proofs: TransactionRecord[],
-): Promise<TransactionRecord[]> {
-  const kept = new Map<string, string>()
-  for (const part of parts(proofs, ROWS_A_STATEMENT)) {
-    const rows = await trx('graph_transactions')
-      .whereIn(
-        'txid',
-        part.map(({ txid }) => hashColumn(txid)),
-      )
-      .whereNotNull('height')
-      .select('txid', 'height', 'merkle_root')
-    for (const { txid, height, merkle_root } of rows)
-      kept.set(hexOf(txid), `${Number(height)} ${hexOf(merkle_root)}`)
-  }
-  return proofs.filter(({ txid, proof }) => proof && kept.get(txid) !== `${proof.height} ${proof.root}`)
+  lookedAt: ReadonlySet<string>,
+  { fresh }: Told,
+): Promise<string[]> {
+  const own = new Set(fresh.map(({ txid }) => txid))
+  const others = [...lookedAt].filter((txid) => !own.has(txid))
+  return (await standings(knexReader(trx), others)).map(({ txid }) => txid)
 }
 
 /** Returns the transactions that are to be decided on; none where nothing can be in their way. */
@@ -122,13 +88,14 @@ async function writeSorted(trx: Knex.Transaction, { fresh, spends, proven }: Tol
   )
   const known = new Map((await standings(reader, txids)).map((standing) => [standing.txid, standing]))
   const mined = await minedOf(trx, fresh, parents)
+  const children = await childrenOf(reader, txids)
   const isPlain =
     proven.length === 0 &&
     known.size === 0 &&
     mined !== undefined &&
+    children.length === 0 &&
     (await rivalsOf(reader, spends)).length === 0 &&
-    !isSpentTwice(spends) &&
-    (await childrenOf(reader, txids)).length === 0
+    !isSpentTwice(spends)
   await insertTransactions(trx, {
     fresh: byTxid,
     txids: txids.filter((txid) => !known.has(txid)),
@@ -141,7 +108,7 @@ async function writeSorted(trx: Knex.Transaction, { fresh, spends, proven }: Tol
     trx,
     fresh.map(({ txid, raw }) => ({ owner: hashColumn(txid), bytes: raw })),
   )
-  return isPlain ? [] : [...txids, ...proven.map(({ txid }) => txid)]
+  return isPlain ? [] : [...txids, ...children, ...proven.map(({ txid }) => txid)]
 }
 
 /** What each of the spenders spends of. */
@@ -156,8 +123,12 @@ function parentsIn(spends: SpendRecord[]): Map<string, string[]> {
 }
 
 /** Decides what counts after something of these transactions has changed. */
-async function decideAnew(trx: Knex.Transaction, txids: string[]): Promise<Decision> {
-  const view = rankedView(trx)
+async function decideAnew(
+  trx: Knex.Transaction,
+  txids: string[],
+  lookedAt?: ReadonlySet<string>,
+): Promise<Decision> {
+  const view = rankedView(trx, lookedAt)
   const ranked = await keepRanks(txids, view)
   const decision = await decide([...new Set([...txids, ...ranked])], { view, rest })
   await keepSilent(trx, decision.silenced, true)
