@@ -13,13 +13,20 @@ export function routeLabels(prefixes: readonly string[]): (request: Request) => 
   const longest = Math.max(0, ...prefixes.map(({ length }) => length))
   const isBelow = (path: string, prefix: string): boolean =>
     path.startsWith(prefix) && ['', '/', '?'].includes(path.charAt(prefix.length))
+  // As many as there are routes: this is asked for every answer.
+  const known = new Map<unknown, string>()
   return ({ route, originalUrl }) => {
     const pattern: unknown = route?.path
     if (pattern === undefined) return NO_ROUTE
+    let text = known.get(pattern)
+    if (text === undefined) {
+      text = written(pattern)
+      known.set(pattern, text)
+    }
     // Not `baseUrl`: it is written as it was asked for, and after an error it is that of the app.
     const asked = originalUrl.slice(0, longest + 1).toLowerCase()
     const prefix = prefixes.find((each) => isBelow(asked, each)) ?? ''
-    return prefix + written(pattern)
+    return prefix + text
   }
 }
 
