@@ -17,6 +17,7 @@ import { blockingRoutes } from './blocking-routes.js'
 import type { Config } from './config.js'
 import { deploymentRoutes } from './deployment-routes.js'
 import { EXPOSED_HEADERS } from './exposed-headers.js'
+import { headersRoutes } from './headers-routes.js'
 import { healthRoutes } from './health-routes.js'
 import { boundedSubmit } from './limits/bounded-submit.js'
 import { rateLimits } from './limits/rate-limits.js'
@@ -27,6 +28,7 @@ import { openapiRoutes } from './openapi-routes.js'
 import type { Overlay } from './overlay.js'
 import { overlayRoutes } from './overlay-routes.js'
 import { packageVersion } from './package-version.js'
+import type { ProofWatch } from './proof-watch.js'
 import { type Submit, submitTo } from './submit.js'
 
 export interface AppOptions {
@@ -35,6 +37,8 @@ export interface AppOptions {
   /** By default, the engine takes submissions in this thread. */
   submit?: Submit
   graph: GraphStore
+  /** Without one, proofs are not checked. */
+  watch?: ProofWatch
   /** Without one, there is none at `/mine`. */
   minePage?: MinePage
   ping: () => Promise<void>
@@ -64,6 +68,7 @@ export function createApp(options: AppOptions): Express {
       rates.operator,
       requireAdmin(config.adminToken),
       blockingRoutes({ graph, logger }),
+      headersRoutes(options.watch),
       refuseUnknown,
       errorResponse({ logger, overlay: true }),
     )

@@ -2,8 +2,10 @@ import express, { type RequestHandler, Router } from 'express'
 import { z } from 'zod'
 import type { GraphStore } from '../../backend/src/graph/graph-store.js'
 import { readProof } from '../../backend/src/graph/read-proof.js'
-import { type Block, graphRecords } from '../../backend/src/graph/records.js'
+import { graphRecords, type Proof } from '../../backend/src/graph/records.js'
+import { spendsBy } from '../../backend/src/graph/transaction-records.js'
 import { fromHex } from '../../backend/src/protocol/bytes.js'
+import { readTransaction } from '../../backend/src/protocol/transaction.js'
 import { BadRequestError, NotFoundError } from '../gateway/error-response.js'
 import { requireBearer } from './admin-guard.js'
 import type { OverlayEngine } from './overlay-engine.js'
@@ -62,17 +64,20 @@ function ingest(options: ArcIngestOptions): RequestHandler {
       throw new BadRequestError('BAD_BODY', `the merkle path is of a block at ${proof.height}`)
     await requireHeld(proof, proofs)
     await engine.exclusively(async () => {
-      await graph.record(graphRecords({ transactions: [{ txid, raw: kept.raw, proof }] }))
+      const transaction = { txid, raw: kept.raw, proof }
+      const spends = spendsBy(readTransaction(kept.raw, { txid }))
+      await proofs.takeBackRivals(spends)
+      await graph.record(graphRecords({ transactions: [transaction], spends }))
     })
     response.json({ status: 'success', message: 'Transaction status updated' })
   }
 }
 
 /** Before anything has to wait for it: an answer may take long. What turns out since then, the next round finds. */
-async function requireHeld(block: Block, proofs: ProofCheck): Promise<void> {
-  const verdict = await proofs.verdict(block)
+async function requireHeld(proof: Proof, proofs: ProofCheck): Promise<void> {
+  const verdict = await proofs.verdict(proof)
   if (verdict === 'no')
-    throw new BadRequestError('BAD_BODY', `the block at ${block.height} has another merkle root`)
+    throw new BadRequestError('BAD_BODY', `the block at ${proof.height} has another merkle root`)
   if (verdict === 'unknown')
-    throw new ChainTrackerError(`the chain tracker knows of no block at ${block.height} yet`)
+    throw new ChainTrackerError(`the chain tracker knows of no block at ${proof.height} yet`)
 }

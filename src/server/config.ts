@@ -26,6 +26,10 @@ export interface Config {
   chainTracker: string
   /** How long an answer of the chain tracker may take, in milliseconds. */
   chainTrackerTimeout: number
+  /** How often the chain tracker is asked whether its chain still has the blocks of kept proofs, in milliseconds; 0: at start only. */
+  headersPollInterval: number
+  /** How many of the last blocks it is asked about. */
+  reorgDepth: number
   /** What whoever brings proofs to `/arc-ingest` has to show; undefined: nothing. */
   arcCallbackToken: string | undefined
   network: Network
@@ -95,6 +99,8 @@ const environment = z.object({
     ])
     .optional(),
   CHAIN_TRACKER_TIMEOUT_MS: wholeNumber(1, 600_000).default(10_000),
+  HEADERS_POLL_MS: wholeNumber(0, 86_400_000).default(60_000),
+  REORG_DEPTH: wholeNumber(1, 10_000).default(10),
   ARC_CALLBACK_TOKEN: bearerToken.optional(),
   NETWORK: z
     .enum(['main', 'mainnet', 'test', 'testnet'], 'must be main or test')
@@ -177,6 +183,8 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     seed: canSeed && settings.SEED !== 'none',
     chainTracker,
     chainTrackerTimeout: settings.CHAIN_TRACKER_TIMEOUT_MS,
+    headersPollInterval: settings.HEADERS_POLL_MS,
+    reorgDepth: settings.REORG_DEPTH,
     arcCallbackToken: settings.ARC_CALLBACK_TOKEN,
     network: settings.NETWORK,
     hostingUrl: settings.HOSTING_URL,

@@ -6,11 +6,13 @@ import { encodeBeef } from '../../backend/src/graph/assemble-beef.js'
 import { LostConflictError } from '../../backend/src/graph/conflict-error.js'
 import type { GraphStore } from '../../backend/src/graph/graph-store.js'
 import { type BeefContents, readBeef, readBeefAs } from '../../backend/src/graph/read-beef.js'
+import type { TransactionRecord } from '../../backend/src/graph/records.js'
 import { unsoundness } from '../../backend/src/graph/soundness.js'
+import { TOPICS } from '../../backend/src/protocol/profile.js'
 import { readTransaction } from '../../backend/src/protocol/transaction.js'
-import { type HeadersSource, OnceAsked } from './chain-tracker.js'
+import { OnceAsked } from './chain-tracker.js'
 import { EngineStorage } from './engine-storage.js'
-import { laterWord } from './later-word.js'
+import { type LaterWordOptions, laterWord, provenSources, provenSpends } from './later-word.js'
 import { requireWithinLimits, type SubmissionLimits } from './limits/submission-limits.js'
 import { verifySubmission } from './limits/verify-submission.js'
 import {
@@ -47,8 +49,7 @@ export class OverlayEngine extends Engine {
   private readonly graph: GraphStore
   private readonly submission: CurrentSubmission
   private readonly untracked: Engine
-  /** Undefined where proofs are not checked. */
-  private readonly headers: HeadersSource | undefined
+  private readonly proofs: ProofCheck
   private readonly limits: SubmissionLimits
   private readonly onAdmitted: (steak: STEAK) => void
 
@@ -82,7 +83,7 @@ export class OverlayEngine extends Engine {
     this.graph = graph
     this.limits = options.limits
     this.submission = submission
-    this.headers = proofs.headers
+    this.proofs = proofs
     this.onAdmitted = options.onAdmitted ?? (() => {})
   }
 
@@ -102,24 +103,27 @@ export class OverlayEngine extends Engine {
     const contents = readBeef(taggedBEEF.beef)
     const beef = vouchedBeef(contents.subject)
     readBeefAs(beef, contents)
+    let sources: TransactionRecord[] = []
     const verify = async (): Promise<void> => {
-      const tracker = this.headers && new OnceAsked(this.headers)
+      const tracker = this.proofs.headers && new OnceAsked(this.proofs.headers)
       await verifySubmission({ beef: contents, tracker, maxScriptWork: this.limits.maxScriptWork })
+      if (taggedBEEF.topics.includes(TOPICS.ordinals)) sources = await provenSources({ contents, tracker })
     }
     const work = async (): Promise<STEAK> => {
       const vouched = { ...taggedBEEF, beef: engineBeef(beef) }
       const steak = await this.untracked.submit(vouched, onSteakReady, mode, offChainValues)
-      await this.keepLaterWord(contents)
+      await this.keepLaterWord({ contents, steak, sources })
       return steak
     }
     const { topics, requestId } = taggedBEEF
     return await this.takeTurn({ topics, beef: contents, verify, work, requestId })
   }
 
-  /** Keeps what the engine passes over of a submission that it has verified. */
-  private async keepLaterWord(contents: BeefContents): Promise<void> {
-    for (const records of await laterWord({ contents, graph: this.graph }))
+  /** Keeps what the engine passes over of a submission that it has verified, and takes back what that shows to be out of date. */
+  private async keepLaterWord(told: Omit<LaterWordOptions, 'graph'>): Promise<void> {
+    for (const records of await laterWord({ ...told, graph: this.graph }))
       await this.submission.record(records)
+    await this.proofs.takeBackRivals(provenSpends(told))
   }
 
   /**

@@ -64,7 +64,7 @@ export function createOverlay({
   const { deployment, maxContentBytes, contentTypes } = config
   const policy = { maxContentBytes, ...(contentTypes && { contentTypes }) }
   const submission = new CurrentSubmission(graph)
-  const proofs = new ProofCheck(openHeadersSource(config))
+  const proofs = new ProofCheck({ headers: openHeadersSource(config), graph, logger })
   const served = new GuardedStore(graph)
   const listeners = new Set<(event: OverlayEvent) => void>()
   const refused: Record<string, Record<string, number>> = {}

@@ -1,12 +1,51 @@
-import type { Block } from '../../backend/src/graph/records.js'
+import type { Logger } from 'pino'
+import type { GraphStore } from '../../backend/src/graph/graph-store.js'
+import type { Block, SpendRecord } from '../../backend/src/graph/records.js'
 import type { HeadersSource, Verdict } from './chain-tracker.js'
 
-/** Holds proofs against the chain as it is now. Without a source of headers, they are believed. */
+/** Holds kept proofs against the chain as it is now. Without a source of headers, what is kept is believed. */
 export class ProofCheck {
-  constructor(readonly headers: HeadersSource | undefined) {}
+  readonly headers: HeadersSource | undefined
+  private readonly graph: Pick<GraphStore, 'disprove' | 'rivalBlocks'>
+  private readonly logger: Logger
+
+  constructor(options: {
+    headers: HeadersSource | undefined
+    graph: Pick<GraphStore, 'disprove' | 'rivalBlocks'>
+    logger: Logger
+  }) {
+    this.headers = options.headers
+    this.graph = options.graph
+    this.logger = options.logger
+  }
 
   /** @throws ChainTrackerError where the tracker does not answer. */
   async verdict(block: Block): Promise<Verdict> {
     return (await this.headers?.verdict(block)) ?? 'yes'
+  }
+
+  /**
+   * Takes back the proofs that lead to a block which the tracker refuses. Whoever calls has had the turn of the engine
+   * since it was asked, so that none of these proofs came again meanwhile.
+   *
+   * @returns How many transactions lost their proof.
+   */
+  async takeBack(block: Block): Promise<number> {
+    const transactions = await this.graph.disprove(block)
+    if (transactions > 0)
+      this.logger.warn({ ...block, transactions }, 'the chain has another block there: proofs are taken back')
+    return transactions
+  }
+
+  /**
+   * The same for the blocks of rivals of what is about to be kept as proven, where the tracker refuses them: a chain has
+   * one of the two, so that the proof of the other is out of date, and must not decide by its height.
+   *
+   * @throws ChainTrackerError where the tracker does not answer.
+   */
+  async takeBackRivals(spends: SpendRecord[]): Promise<void> {
+    if (this.headers === undefined) return
+    for (const block of await this.graph.rivalBlocks(spends))
+      if ((await this.verdict(block)) === 'no') await this.takeBack(block)
   }
 }

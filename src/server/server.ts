@@ -11,6 +11,7 @@ import { openHttpServer } from './limits/http-server.js'
 import { Metrics } from './metrics.js'
 import { type MinePage, readMinePage } from './mine-page-routes.js'
 import { type Node, openNode, StartError } from './node.js'
+import { openProofWatch } from './proof-watch.js'
 import { listenerOf } from './request-target.js'
 import { watchedRequests } from './watched-requests.js'
 
@@ -54,6 +55,7 @@ export async function startServer({
   const node = await openNode({ config: settings, logger, ...(deploy && { deploy }) })
   const { config } = node
   const large = submissionWorker && new LargeSubmissions({ config, node, logger, worker: submissionWorker })
+  const proofWatch = openProofWatch(node, logger)
   const metrics = metricsOf(node)
   if (ownsProcess) metrics.addProcess()
   const app = createApp({
@@ -63,6 +65,7 @@ export async function startServer({
     ping: () => node.graph.ping(),
     metrics,
     logger,
+    ...(proofWatch && { watch: proofWatch }),
     ...(minePage && { minePage }),
     ...(large && { submit: large.submit }),
   })
@@ -76,6 +79,7 @@ export async function startServer({
     await node.close()
     throw error
   }
+  proofWatch?.start()
   const { port } = server.address() as AddressInfo
   const host = config.host.includes(':') ? `[${config.host}]` : config.host
   return {
@@ -85,6 +89,7 @@ export async function startServer({
       const closed = promisify(server.close.bind(server))()
       server.closeIdleConnections()
       const impatient = setTimeout(() => server.closeAllConnections(), PATIENCE)
+      await proofWatch?.stop()
       await closed
       clearTimeout(impatient)
       await large?.close()

@@ -315,7 +315,7 @@ test('what was kept without what places it is shown when it comes again with tha
 test('what places an ordinal has its path once it was submitted by itself', async () => {
   const funding = purse(3)
   const origin = spend([[funding, 0]], [inscribed('paid for')])
-  await submit(origin, { with: [funding] })
+  await submit(origin, { with: [funding], unproven: [funding] })
   const beefOfAnswer = async (): Promise<[Beef, string | undefined]> => {
     const { body, headers } = await provenance(origin.outpoint(0))
     return [Beef.fromBinary(Array.from(body.subarray(40))), headers.etag]

@@ -1,9 +1,9 @@
 import { toHex } from '../../backend/src/protocol/bytes.js'
 import { expectError } from '../support/expect-error.js'
-import { beefOf, FakeChain, type FakeTransaction, OPEN_LOCK } from '../support/fake-chain.js'
+import { beefOf, FakeChain, type FakeTransaction, OPEN_LOCK, p2pkh } from '../support/fake-chain.js'
 import type { Branch } from '../support/header-chain.js'
 import type { Mood } from '../support/header-service.js'
-import { type HeaderWorld, useHeaderWorlds } from '../support/header-world.js'
+import { type HeaderWorld, IMPATIENT, useHeaderWorlds } from '../support/header-world.js'
 import { type Answer, posted, treeOf, useServers } from '../support/test-server.js'
 
 // What a transaction processor (ARC) tells of a transaction that was mined.
@@ -128,7 +128,7 @@ describe('what is no proof of it is refused, and nothing is stored:', () => {
 test.each<Mood>(['says nothing', 'answers something else'])(
   'while the tracker %s it may be brought again, and then it is kept',
   async (mood) => {
-    const world = await worlds.start()
+    const world = await worlds.start(IMPATIENT)
     const mint = await admittedEarly(world)
     world.headers.mine([mint])
     const before = world.server.rows()
@@ -152,6 +152,27 @@ test('a block that the tracker has not seen yet may be brought again', async () 
   expect(await heightOf(world)).toBeUndefined()
   world.service.syncedTo = undefined
   expect((await tell(world, notice)).status).toBe(200)
+})
+
+test('the proof of one that lost gives it back what it lost', async () => {
+  const world = await worlds.start()
+  const { chain, headers } = world
+  const root = chain.node('')
+  const mint = await admittedEarly(world)
+  const rival = chain.mint('a', { from: root, ownerLock: p2pkh(9) })
+  const first = headers.branch
+  const { height } = headers.bestTip
+  headers.mine([rival])
+  expect((await world.submit(rival)).status).toBe(200)
+  expect((await world.name('a')).json).toMatchObject({ origin: rival.outpoint(2), height: height + 1 })
+
+  const branch = headers.fork(height)
+  branch.mine([mint])
+  branch.mine()
+  headers.reorg(branch)
+  expect(first.tip.height).toBe(height + 1)
+  expect((await tell(world, noticeOf(mint, branch))).status).toBe(200)
+  expect((await world.name('a')).json).toMatchObject({ origin: mint.outpoint(2), height: height + 1 })
 })
 
 test('where a token is asked for, nobody else may bring proofs', async () => {

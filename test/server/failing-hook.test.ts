@@ -58,7 +58,7 @@ test('what a lookup service could not index is not done, and is taken when it is
       lookupServices,
       graph,
       submission,
-      proofs: new ProofCheck(undefined),
+      proofs: new ProofCheck({ headers: undefined, graph, logger: SILENT }),
       limits: readConfig({}).limits,
       logger: SILENT,
     })

@@ -1,4 +1,6 @@
-import { type FakeTransaction, OPEN_LOCK } from '../support/fake-chain.js'
+import { Beef } from '@bsv/sdk'
+import { utf8 } from '../../backend/src/protocol/bytes.js'
+import { type FakeTransaction, inscriptionScript, OPEN_LOCK } from '../support/fake-chain.js'
 import { HeaderChain } from '../support/header-chain.js'
 import { type HeaderWorld, useHeaderWorlds } from '../support/header-world.js'
 
@@ -20,11 +22,27 @@ async function admittedEarly(
   return { mints, purse }
 }
 
+/** An inscription that was mined, and the mined transaction that its ordinal came from. */
+function inscription({ chain, headers }: HeaderWorld): { funding: FakeTransaction; note: FakeTransaction } {
+  const funding = chain.spend({ inputs: [], outputs: [{ satoshis: 3, lockingScript: OPEN_LOCK }] })
+  const lockingScript = inscriptionScript({ contentType: 'text/plain', body: utf8('a note') })
+  const note = chain.spend({
+    inputs: [{ transaction: funding, vout: 0 }],
+    outputs: [{ satoshis: 1, lockingScript }],
+  })
+  headers.mine([funding])
+  headers.mine([note])
+  return { funding, note }
+}
+
 async function heights(world: HeaderWorld): Promise<unknown[]> {
   return await Promise.all(
     ['a', 'ab'].map(async (name) => ((await world.name(name)).json as { height?: number }).height),
   )
 }
+
+const heightIn = async ({ server }: HeaderWorld, { txid }: FakeTransaction): Promise<number | undefined> =>
+  await server.node.graph.heightOf(txid)
 
 describe('a BEEF that repeats what is known', () => {
   test('proves its subject', async () => {
@@ -94,5 +112,70 @@ describe('a BEEF that repeats what is known', () => {
     const before = server.rows()
     expect((await world.submit(payment, [coin])).status).toBe(200)
     expect(server.rows()).toEqual(before)
+  })
+})
+
+describe('what places an ordinal', () => {
+  const submit = ({ server, headers }: HeaderWorld, note: FakeTransaction, funding: FakeTransaction) =>
+    server.submit(headers.branch.beef(note, [funding]), ['tm_ordinals'])
+
+  const provenance = async ({ server }: HeaderWorld, note: FakeTransaction): Promise<Beef> => {
+    const { body } = await server.ask(`/svc/gateway/provenance/${note.outpoint(0)}`)
+    return Beef.fromBinary(Array.from(body.subarray(40)))
+  }
+
+  test('is kept with its path, once the tracker was asked about it', async () => {
+    const world = await worlds.start()
+    const { funding, note } = inscription(world)
+    const { height } = world.headers.bestTip
+    expect((await submit(world, note, funding)).status).toBe(200)
+    expect(await heightIn(world, funding)).toBe(height - 1)
+    expect(world.service.asked).toContain(`${height - 1} ${world.headers.rootAt(height - 1)}`)
+    expect((await provenance(world, note)).isValid()).toBe(true)
+  })
+
+  test('is kept without a path that leads nowhere, and refuses nothing', async () => {
+    const world = await worlds.start()
+    const { funding, note } = inscription(world)
+    // The tracker has left the branch in which the funding was mined; the note stands in both.
+    const { headers } = world
+    const before = headers.branch
+    const branch = headers.fork(headers.bestTip.height - 2)
+    branch.mine()
+    branch.mine([note])
+    branch.mine()
+    headers.reorg(branch)
+    const beef = new Beef()
+    for (const [transaction, line] of [
+      [funding, before],
+      [note, branch],
+    ] as const) {
+      const path = line.path(transaction.txid)
+      beef.mergeRawTx(Array.from(transaction.raw), path && beef.mergeBump(path))
+    }
+    const sent = Uint8Array.from(beef.toBinary())
+    expect((await world.server.submit(sent, ['tm_ordinals'])).status).toBe(200)
+    expect(await heightIn(world, note)).toBe(headers.bestTip.height - 1)
+    expect(await heightIn(world, funding)).toBeUndefined()
+    expect((await provenance(world, note)).txs.map(({ bumpIndex }) => bumpIndex === undefined)).toEqual([
+      true,
+      false,
+    ])
+  })
+
+  test('may come again, with the tracker back, where that fell silent', async () => {
+    const world = await worlds.start()
+    const { funding, note } = inscription(world)
+    const { height } = world.headers.bestTip
+    const before = world.server.rows()
+    world.service.onQuestion = (question) => {
+      if (question.startsWith(`${height - 1} `)) world.service.mood = 'fails'
+    }
+    expect((await submit(world, note, funding)).status).toBe(503)
+    expect(world.server.rows()).toEqual(before)
+    world.service.onQuestion = undefined
+    world.service.mood = 'answers'
+    expect((await submit(world, note, funding)).status).toBe(200)
+    expect(await heightIn(world, funding)).toBe(height - 1)
   })
 })

@@ -11,6 +11,9 @@ import {
   useServers,
 } from './test-server.js'
 
+/** Settings for a test in which the service says nothing: how long the server waits, long enough for one that answers. */
+export const IMPATIENT = { CHAIN_TRACKER_TIMEOUT_MS: '2000' }
+
 const ADMIN_TOKEN = 'a-token-of-the-operator'
 
 /** A server that asks a service about the headers of a chain, on which the transactions of a fake chain are mined. */
@@ -42,7 +45,7 @@ export function useHeaderWorlds(): {
       const chain = new FakeChain()
       const headers = new HeaderChain()
       const { url: CHAIN_TRACKER, service } = await services.start(headers)
-      const usual = { CHAIN_TRACKER, CHAIN_TRACKER_TIMEOUT_MS: '500', HEADERS_POLL_MS: '0', ADMIN_TOKEN }
+      const usual = { CHAIN_TRACKER, HEADERS_POLL_MS: '0', ADMIN_TOKEN }
       const settings = { ...treeOf(chain.deployment), ...usual, ...env }
       const over = (server: TestServer): HeaderWorld => {
         const submit: HeaderWorld['submit'] = (transaction, ancestors) =>

@@ -4,7 +4,11 @@ import { utf8 } from '../../backend/src/protocol/bytes.js'
 import { PROFILES, type ProfileName } from '../../backend/src/protocol/profile.js'
 import { MINE_PAGE_FILES } from '../../src/server/mine-page-routes.js'
 import { builtMinePage } from './built-page.js'
-import { beefOf, FakeChain, inscriptionScript, mapTail, p2pkh } from './fake-chain.js'
+import { beefOf, FakeChain, inscriptionScript, mapTail, OPEN_LOCK, p2pkh } from './fake-chain.js'
+import { whileReplaced } from './faults.js'
+import { HeaderChain } from './header-chain.js'
+import { HeaderService } from './header-service.js'
+import { listening } from './other-server.js'
 import { posted, type Question, submission, type TestServer, treeOf, type useServers } from './test-server.js'
 
 /** A request that an operation answers in one of its ways. */
@@ -24,6 +28,11 @@ export interface Hosts {
   empty: TestServer
   /** Its store is gone. */
   broken: TestServer
+  /** It asks a source of block headers, which answers. */
+  watching: TestServer
+  /** The same, while the source does not answer, and while the store does not. */
+  unheard: TestServer
+  forgetting: TestServer
   /** {@link FLOODER} has asked more of it than a client may. */
   flooded: TestServer
 }
@@ -86,13 +95,14 @@ export async function openapiHosts({
     outputs: scripts.map((lockingScript) => ({ satoshis: 1, lockingScript })),
   })
   await submit(beefOf(site, { with: [funding] }), ['tm_ordinals'])
-  const note = chain.inscribe({ contentType: 'text/plain', body: utf8('spent twice') })
+  const note = chain.inscribe({ contentType: 'text/plain', body: utf8('spent twice'), lock: OPEN_LOCK })
   await submit(beefOf(note), ['tm_ordinals'])
   const spent = [p2pkh(2), p2pkh(3)].map((lockingScript) =>
     chain.spend({ inputs: [{ transaction: note, vout: 0 }], outputs: [{ satoshis: 1, lockingScript }] }),
   )
-  const [submittable = new Uint8Array(), conflicting = new Uint8Array()] = spent.map((each) =>
-    beefOf(each, { with: [note] }),
+  // A rival that is mined would be kept.
+  const [submittable = new Uint8Array(), conflicting = new Uint8Array()] = spent.map((each, at) =>
+    beefOf(each, { with: [note], proven: at === 0 }),
   )
   const { txid, raw, height: blockHeight } = note
   await empty.node.graph.record(graphRecords({ transactions: [{ txid, raw }] }))
@@ -109,9 +119,31 @@ export async function openapiHosts({
     return await flooded.ask(...asked)
   }
   return {
-    hosts: { well, empty, broken, flooded: { ...flooded, ask } },
+    hosts: { well, empty, broken, ...(await watchingHosts(start)), flooded: { ...flooded, ask } },
     stored: { site: site.outpoint, blocked, submittable, conflicting, notice },
   }
+}
+
+async function watchingHosts(
+  start: ReturnType<typeof useServers>['start'],
+): Promise<Pick<Hosts, 'watching' | 'unheard' | 'forgetting'>> {
+  const service = new HeaderService(new HeaderChain())
+  const { url: CHAIN_TRACKER } = await listening(service.listener)
+  const watching = await start({ CHAIN_TRACKER, ADMIN_TOKEN, HEADERS_POLL_MS: '0' })
+  const unheard: TestServer['ask'] = async (...asked) => {
+    service.mood = 'fails'
+    try {
+      return await watching.ask(...asked)
+    } finally {
+      service.mood = 'answers'
+    }
+  }
+  const by = async (): Promise<never> => {
+    throw new Error('the store is gone')
+  }
+  const forgetting: TestServer['ask'] = (...asked) =>
+    whileReplaced(watching.node.graph, 'setting', { by, during: () => watching.ask(...asked) })
+  return { watching, unheard: { ...watching, ask: unheard }, forgetting: { ...watching, ask: forgetting } }
 }
 
 /** Requests that have every operation answer in each of its ways, below one prefix of each kind. */
@@ -321,6 +353,7 @@ export function openapiRequests({
     { name: 'a page of it', path: '/admin/blocked?limit=1&after=name:a', question: SHOWN, status: 200 },
     { name: 'no page of it', path: '/admin/blocked?limit=0', question: SHOWN, status: 400 },
     ...guarded('/admin/blocked', SHOWN),
+    ...watched('/admin/headers'),
 
     { name: 'a proof for what is here', path: '/arc-ingest', question: posted(notice), status: 200 },
     { name: 'no proof', path: '/arc-ingest', question: posted({ ...notice, merklePath: '00' }), status: 400 },
@@ -410,6 +443,28 @@ function blocking(path: string, rest: { reason?: string }): OpenapiRequest[] {
     { name: 'the operator, at length', path, question: asked({ name: 'e'.repeat(2 ** 15) }), status: 413 },
     ...guarded(path, asked({ sha256 })),
   ]
+}
+
+function watched(path: string): OpenapiRequest[] {
+  const question = operators({ height: 0 })
+  const { headers: _, ...unshown } = question
+  const ways: [keyof Hosts, Question, number][] = [
+    ['watching', operators({}), 200],
+    ['watching', question, 200],
+    ['watching', operators({ height: -1 }), 400],
+    ['watching', unshown, 401],
+    ['well', question, 404],
+    ['watching', operators({ height: '0'.repeat(2 ** 10) }), 413],
+    ['forgetting', question, 500],
+    ['unheard', question, 503],
+  ]
+  return ways.map(([host, asked, status]) => ({
+    name: 'the operator, of headers',
+    host,
+    path,
+    question: asked,
+    status,
+  }))
 }
 
 const KNOWN: Question = { headers: { 'If-None-Match': '*' } }

@@ -1,8 +1,9 @@
-import { MerklePath, Utils } from '@bsv/sdk'
+import type { MerklePath } from '@bsv/sdk'
 import { BeefError, readBeefFrame } from '../protocol/beef.js'
 import { reversed, toHex } from '../protocol/bytes.js'
 import type { TransactionView } from '../protocol/transaction.js'
 import { nativeHash256 } from './native-hash.js'
+import { proofIn, readPath } from './read-proof.js'
 import type { Proof } from './records.js'
 
 /** A BEEF read once: its subject, and whatever other transactions came along. */
@@ -19,9 +20,6 @@ export interface BeefContents {
   proof(txid: string): Proof | undefined
   txids: string[]
 }
-
-/** Heights are 32-bit where block headers are; far more blocks than there will be. */
-const MAX_HEIGHT = 0x7fffffff
 
 const known = new WeakMap<object, BeefContents>()
 
@@ -64,15 +62,7 @@ function parseBeef(bytes: Uint8Array): BeefContents {
     paths ??= pathsByTxid(bumps)
     const path = paths.get(txid)
     if (path === undefined) return undefined
-    try {
-      return {
-        merklePath: Uint8Array.from(path.extract([txid]).toBinary()),
-        height: path.blockHeight,
-        root: path.computeRoot(txid),
-      }
-    } catch (cause) {
-      throw new BeefError(`the merkle path given for ${txid} does not hold together`, { cause })
-    }
+    return proofIn(path, txid)
   }
   return { subject, transaction: (txid) => views.get(txid), proof, txids: [...views.keys()] }
 }
@@ -81,13 +71,7 @@ function parseBeef(bytes: Uint8Array): BeefContents {
 function pathsByTxid(bumps: Uint8Array[]): Map<string, MerklePath> {
   const paths = new Map<string, MerklePath>()
   for (const bump of bumps) {
-    let path: MerklePath
-    try {
-      path = MerklePath.fromReader(new Utils.ReaderUint8Array(bump), false)
-    } catch (cause) {
-      throw new BeefError('a merkle path of the BEEF cannot be read', { cause })
-    }
-    if (path.blockHeight > MAX_HEIGHT) throw new BeefError(`no block has the height ${path.blockHeight}`)
+    const path = readPath(bump)
     for (const { hash } of path.path[0] ?? [])
       if (hash !== undefined && !paths.has(hash)) paths.set(hash, path)
   }

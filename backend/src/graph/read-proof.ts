@@ -1,6 +1,6 @@
 import { MerklePath, Utils } from '@bsv/sdk'
 import { BeefError, checkBumpFrame } from '../protocol/beef.js'
-import type { Block, Proof } from './records.js'
+import type { Proof } from './records.js'
 
 /** Heights are 32-bit where block headers are; far more blocks than there will be. */
 const MAX_HEIGHT = 0x7fffffff
@@ -11,7 +11,7 @@ const MAX_HEIGHT = 0x7fffffff
  *
  * @throws BeefError where the bytes are no merkle path, or one that does not hold the transaction.
  */
-export function readProof({ txid, bump }: { txid: string; bump: Uint8Array }): Proof & Block {
+export function readProof({ txid, bump }: { txid: string; bump: Uint8Array }): Proof {
   checkBumpFrame(bump)
   const path = readPath(bump)
   const held = path.path[0]?.some(({ hash }) => hash === txid) ?? false
@@ -32,7 +32,7 @@ export function readPath(bump: Uint8Array): MerklePath {
 }
 
 /** What of a merkle path proves one of the transactions in it. @throws BeefError where nothing does. */
-export function proofIn(path: MerklePath, txid: string): Proof & Block {
+export function proofIn(path: MerklePath, txid: string): Proof {
   try {
     return {
       merklePath: Uint8Array.from(path.extract([txid]).toBinary()),

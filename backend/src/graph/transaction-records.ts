@@ -1,4 +1,5 @@
 import { placingInputs } from '../protocol/ordinal-flow.js'
+import type { TransactionView } from '../protocol/transaction.js'
 import type { BeefContents } from './read-beef.js'
 import { type GraphRecords, graphRecords, type SpendRecord, type TransactionRecord } from './records.js'
 import { remembered } from './remembered.js'
@@ -13,13 +14,17 @@ export const transactionRecords = remembered((beef: BeefContents): GraphRecords 
   return graphRecords({ transactions, spends: spendsOf(transactions, beef) })
 })
 
-function spendsOf(transactions: TransactionRecord[], beef: BeefContents): SpendRecord[] {
-  return transactions.flatMap(({ txid }) =>
-    (beef.transaction(txid)?.inputs ?? []).map((input) => ({
-      outpoint: { txid: input.txid, vout: input.vout },
-      spender: txid,
-    })),
-  )
+/** What transactions of a BEEF spend. */
+export function spendsOf(transactions: TransactionRecord[], beef: BeefContents): SpendRecord[] {
+  return transactions.flatMap(({ txid }) => {
+    const transaction = beef.transaction(txid)
+    return transaction === undefined ? [] : spendsBy(transaction)
+  })
+}
+
+/** What a transaction spends. */
+export function spendsBy({ txid, inputs }: Pick<TransactionView, 'txid' | 'inputs'>): SpendRecord[] {
+  return inputs.map((input) => ({ outpoint: { txid: input.txid, vout: input.vout }, spender: txid }))
 }
 
 /**
@@ -45,8 +50,8 @@ export function admittedTransactions(beef: BeefContents): TransactionRecord[] {
  * whose values place its 1-sat outputs (BRC-159), so that the provenance of an ordinal can be shown. Those of an
  * unproven subject are among its ancestors already.
  *
- * They stand without proof: nobody has held theirs against the chain, since a verifier stops at the proven subject. They
- * are authentic even so, for the subject names them by their hash. Told once for all outputs of the subject, of which
+ * They stand without proof: a verifier stops at the proven subject, so that nobody has held theirs against the chain. They
+ * are authentic even so, for the subject names them by their hash; a host may hold theirs against it, and tell them. Told once for all outputs of the subject, of which
  * there may be as many as fit into a transaction; so up to its last 1-sat output, admitted or not.
  */
 export const placingRecords = remembered((beef: BeefContents): GraphRecords => {

@@ -80,7 +80,7 @@ export const HEADERS = {
     schema: { type: 'integer', minimum: 0 },
   },
   'WWW-Authenticate': {
-    description: 'What to show: the token of the operator.',
+    description: 'What to show: a token that the operator has set.',
     schema: { const: 'Bearer realm="minetree"' },
   },
   'X-Content-Type-Options': {

@@ -29,6 +29,7 @@ const REASON: Schema = {
   description: 'For the operator: nobody else is told.',
 }
 
+const COUNT: Schema = { type: 'integer', minimum: 0 }
 const KIND: Schema = { enum: BLOCKED_KINDS }
 
 const BLOCKED: Schema = {
@@ -163,6 +164,52 @@ export const ADMIN_PATHS: Paths = {
         }),
         '400': refusal({ codes: ['BAD_BODY'], description: 'No such kind, limit or place.' }),
         ...SHARED,
+      },
+    },
+  },
+  '/admin/headers': {
+    post: {
+      operationId: 'headersChanged',
+      tags: TAGS,
+      security: SECURITY,
+      summary: 'Tells that the chain has changed',
+      description:
+        'The blocks that kept proofs lead to are asked about, as the host does by itself now and then. Proofs that lead to a block which the chain does not have any more are taken back.',
+      requestBody: {
+        description:
+          'The height from which on, where that is lower than where the host would start; up to 1 KiB.',
+        required: true,
+        content: {
+          'application/json': {
+            schema: { type: 'object', properties: { height: { type: 'integer', minimum: 0 } } },
+          },
+        },
+      },
+      responses: {
+        '200': told('It is done.', {
+          type: 'object',
+          required: ['tip', 'from', 'blocks', 'disproved'],
+          additionalProperties: false,
+          properties: {
+            tip: { ...COUNT, description: 'The height of the chain.' },
+            from: { ...COUNT, description: 'The lowest height that was looked at.' },
+            blocks: { ...COUNT, description: 'How many blocks were asked about.' },
+            disproved: { ...COUNT, description: 'How many transactions lost their proof.' },
+          },
+        }),
+        '400': refusal({ codes: ['BAD_BODY'], description: 'No height.' }),
+        '413': refusal({ codes: ['TOO_LARGE'], description: 'The body is over 1 KiB.' }),
+        ...SHARED,
+        '404': refusal({
+          codes: ['NOT_FOUND'],
+          description: 'The operator has set no token, or this host checks no proofs.',
+        }),
+        '503': refusal({
+          codes: ['NOT_READY'],
+          description:
+            'The source of block headers did not answer, or lies far below where it was. What was found until then is done.',
+          headers: ['Retry-After'],
+        }),
       },
     },
   },

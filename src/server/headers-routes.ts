@@ -1,0 +1,29 @@
+import express, { Router } from 'express'
+import { z } from 'zod'
+import { BadRequestError, NotFoundError } from '../gateway/error-response.js'
+import type { ProofWatch } from './proof-watch.js'
+
+const MAX_BODY_BYTES = 1024
+
+const told = z.object({ height: z.int().nonnegative().optional() })
+
+/**
+ * `POST /admin/headers`: the operator, or the operator's node, tells that the chain has changed, from a height on where one
+ * is given. The kept proofs are held against it at once.
+ *
+ * @param watch Without one, proofs are not checked here.
+ */
+export function headersRoutes(watch: ProofWatch | undefined): Router {
+  return Router().post(
+    '/headers',
+    express.json({ limit: MAX_BODY_BYTES, type: () => true }),
+    async (request, response) => {
+      const asked = told.safeParse(request.body ?? {})
+      if (!asked.success)
+        throw new BadRequestError('BAD_BODY', 'the body must be {"height": <number>}, or nothing')
+      if (watch === undefined)
+        throw new NotFoundError('this host checks no proofs: CHAIN_TRACKER is scripts-only')
+      response.json(await watch.round(asked.data.height))
+    },
+  )
+}
