@@ -7,7 +7,7 @@ import type {
   StreamSummary,
 } from '../../backend/src/graph/graph-store.js'
 import type { MapState } from '../../backend/src/graph/map-merge.js'
-import type { Block, GraphRecords, OutputRecord } from '../../backend/src/graph/records.js'
+import type { Block, GraphRecords, NameRecord, OutputRecord } from '../../backend/src/graph/records.js'
 import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { SqlGraphStore } from '../../backend/src/storage/sql/sql-graph-store.js'
 
@@ -95,6 +95,12 @@ export class RememberingStore extends SqlGraphStore {
 
   override ordinalAt(outpoint: Outpoint, sequence: number): Promise<OrdinalStep | undefined> {
     return this.remember(`${sequence} ${formatOutpoint(outpoint)}`, () => super.ordinalAt(outpoint, sequence))
+  }
+
+  /** Kept of one or two, as the guard asks with each read while names are blocked; not of lists, which strangers make up. */
+  override genuineOrigins(outpoints: Outpoint[]): Promise<NameRecord[]> {
+    if (outpoints.length > 2) return super.genuineOrigins(outpoints)
+    return this.remember(`origins ${outpoints.map(formatOutpoint)}`, () => super.genuineOrigins(outpoints))
   }
 
   override heightOf(txid: string): Promise<number | undefined> {

@@ -1,5 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { utf8 } from '../../backend/src/protocol/bytes.js'
+import { SqlGraphStore } from '../../backend/src/storage/sql/sql-graph-store.js'
+import { connectSqlite } from '../../src/server/open-database.js'
 import { type Running, useBuiltCli } from '../support/built-cli.js'
 import { expectError } from '../support/expect-error.js'
 import { beefOf, FakeChain, type FakeTransaction, inscriptionScript, p2pkh } from '../support/fake-chain.js'
@@ -67,6 +69,25 @@ test(
     expect((await admitted).json).toMatchObject({ tm_ordinals: { outputsToAdmit: [0] } })
     const { status, body } = await ask(host.at, `/content/${transaction.outpoint(0)}:-1`)
     expect({ status, length: body.length }).toEqual({ status: 200, length: 24 * MiB })
+    await stopped(host)
+  },
+  PATIENCE,
+)
+
+test(
+  'what was blocked in the other thread is blocked here when the submission is answered',
+  async () => {
+    const host = await started()
+    const small = chain.inscribe({ contentType: 'text/plain', body: utf8('small') })
+    const path = `/content/${small.outpoint(0)}`
+    await ask(host.at, '/submit', ordinals(beefOf(small)))
+    // As the other thread has it: connections of its own to the same file.
+    const connections = await connectSqlite(host.dataDir)
+    await new SqlGraphStore(connections).evict({ txid: small.txid, vout: 0 })
+    await connections.close()
+    expect((await ask(host.at, path)).status).toBe(200)
+    expect((await ask(host.at, '/submit', ordinals(inscribed(MiB).beef))).status).toBe(200)
+    expectError(await ask(host.at, path), { status: 451, code: 'BLOCKED' })
     await stopped(host)
   },
   PATIENCE,

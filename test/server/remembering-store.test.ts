@@ -87,6 +87,19 @@ test.each([
   expect((await ask())?.get('a')).toHaveLength(length)
 })
 
+test('whether an output is an origin is not asked again, until something is written', async () => {
+  const ask = () => store.genuineOrigins([first.outpoint])
+  const names = [{ name: 'a', outpoint: first.outpoint }]
+  expect(await ask()).toEqual([])
+  expect(await readsOf(ask)).toBe(0)
+  await store.record(graphRecords({ names }))
+  expect(await ask()).toEqual(names)
+  expect(await readsOf(ask)).toBe(0)
+  expect(await readsOf(() => store.genuineOrigins([1, 2, 3].map((vout) => ({ txid: txid(1), vout }))))).toBe(
+    1,
+  )
+})
+
 test('what was not there is asked for again', async () => {
   expect(await store.output(first.outpoint)).toBeUndefined()
   expect(await store.shortBody(content.sha256)).toBeUndefined()
