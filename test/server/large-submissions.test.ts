@@ -4,7 +4,14 @@ import { SqlGraphStore } from '../../backend/src/storage/sql/sql-graph-store.js'
 import { connectSqlite } from '../../src/server/open-database.js'
 import { type Running, useBuiltCli } from '../support/built-cli.js'
 import { expectError } from '../support/expect-error.js'
-import { beefOf, FakeChain, type FakeTransaction, inscriptionScript, p2pkh } from '../support/fake-chain.js'
+import {
+  beefOf,
+  FakeChain,
+  type FakeTransaction,
+  inscriptionScript,
+  OPEN_LOCK,
+  p2pkh,
+} from '../support/fake-chain.js'
 import { ask, storedRows, submission, treeOf, useServers } from '../support/test-server.js'
 
 // The command as it is installed: it admits large transactions in a thread of their own.
@@ -27,7 +34,8 @@ interface Inscribed {
 
 function inscribed(length: number, from = coin(), contentType = 'application/x-large'): Inscribed {
   const body = new Uint8Array(length).map((_, at) => at % 251)
-  const lockingScript = inscriptionScript({ contentType, body })
+  // Whoever goes on from it needs no proof: any push opens it.
+  const lockingScript = inscriptionScript({ contentType, body, lock: OPEN_LOCK })
   const outputs = [{ satoshis: 1, lockingScript }]
   const transaction = chain.spend({ inputs: [{ transaction: from, vout: 0 }], outputs })
   return { transaction, beef: beefOf(transaction, { with: [from] }), body }
@@ -120,7 +128,7 @@ test(
     const first = inscribed(2 * MiB, spent.transaction)
     expect((await send(first.beef)).status).toBe(200)
     const second = inscribed(2 * MiB + 1, spent.transaction)
-    expectError(await send(second.beef), {
+    expectError(await send(beefOf(second.transaction, { proven: false, with: [spent.transaction] })), {
       status: 409,
       code: 'CONFLICT',
       overlay: true,
