@@ -9,6 +9,7 @@ import { proofCheck } from './proof-check.js'
 import { search } from './search.js'
 import { storedBytes } from './stored-bytes.js'
 import { streams } from './streams.js'
+import { turn } from './turn.js'
 
 /** What the README claims of speed and size, each as a ratio to something run beside it. Run: `npm run bench`. */
 const benches = {
@@ -23,6 +24,7 @@ const benches = {
   search,
   proof,
   'proof-check': proofCheck,
+  turn,
 }
 
 const wanted = process.argv.slice(2)

@@ -1,4 +1,5 @@
 import type {
+  ConsistentReader,
   ContentReader,
   MapReader,
   OrdinalsReader,
@@ -7,7 +8,7 @@ import type {
 import type { ContentSummary, OutputRecord } from '../../backend/src/graph/records.js'
 import type { Pointer } from '../../backend/src/protocol/outpoint.js'
 
-export type ContentStore = OrdinalsReader & MapReader & ContentReader & ProofReader
+export type ContentStore = ConsistentReader & OrdinalsReader & MapReader & ContentReader & ProofReader
 
 /** An output that shows content. */
 export interface ContentOutput extends OutputRecord {

@@ -1,7 +1,12 @@
 import type { Express, Request, RequestHandler, Response } from 'express'
-import { formatOutpoint, PointerError, parseContentReference } from '../../backend/src/protocol/outpoint.js'
+import {
+  type ContentReference,
+  formatOutpoint,
+  PointerError,
+  parseContentReference,
+} from '../../backend/src/protocol/outpoint.js'
 import type { ContentStore } from './content-output.js'
-import { contentRoot } from './content-root.js'
+import { type ContentRoot, contentRoot } from './content-root.js'
 import { fileFinder } from './directory.js'
 import { BadRequestError } from './error-response.js'
 import { ownMapHeaders } from './map-headers.js'
@@ -28,13 +33,35 @@ export function attachContent(app: Express, options: ContentOptions): void {
   app.get(/^\/content\/./, refuseServiceWorkers, serveContent(options))
 }
 
+interface Asked {
+  reference: ContentReference
+  segments: string[]
+  raw: boolean
+}
+
+/** All that is said before the first byte. */
+interface Answer {
+  root: ContentRoot
+  found: Awaited<ReturnType<ReturnType<typeof fileFinder>>>
+  /** `X-Map` and `X-Parent` of the file. */
+  own: Record<string, string>
+}
+
 function serveContent(options: ContentOptions): RequestHandler {
   const { store, policy } = options
   const findFile = fileFinder(options)
+  const lookUp = async ({ reference, ...asked }: Asked): Promise<Answer> => {
+    const root = await contentRoot(store, reference)
+    const found = await findFile({ root: root.output, ...asked })
+    if (found.kind === 'index') return { root, found, own: {} }
+    const { file } = found
+    const own = file === root.output ? await root.own() : await ownMapHeaders(store, file)
+    return { root, found, own }
+  }
   return async (request, response) => {
     const { reference, segments } = splitPath(request)
-    const root = await contentRoot(store, parseContentReference(reference))
-    const found = await findFile({ root: root.output, segments, raw: asksForRaw(request) })
+    const asked = { reference: parseContentReference(reference), segments, raw: asksForRaw(request) }
+    const { root, found, own } = await store.consistent(() => lookUp(asked))
     response.setHeader('Cache-Control', root.cache)
     setHeaders(response, root.headers)
     if (found.kind === 'index') {
@@ -42,9 +69,8 @@ function serveContent(options: ContentOptions): RequestHandler {
       return
     }
     const { file } = found
-    const isRoot = file === root.output
-    response.setHeader('X-Outpoint', formatOutpoint(isRoot ? root.outpoint : file.outpoint))
-    setHeaders(response, isRoot ? await root.own() : await ownMapHeaders(store, file))
+    response.setHeader('X-Outpoint', formatOutpoint(file === root.output ? root.outpoint : file.outpoint))
+    setHeaders(response, own)
     await sendContent({ request, response, store, content: file.content, policy })
   }
 }

@@ -1,4 +1,5 @@
 import type {
+  ConsistentReader,
   MapReader,
   OrdinalStep,
   OrdinalsReader,
@@ -12,7 +13,7 @@ import { type ContentReference, formatOutpoint } from '../../backend/src/protoco
 import { contentAt } from './content-output.js'
 import { ownerAddress } from './owner-address.js'
 
-export type MetadataStore = OrdinalsReader & MapReader & ProofReader & SpendsReader
+export type MetadataStore = ConsistentReader & OrdinalsReader & MapReader & ProofReader & SpendsReader
 
 /** What is known of an output, or of an ordinal at a step (`spec/http.md`, Metadata). Absent: unknown, or none. */
 export interface MetadataRecord {
@@ -45,10 +46,16 @@ export interface MetadataOptions {
 
 /** The record of what a reference refers to; undefined where the store has no such output, or the ordinal no such step. */
 export async function metadataRecord(
-  { store, network }: MetadataOptions,
+  options: MetadataOptions,
   reference: ContentReference,
 ): Promise<MetadataRecord | undefined> {
-  const { pointer, sequence } = reference
+  return await options.store.consistent(() => readRecord(options, reference))
+}
+
+async function readRecord(
+  { store, network }: MetadataOptions,
+  { pointer, sequence }: ContentReference,
+): Promise<MetadataRecord | undefined> {
   const output =
     pointer.kind === 'outpoint' ? await store.output(pointer.outpoint) : await contentAt(store, pointer)
   if (output === undefined) return undefined

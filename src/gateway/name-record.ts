@@ -1,4 +1,5 @@
 import {
+  type ConsistentReader,
   type MapReader,
   type NamesReader,
   type OrdinalsReader,
@@ -16,7 +17,13 @@ import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { ownerAddress } from './owner-address.js'
 
 export interface NamesOptions {
-  store: NamesReader & OrdinalsReader & MapReader & ProofReader & SpendsReader & TransactionReader
+  store: ConsistentReader &
+    NamesReader &
+    OrdinalsReader &
+    MapReader &
+    ProofReader &
+    SpendsReader &
+    TransactionReader
   /** Whose addresses owners have. */
   network: Network
 }
@@ -40,7 +47,11 @@ export interface FullNameRecord {
 const MAX_SCRIPT_BYTES = 64 * 1024
 
 /** The record of a name; undefined where it is not claimed. */
-export async function nameRecord(
+export async function nameRecord(options: NamesOptions, name: string): Promise<FullNameRecord | undefined> {
+  return await options.store.consistent(() => readRecord(options, name))
+}
+
+async function readRecord(
   { store, network }: NamesOptions,
   name: string,
 ): Promise<FullNameRecord | undefined> {

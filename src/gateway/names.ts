@@ -1,6 +1,6 @@
 import express, { type ErrorRequestHandler, type RequestHandler, Router } from 'express'
 import { z } from 'zod'
-import type { NamesReader, TransactionReader } from '../../backend/src/graph/graph-store.js'
+import type { ConsistentReader, NamesReader, TransactionReader } from '../../backend/src/graph/graph-store.js'
 import { nameProof } from '../../backend/src/graph/name-proof.js'
 import { isName } from '../../backend/src/protocol/mine-node.js'
 import { formatOutpoint, type Outpoint, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
@@ -102,12 +102,13 @@ function whole(options: NamesOptions): RequestHandler<{ name: string }> {
 
 /** All that shows a name to be genuine, to whoever knows the genesis outpoint and has block headers (BRC-174). */
 function proof(
-  store: NamesReader & TransactionReader,
+  store: ConsistentReader & NamesReader & TransactionReader,
   genesis: Outpoint | undefined,
 ): RequestHandler<{ name: string }> {
   return async (request, response) => {
     const name = nameOf(request.params.name)
-    const found = genesis && (await nameProof(name, { store: readingFor(response, store), genesis }))
+    const reading = readingFor(response, store)
+    const found = genesis && (await store.consistent(() => nameProof(name, { store: reading, genesis })))
     if (found === undefined || found.kind === 'unclaimed') throw notClaimed(name)
     if (found.kind === 'incomplete') throw incompleteProof(found)
     const { origin: subject, transactions } = found
@@ -119,10 +120,10 @@ function notClaimed(name: string): NotFoundError {
   return new NotFoundError(`${name} is not claimed`)
 }
 
-function mine(store: NamesReader): RequestHandler<{ name: string }> {
+function mine(store: ConsistentReader & NamesReader): RequestHandler<{ name: string }> {
   return async ({ params }, response) => {
     const name = nameOf(params.name)
-    const node = await store.longestNode(name)
+    const node = await store.consistent(() => store.longestNode(name))
     if (node === undefined) throw new NotFoundError('this host holds no genesis to mine from')
     if (node.domain === name) throw new NotFoundError(`${name} is taken`, 'TAKEN')
     response

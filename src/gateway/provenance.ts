@@ -1,5 +1,5 @@
 import { type RequestHandler, Router } from 'express'
-import { type OrdinalsReader, TIP } from '../../backend/src/graph/graph-store.js'
+import { type ConsistentReader, type OrdinalsReader, TIP } from '../../backend/src/graph/graph-store.js'
 import { type ProvenanceStore, provenanceOf } from '../../backend/src/graph/provenance.js'
 import { PointerError, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { NotFoundError } from './error-response.js'
@@ -10,7 +10,7 @@ import { incompleteProof, sendOutpointBeef } from './send-outpoint-beef.js'
 export interface ProvenanceOptions {
   store: OrdinalsReader
   /** The graph with what is blocked in it: what leads to something else shows where that comes from. */
-  evidence: ProvenanceStore
+  evidence: ProvenanceStore & ConsistentReader
 }
 
 /**
@@ -33,7 +33,8 @@ function serveProvenance({ store, evidence }: ProvenanceOptions): RequestHandler
     const outpoint = parseOutpoint(text)
     // Throws where what the proof would be about is blocked.
     await store.ordinalAt(outpoint, TIP)
-    const provenance = await provenanceOf(outpoint, readingFor(response, evidence))
+    const reading = readingFor(response, evidence)
+    const provenance = await evidence.consistent(() => provenanceOf(outpoint, reading))
     if (provenance.kind === 'unknown') {
       throw new NotFoundError('no ordinal at this outpoint in this store, or its origin is not known here')
     }

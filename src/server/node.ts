@@ -45,7 +45,11 @@ export async function openNode({
   }
   try {
     database = await openSqlite(config.dataDir)
-    const graph = new RememberingStore(database)
+    const onTurn = (transactions: number): void => {
+      logger.warn({ transactions }, 'a conflict was decided anew: a branch has turned')
+      overlay?.tell({ kind: 'turned', transactions })
+    }
+    const graph = new RememberingStore({ ...database, onTurn })
     await graph.open()
     const followed = await followTree({ graph, config, ...(deploy && { deploy }) })
     const notes = new SqlHookNotes(database.writer)

@@ -40,7 +40,10 @@ const logger = pino(
   { level: config.logLevel },
   { write: (line) => report({ record: JSON.parse(line) as LogRecord }) },
 )
-const graph = new SqlGraphStore(await connectSqlite(config.dataDir))
+const graph = new SqlGraphStore({
+  ...(await connectSqlite(config.dataDir)),
+  onTurn: (transactions) => report({ event: { kind: 'turned', transactions } }),
+})
 const notes = new SqlHookNotes(graph.writer)
 const overlay = createOverlay({ config, graph, notes, repeats: false, logger })
 overlay.onEvent((event) => report({ event: portable(event) }))

@@ -2,6 +2,7 @@ import type { LookupService, OutputAdmittedByTopic } from '@bsv/overlay'
 import type { LookupQuestion } from '@bsv/sdk'
 import { z } from 'zod'
 import type {
+  ConsistentReader,
   GraphWriter,
   LineageReader,
   NamesReader,
@@ -25,7 +26,11 @@ import { outpointText } from './outpoint-text.js'
 import { type AnsweringOutput, withHistory } from './output-history.js'
 
 export interface NamesLookupServiceOptions {
-  reader: NamesReader & Pick<OrdinalsReader, 'currentOutput'> & LineageReader & TransactionReader
+  reader: ConsistentReader &
+    NamesReader &
+    Pick<OrdinalsReader, 'currentOutput'> &
+    LineageReader &
+    TransactionReader
   writer: GraphWriter
   deployment: Deployment | undefined
   /** Given by a host that reads submissions itself; without it the engine is asked for whole transactions. */
@@ -115,7 +120,10 @@ export class NamesLookupService implements LookupService {
   async lookup(question: LookupQuestion): Promise<AnsweringOutput[]> {
     const parsed = query.safeParse(question.query)
     if (!parsed.success) throw new QueryError(FORMS, { cause: parsed.error })
-    const asked = parsed.data
+    return await this.options.reader.consistent(() => this.find(parsed.data))
+  }
+
+  private async find(asked: Query): Promise<AnsweringOutput[]> {
     if (!('history' in asked)) return (await this.findAll(asked)).map(answering)
     const found = await this.findOne(asked)
     if (found === undefined) return []

@@ -1,7 +1,13 @@
 import type { LookupFormula, LookupService, OutputAdmittedByTopic, OutputSpent } from '@bsv/overlay'
 import type { LookupQuestion } from '@bsv/sdk'
 import { flowOf } from '../graph/flow.js'
-import type { GraphWriter, OrdinalsReader, TraitsReader, TransactionReader } from '../graph/graph-store.js'
+import type {
+  ConsistentReader,
+  GraphWriter,
+  OrdinalsReader,
+  TraitsReader,
+  TransactionReader,
+} from '../graph/graph-store.js'
 import { ordinalsRecords } from '../graph/ordinals-records.js'
 import { graphRecords, mergeRecords } from '../graph/records.js'
 import { placingRecords, transactionRecords } from '../graph/transaction-records.js'
@@ -13,7 +19,7 @@ import { ORDINALS_LOOKUP_DOCUMENTATION } from './ordinals-documentation.js'
 import { type OrdinalsQuery, readOrdinalsQuery } from './ordinals-query.js'
 
 export interface OrdinalsLookupServiceOptions {
-  reader: OrdinalsReader & TraitsReader & TransactionReader
+  reader: ConsistentReader & OrdinalsReader & TraitsReader & TransactionReader
   writer: GraphWriter
   /** Given by a host that reads submissions itself; without it the engine is asked for whole transactions. */
   submissions?: SubmissionSource
@@ -88,7 +94,8 @@ export class OrdinalsLookupService implements LookupService {
 
   /** @throws QueryError for a question of no known form. */
   async lookup(question: LookupQuestion): Promise<LookupFormula> {
-    const found = await this.find(readOrdinalsQuery(question.query))
+    const query = readOrdinalsQuery(question.query)
+    const found = await this.options.reader.consistent(() => this.find(query))
     return found.map(({ txid, vout }) => ({ txid, outputIndex: vout }))
   }
 

@@ -5,6 +5,7 @@ import { hashColumn, type OutpointRow, outpointColumns, outpointOf, outpointPair
 import type { Change } from './lineage.js'
 import { mapOwner, mergedMap, UNBLOCKED } from './merged-map.js'
 import { writePieces } from './pieces.js'
+import { rest } from './rest.js'
 import { knexReader } from './sql-reader.js'
 
 /**
@@ -51,6 +52,7 @@ async function keepAlong(trx: Knex.Transaction, { lineage, from }: Change): Prom
   let { kept, since } = await before(maps, { origin, from })
   for (let next = Math.max(origin, from); ; ) {
     const rows = await maps().where('map_step', '>=', next).limit(PAGE)
+    await rest()
     for (const row of rows) {
       since += Number(row.map_length) + BYTES_AN_OUTPUT
       if (since < Math.max(kept, LEAST_BYTES)) continue

@@ -18,14 +18,14 @@ import { countTurn } from './turns.js'
 /**
  * Writes the facts inside a database transaction, and decides what counts by now; what is there already stays as it is.
  *
- * @returns Whether a branch has turned.
+ * @returns How many transactions have turned.
  * @throws LostConflictError where the subject would not count, and is not mined.
  */
 export async function writeRecords(
   trx: Knex.Transaction,
   records: GraphRecords,
   { subject }: RecordOptions = {},
-): Promise<boolean> {
+): Promise<number> {
   const decision = await writeTransactions(trx, records, subject)
   const { outputs, names, admissions, contents, maps, applied } = records
   const shown = new Set(outputs.map((output) => output.content?.sha256))
@@ -49,11 +49,11 @@ export async function writeRecords(
   return await countTurn(trx, decision, records)
 }
 
-/** Takes back the proofs that lead to a block. Returns of how many transactions, and whether a branch has turned. */
+/** Takes back the proofs that lead to a block. Returns of how many transactions, and how many have turned. */
 export async function writeDisproof(
   trx: Knex.Transaction,
   block: Block,
-): Promise<{ count: number; turned: boolean }> {
+): Promise<{ count: number; turned: number }> {
   const { decision, count } = await takeProofs(trx, block)
   const records = graphRecords({})
   await writeFacts(trx, { facts: records, records, decision })

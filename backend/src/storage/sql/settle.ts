@@ -14,6 +14,7 @@ import {
   ROWS_A_STATEMENT,
   unique,
 } from './columns.js'
+import { rest } from './rest.js'
 import { knexReader } from './sql-reader.js'
 import { transactionRecord } from './transaction-reads.js'
 
@@ -43,7 +44,10 @@ export async function settleOutputs(
       .distinct('spends.spender')
     for (const { spender } of rows) waiting.add(hexOf(spender))
   }
-  for (const txid of waiting) settled.push(...(await settleTransaction(trx, txid)))
+  for (const txid of waiting) {
+    settled.push(...(await settleTransaction(trx, txid)))
+    await rest()
+  }
   return settled
 }
 

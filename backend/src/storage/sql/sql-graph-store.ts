@@ -54,6 +54,8 @@ export interface SqlGraphStoreOptions {
   writer: Knex
   /** Takes the reads, so that none waits for a write; through the writer's connections where nothing is given. */
   reader?: SqlReader
+  /** Told of every conflict that was decided anew, and how many transactions became silent or count again by that. */
+  onTurn?: (transactions: number) => void
 }
 
 /** The admitted graph on SQL: SQLite, MySQL and MariaDB. Writes go through knex. */
@@ -62,8 +64,10 @@ export class SqlGraphStore implements GraphStore {
   readonly writer: Knex
   readonly reader: SqlReader
   private readonly blocked: BlockedCopy
+  private readonly onTurn: SqlGraphStoreOptions['onTurn']
 
-  constructor({ writer, reader = knexReader(writer) }: SqlGraphStoreOptions) {
+  constructor({ writer, reader = knexReader(writer), onTurn }: SqlGraphStoreOptions) {
+    this.onTurn = onTurn
     this.writer = writer
     this.reader = reader
     this.blocked = new BlockedCopy(reader)
@@ -96,16 +100,21 @@ export class SqlGraphStore implements GraphStore {
   }
 
   async record(records: GraphRecords, options?: RecordOptions): Promise<void> {
-    await this.writer.transaction((trx) => writeRecords(trx, records, options))
+    this.tell(await this.writer.transaction((trx) => writeRecords(trx, records, options)))
   }
 
   async disprove(block: Block): Promise<number> {
-    const { count } = await this.writer.transaction((trx) => writeDisproof(trx, block))
+    const { count, turned } = await this.writer.transaction((trx) => writeDisproof(trx, block))
+    this.tell(turned)
     return count
   }
 
   async consistent<Answer>(read: () => Promise<Answer>): Promise<Answer> {
     return await consistentRead(read, () => this.turned())
+  }
+
+  private tell(turned: number): void {
+    if (turned > 0) this.onTurn?.(turned)
   }
 
   /** How often a branch has turned. */

@@ -14,17 +14,18 @@ export async function turnsOf(reader: SqlReader): Promise<number> {
 /**
  * Counts a decision that changes what was answered before.
  *
- * @returns Whether it does.
+ * @returns How many transactions answered before and do not now, or the other way round.
  */
 export async function countTurn(
   trx: Knex.Transaction,
   { silenced, restored }: Decision,
   { transactions }: Pick<GraphRecords, 'transactions'>,
-): Promise<boolean> {
+): Promise<number> {
   const told = new Set(transactions.map(({ txid }) => txid))
-  if (restored.length === 0 && silenced.every((txid) => told.has(txid))) return false
+  const turned = restored.length + silenced.filter((txid) => !told.has(txid)).length
+  if (turned === 0) return 0
   const row = await trx('graph_settings').where({ name: SETTING }).first('value')
   const value = String(Number(row?.value ?? 0) + 1)
   await trx('graph_settings').insert({ name: SETTING, value }).onConflict(['name']).merge(['value'])
-  return true
+  return turned
 }

@@ -1,0 +1,96 @@
+import { setImmediate } from 'node:timers/promises'
+import { TOPICS } from '../backend/src/protocol/profile.js'
+import { type Node, openNode } from '../src/server/node.js'
+import { engineBeef } from '../src/server/overlay-engine.js'
+import { beefOf, FakeChain, type FakeTransaction, mapTail, p2pkh } from '../test/support/fake-chain.js'
+import { chainOfNames, configFor, median, SILENT, timed, withFolder } from './support.js'
+
+const BRANCHES = [250, 1000] as const
+const ROUNDS = 5
+
+/**
+ * A conflict decided anew by a proof: what it takes for each transaction of the branch that turns, of 1,000 against 250, and
+ * the longest time for which a reader of the same process was not answered meanwhile. Half of a branch are mints, half
+ * are transfers of one ordinal that say something; every turn silences one branch or gives it back.
+ */
+export async function* turn(): AsyncGenerator<string> {
+  const costs: number[] = []
+  let gap = 0
+  for (const length of BRANCHES) {
+    const branch = await withFolder((folder) => turned(folder, length))
+    costs.push(branch.cost)
+    gap = Math.max(gap, branch.gap)
+    yield `a branch of ${length}: ${branch.cost.toFixed(3)} ms a transaction (median of ${2 * ROUNDS} turns), longest gap ${branch.gap.toFixed(1)} ms`
+  }
+  const [few = Number.NaN, many = Number.NaN] = costs
+  yield `ratio ${(many / few).toFixed(2)} (wanted: linear, so about 1.0); longest gap of a reader ${gap.toFixed(1)} ms (wanted: at most 50)`
+}
+
+async function turned(folder: string, length: number): Promise<{ cost: number; gap: number }> {
+  const chain = new FakeChain()
+  const node = await openNode({ config: configFor(chain, folder), logger: SILENT })
+  const from = chain.node('')
+  const first = chain.mint('a')
+  const submit = async (transaction: FakeTransaction, height?: number): Promise<void> => {
+    const beef = engineBeef(beefOf(transaction, height === undefined ? {} : { height }))
+    await node.overlay.engine.submit({ beef, topics: Object.values(TOPICS) })
+  }
+  for (const transaction of [chain.genesis, first, ...branchOf(chain, first, length - 1)])
+    await submit(transaction)
+  const rival = chain.mint('b', { from })
+  const times: number[] = []
+  let gap = 0
+  let height = 700_000
+  for (let round = 0; round < ROUNDS; round++) {
+    // Each proof is of a lower block than the one before, and so turns the decision.
+    for (const [winner, name] of [
+      [rival, 'b'],
+      [first, 'a'],
+    ] as const) {
+      const reading = new Reading(node)
+      times.push(await timed(() => submit(winner, --height)))
+      gap = Math.max(gap, await reading.end())
+      if ((await node.graph.nameOrigin(name)) === undefined) throw new Error('the branch did not turn')
+    }
+  }
+  await node.close()
+  return { cost: median(times) / length, gap }
+}
+
+function branchOf(chain: FakeChain, first: FakeTransaction, length: number): FakeTransaction[] {
+  const mints = chainOfNames(Math.floor(length / 2)).map((name) => chain.mint(`a${name}`))
+  const moves: FakeTransaction[] = []
+  for (let at = 0; mints.length + moves.length < length; at++) {
+    const before = moves.at(-1)
+    const coin = before === undefined ? { transaction: first, vout: 2 } : { transaction: before, vout: 0 }
+    const lockingScript = Uint8Array.from([...p2pkh(at), ...mapTail({ step: String(at) })])
+    moves.push(chain.spend({ inputs: [coin], outputs: [{ satoshis: 1, lockingScript }] }))
+  }
+  return [...mints, ...moves]
+}
+
+/** Somebody who reads all the time: how long the longest wait was. */
+class Reading {
+  private done = false
+  private readonly ended: Promise<number>
+
+  constructor({ graph }: Node) {
+    this.ended = (async () => {
+      let longest = 0
+      let since = performance.now()
+      while (!this.done) {
+        await graph.nameOrigin('a')
+        await setImmediate()
+        const now = performance.now()
+        longest = Math.max(longest, now - since)
+        since = now
+      }
+      return longest
+    })()
+  }
+
+  async end(): Promise<number> {
+    this.done = true
+    return await this.ended
+  }
+}
