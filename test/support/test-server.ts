@@ -139,8 +139,18 @@ export function storedRows(dataDir: string): Record<string, string[]> {
     const tables = database
       .prepare("select name from sqlite_master where type = 'table' and name like 'graph_%' order by name")
       .all() as { name: string }[]
+    // In which order things came, is told by no fact.
+    const columnsOf = (table: string): string[] =>
+      (database.prepare(`select name from pragma_table_info('${table}')`).all() as { name: string }[])
+        .map(({ name }) => name)
+        .filter((name) => name !== 'arrival')
     const rowsOf = (table: string): string[] =>
-      (database.prepare(`select * from ${table}`).raw().all() as unknown[][])
+      (
+        database
+          .prepare(`select ${columnsOf(table)} from ${table}`)
+          .raw()
+          .all() as unknown[][]
+      )
         .map((row) => row.map((value) => (isBytes(value) ? Buffer.from(value).toString('hex') : value)))
         .map((row) => JSON.stringify(row))
         .sort()

@@ -196,6 +196,12 @@ function isSpentTwice(spends: SpendRecord[]): boolean {
   })
 }
 
+/**
+ * How far one telling is from the next in the order of arrival: a parent that comes late has its place before its child, and
+ * after all that came before that.
+ */
+const A_TELLING = 2 ** 20
+
 /** @param options.txids Parents first. Where ranks are still to be kept, `mined` is left open. */
 async function insertTransactions(
   trx: Knex.Transaction,
@@ -204,7 +210,7 @@ async function insertTransactions(
   const { fresh, txids, mined } = options
   if (txids.length === 0) return
   const last = await trx('graph_transactions').max('arrival as arrival').first()
-  const arrival = Number(last?.arrival ?? 0) + 1
+  const arrival = (Math.floor(Number(last?.arrival ?? 0) / A_TELLING) + 1) * A_TELLING
   await insertNew(
     trx,
     'graph_transactions',
