@@ -171,7 +171,7 @@ test('whatever the order in which notices come, and however often, the graph is 
         await closeStores()
       },
     ),
-    { numRuns: 60, endOnFailure: true },
+    { numRuns: 30, endOnFailure: true },
   )
 }, 120_000)
 
