@@ -13,8 +13,6 @@ export interface Judgement {
 const STRANGERS = /\/(?:content|stream|preview)(?:\/|$|\?)/
 /** Not open to pages of other origins. */
 const OPERATORS = /\/admin(?:\/|$|\?)/i
-/** What Node says for itself, without a body, before the app hears of a request. */
-const OF_NODE = [400, 408, 413, 414, 417, 431]
 /** What tells of the inside: a stack, a file, a statement. */
 const INSIDE = /node_modules|\n\s+at |\.js:\d+|SQLITE|libsql|graph_[a-z]+/
 
@@ -45,8 +43,6 @@ function judgePlain(request: PlainRequest, answers: FuzzAnswer[]): string[] {
   if (answer === undefined) return request.method === 'CONNECT' ? [] : ['there is no answer']
   if (more.length > 0) return [`there are ${answers.length} answers`]
   const { status, headers, body } = answer
-  const ofNode = OF_NODE.includes(status) && body.length === 0 && !headers.has('content-type')
-  if (ofNode) return []
   const complaints: string[] = []
   if (status >= 500 && !isBusy(answer)) complaints.push(`status ${status}: ${body.toString('utf8')}`)
   if (!OPERATORS.test(request.target) && headers.get('access-control-allow-origin') !== '*')

@@ -45,7 +45,9 @@ export interface Prey {
   coins: readonly FakeTransaction[]
   /** Proven, and none but its own outputs open to whoever pushes a byte. */
   open: FakeTransaction
-  /** Of everything that can be asked for, in either part. */
+  /** Of all outputs that are not asked for by probes. */
+  own: readonly string[]
+  /** Of all outputs, in either part. */
   outpoints: readonly string[]
   directories: readonly string[]
   streams: readonly string[]
@@ -109,7 +111,10 @@ export function fuzzWorld(): World {
   })
   fill(unproven, { proven: false, with: [open] })
   const coins = [preyed.site, ...preyed.life, ...preyed.stream, unproven]
-  const all = [...coins, ...preyed.mints, kept.site, ...kept.life, ...kept.stream, ...mints, chain.genesis]
+  const own = [...coins, ...preyed.mints]
+  const outpointsOf = (transactions: readonly FakeTransaction[]): string[] =>
+    transactions.flatMap(({ outpoint }) => [0, 1, 2, 3].map(outpoint))
+  const all = [...own, kept.site, ...kept.life, ...kept.stream, ...mints, chain.genesis]
   return {
     chain,
     settings: treeOf(chain.deployment),
@@ -119,7 +124,8 @@ export function fuzzWorld(): World {
       submissions: filling.slice(start),
       coins,
       open,
-      outpoints: all.flatMap(({ outpoint }) => [0, 1, 2, 3].map(outpoint)),
+      own: outpointsOf(own),
+      outpoints: outpointsOf(all),
       directories: [preyed.site, kept.site].flatMap(({ outpoint }) => [outpoint(0), outpoint(2)]),
       streams: [...preyed.stream, ...kept.stream].map(({ outpoint }) => outpoint(0)),
       names: ['k', 'ke', 'kep', 'kept', 'p', 'pr', 'pre', 'prey', 'none'],

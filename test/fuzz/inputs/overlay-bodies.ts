@@ -1,11 +1,12 @@
 import fc from 'fast-check'
 import { toHex } from '../../../backend/src/protocol/bytes.js'
-import { bytes } from '../../support/arbitraries.js'
+import { bytes, bytesOf } from '../../support/arbitraries.js'
 import { ADMIN_TOKEN } from '../host.js'
-import { type FuzzRequest, postJson } from '../request.js'
+import { type FuzzRequest, get, postJson } from '../request.js'
 import type { Prey } from '../world.js'
 import { hostileHeaders } from './headers.js'
 import { hostileJson, hostileText, inTarget, outpoints } from './text.js'
+import { goodPaths } from './transactions.js'
 
 type Requests = fc.Arbitrary<FuzzRequest[]>
 
@@ -51,13 +52,42 @@ export function overlayBodies(prey: Prey): Record<string, Requests> {
   const what = fc.constantFrom(
     'block',
     'unblock',
-    'list',
+    'blocked',
     'evictOutpoint',
-    'syncAdvertisements',
     'startGASPSync',
     'health',
     '__proto__',
   )
+  const operator = fc.oneof(
+    { weight: 3, arbitrary: fc.constant(`Bearer ${ADMIN_TOKEN}`) },
+    fc.constantFrom('Bearer', 'Bearer ', 'Bearer x', 'Basic eDp5', 'bearer null'),
+    hostileText.map((text) => `Bearer ${text}`),
+  )
+  // Of what good requests ask for, nothing is to be blocked.
+  const blockable = fc.oneof<fc.Arbitrary<unknown>[]>(
+    outpoints({ ...prey, outpoints: prey.own }),
+    hostileText,
+    fc.constantFrom<unknown>(null, 0, [], {}),
+    bytesOf(32).map(toHex),
+  )
+  const orders = fc.oneof(
+    {
+      weight: 4,
+      arbitrary: fc
+        .record(
+          { outpoint: blockable, sha256: blockable, name: blockable, reason: blockable },
+          { requiredKeys: [] },
+        )
+        .map((object) => JSON.stringify(object)),
+    },
+    hostileJson,
+  )
+  const order = fc.tuple(fc.constantFrom(...prey.own), hostileText)
+  const proof = fc
+    .constantFrom(...prey.coins)
+    .chain(({ txid: of }) =>
+      goodPaths(of).map((bump) => JSON.stringify({ txid: of, merklePath: toHex(bump) })),
+    )
   return {
     'sync requests of peers': sent(
       fc.constant('/requestSyncResponse'),
@@ -73,27 +103,39 @@ export function overlayBodies(prey: Prey): Record<string, Requests> {
     ),
     'proofs of miners': sent(
       fc.constant('/arc-ingest'),
-      shaped({ txid: fc.oneof(txid, valued), merklePath: fc.oneof(path, valued), blockHeight: valued }),
+      fc.oneof(
+        proof,
+        shaped({ txid: fc.oneof(txid, valued), merklePath: fc.oneof(path, valued), blockHeight: valued }),
+      ),
       'Authorization',
       hostileText,
     ),
     'the words of operators': sent(
       fc
-        .tuple(what, hostileText)
+        .tuple(what, fc.oneof({ weight: 4, arbitrary: fc.constant('') }, hostileText))
         .map(([route, rest]) => `/admin/${route}${rest === '' ? '' : `/${inTarget(rest)}`}`),
-      shaped({ outpoint: valued, sha256: valued, name: valued, reason: valued }),
+      orders,
       'Authorization',
-      fc.oneof(
-        fc.constantFrom(
-          'Bearer',
-          'Bearer ',
-          `Bearer ${ADMIN_TOKEN}`,
-          'Bearer x',
-          'Basic eDp5',
-          'bearer null',
-        ),
-        hostileText.map((text) => `Bearer ${text}`),
-      ),
+      operator,
     ),
+    'lists of what is blocked': fc
+      .array(
+        fc.tuple(
+          fc.constantFrom('kind', 'limit', 'after'),
+          fc.oneof(fc.constantFrom('name', 'content', '1', 'name:a'), hostileText.map(inTarget)),
+        ),
+        { maxLength: 4 },
+      )
+      .map((query) => [get(`/admin/blocked?${query.map((pair) => pair.join('=')).join('&')}`, OPERATOR)]),
+    'what is blocked, and no longer': order.map(([outpoint, reason]) => [
+      postJson('/admin/block', JSON.stringify({ outpoint, reason: `${reason}.` }), OPERATOR),
+      get(`/content/${outpoint}`),
+      get(`/svc/gateway/stream/${outpoint}`),
+      get(`/svc/gateway/metadata/${outpoint}:-1`),
+      postJson('/lookup', JSON.stringify({ service: 'ls_ordinals', query: { outpoint } })),
+      postJson('/admin/unblock', JSON.stringify({ outpoint }), OPERATOR),
+    ]),
   }
 }
+
+const OPERATOR: [string, string][] = [['Authorization', `Bearer ${ADMIN_TOKEN}`]]

@@ -69,7 +69,7 @@ export function reads(prey: Prey): Record<string, Requests> {
         hostileJson,
       ),
     ),
-    provenance: asked(joined(fc.constant('/svc/gateway/provenance/'), reference)),
+    provenance: asked(joined(fc.constant('/svc/gateway/provenance/'), outpoints(prey).map(inTarget))),
     'previews in paths': asked(
       joined(
         fc.constant('/svc/gateway/preview/'),

@@ -177,19 +177,57 @@ export function lockingScripts(prey: Prey): fc.Arbitrary<Uint8Array> {
 }
 
 /** Numbers that opcodes take for sizes and amounts. */
-const numbers = fc.constantFrom('', '01', '02', '08', '7f', 'ff00', 'ffff00').map(fromHex)
+const NUMBERS = [
+  '',
+  '01',
+  '02',
+  '08',
+  '7f',
+  'ff00',
+  'ffff00',
+  '00000008',
+  'ffffff07',
+  '00000040',
+  'ffffff7f',
+  'ffffffff',
+  'ffffffffff7f',
+]
+const numbers = fc.constantFrom(...NUMBERS).map(fromHex)
+/** They make much of little, or look far. */
+const SIZED = [
+  CODES.OP_NUM2BIN,
+  CODES.OP_LSHIFT,
+  CODES.OP_RSHIFT,
+  CODES.OP_PICK,
+  CODES.OP_ROLL,
+  CODES.OP_SPLIT,
+]
 const OPCODES = Object.entries(CODES)
   .filter(([name, op]) => name.startsWith('OP_') && typeof op === 'number' && op > 0x60 && op < 0xba)
   .map(([, op]) => op as number)
 
-/** Scripts to run: all opcodes, and what they take. */
+/** Scripts to run: all opcodes, with what makes them do much, over and over. */
 export const programs: fc.Arbitrary<Uint8Array> = fc
-  .array(
-    fc.oneof(
-      { weight: 3, arbitrary: fc.constantFrom(...OPCODES).map((op) => Uint8Array.of(op)) },
-      { weight: 2, arbitrary: numbers.map(push) },
-      bytes(80).map(push),
+  .tuple(
+    fc.array(
+      fc.oneof(
+        { weight: 3, arbitrary: fc.constantFrom(...OPCODES).map((op) => Uint8Array.of(op)) },
+        { weight: 2, arbitrary: numbers.map(push) },
+        bytes(80).map(push),
+        fc
+          .tuple(numbers, fc.constantFrom(...SIZED))
+          .map(([size, op]) => concatBytes(push(Uint8Array.of(1)), push(size), Uint8Array.of(op))),
+        // Twice as long each time.
+        fc.constant(Uint8Array.of(CODES.OP_DUP, CODES.OP_CAT)),
+      ),
+      { minLength: 1, maxLength: 12 },
     ),
-    { minLength: 1, maxLength: 40 },
+    fc.oneof(
+      { weight: 4, arbitrary: fc.constant(1) },
+      fc.integer({ min: 2, max: 40 }),
+      fc.integer({ min: 100, max: 2000 }),
+    ),
   )
-  .map(joinBytes)
+  .map(([parts, times]) =>
+    joinBytes(Array.from({ length: times }, () => joinBytes(parts))).subarray(0, 20_000),
+  )

@@ -102,11 +102,14 @@ export function outpoints(prey: Prey): fc.Arbitrary<string> {
   )
 }
 
-/** Outpoints with what may stand behind them in a path. */
+/** Outpoints with what may stand behind them in a path; half of them are all right. */
 export function references(prey: Prey): fc.Arbitrary<string> {
-  return fc
-    .tuple(outpoints(prey), fc.constantFrom(...SEQUENCES))
-    .map(([outpoint, sequence]) => outpoint + sequence)
+  const right = fc.tuple(
+    fc.constantFrom(...prey.outpoints),
+    fc.constantFrom('', '', ':0', ':-1', ':1', ':-2'),
+  )
+  const strange = fc.tuple(outpoints(prey), fc.constantFrom(...SEQUENCES))
+  return fc.oneof(right, strange).map((parts) => parts.join(''))
 }
 
 /** Names, some of them claimed; some of them none. */
