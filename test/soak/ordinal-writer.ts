@@ -1,6 +1,7 @@
 import { concatBytes } from '../../backend/src/protocol/bytes.js'
 import {
   beefOf,
+  bitcomTail,
   type FakeChain,
   type FakeTransaction,
   inscriptionScript,
@@ -11,12 +12,13 @@ import {
 import { bodyOf, type Ordinal, type State, type Step } from './ordinal.js'
 import type { Random } from './random.js'
 import type { Written } from './reader.js'
-import type { Submit } from './submit.js'
+import type { BringProof, Submit } from './submit.js'
 
 /** A transaction of an ordinal that may still be spent, beside, or proven. */
 interface Link {
   transaction: FakeTransaction
-  isProven: boolean
+  /** Of the block that holds it, once that has been said. */
+  height?: number
 }
 
 /** An ordinal with what it takes to go on. */
@@ -46,6 +48,7 @@ export class OrdinalWriter {
       chain: FakeChain
       random: Random
       submit: Submit
+      bringProof: BringProof
       written: Written
     },
   ) {}
@@ -60,9 +63,10 @@ export class OrdinalWriter {
     const living = random.pick(this.living)
     if (living === undefined) return
     const chance = random.next()
-    if (chance < 0.6) await this.move(living)
-    else if (chance < 0.75) await this.prove(living)
-    else if (chance < 0.9) await this.spendTwice(living)
+    if (chance < 0.55) await this.move(living)
+    else if (chance < 0.7) await this.prove(living)
+    else if (chance < 0.8) await this.spendTwice(living)
+    else if (chance < 0.93) await this.turn(living)
     else await this.repeat(living)
     if ((living.ordinal.states.at(-1)?.length ?? 0) >= MAX_STEPS)
       this.living.splice(this.living.indexOf(living), 1)
@@ -77,7 +81,7 @@ export class OrdinalWriter {
     const transaction = chain.spend({ inputs, outputs: [{ satoshis: 1, lockingScript }] })
     const { txid, height } = transaction
     const ordinal: Ordinal = { origin: `${txid}_0`, isStream, states: [], settled: -1 }
-    const living = { ordinal, links: [{ transaction, isProven: true }] }
+    const living = { ordinal, links: [{ transaction, height }] }
     await this.settle(ordinal, [{ txid, height, ...said }], () =>
       submit({ beef: beefOf(transaction, { with: [funding] }), topics: ['tm_ordinals'], admits: [0] }),
     )
@@ -87,55 +91,88 @@ export class OrdinalWriter {
   /** Spends it into its next step. */
   private async move({ ordinal, links }: Living): Promise<void> {
     const { random, submit } = this.options
-    const next = this.nextOf(ordinal, links.at(-1))
-    const unproven = links.filter(({ isProven }) => !isProven)
-    const isProven = unproven.length >= MAX_UNPROVEN - 1 || random.next() < 0.6
-    const { transaction, step } = next
-    const proven = isProven && unproven.length === 0
-    const state = [
-      ...(ordinal.states.at(-1) ?? []),
-      { ...step, ...(proven && { height: transaction.height }) },
-    ]
-    await this.settle(ordinal, state, () =>
-      submit({ beef: linkedBeef(links, transaction, proven), topics: ['tm_ordinals'], admits: [0] }),
+    const { transaction, step } = this.nextOf(ordinal, links.at(-1))
+    const unproven = links.filter(({ height }) => height === undefined)
+    const isProven = unproven.length === 0 && random.next() < 0.6
+    // Of unproven ones, so many come with the next.
+    if (unproven.length >= MAX_UNPROVEN) return
+    const link: Link = { transaction, ...(isProven && { height: transaction.height }) }
+    await this.settle(ordinal, [...stateOf(ordinal), { ...step, height: link.height }], () =>
+      submit({ beef: linkedBeef(links, link), topics: ['tm_ordinals'], admits: [0] }),
     )
-    if (proven) links.splice(0)
-    links.push({ transaction, isProven: proven })
+    if (isProven) links.splice(0, links.length - 1)
+    links.push(link)
   }
 
   /** Sends the first that is not proven once more, with its proof. */
   private async prove({ ordinal, links }: Living): Promise<void> {
-    const first = links.findIndex(({ isProven }) => !isProven)
+    const first = links.findIndex(({ height }) => height === undefined)
     const link = links[first]
     if (link === undefined) return
+    await this.proveAt(ordinal, link, link.transaction.height)
+    links.splice(0, first - 1)
+  }
+
+  private async proveAt(ordinal: Ordinal, link: Link, height: number): Promise<void> {
+    const { random, submit, bringProof } = this.options
     const { transaction } = link
-    const { txid, height } = transaction
-    const state = (ordinal.states.at(-1) ?? []).map((step) =>
-      step.txid === txid ? { ...step, height } : step,
+    const state = stateOf(ordinal).map((step) =>
+      step.txid === transaction.txid ? { ...step, height } : step,
     )
-    await this.settle(ordinal, state, () =>
-      this.options.submit({ beef: beefOf(transaction), topics: ['tm_ordinals'], admits: [] }),
-    )
-    link.isProven = true
-    links.splice(0, first)
+    await this.settle(ordinal, state, async () => {
+      const beef = beefOf(transaction, { height })
+      if (random.next() < 0.5) await submit({ beef, topics: ['tm_ordinals'], admits: [] })
+      else await bringProof({ txid: transaction.txid, height })
+    })
+    link.height = height
   }
 
   /** Spends once more what the last step spends: that loses against it. */
   private async spendTwice({ ordinal, links }: Living): Promise<void> {
+    const { submit, written } = this.options
     const last = links.at(-1)
     const before = links.at(-2)
     if (last === undefined || before === undefined) return
-    const { transaction: rival } = this.nextOf(ordinal, before)
-    const beef = linkedBeef(links.slice(0, -1), rival, false)
-    await this.options.submit({ beef, topics: ['tm_ordinals'], conflictsWith: last.transaction.txid })
-    this.options.written.refuse(rival.outpoint(0))
+    const { transaction } = this.nextOf(ordinal, before)
+    const beef = linkedBeef(links.slice(0, -1), { transaction })
+    await submit({ beef, topics: ['tm_ordinals'], conflictsWith: last.transaction.txid })
+    written.refuse(transaction.outpoint(0))
+  }
+
+  /**
+   * Spends once more what one of the last steps spends, in a block below theirs: that counts, and they do not any more. Now
+   * and then one of them turns up in a block below that, and all is as it was.
+   */
+  private async turn({ ordinal, links }: Living): Promise<void> {
+    const { random, submit, written } = this.options
+    if (links.length < 2) return
+    const at = 1 + random.below(links.length - 1)
+    const [losers, kept] = [links.slice(at), links.slice(0, at)]
+    const { transaction, step } = this.nextOf(ordinal, kept.at(-1))
+    const height = Math.min(transaction.height, ...losers.flatMap((link) => link.height ?? [])) - 1
+    const before = stateOf(ordinal)
+    const turned = [...before.slice(0, before.length - losers.length), { ...step, height }]
+    const winner: Link = { transaction, height }
+    await this.settle(ordinal, turned, () =>
+      submit({ beef: linkedBeef(kept, winner), topics: ['tm_ordinals'], admits: [0] }),
+    )
+    const back =
+      random.next() < 0.4 ? random.pick(losers.filter((link) => link.height === undefined)) : undefined
+    if (back === undefined) {
+      links.splice(at, losers.length, winner)
+      for (const loser of losers) written.refuse(loser.transaction.outpoint(0))
+      return
+    }
+    ordinal.states.push(before)
+    await this.proveAt(ordinal, back, height - 1)
+    written.refuse(transaction.outpoint(0))
   }
 
   /** Sends again what is known: nothing comes of it. */
   private async repeat({ links }: Living): Promise<void> {
     const last = links.at(-1)
     if (last === undefined) return
-    const beef = linkedBeef(links.slice(0, -1), last.transaction, last.isProven)
+    const beef = linkedBeef(links.slice(0, -1), last)
     await this.options.submit({ beef, topics: ['tm_ordinals'], admits: [] })
   }
 
@@ -151,7 +188,7 @@ export class OrdinalWriter {
         ? this.inscription(isStream ? 'gw/stream' : 'text/plain')
         : chance < 0.8
           ? this.word()
-          : plain()
+          : this.plain()
     const inputs = [{ transaction: from.transaction, vout: 0 }]
     const transaction = chain.spend({ inputs, outputs: [{ satoshis: 1, lockingScript }] })
     return { transaction, step: { txid: transaction.txid, ...said } }
@@ -173,6 +210,12 @@ export class OrdinalWriter {
     return { said: { map }, lockingScript: concatBytes(OPEN_LOCK, mapTail(map)) }
   }
 
+  /** Nothing is said that counts; but no two transactions are to be the same. */
+  private plain(): Said {
+    const lockingScript = concatBytes(OPEN_LOCK, bitcomTail([`${this.options.name} ${this.made++}`]))
+    return { said: { map: {} }, lockingScript }
+  }
+
   /** The ordinal is in the state before or in this one until the server has answered, and then in this one. */
   private async settle(ordinal: Ordinal, state: State, send: () => Promise<void>): Promise<void> {
     ordinal.states.push(state)
@@ -187,15 +230,24 @@ interface Said {
   lockingScript: Uint8Array
 }
 
-function plain(): Said {
-  return { said: { map: {} }, lockingScript: OPEN_LOCK }
+/** What the ordinal is, if all that was sent is true. */
+function stateOf({ states }: Ordinal): State {
+  return states.at(-1) ?? []
 }
 
 /** With its ancestors down to a proven one; nothing but its parent where it is proven itself. */
-function linkedBeef(links: readonly Link[], subject: FakeTransaction, proven: boolean): Uint8Array {
-  const from = links.findLastIndex(({ isProven }) => isProven)
-  const needed = links.slice(Math.max(from, 0))
-  if (proven) return beefOf(subject, { with: needed.slice(-1).map(({ transaction }) => transaction) })
-  const unproven = needed.filter(({ isProven }) => !isProven).map(({ transaction }) => transaction)
-  return beefOf(subject, { proven, with: needed.map(({ transaction }) => transaction), unproven })
+function linkedBeef(links: readonly Link[], { transaction, height }: Link): Uint8Array {
+  const from = links.findLastIndex((link) => link.height !== undefined)
+  const needed = links.slice(height === undefined ? Math.max(from, 0) : -1)
+  // In the blocks that were told before: the last word on that counts.
+  const ancestors = needed.map((link) => ({
+    isProven: link.height !== undefined,
+    told: { ...link.transaction, height: link.height ?? 0 },
+  }))
+  return beefOf(transaction, {
+    proven: height !== undefined,
+    ...(height !== undefined && { height }),
+    with: ancestors.map(({ told }) => told),
+    unproven: ancestors.filter(({ isProven }) => !isProven).map(({ told }) => told),
+  })
 }

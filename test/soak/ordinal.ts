@@ -7,7 +7,7 @@ import type { Random } from './random.js'
 export interface Step {
   txid: string
   /** Where the transaction is proven. */
-  height?: number
+  height?: number | undefined
   /** Content, by what it repeats and how long it is. */
   content?: { said: string; length: number }
   map: Record<string, string>
@@ -74,7 +74,9 @@ function step(origin: string, at: number): View {
 function wrongContent({ status, headers, body }: Answer, state: State, at: number): string | undefined {
   const shown = contentAt(state, at)
   const here = state[at]
-  if (shown === undefined || here === undefined) return 'there is no such step'
+  // What turned may have been longer.
+  if (shown === undefined || here === undefined)
+    return status === 404 ? undefined : `status ${status}: no such step`
   if (status !== 200) return `status ${status}`
   const said = { outpoint: headers['x-outpoint'], sequence: headers['x-ord-seq'] }
   if (said.outpoint !== outpointOf(here) || said.sequence !== String(at))

@@ -7,7 +7,7 @@ import { NameWriter } from './name-writer.js'
 import { OrdinalWriter } from './ordinal-writer.js'
 import { Random } from './random.js'
 import { type Ask, readName, readOne, readOrdinal, Written } from './reader.js'
-import { submitTo } from './submit.js'
+import { bringProofTo, submitTo } from './submit.js'
 
 export interface SoakOptions {
   /** The compiled `src/cli/main.js`. */
@@ -66,7 +66,9 @@ export async function soak(options: SoakOptions): Promise<SoakFigures> {
     if (wrong !== undefined) complain(wrong)
   }
   const written = new Written()
-  const submit = submitTo(lives, { complain, count: () => figures.writes++ })
+  const told = { complain, count: () => figures.writes++ }
+  const submit = submitTo(lives, told)
+  const bringProof = bringProofTo(lives, told)
   const ask: Ask = async (path, question) => (await lives.ask(path, question)).answer
   await ask('/submit', submission(beefOf(chain.genesis), ['tm_names']))
 
@@ -75,7 +77,7 @@ export async function soak(options: SoakOptions): Promise<SoakFigures> {
   const writers = [
     new NameWriter({ letter: 's', chain, random: random(), submit, written }),
     ...Array.from({ length: ORDINAL_WRITERS }, (_, at) => {
-      return new OrdinalWriter({ name: `writer ${at}`, chain, random: random(), submit, written })
+      return new OrdinalWriter({ name: `writer ${at}`, chain, random: random(), submit, bringProof, written })
     }),
   ]
   let begun = performance.now()

@@ -1,4 +1,5 @@
-import { submission } from '../support/test-server.js'
+import { MerklePath } from '@bsv/sdk'
+import { posted, submission } from '../support/test-server.js'
 import type { Lives } from './lives.js'
 
 /** What is sent, and what has to come of it: what it admits the first time, or the transaction that it loses against. */
@@ -32,5 +33,21 @@ export function submitTo(
     // Whoever killed the server may have done so after it had stored this, and before it could say so.
     const isRight = admitted === admits?.join() || (wasCutOff && admitted === '')
     if (status !== 200 || !isRight) options.complain(`${status} ${answer.body} for what admits ${admits}`)
+  }
+}
+
+/** Says of a transaction that is known which block holds it, and nothing else. */
+export type BringProof = (of: { txid: string; height: number }) => Promise<void>
+
+/** Brings proofs as a transaction processor does. */
+export function bringProofTo(
+  lives: Lives,
+  options: { complain: (what: string) => void; count: () => void },
+): BringProof {
+  return async ({ txid, height }) => {
+    options.count()
+    const merklePath = new MerklePath(height, [[{ offset: 0, hash: txid, txid: true }]]).toHex()
+    const { answer } = await lives.ask('/arc-ingest', posted({ txid, merklePath, blockHeight: height }))
+    if (answer.status !== 200) options.complain(`${answer.status} ${answer.body} for a proof of ${txid}`)
   }
 }
