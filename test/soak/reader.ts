@@ -77,19 +77,30 @@ function complaint(wrong: View['wrong'], answer: Answer, state: State): string |
 
 /** Undefined where the server has not answered for it yet. */
 export function readName(ask: Ask, name: Name, random: Random): Reading | undefined {
-  return name.isSettled ? readSettledName(ask, name, random) : undefined
+  if (name.settled < 0) return undefined
+  return random.next() < 0.5 ? readOrigin(ask, name) : readOrigins(ask, name)
 }
 
-async function readSettledName(ask: Ask, { name, origin }: Name, random: Random): Reading {
-  if (random.next() < 0.5) {
-    const { status, body } = await ask(`/svc/names/origin/${name}`)
-    const isRight = status === 200 && (JSON.parse(String(body)) as { outpoint?: string }).outpoint === origin
-    return isRight ? undefined : `${status} ${body}: ${name} was mined in ${origin}`
-  }
-  const { status, body } = await ask('/svc/names/origins', posted([origin]))
-  return status === 200 && String(body) === JSON.stringify({ [origin]: true })
+async function readOrigin(ask: Ask, { name, origins, settled }: Name): Reading {
+  const { status, body } = await ask(`/svc/names/origin/${name}`)
+  const told = status === 200 ? (JSON.parse(String(body)) as { outpoint: string }).outpoint : undefined
+  const right = origins.slice(settled)
+  return told !== undefined && right.includes(told)
     ? undefined
-    : `${status} ${body}: ${origin} is the origin of ${name}`
+    : `${status} ${body}: ${name} was mined in ${right}`
+}
+
+/** Of all that were its origin, or tried to be, one is. */
+async function readOrigins(ask: Ask, { name, origins, settled }: Name): Reading {
+  const asked = [...new Set(origins)]
+  const { status, body } = await ask('/svc/names/origins', posted(asked))
+  const told = JSON.parse(String(body)) as Record<string, boolean>
+  const genuine = asked.filter((origin) => told[origin] === true)
+  const right = origins.slice(settled)
+  // What was sent since it was asked for is not among them.
+  const isRight = genuine.every((origin) => right.includes(origin)) && genuine.length <= 1
+  const isThere = genuine.length === 1 || !right.every((origin) => asked.includes(origin))
+  return status === 200 && isRight && isThere ? undefined : `${status} ${body}: ${name} was mined in ${right}`
 }
 
 /** What lost, nobody finds. */
