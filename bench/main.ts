@@ -1,4 +1,5 @@
 import { admission } from './admission.js'
+import { comparison } from './comparison.js'
 import { covenant } from './covenant.js'
 import { gateway } from './gateway.js'
 import { large } from './large.js'
@@ -19,6 +20,7 @@ const benches = {
   large,
   'stored-bytes': storedBytes,
   memory,
+  comparison,
   streams,
   covenant,
   search,

@@ -22,6 +22,7 @@ import { type MineOptions, runMine } from './mine.js'
 import { addNameCommands } from './name-commands.js'
 import { runPublish } from './publish.js'
 import { MAX_TRANSACTION_BYTES } from './publish-files.js'
+import { runReindex } from './reindex.js'
 import { serve } from './serve.js'
 
 /** What whoever runs the command can do something about. */
@@ -70,10 +71,23 @@ program
     const logger = loggerOn(2, quieter(config.logLevel))
     const node = await openNode({ config, logger })
     try {
+      // What is answered decides what is taken.
+      if (node.upkeep.status.state === 'rebuilding') await node.upkeep.run()
       await runImport({ node, paths, trust, out: process.stdout, progress: process.stderr })
     } finally {
       await node.close()
     }
+  })
+
+program
+  .command('reindex')
+  .description(
+    'make all that is answered anew, of the transactions and what was admitted: see docs/nothing-lost.md',
+  )
+  .action(async () => {
+    const config = readConfig(process.env)
+    const logger = pino({ level: quieter(config.logLevel) }, pino.destination(2))
+    await runReindex({ config, logger, out: process.stdout, progress: process.stderr })
   })
 
 program

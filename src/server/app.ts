@@ -29,7 +29,9 @@ import type { Overlay } from './overlay.js'
 import { overlayRoutes } from './overlay-routes.js'
 import { packageVersion } from './package-version.js'
 import type { ProofWatch } from './proof-watch.js'
+import { isOverlayPath, refuseWhileRebuilding } from './readiness.js'
 import { type Submit, submitTo } from './submit.js'
+import type { IndexStatus } from './upkeep.js'
 
 export interface AppOptions {
   config: Config
@@ -44,6 +46,8 @@ export interface AppOptions {
   ping: () => Promise<void>
   /** What `/metrics` tells; by default, nothing is counted. */
   metrics?: Metrics
+  /** Whether the index is known to be all that was admitted; by default, it is. */
+  index?: () => IndexStatus
   logger: Logger
 }
 
@@ -54,6 +58,7 @@ export function createApp(options: AppOptions): Express {
   const { limits } = config
   const { metrics = new Metrics() } = options
   const submit = metrics.counted(boundedSubmit(options.submit ?? submitTo(engine), limits))
+  const { index = () => ({ state: 'equal', done: 1 }) } = options
   const rates = rateLimits(limits)
   const store = new GuardedStore(graph)
   const policy = sandboxPolicy(config.contentPolicy)
@@ -67,6 +72,7 @@ export function createApp(options: AppOptions): Express {
       '/admin',
       rates.operator,
       requireAdmin(config.adminToken),
+      refuseWhileRebuilding(index),
       blockingRoutes({ graph, logger }),
       headersRoutes(options.watch),
       refuseUnknown,
@@ -74,6 +80,7 @@ export function createApp(options: AppOptions): Express {
     )
     .use(cors({ exposedHeaders: EXPOSED_HEADERS, maxAge: 86_400 }))
     .use(rates.gateway)
+    .use(refuseWhileRebuilding(index, (path) => !isOverlayPath(path)))
   attachContent(app, {
     store,
     directoryContentTypes: profile.directoryContentTypes,
@@ -110,12 +117,13 @@ export function createApp(options: AppOptions): Express {
     .use(provenanceRoutes({ store, evidence: graph, prefixes: profile.gatewayPrefixes }))
     .use(deploymentRoutes(config))
     .use(minePageRoutes(options.minePage))
-    .use(healthRoutes({ ping, refused: overlay.refused }))
+    .use(healthRoutes({ ping, index, refused: overlay.refused }))
     .use(metricsRoutes(metrics))
     .use(openapiRoutes({ profile, version: packageVersion() }))
     .use(errorResponse({ logger }))
     .use(
       rates.overlay,
+      refuseWhileRebuilding(index, isOverlayPath),
       overlayRoutes({ engine, graph, profile, maxBodyBytes, maxQueryBytes: limits.maxQueryBytes, submit }),
       arcIngestRoutes({ engine, graph, proofs: overlay.proofs, token: config.arcCallbackToken }),
       errorResponse({ logger, overlay: true }),

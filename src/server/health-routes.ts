@@ -1,39 +1,44 @@
 import { Router } from 'express'
 import { NotReadyError } from '../gateway/error-response.js'
+import { notReadyReason } from './readiness.js'
+import type { IndexStatus } from './upkeep.js'
 
 /**
- * `/health/live`: the process answers. `/health/ready`: the store does too. `/health`: both in one, and what the topics
- * have refused since the start.
+ * `/health/live`: the process answers. `/health/ready`: the store does too, and what is answered is known to be all that
+ * was admitted. `/health`: both in one, how that is known, and what the topics have refused since the start.
  */
 export function healthRoutes({
   ping,
+  index,
   refused,
 }: {
   ping: () => Promise<void>
+  index: () => IndexStatus
   refused: () => Record<string, Record<string, number>>
 }): Router {
-  const ready = async (): Promise<boolean> => {
+  const notReady = async (): Promise<string | undefined> => {
     try {
       await ping()
-      return true
     } catch {
       // What the store said is in the log of whatever needed it; here it is a yes or a no.
-      return false
+      return 'the store does not answer'
     }
+    return notReadyReason(index())
   }
   return Router()
     .get('/health/live', (_request, response) => {
       response.set('Cache-Control', 'no-store').json({ status: 'ok' })
     })
     .get('/health/ready', async (_request, response) => {
-      if (!(await ready())) throw new NotReadyError('the store does not answer')
+      const reason = await notReady()
+      if (reason !== undefined) throw new NotReadyError(reason)
       response.set('Cache-Control', 'no-store').json({ status: 'ok' })
     })
     .get('/health', async (_request, response) => {
-      const store = await ready()
+      const ready = (await notReady()) === undefined
       response
         .set('Cache-Control', 'no-store')
-        .status(store ? 200 : 503)
-        .json({ status: store ? 'ok' : 'error', live: true, ready: store, refused: refused() })
+        .status(ready ? 200 : 503)
+        .json({ status: ready ? 'ok' : 'error', live: true, ready, index: index(), refused: refused() })
     })
 }

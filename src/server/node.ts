@@ -1,12 +1,14 @@
 import type { Logger } from 'pino'
 import { TOPICS } from '../../backend/src/protocol/profile.js'
 import { SqlHookNotes } from '../../backend/src/storage/sql/sql-hook-notes.js'
+import { SqlUpkeep } from '../../backend/src/storage/sql/sql-upkeep.js'
 import { type Config, ConfigError } from './config.js'
 import { type Deploy, followTree } from './followed-tree.js'
 import { type Database, openSqlite } from './open-database.js'
 import { createOverlay, type Overlay } from './overlay.js'
 import { engineBeef } from './overlay-engine.js'
 import { RememberingStore } from './remembering-store.js'
+import { Upkeep } from './upkeep.js'
 
 /** Why the service cannot start, in one line. */
 export class StartError extends Error {
@@ -19,6 +21,8 @@ export interface Node {
   config: Config
   graph: RememberingStore
   overlay: Overlay
+  /** Compares what is answered with what was admitted, when it is told to start. */
+  upkeep: Upkeep
   close(): Promise<void>
 }
 
@@ -39,7 +43,9 @@ export async function openNode({
 }): Promise<Node> {
   let database: Database | undefined
   let overlay: Overlay | undefined
+  let upkeep: Upkeep | undefined
   const close = async (): Promise<void> => {
+    await upkeep?.close()
     await overlay?.close()
     await database?.close()
   }
@@ -58,7 +64,17 @@ export async function openNode({
       const beef = engineBeef(followed.deployed.beef)
       await overlay.engine.submit({ beef, topics: [TOPICS.names] }, undefined, 'historical-tx')
     }
-    return { config: followed.config, graph, overlay, close }
+    const { engine } = overlay
+    upkeep = new Upkeep({
+      store: new SqlUpkeep(database),
+      graph,
+      exclusively: (work) => engine.makeWhole(work),
+      genesis: followed.config.deployment?.genesis,
+      logger,
+    })
+    await upkeep.open()
+    engine.requireWhole = () => upkeep?.requireWhole()
+    return { config: followed.config, graph, overlay, upkeep, close }
   } catch (error) {
     await close()
     if (error instanceof ConfigError) throw error

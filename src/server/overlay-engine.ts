@@ -52,6 +52,8 @@ export class OverlayEngine extends Engine {
   private readonly proofs: ProofCheck
   private readonly limits: SubmissionLimits
   private readonly onAdmitted: (steak: STEAK) => void
+  /** Throws where nothing may be written now, however long it has waited for its turn. */
+  requireWhole: () => void = () => {}
 
   constructor(options: OverlayEngineOptions) {
     const { managers, lookupServices, graph, submission, proofs, hostingURL, logger } = options
@@ -140,7 +142,15 @@ export class OverlayEngine extends Engine {
 
   /** Does something while no submission is under way, and lets none begin. */
   async exclusively<Result>(work: () => Promise<Result>): Promise<Result> {
-    return await this.turn.runExclusive(work)
+    return await this.turn.runExclusive(async () => {
+      this.requireWhole()
+      return await work()
+    })
+  }
+
+  /** As {@link exclusively}, for what makes the index whole. */
+  async makeWhole(work: () => Promise<void>): Promise<void> {
+    await this.turn.runExclusive(work)
   }
 
   private async takeTurn({
@@ -163,6 +173,7 @@ export class OverlayEngine extends Engine {
     if (unsound !== undefined) throw new InvalidSubmissionError(`no block can hold this: ${unsound}`)
     if (verify !== undefined) await verifying(verify)
     return await this.turn.runExclusive(async () => {
+      this.requireWhole()
       try {
         const steak = await this.submission.run(beef, work, requestId)
         this.onAdmitted(steak)

@@ -63,6 +63,7 @@ export async function startServer({
     overlay: node.overlay,
     graph: node.graph,
     ping: () => node.graph.ping(),
+    index: () => node.upkeep.status,
     metrics,
     logger,
     ...(proofWatch && { watch: proofWatch }),
@@ -79,6 +80,7 @@ export async function startServer({
     await node.close()
     throw error
   }
+  node.upkeep.start()
   proofWatch?.start()
   const { port } = server.address() as AddressInfo
   const host = config.host.includes(':') ? `[${config.host}]` : config.host
@@ -98,10 +100,10 @@ export async function startServer({
   }
 }
 
-function metricsOf({ config: { profile }, graph, overlay }: Node): Metrics {
+function metricsOf({ config: { profile }, graph, overlay, upkeep }: Node): Metrics {
   const prefixes = [...profile.gatewayPrefixes, ...profile.namesPrefixes]
   const notesWaiting = () => waitingHookNotes(graph.reader)
-  const metrics = new Metrics({ prefixes, caches: graph.caches, notesWaiting })
+  const metrics = new Metrics({ prefixes, caches: graph.caches, notesWaiting, indexLag: () => upkeep.lag() })
   overlay.onEvent(metrics.tell)
   return metrics
 }

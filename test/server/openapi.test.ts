@@ -125,14 +125,17 @@ describe.each(profiles)(
       expect(lines.sort()).toEqual(routes.flatMap(operationsOf).sort())
     })
 
-    test('cannot miss what answers without being a route: the guard of the operator, CORS, the rate limits, and the 404 of whatever is left', () => {
+    test('cannot miss what answers without being a route: the guard of the operator, CORS, the rate limits, the gate that is closed while the index is made anew, and the 404 of whatever is left', () => {
       expect(routesOf(app).handlers).toEqual([
         { name: 'limitOperator', prefix: '/admin' },
         { name: 'adminGuard', prefix: '/admin' },
+        { name: 'closedGate', prefix: '/admin' },
         { name: 'refuseUnknown', prefix: '/admin' },
         { name: 'corsMiddleware', prefix: '' },
         { name: 'limitGateway', prefix: '' },
+        { name: 'closedGate', prefix: '' },
         { name: 'limitOverlay', prefix: '' },
+        { name: 'closedGate', prefix: '' },
         { name: 'refuseUnknown', prefix: '' },
       ])
     })

@@ -1,4 +1,6 @@
+import { join } from 'node:path'
 import { MerklePath } from '@bsv/sdk'
+import Database from 'libsql'
 import { graphRecords } from '../../backend/src/graph/records.js'
 import { utf8 } from '../../backend/src/protocol/bytes.js'
 import { PROFILES, type ProfileName } from '../../backend/src/protocol/profile.js'
@@ -35,6 +37,8 @@ export interface Hosts {
   forgetting: TestServer
   /** {@link FLOODER} has asked more of it than a client may. */
   flooded: TestServer
+  /** What it answers is being made anew, and does not get done. */
+  rebuilding: TestServer
 }
 
 /** What the host that is well has stored, and what could be sent to it. */
@@ -78,6 +82,11 @@ export async function openapiHosts({
     await flooded.ask('/submit', { ...FLOODER, method: 'POST' })
   }
 
+  const left = await start({ ...settings, ADMIN_TOKEN })
+  await left.stop()
+  leaveHalf(left.dataDir)
+  const rebuilding = await start({ ...settings, ADMIN_TOKEN, DATA_DIR: left.dataDir })
+
   const submit = async (...sent: Parameters<TestServer['submit']>): Promise<void> => {
     const { status, body } = await well.submit(...sent)
     if (status !== 200) throw new Error(`the host took no ${sent[1] ?? 'name'}: ${body.toString()}`)
@@ -119,7 +128,7 @@ export async function openapiHosts({
     return await flooded.ask(...asked)
   }
   return {
-    hosts: { well, empty, broken, ...(await watchingHosts(start)), flooded: { ...flooded, ask } },
+    hosts: { well, empty, broken, ...(await watchingHosts(start)), flooded: { ...flooded, ask }, rebuilding },
     stored: { site: site.outpoint, blocked, submittable, conflicting, notice },
   }
 }
@@ -393,14 +402,37 @@ export function openapiRequests({
       status: 304,
     },
   ]
-  return [...requests, ...overRate(requests)].flatMap(withHead)
+  return [...requests, ...overRate(requests), ...tooEarly(requests)].flatMap(withHead)
+}
+
+/** Those that are answered, but for what is about the host. */
+function answeredOf(requests: OpenapiRequest[]): OpenapiRequest[] {
+  const isWatched = (path: string): boolean => path.startsWith('/health') || path === '/metrics'
+  return requests.filter(({ path, status }) => status === 200 && !isWatched(path))
+}
+
+/** The same of a host that makes anew what it answers. */
+function tooEarly(requests: OpenapiRequest[]): OpenapiRequest[] {
+  return answeredOf(requests).map((request) => ({
+    ...request,
+    name: `${request.name}, too early`,
+    host: 'rebuilding',
+    status: 503,
+  }))
+}
+
+/** Leaves a store with an index that is to be made anew, and cannot be. */
+function leaveHalf(dataDir: string): void {
+  const database = new Database(join(dataDir, 'minetree.sqlite'))
+  database.exec(
+    "insert into graph_settings (name, value) values ('reindex', 'needed'); drop table graph_traits",
+  )
+  database.close()
 }
 
 /** The same of a client that has asked too much already, once for each path. */
 function overRate(requests: OpenapiRequest[]): OpenapiRequest[] {
-  const isWatched = (path: string): boolean => path.startsWith('/health') || path === '/metrics'
-  const answered = requests.filter(({ path, status }) => status === 200 && !isWatched(path))
-  return answered.map((request) => ({
+  return answeredOf(requests).map((request) => ({
     ...request,
     name: `${request.name}, once too often`,
     host: 'flooded',

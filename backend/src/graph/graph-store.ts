@@ -43,6 +43,8 @@ export interface ProofWriter {
 
 export interface RecordOptions {
   subject?: string
+  /** Set where the index was emptied since: what transactions spend is told once more, though their bytes are held. */
+  again?: boolean
 }
 
 export interface TransactionReader {

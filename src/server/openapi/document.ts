@@ -9,6 +9,7 @@ import {
   type Paths,
   parameters,
 } from '../../gateway/openapi/operation.js'
+import { isAboutHost } from '../readiness.js'
 import { ADMIN_PATHS } from './admin-paths.js'
 import { DEPLOYMENT_PATHS } from './deployment-paths.js'
 import { HEALTH_PATHS } from './health-paths.js'
@@ -103,7 +104,9 @@ export function openapiDocument({
       { name: 'operator', description: 'What the operator asks, with a token.' },
       { name: 'health', description: 'For whoever watches the host, or reads about it.' },
     ],
-    paths: Object.fromEntries(Object.entries(paths).map(([path, item]) => [path, withHead(item)])),
+    paths: Object.fromEntries(
+      Object.entries(paths).map(([path, item]) => [path, withHead(withNotReady(path, item))]),
+    ),
     components: {
       headers: HEADERS,
       parameters: PARAMETERS,
@@ -130,6 +133,22 @@ function counted(paths: Paths): Paths {
     return [path, Object.fromEntries(operations)] as const
   })
   return Object.fromEntries(items)
+}
+
+/** Nothing but what is about the host is answered while the index is made anew. */
+function withNotReady(path: string, item: PathItem): PathItem {
+  if (isAboutHost(path)) return item
+  const operations = Object.entries(item).map(([method, operation]: [string, Operation]) => {
+    const isOperators = operation.tags[0] === 'operator'
+    const notReady = errorAnswer({
+      codes: ['NOT_READY'],
+      description: 'What is answered is made anew of what was admitted; later.',
+      shape: operation.tags[0] === 'overlay' || isOperators ? 'OverlayError' : 'Error',
+      shut: isOperators,
+    })
+    return [method, { ...operation, responses: { '503': notReady, ...operation.responses } }]
+  })
+  return Object.fromEntries(operations)
 }
 
 /** Ranges are of GET alone (RFC 9110 14.2). */

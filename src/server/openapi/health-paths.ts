@@ -13,14 +13,27 @@ const REFUSED: Schema = {
   additionalProperties: { type: 'object', additionalProperties: { type: 'integer', minimum: 1 } },
 }
 
+const INDEX: Schema = {
+  description:
+    'Whether what is answered is known to be all that was admitted. `rebuilding`: nothing else is answered meanwhile.',
+  type: 'object',
+  required: ['state', 'done'],
+  additionalProperties: false,
+  properties: {
+    state: { enum: ['comparing', 'rebuilding', 'equal', 'unequal'] },
+    done: { description: 'How much of it is done, of 1.', type: 'number', minimum: 0, maximum: 1 },
+  },
+}
+
 const whole = (ready: boolean): Schema => ({
   type: 'object',
-  required: ['status', 'live', 'ready', 'refused'],
+  required: ['status', 'live', 'ready', 'index', 'refused'],
   additionalProperties: false,
   properties: {
     status: { const: ready ? 'ok' : 'error' },
     live: { const: true },
     ready: { const: ready },
+    index: INDEX,
     refused: REFUSED,
   },
 })
@@ -41,10 +54,10 @@ export const HEALTH_PATHS: Paths = {
     get: {
       operationId: 'ready',
       tags: ['health'],
-      summary: 'Whether the store answers',
+      summary: 'Whether the store answers, and what is answered is all that was admitted',
       responses: {
-        '200': told('It does.', OK),
-        '503': errorAnswer({ codes: ['NOT_READY'], description: 'It does not.' }),
+        '200': told('Both.', OK),
+        '503': errorAnswer({ codes: ['NOT_READY'], description: 'Not yet; `error` says what is left.' }),
       },
     },
   },
@@ -52,10 +65,10 @@ export const HEALTH_PATHS: Paths = {
     get: {
       operationId: 'health',
       tags: ['health'],
-      summary: 'Both in one, and what was refused',
+      summary: 'Both in one, how it is known, and what was refused',
       responses: {
-        '200': told('Process and store answer.', whole(true)),
-        '503': told('The process answers, the store does not.', whole(false)),
+        '200': told('It is ready.', whole(true)),
+        '503': told('The process answers, and is not ready.', whole(false)),
       },
     },
   },

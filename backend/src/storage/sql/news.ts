@@ -16,9 +16,9 @@ export interface Told {
 /** Sorts out what is news of what is told. */
 export async function newsOf(
   trx: Knex.Transaction,
-  transactions: TransactionRecord[],
-  spends: SpendRecord[],
+  told: { transactions: TransactionRecord[]; spends: SpendRecord[]; again: boolean },
 ): Promise<Told> {
+  const { transactions, spends, again } = told
   const byTxid = new Map<string, TransactionRecord>()
   for (const transaction of transactions) {
     const { txid, proof } = transaction
@@ -31,7 +31,7 @@ export async function newsOf(
   const proofs = all.filter(({ txid, proof }) => proof !== undefined && held.has(txid))
   return {
     fresh,
-    spends: spends.filter(({ spender }) => !ofHeld.has(spender)),
+    spends: again ? spends : spends.filter(({ spender }) => !ofHeld.has(spender)),
     proven: await withNewProofs(trx, proofs),
   }
 }

@@ -24,9 +24,9 @@ import { countTurn } from './turns.js'
 export async function writeRecords(
   trx: Knex.Transaction,
   records: GraphRecords,
-  { subject }: RecordOptions = {},
+  options: RecordOptions = {},
 ): Promise<number> {
-  const decision = await writeTransactions(trx, records, subject)
+  const decision = await writeTransactions(trx, records, options)
   const { outputs, names, admissions, contents, maps, applied } = records
   const shown = new Set(outputs.map((output) => output.content?.sha256))
   await writePieces(trx, [

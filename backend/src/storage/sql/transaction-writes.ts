@@ -1,5 +1,6 @@
 import type { Knex } from 'knex'
 import { LostConflictError } from '../../graph/conflict-error.js'
+import type { RecordOptions } from '../../graph/graph-store.js'
 import { parentsFirst } from '../../graph/parents-first.js'
 import type { Block, GraphRecords, NodeRecord, SpendRecord, TransactionRecord } from '../../graph/records.js'
 import { type Decision, decide, keepRanks, type Standing } from '../../graph/standing.js'
@@ -24,9 +25,9 @@ const NOTHING: Decision = { silenced: [], restored: [] }
 export async function writeTransactions(
   trx: Knex.Transaction,
   { transactions, spends, nodes, names, outputs }: GraphRecords,
-  subject?: string,
+  { subject, again = false }: RecordOptions = {},
 ): Promise<Decision> {
-  const told = await newsOf(trx, transactions, spends)
+  const told = await newsOf(trx, { transactions, spends, again })
   const lookedAt = new Set([...nodes, ...names, ...outputs].map(({ outpoint }) => outpoint.txid))
   const changed = [
     ...(await writeSorted(trx, told)),

@@ -1,0 +1,164 @@
+import type { Knex } from 'knex'
+import type { Admitted, Arrival, RebuildMark } from '../../graph/upkeep.js'
+import { hashColumn, hexOf, outpointColumns, outpointOf, parts, ROWS_A_STATEMENT } from './columns.js'
+import { insertNew } from './insert-new.js'
+import { rest } from './rest.js'
+import { anyOf, type SqlReader } from './sql-reader.js'
+import { transactionRecord } from './transaction-reads.js'
+
+/** The name of the row of `graph_settings` that is there while the index is not whole. */
+const MARK = 'reindex'
+const NEEDED = 'needed'
+const FROM = 'from '
+
+/** What follows from the rest, and holds nothing else. */
+const DERIVED = ['graph_traits', 'graph_outputs', 'graph_nodes', 'graph_names', 'graph_silent_facts']
+
+/** How many owners of pieces, and how many transactions, are looked at at once. */
+const PAGE = 500
+
+export async function rebuildMark(reader: SqlReader): Promise<RebuildMark | undefined> {
+  const row = await reader.first('select value from graph_settings where name = ?', [MARK])
+  if (row === undefined) return undefined
+  const value = String(row.value)
+  return value.startsWith(FROM)
+    ? { state: 'under way', place: value.slice(FROM.length) }
+    : { state: 'needed' }
+}
+
+export async function writeRebuildMark(knex: Knex, mark: RebuildMark | undefined): Promise<void> {
+  const settings = knex('graph_settings')
+  if (mark === undefined) {
+    await settings.where({ name: MARK }).delete()
+    return
+  }
+  const value = mark.state === 'needed' ? NEEDED : FROM + mark.place
+  await settings.insert({ name: MARK, value }).onConflict(['name']).merge(['value'])
+}
+
+/**
+ * Empties the index, a little at a time: whoever sees it half empty sees the mark, too, and empties it again.
+ *
+ * What a transaction spends whose bytes are not here is known from a notice alone, and stays.
+ */
+export async function emptyIndex(knex: Knex): Promise<void> {
+  for (const table of DERIVED) await emptyTable(knex, table)
+  await knex.transaction(async (trx) => {
+    const silent = await trx('graph_silent_spends').select('txid', 'vout', 'spender')
+    await insertNew(
+      trx,
+      'graph_spends',
+      silent.map((row) => ({ ...outpointColumns(outpointOf(row)), spender: hashColumn(hexOf(row.spender)) })),
+    )
+    await trx('graph_silent_spends').delete()
+  })
+  await deleteByOwner(knex, {
+    table: 'graph_spends',
+    column: 'spender',
+    goes: (owners) => withBytes(knex, owners),
+  })
+  await deleteByOwner(knex, {
+    table: 'graph_pieces',
+    column: 'owner',
+    goes: (owners) => derivedOwners(knex, owners),
+  })
+  // Where each stands is decided anew; when it came is not, nor what proves it.
+  await knex('graph_transactions').update({ mined: null, silent: false })
+}
+
+async function emptyTable(knex: Knex, table: string): Promise<void> {
+  // One statement where the engine can drop all pages at once.
+  await knex(table).delete()
+  await rest()
+}
+
+/** Deletes the rows of those owners that `goes` picks, some at a time in order. */
+async function deleteByOwner(
+  knex: Knex,
+  options: { table: string; column: string; goes: (owners: Buffer[]) => Promise<Buffer[]> },
+): Promise<void> {
+  const { table, column, goes } = options
+  for (let after: Buffer = Buffer.alloc(0); ; ) {
+    const rows = await knex(table).distinct(column).where(column, '>', after).orderBy(column).limit(PAGE)
+    const owners: Buffer[] = rows.map((row) => hashColumn(hexOf(row[column])))
+    const last = owners.at(-1)
+    if (last === undefined) return
+    for (const part of parts(await goes(owners), ROWS_A_STATEMENT))
+      await knex(table).whereIn(column, part).delete()
+    await rest()
+    after = last
+  }
+}
+
+async function withBytes(knex: Knex, txids: Buffer[]): Promise<Buffer[]> {
+  const rows = await knex('graph_pieces').whereIn('owner', txids).where({ position: 0 }).select('owner')
+  return rows.map(({ owner }) => hashColumn(hexOf(owner)))
+}
+
+/** Those that own neither a raw transaction nor the BEEF of a note. */
+async function derivedOwners(knex: Knex, owners: Buffer[]): Promise<Buffer[]> {
+  const kept = new Set<string>()
+  const transactions = await knex('graph_transactions').whereIn('txid', owners).select('txid')
+  for (const { txid } of transactions) kept.add(hexOf(txid))
+  const notes = await knex('graph_hook_notes').whereIn('beef', owners).select('beef')
+  for (const { beef } of notes) kept.add(hexOf(beef))
+  return owners.filter((owner) => !kept.has(hexOf(owner)))
+}
+
+/** A place in the order of arrivals: the number of the write that brought a transaction, and its txid. */
+function placeOf(row: { arrival: unknown; txid: unknown }): string {
+  return `${Number(row.arrival)} ${hexOf(row.txid)}`
+}
+
+const BEHIND = 'arrival > ? or (arrival = ? and txid > ?)'
+
+function behind(place: string): [arrival: number, again: number, txid: Buffer] {
+  const [arrival = '', txid = ''] = place.split(' ')
+  return [Number(arrival), Number(arrival), hashColumn(txid)]
+}
+
+export async function* arrivalsBehind(reader: SqlReader, after: string): AsyncGenerator<Arrival> {
+  for (let place = after; ; ) {
+    const rows = await reader.all(
+      `select txid, arrival from graph_transactions where ${BEHIND} order by arrival, txid limit ${PAGE}`,
+      behind(place),
+    )
+    const admitted = await admittedOf(
+      reader,
+      rows.map((row) => hashColumn(hexOf(row.txid))),
+    )
+    for (const row of rows) {
+      const txid = hexOf(row.txid)
+      const record = await transactionRecord(reader, txid)
+      if (record === undefined) continue
+      yield { txid, raw: record.raw, admitted: admitted.get(txid) ?? [], place: placeOf(row) }
+    }
+    const last = rows.at(-1)
+    if (last === undefined) return
+    place = placeOf(last)
+  }
+}
+
+export async function arrivalsLeft(reader: SqlReader, after: string): Promise<number> {
+  const row = await reader.first(
+    `select count(*) as found from graph_transactions where ${BEHIND}`,
+    behind(after),
+  )
+  return Number(row?.found)
+}
+
+async function admittedOf(reader: SqlReader, txids: Buffer[]): Promise<Map<string, Admitted[]>> {
+  const admitted = new Map<string, Admitted[]>()
+  for (const part of parts(txids, ROWS_A_STATEMENT)) {
+    const rows = await reader.all(
+      `select txid, vout, topic from graph_admissions where txid in (${anyOf(part)}) order by txid, vout, topic`,
+      part,
+    )
+    for (const row of rows) {
+      const outpoint = outpointOf(row)
+      const others = admitted.get(outpoint.txid) ?? []
+      admitted.set(outpoint.txid, [...others, { topic: row.topic, outpoint }])
+    }
+  }
+  return admitted
+}
