@@ -4,6 +4,7 @@ import type { GraphStore, GraphWriter } from '../../backend/src/graph/graph-stor
 import { readBeef } from '../../backend/src/graph/read-beef.js'
 import { type AdmissionRecord, graphRecords } from '../../backend/src/graph/records.js'
 import { admittedTransactions } from '../../backend/src/graph/transaction-records.js'
+import type { Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { readTransaction } from '../../backend/src/protocol/transaction.js'
 
 /**
@@ -12,10 +13,23 @@ import { readTransaction } from '../../backend/src/protocol/transaction.js'
  * instead of being told a second time.
  */
 export class EngineStorage implements Storage {
+  /** What was found while a submission has its turn: all that it writes is written at its end. */
+  private found: Map<string, Promise<Output | null>> | undefined
+
   constructor(
     private readonly graph: GraphStore,
     private readonly writer: GraphWriter,
   ) {}
+
+  /** Does the engine's part of a submission, which asks for the same outputs several times. */
+  async during<Result>(work: () => Promise<Result>): Promise<Result> {
+    this.found = new Map()
+    try {
+      return await work()
+    } finally {
+      this.found = undefined
+    }
+  }
 
   async insertOutput({ txid, outputIndex, topic, score }: Output): Promise<void> {
     const admission = { topic, outpoint: { txid, vout: outputIndex }, score: score ?? 0 }
@@ -38,7 +52,20 @@ export class EngineStorage implements Storage {
     spent?: boolean,
     includeBEEF = false,
   ): Promise<Output | null> {
-    const admissions = await this.graph.admissionsOf({ txid, vout: outputIndex })
+    const key = `${txid}_${outputIndex} ${topic} ${spent} ${includeBEEF}`
+    const known = this.found?.get(key)
+    if (known !== undefined) return await known
+    const output = this.readOutput({ txid, vout: outputIndex }, { topic, spent, includeBEEF })
+    this.found?.set(key, output)
+    return await output
+  }
+
+  private async readOutput(
+    outpoint: Outpoint,
+    wanted: { topic: string | undefined; spent: boolean | undefined; includeBEEF: boolean },
+  ): Promise<Output | null> {
+    const { topic, spent, includeBEEF } = wanted
+    const admissions = await this.graph.admissionsOf(outpoint)
     const admission = admissions.find((each) => topic === undefined || each.topic === topic)
     const [output] = admission === undefined ? [] : await this.outputs([admission], includeBEEF)
     if (output === undefined || (spent !== undefined && output.spent !== spent)) return null

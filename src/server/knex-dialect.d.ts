@@ -1,5 +1,8 @@
 declare module 'knex/lib/dialects/better-sqlite3/index.js' {
   export default class BetterSqlite3Client {
+    /** Set on the client of a transaction. */
+    readonly transacting?: boolean
     _driver(): unknown
+    acquireConnection(): Promise<unknown>
   }
 }

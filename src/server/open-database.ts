@@ -41,6 +41,17 @@ class LibsqlClient extends BetterSqlite3Client {
   override _driver(): unknown {
     return PreparingConnection
   }
+
+  /** Reads on the connection of a transaction; of the client itself, knex gives it to one after another. */
+  directReader(): SqlReader | undefined {
+    if (this.transacting !== true) return undefined
+    const prepare = async (sql: string): Promise<Statement> =>
+      ((await this.acquireConnection()) as Connection).prepare(sql)
+    return {
+      all: async (sql, values) => (await prepare(sql)).all(values),
+      first: async (sql, values) => (await prepare(sql)).get(values),
+    }
+  }
 }
 
 export interface Database {

@@ -47,6 +47,7 @@ type Mode = 'historical-tx' | 'current-tx'
 export class OverlayEngine extends Engine {
   private readonly turn = new Mutex()
   private readonly graph: GraphStore
+  private readonly coins: EngineStorage
   private readonly submission: CurrentSubmission
   private readonly untracked: Engine
   private readonly proofs: ProofCheck
@@ -83,6 +84,7 @@ export class OverlayEngine extends Engine {
     this.untracked = new Engine(reporting, lookupServices, storage, 'scripts only')
     this.untracked.logger = engineLogger
     this.graph = graph
+    this.coins = storage
     this.limits = options.limits
     this.submission = submission
     this.proofs = proofs
@@ -175,7 +177,7 @@ export class OverlayEngine extends Engine {
     return await this.turn.runExclusive(async () => {
       this.requireWhole()
       try {
-        const steak = await this.submission.run(beef, work, requestId)
+        const steak = await this.submission.run(beef, () => this.coins.during(work), requestId)
         this.onAdmitted(steak)
         return steak
       } catch (cause) {

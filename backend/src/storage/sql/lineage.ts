@@ -13,6 +13,7 @@ import {
   unique,
 } from './columns.js'
 import { rest } from './rest.js'
+import { anyOutpoint, knexReader } from './sql-reader.js'
 
 /**
  * Every output of the graph stands in a lineage: the unbroken run of 1-sat coins that is known to lead to it (BRC-159),
@@ -78,9 +79,10 @@ class Changes {
 export async function stepsOf(trx: Knex.Transaction, outpoints: Outpoint[]): Promise<Change[]> {
   const found: Change[] = []
   for (const part of parts(unique(outpoints, formatOutpoint), ROWS_A_STATEMENT)) {
-    const rows = await trx('graph_outputs')
-      .whereIn(['txid', 'vout'], part.map(outpointPair))
-      .select('lineage_txid', 'lineage_vout', 'step')
+    const rows = await knexReader(trx).all(
+      `select lineage_txid, lineage_vout, step from graph_outputs where ${anyOutpoint(part)}`,
+      part.flatMap(outpointPair),
+    )
     for (const row of rows) {
       found.push({
         lineage: outpointOf({ txid: row.lineage_txid, vout: row.lineage_vout }),

@@ -3,6 +3,7 @@ import { joinBytes } from '../../protocol/bytes.js'
 import { bytesOf, hexOf, PIECE_BYTES, parts, ROWS_A_STATEMENT, unique } from './columns.js'
 import { insertNew } from './insert-new.js'
 import type { SqlReader } from './sql-reader.js'
+import { anyOf, knexReader } from './sql-reader.js'
 
 /** So that one statement stays far below what a server takes in one packet. */
 const BYTES_A_STATEMENT = 4 * 1024 * 1024
@@ -30,7 +31,10 @@ export async function writePieces(trx: Knex.Transaction, bodies: Body[]): Promis
 export async function heldPieces(trx: Knex.Transaction, owners: Buffer[]): Promise<Set<string>> {
   const held = new Set<string>()
   for (const part of parts(owners, ROWS_A_STATEMENT)) {
-    const rows = await trx('graph_pieces').whereIn('owner', part).where({ position: 0 }).select('owner')
+    const rows = await knexReader(trx).all(
+      `select owner from graph_pieces where owner in (${anyOf(part)}) and position = 0`,
+      part,
+    )
     for (const { owner } of rows) held.add(hexOf(owner))
   }
   return held

@@ -15,7 +15,7 @@ import {
   unique,
 } from './columns.js'
 import { rest } from './rest.js'
-import { knexReader } from './sql-reader.js'
+import { anyOf, knexReader } from './sql-reader.js'
 import { transactionRecord } from './transaction-reads.js'
 
 /**
@@ -34,14 +34,12 @@ export async function settleOutputs(
   )
   const arrived = unique(told.transactions, ({ txid }) => txid)
   for (const part of parts(arrived, ROWS_A_STATEMENT)) {
-    const rows = await trx('graph_spends as spends')
-      .join('graph_outputs as outputs', 'outputs.txid', 'spends.spender')
-      .whereIn(
-        'spends.txid',
-        part.map(({ txid }) => hashColumn(txid)),
-      )
-      .where({ 'outputs.unsettled': true })
-      .distinct('spends.spender')
+    const rows = await knexReader(trx).all(
+      `select distinct spends.spender from graph_spends as spends
+       join graph_outputs as outputs on outputs.txid = spends.spender
+       where spends.txid in (${anyOf(part)}) and outputs.unsettled = 1`,
+      part.map(({ txid }) => hashColumn(txid)),
+    )
     for (const { spender } of rows) waiting.add(hexOf(spender))
   }
   for (const txid of waiting) {

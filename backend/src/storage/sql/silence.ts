@@ -15,6 +15,7 @@ import { type Change, stepsOf } from './lineage.js'
 import { OUTPUT, type OutputRow, outputOf } from './lineage-rows.js'
 import { mapOwner } from './merged-map.js'
 import { rest } from './rest.js'
+import { anyOf, knexReader } from './sql-reader.js'
 
 /**
  * What transactions say that do not count stands apart, in tables that no read looks into, and comes back as it was when
@@ -40,10 +41,10 @@ export interface Moved {
 export async function silentAmong(trx: Knex.Transaction, txids: string[]): Promise<Set<string>> {
   const silent = new Set<string>()
   for (const part of parts([...new Set(txids)], ROWS_A_STATEMENT)) {
-    const rows = await trx('graph_transactions')
-      .whereIn('txid', part.map(hashColumn))
-      .where({ silent: true })
-      .select('txid')
+    const rows = await knexReader(trx).all(
+      `select txid from graph_transactions where txid in (${anyOf(part)}) and silent = 1`,
+      part.map(hashColumn),
+    )
     for (const { txid } of rows) silent.add(hexOf(txid))
   }
   return silent

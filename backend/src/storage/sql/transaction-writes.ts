@@ -47,8 +47,10 @@ export async function writeTransactions(
 /** Writes nodes. Returns the transactions that spend them, and may have rivals since. */
 async function writeNodes(trx: Knex.Transaction, nodes: NodeRecord[], { fresh }: Told): Promise<string[]> {
   if (nodes.length === 0) return []
-  const txids = [...new Set(nodes.map(({ outpoint }) => outpoint.txid))]
-  const silent = await silentAmong(trx, txids)
+  const isFresh = new Set(fresh.map(({ txid }) => txid))
+  const others = nodes.map(({ outpoint }) => outpoint.txid).filter((txid) => !isFresh.has(txid))
+  // Of what is new here, nothing is silent yet.
+  const silent = await silentAmong(trx, others)
   const isSilent = ({ outpoint }: NodeRecord): boolean => silent.has(outpoint.txid)
   await insertNew(
     trx,
@@ -58,12 +60,8 @@ async function writeNodes(trx: Knex.Transaction, nodes: NodeRecord[], { fresh }:
       .map(({ outpoint, domain }) => ({ ...outpointColumns(outpoint), domain })),
   )
   await writeSilent(trx, { outputs: [], names: [], nodes: nodes.filter(isSilent) })
-  // Of what is new here, what spends it is looked up with it.
-  const isFresh = new Set(fresh.map(({ txid }) => txid))
-  return await childrenOf(
-    knexReader(trx),
-    txids.filter((txid) => !isFresh.has(txid)),
-  )
+  // And what spends it, was looked up with it.
+  return await childrenOf(knexReader(trx), others)
 }
 
 /** Those that were known before they were looked at: whether they are mints, is known by now. */
