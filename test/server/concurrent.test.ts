@@ -1,7 +1,7 @@
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { utf8 } from '../../backend/src/protocol/bytes.js'
-import { beefOf, FakeChain, type FakeTransaction, p2pkh } from '../support/fake-chain.js'
+import { beefOf, FakeChain, type FakeTransaction, OPEN_LOCK, p2pkh } from '../support/fake-chain.js'
 import { type Answer, posted, type TestServer, treeOf, useServers } from '../support/test-server.js'
 
 const servers = useServers()
@@ -131,8 +131,13 @@ test('of fifty different mints from one node one is admitted, and the others hea
   const server = await servers.start(treeOf(chain.deployment))
   await server.submit(beefOf(chain.genesis))
   const from = chain.node('')
-  const rivals = Array.from({ length: 50 }, (_, at) => chain.mint('a', { from, ownerLock: p2pkh(at + 1) }))
-  const answers = await Promise.all(rivals.map((rival) => server.submit(beefOf(rival))))
+  const coins = Array.from({ length: 50 }, () => ({ satoshis: 1000, lockingScript: OPEN_LOCK }))
+  const purse = chain.spend({ inputs: [], outputs: coins })
+  const rivals = coins.map((_, vout) =>
+    chain.mint('a', { from, ownerLock: p2pkh(vout + 1), funding: [{ transaction: purse, vout }] }),
+  )
+  const beefs = rivals.map((rival) => beefOf(rival, { proven: false, with: [chain.genesis, purse] }))
+  const answers = await Promise.all(beefs.map((beef) => server.submit(beef)))
   const winners = rivals.filter((_, at) => answers[at]?.status === 200)
   expect(winners).toHaveLength(1)
   const [winner] = winners

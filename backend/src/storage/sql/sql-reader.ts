@@ -23,7 +23,7 @@ interface DirectClient {
 
 /** Reads through knex, on whatever it is connected to: in a transaction, what it has written so far. */
 export function knexReader(knex: Knex): SqlReader {
-  const direct = (knex.client as DirectClient).directReader?.()
+  const direct = (knex.client as DirectClient | undefined)?.directReader?.()
   if (direct !== undefined) return direct
   const all = async (sql: string, values: SqlValue[]): Promise<Row[]> => {
     // MySQL answers rows and fields; SQLite answers rows.
