@@ -1,6 +1,6 @@
-import type { MerklePath } from '@bsv/sdk'
 import { BeefError, readBeefFrame } from '../protocol/beef.js'
 import { reversed, toHex } from '../protocol/bytes.js'
+import type { MerklePath } from '../protocol/merkle-path.js'
 import type { TransactionView } from '../protocol/transaction.js'
 import { nativeHash256 } from './native-hash.js'
 import { proofIn, readPath } from './read-proof.js'
@@ -15,7 +15,7 @@ export interface BeefContents {
    * The proof that the BEEF holds for a transaction, cut down to that transaction alone. Whether a block has its
    * root is for a chain tracker to say.
    *
-   * @throws BeefError where the path that names the transaction does not hold together.
+   * @throws BeefError where a merkle path of the BEEF does not hold together.
    */
   proof(txid: string): Proof | undefined
   txids: string[]
@@ -61,19 +61,17 @@ function parseBeef(bytes: Uint8Array): BeefContents {
   const proof = (txid: string): Proof | undefined => {
     paths ??= pathsByTxid(bumps)
     const path = paths.get(txid)
-    if (path === undefined) return undefined
-    return proofIn(path, txid)
+    return path && proofIn(path, txid)
   }
   return { subject, transaction: (txid) => views.get(txid), proof, txids: [...views.keys()] }
 }
 
-/** The first path that has a txid among its leaves, as the SDK finds it: what is kept is what was verified. */
+/** The first path that has a txid among its leaves, as the SDK finds it. */
 function pathsByTxid(bumps: Uint8Array[]): Map<string, MerklePath> {
   const paths = new Map<string, MerklePath>()
   for (const bump of bumps) {
     const path = readPath(bump)
-    for (const { hash } of path.path[0] ?? [])
-      if (hash !== undefined && !paths.has(hash)) paths.set(hash, path)
+    for (const txid of path.txids) if (!paths.has(txid)) paths.set(txid, path)
   }
   return paths
 }

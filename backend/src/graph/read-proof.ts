@@ -1,45 +1,27 @@
-import { MerklePath, Utils } from '@bsv/sdk'
-import { BeefError, checkBumpFrame } from '../protocol/beef.js'
+import { BeefError } from '../protocol/beef.js'
+import { MerklePath } from '../protocol/merkle-path.js'
+import { nativeHash256 } from './native-hash.js'
 import type { Proof } from './records.js'
-
-/** Heights are 32-bit where block headers are; far more blocks than there will be. */
-const MAX_HEIGHT = 0x7fffffff
 
 /**
  * The proof that a merkle path (BUMP, BRC-74) holds for a transaction, cut down to that transaction alone. Whether a block
  * has its root is for a chain tracker to say.
  *
- * @throws BeefError where the bytes are no merkle path, or one that does not hold the transaction.
+ * @throws BeefError where the bytes are no merkle path that holds together, or one that does not hold the transaction.
  */
 export function readProof({ txid, bump }: { txid: string; bump: Uint8Array }): Proof {
-  checkBumpFrame(bump)
-  const path = readPath(bump)
-  const held = path.path[0]?.some(({ hash }) => hash === txid) ?? false
-  if (!held) throw new BeefError(`the merkle path does not hold ${txid}`)
-  return proofIn(path, txid)
+  const proof = proofIn(readPath(bump), txid)
+  if (proof === undefined) throw new BeefError(`the merkle path does not hold ${txid}`)
+  return proof
 }
 
-/** A merkle path as it stands in a BEEF. @throws BeefError where it cannot be one. */
+/** A merkle path that a stranger has sent. @throws BeefError where it does not hold together. */
 export function readPath(bump: Uint8Array): MerklePath {
-  let path: MerklePath
-  try {
-    path = MerklePath.fromReader(new Utils.ReaderUint8Array(bump), false)
-  } catch (cause) {
-    throw new BeefError('a merkle path cannot be read', { cause })
-  }
-  if (path.blockHeight > MAX_HEIGHT) throw new BeefError(`no block has the height ${path.blockHeight}`)
-  return path
+  return new MerklePath(bump, { hash: nativeHash256, fail: (message) => new BeefError(message) })
 }
 
-/** What of a merkle path proves one of the transactions in it. @throws BeefError where nothing does. */
-export function proofIn(path: MerklePath, txid: string): Proof {
-  try {
-    return {
-      merklePath: Uint8Array.from(path.extract([txid]).toBinary()),
-      height: path.blockHeight,
-      root: path.computeRoot(txid),
-    }
-  } catch (cause) {
-    throw new BeefError(`the merkle path given for ${txid} does not hold together`, { cause })
-  }
+/** What of a merkle path proves one of the transactions in it; undefined where it is not there. */
+export function proofIn(path: MerklePath, txid: string): Proof | undefined {
+  const merklePath = path.cut(txid)
+  return merklePath && { merklePath, height: path.height, root: path.root }
 }

@@ -1,3 +1,4 @@
+import { MAX_LEAVES, takeBump } from './bump.js'
 import { ByteCursor } from './byte-cursor.js'
 import { reversed, toHex } from './bytes.js'
 import { readTransactionFields, type TransactionView } from './transaction.js'
@@ -10,7 +11,7 @@ export class BeefError extends Error {
 
 /** More transactions than any real ancestry; a BEEF of millions of empty ones would only cost memory. */
 export const MAX_BEEF_TRANSACTIONS = 10_000
-/** Inputs and outputs of all of them, and leaves of all merkle paths: each is an object to hold. */
+/** Inputs and outputs of all of them: each is an object to hold. */
 const MAX_PARTS = 300_000
 
 /** What a BEEF holds, as views into its bytes. Its merkle paths are bounded but not read. */
@@ -48,7 +49,7 @@ export function readBeefFrame(bytes: Uint8Array): BeefFrame {
   for (let left = cursor.count('merkle paths', MAX_BEEF_TRANSACTIONS); left > 0; left--) {
     const bump = takeBump(cursor)
     leaves += bump.leaves
-    if (leaves > MAX_PARTS) throw new BeefError(`more than ${MAX_PARTS} leaves of merkle paths`)
+    if (leaves > MAX_LEAVES) throw new BeefError(`more than ${MAX_LEAVES} leaves of merkle paths`)
     bumps.push(bump.bytes)
   }
   const transactions: Omit<TransactionView, 'txid'>[] = []
@@ -90,32 +91,4 @@ function takeTransaction(cursor: ByteCursor): Omit<TransactionView, 'txid'> {
   const start = cursor.at
   const fields = readTransactionFields(cursor)
   return { raw: cursor.bytes.subarray(start, cursor.at), ...fields }
-}
-
-/**
- * Holds the counts in a merkle path (BUMP, BRC-74) that stands by itself against its bytes, as {@link readBeefFrame} does
- * with those of a BEEF.
- *
- * @throws BeefError where the bytes are not exactly one path.
- */
-export function checkBumpFrame(bump: Uint8Array): void {
-  const cursor = new ByteCursor(bump, (message) => new BeefError(message))
-  takeBump(cursor)
-  if (!cursor.atEnd) throw new BeefError('bytes follow the merkle path')
-}
-
-/** BRC-74: height, tree height, and for each level its leaves: offset, flags, and a hash unless flagged away. */
-function takeBump(cursor: ByteCursor): { bytes: Uint8Array; leaves: number } {
-  const start = cursor.at
-  let leaves = 0
-  cursor.varint()
-  for (let levels = cursor.u8(); levels > 0; levels--) {
-    for (let left = cursor.count('leaves of a merkle path', MAX_PARTS); left > 0; left--) {
-      cursor.varint()
-      const duplicate = (cursor.u8() & 1) === 1
-      if (!duplicate) cursor.take(32)
-      leaves++
-    }
-  }
-  return { bytes: cursor.bytes.subarray(start, cursor.at), leaves }
 }

@@ -1,0 +1,143 @@
+import { type Bump, encodeBump, type PathLevel, type PathNode, readBump } from './bump.js'
+import { concatBytes, equalBytes, reversed, toHex } from './bytes.js'
+import type { Hash256 } from './transaction.js'
+
+/**
+ * A merkle path (BUMP, BRC-74) that holds together: each of its transactions leads to one and the same root. Whether a
+ * block has that root is for block headers to say.
+ *
+ * The SDK's `MerklePath` works out every inner node anew for every transaction of a path, so that a stranger's path of
+ * some hundred leaves keeps it busy for seconds. Here each is worked out once, at most one for each leaf that is given.
+ */
+export class MerklePath {
+  readonly height: number
+  /** The merkle root, hex in shown order. */
+  readonly root: string
+  /** What is given, with a level for each that the places of the transactions need. */
+  private readonly levels: PathLevel[]
+  /** What is given or follows from it, by level and place; the root alone in the last. */
+  private readonly hashes: Map<number, Uint8Array>[]
+  private readonly offsets = new Map<string, number>()
+
+  /**
+   * @param read.fail Makes the error to throw where the bytes are no merkle path, or one that does not hold together:
+   * that has a hole, or two words about one node.
+   */
+  constructor(bytes: Uint8Array, { hash, fail }: { hash: Hash256; fail: (message: string) => Error }) {
+    const bump = readBump(bytes, fail)
+    this.height = bump.height
+    const tree = treeOf(bump)
+    this.levels = tree.levels
+    this.hashes = workOut(tree, { hash, fail })
+    const root = this.hashes.at(-1)?.get(0)
+    if (root === undefined) throw fail('a merkle path starts at no transaction')
+    this.root = toHex(reversed(root))
+    for (const [offset, { hash }] of tree.levels[0] ?? []) {
+      if (hash === undefined) continue
+      const txid = toHex(reversed(hash))
+      // Of one that stands twice, as the last of a block may, the SDK cuts out the last.
+      this.offsets.set(txid, Math.max(offset, this.offsets.get(txid) ?? 0))
+    }
+  }
+
+  /** The leaves of the lowest level, hex in shown order; those beside a transaction are among them. */
+  get txids(): Iterable<string> {
+    return this.offsets.keys()
+  }
+
+  has(txid: string): boolean {
+    return this.offsets.has(txid)
+  }
+
+  /**
+   * What of the path proves one transaction, as bytes: a leaf for it, and one a level that stands beside its way up.
+   *
+   * @returns undefined where the path does not have the transaction.
+   */
+  cut(txid: string): Uint8Array | undefined {
+    const offset = this.offsets.get(txid)
+    if (offset === undefined) return undefined
+    const levels = this.levels.map((given, level): PathLevel => {
+      const at = offset >>> level
+      const hash = this.hashes[level]?.get(at ^ 1)
+      const beside = given.get(at ^ 1) ?? { hash, isTxid: false }
+      // A transaction alone in its block stands beside nothing.
+      const leaves: PathLevel = this.hashes.length === 1 ? new Map() : new Map([[at ^ 1, beside]])
+      if (level === 0) leaves.set(at, { hash: this.hashes[0]?.get(at), isTxid: true })
+      return leaves
+    })
+    return encodeBump({ height: this.height, levels })
+  }
+}
+
+interface Tree {
+  levels: PathLevel[]
+  /** The last place that is given of the lowest level. */
+  last: number
+  /** Whether what stands beyond the last place is that place again, without a word. */
+  isWholeBlock: boolean
+  /** A block of one transaction has no levels above it: its txid is the root. */
+  isAlone: boolean
+}
+
+/** The levels that a path gives, and those that it leaves out above them. */
+function treeOf({ levels }: Bump): Tree {
+  const [lowest = new Map<number, PathNode>()] = levels
+  let last = 0
+  for (const offset of lowest.keys()) last = Math.max(last, offset)
+  const height = Math.max(levels.length, last.toString(2).length)
+  return {
+    levels: Array.from({ length: height }, (_, level) => levels[level] ?? new Map()),
+    last,
+    // A path of one level lists all transactions of a block, and leaves out that the last of an odd level stands twice.
+    isWholeBlock: levels.length === 1,
+    isAlone: levels.length === 1 && lowest.size === 1 && last === 0,
+  }
+}
+
+/** The hashes of each level that are given or follow from those below; of the last level, the root's alone. */
+function workOut(
+  { levels, last, isWholeBlock, isAlone }: Tree,
+  { hash, fail }: { hash: Hash256; fail: (message: string) => Error },
+): Map<number, Uint8Array>[] {
+  let known = new Map<number, Uint8Array>()
+  addGiven(known, levels[0], fail)
+  const hashes = [known]
+  // The nodes that the transactions lead to.
+  let led = new Set(known.keys())
+  for (let level = 0; level < levels.length && !isAlone; level++) {
+    const above = new Map<number, Uint8Array>()
+    for (const [at, left] of known) {
+      if (at % 2 === 1) continue
+      const beside = levels[level]?.get(at + 1)
+      const isDoubled =
+        beside?.hash === undefined && (beside !== undefined || (isWholeBlock && at === last >>> level))
+      const right = known.get(at + 1) ?? (isDoubled ? left : undefined)
+      if (right !== undefined) above.set(at >>> 1, hash(concatBytes(left, right)))
+    }
+    const next = new Set<number>()
+    for (const at of led) {
+      if (!above.has(at >>> 1)) throw fail('a merkle path has a hole')
+      next.add(at >>> 1)
+    }
+    addGiven(above, levels[level + 1], fail)
+    hashes.push(above)
+    known = above
+    led = next
+  }
+  return hashes
+}
+
+/** @throws what `fail` makes where a node that is given is not what follows from those below it. */
+function addGiven(
+  known: Map<number, Uint8Array>,
+  given: PathLevel | undefined,
+  fail: (message: string) => Error,
+): void {
+  for (const [at, { hash }] of given ?? []) {
+    const made = known.get(at)
+    if (made === undefined && hash !== undefined) known.set(at, hash)
+    else if (made !== undefined && (hash === undefined || !equalBytes(made, hash)))
+      throw fail('a merkle path gives a node that does not follow from those below it')
+  }
+}
