@@ -226,7 +226,7 @@ async function verifying(verify: () => Promise<void>): Promise<void> {
  */
 function vouchedBeef({ txid, raw }: { txid: string; raw: Uint8Array }): Uint8Array {
   const path = new MerklePath(0, [[{ offset: 0, hash: txid, txid: true }]])
-  return encodeBeef([{ raw, proof: { merklePath: Uint8Array.from(path.toBinary()) } }])
+  return encodeBeef([{ raw, proof: { merklePath: Uint8Array.from(path.toBinary()), height: 0, root: txid } }])
 }
 
 /**

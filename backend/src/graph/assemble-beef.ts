@@ -1,7 +1,8 @@
-import { BEEF_V1, Beef, MerklePath, Utils } from '@bsv/sdk'
+import { joinBytes } from '../protocol/bytes.js'
 import { ancestry, unprovenParents } from './ancestry.js'
+import { BeefLayout } from './beef-layout.js'
 import type { TransactionReader } from './graph-store.js'
-import type { Proof, TransactionRecord } from './records.js'
+import type { TransactionRecord } from './records.js'
 
 /**
  * Puts together the BEEF (BRC-62) of stored transactions: each once, parents before children, proven ones with
@@ -29,36 +30,9 @@ export async function assembleBeef(
   return encodeBeef(ordered)
 }
 
-/** A transaction, with its merkle path where it is proven. */
-interface ProvenBytes {
-  raw: Uint8Array
-  proof?: Pick<Proof, 'merklePath'>
-}
-
-/**
- * A BEEF V1 of transactions that stand parents first. The SDK's own writer sorts what has a missing ancestor
- * to the front, and the subject would no longer be last.
- */
-export function encodeBeef(transactions: ProvenBytes[]): Uint8Array {
-  const bumps = new Beef()
-  const bumpIndexes = transactions.map(
-    ({ proof }) =>
-      proof && bumps.mergeBump(MerklePath.fromReader(new Utils.ReaderUint8Array(proof.merklePath), false)),
-  )
-  const writer = new Utils.Writer()
-  writer.writeUInt32LE(BEEF_V1)
-  writer.writeVarIntNum(bumps.bumps.length)
-  for (const bump of bumps.bumps) writer.write(bump.toBinary())
-  writer.writeVarIntNum(transactions.length)
-  transactions.forEach(({ raw }, position) => {
-    writer.write(raw)
-    const bumpIndex = bumpIndexes[position]
-    if (bumpIndex === undefined) {
-      writer.writeUInt8(0)
-    } else {
-      writer.writeUInt8(1)
-      writer.writeVarIntNum(bumpIndex)
-    }
-  })
-  return writer.toUint8Array()
+/** A BEEF V1 of transactions that stand parents first. */
+export function encodeBeef(transactions: Pick<TransactionRecord, 'raw' | 'proof'>[]): Uint8Array {
+  const layout = new BeefLayout()
+  const pieces = transactions.flatMap(({ raw, proof }) => [raw, layout.add(proof)])
+  return joinBytes([...layout.head(), ...pieces])
 }
