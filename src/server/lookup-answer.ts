@@ -1,12 +1,12 @@
 import { Utils } from '@bsv/sdk'
 import type { Request, Response } from 'express'
-import { assembleBeef } from '../../backend/src/graph/assemble-beef.js'
 import { Collection } from '../../backend/src/graph/collection.js'
 import type { TransactionReader } from '../../backend/src/graph/graph-store.js'
 import { type ListedTransaction, listedBeef } from '../../backend/src/graph/listed-beef.js'
-import type { AnsweringOutput } from '../../backend/src/lookup-services/output-history.js'
+import type { AnsweringOutput, Reading } from '../../backend/src/lookup-services/output-history.js'
 import { fromHex } from '../../backend/src/protocol/bytes.js'
 import { UNTYPED } from '../../backend/src/protocol/media-type.js'
+import { readingFor } from '../gateway/reading-for.js'
 import { sendPieces } from '../gateway/send-pieces.js'
 
 interface LookupAnswer {
@@ -16,38 +16,48 @@ interface LookupAnswer {
   graph: TransactionReader
 }
 
-/** Answers a lookup with outputs and their BEEF (BRC-24), as JSON or in binary (`spec/http.md`, Overlay). */
+/**
+ * Answers a lookup with outputs and their BEEF (BRC-24), as JSON or in binary (`spec/http.md`, Overlay). What is to be in
+ * it is listed first, and each transaction read again as it is sent: a history or an unproven chain may be of any length.
+ */
 export async function sendLookupAnswer({ request, response, formula, graph }: LookupAnswer): Promise<void> {
+  const reading: Reading = (store) => readingFor(response, store)
+  const store = reading(graph)
   const aggregated = request.get('X-Aggregation') === 'yes'
-  if (formula.some(({ transactions }) => transactions !== undefined)) {
-    const outputs = await withTransactions(formula, graph)
-    // The SDK's client asks for binary always, and keeps of it what vouches for the output: of a proven one, no history.
-    const binary = aggregated && request.accepts('json', UNTYPED) === UNTYPED
-    response.setHeader('Content-Type', binary ? UNTYPED : 'application/json; charset=utf-8')
-    await sendPieces<Uint8Array | string>(response, {
-      pieces: binary ? binaryPieces(outputs, graph) : jsonPieces(outputs, graph),
-    })
-  } else if (aggregated) {
-    const txids = [...new Set(formula.map(({ txid }) => txid))]
+  const asksHistory = formula.some(({ transactions }) => transactions !== undefined)
+  // The SDK's client asks for binary always, and keeps of it what vouches for the output: of a proven one, no history.
+  const binary = aggregated && (!asksHistory || request.accepts('json', UNTYPED) === UNTYPED)
+  if (binary) {
+    const transactions = await listedFor(formula, { store, reading })
+    const beef = await listedBeef({ transactions, store, envelope: [outputList(formula)] })
     response.setHeader('Content-Type', UNTYPED)
-    response.end(Buffer.concat([outputList(formula), await beefOf(txids, graph)]))
+    response.setHeader('Content-Length', beef.length)
+    await sendPieces(response, { pieces: beef.bytes(), length: beef.length })
   } else {
-    const outputs = []
-    for (const { txid, outputIndex } of formula) {
-      outputs.push({ beef: Array.from(await beefOf([txid], graph)), outputIndex })
+    const outputs: ListedOutput[] = []
+    for (const output of formula) {
+      const transactions = await listedFor([output], { store, reading })
+      outputs.push({ outputIndex: output.outputIndex, transactions })
     }
-    response.json({ type: 'output-list', outputs })
+    response.setHeader('Content-Type', 'application/json; charset=utf-8')
+    await sendPieces(response, { pieces: jsonPieces(outputs, store) })
   }
 }
 
-async function beefOf(txids: string[], graph: TransactionReader): Promise<Uint8Array> {
-  const beef = await assembleBeef(txids, graph)
-  if (beef === undefined) throw notHeld(txids)
-  return beef
-}
-
-function notHeld(txids: string[]): Error {
-  return new Error(`the index names a transaction that the store does not hold: ${txids}`)
+/** All that is to be in the BEEF of outputs: their histories, or what vouches for them, each transaction once. */
+async function listedFor(
+  outputs: AnsweringOutput[],
+  { store, reading }: { store: TransactionReader; reading: Reading },
+): Promise<ListedTransaction[]> {
+  const histories = new Map<string, ListedTransaction>()
+  const vouching = new Collection(store)
+  for (const { txid, transactions } of outputs) {
+    if (transactions === undefined) await vouching.addAncestry(txid)
+    else for (const each of await transactions(reading)) histories.set(each.txid, each)
+    if (!histories.has(txid) && !vouching.has(txid))
+      throw new Error(`the index names a transaction that the store does not hold: ${txid}`)
+  }
+  return [...histories.values(), ...vouching.parentsFirst().filter(({ txid }) => !histories.has(txid))]
 }
 
 /** Count, then txid, index and context of each output (no context here). */
@@ -62,54 +72,31 @@ function outputList(outputs: { txid: string; outputIndex: number }[]): Uint8Arra
   return writer.toUint8Array()
 }
 
-/** An output, and all that its BEEF is to hold. */
-type WithTransactions = AnsweringOutput & { transactions: ListedTransaction[] }
-
-async function withTransactions(
-  formula: AnsweringOutput[],
-  graph: TransactionReader,
-): Promise<WithTransactions[]> {
-  const outputs: WithTransactions[] = []
-  for (const output of formula) {
-    const { txid, transactions = await vouching(txid, graph) } = output
-    if (transactions.at(-1)?.txid !== txid) throw notHeld([txid])
-    outputs.push({ ...output, transactions })
-  }
-  return outputs
-}
-
-async function vouching(txid: string, graph: TransactionReader): Promise<ListedTransaction[]> {
-  const collection = new Collection(graph)
-  await collection.addAncestry(txid)
-  return collection.parentsFirst()
-}
-
-/** One BEEF for all, each transaction once; sent while it is read, for a history may be of any length. */
-async function* binaryPieces(
-  outputs: WithTransactions[],
-  store: TransactionReader,
-): AsyncGenerator<Uint8Array> {
-  const all = new Map(outputs.flatMap(({ transactions }) => transactions.map((each) => [each.txid, each])))
-  yield* (
-    await listedBeef({ transactions: [...all.values()], store, envelope: [outputList(outputs)] })
-  ).bytes()
+interface ListedOutput {
+  outputIndex: number
+  /** All that its BEEF is to hold. */
+  transactions: ListedTransaction[]
 }
 
 /** What `response.json` would send, but a number for each byte is never all in memory. */
-async function* jsonPieces(outputs: WithTransactions[], store: TransactionReader): AsyncGenerator<string> {
-  let opening = '{"type":"output-list","outputs":[{"beef":['
-  for (const { transactions, outputIndex } of outputs) {
-    const beef = await listedBeef({ transactions, store })
-    for await (const piece of beef.bytes()) {
+async function* jsonPieces(outputs: ListedOutput[], store: TransactionReader): AsyncGenerator<string> {
+  let text = '{"type":"output-list","outputs":['
+  for (const [position, { transactions, outputIndex }] of outputs.entries()) {
+    text += position === 0 ? '{"beef":[' : ',{"beef":['
+    let comma = ''
+    for await (const piece of (await listedBeef({ transactions, store })).bytes()) {
       for (let at = 0; at < piece.length; at += BYTES_A_PIECE) {
-        yield opening + piece.subarray(at, at + BYTES_A_PIECE).join()
-        opening = ','
+        text += comma + piece.subarray(at, at + BYTES_A_PIECE).join()
+        comma = ','
+        if (text.length >= BYTES_A_PIECE) {
+          yield text
+          text = ''
+        }
       }
     }
-    yield `],"outputIndex":${outputIndex}}`
-    opening = ',{"beef":['
+    text += `],"outputIndex":${outputIndex}}`
   }
-  yield ']}'
+  yield `${text}]}`
 }
 
 /** Each is up to four characters of JSON. */

@@ -23,7 +23,7 @@ import { admittedBeef, type SubmissionSource } from './admission.js'
 import { Hooks, type Remembering } from './hooks.js'
 import { NAMES_LOOKUP_DOCUMENTATION } from './names-documentation.js'
 import { outpointText } from './outpoint-text.js'
-import { type AnsweringOutput, withHistory } from './output-history.js'
+import { type AnsweringOutput, type Reading, withHistory } from './output-history.js'
 
 export interface NamesLookupServiceOptions {
   reader: ConsistentReader &
@@ -68,7 +68,7 @@ type Query = z.output<typeof query>
 /** An output that answers, and what led to it. */
 interface Found {
   outpoint: Outpoint
-  history: (genesis: Outpoint) => Promise<ListedTransaction[]>
+  history: (genesis: Outpoint, reading: Reading) => Promise<ListedTransaction[]>
 }
 
 /** `ls_names`: who holds a name, where it was mined, where mining goes on (`spec/overlay.md`; BRC-24, BRC-174). */
@@ -130,7 +130,7 @@ export class NamesLookupService implements LookupService {
     const answer = answering(found.outpoint)
     const { deployment } = this.options
     if (!asked.history || deployment === undefined) return [answer]
-    return [withHistory(answer, await found.history(deployment.genesis))]
+    return [withHistory(answer, (reading) => found.history(deployment.genesis, reading))]
   }
 
   private async findOne(asked: Extract<Query, { history: boolean }>): Promise<Found | undefined> {
@@ -151,7 +151,8 @@ export class NamesLookupService implements LookupService {
     return (
       tip && {
         outpoint: tip,
-        history: (genesis) => nameHistory({ name, origin, tip }, { store: reader, genesis }),
+        history: (genesis, reading) =>
+          nameHistory({ name, origin, tip }, { store: reading(reader), genesis }),
       }
     )
   }
@@ -160,7 +161,7 @@ export class NamesLookupService implements LookupService {
     const { reader } = this.options
     return {
       outpoint: node.outpoint,
-      history: (genesis) => nodeHistory(node, { store: reader, genesis }),
+      history: (genesis, reading) => nodeHistory(node, { store: reading(reader), genesis }),
     }
   }
 
