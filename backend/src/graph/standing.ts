@@ -55,20 +55,35 @@ export function compareRanks(one: Standing, other: Standing): number {
  */
 export async function keepRanks(txids: string[], view: RankedView): Promise<string[]> {
   const changed = new Set<string>()
-  const waiting = [...txids]
-  for (let txid = waiting.pop(); txid !== undefined; txid = waiting.pop()) {
+  const waiting: { txid: string; child?: Standing }[] = txids.map((txid) => ({ txid }))
+  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+    const { txid, child } = next
     const [standing] = await view.standings([txid])
     if (standing === undefined) continue
-    const children = await view.standings(await view.children(txid))
-    const heights = [await view.heightOf(txid), ...children.map(({ mined }) => mined)]
-    const mined = least(heights.filter((height) => height !== undefined))
-    const arrival = Math.min(standing.arrival, ...children.map((child) => child.arrival - 1))
-    if (mined === standing.mined && arrival === standing.arrival) continue
-    await view.setRank({ ...standing, mined, arrival })
+    const ranked = child === undefined ? await rankOf(standing, view) : builtOnBy(standing, child)
+    if (ranked.mined === standing.mined && ranked.arrival === standing.arrival) continue
+    await view.setRank(ranked)
     changed.add(txid)
-    waiting.push(...(await view.parents(txid)))
+    // Where it has become better, its parents need not look at all that is built on them.
+    const isBetter =
+      (ranked.mined ?? Number.POSITIVE_INFINITY) <= (standing.mined ?? Number.POSITIVE_INFINITY)
+    for (const parent of await view.parents(txid))
+      waiting.push({ txid: parent, ...(isBetter && { child: ranked }) })
   }
   return [...changed]
+}
+
+/** A transaction with the rank that its own proof and all that is built on it give it. */
+async function rankOf(standing: Standing, view: RankedView): Promise<Standing> {
+  const children = await view.standings(await view.children(standing.txid))
+  const own = await view.heightOf(standing.txid)
+  return children.reduce(builtOnBy, { ...standing, mined: own })
+}
+
+/** A transaction with the rank that it has by one that is built on it, where its own is no better. */
+function builtOnBy(standing: Standing, child: Standing): Standing {
+  const heights = [standing.mined, child.mined].filter((height) => height !== undefined)
+  return { ...standing, mined: least(heights), arrival: Math.min(standing.arrival, child.arrival - 1) }
 }
 
 function least(heights: number[]): number | undefined {
