@@ -145,6 +145,15 @@ test('the name is what the tree says, whatever the owner lock inscribes before i
   expect((await server.ask('/svc/names/mine/google')).json).toMatchObject({ domain: '' })
 })
 
+test('a mint that comes before the one it builds on is none yet, and is one when it comes again', async () => {
+  const { server, chain } = await tree()
+  const parent = chain.mint('ac')
+  const child = chain.mint('acd')
+  await expectNoName(server, [child])
+  await expectName(server, 'ac', parent)
+  await expectName(server, 'acd', child)
+})
+
 describe('a mint that the covenant would not let pass', () => {
   const changed = (vout: number, change: (output: FakeOutput) => FakeOutput): MintOverrides => ({
     outputs: (outputs) => outputs.map((output, at) => (at === vout ? change(output) : output)),

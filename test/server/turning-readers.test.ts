@@ -1,0 +1,68 @@
+import { beefOf, FakeChain, type FakeTransaction, OPEN_LOCK, p2pkh } from '../support/fake-chain.js'
+import { posted, treeOf, useServers } from '../support/test-server.js'
+
+const { start } = useServers()
+
+/** A name that is mined twice from one node: by a mint without a proof that counts, and by one that a proof brings. */
+async function contested() {
+  const chain = new FakeChain()
+  const server = await start(treeOf(chain.deployment))
+  const purse = chain.spend({ inputs: [], outputs: [{ satoshis: 1000, lockingScript: OPEN_LOCK }] })
+  const root = chain.node('')
+  const first = chain.mint('a', { funding: [{ transaction: purse, vout: 0 }] })
+  const rival = chain.mint('a', { from: root, ownerLock: p2pkh(9) })
+  expect((await server.submit(beefOf(chain.genesis))).status).toBe(200)
+  const unproven = beefOf(first, { proven: false, with: [chain.genesis, purse] })
+  expect((await server.submit(unproven)).status).toBe(200)
+  return { chain, server, first, rival }
+}
+
+/** What the answers say of the name, whatever else they have. */
+const saysOf = (json: unknown, { first, rival }: { first: FakeTransaction; rival: FakeTransaction }) => {
+  const text = JSON.stringify(json)
+  return { first: text.includes(first.txid), rival: text.includes(rival.txid) }
+}
+
+test('whoever reads a name while its branch turns is told of one branch alone', async () => {
+  const world = await contested()
+  const { server, rival } = world
+  const { graph } = server.node
+  const nameOrigin = graph.nameOrigin.bind(graph)
+  let turned = 0
+  Object.defineProperty(graph, 'nameOrigin', {
+    configurable: true,
+    value: async (name: string) => {
+      const origin = await nameOrigin(name)
+      // Between this read and the next of the same answer.
+      if (turned++ === 0) expect((await server.submit(beefOf(rival))).status).toBe(200)
+      return origin
+    },
+  })
+  try {
+    const { status, json } = await server.ask('/svc/names/a')
+    expect({ status, json }).toMatchObject({ status: 200, json: { origin: rival.outpoint(2) } })
+    expect(saysOf(json, world)).toEqual({ first: false, rival: true })
+  } finally {
+    Reflect.deleteProperty(graph, 'nameOrigin')
+  }
+  expect(turned).toBe(2)
+})
+
+test('whoever reads it over and over meanwhile never finds two origins, nor parts of both', async () => {
+  const world = await contested()
+  const { server, first, rival } = world
+  let isTurning = true
+  const turn = server.submit(beefOf(rival)).finally(() => {
+    isTurning = false
+  })
+  const said: { first: boolean; rival: boolean }[] = []
+  while (isTurning) {
+    said.push(saysOf((await server.ask('/svc/names/a')).json, world))
+    const origins = await server.ask('/svc/names/origins', posted([first.outpoint(2), rival.outpoint(2)]))
+    expect(Object.values(origins.json as Record<string, boolean>).filter(Boolean)).toHaveLength(1)
+  }
+  expect((await turn).status).toBe(200)
+  said.push(saysOf((await server.ask('/svc/names/a')).json, world))
+  for (const { first: one, rival: other } of said) expect(one).toBe(!other)
+  expect(said.at(-1)).toEqual({ first: false, rival: true })
+})
