@@ -42,7 +42,7 @@ async function until(held: () => Promise<boolean>): Promise<void> {
 
 /** What the log says of proofs that were taken back, each time of one transaction. */
 function takenBack(records: Record<string, unknown>[]): Record<string, unknown>[] {
-  return records.filter(({ transactions }) => transactions === 1)
+  return records.filter(({ transactions, root }) => transactions === 1 && root !== undefined)
 }
 
 async function isUnproven(world: HeaderWorld, name: string): Promise<boolean> {
