@@ -48,7 +48,7 @@ class StoppedError extends Error {
 export class Upkeep {
   private current: IndexStatus = { state: 'comparing', done: 0 }
   private stopped = false
-  private said = 0
+  private said = Date.now()
   private running: Promise<void> | undefined
   private again: NodeJS.Timeout | undefined
 
