@@ -132,15 +132,15 @@ function mine(store: ConsistentReader & NamesReader): RequestHandler<{ name: str
   }
 }
 
-function origins(store: NamesReader, maxOrigins: number): RequestHandler {
+function origins(store: ConsistentReader & NamesReader, maxOrigins: number): RequestHandler {
   return async ({ body }, response) => {
     const asked = z.array(z.string()).safeParse(body)
     if (!asked.success) throw new BadRequestError('BAD_BODY', 'the body must be a JSON array of outpoints')
     if (asked.data.length > maxOrigins) throw new TooLargeError(`at most ${maxOrigins} outpoints at once`)
     const outpoints = asked.data.map(parseOutpoint)
-    const genuine = new Set(
-      (await store.genuineOrigins(outpoints)).map(({ outpoint }) => formatOutpoint(outpoint)),
-    )
+    // A long list is several reads: two rivals in it are not both to be genuine because a branch turns between them.
+    const found = await store.consistent(() => store.genuineOrigins(outpoints))
+    const genuine = new Set(found.map(({ outpoint }) => formatOutpoint(outpoint)))
     const answer = asked.data.map((text, index) => {
       const outpoint = outpoints[index]
       return [text, outpoint !== undefined && genuine.has(formatOutpoint(outpoint))]

@@ -1,3 +1,4 @@
+import type { SqlReader } from '../../backend/src/storage/sql/sql-reader.js'
 import { beefOf, FakeChain, type FakeTransaction, OPEN_LOCK, p2pkh } from '../support/fake-chain.js'
 import { posted, treeOf, useServers } from '../support/test-server.js'
 
@@ -65,4 +66,23 @@ test('whoever reads it over and over meanwhile never finds two origins, nor part
   said.push(saysOf((await server.ask('/svc/names/a')).json, world))
   for (const { first: one, rival: other } of said) expect(one).toBe(!other)
   expect(said.at(-1)).toEqual({ first: false, rival: true })
+})
+
+test('of a list that takes several reads, no two are origins of one name', async () => {
+  const { server, first, rival } = await contested()
+  const { reader } = server.node.graph as unknown as { reader: SqlReader }
+  const all = reader.all.bind(reader)
+  let statements = 0
+  reader.all = async (sql, values) => {
+    const rows = await all(sql, values)
+    if (sql.includes('from graph_names where') && statements++ === 0)
+      expect((await server.submit(beefOf(rival))).status).toBe(200)
+    return rows
+  }
+  const others = Array.from({ length: 998 }, (_, vout) => `${'0'.repeat(64)}_${vout}`)
+  const asked = [first.outpoint(2), ...others, rival.outpoint(2)]
+  const { json } = await server.ask('/svc/names/origins', posted(asked))
+  const genuine = Object.entries(json as Record<string, boolean>).filter(([, isGenuine]) => isGenuine)
+  expect(genuine).toEqual([[rival.outpoint(2), true]])
+  expect(statements).toBeGreaterThan(2)
 })
