@@ -55,10 +55,7 @@ class Known implements RankedView {
   /** Decides what the change of some transactions comes to. */
   async follow(...txids: string[]): Promise<void> {
     const ranked = await keepRanks(txids, this)
-    const { silenced, restored } = await decide([...txids, ...ranked], {
-      view: this,
-      rest: async () => {},
-    })
+    const { silenced, restored } = await decide({ txids, ranked, view: this, rest: async () => {} })
     for (const each of silenced) Object.assign(this.all.get(each) ?? {}, { silent: true })
     for (const each of restored) Object.assign(this.all.get(each) ?? {}, { silent: false })
   }

@@ -102,19 +102,28 @@ export interface Decision {
  *
  * @param options.rest Called between steps, so that a long branch keeps nobody waiting.
  */
-export async function decide(
-  txids: string[],
-  { view, rest }: { view: StandingView; rest: () => Promise<void> },
-): Promise<Decision> {
+export async function decide({
+  txids,
+  ranked,
+  view,
+  rest,
+}: {
+  /** Transactions that are new, or of which something else is known than their rank. */
+  txids: string[]
+  /** Those whose rank is another one. */
+  ranked: string[]
+  view: StandingView
+  rest: () => Promise<void>
+}): Promise<Decision> {
   const decided = new Decided(view)
-  for (const txid of txids) await decided.reconsider([txid, ...(await view.rivals(txid))])
+  for (const txid of txids) await decided.reconsider([txid])
+  // One that is not as good as it was may have kept others from counting that are better now.
+  for (const txid of ranked) await decided.reconsider([txid, ...(await view.rivals(txid))])
   for (let next = decided.take(); next !== undefined; next = decided.take()) {
     await rest()
     const silent = (await decided.beating(next)) !== undefined
-    if (silent === next.silent) continue
-    decided.set(next, silent)
-    // Only what is of a worse rank, as all children are: so whatever was looked at stays decided, and this ends.
-    await decided.reconsider([...(await view.children(next.txid)), ...(await view.rivals(next.txid))], next)
+    if (silent !== next.silent) await decided.turn(next)
+    if (!silent) await decided.overrule(next)
   }
   return decided.changes
 }
@@ -143,6 +152,7 @@ class Decided {
   private readonly before = new Map<string, boolean>()
   private readonly queue: Standing[] = []
   private readonly queued = new Set<string>()
+  private readonly overruled = new Set<string>()
 
   constructor(private readonly view: StandingView) {}
 
@@ -167,15 +177,34 @@ class Decided {
   }
 
   take(): Standing | undefined {
-    // The best stands last, where taking it moves nothing.
-    const next = this.queue.pop()
-    if (next !== undefined) this.queued.delete(next.txid)
-    return next
+    for (;;) {
+      // The best stands last, where taking it moves nothing.
+      const next = this.queue.pop()
+      if (next === undefined) return undefined
+      this.queued.delete(next.txid)
+      if (!this.overruled.has(next.txid)) return next
+    }
   }
 
-  set(standing: Standing, silent: boolean): void {
-    if (!this.before.has(standing.txid)) this.before.set(standing.txid, standing.silent)
-    standing.silent = silent
+  /**
+   * Makes a transaction count, or not any more, and has others looked at by that. Only what is of a worse rank, as all
+   * children are: so whatever was looked at stays decided, and this ends.
+   */
+  async turn(standing: Standing): Promise<void> {
+    const { txid, silent } = standing
+    if (!this.before.has(txid)) this.before.set(txid, silent)
+    standing.silent = !silent
+    await this.reconsider(await this.view.children(txid), standing)
+    if (standing.silent) await this.reconsider(await this.view.rivals(txid), standing)
+  }
+
+  /** One that counts is what its rivals of a worse rank lose to: they need not be looked at one by one. */
+  async overrule(standing: Standing): Promise<void> {
+    for (const rival of await this.standings(await this.view.rivals(standing.txid))) {
+      if (compareRanks(rival, standing) < 0 || this.overruled.has(rival.txid)) continue
+      this.overruled.add(rival.txid)
+      if (!rival.silent) await this.turn(rival)
+    }
   }
 
   /** A silent parent, or the best rival that counts and has the better rank: what keeps a transaction from counting. */

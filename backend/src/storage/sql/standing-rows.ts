@@ -1,7 +1,7 @@
 import type { Knex } from 'knex'
 import type { Block, SpendRecord } from '../../graph/records.js'
 import { type RankedView, type Standing, type StandingView, winnerOver } from '../../graph/standing.js'
-import { formatOutpoint } from '../../protocol/outpoint.js'
+import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
 import { hashColumn, hexOf, outpointOf, outpointPair, parts, ROWS_A_STATEMENT, unique } from './columns.js'
 import { anyOf, anyOutpoint, knexReader, type SqlReader } from './sql-reader.js'
 
@@ -9,11 +9,12 @@ import { anyOf, anyOutpoint, knexReader, type SqlReader } from './sql-reader.js'
 const SPENDS = ['graph_spends', 'graph_silent_spends']
 
 /**
- * Where transactions stand, read row by row.
+ * Where transactions stand, read row by row; for one decision, as what was asked about nodes is not asked again.
  *
  * @param told Transactions of which outputs are told, and about to be written.
  */
 export function standingView(reader: SqlReader, told: ReadonlySet<string> = new Set()): StandingView {
+  const known = new Known(reader, told)
   const txids = async (select: (spends: string) => string, txid: string): Promise<string[]> => {
     const rows = await reader.all(both(select), Array(2).fill(hashColumn(txid)))
     return rows.map(({ found }) => hexOf(found))
@@ -22,7 +23,7 @@ export function standingView(reader: SqlReader, told: ReadonlySet<string> = new 
     standings: (wanted) => standings(reader, wanted),
     parents: (txid) => txids((spends) => `select txid as found from ${spends} where spender = ?`, txid),
     children: (txid) => txids((spends) => `select spender as found from ${spends} where txid = ?`, txid),
-    rivals: (txid) => rivals(reader, txid, told),
+    rivals: (txid) => rivals(reader, txid, known),
   }
 }
 
@@ -45,21 +46,50 @@ const LEFT_A_NODE = `select 1 from graph_nodes where txid = ?
 const WAS_LOOKED_AT = `select 1 from graph_outputs where txid = ?
   union select 1 from graph_names where txid = ? union select 1 from graph_silent_facts where txid = ?`
 
-/** See `StandingView.rivals`. */
-async function rivals(reader: SqlReader, txid: string, told: ReadonlySet<string>): Promise<string[]> {
-  const maySpendNodes = async (spender: string): Promise<boolean> => {
-    const hash = hashColumn(spender)
-    if ((await reader.first(LEFT_A_NODE, [hash, hash])) !== undefined) return true
-    // What is held for the sake of others alone may be a mint, for all that is known.
-    return !told.has(spender) && (await reader.first(WAS_LOOKED_AT, [hash, hash, hash])) === undefined
+/** What is a node, and what may spend one: asked once for each, as a coin may have any number of spenders. */
+class Known {
+  private readonly nodes = new Map<string, boolean>()
+  private readonly spenders = new Map<string, boolean>()
+
+  constructor(
+    private readonly reader: SqlReader,
+    /** Transactions of which outputs are told, and about to be written. */
+    private readonly told: ReadonlySet<string>,
+  ) {}
+
+  async isNode(outpoint: Outpoint): Promise<boolean> {
+    const key = formatOutpoint(outpoint)
+    const known = this.nodes.get(key)
+    if (known !== undefined) return known
+    const pair = outpointPair(outpoint)
+    const isNode = (await this.reader.first(IS_NODE, [...pair, ...pair])) !== undefined
+    this.nodes.set(key, isNode)
+    return isNode
   }
+
+  async maySpendNodes(spender: string): Promise<boolean> {
+    const known = this.spenders.get(spender)
+    if (known !== undefined) return known
+    const hash = hashColumn(spender)
+    const may =
+      (await this.reader.first(LEFT_A_NODE, [hash, hash])) !== undefined ||
+      // What is held for the sake of others alone may be a mint, for all that is known.
+      (!this.told.has(spender) && (await this.reader.first(WAS_LOOKED_AT, [hash, hash, hash])) === undefined)
+    this.spenders.set(spender, may)
+    return may
+  }
+}
+
+/** See `StandingView.rivals`. */
+async function rivals(reader: SqlReader, txid: string, known: Known): Promise<string[]> {
   const found = new Set<string>()
   for (const row of await reader.all(SHARED, Array(4).fill(hashColumn(txid)))) {
-    const outpoint = outpointPair(outpointOf(row))
     const spender = hexOf(row.spender)
     if (found.has(spender)) continue
-    const isNode = (await reader.first(IS_NODE, [...outpoint, ...outpoint])) !== undefined
-    if (!isNode || ((await maySpendNodes(txid)) && (await maySpendNodes(spender)))) found.add(spender)
+    const isRival =
+      !(await known.isNode(outpointOf(row))) ||
+      ((await known.maySpendNodes(txid)) && (await known.maySpendNodes(spender)))
+    if (isRival) found.add(spender)
   }
   return [...found]
 }

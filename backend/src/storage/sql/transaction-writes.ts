@@ -32,7 +32,7 @@ export async function writeTransactions(
   const changed = [
     ...(await writeSorted(trx, told)),
     ...(await writeNodes(trx, nodes, told)),
-    ...(await spendersOfNodes(trx, lookedAt, told)),
+    ...(await spendersOfNodes(trx, lookedAt, { told, spends })),
   ]
   if (changed.length > 0) {
     const decision = await decideAnew(trx, changed, lookedAt)
@@ -64,15 +64,24 @@ async function writeNodes(trx: Knex.Transaction, nodes: NodeRecord[], { fresh }:
   return await childrenOf(knexReader(trx), others)
 }
 
-/** Those that were known before they were looked at: whether they are mints, is known by now. */
+/** Those that were known before they were looked at, and what spends the same: whether they are mints, is known by now. */
 async function spendersOfNodes(
   trx: Knex.Transaction,
   lookedAt: ReadonlySet<string>,
-  { fresh }: Told,
+  { told: { fresh }, spends }: { told: Told; spends: SpendRecord[] },
 ): Promise<string[]> {
   const own = new Set(fresh.map(({ txid }) => txid))
-  const others = [...lookedAt].filter((txid) => !own.has(txid))
-  return (await standings(knexReader(trx), others)).map(({ txid }) => txid)
+  const reader = knexReader(trx)
+  const known = await standings(
+    reader,
+    [...lookedAt].filter((txid) => !own.has(txid)),
+  )
+  const others = new Set(known.map(({ txid }) => txid))
+  const rivals = await rivalsOf(
+    reader,
+    spends.filter(({ spender }) => others.has(spender)),
+  )
+  return [...others, ...rivals]
 }
 
 /** Returns the transactions that are to be decided on; none where nothing can be in their way. */
@@ -129,7 +138,7 @@ async function decideAnew(
 ): Promise<Decision> {
   const view = rankedView(trx, lookedAt)
   const ranked = await keepRanks(txids, view)
-  const decision = await decide([...new Set([...txids, ...ranked])], { view, rest })
+  const decision = await decide({ txids, ranked, view, rest })
   await keepSilent(trx, decision.silenced, true)
   await keepSilent(trx, decision.restored, false)
   return decision
