@@ -35,6 +35,7 @@ const PATIENCE = 60_000
 
 const node = z.object({ domain: z.string(), outpoint: z.string() })
 const refusal = z.object({ error: z.string(), code: z.string() })
+const steak = z.record(z.string(), z.object({ outputsToAdmit: z.array(z.number()) }))
 const origin = z.object({ outpoint: z.string() })
 const outputs = z.object({
   outputs: z.array(z.object({ beef: z.array(z.number()), outputIndex: z.number() })),
@@ -88,11 +89,14 @@ export class HttpMineIndex implements MineIndex {
     if (status !== 200) throw this.unexpected(status, body)
     // A mint that is known already admits nothing anew; one that is none, nothing at all.
     const answer = await this.ask(`${this.namesUrl}/origin/${name}`)
-    if (origin.safeParse(answer.body).data?.outpoint !== `${txid}_2`)
-      throw new MiningError(
-        'NOT_ADMITTED',
-        `${this.url} took ${txid}, but not as the mint of ${name}: its log says why`,
-      )
+    if (origin.safeParse(answer.body).data?.outpoint === `${txid}_2`) return
+    // A mint with a proof is kept, though another one counts.
+    const admitted = steak.safeParse(body).data?.[TOPICS.names]?.outputsToAdmit ?? []
+    if (admitted.length > 0) throw new NodeMovedError('another mint has spent the node')
+    throw new MiningError(
+      'NOT_ADMITTED',
+      `${this.url} took ${txid}, but not as the mint of ${name}: its log says why`,
+    )
   }
 
   private readBeef(beef: number[]): Transaction {

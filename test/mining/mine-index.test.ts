@@ -1,6 +1,6 @@
 import { formatOutpoint, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { HttpMineIndex } from '../../src/mining/mine-index.js'
-import { beefOf, FakeChain } from '../support/fake-chain.js'
+import { beefOf, FakeChain, OPEN_LOCK } from '../support/fake-chain.js'
 import { listening } from '../support/other-server.js'
 import { treeOf, useServers } from '../support/test-server.js'
 
@@ -43,6 +43,7 @@ test('a node that is live no more has moved', async () => {
 test('a mint is submitted once, or again; a rival of it has lost its node', async () => {
   const { index, chain, first } = await indexed()
   const from = chain.node('a')
+  const purse = chain.spend({ inputs: [], outputs: [{ satoshis: 1000, lockingScript: OPEN_LOCK }] })
   const mint = chain.mint('ab')
   const rival = chain.mint('ac', { from })
   const told = (each: typeof mint, name: string) => ({ beef: beefOf(each), txid: each.txid, name })
@@ -50,7 +51,11 @@ test('a mint is submitted once, or again; a rival of it has lost its node', asyn
   await index.submit(told(mint, 'ab'))
   expect((await index.liveNode('abc'))?.outpoint).toEqual(parseOutpoint(mint.outpoint(1)))
   await expect(index.submit(told(rival, 'ac'))).rejects.toMatchObject({ code: 'NODE_MOVED' })
-  await expect(index.submit(told(rival, 'ac'))).rejects.toThrow(mint.txid)
+  const unproven = chain.mint('ad', { from, funding: [{ transaction: purse, vout: 0 }] })
+  const beef = beefOf(unproven, { proven: false, with: [purse, first] })
+  const refused = index.submit({ beef, txid: unproven.txid, name: 'ad' })
+  await expect(refused).rejects.toMatchObject({ code: 'NODE_MOVED' })
+  await expect(refused).rejects.toThrow(mint.txid)
   expect(formatOutpoint((await index.liveNode('b'))?.outpoint ?? chain.madeUpCoin())).toBe(first.outpoint(0))
 })
 
