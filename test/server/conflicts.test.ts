@@ -1,9 +1,10 @@
-import { utf8 } from '../../backend/src/protocol/bytes.js'
+import { concatBytes, utf8 } from '../../backend/src/protocol/bytes.js'
 import {
   beefOf,
   FakeChain,
   type FakeTransaction,
   inscriptionScript,
+  mapTail,
   OPEN_LOCK,
   p2pkh,
 } from '../support/fake-chain.js'
@@ -105,4 +106,28 @@ test('of an ordinal that is spent twice the proven transfer counts, and what it 
   expect(await tip()).toEqual({ status: 200, outpoint: other.outpoint(0), sequence: '1', body: 'other' })
   for (const lost of [one, further])
     expect((await server.ask(`/content/${lost.outpoint(0)}`)).status).toBe(404)
+})
+
+test('an ordinal is found no more by what a transfer said of it that lost to a plain one', async () => {
+  const { chain, server, coin, purse, submit } = await tree()
+  const lockingScript = inscriptionScript({ contentType: 'text/plain', body: utf8('one'), lock: OPEN_LOCK })
+  const origin = chain.spend({ inputs: [coin()], outputs: [{ satoshis: 1, lockingScript }] })
+  const next = (script: Uint8Array): FakeTransaction =>
+    chain.spend({
+      inputs: [{ transaction: origin, vout: 0 }, coin()],
+      outputs: [{ satoshis: 1, lockingScript: script }],
+    })
+  const saying = next(concatBytes(OPEN_LOCK, mapTail({ app: 'shop' })))
+  const plain = next(OPEN_LOCK)
+  expect(await submit(origin)).toMatchObject({ status: 200 })
+  expect(await submit(saying, origin)).toMatchObject({ status: 200 })
+  const found = async (): Promise<unknown> => {
+    const query = { map: { app: 'shop' } }
+    const { json } = await server.ask('/lookup', posted({ service: 'ls_ordinals', query }))
+    return json
+  }
+  expect(await found()).toMatchObject({ outputs: [{ outputIndex: 0 }] })
+  const proven = beefOf(plain, { with: [purse, origin], unproven: [origin] })
+  expect((await server.submit(proven)).status).toBe(200)
+  expect(await found()).toMatchObject({ outputs: [] })
 })

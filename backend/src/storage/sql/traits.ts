@@ -21,7 +21,12 @@ export async function keepTraits(
 ): Promise<void> {
   const reader = knexReader(trx)
   const all = unique([...changes.map(({ lineage }) => lineage), ...spent], formatOutpoint)
-  const from = new Map(changes.map((change) => [formatOutpoint(change.lineage), change.from]))
+  // A lineage may have lost steps and gone on otherwise at once: the first of them is where it changed.
+  const from = new Map<string, number>()
+  for (const change of changes) {
+    const key = formatOutpoint(change.lineage)
+    from.set(key, Math.min(change.from, from.get(key) ?? change.from))
+  }
   const sayingMore: Outpoint[] = []
   const found: { lineage: Outpoint; trait: Trait }[] = []
   for (const lineage of all) {
