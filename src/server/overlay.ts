@@ -12,7 +12,7 @@ import { LOOKUP_SERVICES, TOPICS } from '../../backend/src/protocol/profile.js'
 import NamesTopicManager from '../../backend/src/topic-managers/NamesTopicManager.js'
 import OrdinalsTopicManager from '../../backend/src/topic-managers/OrdinalsTopicManager.js'
 import type { Refusal } from '../../backend/src/topic-managers/refusal.js'
-import { openHeadersSource } from './chain-tracker.js'
+import { type HeadersSource, openHeadersSource } from './chain-tracker.js'
 import type { Config } from './config.js'
 import { OverlayEngine } from './overlay-engine.js'
 import { ProofCheck } from './proof-check.js'
@@ -51,6 +51,7 @@ export function createOverlay({
   graph,
   notes,
   repeats = true,
+  headers = openHeadersSource(config),
   logger,
 }: {
   config: Config
@@ -59,12 +60,14 @@ export function createOverlay({
   notes: HookNotes
   /** Whether they are repeated here; by default, they are. */
   repeats?: boolean
+  /** Against which proofs are checked; by default, what the settings name. */
+  headers?: HeadersSource | undefined
   logger: Logger
 }): Overlay {
   const { deployment, maxContentBytes, contentTypes } = config
   const policy = { maxContentBytes, ...(contentTypes && { contentTypes }) }
   const submission = new CurrentSubmission(graph)
-  const proofs = new ProofCheck({ headers: openHeadersSource(config), graph, logger })
+  const proofs = new ProofCheck({ headers, graph, logger })
   const served = new GuardedStore(graph)
   const listeners = new Set<(event: OverlayEvent) => void>()
   const refused: Record<string, Record<string, number>> = {}

@@ -9,6 +9,8 @@ export interface ProvenanceTrust {
   isRoot: (root: string, height: number) => boolean
   /** Outpoints that start a lineage whatever came before: origins of names that are known to be genuine. */
   starts?: string[]
+  /** Whether more may be shown than it takes: what a store holds of a proven transaction's parents is held unproven. */
+  more?: boolean
 }
 
 /** What is shown of an ordinal; outpoints are `<txid>_<vout>`. */
@@ -39,7 +41,7 @@ export function verifyProvenance(bytes: Uint8Array, trust: ProvenanceTrust): Ver
   }
   // Whatever places an ordinal in a transaction is vouched for by the txid in its input.
   for (const txid of bundle.txids)
-    if (!vouched.has(txid) && !placing.has(txid)) fail(`${txid} is of no use here`)
+    if (!trust.more && !vouched.has(txid) && !placing.has(txid)) fail(`${txid} is of no use here`)
   const origin = path.find((outpoint) => hasEnvelope(bundle.output(outpoint).lockingScript))
   if (origin === undefined) throw new Error('nothing is inscribed on the lineage')
   return { tip, origin, path }

@@ -1,0 +1,115 @@
+import type { Forest, ForestTransaction } from './forest.js'
+
+/**
+ * Which transactions count, from nothing but what a store has been told and the proofs that hold: worked out from scratch
+ * each time, in the plainest way.
+ */
+export interface Facts {
+  /** The transactions that are known, and in which telling each first came. */
+  arrivals: ReadonlyMap<string, number>
+  /** The heights of those that are proven themselves. */
+  heights: ReadonlyMap<string, number>
+  /** What `tm_names` holds, by outpoint. */
+  names: ReadonlySet<string>
+  /** The transactions of which a topic holds something. */
+  admitted: ReadonlySet<string>
+}
+
+export interface Decision {
+  counts: ReadonlySet<string>
+  /** All that are known, in the order of their ranks: blocks first, and as they came. Parents stand first. */
+  order: string[]
+  /** Those that a silent transaction may be said to have lost to. */
+  winnersOver(txid: string): Set<string>
+}
+
+/** Where a transaction stands among its rivals; the lower goes first. */
+interface Rank {
+  mined: number
+  arrival: number
+  txid: string
+}
+
+export function decide({ byTxid }: Pick<Forest, 'byTxid'>, facts: Facts): Decision {
+  const { arrivals, heights, names, admitted } = facts
+  const known = [...arrivals.keys()]
+  const transaction = (txid: string): ForestTransaction => {
+    const found = byTxid.get(txid)
+    if (found === undefined) throw new Error(`no such transaction in the forest: ${txid}`)
+    return found
+  }
+  const spendsOf = (txid: string): string[] => transaction(txid).spends
+  const parentsOf = (txid: string): string[] =>
+    [...new Set(spendsOf(txid).map((spent) => spent.slice(0, 64)))].filter((each) => arrivals.has(each))
+  const childrenOf = (txid: string): string[] => known.filter((each) => parentsOf(each).includes(txid))
+  // What a topic has looked at, and that left no node, is no spender of one.
+  const isNoMint = (txid: string): boolean => admitted.has(txid) && !names.has(`${txid}_0`)
+  const isNode = (outpoint: string): boolean => names.has(outpoint) && !outpoint.endsWith('_2')
+  const rivalsOf = (txid: string): string[] =>
+    known
+      .filter((each) => each !== txid)
+      .filter((each) =>
+        spendsOf(each)
+          .filter((spent) => spendsOf(txid).includes(spent))
+          .some((spent) => !isNode(spent) || !(isNoMint(each) || isNoMint(txid))),
+      )
+  const all = (start: string, next: (txid: string) => string[]): Set<string> => {
+    const found = new Set([start])
+    for (const each of found) for (const further of next(each)) found.add(further)
+    return found
+  }
+
+  const rankOf = (txid: string): Rank => {
+    const builtOnIt = [...all(txid, childrenOf)]
+    return {
+      mined: Math.min(...builtOnIt.map((each) => heights.get(each) ?? Number.POSITIVE_INFINITY)),
+      arrival: Math.min(...builtOnIt.map((each) => arrivals.get(each) ?? Number.POSITIVE_INFINITY)),
+      txid,
+    }
+  }
+  const ranks = new Map(known.map((txid) => [txid, rankOf(txid)]))
+  const isBefore = (one: string, other: string): boolean => {
+    const [a, b] = [ranks.get(one), ranks.get(other)]
+    if (a === undefined || b === undefined) throw new Error('a transaction without a rank')
+    if (a.mined !== b.mined) return a.mined < b.mined
+    return a.arrival === b.arrival ? a.txid < b.txid : a.arrival < b.arrival
+  }
+  /** What no block can ever hold: of all that it is built on, itself included, two are rivals. */
+  const isImpossible = (txid: string): boolean => {
+    const line = all(txid, parentsOf)
+    return [...line].some((each) => rivalsOf(each).some((rival) => line.has(rival)))
+  }
+  const impossible = new Set(known.filter(isImpossible))
+
+  const decided = new Map<string, boolean | 'open'>()
+  const counts = (txid: string): boolean => {
+    const known = decided.get(txid)
+    if (known === 'open') throw new Error(`what counts depends on itself at ${txid}`)
+    if (known !== undefined) return known
+    decided.set(txid, 'open')
+    const does =
+      !impossible.has(txid) &&
+      parentsOf(txid).every(counts) &&
+      !rivalsOf(txid).some((rival) => !impossible.has(rival) && isBefore(rival, txid) && counts(rival))
+    decided.set(txid, does)
+    return does
+  }
+  const counting = new Set(known.filter(counts))
+  const places = [...byTxid.keys()]
+  const place = (txid: string) => {
+    const { mined = 0, arrival = 0 } = ranks.get(txid) ?? {}
+    return { mined, arrival, at: places.indexOf(txid) }
+  }
+  return {
+    counts: counting,
+    order: known.toSorted((one, other) => {
+      const [a, b] = [place(one), place(other)]
+      if (a.mined !== b.mined) return a.mined < b.mined ? -1 : 1
+      return a.arrival - b.arrival || a.at - b.at
+    }),
+    winnersOver(txid) {
+      const silent = [...all(txid, parentsOf)].filter((each) => !counting.has(each))
+      return new Set(silent.flatMap(rivalsOf).filter((rival) => counting.has(rival)))
+    },
+  }
+}
