@@ -160,3 +160,28 @@ test('one that spends what its own ancestor spends never counts', async () => {
     expect(await winnerOver(hostile, known)).toBe('m')
   }
 })
+
+test('of a coin with hundreds of rivals, one more has few of them looked at', async () => {
+  class Counting extends Known {
+    asked = 0
+
+    override async rivals(txid: string): Promise<string[]> {
+      this.asked++
+      return await super.rivals(txid)
+    }
+  }
+  const known = new Counting()
+  const spend = async (txid: string, height: number): Promise<number> => {
+    known.add(txid, ['coin:0'])
+    known.prove(txid, height)
+    known.asked = 0
+    await known.follow(txid)
+    return known.asked
+  }
+  for (let at = 0; at < 300; at++) await spend(`later ${at}`, 1000 + at)
+  expect(known.silent).toHaveLength(299)
+  expect(await spend('last', 5000)).toBeLessThan(10)
+  // One that beats them all: what counted until now is silent, and nothing else is asked.
+  expect(await spend('first', 1)).toBeLessThan(10)
+  expect(known.silent).toHaveLength(301)
+})
