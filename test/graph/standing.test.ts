@@ -134,7 +134,7 @@ test('at every moment those count that would by rank alone, whatever came when',
         if (winner !== undefined) expect(known.silent).not.toContain(winner)
       }
     }),
-    { numRuns: 400 },
+    { numRuns: 200 },
   )
 })
 

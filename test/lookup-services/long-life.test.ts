@@ -105,7 +105,7 @@ test('its metadata is merged up to every step, whatever order the steps came in'
         await closeStores()
       },
     ),
-    { numRuns: 25, endOnFailure: true },
+    { numRuns: 15, endOnFailure: true },
   )
 }, 120_000)
 

@@ -123,7 +123,7 @@ test('every step of every ordinal is what the chain says, in whatever order it w
         await closeStores()
       },
     ),
-    { numRuns: 60, endOnFailure: true },
+    { numRuns: 40, endOnFailure: true },
   )
 }, 120_000)
 

@@ -294,7 +294,7 @@ describe('the check and the script', () => {
           if (accepting === 'plain') verdicts.coded++
           expect(accepting === undefined).toBe(refused)
         }),
-        { numRuns: 1000, endOnFailure: true },
+        { numRuns: 400, endOnFailure: true },
       )
     },
     PATIENCE,
