@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Exchange } from './exchange.js'
 import { exchange } from './exchange.js'
 import { judge } from './judge.js'
@@ -27,6 +28,8 @@ export interface FuzzingOptions {
   url: () => string
   cases: Iterator<FuzzCase>
   probes: readonly Probe[]
+  /** Whether the server runs. */
+  isRunning: () => boolean
   /** How many cases are under way at once. */
   clients: number
   /** How long an answer may take, in milliseconds. */
@@ -64,6 +67,8 @@ async function sendCases(options: FuzzingOptions, figures: Figures): Promise<voi
       const answered = await exchange(options.url(), request, options)
       const { statuses, complaints } = judge(request, answered)
       count(figures, { fuzzCase, answered, statuses })
+      // Whoever sends what is no request has no right to an answer, but should find a server there.
+      if (answered.end === 'reset' && !(await isStillRunning(options))) complaints.push('the server ended')
       if (complaints.length === 0) continue
       const upToHere = { ...fuzzCase, requests: fuzzCase.requests.slice(0, at + 1) }
       await options.onFailure({ fuzzCase: upToHere, complaints })
@@ -71,6 +76,14 @@ async function sendCases(options: FuzzingOptions, figures: Figures): Promise<voi
     }
   }
 }
+
+async function isStillRunning({ isRunning }: FuzzingOptions): Promise<boolean> {
+  await sleep(UNTIL_HEARD)
+  return isRunning()
+}
+
+/** A process that has ended is heard of somewhat later than its connections break, in milliseconds. */
+const UNTIL_HEARD = 50
 
 function count(
   figures: Figures,

@@ -88,6 +88,7 @@ const begun = performance.now()
 const end = begun + minutes * 60_000
 const figures = await fuzz({
   url: () => server.url,
+  isRunning: () => server.isRunning(),
   cases: casesOf(world, { seed, ...(kind !== undefined && { kind }) }),
   probes: world.probes,
   clients: CLIENTS,

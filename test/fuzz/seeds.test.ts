@@ -69,6 +69,7 @@ test(`of ${CASES} new cases, none brings it to do what it should not`, async () 
   const failures: string[] = []
   const figures = await fuzz({
     url: () => server.url,
+    isRunning: () => server.isRunning(),
     cases: casesOf(world, { seed: SEED }),
     probes: world.probes,
     clients: 8,
