@@ -1,6 +1,6 @@
 import { ERROR_CODES, type ErrorCode } from '../../src/gateway/error-response.js'
 import { type ExpectedError, expectError, expectErrorHead } from '../support/expect-error.js'
-import { beefOf, FakeChain } from '../support/fake-chain.js'
+import { beefOf, FakeChain, OPEN_LOCK } from '../support/fake-chain.js'
 import { keptLog, whileReplaced } from '../support/faults.js'
 import { lastingHeaders } from '../support/lasting-headers.js'
 import { directory, publisher, text } from '../support/site.js'
@@ -19,8 +19,10 @@ const server = await servers.start(
 )
 const published = publisher({ server, chain })
 
+const from = chain.node('')
 const mint = chain.mint('a')
-const rival = chain.mint('b', { from: chain.node('') })
+const purse = chain.spend({ inputs: [], outputs: [{ satoshis: 1000, lockingScript: OPEN_LOCK }] })
+const rival = chain.mint('b', { from, funding: [{ transaction: purse, vout: 0 }] })
 for (const transaction of [chain.genesis, mint, chain.mint('c')]) await server.submit(beefOf(transaction))
 const file = await published(text('file'))
 const hidden = await published(text('hidden'))
@@ -71,7 +73,7 @@ const ROWS: Row[] = [
     code: 'CONFLICT',
     status: 409,
     path: '/submit',
-    question: submission(beefOf(rival)),
+    question: submission(beefOf(rival, { proven: false, with: [purse, chain.genesis] })),
     overlay: true,
     data: { txid: expect.stringMatching(/^[0-9a-f]{64}$/) },
   },
