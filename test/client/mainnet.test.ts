@@ -12,8 +12,12 @@ const vectors = mainnetVectors()
 const describeWithVectors = vectors === undefined ? describe.skip : describe
 
 describeWithVectors('the real names', () => {
-  const mints = vectors?.mineTree.mints ?? []
-  const genesis = parseOutpoint(vectors?.mineTree.genesis ?? '')
+  if (vectors === undefined) {
+    test('are in ../shared/vectors, which is not here', () => {})
+    return
+  }
+  const { mints } = vectors.mineTree
+  const genesis = parseOutpoint(vectors.mineTree.genesis)
   const deployment = deploymentOf(PROFILES.mainnet)
   if (deployment === undefined) throw new Error('the live tree has a genesis')
   const all = [genesis.txid, ...mints.map(({ txid }) => txid)].map(mainnetTransaction)

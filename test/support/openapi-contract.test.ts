@@ -7,7 +7,11 @@ import type { Answer, Question } from './test-server.js'
 
 const { claims, judge } = contractOf(openapiDocument({ profile: PROFILES.local, version: '1.2.3' }))
 const GOOD = { name: 'a', outpoint: `${'ab'.repeat(32)}_2` }
-const CORS = { 'access-control-allow-origin': '*', 'access-control-expose-headers': 'ETag' }
+const CORS = {
+  'access-control-allow-origin': '*',
+  'access-control-expose-headers': 'ETag',
+  'x-request-id': '3f2a',
+}
 const HEADERS = { ...CORS, 'cache-control': 'no-cache', 'content-type': 'application/json; charset=utf-8' }
 
 function answered({
