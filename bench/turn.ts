@@ -6,7 +6,7 @@ import { beefOf, FakeChain, type FakeTransaction, mapTail, p2pkh } from '../test
 import { chainOfNames, configFor, median, SILENT, timed, withFolder } from './support.js'
 
 const BRANCHES = [250, 1000] as const
-const ROUNDS = 5
+const ROUNDS = 3
 
 /**
  * A conflict decided anew by a proof: what it takes for each transaction of the branch that turns, of 1,000 against 250, and
@@ -41,12 +41,16 @@ async function turned(folder: string, length: number): Promise<{ cost: number; g
   const times: number[] = []
   let gap = 0
   let height = 700_000
+  const heights = new Map<string, number>()
   for (let round = 0; round < ROUNDS; round++) {
     // Each proof is of a lower block than the one before, and so turns the decision.
     for (const [winner, name] of [
       [rival, 'b'],
       [first, 'a'],
     ] as const) {
+      // The proof that it had is out of date, so that the next one is news.
+      await node.graph.disprove({ height: heights.get(winner.txid) ?? winner.height, root: winner.txid })
+      heights.set(winner.txid, height - 1)
       const reading = new Reading(node)
       times.push(await timed(() => submit(winner, --height)))
       gap = Math.max(gap, await reading.end())
