@@ -22,6 +22,9 @@ import { anyOf, knexReader } from './sql-reader.js'
  * they count again: so the tables that answer hold what counts, and nothing else.
  */
 
+/** How many transactions are moved at once: nobody else is served meanwhile. */
+const A_STEP = 25
+
 /** What a transaction says of its outputs. */
 export interface Facts {
   outputs: OutputRecord[]
@@ -71,7 +74,7 @@ export async function writeSilent(trx: Knex.Transaction, { outputs, nodes, names
 export async function silence(trx: Knex.Transaction, txids: string[]): Promise<Moved> {
   const spent = await moveSpends(trx, txids, { from: 'graph_spends', to: 'graph_silent_spends' })
   const left: Change[] = []
-  for (const part of parts(txids, ROWS_A_STATEMENT)) {
+  for (const part of parts(txids, A_STEP)) {
     const hashes = part.map(hashColumn)
     const rows: (OutputRow & { merged_length: unknown })[] = await trx('graph_outputs')
       .whereIn('txid', hashes)
@@ -113,7 +116,7 @@ export async function restore(
   const spent = await moveSpends(trx, txids, { from: 'graph_silent_spends', to: 'graph_spends' })
   const facts: Facts = { outputs: [], nodes: [], names: [] }
   const lists: Record<string, unknown[]> = { output: facts.outputs, node: facts.nodes, name: facts.names }
-  for (const part of parts(txids, ROWS_A_STATEMENT)) {
+  for (const part of parts(txids, A_STEP)) {
     const said = () => trx('graph_silent_facts').whereIn('txid', part.map(hashColumn))
     for (const { kind, body } of await said().select('kind', 'body'))
       lists[kind]?.push(JSON.parse(Buffer.from(bytesOf(body)).toString('utf8')))
@@ -132,7 +135,7 @@ async function moveSpends(
   { from, to }: { from: string; to: string },
 ): Promise<Outpoint[]> {
   const moved: Outpoint[] = []
-  for (const part of parts(spenders, ROWS_A_STATEMENT)) {
+  for (const part of parts(spenders, A_STEP)) {
     const spends = () => trx(from).whereIn('spender', part.map(hashColumn))
     const rows = await spends().select('txid', 'vout', 'spender')
     await insertNew(
