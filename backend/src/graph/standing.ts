@@ -39,11 +39,15 @@ export interface RankedView extends StandingView {
   setRank(standing: Standing): Promise<void>
 }
 
+/** The height by which it is mined; what is not proven comes behind all heights. */
+function minedBy({ mined }: Standing): number {
+  return mined ?? Number.POSITIVE_INFINITY
+}
+
 /** Below 0 where the first has the better rank: mined before unproven, in the order of blocks; then as they came. */
 export function compareRanks(one: Standing, other: Standing): number {
-  const mined = (one.mined ?? Number.POSITIVE_INFINITY) - (other.mined ?? Number.POSITIVE_INFINITY)
-  // Both unproven: the difference is no number.
-  if (mined !== 0 && !Number.isNaN(mined)) return mined
+  const [mined, otherMined] = [minedBy(one), minedBy(other)]
+  if (mined !== otherMined) return mined - otherMined
   return one.arrival - other.arrival || (one.txid < other.txid ? -1 : one.txid === other.txid ? 0 : 1)
 }
 
@@ -65,8 +69,7 @@ export async function keepRanks(txids: string[], view: RankedView): Promise<stri
     await view.setRank(ranked)
     changed.add(txid)
     // Where it has become better, its parents need not look at all that is built on them.
-    const isBetter =
-      (ranked.mined ?? Number.POSITIVE_INFINITY) <= (standing.mined ?? Number.POSITIVE_INFINITY)
+    const isBetter = minedBy(ranked) <= minedBy(standing)
     for (const parent of await view.parents(txid))
       waiting.push({ txid: parent, ...(isBetter && { child: ranked }) })
   }

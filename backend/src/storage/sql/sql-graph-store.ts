@@ -43,7 +43,7 @@ import {
 import { lineageTip, mapUpTo, ordinalAt } from './ordinal-reads.js'
 import { writeDisproof, writeRecords } from './record.js'
 import { knexReader, type SqlReader } from './sql-reader.js'
-import { blocksFrom, rivalBlocks, winnerIn } from './standing-rows.js'
+import { blocksFrom, heightIn, rivalBlocks, winnerIn } from './standing-rows.js'
 import { streamChunks, streamSummary } from './stream-reads.js'
 import { tipsWith } from './trait-reads.js'
 import { transactionRecord } from './transaction-reads.js'
@@ -158,11 +158,7 @@ export class SqlGraphStore implements GraphStore {
   }
 
   async heightOf(txid: string): Promise<number | undefined> {
-    const row = await this.reader.first(
-      'select height from graph_transactions where txid = ? and height is not null',
-      [hashColumn(txid)],
-    )
-    return row && Number(row.height)
+    return await heightIn(this.reader, txid)
   }
 
   async blocks(query: { from: number }): Promise<Block[]> {

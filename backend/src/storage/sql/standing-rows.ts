@@ -118,12 +118,7 @@ export function rankedView(trx: Knex.Transaction, told?: ReadonlySet<string>): R
   const reader = knexReader(trx)
   return {
     ...standingView(reader, told),
-    async heightOf(txid) {
-      const row = await reader.first('select height from graph_transactions where txid = ?', [
-        hashColumn(txid),
-      ])
-      return row === undefined || row.height === null ? undefined : Number(row.height)
-    },
+    heightOf: (txid) => heightIn(reader, txid),
     async setRank({ txid, mined, arrival }) {
       await trx('graph_transactions')
         .where({ txid: hashColumn(txid) })
@@ -177,7 +172,16 @@ export async function winnerIn(reader: SqlReader, txid: string): Promise<string 
   return await winnerOver(txid, standingView(reader))
 }
 
-/** See `ProofReader.blocks`. */
+/** See `ProofReader.heightOf`. */
+export async function heightIn(reader: SqlReader, txid: string): Promise<number | undefined> {
+  const row = await reader.first(
+    'select height from graph_transactions where txid = ? and height is not null',
+    [hashColumn(txid)],
+  )
+  return row && Number(row.height)
+}
+
+/** See `ProvenBlocksReader.blocks`. */
 export async function blocksFrom(reader: SqlReader, { from }: { from: number }): Promise<Block[]> {
   const rows = await reader.all(
     'select distinct height, merkle_root from graph_transactions where height >= ? order by height desc, merkle_root',
@@ -186,7 +190,7 @@ export async function blocksFrom(reader: SqlReader, { from }: { from: number }):
   return rows.map(blockOf)
 }
 
-/** See `ProofReader.rivalBlocks`. */
+/** See `ProvenBlocksReader.rivalBlocks`. */
 export async function rivalBlocks(reader: SqlReader, spends: SpendRecord[]): Promise<Block[]> {
   const rivals = await standings(reader, await rivalsOf(reader, spends))
   const heights = [...new Set(rivals.flatMap(({ mined }) => mined ?? []))]

@@ -160,7 +160,7 @@ export async function takeProofs(
 ): Promise<{ decision: Decision; count: number }> {
   const inBlock = () => trx('graph_transactions').where({ height, merkle_root: hashColumn(root) })
   const rows = await inBlock().select('txid')
-  await inBlock().update({ merkle_path: null, height: null, merkle_root: null })
+  await inBlock().update(proofColumns(undefined))
   const txids = rows.map(({ txid }) => hexOf(txid))
   return { decision: txids.length === 0 ? NOTHING : await decideAnew(trx, txids), count: txids.length }
 }
