@@ -3,8 +3,9 @@ import { once } from 'node:events'
 import autocannon from 'autocannon'
 import { median } from './support.js'
 
-const ROUNDS = 5
-const SECONDS = 2
+/** Many and short: what else the machine does comes and goes within seconds. */
+const ROUNDS = 11
+const SECONDS = 1
 const CONNECTIONS = 16
 
 /** Requests to load a server with, asked over and over in their order. */

@@ -1,12 +1,8 @@
 import type { Express, Request, RequestHandler, Response } from 'express'
-import {
-  type ContentReference,
-  formatOutpoint,
-  PointerError,
-  parseContentReference,
-} from '../../backend/src/protocol/outpoint.js'
+import type { ContentSummary } from '../../backend/src/graph/records.js'
+import { formatOutpoint, PointerError, parseContentReference } from '../../backend/src/protocol/outpoint.js'
 import type { ContentStore } from './content-output.js'
-import { type ContentRoot, contentRoot } from './content-root.js'
+import { contentRoot } from './content-root.js'
 import { fileFinder } from './directory.js'
 import { BadRequestError } from './error-response.js'
 import { ownMapHeaders } from './map-headers.js'
@@ -33,50 +29,44 @@ export function attachContent(app: Express, options: ContentOptions): void {
   app.get(/^\/content\/./, refuseServiceWorkers, serveContent(options))
 }
 
-interface Asked {
-  reference: ContentReference
-  segments: string[]
-  raw: boolean
-}
-
-/** All that is said before the first byte. */
+/** What there is at a path. */
 interface Answer {
-  root: ContentRoot
-  found: Awaited<ReturnType<ReturnType<typeof fileFinder>>>
-  /** `X-Map` and `X-Parent` of the file. */
-  own: Record<string, string>
+  /** Of where it is and what is said of it there: what its bytes alone say comes with them. */
+  headers: [name: string, value: string][]
+  /** Undefined where it is a directory with an index. */
+  content: ContentSummary | undefined
 }
 
 function serveContent(options: ContentOptions): RequestHandler {
   const { store, policy } = options
   const findFile = fileFinder(options)
-  const lookUp = async ({ reference, ...asked }: Asked): Promise<Answer> => {
-    const root = await contentRoot(store, reference)
-    const found = await findFile({ root: root.output, ...asked })
-    if (found.kind === 'index') return { root, found, own: {} }
+  const lookUp = async (path: string, raw: boolean): Promise<Answer> => {
+    const { reference, segments } = splitPath(path)
+    const root = await contentRoot(store, parseContentReference(reference))
+    const found = await findFile({ root: root.output, segments, raw })
+    const said = { 'Cache-Control': root.cache, ...root.headers }
+    if (found.kind === 'index') return { headers: Object.entries(said), content: undefined }
     const { file } = found
-    const own = file === root.output ? await root.own() : await ownMapHeaders(store, file)
-    return { root, found, own }
+    const isRoot = file === root.output
+    const own = isRoot ? await root.own() : await ownMapHeaders(store, file)
+    const outpoint = formatOutpoint(isRoot ? root.outpoint : file.outpoint)
+    return { headers: Object.entries({ ...said, 'X-Outpoint': outpoint, ...own }), content: file.content }
   }
   return async (request, response) => {
-    const { reference, segments } = splitPath(request)
-    const asked = { reference: parseContentReference(reference), segments, raw: asksForRaw(request) }
-    const { root, found, own } = await store.consistent(() => lookUp(asked))
-    response.setHeader('Cache-Control', root.cache)
-    setHeaders(response, root.headers)
-    if (found.kind === 'index') {
-      redirectToIndex(request, response)
-      return
-    }
-    const { file } = found
-    response.setHeader('X-Outpoint', formatOutpoint(file === root.output ? root.outpoint : file.outpoint))
-    setHeaders(response, own)
-    await sendContent({ request, response, store, content: file.content, policy })
+    const { path } = request
+    const raw = asksForRaw(request)
+    const { headers, content } = await store.consistent(() => lookUp(path, raw), {
+      key: `content ${raw} ${path}`,
+      weightOf,
+    })
+    for (const [name, value] of headers) response.setHeader(name, value)
+    if (content === undefined) redirectToIndex(request, response)
+    else await sendContent({ request, response, store, content, policy })
   }
 }
 
-function setHeaders(response: Response, headers: Record<string, string>): void {
-  for (const [name, value] of Object.entries(headers)) response.setHeader(name, value)
+function weightOf({ headers }: Answer): number {
+  return headers.reduce((sum, [name, value]) => sum + name.length + value.length, 0)
 }
 
 /** Express reads the query anew whenever it is asked for. */
@@ -85,8 +75,8 @@ function asksForRaw(request: Request): boolean {
 }
 
 /** The path is split as written, and each segment is decoded once after that. */
-function splitPath(request: Request): { reference: string; segments: string[] } {
-  const [, , first = '', ...segments] = request.path.split('/')
+function splitPath(path: string): { reference: string; segments: string[] } {
+  const [, , first = '', ...segments] = path.split('/')
   const reference = percentDecoded(first)
   if (reference === undefined) throw new PointerError('BAD_OUTPOINT', first)
   return {

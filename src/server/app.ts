@@ -63,13 +63,10 @@ export function createApp(options: AppOptions): Express {
   const store = new GuardedStore(graph)
   const policy = sandboxPolicy(config.contentPolicy)
   const { profile, network, maxBodyBytes, deployment } = config
-  const app = express()
-    .disable('x-powered-by')
-    .disable('etag')
-    .set('query parser', 'simple')
-    .set('trust proxy', limits.trustedProxies)
+  // A router of its own: the app looks at each of its routes for every request.
+  const admin = express
+    .Router()
     .use(
-      '/admin',
       rates.operator,
       requireAdmin(config.adminToken),
       refuseWhileRebuilding(index),
@@ -78,6 +75,12 @@ export function createApp(options: AppOptions): Express {
       refuseUnknown,
       errorResponse({ logger, overlay: true }),
     )
+  const app = express()
+    .disable('x-powered-by')
+    .disable('etag')
+    .set('query parser', 'simple')
+    .set('trust proxy', limits.trustedProxies)
+    .use('/admin', admin)
     .use(cors({ exposedHeaders: EXPOSED_HEADERS, maxAge: 86_400 }))
     .use(rates.gateway)
     .use(refuseWhileRebuilding(index, (path) => !isOverlayPath(path)))

@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import type { BlockedRecord, BlockedSubject } from '../../backend/src/graph/blocked.js'
 import type {
+  KeptAnswer,
   OrdinalStep,
   RecordOptions,
   StreamQuery,
@@ -15,7 +16,7 @@ import { SqlGraphStore } from '../../backend/src/storage/sql/sql-graph-store.js'
  * How many answers are kept, and how much they may weigh together: about their bytes, as strangers say how much MAP an
  * ordinal has, and of how many segments a stream is.
  */
-const MAX_ANSWERS = 10_000
+const MAX_ANSWERS = 20_000
 const MAX_WEIGHT = 32 * 1024 * 1024
 const MAX_ANSWER_WEIGHT = 64 * 1024
 /** Of an answer that has neither, and of a segment. */
@@ -83,6 +84,15 @@ export class RememberingStore extends SqlGraphStore {
       this.turns = await super.turned()
       this.underWay--
     }
+  }
+
+  override consistent<Answer>(read: () => Promise<Answer>, kept?: KeptAnswer<Answer>): Promise<Answer> {
+    if (kept === undefined) return super.consistent(read)
+    return this.remember(
+      kept.key,
+      () => super.consistent(read),
+      (answer) => USUAL_WEIGHT + kept.key.length + kept.weightOf(answer),
+    )
   }
 
   protected override async turned(): Promise<number> {

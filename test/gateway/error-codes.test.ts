@@ -95,7 +95,8 @@ const ROWS: Row[] = [
   },
   { code: 'RATE_LIMITED', status: 429, path: '/svc/names', question: proxied },
   { code: 'RATE_LIMITED', status: 429, path: '/lookup', question: proxied, overlay: true },
-  { code: 'INTERNAL', status: 500, path: content(file.outpoint(0)), broken: 'output' },
+  // A path of its own: answers that were given before are kept.
+  { code: 'INTERNAL', status: 500, path: content(`${file.outpoint(0)}/unasked`), broken: 'output' },
   { code: 'INTERNAL', status: 500, path: content(`${file.outpoint(0)}:0`), broken: 'ordinalAt' },
   { code: 'INTERNAL', status: 500, path: '/svc/names/origin/a', broken: 'nameOrigin' },
   { code: 'INTERNAL', status: 500, path: '/svc/names?prefix=a', broken: 'namesByPrefix' },

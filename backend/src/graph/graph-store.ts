@@ -245,9 +245,18 @@ export interface ConsistentReader {
    * what the other has lost.
    *
    * @param read Only reads; may run several times.
+   * @param kept What a store that keeps answers in memory may keep this one by.
    * @throws UnsteadyError where branches turn and turn.
    */
-  consistent<Answer>(read: () => Promise<Answer>): Promise<Answer>
+  consistent<Answer>(read: () => Promise<Answer>, kept?: KeptAnswer<Answer>): Promise<Answer>
+}
+
+/** An answer that depends on nothing but what was asked and what the store holds. */
+export interface KeptAnswer<Answer> {
+  /** All that was asked. */
+  key: string
+  /** About how many bytes it takes in memory, what every answer takes left out. */
+  weightOf: (answer: Answer) => number
 }
 
 export interface GraphStore

@@ -6,6 +6,7 @@ import {
   type ByteRange,
   type ConsistentReader,
   type ContentReader,
+  type KeptAnswer,
   type LineageReader,
   type MapReader,
   type NamesReader,
@@ -55,8 +56,9 @@ export class GuardedStore implements AnswerReads {
 
   constructor(private readonly store: AnswerReads & BlockedReader) {}
 
-  consistent<Answer>(read: () => Promise<Answer>): Promise<Answer> {
-    return this.store.consistent(read)
+  /** What is blocked is of the store, too: an answer that it keeps is given up when that changes. */
+  consistent<Answer>(read: () => Promise<Answer>, kept?: KeptAnswer<Answer>): Promise<Answer> {
+    return this.store.consistent(read, kept)
   }
 
   transaction(txid: string): Promise<TransactionRecord | undefined> {
@@ -160,9 +162,9 @@ export class GuardedStore implements AnswerReads {
     })
   }
 
-  async shortBody(sha256: string): Promise<Uint8Array | undefined> {
-    if (!this.isOpen) await this.refuseContent(sha256)
-    return await this.store.shortBody(sha256)
+  shortBody(sha256: string): Promise<Uint8Array | undefined> {
+    if (this.isOpen) return this.store.shortBody(sha256)
+    return this.refuseContent(sha256).then(() => this.store.shortBody(sha256))
   }
 
   /** Of a body that is blocked while it is sent, no further piece comes. */

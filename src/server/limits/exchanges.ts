@@ -9,21 +9,22 @@ export interface Exchange {
 
 /** Which requests are under way on which connection; there may be several where a client does not wait. */
 export class Exchanges {
-  private readonly bySocket = new WeakMap<Duplex, Set<Exchange>>()
+  private readonly bySocket = new WeakMap<Duplex, Exchange[]>()
 
-  /** Until the response is over, or its connection. */
+  /** Until the response is over, or its connection. Those that are over go when the next comes, for nearly nothing. */
   add(request: IncomingMessage, response: ServerResponse): void {
     const { socket } = request
-    const exchange = { request, response }
-    const open = this.bySocket.get(socket)
-    if (open === undefined) this.bySocket.set(socket, new Set([exchange]))
-    else open.add(exchange)
-    response.once('close', () => this.bySocket.get(socket)?.delete(exchange))
+    const exchanges = this.bySocket.get(socket)
+    if (exchanges === undefined) this.bySocket.set(socket, [{ request, response }])
+    else {
+      while (exchanges[0]?.response.closed) exchanges.shift()
+      exchanges.push({ request, response })
+    }
   }
 
   /** In the order in which they came, which is that of their answers. */
   on(socket: Duplex): Exchange[] {
-    return [...(this.bySocket.get(socket) ?? [])]
+    return this.bySocket.get(socket)?.filter(({ response }) => !response.closed) ?? []
   }
 
   /** Whether the next move on a connection is ours: a request is here whole, and nothing of its answer waits to be read. */

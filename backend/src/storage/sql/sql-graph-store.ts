@@ -4,6 +4,7 @@ import { consistentRead } from '../../graph/consistent-read.js'
 import type {
   ByteRange,
   GraphStore,
+  KeptAnswer,
   OrdinalStep,
   RecordOptions,
   StreamChunk,
@@ -109,8 +110,8 @@ export class SqlGraphStore implements GraphStore {
     return count
   }
 
-  async consistent<Answer>(read: () => Promise<Answer>): Promise<Answer> {
-    return await consistentRead(read, () => this.turned())
+  consistent<Answer>(read: () => Promise<Answer>, _kept?: KeptAnswer<Answer>): Promise<Answer> {
+    return consistentRead(read, () => this.turned())
   }
 
   private tell(turned: number): void {
