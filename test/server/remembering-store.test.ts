@@ -87,6 +87,28 @@ test.each([
   expect((await ask())?.get('a')).toHaveLength(length)
 })
 
+test.each([
+  ['short', 1000, 0],
+  ['that takes much memory', 100_000, 1],
+])('an answer %s is kept accordingly, until something is written', async (_, weight, again) => {
+  await store.record(graphRecords({ outputs: [first] }))
+  const tip = async () => (await store.ordinalAt(first.outpoint, TIP))?.output.outpoint
+  let read = 0
+  const ask = () =>
+    store.consistent(
+      () => {
+        read++
+        return tip()
+      },
+      { key: 'tip', weightOf: () => weight },
+    )
+  expect(await ask()).toEqual(first.outpoint)
+  expect(await ask()).toEqual(first.outpoint)
+  expect(read).toBe(1 + again)
+  await store.record(graphRecords({ outputs: [second] }))
+  expect(await ask()).toEqual(second.outpoint)
+})
+
 test('whether an output is an origin is not asked again, until something is written', async () => {
   const ask = () => store.genuineOrigins([first.outpoint])
   const names = [{ name: 'a', outpoint: first.outpoint }]
