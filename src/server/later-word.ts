@@ -57,9 +57,13 @@ async function newsAmong(
   const news: TransactionRecord[] = []
   for (const record of verified) {
     const kept = await graph.transaction(record.txid)
-    if (kept !== undefined && kept.proof?.root !== record.proof?.root) news.push(record)
+    if (kept !== undefined && !isSameBlock(kept.proof, record.proof)) news.push(record)
   }
   return news
+}
+
+function isSameBlock(kept: Proof | undefined, told: Proof | undefined): boolean {
+  return kept?.root === told?.root && kept?.height === told?.height
 }
 
 /**
