@@ -1,8 +1,8 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { cp, readFile, symlink } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { join, resolve } from 'node:path'
+import { freePort } from './services/free-port.js'
 import { useServers } from './support/test-server.js'
 
 // What the README tells a new user to do, done as it is written, in a copy of the checkout. Only the port is another.
@@ -16,15 +16,6 @@ const PATIENCE = 480_000
 async function blocks(): Promise<string[][]> {
   const text = await readFile(join(ROOT, 'README.md'), 'utf8')
   return [...text.matchAll(/^```\n(.*?)^```$/gms)].map(([, body = '']) => body.trimEnd().split('\n'))
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  server.close()
-  await once(server, 'close')
-  return typeof address === 'object' && address !== null ? address.port : 0
 }
 
 /** A checkout that is installed: the package itself is built in it. */

@@ -5,7 +5,8 @@ import { OrdinalsLookupService } from '../../backend/src/lookup-services/Ordinal
 import { concatBytes, utf8 } from '../../backend/src/protocol/bytes.js'
 import { isName, NAME_CHARACTERS } from '../../backend/src/protocol/mine-node.js'
 import type { Outpoint } from '../../backend/src/protocol/outpoint.js'
-import { SqlGraphStore } from '../../backend/src/storage/sql/sql-graph-store.js'
+import type { OpenedStore } from '../contract/engine.js'
+import { onEachEngine } from '../contract/stores.js'
 import {
   type FakeOutput,
   type FakeTransaction,
@@ -14,9 +15,6 @@ import {
   p2pkh,
 } from '../support/fake-chain.js'
 import { History, type Mined, type Notice } from '../support/history.js'
-import { closeStores, graphRows, openStore } from '../support/open-store.js'
-
-afterEach(closeStores)
 
 /** One thing that somebody does; numbers choose among what there is. */
 interface Deed {
@@ -113,11 +111,12 @@ async function historyOf(deeds: Deed[]): Promise<History> {
   return history
 }
 
-/** Fresh services over a fresh store, that reads as a host's own does or through knex as a plugin's. */
-async function openServices(history: History, through: 'reader' | 'knex' = 'reader') {
-  const opened = await openStore()
-  const { store: own, database } = opened
-  const store = through === 'reader' ? own : new SqlGraphStore({ writer: database.writer })
+/** Whether a store is the host's own, or another as a plugin has it. */
+type Through = 'own' | 'another'
+
+/** Fresh services over a fresh store. */
+function servicesOver(opened: OpenedStore, history: History, through: Through = 'own') {
+  const store = through === 'own' ? opened.store : opened.another()
   const { deployment } = history.chain
   const services: LookupService[] = [
     new NamesLookupService({ reader: store, writer: store, deployment }),
@@ -140,7 +139,7 @@ async function openServices(history: History, through: 'reader' | 'knex' = 'read
 
 const order = fc.record({
   seed: fc.infiniteStream(fc.nat({ max: 0xffff })),
-  through: fc.constantFrom('reader' as const, 'knex' as const),
+  through: fc.constantFrom<Through>('own', 'another'),
   atOnce: fc.boolean(),
 })
 
@@ -154,61 +153,65 @@ function shuffled(notices: Notice[], seed: Iterable<number>): Notice[] {
     .map(({ notice }) => notice)
 }
 
-test('whatever the order in which notices come, and however often, the graph is the same', async () => {
-  await fc.assert(
-    fc.asyncProperty(
-      fc.array(deed, { minLength: 4, maxLength: 16 }),
-      order,
-      async (deeds, { seed, through, atOnce }) => {
-        const history = await historyOf(deeds)
-        const inOrder = await openServices(history)
-        for (const notice of history.notices) await inOrder.deliver(notice)
-        const anyOrder = await openServices(history, through)
-        const notices = shuffled(history.notices, seed)
-        if (atOnce) await Promise.all(notices.map(anyOrder.deliver))
-        else for (const notice of notices) await anyOrder.deliver(notice)
-        expect(await graphRows(anyOrder.opened)).toEqual(await graphRows(inOrder.opened))
-        await closeStores()
-      },
-    ),
-    { numRuns: 30, endOnFailure: true },
-  )
-}, 120_000)
+onEachEngine(({ openStore, closeStores, runs }) => {
+  afterEach(closeStores)
 
-test('a history in which everything happens is in the graph', async () => {
-  const history = await historyOf(
-    fc.sample(fc.array(deed, { minLength: 80, maxLength: 80 }), { seed: 7, numRuns: 1 })[0] ?? [],
-  )
-  const { opened, deliver } = await openServices(history)
-  for (const notice of history.notices) await deliver(notice)
-  const rows = await graphRows(opened)
-  const held = (table: string, fact: RegExp): number =>
-    rows[table]?.filter((row) => fact.test(row)).length ?? 0
-  expect(held('graph_names', /./)).toBeGreaterThan(5)
-  expect(held('graph_nodes', /./)).toBeGreaterThan(10)
-  expect(held('graph_outputs', /"previous_vout":\d/)).toBeGreaterThan(10)
-  expect(held('graph_outputs', /"unsettled":1/)).toBeGreaterThan(0)
-  expect(held('graph_outputs', /"content_length":\d/)).toBeGreaterThan(10)
-  expect(held('graph_transactions', /"height":null/)).toBeGreaterThan(5)
-  expect(held('graph_spends', /./)).toBeGreaterThan(40)
-})
+  test('whatever the order in which notices come, and however often, the graph is the same', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(deed, { minLength: 4, maxLength: 16 }),
+        order,
+        async (deeds, { seed, through, atOnce }) => {
+          const history = await historyOf(deeds)
+          const inOrder = servicesOver(await openStore(), history)
+          for (const notice of history.notices) await inOrder.deliver(notice)
+          const anyOrder = servicesOver(await openStore(), history, through)
+          const notices = shuffled(history.notices, seed)
+          if (atOnce) await Promise.all(notices.map(anyOrder.deliver))
+          else for (const notice of notices) await anyOrder.deliver(notice)
+          expect(await anyOrder.opened.rows()).toEqual(await inOrder.opened.rows())
+          await closeStores()
+        },
+      ),
+      { numRuns: runs(30), endOnFailure: true },
+    )
+  }, 120_000)
 
-// What came before the transaction whose coin it received: told in order, it would have known it.
-test('a coin that came before what it was received from is linked when that comes', async () => {
-  const history = new History()
-  const { chain } = history
-  const first = await history.submit(chain.inscribe({ contentType: 'text/plain', body: utf8('a') }))
-  const outputs = [{ satoshis: 1, lockingScript: inscribed('b') }]
-  const second = await history.submit(chain.spend({ inputs: [{ transaction: first, vout: 0 }], outputs }))
-  const { opened, deliver } = await openServices(history)
-  const outpoint = { txid: second.txid, vout: 0 }
-  const [one, two] = history.notices.filter((notice) => 'admitted' in notice)
-  if (!one || !two) throw new Error('no notices')
-  await deliver(two)
-  expect(await opened.store.output(outpoint)).toMatchObject({ unsettled: true })
-  await deliver(one)
-  const settled = await opened.store.output(outpoint)
-  expect(settled?.previous).toEqual({ txid: first.txid, vout: 0 })
-  expect(settled).not.toHaveProperty('unsettled')
-  expect(await opened.store.currentOutput({ txid: first.txid, vout: 0 })).toEqual(outpoint)
+  test('a history in which everything happens is in the graph', async () => {
+    const history = await historyOf(
+      fc.sample(fc.array(deed, { minLength: 80, maxLength: 80 }), { seed: 7, numRuns: 1 })[0] ?? [],
+    )
+    const { opened, deliver } = servicesOver(await openStore(), history)
+    for (const notice of history.notices) await deliver(notice)
+    const rows = await opened.rows()
+    const held = (table: string, fact: RegExp): number =>
+      rows[table]?.filter((row) => fact.test(row)).length ?? 0
+    expect(held('graph_names', /./)).toBeGreaterThan(5)
+    expect(held('graph_nodes', /./)).toBeGreaterThan(10)
+    expect(held('graph_outputs', /"previous_vout":\d/)).toBeGreaterThan(10)
+    expect(held('graph_outputs', /"unsettled":1/)).toBeGreaterThan(0)
+    expect(held('graph_outputs', /"content_length":\d/)).toBeGreaterThan(10)
+    expect(held('graph_transactions', /"height":null/)).toBeGreaterThan(5)
+    expect(held('graph_spends', /./)).toBeGreaterThan(40)
+  })
+
+  // What came before the transaction whose coin it received: told in order, it would have known it.
+  test('a coin that came before what it was received from is linked when that comes', async () => {
+    const history = new History()
+    const { chain } = history
+    const first = await history.submit(chain.inscribe({ contentType: 'text/plain', body: utf8('a') }))
+    const outputs = [{ satoshis: 1, lockingScript: inscribed('b') }]
+    const second = await history.submit(chain.spend({ inputs: [{ transaction: first, vout: 0 }], outputs }))
+    const { opened, deliver } = servicesOver(await openStore(), history)
+    const outpoint = { txid: second.txid, vout: 0 }
+    const [one, two] = history.notices.filter((notice) => 'admitted' in notice)
+    if (!one || !two) throw new Error('no notices')
+    await deliver(two)
+    expect(await opened.store.output(outpoint)).toMatchObject({ unsettled: true })
+    await deliver(one)
+    const settled = await opened.store.output(outpoint)
+    expect(settled?.previous).toEqual({ txid: first.txid, vout: 0 })
+    expect(settled).not.toHaveProperty('unsettled')
+    expect(await opened.store.currentOutput({ txid: first.txid, vout: 0 })).toEqual(outpoint)
+  })
 })

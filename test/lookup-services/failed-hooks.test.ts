@@ -12,9 +12,10 @@ import { type Outpoint, parseOutpoint } from '../../backend/src/protocol/outpoin
 import { SqlHookNotes } from '../../backend/src/storage/sql/sql-hook-notes.js'
 import NamesTopicManager from '../../backend/src/topic-managers/NamesTopicManager.js'
 import OrdinalsTopicManager from '../../backend/src/topic-managers/OrdinalsTopicManager.js'
+import type { OpenedSqlStore } from '../contract/sql-store.js'
 import { beefOf, FakeChain, p2pkh } from '../support/fake-chain.js'
 import { MemoryStorage } from '../support/memory-storage.js'
-import { closeStores, graphRows, type OpenStore, openStore } from '../support/open-store.js'
+import { closeStores, openStore } from '../support/open-store.js'
 
 // As a plugin: the engine and its storage are a host's, and our tables are filled by the hooks alone.
 
@@ -54,7 +55,7 @@ const QUICK = { soon: 5, longest: 20, idle: 20 }
 
 /** A plugin's services over a store. */
 function services(options: {
-  opened: OpenStore
+  opened: OpenedSqlStore
   chain: FakeChain
   fails?: (call: number) => boolean
   remembering?: Partial<Remembering>
@@ -143,7 +144,7 @@ async function undisturbed(): Promise<Record<string, string[]>> {
   // The engine does not wait for the notices of spends.
   await eventually(async () => expect(told.writer.done).toBe(RECORDS))
 
-  return await graphRows(opened)
+  return await opened.rows()
 }
 
 test('whichever record a hook fails at, it is noted and repeated, and the tables are those of a run in which none fails', async () => {
@@ -153,7 +154,7 @@ test('whichever record a hook fails at, it is noted and repeated, and the tables
     const opened = await openStore()
     const told = services({ opened, chain, fails: (call) => call === failing })
     await stockEngine(chain, told)(scenario(chain))
-    await eventually(async () => expect(await graphRows(opened)).toEqual(rows))
+    await eventually(async () => expect(await opened.rows()).toEqual(rows))
     expect(told.failures).toMatchObject([{ kept: 'noted' }])
     await told.close()
   }
@@ -165,16 +166,16 @@ test('what was noted is repeated after a restart, one note a hook and one BEEF a
   const opened = await openStore()
   const failing = services({ opened, chain, fails: () => true })
   await stockEngine(chain, failing)(scenario(chain))
-  await eventually(async () => expect((await graphRows(opened)).graph_hook_notes).toHaveLength(RECORDS))
+  await eventually(async () => expect((await opened.rows()).graph_hook_notes).toHaveLength(RECORDS))
   await failing.close()
-  const noted = await graphRows(opened)
+  const noted = await opened.rows()
   expect(noted.graph_outputs).toEqual([])
   const beefs = new Set(noted.graph_hook_notes?.map((row) => JSON.parse(row).beef))
   // Six transactions that admit something, in both topics where they are mints, and one that burns an ordinal.
   expect(beefs.size).toBe(7)
   expect(new Set(noted.graph_pieces?.map((row) => JSON.parse(row).owner)).size).toBe(7)
   const again = services({ opened, chain })
-  await eventually(async () => expect(await graphRows(opened)).toEqual(rows))
+  await eventually(async () => expect(await opened.rows()).toEqual(rows))
   expect(again.failures).toEqual([])
 })
 
@@ -194,7 +195,7 @@ test('a note that fails for ever keeps no other from being repeated', async () =
   const failing = services({ opened, chain, fails: (call) => call < 60 })
   await stockEngine(chain, failing)(scenario(chain))
   await eventually(async () => {
-    const { graph_hook_notes, graph_pieces, ...graph } = await graphRows(opened)
+    const { graph_hook_notes, graph_pieces, ...graph } = await opened.rows()
     expect(graph_hook_notes).toHaveLength(1)
     expect(graph_pieces).toHaveLength((rows.graph_pieces?.length ?? 0) + 1)
     expect({ ...graph, graph_pieces: [], graph_hook_notes: [] }).toEqual({
@@ -204,7 +205,7 @@ test('a note that fails for ever keeps no other from being repeated', async () =
     })
   })
   await notes.release(nothing)
-  expect(await graphRows(opened)).toEqual(rows)
+  expect(await opened.rows()).toEqual(rows)
 })
 
 test('an eviction that fails is repeated', async () => {
@@ -213,13 +214,13 @@ test('an eviction that fails is repeated', async () => {
   const told = services({ opened, chain })
   const [, , , note = new Uint8Array()] = scenario(chain)
   await stockEngine(chain, told)([note])
-  const [row = ''] = (await graphRows(opened)).graph_outputs ?? []
+  const [row = ''] = (await opened.rows()).graph_outputs ?? []
   const outpoint = parseOutpoint(`${JSON.parse(row).txid}_${JSON.parse(row).vout}`)
   told.writer.fails = (call) => call === 2
   told.writer.calls = 1
   await told.ordinals.outputEvicted(outpoint.txid, outpoint.vout)
   await eventually(async () => {
-    const { graph_blocked, graph_hook_notes } = await graphRows(opened)
+    const { graph_blocked, graph_hook_notes } = await opened.rows()
     expect(graph_hook_notes).toEqual([])
     expect(graph_blocked).toEqual([expect.stringContaining(outpoint.txid)])
   })
@@ -258,10 +259,10 @@ describe('while the database takes no note', () => {
     const submit = stockEngine(chain, told)
     await expect(submit([beefOf(chain.genesis)])).rejects.toThrow('deadlock found')
     expect(told.failures[0]).toMatchObject({ kept: 'in memory', note: { hook: 'admitted' } })
-    expect((await graphRows(opened)).graph_nodes).toEqual([])
+    expect((await opened.rows()).graph_nodes).toEqual([])
     notes.away = false
-    await eventually(async () => expect((await graphRows(opened)).graph_nodes).toHaveLength(1))
-    expect((await graphRows(opened)).graph_hook_notes).toEqual([])
+    await eventually(async () => expect((await opened.rows()).graph_nodes).toHaveLength(1))
+    expect((await opened.rows()).graph_hook_notes).toEqual([])
   })
 
   test('memory holds no more than it may, and what it does not hold is told', async () => {

@@ -5,13 +5,12 @@ import { OrdinalsLookupService } from '../../backend/src/lookup-services/Ordinal
 import { MAP_MARKER } from '../../backend/src/protocol/bitcom.js'
 import { concatBytes, utf8 } from '../../backend/src/protocol/bytes.js'
 import { formatOutpoint, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
+import type { OpenedStore } from '../contract/engine.js'
+import { onEachEngine, onEachSqlEngine } from '../contract/stores.js'
 import { bitcomTail, type FakeTransaction, inscriptionScript, p2pkh } from '../support/fake-chain.js'
 import { History } from '../support/history.js'
-import { closeStores, graphRows, openStore } from '../support/open-store.js'
 
 // One ordinal that changes its metadata at every step: what is kept of the merged MAP, and what it costs.
-
-afterEach(closeStores)
 
 /** What a step says, and how long the text is. */
 interface Change {
@@ -69,8 +68,10 @@ async function live(changes: Change[]) {
   return { history, steps }
 }
 
-async function told(notices: History['notices']) {
-  const opened = await openStore()
+async function told<Opened extends OpenedStore>(
+  opened: Opened,
+  notices: History['notices'],
+): Promise<Opened> {
   const service = new OrdinalsLookupService({ reader: opened.store, writer: opened.store })
   for (const notice of notices) {
     if ('spent' in notice) {
@@ -83,74 +84,82 @@ async function told(notices: History['notices']) {
   return opened
 }
 
-test('its metadata is merged up to every step, whatever order the steps came in', async () => {
-  await fc.assert(
-    fc.asyncProperty(
-      fc.array(change, { minLength: 1, maxLength: 24 }),
-      fc.array(fc.nat(0xffff), { minLength: 50, maxLength: 50 }),
-      async (changes, places) => {
-        const { history, steps } = await live(changes)
-        const shuffled = history.notices
-          .map((notice, index) => ({ notice, place: places[index] ?? 0 }))
-          .sort((a, b) => a.place - b.place)
-          .map(({ notice }) => notice)
-        const inOrder = await told(history.notices)
-        const anyOrder = await told(shuffled)
-        for (const [step, expected] of model(changes).entries()) {
-          const outpoint = parseOutpoint(steps[step]?.outpoint(0) ?? '')
-          const map = await anyOrder.store.mergedMap(outpoint)
-          expect({ ...mapRecordOf(map ?? EMPTY_MAP) }).toEqual(expected)
-        }
-        expect(await graphRows(anyOrder)).toEqual(await graphRows(inOrder))
-        await closeStores()
-      },
-    ),
-    { numRuns: 15, endOnFailure: true },
-  )
-}, 120_000)
-
 const growing = Array.from(
   { length: 200 },
   (_, step): Change => ({ command: 'ADD', key: 'a', length: step + 1 }),
 )
 
-test('what is kept of it grows with what was said, and a read takes little more than it answers with', async () => {
-  const { history, steps } = await live(growing)
-  const { store, database } = await told(history.notices)
-  const [sums] = await database.reader.all(
-    'select sum(map_length) as said, sum(merged_length) as kept, count(merged_length) as count from graph_outputs',
-    [],
-  )
-  expect(sums.count).toBeGreaterThan(3)
-  expect(sums.kept).toBeLessThan(4 * sums.said)
-  const tip = parseOutpoint(steps.at(-1)?.outpoint(0) ?? '')
-  const answer = JSON.stringify(mapRecordOf((await store.mergedMap(tip)) ?? EMPTY_MAP)).length
-  expect(await store.mergedMap(tip, 2 * answer)).toBeDefined()
-  expect(await store.mergedMap(tip, answer / 4)).toBeUndefined()
+onEachEngine(({ openStore, closeStores, runs }) => {
+  afterEach(closeStores)
+
+  test('its metadata is merged up to every step, whatever order the steps came in', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(change, { minLength: 1, maxLength: 24 }),
+        fc.array(fc.nat(0xffff), { minLength: 50, maxLength: 50 }),
+        async (changes, places) => {
+          const { history, steps } = await live(changes)
+          const shuffled = history.notices
+            .map((notice, index) => ({ notice, place: places[index] ?? 0 }))
+            .sort((a, b) => a.place - b.place)
+            .map(({ notice }) => notice)
+          const inOrder = await told(await openStore(), history.notices)
+          const anyOrder = await told(await openStore(), shuffled)
+          for (const [step, expected] of model(changes).entries()) {
+            const outpoint = parseOutpoint(steps[step]?.outpoint(0) ?? '')
+            const map = await anyOrder.store.mergedMap(outpoint)
+            expect({ ...mapRecordOf(map ?? EMPTY_MAP) }).toEqual(expected)
+          }
+          expect(await anyOrder.rows()).toEqual(await inOrder.rows())
+          await closeStores()
+        },
+      ),
+      { numRuns: runs(15), endOnFailure: true },
+    )
+  }, 120_000)
 })
 
-test('what was said in an output that is evicted is forgotten, at that step and after it', async () => {
-  const changes: Change[] = [
-    { command: 'SET', key: 'a', length: 3000 },
-    { command: 'SET', key: 'b', length: 3000 },
-    { command: 'SET', key: 'c', length: 10 },
-  ]
-  const { history, steps } = await live(changes)
-  const { store, database } = await told(history.notices)
-  const at = (step: number) => parseOutpoint(steps[step]?.outpoint(0) ?? '')
-  const found = async (each: Trait) => (await store.tipsWith({ traits: [each], limit: 10 })).length
-  const [said, kept] = [trait.map('b', textOf(3000)), trait.map('c', textOf(10))]
-  expect([await found(said), await found(kept)]).toEqual([1, 1])
-  await store.evict(at(2))
-  expect({ ...mapRecordOf((await store.mergedMap(at(3))) ?? EMPTY_MAP) }).toEqual({
-    a: textOf(3000),
-    c: textOf(10),
+onEachSqlEngine(({ openStore, closeStores }) => {
+  afterEach(closeStores)
+
+  test('what is kept of it grows with what was said, and a read takes little more than it answers with', async () => {
+    const { history, steps } = await live(growing)
+    const { store, database } = await told(await openStore(), history.notices)
+    const [sums] = await database.reader.all(
+      'select sum(map_length) as said, sum(merged_length) as kept, count(merged_length) as count from graph_outputs',
+      [],
+    )
+    expect(sums.count).toBeGreaterThan(3)
+    expect(Number(sums.kept)).toBeLessThan(4 * Number(sums.said))
+    const tip = parseOutpoint(steps.at(-1)?.outpoint(0) ?? '')
+    const answer = JSON.stringify(mapRecordOf((await store.mergedMap(tip)) ?? EMPTY_MAP)).length
+    expect(await store.mergedMap(tip, 2 * answer)).toBeDefined()
+    expect(await store.mergedMap(tip, answer / 4)).toBeUndefined()
   })
-  expect([await found(said), await found(kept)]).toEqual([0, 1])
-  const owners = await database.reader.all('select distinct owner from graph_pieces', [])
-  // Four transactions and the coin before them, one body, three outputs that say something, one with all up to it.
-  expect(owners).toHaveLength(5 + 1 + 3 + 1)
-  await store.unblock({ kind: 'outpoint', value: formatOutpoint(at(2)) })
-  expect([await found(said), await found(kept)]).toEqual([1, 1])
-  expect((await store.mergedMap(at(3)))?.get('b')).toBe(textOf(3000))
+
+  test('what was said in an output that is evicted is forgotten, at that step and after it', async () => {
+    const changes: Change[] = [
+      { command: 'SET', key: 'a', length: 3000 },
+      { command: 'SET', key: 'b', length: 3000 },
+      { command: 'SET', key: 'c', length: 10 },
+    ]
+    const { history, steps } = await live(changes)
+    const { store, database } = await told(await openStore(), history.notices)
+    const at = (step: number) => parseOutpoint(steps[step]?.outpoint(0) ?? '')
+    const found = async (each: Trait) => (await store.tipsWith({ traits: [each], limit: 10 })).length
+    const [said, kept] = [trait.map('b', textOf(3000)), trait.map('c', textOf(10))]
+    expect([await found(said), await found(kept)]).toEqual([1, 1])
+    await store.evict(at(2))
+    expect({ ...mapRecordOf((await store.mergedMap(at(3))) ?? EMPTY_MAP) }).toEqual({
+      a: textOf(3000),
+      c: textOf(10),
+    })
+    expect([await found(said), await found(kept)]).toEqual([0, 1])
+    const owners = await database.reader.all('select distinct owner from graph_pieces', [])
+    // Four transactions and the coin before them, one body, three outputs that say something, one with all up to it.
+    expect(owners).toHaveLength(5 + 1 + 3 + 1)
+    await store.unblock({ kind: 'outpoint', value: formatOutpoint(at(2)) })
+    expect([await found(said), await found(kept)]).toEqual([1, 1])
+    expect((await store.mergedMap(at(3)))?.get('b')).toBe(textOf(3000))
+  })
 })

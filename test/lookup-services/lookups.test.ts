@@ -10,7 +10,7 @@ import { utf8 } from '../../backend/src/protocol/bytes.js'
 import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { beefOf, type FakeTransaction, p2pkh } from '../support/fake-chain.js'
 import { History, type Notice } from '../support/history.js'
-import { closeStores, graphRows, openStore } from '../support/open-store.js'
+import { closeStores, openStore } from '../support/open-store.js'
 
 afterEach(closeStores)
 
@@ -236,7 +236,7 @@ test('a name that pays for the mint of another ends there, and the other one beg
 describe('a notice', () => {
   test('of another topic changes nothing', async () => {
     const { history, opened, names, ordinals } = await world()
-    const before = await graphRows(opened)
+    const before = await opened.rows()
     const fresh = history.chain.inscribe({ contentType: 'text/plain', body: utf8('x') })
     const atomicBEEF = Array.from(beefOf(fresh))
     await deliver(
@@ -254,17 +254,17 @@ describe('a notice', () => {
         },
       ],
     )
-    expect(await graphRows(opened)).toEqual(before)
+    expect(await opened.rows()).toEqual(before)
   })
 
   test('of a name is passed over by a host that follows no tree', async () => {
     const { history } = await world()
     const opened = await openStore()
-    const before = await graphRows(opened)
+    const before = await opened.rows()
     const { store } = opened
     const names = new NamesLookupService({ reader: store, writer: store, deployment: undefined })
     await deliver([names], history.notices)
-    expect(await graphRows(opened)).toEqual(before)
+    expect(await opened.rows()).toEqual(before)
     expect(await asked(names, { mine: 'a' })).toEqual([])
   })
 
@@ -318,7 +318,8 @@ describe('a notice', () => {
 
 test('the plugin’s factories make the same services over a host’s database', async () => {
   const { history, opened, ab, chain } = await world()
-  const { database } = await openStore()
+  const fresh = await openStore()
+  const { database } = fresh
   const { deployment } = chain
   const names = createNamesLookupService(database.writer, { deployment })
   const ordinals = createOrdinalsLookupService(database.writer)
@@ -329,10 +330,10 @@ test('the plugin’s factories make the same services over a host’s database',
   await deliver([names.service, ordinals.service], history.notices)
   expect(await asked(names.service, { name: 'ab' })).toEqual([ab.outpoint(0)])
   expect(await asked(ordinals.service, { outpoint: ab.outpoint(0) })).toEqual([ab.outpoint(0)])
-  const rows = await graphRows({ database })
-  expect(rows).toEqual(await graphRows(opened))
+  const rows = await fresh.rows()
+  expect(rows).toEqual(await opened.rows())
   for (const { down } of all.reverse()) await down(database.writer)
-  expect(await graphRows({ database })).toEqual({})
+  expect(await fresh.rows()).toEqual({})
 })
 
 test('the services say what they are', async () => {

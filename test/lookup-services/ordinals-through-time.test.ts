@@ -1,23 +1,24 @@
 import { LockingScript } from '@bsv/sdk'
 import fc from 'fast-check'
-import { TIP } from '../../backend/src/graph/graph-store.js'
+import {
+  type GraphStore,
+  TIP,
+  type TraitsReader,
+  type TransactionReader,
+} from '../../backend/src/graph/graph-store.js'
 import { EMPTY_MAP, mapRecordOf } from '../../backend/src/graph/map-merge.js'
 import { type BeefContents, readBeef } from '../../backend/src/graph/read-beef.js'
 import { type Trait, trait } from '../../backend/src/graph/traits.js'
 import { NamesLookupService } from '../../backend/src/lookup-services/NamesLookupService.js'
 import { OrdinalsLookupService } from '../../backend/src/lookup-services/OrdinalsLookupService.js'
 import { formatOutpoint, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
-import type { SqlGraphStore } from '../../backend/src/storage/sql/sql-graph-store.js'
+import { onEachEngine } from '../contract/stores.js'
 import { deed, KEYS, type Life, live, ownerOf, PARENT, type Submitted } from '../support/life.js'
 import { model, type Told } from '../support/life-model.js'
-import { closeStores, openStore } from '../support/open-store.js'
 
 // The life of ordinals, told in any order and with holes, against a plain model that walks the chain satoshi by satoshi.
 
-afterEach(closeStores)
-
-async function tell(life: Life, told: Submitted[]) {
-  const { store } = await openStore()
+async function tell(store: GraphStore, life: Life, told: Submitted[]): Promise<void> {
   let current: BeefContents | undefined
   const submissions = { submitted: () => current, open: true }
   const services = [
@@ -41,12 +42,11 @@ async function tell(life: Life, told: Submitted[]) {
       }
     }
   }
-  return store
 }
 
 /** Every ordinal is found by what it says where it is now, and by nothing else. */
 async function expectTraits(
-  store: SqlGraphStore,
+  store: TraitsReader & TransactionReader,
   { names, said, known }: Life,
   { tips, answer }: ReturnType<typeof model>,
 ): Promise<void> {
@@ -87,54 +87,62 @@ async function expectTraits(
   }
 }
 
-test('every step of every ordinal is what the chain says, in whatever order it was told and with whatever holes', async () => {
-  await fc.assert(
-    fc.asyncProperty(
-      fc.array(deed, { minLength: 3, maxLength: 14 }),
-      fc.array(fc.nat(0xffff), { minLength: 16, maxLength: 16 }),
-      fc.nat(3),
-      async (deeds, places, holes) => {
-        const life = await live(deeds)
-        const shuffled = life.submitted
-          .map((each, index) => ({ each, place: places[index] ?? 0 }))
-          .sort((a, b) => a.place - b.place)
-          .map(({ each }) => each)
-        const told = shuffled.slice(holes)
-        const expected = model(life, told)
-        const { held, answer } = expected
-        const store = await tell(life, told)
-        for (const outpoint of held) {
-          for (let sequence = -2; sequence <= deeds.length + 1; sequence++) {
-            const step = await store.ordinalAt(parseOutpoint(outpoint), sequence)
-            expect(
-              step && {
-                sequence: step.sequence,
-                outpoint: formatOutpoint(step.output.outpoint),
-                origin: formatOutpoint(step.origin),
-                content: formatOutpoint(step.content.outpoint),
-                tip: step.tip,
-                parent: step.parent && formatOutpoint(step.parent),
-                map: mapRecordOf((await store.mergedMap(step.output.outpoint)) ?? EMPTY_MAP),
-              },
-            ).toEqual(answer(outpoint, sequence))
-          }
-        }
-        await expectTraits(store, life, expected)
-        await closeStores()
-      },
-    ),
-    { numRuns: 40, endOnFailure: true },
-  )
-}, 120_000)
+onEachEngine(({ openStore, closeStores, runs }) => {
+  afterEach(closeStores)
 
-test('the histories of that test have long lives, reinscriptions and holes', async () => {
-  const [deeds = []] = fc.sample(fc.array(deed, { minLength: 60, maxLength: 60 }), { seed: 11, numRuns: 1 })
-  const life = await live(deeds)
-  const { held, answer } = model(life, life.submitted.slice(12))
-  const tips = [...held].map((outpoint) => answer(outpoint, TIP))
-  expect(tips.filter((tip) => tip === undefined).length).toBeGreaterThan(3)
-  expect(tips.filter((tip) => (tip?.sequence ?? 0) >= 3).length).toBeGreaterThan(3)
-  expect(tips.filter((tip) => tip && tip.content !== tip.origin).length).toBeGreaterThan(2)
-  expect(tips.filter((tip) => Object.keys(tip?.map ?? {}).length > 0).length).toBeGreaterThan(2)
-  expect(tips.filter((tip) => tip?.parent !== undefined).length).toBeGreaterThan(2)
+  test('every step of every ordinal is what the chain says, in whatever order it was told and with whatever holes', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(deed, { minLength: 3, maxLength: 14 }),
+        fc.array(fc.nat(0xffff), { minLength: 16, maxLength: 16 }),
+        fc.nat(3),
+        async (deeds, places, holes) => {
+          const life = await live(deeds)
+          const shuffled = life.submitted
+            .map((each, index) => ({ each, place: places[index] ?? 0 }))
+            .sort((a, b) => a.place - b.place)
+            .map(({ each }) => each)
+          const told = shuffled.slice(holes)
+          const expected = model(life, told)
+          const { held, answer } = expected
+          const { store } = await openStore()
+          await tell(store, life, told)
+          for (const outpoint of held) {
+            for (let sequence = -2; sequence <= deeds.length + 1; sequence++) {
+              const step = await store.ordinalAt(parseOutpoint(outpoint), sequence)
+              expect(
+                step && {
+                  sequence: step.sequence,
+                  outpoint: formatOutpoint(step.output.outpoint),
+                  origin: formatOutpoint(step.origin),
+                  content: formatOutpoint(step.content.outpoint),
+                  tip: step.tip,
+                  parent: step.parent && formatOutpoint(step.parent),
+                  map: mapRecordOf((await store.mergedMap(step.output.outpoint)) ?? EMPTY_MAP),
+                },
+              ).toEqual(answer(outpoint, sequence))
+            }
+          }
+          await expectTraits(store, life, expected)
+          await closeStores()
+        },
+      ),
+      { numRuns: runs(40), endOnFailure: true },
+    )
+  }, 120_000)
+
+  test('the histories of that test have long lives, reinscriptions and holes', async () => {
+    const [deeds = []] = fc.sample(fc.array(deed, { minLength: 60, maxLength: 60 }), {
+      seed: 11,
+      numRuns: runs(1),
+    })
+    const life = await live(deeds)
+    const { held, answer } = model(life, life.submitted.slice(12))
+    const tips = [...held].map((outpoint) => answer(outpoint, TIP))
+    expect(tips.filter((tip) => tip === undefined).length).toBeGreaterThan(3)
+    expect(tips.filter((tip) => (tip?.sequence ?? 0) >= 3).length).toBeGreaterThan(3)
+    expect(tips.filter((tip) => tip && tip.content !== tip.origin).length).toBeGreaterThan(2)
+    expect(tips.filter((tip) => Object.keys(tip?.map ?? {}).length > 0).length).toBeGreaterThan(2)
+    expect(tips.filter((tip) => tip?.parent !== undefined).length).toBeGreaterThan(2)
+  })
 })

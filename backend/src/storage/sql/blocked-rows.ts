@@ -8,6 +8,7 @@ import type {
 } from '../../graph/blocked.js'
 import { formatOutpoint, type Outpoint, parseOutpoint } from '../../protocol/outpoint.js'
 import { outpointColumns } from './columns.js'
+import { insertNew } from './insert-new.js'
 import { stepsOf } from './lineage.js'
 import { keepMapStates } from './map-states.js'
 import type { SqlReader, SqlValue } from './sql-reader.js'
@@ -35,10 +36,7 @@ export async function writeEviction(
   { outpoint, since }: { outpoint: Outpoint; since: number },
 ): Promise<BlockedSubject> {
   const subject: BlockedSubject = { kind: 'outpoint', value: formatOutpoint(outpoint) }
-  await trx('graph_blocked')
-    .insert(rowOf({ ...subject, reason: 'evicted', since }))
-    .onConflict(['kind', 'value'])
-    .ignore()
+  await insertNew(trx, 'graph_blocked', [rowOf({ ...subject, reason: 'evicted', since })])
   await followSaying(trx, subject)
   return subject
 }

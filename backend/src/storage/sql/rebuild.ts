@@ -1,6 +1,7 @@
 import type { Knex } from 'knex'
 import type { Admitted, Arrival, RebuildMark } from '../../graph/upkeep.js'
 import { hashColumn, hexOf, outpointColumns, outpointOf, parts, ROWS_A_STATEMENT } from './columns.js'
+import { exclusiveWrite } from './exclusive-write.js'
 import { insertNew } from './insert-new.js'
 import { rest } from './rest.js'
 import { anyOf, type SqlReader } from './sql-reader.js'
@@ -43,7 +44,7 @@ export async function writeRebuildMark(knex: Knex, mark: RebuildMark | undefined
  */
 export async function emptyIndex(knex: Knex): Promise<void> {
   for (const table of DERIVED) await emptyTable(knex, table)
-  await knex.transaction(async (trx) => {
+  await exclusiveWrite(knex, async (trx) => {
     const silent = await trx('graph_silent_spends').select('txid', 'vout', 'spender')
     await insertNew(
       trx,

@@ -3,7 +3,6 @@ import type { BlockedList, BlockedQuery, BlockedRecord, BlockedSubject } from '.
 import { consistentRead } from '../../graph/consistent-read.js'
 import type {
   ByteRange,
-  GraphStore,
   KeptAnswer,
   OrdinalStep,
   RecordOptions,
@@ -11,6 +10,7 @@ import type {
   StreamQuery,
   StreamSummary,
 } from '../../graph/graph-store.js'
+import type { HostStore } from '../../graph/host-store.js'
 import { EMPTY_MAP, type MapState, mergeMap } from '../../graph/map-merge.js'
 import type {
   AdmissionRecord,
@@ -29,6 +29,7 @@ import { BlockedCopy } from './blocked-copy.js'
 import { blockedPage, writeBlocked, writeEviction, writeUnblocked } from './blocked-rows.js'
 import { hexOf, outpointPair } from './columns.js'
 import { contentPieces, shortBody } from './content-reads.js'
+import { exclusiveWrite } from './exclusive-write.js'
 import { lineageOf } from './lineage-reads.js'
 import { firstContentIn, outputAt } from './lineage-rows.js'
 import { readMap } from './merged-map.js'
@@ -60,7 +61,7 @@ export interface SqlGraphStoreOptions {
 }
 
 /** The admitted graph on SQL: SQLite, MySQL and MariaDB. Writes go through knex. */
-export class SqlGraphStore implements GraphStore {
+export class SqlGraphStore implements HostStore {
   /** Another store over the same connections may be made of these. */
   readonly writer: Knex
   readonly reader: SqlReader
@@ -101,11 +102,11 @@ export class SqlGraphStore implements GraphStore {
   }
 
   async record(records: GraphRecords, options?: RecordOptions): Promise<void> {
-    this.tell(await this.writer.transaction((trx) => writeRecords(trx, records, options)))
+    this.tell(await exclusiveWrite(this.writer, (trx) => writeRecords(trx, records, options)))
   }
 
   async disprove(block: Block): Promise<number> {
-    const { count, turned } = await this.writer.transaction((trx) => writeDisproof(trx, block))
+    const { count, turned } = await exclusiveWrite(this.writer, (trx) => writeDisproof(trx, block))
     this.tell(turned)
     return count
   }
@@ -125,18 +126,18 @@ export class SqlGraphStore implements GraphStore {
 
   async evict(outpoint: Outpoint): Promise<void> {
     const since = Date.now()
-    const subject = await this.writer.transaction((trx) => writeEviction(trx, { outpoint, since }))
+    const subject = await exclusiveWrite(this.writer, (trx) => writeEviction(trx, { outpoint, since }))
     this.blocked.tell(subject, true)
   }
 
   async block(record: BlockedRecord): Promise<BlockedRecord> {
-    const written = await this.writer.transaction((trx) => writeBlocked(trx, record))
+    const written = await exclusiveWrite(this.writer, (trx) => writeBlocked(trx, record))
     this.blocked.tell(record, true)
     return written
   }
 
   async unblock(subject: BlockedSubject): Promise<boolean> {
-    const wasBlocked = await this.writer.transaction((trx) => writeUnblocked(trx, subject))
+    const wasBlocked = await exclusiveWrite(this.writer, (trx) => writeUnblocked(trx, subject))
     this.blocked.tell(subject, false)
     return wasBlocked
   }

@@ -3,6 +3,7 @@ import { type HookNote, type HookNotes, noteBeef, subjectOf } from '../../graph/
 import { sha256 } from '../../graph/native-hash.js'
 import { utf8 } from '../../protocol/bytes.js'
 import { hashColumn, hexOf, type OutpointRow, outpointColumns, outpointOf } from './columns.js'
+import { exclusiveWrite } from './exclusive-write.js'
 import { insertNew } from './insert-new.js'
 import { readPieces, writePieces } from './pieces.js'
 import { knexReader, type SqlReader } from './sql-reader.js'
@@ -26,7 +27,7 @@ export class SqlHookNotes implements HookNotes {
   async keep(note: HookNote): Promise<void> {
     const bytes = noteBeef(note)
     const beef = bytes && { owner: beefOwner(bytes), bytes }
-    await this.knex.transaction(async (trx) => {
+    await exclusiveWrite(this.knex, async (trx) => {
       if (beef !== undefined) await writePieces(trx, [beef])
       await insertNew(trx, 'graph_hook_notes', [
         {
@@ -57,7 +58,7 @@ export class SqlHookNotes implements HookNotes {
   }
 
   async release(note: HookNote): Promise<void> {
-    await this.knex.transaction(async (trx) => {
+    await exclusiveWrite(this.knex, async (trx) => {
       await trx('graph_hook_notes')
         .where({ subject: subjectColumn(note) })
         .delete()

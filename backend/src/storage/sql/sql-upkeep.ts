@@ -2,6 +2,7 @@ import type { Knex } from 'knex'
 import type { Arrival, ComparedPart, IndexComparison, IndexRebuild, RebuildMark } from '../../graph/upkeep.js'
 import { hashColumn } from './columns.js'
 import { comparePart } from './compare.js'
+import { exclusiveWrite } from './exclusive-write.js'
 import { arrivalsBehind, arrivalsLeft, emptyIndex, rebuildMark, writeRebuildMark } from './rebuild.js'
 import type { SqlReader } from './sql-reader.js'
 
@@ -20,7 +21,7 @@ export class SqlUpkeep implements IndexComparison, IndexRebuild {
   }
 
   async unadmit(txid: string): Promise<void> {
-    await this.writer.transaction(async (trx) => {
+    await exclusiveWrite(this.writer, async (trx) => {
       for (const table of ['graph_admissions', 'graph_applied'])
         await trx(table)
           .where({ txid: hashColumn(txid) })

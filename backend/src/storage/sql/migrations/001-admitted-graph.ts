@@ -1,4 +1,5 @@
 import type { Knex } from 'knex'
+import { isMysql } from '../dialect.js'
 
 /**
  * The admitted graph. What each table holds, and why its key is what it is: `docs/schema.md`. The prefix keeps the
@@ -8,7 +9,7 @@ export const admittedGraph = {
   name: '001-admitted-graph',
 
   async up(knex: Knex): Promise<void> {
-    const mysql = knex.client.dialect === 'mysql'
+    const mysql = isMysql(knex)
     // Names compare by their bytes everywhere; MySQL's default would fold case and pad.
     const nameType = mysql ? 'varchar(255) character set ascii collate ascii_bin' : 'text'
     const pieceType = mysql ? 'mediumblob' : 'blob'

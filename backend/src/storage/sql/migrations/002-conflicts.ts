@@ -1,6 +1,7 @@
 import { MerklePath } from '@bsv/sdk'
 import type { Knex } from 'knex'
 import { bytesOf, hashColumn } from '../columns.js'
+import { insertNew } from '../insert-new.js'
 
 /** One spender per outpoint: where each transaction stands, and what those would say that do not count. */
 export const conflicts = {
@@ -43,7 +44,7 @@ export const conflicts = {
     await rootsOfProofs(knex)
     // What spends what was not known of every transaction before.
     if ((await knex('graph_transactions').first('txid')) !== undefined)
-      await knex('graph_settings').insert({ name: 'reindex', value: 'needed' }).onConflict(['name']).ignore()
+      await insertNew(knex, 'graph_settings', [{ name: 'reindex', value: 'needed' }])
   },
 
   async down(knex: Knex): Promise<void> {

@@ -1,13 +1,15 @@
 import type { Knex } from 'knex'
 import { formatOutpoint } from '../../../protocol/outpoint.js'
 import { outpointColumns, outpointOf } from '../columns.js'
+import { isMysql } from '../dialect.js'
+import { insertNew } from '../insert-new.js'
 
 /** One list of what is blocked, by whatever; what was evicted before is on it. What each table holds: `docs/schema.md`. */
 export const blocked = {
   name: '003-blocked',
 
   async up(knex: Knex): Promise<void> {
-    const mysql = knex.client.dialect === 'mysql'
+    const mysql = isMysql(knex)
     const valueType = mysql ? 'varchar(255) character set ascii collate ascii_bin' : 'text'
     if (!(await knex.schema.hasTable('graph_blocked'))) {
       await knex.schema.createTable('graph_blocked', (table) => {
@@ -26,16 +28,8 @@ export const blocked = {
     const since = Date.now()
     for (const row of await knex('graph_evictions').select('txid', 'vout')) {
       const outpoint = outpointOf(row)
-      await knex('graph_blocked')
-        .insert({
-          kind: 'outpoint',
-          value: formatOutpoint(outpoint),
-          ...outpointColumns(outpoint),
-          reason: 'evicted',
-          since,
-        })
-        .onConflict(['kind', 'value'])
-        .ignore()
+      const subject = { kind: 'outpoint', value: formatOutpoint(outpoint), ...outpointColumns(outpoint) }
+      await insertNew(knex, 'graph_blocked', [{ ...subject, reason: 'evicted', since }])
     }
     await knex.schema.dropTable('graph_evictions')
   },
@@ -51,10 +45,7 @@ export const blocked = {
       })
     }
     for (const row of await knex('graph_blocked').where({ kind: 'outpoint' }).select('txid', 'vout')) {
-      await knex('graph_evictions')
-        .insert(outpointColumns(outpointOf(row)))
-        .onConflict()
-        .ignore()
+      await insertNew(knex, 'graph_evictions', [outpointColumns(outpointOf(row))])
     }
     await knex.schema.dropTable('graph_blocked')
   },

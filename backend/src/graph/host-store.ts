@@ -1,0 +1,16 @@
+import type { GraphStore } from './graph-store.js'
+
+/** A graph store with what a host asks of the one that it opens itself: no reader and no service needs more than the graph. */
+export interface HostStore extends GraphStore {
+  /** Brings the schema up to date, and reads what is blocked. */
+  open(): Promise<void>
+  /** Whether the database answers. @throws what the driver throws where it does not. */
+  ping(): Promise<void>
+  /** Whether it holds no transaction. */
+  isEmpty(): Promise<boolean>
+  /** A fact about the store itself, such as the tree it holds; undefined where it was never set. */
+  setting(name: string): Promise<string | undefined>
+  setSetting(name: string, value: string): Promise<void>
+  /** Reads what is blocked anew: somebody else has written. */
+  readBlocked(): Promise<void>
+}

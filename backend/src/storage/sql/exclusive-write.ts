@@ -1,0 +1,36 @@
+import type { Knex } from 'knex'
+import pRetry from 'p-retry'
+import { isMysql } from './dialect.js'
+
+/** Counts the writes. Whoever counts has the row until the end of the write, and everybody else waits for it. */
+const NEXT_WRITE = `insert into graph_settings (name, value) values ('writes', '1')
+  on duplicate key update value = cast(value as unsigned) + 1`
+
+/** What MySQL and MariaDB undo a transaction with that may be tried again: a deadlock, a lock that was waited for too long. */
+const MAY_TRY_AGAIN = new Set(['ER_LOCK_DEADLOCK', 'ER_LOCK_WAIT_TIMEOUT'])
+
+const TRIES = { retries: 5, minTimeout: 20, maxTimeout: 500, randomize: true }
+
+/**
+ * Writes all of something or none of it, with nobody else writing meanwhile: what is read on the way is what the write is
+ * decided on. SQLite has one writer. On MySQL, where processes have connections of their own, each write first counts
+ * itself in a row, before it reads anything: that locks the row until the end, so that writers take turns.
+ *
+ * @throws what `write` throws, and what the driver throws; then nothing is written.
+ */
+export async function exclusiveWrite<Result>(
+  knex: Knex,
+  write: (trx: Knex.Transaction) => Promise<Result>,
+): Promise<Result> {
+  if (!isMysql(knex)) return await knex.transaction(write)
+  const inTurn = () =>
+    knex.transaction(async (trx) => {
+      await trx.raw(NEXT_WRITE)
+      return await write(trx)
+    })
+  return await pRetry(inTurn, { ...TRIES, shouldRetry: ({ error }) => mayTryAgain(error) })
+}
+
+function mayTryAgain(error: Error): boolean {
+  return 'code' in error && MAY_TRY_AGAIN.has(String(error.code))
+}
