@@ -2,6 +2,7 @@ import type { STEAK } from '@bsv/sdk'
 import express, { type RequestHandler, Router } from 'express'
 import { z } from 'zod'
 import type { GraphStore } from '../../backend/src/graph/graph-store.js'
+import { GuardedStore } from '../../backend/src/graph/guarded-store.js'
 import type { AnsweringOutput } from '../../backend/src/lookup-services/output-history.js'
 import { ByteCursor } from '../../backend/src/protocol/byte-cursor.js'
 import type { Profile } from '../../backend/src/protocol/profile.js'
@@ -11,6 +12,7 @@ import { withOrdinals } from './overlay.js'
 import type { OverlayEngine } from './overlay-engine.js'
 import { plainBytes } from './plain-bytes.js'
 import type { Submit } from './submit.js'
+import { syncRoutes } from './sync/sync-routes.js'
 
 export interface OverlayRoutesOptions {
   engine: OverlayEngine
@@ -52,6 +54,13 @@ export function overlayRoutes(options: OverlayRoutesOptions): Router {
       '/lookup',
       express.json({ limit: maxQueryBytes, type: () => true, strict: false }),
       lookup({ engine, graph, services }),
+    )
+    .use(
+      syncRoutes({
+        graph,
+        guard: new GuardedStore(graph),
+        topicOf: (name) => [topics(name)].find((topic) => Object.hasOwn(engine.managers, topic)),
+      }),
     )
 }
 

@@ -356,6 +356,10 @@ export function openapiRequests({
       status: 451,
     },
 
+    ...synced({ held: site(1), blocked }).flatMap((request) =>
+      request.status === 200 ? [request, { ...request, ...lost(request.path) }] : [request],
+    ),
+
     ...blocking('/admin/block', { reason: 'a test' }),
     ...blocking('/admin/unblock', {}),
     { name: 'what is blocked', path: '/admin/blocked?kind=outpoint', question: SHOWN, status: 200 },
@@ -403,6 +407,37 @@ export function openapiRequests({
     },
   ]
   return [...requests, ...overRate(requests), ...tooEarly(requests)].flatMap(withHead)
+}
+
+/** What peers ask that sync with a host: of an output that it holds, and of one that is blocked. */
+function synced({ held, blocked }: { held: string; blocked: string }): OpenapiRequest[] {
+  const offers = '/requestSyncResponse'
+  const offered = (body: unknown, topic = 'tm_ordinals'): Question => {
+    const { headers, ...question } = posted(body)
+    return { ...question, headers: { ...headers, 'x-bsv-topic': topic } }
+  }
+  const nodes = '/requestForeignGASPNode'
+  const node = (outpoint: string): Question => {
+    const [txid, vout] = outpoint.split('_')
+    return posted({ graphID: `${txid}.${vout}`, txid, outputIndex: Number(vout), metadata: true })
+  }
+  const long = posted('-'.repeat(4096))
+  return [
+    { name: 'offers', path: offers, question: offered({ version: 1, since: 0, limit: 2 }), status: 200 },
+    { name: 'offers of no score', path: offers, question: offered({ version: 1 }), status: 400 },
+    {
+      name: 'offers of no topic',
+      path: offers,
+      question: offered({ version: 1, since: 0 }, 'tm_others'),
+      status: 400,
+    },
+    { name: 'offers at length', path: offers, question: offered('-'.repeat(4096)), status: 413 },
+    { name: 'a node', path: nodes, question: node(held), status: 200 },
+    { name: 'no node', path: nodes, question: node('x_0'), status: 400 },
+    { name: 'a node of nothing', path: nodes, question: node(`${'ab'.repeat(32)}_0`), status: 404 },
+    { name: 'a node at length', path: nodes, question: long, status: 413 },
+    { name: 'a blocked node', path: nodes, question: node(blocked), status: 451 },
+  ]
 }
 
 /** Those that are answered, but for what is about the host. */

@@ -215,7 +215,8 @@ export class GuardedStore implements AnswerReads {
     return outpoint
   }
 
-  private async refuse(outpoints: Outpoint[]): Promise<void> {
+  /** @throws BlockedError where one of the outputs is blocked. */
+  async refuse(outpoints: Outpoint[]): Promise<void> {
     for (const kind of (await this.blockedAmong(outpoints)).values()) throw new BlockedError(kind)
   }
 
@@ -264,7 +265,8 @@ export class GuardedStore implements AnswerReads {
     return [tip, ...placesOf(await this.store.ordinalAt(tip, TIP))]
   }
 
-  private async served<Record extends { outpoint: Outpoint }>(records: Record[]): Promise<Record[]> {
+  /** Those of the records whose outputs are not blocked. */
+  async served<Record extends { outpoint: Outpoint }>(records: Record[]): Promise<Record[]> {
     if (this.isOpen) return records
     const blocked = await this.blockedAmong(records.map(({ outpoint }) => outpoint))
     return records.filter(({ outpoint }) => !blocked.has(formatOutpoint(outpoint)))

@@ -7,6 +7,7 @@ import {
   type Paths,
   type Schema,
 } from '../../gateway/openapi/operation.js'
+import { SYNC_PATHS } from './sync-paths.js'
 
 const TAGS: Operation['tags'] = ['overlay']
 const INDEX: Schema = { type: 'integer', minimum: 0, maximum: 0xffffffff }
@@ -79,6 +80,7 @@ const documentation = answer({
 
 /** The surface that overlay clients speak. */
 export const OVERLAY_PATHS: Paths = {
+  ...SYNC_PATHS,
   '/listTopicManagers': {
     get: {
       operationId: 'topicManagers',

@@ -1,0 +1,39 @@
+import { z } from 'zod'
+import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
+
+/** What peers ask each other (GASP, as `@bsv/gasp` has it), held to its form. */
+
+/** The version of GASP that is spoken. */
+const GASP_VERSION = 1
+/** The most outputs that are offered at once: what the engine's own sync asks for. */
+export const MAX_OFFERED = 10_000
+
+const txid = z.string().regex(/^[0-9a-f]{64}$/)
+const vout = z.int().min(0).max(0xffffffff)
+
+/** An outpoint as GASP writes it: with a dot. */
+const gaspOutpoint = z
+  .string()
+  .regex(/^[0-9a-f]{64}\.(?:0|[1-9][0-9]{0,9})$/)
+  .transform((text): Outpoint => ({ txid: text.slice(0, 64), vout: Number(text.slice(65)) }))
+  .refine((outpoint) => outpoint.vout <= 0xffffffff)
+
+export const syncRequest = z.object({
+  version: z.literal(GASP_VERSION),
+  /** The score from which on outputs are asked for. */
+  since: z.int().nonnegative(),
+  limit: z.int().positive().optional(),
+})
+
+export const nodeRequest = z.object({ graphID: gaspOutpoint, txid, outputIndex: vout })
+
+/** An output that a peer offers. */
+export interface OfferedOutput {
+  txid: string
+  outputIndex: number
+  score: number
+}
+
+export function formatGaspOutpoint({ txid, vout }: Outpoint): string {
+  return `${txid}.${vout}`
+}

@@ -1,0 +1,96 @@
+import express, { type RequestHandler, type Response, Router } from 'express'
+import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
+import type { GuardedStore } from '../../../backend/src/graph/guarded-store.js'
+import type { TransactionRecord } from '../../../backend/src/graph/records.js'
+import { toHex } from '../../../backend/src/protocol/bytes.js'
+import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
+import { BadRequestError, NotFoundError } from '../../gateway/error-response.js'
+import { sendPieces } from '../../gateway/send-pieces.js'
+import { offeredOutputs } from './offered-outputs.js'
+import { formatGaspOutpoint, nodeRequest, syncRequest } from './sync-messages.js'
+
+/** Either question takes some hundred characters. */
+const MAX_BODY_BYTES = 4096
+/** How many bytes of a transaction are written as hex at once. */
+const PIECE = 64 * 1024
+
+export interface SyncRoutesOptions {
+  graph: GraphStore
+  guard: GuardedStore
+  /** The topic of this host that a name or an alias means; undefined where there is none. */
+  topicOf: (name: string) => string | undefined
+}
+
+/** What peers ask that sync with this host (GASP): what it has to offer, and transactions of that (`docs/sync.md`). */
+export function syncRoutes(options: SyncRoutesOptions): Router {
+  const body = express.json({ limit: MAX_BODY_BYTES, type: () => true })
+  return Router()
+    .post('/requestSyncResponse', body, offer(options))
+    .post('/requestForeignGASPNode', body, hydrate(options))
+}
+
+function offer({ graph, guard, topicOf }: SyncRoutesOptions): RequestHandler {
+  return async (request, response) => {
+    const topic = topicOf(request.get('x-bsv-topic') ?? '')
+    if (topic === undefined)
+      throw new BadRequestError('BAD_BODY', 'the header x-bsv-topic must be a topic of this host')
+    const asked = syncRequest.safeParse(request.body)
+    if (!asked.success)
+      throw new BadRequestError(
+        'BAD_BODY',
+        'the body must be {"version": 1, "since": <score>, "limit": <number>}',
+      )
+    const { since, limit } = asked.data
+    response.json({ UTXOList: await offeredOutputs({ topic, since, limit }, { graph, guard }), since })
+  }
+}
+
+function hydrate({ graph, guard }: SyncRoutesOptions): RequestHandler {
+  return async (request, response) => {
+    const asked = nodeRequest.safeParse(request.body)
+    if (!asked.success)
+      throw new BadRequestError(
+        'BAD_BODY',
+        'the body must be {"graphID": "<txid>.<vout>", "txid": "<hex>", "outputIndex": <number>}',
+      )
+    const { graphID, txid, outputIndex } = asked.data
+    const outpoint = { txid, vout: outputIndex }
+    const record = await graph.transaction(txid)
+    if (record === undefined || !(await isOfGraph(outpoint, graph)) || !(await isOffered(graphID, graph)))
+      throw new NotFoundError('this host has no such output in a graph that it offers')
+    // What was spent is evidence of what came after it, blocked or not (`docs/blocking.md`).
+    await guard.refuse((await graph.spenderOf(outpoint)) === undefined ? [graphID, outpoint] : [graphID])
+    await sendNode(response, { record, graphId: formatGaspOutpoint(graphID), outputIndex })
+  }
+}
+
+/** Whether a topic holds an output, and its transaction counts. */
+async function isOffered({ txid, vout }: Outpoint, graph: GraphStore): Promise<boolean> {
+  const admissions = await graph.admissionsOf({ txid, vout })
+  return admissions.length > 0 && (await graph.winnerOver(txid)) === undefined
+}
+
+/** Whether an output is one that a graph can ask for: offered, or spent by what this host holds. */
+async function isOfGraph(outpoint: Outpoint, graph: GraphStore): Promise<boolean> {
+  return (await graph.spenderOf(outpoint)) !== undefined || (await isOffered(outpoint, graph))
+}
+
+/** Written a piece at a time: as text, a transaction is twice as long as it is. */
+async function sendNode(
+  response: Response,
+  node: { record: TransactionRecord; graphId: string; outputIndex: number },
+): Promise<void> {
+  const { record, graphId, outputIndex } = node
+  const proof = record.proof && `,"proof":"${toHex(record.proof.merklePath)}"`
+  const head = `{"graphID":"${graphId}","outputIndex":${outputIndex}${proof ?? ''},"rawTx":"`
+  const tail = '"}'
+  const length = head.length + 2 * record.raw.length + tail.length
+  response.type('json').set('Content-Length', String(length))
+  await sendPieces(response, { pieces: written({ head, raw: record.raw, tail }), length })
+}
+
+async function* written(text: { head: string; raw: Uint8Array; tail: string }): AsyncGenerator<string> {
+  yield text.head
+  for (let at = 0; at < text.raw.length; at += PIECE) yield toHex(text.raw.subarray(at, at + PIECE))
+  yield text.tail
+}
