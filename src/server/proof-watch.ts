@@ -12,6 +12,9 @@ import type { ProofCheck } from './proof-check.js'
 /** Where the store keeps up to which tip its proofs were checked. */
 const CHECKED_TIP = 'checked_tip'
 
+/** When a first round that failed is tried again where none is to follow, in milliseconds: the later ones start from its tip. */
+const AGAIN = 60_000
+
 /** What a round found. Heights are of blocks. */
 export interface Round {
   tip: number
@@ -30,7 +33,7 @@ export interface ProofWatchOptions {
   engine: Pick<OverlayEngine, 'exclusively'>
   /** How many of the last blocks are asked about again. */
   reorgDepth: number
-  /** Milliseconds from one round to the next; 0: none but the first, and those that somebody asks for. */
+  /** Milliseconds from one round to the next; 0: none after the first that went well, but those that somebody asks for. */
   pollInterval: number
   logger: Logger
 }
@@ -73,6 +76,7 @@ export class ProofWatch {
     while (!signal.aborted) {
       try {
         await this.round()
+        if (pollInterval === 0) return
       } catch (err) {
         if (signal.aborted) return
         const level = err instanceof ChainTrackerError ? 'warn' : 'error'
@@ -81,9 +85,8 @@ export class ProofWatch {
           'the kept proofs could not be checked: the next round covers what this one left out',
         )
       }
-      if (pollInterval === 0) return
       // Aborted, it is done; the loop sees why.
-      await setTimeout(pollInterval, undefined, { signal, ref: false }).catch(() => {})
+      await setTimeout(pollInterval || AGAIN, undefined, { signal, ref: false }).catch(() => {})
     }
   }
 

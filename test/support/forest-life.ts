@@ -38,6 +38,8 @@ export class ForestLife {
   private static async begin(forest: Forest, node: ForestNode, chain: PlainChain): Promise<ForestLife> {
     const life = new ForestLife(forest, node, chain)
     await node.clear(chain)
+    // The first, as a server makes it when it starts: the next one knows from which tip on.
+    await node.watch.round()
     await life.tell(forest.genesis, { proven: true, sources: 'none', lag: false })
     return life
   }
