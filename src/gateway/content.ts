@@ -1,4 +1,4 @@
-import type { Express, Request, RequestHandler, Response } from 'express'
+import type { Request, RequestHandler, Response } from 'express'
 import type { ContentSummary } from '../../backend/src/graph/records.js'
 import { formatOutpoint, PointerError, parseContentReference } from '../../backend/src/protocol/outpoint.js'
 import type { ContentStore } from './content-output.js'
@@ -20,13 +20,12 @@ export interface ContentOptions {
   maxDirectoryBytes: number
 }
 
-/**
- * `GET /content/{pointer}[:seq][/filepath]`: the bytes that an output holds, with their type (`service.md` 4.1, 4.2).
- * Straight on the app: a router of its own takes time that `npm run bench gateway` shows.
- */
-export function attachContent(app: Express, options: ContentOptions): void {
-  // Not a path with parameters: Express would decode those before anything here is split.
-  app.get(/^\/content\/./, refuseServiceWorkers, serveContent(options))
+/** Not a path with parameters: Express would decode those before anything here is split. */
+export const CONTENT_PATH = /^\/content\/./
+
+/** `GET /content/{pointer}[:seq][/filepath]`: the bytes that an output holds, with their type (`service.md` 4.1, 4.2). */
+export function contentHandlers(options: ContentOptions): RequestHandler[] {
+  return [refuseServiceWorkers, serveContent(options)]
 }
 
 /** What there is at a path. */
@@ -52,7 +51,7 @@ function serveContent(options: ContentOptions): RequestHandler {
     const outpoint = formatOutpoint(isRoot ? root.outpoint : file.outpoint)
     return { headers: Object.entries({ ...said, 'X-Outpoint': outpoint, ...own }), content: file.content }
   }
-  return async (request, response) => {
+  const serve = async (request: Request, response: Response): Promise<void> => {
     const { path } = request
     const raw = asksForRaw(request)
     const { headers, content } = await store.consistent(() => lookUp(path, raw), {
@@ -62,6 +61,10 @@ function serveContent(options: ContentOptions): RequestHandler {
     for (const [name, value] of headers) response.setHeader(name, value)
     if (content === undefined) redirectToIndex(request, response)
     else await sendContent({ request, response, store, content, policy })
+  }
+  // Straight on an app, which may be one of Express 4: that takes no promise for what went wrong.
+  return (request, response, next) => {
+    serve(request, response).catch(next)
   }
 }
 
@@ -94,6 +97,6 @@ function redirectToIndex(request: Request, response: Response): void {
   const query = /\?.*$/.exec(request.originalUrl)?.[0] ?? ''
   response
     .status(302)
-    .set('Location', `${request.path.replace(/\/$/, '')}/index.html${query}`)
+    .set('Location', `${request.baseUrl}${request.path.replace(/\/$/, '')}/index.html${query}`)
     .end()
 }

@@ -1,11 +1,12 @@
 import type { ErrorRequestHandler, Response } from 'express'
-import type { Logger } from 'pino'
+import type { BaseLogger } from 'pino'
 import { BlockedError } from '../../backend/src/graph/blocked-error.js'
 import { UnsteadyError } from '../../backend/src/graph/consistent-read.js'
 import { QueryError } from '../../backend/src/graph/query-error.js'
 import { BeefError } from '../../backend/src/protocol/beef.js'
 import { PointerError } from '../../backend/src/protocol/outpoint.js'
 import { ReaderLeftError } from './reading-for.js'
+import { sendJson } from './send-json.js'
 
 /** Every `code` of an error body (`spec/http.md`, Errors). */
 export const ERROR_CODES = [
@@ -125,7 +126,7 @@ function bodyParserStatus(error: unknown): number | undefined {
 const DESCRIBING = ['ETag', 'Content-Type', 'Content-Length', 'Content-Range', 'Accept-Ranges']
 
 export interface ErrorResponseOptions {
-  logger: Logger
+  logger: Pick<BaseLogger, 'error'>
   /** Add the fields that overlay clients expect (`spec/http.md`, Overlay). */
   overlay?: boolean
 }
@@ -159,14 +160,12 @@ export function errorResponse({ logger, overlay = false }: ErrorResponseOptions)
       return
     }
     for (const name of DESCRIBING) response.removeHeader(name)
-    response
-      .status(answer.status)
-      .set({ ...answer.headers, 'Cache-Control': 'no-store' })
-      .json({
-        ...answer.data,
-        error: answer.message,
-        code: answer.code,
-        ...(overlay && { status: 'error', message: answer.message }),
-      })
+    response.status(answer.status).set({ ...answer.headers, 'Cache-Control': 'no-store' })
+    sendJson(response, {
+      ...answer.data,
+      error: answer.message,
+      code: answer.code,
+      ...(overlay && { status: 'error', message: answer.message }),
+    })
   }
 }

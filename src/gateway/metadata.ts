@@ -8,12 +8,11 @@ import { entityTag } from './entity-tag.js'
 import { BadRequestError, NotFoundError, TooLargeError } from './error-response.js'
 import { type MetadataOptions, type MetadataRecord, metadataRecord } from './metadata-record.js'
 import { percentDecoded } from './percent-decode.js'
+import { JSON_TYPE } from './send-json.js'
 import { sendPieces } from './send-pieces.js'
 
 /** 100 pointers, the most that the settings allow, with sequences, of at most 96 characters, with room for their quotes and spaces. */
 const MAX_BODY_BYTES = 64 * 1024
-
-const JSON_TYPE = 'application/json; charset=utf-8'
 
 /** What is known of outputs and ordinals (`spec/http.md`, Metadata), below each of the prefixes. */
 export function metadataRoutes(
@@ -69,7 +68,7 @@ function bulk(options: MetadataOptions & { maxPointers: number }): RequestHandle
     const texts = 'outpoints' in asked.data ? asked.data.outpoints : asked.data
     if (texts.length > maxPointers) throw new TooLargeError(`at most ${maxPointers} outpoints at once`)
     const references = [...new Set(texts)].map((text) => ({ text, reference: parseContentReference(text) }))
-    response.set('Cache-Control', CACHE.revalidate).set('Content-Type', 'application/json; charset=utf-8')
+    response.set('Cache-Control', CACHE.revalidate).set('Content-Type', JSON_TYPE)
     await sendPieces(response, { pieces: recordsOf(options, references) })
   }
 }

@@ -1,4 +1,4 @@
-import express, { type ErrorRequestHandler, type RequestHandler, Router } from 'express'
+import express, { type ErrorRequestHandler, type RequestHandler, type Response, Router } from 'express'
 import { z } from 'zod'
 import type { ConsistentReader, NamesReader, TransactionReader } from '../../backend/src/graph/graph-store.js'
 import { nameProof } from '../../backend/src/graph/name-proof.js'
@@ -8,6 +8,7 @@ import { CACHE } from './cache-policy.js'
 import { BadRequestError, NotFoundError, TooLargeError } from './error-response.js'
 import { type NamesOptions, nameRecord } from './name-record.js'
 import { readingFor } from './reading-for.js'
+import { sendJson } from './send-json.js'
 import { incompleteProof, sendOutpointBeef } from './send-outpoint-beef.js'
 
 /** 1,000 outpoints, the most that the settings allow, of at most 78 characters, with room for their quotes and spaces. */
@@ -75,7 +76,7 @@ function list(store: NamesReader): RequestHandler {
     // One more than is shown tells whether there is a page behind this one.
     const found = await store.namesByPrefix({ prefix, after, limit: limit + 1 })
     const shown = found.slice(0, limit)
-    response.set('Cache-Control', CACHE.revalidate).json({
+    tell(response, {
       names: shown.map(({ name, outpoint }) => ({ name, outpoint: formatOutpoint(outpoint) })),
       ...(found.length > limit && { next: shown.at(-1)?.name }),
     })
@@ -87,7 +88,7 @@ function origin(store: NamesReader): RequestHandler<{ name: string }> {
     const name = nameOf(params.name)
     const outpoint = await store.nameOrigin(name)
     if (outpoint === undefined) throw notClaimed(name)
-    response.set('Cache-Control', CACHE.revalidate).json({ name, outpoint: formatOutpoint(outpoint) })
+    tell(response, { name, outpoint: formatOutpoint(outpoint) })
   }
 }
 
@@ -96,7 +97,7 @@ function whole(options: NamesOptions): RequestHandler<{ name: string }> {
     const name = nameOf(params.name)
     const record = await nameRecord(options, name)
     if (record === undefined) throw notClaimed(name)
-    response.set('Cache-Control', CACHE.revalidate).json(record)
+    tell(response, record)
   }
 }
 
@@ -126,9 +127,7 @@ function mine(store: ConsistentReader & NamesReader): RequestHandler<{ name: str
     const node = await store.consistent(() => store.longestNode(name))
     if (node === undefined) throw new NotFoundError('this host holds no genesis to mine from')
     if (node.domain === name) throw new NotFoundError(`${name} is taken`, 'TAKEN')
-    response
-      .set('Cache-Control', CACHE.revalidate)
-      .json({ domain: node.domain, outpoint: formatOutpoint(node.outpoint) })
+    tell(response, { domain: node.domain, outpoint: formatOutpoint(node.outpoint) })
   }
 }
 
@@ -145,8 +144,12 @@ function origins(store: ConsistentReader & NamesReader, maxOrigins: number): Req
       const outpoint = outpoints[index]
       return [text, outpoint !== undefined && genuine.has(formatOutpoint(outpoint))]
     })
-    response.set('Cache-Control', CACHE.revalidate).json(Object.fromEntries(answer))
+    tell(response, Object.fromEntries(answer))
   }
+}
+
+function tell(response: Response, value: unknown): void {
+  sendJson(response.set('Cache-Control', CACHE.revalidate), value)
 }
 
 function nameOf(text: string): string {

@@ -1,22 +1,14 @@
-import cors from 'cors'
 import express, { type Express, type RequestHandler } from 'express'
 import type { Logger } from 'pino'
 import type { GraphStore } from '../../backend/src/graph/graph-store.js'
-import { GuardedStore } from '../../backend/src/graph/guarded-store.js'
-import { attachContent } from '../gateway/content.js'
+import { attachGateway } from '../gateway/attach-gateway.js'
+import { crossOrigin } from '../gateway/cross-origin.js'
 import { errorResponse, NotFoundError } from '../gateway/error-response.js'
-import { metadataRoutes } from '../gateway/metadata.js'
-import { namesRoutes } from '../gateway/names.js'
-import { previewRoutes } from '../gateway/preview.js'
-import { provenanceRoutes } from '../gateway/provenance.js'
-import { sandboxPolicy } from '../gateway/security-headers.js'
-import { streamRoutes } from '../gateway/stream.js'
 import { requireAdmin } from './admin-guard.js'
 import { arcIngestRoutes } from './arc-ingest.js'
 import { blockingRoutes } from './blocking-routes.js'
 import type { Config } from './config.js'
 import { deploymentRoutes } from './deployment-routes.js'
-import { EXPOSED_HEADERS } from './exposed-headers.js'
 import { headersRoutes } from './headers-routes.js'
 import { healthRoutes } from './health-routes.js'
 import { boundedSubmit } from './limits/bounded-submit.js'
@@ -60,8 +52,6 @@ export function createApp(options: AppOptions): Express {
   const submit = metrics.counted(boundedSubmit(options.submit ?? submitTo(engine), limits))
   const { index = () => ({ state: 'equal', done: 1 }) } = options
   const rates = rateLimits(limits)
-  const store = new GuardedStore(graph)
-  const policy = sandboxPolicy(config.contentPolicy)
   const { profile, network, maxBodyBytes, deployment } = config
   // A router of its own: the app looks at each of its routes for every request.
   const admin = express
@@ -81,43 +71,23 @@ export function createApp(options: AppOptions): Express {
     .set('query parser', 'simple')
     .set('trust proxy', limits.trustedProxies)
     .use('/admin', admin)
-    .use(cors({ exposedHeaders: EXPOSED_HEADERS, maxAge: 86_400 }))
+    .use(crossOrigin())
     .use(rates.gateway)
     .use(refuseWhileRebuilding(index, (path) => !isOverlayPath(path)))
-  attachContent(app, {
-    store,
-    directoryContentTypes: profile.directoryContentTypes,
-    policy,
-    maxDirectoryBytes: limits.maxDirectoryBytes,
-  })
+  attachGateway(
+    app,
+    { graph },
+    {
+      profile,
+      network,
+      genesis: deployment?.genesis,
+      contentPolicy: config.contentPolicy,
+      limits,
+      crossOrigin: false,
+      logger,
+    },
+  )
   return app
-    .use(
-      namesRoutes({
-        store,
-        network,
-        prefixes: profile.namesPrefixes,
-        genesis: deployment?.genesis,
-        maxOrigins: limits.maxOrigins,
-      }),
-    )
-    .use(
-      streamRoutes({
-        store,
-        prefixes: profile.gatewayPrefixes,
-        chunkTypes: profile.streamChunkContentTypes,
-        policy,
-      }),
-    )
-    .use(
-      metadataRoutes({
-        store,
-        network,
-        prefixes: profile.gatewayPrefixes,
-        maxPointers: limits.maxPointers,
-      }),
-    )
-    .use(previewRoutes({ prefixes: profile.gatewayPrefixes, policy }))
-    .use(provenanceRoutes({ store, evidence: graph, prefixes: profile.gatewayPrefixes }))
     .use(deploymentRoutes(config))
     .use(minePageRoutes(options.minePage))
     .use(healthRoutes({ ping, index, refused: overlay.refused }))

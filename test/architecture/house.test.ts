@@ -41,6 +41,8 @@ const ARROWS: Record<string, string[]> = {
   'lookup-services': ['protocol', 'graph'],
   gateway: ['protocol', 'graph'],
   server: ['protocol', 'graph', 'storage', 'topic-managers', 'lookup-services', 'gateway'],
+  // For whoever wires a host of an engine: what it configures there, in one place.
+  plugin: ['protocol', 'storage', 'topic-managers', 'lookup-services'],
   mining: ['protocol'],
   publish: ['protocol'],
   client: ['protocol'],

@@ -4,7 +4,7 @@ import { GuardedStore } from '../graph/guarded-store.js'
 import type { Deployment } from '../protocol/mint.js'
 import { deploymentOf, LOOKUP_SERVICES, PROFILES } from '../protocol/profile.js'
 import { type Migration, migrationsFor } from '../storage/sql/migrations.js'
-import { SqlGraphStore } from '../storage/sql/sql-graph-store.js'
+import { sharedStore } from '../storage/sql/shared-store.js'
 import { SqlHookNotes } from '../storage/sql/sql-hook-notes.js'
 import type { HookFailure } from './failed-hooks.js'
 import { NamesLookupService } from './NamesLookupService.js'
@@ -20,7 +20,7 @@ export default function createNamesLookupService(
   knex: Knex,
   options: { deployment?: Deployment; onHookFailure?: (failure: HookFailure) => void } = {},
 ): { service: LookupService; migrations: Migration[] } {
-  const store = new SqlGraphStore({ writer: knex })
+  const store = sharedStore(knex)
   const remembering = { notes: new SqlHookNotes(knex), onHookFailure: options.onHookFailure }
   const deployment = options.deployment ?? deploymentOf(PROFILES.mainnet)
   return {

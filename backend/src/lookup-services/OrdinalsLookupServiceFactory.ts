@@ -3,7 +3,7 @@ import type { Knex } from 'knex'
 import { GuardedStore } from '../graph/guarded-store.js'
 import { LOOKUP_SERVICES } from '../protocol/profile.js'
 import { type Migration, migrationsFor } from '../storage/sql/migrations.js'
-import { SqlGraphStore } from '../storage/sql/sql-graph-store.js'
+import { sharedStore } from '../storage/sql/shared-store.js'
 import { SqlHookNotes } from '../storage/sql/sql-hook-notes.js'
 import type { HookFailure } from './failed-hooks.js'
 import { OrdinalsLookupService } from './OrdinalsLookupService.js'
@@ -18,7 +18,7 @@ export default function createOrdinalsLookupService(
   knex: Knex,
   options: { onHookFailure?: (failure: HookFailure) => void } = {},
 ): { service: LookupService; migrations: Migration[] } {
-  const store = new SqlGraphStore({ writer: knex })
+  const store = sharedStore(knex)
   const remembering = { notes: new SqlHookNotes(knex), onHookFailure: options.onHookFailure }
   return {
     service: new OrdinalsLookupService({ reader: new GuardedStore(store), writer: store, remembering }),

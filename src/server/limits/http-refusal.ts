@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
+import { EXPOSED_HEADERS } from '../../gateway/cross-origin.js'
 import type { ErrorCode } from '../../gateway/error-response.js'
-import { EXPOSED_HEADERS } from '../exposed-headers.js'
 import type { Limits } from './limits.js'
 
 /** What is answered to a request that no route is asked about. The connection ends with it. */

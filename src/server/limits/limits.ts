@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { GATEWAY_LIMITS } from '../../gateway/gateway-limits.js'
 import { ConfigError } from '../settings/config-error.js'
 import { parseSettings, wholeNumber } from '../settings/parse-settings.js'
 
@@ -26,11 +27,16 @@ export const LIMITS = {
   /** The body of `/lookup`. */
   maxQueryBytes: { setting: 'MAX_QUERY_BYTES', least: KiB, most: 16 * MiB, usual: MiB },
   /** How many outpoints `/metadata` takes at once. */
-  maxPointers: { setting: 'MAX_METADATA_LIST', least: 1, most: 100, usual: 100 },
+  maxPointers: { setting: 'MAX_METADATA_LIST', least: 1, most: 100, usual: GATEWAY_LIMITS.maxPointers },
   /** How many `/origins` and the query `{origins}` take at once. */
-  maxOrigins: { setting: 'MAX_ORIGINS_LIST', least: 1, most: 1000, usual: 1000 },
+  maxOrigins: { setting: 'MAX_ORIGINS_LIST', least: 1, most: 1000, usual: GATEWAY_LIMITS.maxOrigins },
   /** The JSON of a directory that paths lead into. */
-  maxDirectoryBytes: { setting: 'MAX_DIRECTORY_BYTES', least: 2, most: 16 * MiB, usual: MiB },
+  maxDirectoryBytes: {
+    setting: 'MAX_DIRECTORY_BYTES',
+    least: 2,
+    most: 16 * MiB,
+    usual: GATEWAY_LIMITS.maxDirectoryBytes,
+  },
   maxBeefTransactions: { setting: 'MAX_BEEF_TRANSACTIONS', least: 1, most: 10_000, usual: 10_000 },
   /** Transactions of the longest unproven chain in a BEEF. */
   maxBeefDepth: { setting: 'MAX_BEEF_DEPTH', least: 1, most: 10_000, usual: 1000 },

@@ -1,0 +1,87 @@
+import { type ErrorRequestHandler, type RequestHandler, Router } from 'express'
+import { pino } from 'pino'
+import type { BlockedReader } from '../../backend/src/graph/blocked.js'
+import { type AnswerReads, GuardedStore } from '../../backend/src/graph/guarded-store.js'
+import type { Network } from '../../backend/src/protocol/address.js'
+import type { Outpoint } from '../../backend/src/protocol/outpoint.js'
+import { deploymentOf, PROFILES, type Profile } from '../../backend/src/protocol/profile.js'
+import { CONTENT_PATH, contentHandlers } from './content.js'
+import { crossOrigin } from './cross-origin.js'
+import { type ErrorResponseOptions, errorResponse } from './error-response.js'
+import { GATEWAY_LIMITS, type GatewayLimits } from './gateway-limits.js'
+import { metadataRoutes } from './metadata.js'
+import { namesRoutes } from './names.js'
+import { previewRoutes } from './preview.js'
+import { provenanceRoutes } from './provenance.js'
+import { sandboxPolicy } from './security-headers.js'
+import { streamRoutes } from './stream.js'
+
+/** Where what is served is read. */
+export interface GatewayStores {
+  /** The admitted graph, with what is blocked in it: nothing of that is served. */
+  graph: AnswerReads & BlockedReader
+}
+
+export interface GatewayOptions {
+  /** Below which paths the routes are, and what directories and streams are like; mainnet's where nothing is given. */
+  profile?: Profile
+  /** Whose addresses owners have; `main` where nothing is given. */
+  network?: Network
+  /** Of the tree that the host follows; the profile's where nothing is given. `undefined` given on purpose: none, no proofs. */
+  genesis?: Outpoint | undefined
+  /** Directives that join the sandbox of content that a browser would run, as `frame-ancestors 'self'`. */
+  contentPolicy?: string | undefined
+  limits?: Partial<GatewayLimits>
+  /** Whether these routes let pages of other origins read their answers; `false` where the host lets them itself. */
+  crossOrigin?: boolean
+  /** Takes what went wrong here, which is said to nobody else; where nothing is given, it goes to standard output in JSON. */
+  logger?: ErrorResponseOptions['logger']
+}
+
+/** What is asked of an Express app: so little that those of Express 4 have it, too. */
+export interface GatewayApp {
+  get(path: RegExp, ...handlers: (RequestHandler | ErrorRequestHandler)[]): unknown
+  options(path: RegExp, ...handlers: RequestHandler[]): unknown
+  use(handler: RequestHandler): unknown
+}
+
+/**
+ * Puts the reading of the graph on an Express app: content, and below the profile's prefixes names, streams, metadata,
+ * previews and provenance. What they answer is `spec/http.md`'s, in every host; paths that are not theirs go on to whatever
+ * stands behind them, so it is called before the app's last word, its 404. OverlayExpress says that in `start`.
+ *
+ * It is called before parsers of bodies, too: these routes read bodies by themselves, each up to its own limit, and take one
+ * that is parsed already only where it was parsed as JSON.
+ *
+ * Errors of these routes are answered in the gateway's shape, `{"error","code"}`, and no other error of the app is touched.
+ * Nothing is limited by client: a host that is open to strangers puts its limits before these routes.
+ *
+ * The app may be of Express 4, as that of OverlayExpress: the handler that stands straight on it hands its errors on by
+ * itself, and all others stand in a router of this package's own Express.
+ */
+export function attachGateway(app: GatewayApp, { graph }: GatewayStores, options: GatewayOptions = {}): void {
+  const { profile = PROFILES.mainnet, network = 'main', logger = pino({ name: 'minetree' }) } = options
+  const genesis = 'genesis' in options ? options.genesis : deploymentOf(profile)?.genesis
+  const { maxPointers, maxOrigins, maxDirectoryBytes } = { ...GATEWAY_LIMITS, ...options.limits }
+  const { directoryContentTypes, gatewayPrefixes: prefixes, streamChunkContentTypes: chunkTypes } = profile
+  const store = new GuardedStore(graph)
+  const policy = sandboxPolicy(options.contentPolicy)
+  const errors = errorResponse({ logger })
+  const origins = options.crossOrigin === false ? [] : [crossOrigin()]
+  const routes = Router()
+  for (const handler of origins) {
+    app.options(CONTENT_PATH, handler)
+    routes.use([...prefixes, ...profile.namesPrefixes], handler)
+  }
+  // Straight on the app: a router of its own takes time that `npm run bench gateway` shows.
+  const content = contentHandlers({ store, directoryContentTypes, policy, maxDirectoryBytes })
+  app.get(CONTENT_PATH, ...origins, ...content, errors)
+  routes
+    .use(namesRoutes({ store, network, prefixes: profile.namesPrefixes, genesis, maxOrigins }))
+    .use(streamRoutes({ store, prefixes, chunkTypes, policy }))
+    .use(metadataRoutes({ store, network, prefixes, maxPointers }))
+    .use(previewRoutes({ prefixes, policy }))
+    .use(provenanceRoutes({ store, evidence: graph, prefixes }))
+    .use(errors)
+  app.use(routes)
+}

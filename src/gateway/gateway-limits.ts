@@ -1,0 +1,16 @@
+/** What one request may cost (`docs/limits.md`). Of the two lists, more than the usual is never taken. */
+export interface GatewayLimits {
+  /** How many outpoints `/metadata` takes at once. */
+  maxPointers: number
+  /** How many `/origins` takes at once. */
+  maxOrigins: number
+  /** The longest JSON of a directory that paths lead into, in bytes. */
+  maxDirectoryBytes: number
+}
+
+/** What they are where nobody says otherwise. */
+export const GATEWAY_LIMITS: GatewayLimits = {
+  maxPointers: 100,
+  maxOrigins: 1000,
+  maxDirectoryBytes: 1024 * 1024,
+}
