@@ -169,6 +169,15 @@ onEachEngine(({ openStore, closeStores, runs }) => {
       expect(hashOf(found?.raw ?? new Uint8Array())).toBe(hashOf(transaction.raw))
     })
 
+    test('keeps a proof of any length', async () => {
+      const { store } = await openStore()
+      const chain = new FakeChain()
+      const transaction = recordOf(transactionOf(chain))
+      const proof = { merklePath: new Uint8Array(100_000).fill(7), height: 5, root: txid(9) }
+      await store.record(graphRecords({ transactions: [{ ...transaction, proof }] }))
+      expect((await store.transaction(transaction.txid))?.proof).toEqual(proof)
+    })
+
     test('takes a proof that comes later, and a newer one, and never loses it', async () => {
       const transaction = transactionOf(new FakeChain())
       const { store } = await openStore()
@@ -550,6 +559,14 @@ onEachEngine(({ openStore, closeStores, runs }) => {
       expect(await found({ since: now + 3 })).toEqual([at(3), at(9), at(4)])
       expect(await found({ since: now + 5 })).toEqual([])
       expect(await found({ since: 0, limit: 2 })).toEqual([at(1), at(3)])
+    })
+
+    test('are of topics whose names differ in case alone', async () => {
+      const { store } = await openStore()
+      const told = ['tm_names', 'TM_NAMES'].map((topic, score) => ({ topic, outpoint: at(1), score }))
+      for (const admission of told) await store.record(graphRecords({ admissions: [admission] }))
+      expect(await store.admissionsOf(at(1))).toEqual(told.reverse())
+      expect(await store.unspentOfTopic({ topic: 'tm_names', since: 0 })).toHaveLength(1)
     })
 
     test('make a transaction count as applied for their topic alone', async () => {

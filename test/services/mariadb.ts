@@ -51,7 +51,8 @@ export async function startMariadb(): Promise<Mariadb> {
 
 async function tryToStart(): Promise<Mariadb> {
   const folder = mkdtempSync(join(tmpdir(), 'minetree-mariadb-'))
-  const own = ['--no-defaults', `--datadir=${join(folder, 'data')}`, ...asRoot()]
+  // A folder for temporary files of its own, too: a server that starts removes those of others.
+  const own = ['--no-defaults', `--datadir=${join(folder, 'data')}`, `--tmpdir=${folder}`, ...asRoot()]
   execFileSync(
     INSTALL,
     [...own, '--auth-root-authentication-method=normal', '--skip-test-db', '--skip-name-resolve'],

@@ -2,11 +2,14 @@ import { TIP } from '../../backend/src/graph/graph-store.js'
 import { encodeMap } from '../../backend/src/graph/map-coder.js'
 import { graphRecords } from '../../backend/src/graph/records.js'
 import { trait } from '../../backend/src/graph/traits.js'
+import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
+import { hashColumn, outpointColumns } from '../../backend/src/storage/sql/columns.js'
+import { insertNew } from '../../backend/src/storage/sql/insert-new.js'
 import { SqlGraphStore } from '../../backend/src/storage/sql/sql-graph-store.js'
-import type { SqlReader, SqlValue } from '../../backend/src/storage/sql/sql-reader.js'
-import { closeStores, openStore } from '../support/open-store.js'
-
-afterEach(closeStores)
+import type { SqlValue } from '../../backend/src/storage/sql/sql-reader.js'
+import { watchedReader } from '../contract/sql-store.js'
+import { onEachSqlEngine } from '../contract/stores.js'
+import { EXPLAINS, type Step } from '../support/query-plans.js'
 
 const txid = 'ab'.repeat(32)
 const outpoint = { txid, vout: 2 }
@@ -17,32 +20,20 @@ const stream = { outpoint, chunkTypes: ['text/plain'] }
 const several = [trait.contentType('text/plain'), trait.map('a', '1')]
 const map = encodeMap([{ command: 'SET', entries: [['a', '1']] }])
 
-/** A store that remembers what it asked, and how SQLite would find it. */
-async function explained() {
-  const { database, store } = await openStore()
-  await store.record(
-    graphRecords({
-      nodes: [{ outpoint, domain: '' }],
-      names: [{ outpoint, name: 'a' }],
-      outputs: [{ outpoint, satoshis: 1, content, mapLength: map.length }],
-      maps: [{ outpoint, bytes: map }],
-    }),
-  )
-  const asked: { sql: string; values: SqlValue[] }[] = []
-  const reader = new Proxy(database.reader, {
-    get: (read, method: keyof SqlReader) => async (sql: string, values: SqlValue[]) => {
-      asked.push({ sql, values })
-      return await read[method](sql, values)
-    },
-  })
-  const plans = async (): Promise<string[]> => {
-    const steps: { detail: string }[] = []
-    for (const { sql, values } of asked)
-      steps.push(...(await database.reader.all(`explain query plan ${sql}`, values)))
-    return steps.map(({ detail }) => detail)
-  }
-  return { store: new SqlGraphStore({ writer: database.writer, reader }), plans }
-}
+/** How far the ordinal has gone: an engine may sort a few rows rather than look for an index. */
+const STEPS = 500
+const step = (number: number) => ({ txid: number.toString(16).padStart(64, '0'), vout: 0 })
+const tip = step(STEPS)
+
+/** The rows of an ordinal that was passed on and on. */
+const passedOn = Array.from({ length: STEPS }, (_, at) => ({
+  ...outpointColumns(step(at + 1)),
+  satoshis: 1,
+  unsettled: false,
+  lineage_txid: hashColumn(txid),
+  lineage_vout: outpoint.vout,
+  step: at + 1,
+}))
 
 async function allOf<Item>(items: AsyncIterable<Item>): Promise<Item[]> {
   const all: Item[] = []
@@ -50,63 +41,132 @@ async function allOf<Item>(items: AsyncIterable<Item>): Promise<Item[]> {
   return all
 }
 
-/** Steps that read a whole table; `found` is what a subquery with a limit has found. */
-const isScan = (step: string): boolean => /^SCAN (?!CONSTANT ROW|found$)/.test(step)
+onEachSqlEngine(({ name, openStore, closeStores }) => {
+  const explain = EXPLAINS[name]
+  if (explain === undefined) throw new Error(`nothing explains what ${name} does`)
+  afterAll(closeStores)
 
-test('a whole table read is seen as one', async () => {
-  const { store } = await openStore()
-  const { database } = await openStore()
-  await store.ping()
-  const [step] = await database.reader.all('explain query plan select * from graph_names', [])
-  expect(isScan(step.detail)).toBe(true)
-})
+  /** A store that remembers what it asked, and how its engine would find it. */
+  let store: SqlGraphStore
+  let plans: () => Promise<Step[]>
+  const asked: { sql: string; values: SqlValue[] }[] = []
 
-test.each<[string, (store: SqlGraphStore) => Promise<unknown>]>([
-  ['transaction', (store) => store.transaction(txid)],
-  ['nameOrigin', (store) => store.nameOrigin('a')],
-  ['liveNode', (store) => store.liveNode('')],
-  ['longestNode', (store) => store.longestNode('abc')],
-  ['genuineNodes', (store) => store.genuineNodes(many)],
-  ['genuineOrigins', (store) => store.genuineOrigins(many)],
-  ['namesByPrefix', (store) => store.namesByPrefix({ prefix: 'a', limit: 10 })],
-  ['namesByPrefix after', (store) => store.namesByPrefix({ prefix: 'a', after: 'ab', limit: 10 })],
-  ['output', (store) => store.output(outpoint)],
-  ['firstContentOutput', (store) => store.firstContentOutput(txid)],
-  ['currentOutput', (store) => store.currentOutput(outpoint)],
-  ['ordinalAt', (store) => store.ordinalAt(outpoint, TIP)],
-  ['ownMap', (store) => store.ownMap(outpoint)],
-  ['mergedMap', (store) => store.mergedMap(outpoint)],
-  ['tipsWith', (store) => store.tipsWith({ traits: [trait.contentType('text/plain')], limit: 10 })],
-  ['tipsWith several, after', (store) => store.tipsWith({ traits: several, limit: 10, after: outpoint })],
-  ['lineage', async (store) => await allOf(store.lineage(outpoint))],
-  ['stream', (store) => store.stream(stream)],
-  ['streamChunks', async (store) => await allOf(store.streamChunks(stream))],
-  ['contentPieces', async (store) => await store.contentPieces(txid).next()],
-  ['admissionsOf', (store) => store.admissionsOf(outpoint)],
-  ['admissionsOfTransaction', (store) => store.admissionsOfTransaction(txid)],
-  ['unspentOfTopic', (store) => store.unspentOfTopic({ topic: 'tm_names', since: 5, limit: 10 })],
-  ['isApplied', (store) => store.isApplied('tm_names', txid)],
-  ['spenderOf', (store) => store.spenderOf(outpoint)],
-  ['winnerOver', (store) => store.winnerOver(txid)],
-  ['blocks', (store) => store.blocks({ from: 5 })],
-  ['rivalBlocks', (store) => store.rivalBlocks(many.map((each) => ({ outpoint: each, spender: txid })))],
-  ['lastInteraction', (store) => store.lastInteraction('https://a.example', 'tm_names')],
-  ['setting', (store) => store.setting('genesis')],
-])('%s is answered from an index', async (_, ask) => {
-  const { store, plans } = await explained()
-  await ask(store)
-  const steps = await plans()
-  expect(steps.some((step) => step.startsWith('SEARCH'))).toBe(true)
-  expect(steps.filter(isScan)).toEqual([])
-})
+  beforeAll(async () => {
+    const { database, store: own } = await openStore()
+    await own.record(
+      graphRecords({
+        nodes: [{ outpoint, domain: '' }],
+        names: [{ outpoint, name: 'a' }],
+        outputs: [{ outpoint, satoshis: 1, content, mapLength: map.length }],
+        maps: [{ outpoint, bytes: map }],
+      }),
+    )
+    await insertNew(database.writer, 'graph_outputs', passedOn)
+    await explain.fill(database.writer)
+    const reader = watchedReader(database.reader, (sql, values) => asked.push({ sql, values }))
+    store = new SqlGraphStore({ writer: database.writer, reader })
+    plans = async () => {
+      const steps: Step[] = []
+      for (const { sql, values } of asked) steps.push(...(await explain.steps(database.reader, sql, values)))
+      return steps
+    }
+  })
+  beforeEach(() => {
+    asked.length = 0
+  })
 
-test('a step of an ordinal is found without sorting its life', async () => {
-  const { store, plans } = await explained()
-  expect(await store.ordinalAt(outpoint, TIP)).toMatchObject({ sequence: 0, tip: true })
-  expect(await store.currentOutput(outpoint)).toEqual(outpoint)
-  expect(await store.mergedMap(outpoint)).toEqual(new Map([['a', '1']]))
-  expect(await store.tipsWith({ traits: several, limit: 10 })).toEqual([outpoint])
-  expect(await allOf(store.lineage(outpoint))).toEqual([outpoint])
-  expect(await store.stream(stream)).toMatchObject({ length: 1, segments: [{ chunks: 1, length: 1 }] })
-  expect((await plans()).filter((step) => step.includes('TEMP B-TREE'))).toEqual([])
+  test('a whole table read is seen as one', async () => {
+    const { database } = await openStore()
+    await explain.fill(database.writer)
+    for (const sql of [
+      'select * from graph_outputs',
+      'select count(*) from graph_spends where spender > txid',
+    ]) {
+      const steps = await explain.steps(database.reader, sql, [])
+      expect(steps.map(({ kind }) => kind)).toEqual(['scan'])
+    }
+  })
+
+  test.each<[string, (store: SqlGraphStore) => Promise<unknown>]>([
+    ['transaction', (store) => store.transaction(txid)],
+    ['nameOrigin', (store) => store.nameOrigin('a')],
+    ['liveNode', (store) => store.liveNode('')],
+    ['longestNode', (store) => store.longestNode('abc')],
+    ['genuineNodes', (store) => store.genuineNodes(many)],
+    ['genuineOrigins', (store) => store.genuineOrigins(many)],
+    ['namesByPrefix', (store) => store.namesByPrefix({ prefix: 'a', limit: 10 })],
+    ['namesByPrefix after', (store) => store.namesByPrefix({ prefix: 'a', after: 'ab', limit: 10 })],
+    ['output', (store) => store.output(outpoint)],
+    ['firstContentOutput', (store) => store.firstContentOutput(txid)],
+    ['currentOutput', (store) => store.currentOutput(outpoint)],
+    ['ordinalAt', (store) => store.ordinalAt(outpoint, TIP)],
+    ['ownMap', (store) => store.ownMap(outpoint)],
+    ['mergedMap', (store) => store.mergedMap(outpoint)],
+    ['tipsWith', (store) => store.tipsWith({ traits: [trait.contentType('text/plain')], limit: 10 })],
+    ['tipsWith several, after', (store) => store.tipsWith({ traits: several, limit: 10, after: outpoint })],
+    ['lineage', async (store) => await allOf(store.lineage(outpoint))],
+    ['stream', (store) => store.stream(stream)],
+    ['streamChunks', async (store) => await allOf(store.streamChunks(stream))],
+    ['shortBody', (store) => store.shortBody(txid)],
+    ['contentPieces', async (store) => await store.contentPieces(txid).next()],
+    ['admissionsOf', (store) => store.admissionsOf(outpoint)],
+    ['admissionsOfTransaction', (store) => store.admissionsOfTransaction(txid)],
+    ['unspentOfTopic', (store) => store.unspentOfTopic({ topic: 'tm_names', since: 5, limit: 10 })],
+    ['isApplied', (store) => store.isApplied('tm_names', txid)],
+    ['spenderOf', (store) => store.spenderOf(outpoint)],
+    ['heightOf', (store) => store.heightOf(txid)],
+    ['winnerOver', (store) => store.winnerOver(txid)],
+    ['blocks', (store) => store.blocks({ from: 5 })],
+    ['rivalBlocks', (store) => store.rivalBlocks(many.map((each) => ({ outpoint: each, spender: txid })))],
+    ['blockedPage', (store) => store.blockedPage({ limit: 10, after: { kind: 'name', value: 'a' } })],
+    ['lastInteraction', (store) => store.lastInteraction('https://a.example', 'tm_names')],
+    ['setting', (store) => store.setting('genesis')],
+  ])('%s is answered from an index', async (_, ask) => {
+    await ask(store)
+    const steps = await plans()
+    expect(steps.some(({ kind }) => kind === 'search')).toBe(true)
+    expect(steps.filter(({ kind }) => kind === 'scan')).toEqual([])
+  })
+
+  test('a step of an ordinal is found without sorting its life', async () => {
+    expect(await store.ordinalAt(outpoint, TIP)).toMatchObject({ sequence: STEPS, tip: true })
+    expect(await store.currentOutput(outpoint)).toEqual(tip)
+    expect(await store.mergedMap(tip)).toEqual(new Map([['a', '1']]))
+    expect(await store.tipsWith({ traits: several, limit: 10 })).toEqual([tip])
+    expect(await allOf(store.lineage(outpoint))).toHaveLength(STEPS + 1)
+    expect(await store.stream(stream)).toMatchObject({ length: 1, segments: [{ chunks: 1, length: 1 }] })
+    expect((await plans()).filter(({ sorts }) => sorts)).toEqual([])
+  })
+
+  test('a write reads no table from end to end', async () => {
+    const { database, store: own } = await openStore()
+    await explain.fill(database.writer)
+    const asked: { sql: string; bindings: (SqlValue | boolean)[] }[] = []
+    database.writer.on('query', (query) => asked.push(query))
+    // An ordinal of a name, and a rival that a proof lets win: the branch turns, and turns back without the proof.
+    for (const proof of [undefined, { merklePath: Uint8Array.of(1), height: 7, root: txid }]) {
+      const spender = (proof === undefined ? 'cd' : 'ef').repeat(32)
+      const received = { txid: spender, vout: 0 }
+      await own.record(
+        graphRecords({
+          transactions: [{ txid: spender, raw: Uint8Array.of(1), ...(proof && { proof }) }],
+          spends: [{ outpoint, spender }],
+          outputs: [{ outpoint: received, satoshis: 1, content, mapLength: map.length }],
+          maps: [{ outpoint: received, bytes: map }],
+          names: [{ outpoint: received, name: 'a' }],
+          nodes: [{ outpoint: { txid: spender, vout: 1 }, domain: 'a' }],
+        }),
+      )
+    }
+    expect(await own.disprove({ height: 7, root: txid })).toBe(1)
+    await own.evict(outpoint)
+    await own.unblock({ kind: 'outpoint', value: formatOutpoint(outpoint) })
+    const read = asked.filter(({ sql }) => /^(select|update|delete)/i.test(sql))
+    expect(read.length).toBeGreaterThan(20)
+    for (const { sql, bindings } of read) {
+      const values = bindings.map((value) => (typeof value === 'boolean' ? Number(value) : value))
+      const steps = await explain.steps(database.reader, sql, values)
+      expect({ sql, scans: steps.filter(({ kind }) => kind === 'scan') }).toEqual({ sql, scans: [] })
+    }
+  })
 })

@@ -25,12 +25,12 @@ export async function unspentOfTopic(
 ): Promise<AdmissionRecord[]> {
   const { topic, since, limit = Number.MAX_SAFE_INTEGER } = query
   const rows = await reader.all(
-    `select * from graph_admissions as admissions where topic = ? and score >= ? and not exists (
-       select 1 from graph_spends as spends
-       where spends.txid = admissions.txid and spends.vout = admissions.vout
-     ) and not exists (
-       select 1 from graph_transactions as own where own.txid = admissions.txid and own.silent = 1
-     ) order by score, txid, vout limit ?`,
+    // Joined, and not asked for by `exists`: MariaDB would read all spends for that, and keep them in a table meanwhile.
+    `select admissions.txid, admissions.vout, topic, score from graph_admissions as admissions
+     left join graph_spends as spends on spends.txid = admissions.txid and spends.vout = admissions.vout
+     left join graph_transactions as own on own.txid = admissions.txid and own.silent = 1
+     where topic = ? and score >= ? and spends.txid is null and own.txid is null
+     order by score, admissions.txid, admissions.vout limit ?`,
     [topic, since, limit],
   )
   return rows.map(admissionOf)

@@ -13,7 +13,7 @@ import {
   unique,
 } from './columns.js'
 import { rest } from './rest.js'
-import { anyOutpoint, knexReader } from './sql-reader.js'
+import { anyOutpoint, anyPair, knexReader } from './sql-reader.js'
 
 /**
  * Every output of the graph stands in a lineage: the unbroken run of 1-sat coins that is known to lead to it (BRC-159),
@@ -33,13 +33,14 @@ export async function keepLineages(
   for (const name of told.names) await startAt(trx, name.outpoint, changes)
   const outputs = unique(told.outputs, formatOutpoint)
   for (const part of parts(outputs, ROWS_A_STATEMENT)) {
-    const pairs = part.map(outpointPair)
-    const found = await heads(trx).whereIn(['own.txid', 'own.vout'], pairs)
+    const pairs = part.flatMap(outpointPair)
+    const found = await heads(trx).whereRaw(anyPair(['own.txid', 'own.vout'], part), pairs)
     // In the order in which they were told, so that what came parents first is moved step by step.
     const place = new Map(part.map((outpoint, at) => [formatOutpoint(outpoint), at]))
     const placeOf = (head: Head): number => place.get(formatOutpoint(outpointOf(head))) ?? 0
     for (const head of found.sort((a, b) => placeOf(a) - placeOf(b))) await goOn(trx, head, changes)
-    for (const head of await heads(trx).whereIn(['own.previous_txid', 'own.previous_vout'], pairs)) {
+    const received = anyPair(['own.previous_txid', 'own.previous_vout'], part)
+    for (const head of await heads(trx).whereRaw(received, pairs)) {
       await goOn(trx, head, changes)
     }
   }

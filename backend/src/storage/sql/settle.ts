@@ -15,7 +15,7 @@ import {
   unique,
 } from './columns.js'
 import { rest } from './rest.js'
-import { anyOf, knexReader } from './sql-reader.js'
+import { anyOf, anyOutpoint, knexReader } from './sql-reader.js'
 import { transactionRecord } from './transaction-reads.js'
 
 /**
@@ -56,9 +56,9 @@ async function settleAsTold(trx: Knex.Transaction, outputs: OutputRecord[]): Pro
   const previous = new Map(known.map((output) => [formatOutpoint(output.outpoint), output.previous]))
   for (const part of parts(known, ROWS_A_STATEMENT)) {
     const rows = await trx('graph_outputs')
-      .whereIn(
-        ['txid', 'vout'],
-        part.map(({ outpoint }) => outpointPair(outpoint)),
+      .whereRaw(
+        anyOutpoint(part),
+        part.flatMap(({ outpoint }) => outpointPair(outpoint)),
       )
       .where({ unsettled: true })
       .select('txid', 'vout')

@@ -94,12 +94,9 @@ export async function silence(trx: Knex.Transaction, txids: string[]): Promise<M
       )),
     )
     const merged = rows.filter(({ merged_length }) => merged_length !== null).map(outpointOf)
-    await trx('graph_pieces')
-      .whereIn(
-        'owner',
-        merged.map((outpoint) => mapOwner({ outpoint, merged: true })),
-      )
-      .delete()
+    const owners = merged.map((outpoint) => mapOwner({ outpoint, merged: true }))
+    // Of none, SQLite would look through all of them.
+    if (owners.length > 0) await trx('graph_pieces').whereIn('owner', owners).delete()
     for (const table of ['graph_outputs', 'graph_nodes', 'graph_names']) {
       await trx(table).whereIn('txid', hashes).delete()
       await rest()

@@ -33,9 +33,14 @@ export function knexReader(knex: Knex): SqlReader {
   return { all, first: async (sql, values) => (await all(sql, values))[0] }
 }
 
-/** A condition that matches any of the pairs of txid and vout; row values are written otherwise in every engine. */
+/** A condition that matches any of the pairs of txid and vout. */
 export function anyOutpoint(pairs: readonly unknown[]): string {
-  return `(${pairs.map(() => '(txid = ? and vout = ?)').join(' or ')})`
+  return anyPair(['txid', 'vout'], pairs)
+}
+
+/** A condition that matches any of the pairs in two columns; row values are written otherwise, and sought otherwise, in every engine. */
+export function anyPair([first, second]: [string, string], pairs: readonly unknown[]): string {
+  return `(${pairs.map(() => `(${first} = ? and ${second} = ?)`).join(' or ')})`
 }
 
 /** What stands between the brackets of an \`in\`: a place for each of the values. */

@@ -65,16 +65,17 @@ async function streamType(reader: SqlReader, { outpoint, chunkTypes, signal }: S
  * statement, as steps are counted anew when what was missing before them comes.
  */
 const PAGES: Record<Direction, string> = {
-  onwards: pageOf('>= place.step + ?', 'asc'),
-  back: pageOf('<= place.step - ?', 'desc'),
+  onwards: pageOf('>= (select step from place) + ?', 'asc'),
+  back: pageOf('<= (select step from place) - ?', 'desc'),
 }
 
+// The place is no table to join with: MariaDB would sort the steps then, though an index has them in order.
 function pageOf(reach: string, order: 'asc' | 'desc'): string {
-  return `select step.txid, step.vout, step.satoshis, step.content_sha256, step.content_type, step.content_length,
-      step.step - place.step as away
-    from graph_outputs as place join graph_outputs as step
-      on step.lineage_txid = place.lineage_txid and step.lineage_vout = place.lineage_vout and step.step ${reach}
-    where place.txid = ? and place.vout = ? order by step.step ${order} limit ?`
+  return `with place as (select lineage_txid, lineage_vout, step from graph_outputs where txid = ? and vout = ?)
+    select txid, vout, satoshis, content_sha256, content_type, content_length, step - (select step from place) as away
+    from graph_outputs where lineage_txid = (select lineage_txid from place)
+      and lineage_vout = (select lineage_vout from place) and step ${reach}
+    order by step ${order} limit ?`
 }
 
 /**
@@ -92,7 +93,7 @@ async function* stepsFrom(
   for (let limit = FIRST_ROWS; ; limit = ROWS_A_PAGE) {
     // The last of the page before is read again: without it, what comes behind would be taken for the end.
     const from = Math.max(read - 1, 0)
-    const rows = await reader.all(PAGES[direction], [from, ...outpointPair(outpoint), limit])
+    const rows = await reader.all(PAGES[direction], [...outpointPair(outpoint), from, limit])
     const gap = rows.findIndex(({ away }, at) => Math.abs(Number(away)) !== from + at)
     const unbroken = gap === -1 ? rows : rows.slice(0, gap)
     if (read > skipped && unbroken.length === 0)

@@ -8,7 +8,7 @@ import type { Change } from './lineage.js'
 import { firstContentOf, isWhole, type Lineage, lastOf, latestContent, latestParent } from './lineage-rows.js'
 import { mergedMap } from './merged-map.js'
 import { rest } from './rest.js'
-import { knexReader, type SqlReader } from './sql-reader.js'
+import { anyPair, knexReader, type SqlReader } from './sql-reader.js'
 
 /** What a tip alone tells, and what is told of the ordinal up to there. */
 const HELD: Trait['kind'][] = ['owner']
@@ -93,7 +93,7 @@ async function saidTraits(reader: SqlReader, lineage: Lineage, to: number): Prom
 async function forget(trx: Knex.Transaction, lineages: Outpoint[], kinds: Trait['kind'][]): Promise<void> {
   for (const part of parts(lineages, ROWS_A_STATEMENT)) {
     await trx('graph_traits')
-      .whereIn(['lineage_txid', 'lineage_vout'], part.map(outpointPair))
+      .whereRaw(anyPair(['lineage_txid', 'lineage_vout'], part), part.flatMap(outpointPair))
       .whereIn('kind', kinds)
       .delete()
   }

@@ -1,5 +1,5 @@
 import type { Knex } from 'knex'
-import { isMysql } from '../dialect.js'
+import { anyBytes, asciiText, createTable } from './create-table.js'
 
 /**
  * The admitted graph. What each table holds, and why its key is what it is: `docs/schema.md`. The prefix keeps the
@@ -9,24 +9,19 @@ export const admittedGraph = {
   name: '001-admitted-graph',
 
   async up(knex: Knex): Promise<void> {
-    const mysql = isMysql(knex)
-    // Names compare by their bytes everywhere; MySQL's default would fold case and pad.
-    const nameType = mysql ? 'varchar(255) character set ascii collate ascii_bin' : 'text'
-    const pieceType = mysql ? 'mediumblob' : 'blob'
-
-    // Two lookup services of one host may both bring it; and where DDL is not transactional, a try may end half-way.
-    const table = async (name: string, build: (table: Knex.CreateTableBuilder) => void): Promise<void> => {
-      if (!(await knex.schema.hasTable(name))) await knex.schema.createTable(name, build)
-    }
+    const nameType = asciiText(knex)
+    const bytesType = anyBytes(knex)
+    const table = async (name: string, build: (table: Knex.CreateTableBuilder) => void): Promise<void> =>
+      await createTable(knex, name, build)
     await table('graph_transactions', (table) => {
       table.binary('txid', 32).notNullable().primary()
-      table.specificType('merkle_path', 'blob')
+      table.specificType('merkle_path', bytesType)
       table.integer('height').unsigned()
     })
     await table('graph_pieces', (table) => {
       table.binary('owner', 32).notNullable()
       table.integer('position').unsigned().notNullable()
-      table.specificType('bytes', pieceType).notNullable()
+      table.specificType('bytes', bytesType).notNullable()
       table.primary(['owner', 'position'])
     })
     await table('graph_spends', (table) => {

@@ -2,6 +2,7 @@ import { MerklePath } from '@bsv/sdk'
 import type { Knex } from 'knex'
 import { bytesOf, hashColumn } from '../columns.js'
 import { insertNew } from '../insert-new.js'
+import { anyBytes, createTable } from './create-table.js'
 
 /** One spender per outpoint: where each transaction stands, and what those would say that do not count. */
 export const conflicts = {
@@ -21,26 +22,22 @@ export const conflicts = {
         table.index(['spender'])
       })
     }
-    if (!(await knex.schema.hasTable('graph_silent_spends'))) {
-      await knex.schema.createTable('graph_silent_spends', (table) => {
-        table.binary('txid', 32).notNullable()
-        table.bigInteger('vout').unsigned().notNullable()
-        table.binary('spender', 32).notNullable()
-        table.primary(['txid', 'vout', 'spender'])
-        table.index(['spender'])
-      })
-    }
-    if (!(await knex.schema.hasTable('graph_silent_facts'))) {
-      await knex.schema.createTable('graph_silent_facts', (table) => {
-        table.binary('txid', 32).notNullable()
-        table.bigInteger('vout').unsigned().notNullable()
-        table.string('kind', 16).notNullable()
-        table.binary('content_sha256', 32)
-        table.specificType('body', 'blob').notNullable()
-        table.primary(['txid', 'vout', 'kind'])
-        table.index(['content_sha256'])
-      })
-    }
+    await createTable(knex, 'graph_silent_spends', (table) => {
+      table.binary('txid', 32).notNullable()
+      table.bigInteger('vout').unsigned().notNullable()
+      table.binary('spender', 32).notNullable()
+      table.primary(['txid', 'vout', 'spender'])
+      table.index(['spender'])
+    })
+    await createTable(knex, 'graph_silent_facts', (table) => {
+      table.binary('txid', 32).notNullable()
+      table.bigInteger('vout').unsigned().notNullable()
+      table.string('kind', 16).notNullable()
+      table.binary('content_sha256', 32)
+      table.specificType('body', anyBytes(knex)).notNullable()
+      table.primary(['txid', 'vout', 'kind'])
+      table.index(['content_sha256'])
+    })
     await rootsOfProofs(knex)
     // What spends what was not known of every transaction before.
     if ((await knex('graph_transactions').first('txid')) !== undefined)

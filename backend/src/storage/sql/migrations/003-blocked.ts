@@ -1,29 +1,25 @@
 import type { Knex } from 'knex'
 import { formatOutpoint } from '../../../protocol/outpoint.js'
 import { outpointColumns, outpointOf } from '../columns.js'
-import { isMysql } from '../dialect.js'
 import { insertNew } from '../insert-new.js'
+import { asciiText, createTable } from './create-table.js'
 
 /** One list of what is blocked, by whatever; what was evicted before is on it. What each table holds: `docs/schema.md`. */
 export const blocked = {
   name: '003-blocked',
 
   async up(knex: Knex): Promise<void> {
-    const mysql = isMysql(knex)
-    const valueType = mysql ? 'varchar(255) character set ascii collate ascii_bin' : 'text'
-    if (!(await knex.schema.hasTable('graph_blocked'))) {
-      await knex.schema.createTable('graph_blocked', (table) => {
-        table.string('kind', 16).notNullable()
-        table.specificType('value', valueType).notNullable()
-        // Of an outpoint, once more as other tables have it, to be joined with those.
-        table.binary('txid', 32)
-        table.bigInteger('vout').unsigned()
-        table.text('reason').notNullable()
-        table.bigInteger('since').unsigned().notNullable()
-        table.primary(['kind', 'value'])
-        table.index(['txid', 'vout'])
-      })
-    }
+    await createTable(knex, 'graph_blocked', (table) => {
+      table.string('kind', 16).notNullable()
+      table.specificType('value', asciiText(knex)).notNullable()
+      // Of an outpoint, once more as other tables have it, to be joined with those.
+      table.binary('txid', 32)
+      table.bigInteger('vout').unsigned()
+      table.text('reason').notNullable()
+      table.bigInteger('since').unsigned().notNullable()
+      table.primary(['kind', 'value'])
+      table.index(['txid', 'vout'])
+    })
     if (!(await knex.schema.hasTable('graph_evictions'))) return
     const since = Date.now()
     for (const row of await knex('graph_evictions').select('txid', 'vout')) {
@@ -37,13 +33,11 @@ export const blocked = {
   async down(knex: Knex): Promise<void> {
     // The other service of a host may have been first.
     if (!(await knex.schema.hasTable('graph_blocked'))) return
-    if (!(await knex.schema.hasTable('graph_evictions'))) {
-      await knex.schema.createTable('graph_evictions', (table) => {
-        table.binary('txid', 32).notNullable()
-        table.bigInteger('vout').unsigned().notNullable()
-        table.primary(['txid', 'vout'])
-      })
-    }
+    await createTable(knex, 'graph_evictions', (table) => {
+      table.binary('txid', 32).notNullable()
+      table.bigInteger('vout').unsigned().notNullable()
+      table.primary(['txid', 'vout'])
+    })
     for (const row of await knex('graph_blocked').where({ kind: 'outpoint' }).select('txid', 'vout')) {
       await insertNew(knex, 'graph_evictions', [outpointColumns(outpointOf(row))])
     }

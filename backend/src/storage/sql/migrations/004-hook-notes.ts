@@ -1,13 +1,12 @@
 import type { Knex } from 'knex'
+import { createTable } from './create-table.js'
 
 /** Notices that a lookup service could not act on. Why the key is what it is: `docs/schema.md`. */
 export const hookNotes = {
   name: '004-hook-notes',
 
   async up(knex: Knex): Promise<void> {
-    // As with the first: two services of one host may both bring it.
-    if (await knex.schema.hasTable('graph_hook_notes')) return
-    await knex.schema.createTable('graph_hook_notes', (table) => {
+    await createTable(knex, 'graph_hook_notes', (table) => {
       table.binary('subject', 32).notNullable().primary()
       table.string('service', 64).notNullable()
       table.string('hook', 16).notNullable()
