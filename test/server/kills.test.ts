@@ -16,7 +16,7 @@ const servers = useServers()
 /** Before which statements: each of them by `KILL_EVERY=1`, which takes minutes; a fixed sample of them unless told. */
 const EVERY = Number(process.env.KILL_EVERY ?? 20)
 /** In milliseconds: processes start slowly where many do. */
-const PATIENCE = 600_000
+const PATIENCE = Math.max(600_000, 12_000_000 / EVERY)
 
 const chain = new FakeChain()
 
