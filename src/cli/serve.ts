@@ -1,6 +1,7 @@
 import type { Logger } from 'pino'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import type { Config } from '../server/config.js'
+import { placeOf } from '../server/open-database.js'
 import { startServer } from '../server/server.js'
 import { deployHere } from './local-network/deploy.js'
 import { seedLocalNetwork } from './local-network/seed.js'
@@ -35,9 +36,10 @@ export async function serve({ config, logger }: { config: Config; logger: Logger
 }
 
 function sayHow({ config, logger, url }: { config: Config; logger: Logger; url: string }): void {
-  const { profile, deployment, chainTracker, dataDir, unused } = config
+  const { profile, deployment, chainTracker, dataDir, knexUrl, unused } = config
   const genesis = deployment && formatOutpoint(deployment.genesis)
-  logger.info({ profile: profile.name, genesis, chainTracker, dataDir }, `listening on ${url}`)
+  const place = knexUrl === undefined ? { dataDir } : { database: placeOf(config) }
+  logger.info({ profile: profile.name, genesis, chainTracker, ...place }, `listening on ${url}`)
   if (genesis === undefined) logger.warn('no GENESIS is set: content is served, names are off')
   if (chainTracker === 'scripts-only' && profile.name === 'mainnet') {
     logger.warn('CHAIN_TRACKER is scripts-only: merkle proofs are not checked, whoever submits is believed')

@@ -3,6 +3,7 @@ import type { BaseLogger } from 'pino'
 import { BlockedError } from '../../backend/src/graph/blocked-error.js'
 import { UnsteadyError } from '../../backend/src/graph/consistent-read.js'
 import { QueryError } from '../../backend/src/graph/query-error.js'
+import { StoreUnavailableError } from '../../backend/src/graph/store-unavailable-error.js'
 import { BeefError } from '../../backend/src/protocol/beef.js'
 import { PointerError } from '../../backend/src/protocol/outpoint.js'
 import { ReaderLeftError } from './reading-for.js'
@@ -105,7 +106,8 @@ export interface Answer {
 export function answerFor(error: unknown): Answer | undefined {
   if (error instanceof AnswerError) return error
   if (error instanceof PointerError) return { status: 400, code: error.code, message: error.message }
-  if (error instanceof UnsteadyError) return { status: 503, code: 'NOT_READY', message: error.message }
+  if (error instanceof UnsteadyError || error instanceof StoreUnavailableError)
+    return { status: 503, code: 'NOT_READY', message: error.message }
   if (error instanceof QueryError || error instanceof BeefError) {
     return { status: 400, code: 'BAD_BODY', message: error.message }
   }

@@ -15,6 +15,8 @@ export interface Config {
   host: string
   /** The folder of the embedded store. */
   dataDir: string
+  /** Where the MySQL or MariaDB is that holds the graph, with the name of the database; undefined: in the embedded store. */
+  knexUrl: string | undefined
   profile: Profile
   /** The rules of the tree to follow, or to deploy. */
   terms: DeploymentTerms
@@ -76,6 +78,13 @@ const environment = z.object({
   PORT: wholeNumber(0, 65535).default(8080),
   HOST: z.string().default('127.0.0.1'),
   DATA_DIR: z.string().default('./data'),
+  KNEX_URL: z
+    .string()
+    .refine(
+      (url) => URL.canParse(url) && isDatabase(new URL(url)),
+      'must be as mysql://user:password@host:port/database',
+    )
+    .optional(),
   PROFILE: z.enum(['local', 'mainnet'], 'must be local or mainnet').default('local'),
   GENESIS: outpoint.optional(),
   DIFFICULTY: wholeNumber(1, 64).optional(),
@@ -141,8 +150,12 @@ const environment = z.object({
     .transform((text) => text === 'true'),
 })
 
+function isDatabase({ protocol, hostname, pathname }: URL): boolean {
+  return protocol === 'mysql:' && hostname !== '' && /^\/[^/]+$/.test(pathname)
+}
+
 /** Settings of other overlay hosts that would send data elsewhere than an operator who sets them expects. */
-const REFUSED = ['KNEX_URL', 'MONGO_URL']
+const REFUSED = ['MONGO_URL']
 const UNUSED = ['SERVER_PRIVATE_KEY', 'ARC_API_KEY']
 
 /**
@@ -155,8 +168,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     Object.entries(env).filter(([, value]) => value !== undefined && value !== ''),
   )
   for (const name of REFUSED) {
-    if (name in set)
-      throw new ConfigError(`${name}: this release stores on the embedded SQLite only; unset it`)
+    if (name in set) throw new ConfigError(`${name}: this release stores on SQLite or MySQL only; unset it`)
   }
   const settings = parseSettings(environment, set)
   const profile = PROFILES[settings.PROFILE]
@@ -177,6 +189,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     port: settings.PORT,
     host: settings.HOST,
     dataDir: settings.DATA_DIR,
+    knexUrl: settings.KNEX_URL,
     profile,
     terms: termsOf(profile, overrides),
     deployment,

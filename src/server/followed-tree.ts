@@ -3,6 +3,7 @@ import type { DeploymentTerms } from '../../backend/src/protocol/mint.js'
 import { formatOutpoint, type Outpoint, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
 import type { SqlGraphStore } from '../../backend/src/storage/sql/sql-graph-store.js'
 import { type Config, ConfigError } from './config.js'
+import { placeOf } from './open-database.js'
 
 /** A tree that was made for a network of one's own. */
 export interface DeployedTree {
@@ -49,7 +50,7 @@ export async function followTree({
   }
   if (genesis !== undefined && genesis !== pinned)
     throw new ConfigError(
-      `GENESIS: the store in ${config.dataDir} holds the tree of ${pinned}, not of ${genesis}`,
+      `GENESIS: the store in ${placeOf(config)} holds the tree of ${pinned}, not of ${genesis}`,
     )
   await requireTerms(graph, config)
   return { config: withGenesis(config, parseOutpoint(pinned)) }
@@ -81,12 +82,12 @@ async function pinTerms(graph: SqlGraphStore, terms: DeploymentTerms): Promise<v
   for (const [name, value] of Object.entries(rules(terms))) await graph.setSetting(name, value)
 }
 
-async function requireTerms(graph: SqlGraphStore, { dataDir, terms }: Config): Promise<void> {
-  for (const [name, value] of Object.entries(rules(terms))) {
+async function requireTerms(graph: SqlGraphStore, config: Config): Promise<void> {
+  for (const [name, value] of Object.entries(rules(config.terms))) {
     const pinned = await graph.setting(name)
     if (pinned === value) continue
     throw new ConfigError(
-      `${name}: the tree in ${dataDir} has ${JSON.stringify(pinned ?? 'none')}, not ${JSON.stringify(value)}`,
+      `${name}: the tree in ${placeOf(config)} has ${JSON.stringify(pinned ?? 'none')}, not ${JSON.stringify(value)}`,
     )
   }
 }

@@ -4,7 +4,7 @@ import { SqlHookNotes } from '../../backend/src/storage/sql/sql-hook-notes.js'
 import { SqlUpkeep } from '../../backend/src/storage/sql/sql-upkeep.js'
 import { type Config, ConfigError } from './config.js'
 import { type Deploy, followTree } from './followed-tree.js'
-import { type Database, openSqlite } from './open-database.js'
+import { type Database, openDatabase, placeOf } from './open-database.js'
 import { createOverlay, type Overlay } from './overlay.js'
 import { engineBeef } from './overlay-engine.js'
 import { RememberingStore } from './remembering-store.js'
@@ -42,20 +42,22 @@ export async function openNode({
   deploy?: Deploy
 }): Promise<Node> {
   let database: Database | undefined
+  let graph: RememberingStore | undefined
   let overlay: Overlay | undefined
   let upkeep: Upkeep | undefined
   const close = async (): Promise<void> => {
     await upkeep?.close()
     await overlay?.close()
+    await graph?.close()
     await database?.close()
   }
   try {
-    database = await openSqlite(config.dataDir)
+    database = await openDatabase(config)
     const onTurn = (transactions: number): void => {
       logger.warn({ transactions }, 'a conflict was decided anew: a branch has turned')
       overlay?.tell({ kind: 'turned', transactions })
     }
-    const graph = new RememberingStore({ ...database, onTurn })
+    graph = new RememberingStore({ ...database, onTurn, onWrite: async () => upkeep?.notice(), logger })
     await graph.open()
     const followed = await followTree({ graph, config, ...(deploy && { deploy }) })
     const notes = new SqlHookNotes(database.writer)
@@ -79,6 +81,6 @@ export async function openNode({
     await close()
     if (error instanceof ConfigError) throw error
     const reason = error instanceof Error ? error.message : String(error)
-    throw new StartError(`cannot open the store in ${config.dataDir}: ${reason}`, { cause: error })
+    throw new StartError(`cannot open the store in ${placeOf(config)}: ${reason}`, { cause: error })
   }
 }

@@ -5,6 +5,8 @@ import BetterSqlite3Client from 'knex/lib/dialects/better-sqlite3/index.js'
 import Libsql from 'libsql'
 import { LRUCache } from 'lru-cache'
 import type { SqlReader, SqlValue } from '../../backend/src/storage/sql/sql-reader.js'
+import type { Config } from './config.js'
+import { openMysql } from './open-mysql.js'
 
 /** More than the store has forms of statements, but for long lists. */
 const STATEMENTS = 500
@@ -57,7 +59,28 @@ class LibsqlClient extends BetterSqlite3Client {
 export interface Database {
   writer: Knex
   reader: SqlReader
+  /** Whether other processes may write to it, too. */
+  isShared: boolean
   close(): Promise<void>
+}
+
+type Place = Pick<Config, 'dataDir' | 'knexUrl'>
+
+/** Opens the store that the settings name. @throws as {@link openSqlite} does. */
+export async function openDatabase({ dataDir, knexUrl }: Place): Promise<Database> {
+  return knexUrl === undefined ? await openSqlite(dataDir) : openMysql(knexUrl)
+}
+
+/** Connections to it of their own: for another thread of the process that has it open. */
+export async function connectDatabase({ dataDir, knexUrl }: Place): Promise<Database> {
+  return knexUrl === undefined ? await connectSqlite(dataDir) : openMysql(knexUrl)
+}
+
+/** Where the store is, for whoever reads of it; without what opens it. */
+export function placeOf({ dataDir, knexUrl }: Place): string {
+  if (knexUrl === undefined) return dataDir
+  const { host, pathname } = new URL(knexUrl)
+  return `mysql://${host}${pathname}`
 }
 
 /**
@@ -104,7 +127,7 @@ export async function connectSqlite(folder: string): Promise<Database> {
       all: async (sql, values) => connection.prepare(sql).all(values),
       first: async (sql, values) => connection.prepare(sql).get(values),
     }
-    return { writer, reader, close }
+    return { writer, reader, isShared: false, close }
   } catch (error) {
     await close()
     throw error

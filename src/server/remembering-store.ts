@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache'
-import type { BlockedRecord, BlockedSubject } from '../../backend/src/graph/blocked.js'
+import { type Logger, pino } from 'pino'
+import type { BlockedList, BlockedRecord, BlockedSubject } from '../../backend/src/graph/blocked.js'
 import type {
   KeptAnswer,
   OrdinalStep,
@@ -10,7 +11,9 @@ import type {
 import type { MapState } from '../../backend/src/graph/map-merge.js'
 import type { Block, GraphRecords, NameRecord, OutputRecord } from '../../backend/src/graph/records.js'
 import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
-import { SqlGraphStore } from '../../backend/src/storage/sql/sql-graph-store.js'
+import { writesOf } from '../../backend/src/storage/sql/exclusive-write.js'
+import { SqlGraphStore, type SqlGraphStoreOptions } from '../../backend/src/storage/sql/sql-graph-store.js'
+import { WriteWatch } from './write-watch.js'
 
 /**
  * How many answers are kept, and how much they may weigh together: about their bytes, as strangers say how much MAP an
@@ -25,9 +28,18 @@ const SEGMENT_WEIGHT = 256
 /** Bytes of the short bodies that are kept. */
 const MAX_BODIES = 32 * 1024 * 1024
 
+export interface RememberingStoreOptions extends SqlGraphStoreOptions {
+  /** Whether other processes may write to the database, too. */
+  isShared?: boolean
+  /** Called where somebody has written to it since it was last looked. */
+  onWrite?: () => Promise<void>
+  logger?: Logger
+}
+
 /**
- * The embedded store, with what the gateway asks of it over and over kept in memory until the next write. One process has
- * that store, so that no write goes unseen. A body is kept longer: its hash says what it is.
+ * A store with what the gateway asks of it over and over kept in memory until the next write. Where other processes have the
+ * database, too, their writes are looked for, and what is kept counts for less than a second without. A body is kept
+ * longer: its hash says what it is.
  */
 export class RememberingStore extends SqlGraphStore {
   private readonly answers = new LRUCache<string, Promise<unknown>>({
@@ -45,12 +57,35 @@ export class RememberingStore extends SqlGraphStore {
   private writes = 0
   /** How many are under way: of what stands in memory, nobody knows then whether it was before them. */
   private underWay = 0
-  /** How often branches had turned after the last write. */
+  /** How often branches had turned when what is kept was read. */
   private turns = 0
+  /** Looks for writes of others; undefined where there are none. */
+  private readonly watch: WriteWatch | undefined
+
+  constructor({
+    isShared = false,
+    onWrite,
+    logger = pino({ level: 'silent' }),
+    ...options
+  }: RememberingStoreOptions) {
+    super(options)
+    if (isShared) {
+      const forget = async (): Promise<void> => {
+        await this.forget()
+        await onWrite?.()
+      }
+      this.watch = new WriteWatch({ writes: () => writesOf(this.reader), onWrite: forget, logger })
+    }
+  }
 
   override async open(): Promise<void> {
     await super.open()
     this.turns = await super.turned()
+    await this.watch?.start()
+  }
+
+  async close(): Promise<void> {
+    await this.watch?.stop()
   }
 
   override async record(records: GraphRecords, options?: RecordOptions): Promise<void> {
@@ -79,11 +114,24 @@ export class RememberingStore extends SqlGraphStore {
     try {
       return await write()
     } finally {
-      this.writes++
-      this.answers.clear()
-      this.turns = await super.turned()
-      this.underWay--
+      try {
+        this.forgetAnswers()
+        this.turns = await super.turned()
+      } finally {
+        this.underWay--
+      }
     }
+  }
+
+  private forgetAnswers(): void {
+    this.writes++
+    this.answers.clear()
+  }
+
+  /** Somebody else has written. */
+  private async forget(): Promise<void> {
+    this.forgetAnswers()
+    await this.readBlocked()
   }
 
   override consistent<Answer>(read: () => Promise<Answer>, kept?: KeptAnswer<Answer>): Promise<Answer> {
@@ -96,7 +144,22 @@ export class RememberingStore extends SqlGraphStore {
   }
 
   protected override async turned(): Promise<number> {
-    return this.underWay > 0 ? await super.turned() : this.turns
+    if (this.watch === undefined && this.underWay === 0) return this.turns
+    const turns = await super.turned()
+    // What is kept was read before: it does not go together with what is read now.
+    if (turns !== this.turns && this.watch !== undefined) this.forgetAnswers()
+    if (this.watch !== undefined) this.turns = turns
+    return turns
+  }
+
+  /** What is blocked, as it was less than a second ago. */
+  override blockedList(): BlockedList | Promise<BlockedList> {
+    return this.isRecent ? super.blockedList() : this.readBlocked().then(() => super.blockedList())
+  }
+
+  /** Whether what is kept in memory may be answered with. */
+  private get isRecent(): boolean {
+    return this.watch?.isRecent ?? true
   }
 
   override output(outpoint: Outpoint): Promise<OutputRecord | undefined> {
@@ -164,7 +227,7 @@ export class RememberingStore extends SqlGraphStore {
     read: () => Promise<Value>,
     weightOf: (value: Value) => number = () => USUAL_WEIGHT,
   ): Promise<Value> {
-    if (this.underWay > 0) return read()
+    if (this.underWay > 0 || !this.isRecent) return read()
     const known = this.answers.get(key)
     if (known !== undefined) {
       this.caches.answers.hits++

@@ -5,7 +5,7 @@ import { SqlGraphStore } from '../../backend/src/storage/sql/sql-graph-store.js'
 import { SqlHookNotes } from '../../backend/src/storage/sql/sql-hook-notes.js'
 import { type Answer, answerFor } from '../gateway/error-response.js'
 import type { Config } from './config.js'
-import { connectSqlite } from './open-database.js'
+import { connectDatabase } from './open-database.js'
 import { createOverlay, type OverlayEvent } from './overlay.js'
 import { type Submitted, submitTo } from './submit.js'
 
@@ -41,7 +41,7 @@ const logger = pino(
   { write: (line) => report({ record: JSON.parse(line) as LogRecord }) },
 )
 const graph = new SqlGraphStore({
-  ...(await connectSqlite(config.dataDir)),
+  ...(await connectDatabase(config)),
   onTurn: (transactions) => report({ event: { kind: 'turned', transactions } }),
 })
 const notes = new SqlHookNotes(graph.writer)

@@ -51,6 +51,8 @@ export class Upkeep {
   private said = Date.now()
   private running: Promise<void> | undefined
   private again: NodeJS.Timeout | undefined
+  /** Whether this process is comparing, or making anew. */
+  private isAtIt = false
 
   constructor(private readonly options: UpkeepOptions) {}
 
@@ -78,6 +80,7 @@ export class Upkeep {
   /** Compares in the background, with all that follows from it, until both are equal or {@link close} is called. */
   start(): void {
     const { logger } = this.options
+    clearTimeout(this.again)
     this.running = this.run()
       .catch((error: unknown) => {
         if (error instanceof StoppedError) return
@@ -101,17 +104,39 @@ export class Upkeep {
    * @throws what the store throws. Nothing that was done by then is lost.
    */
   async run(): Promise<void> {
-    await this.options.exclusively(async () => {
+    const { exclusively, store } = this.options
+    this.isAtIt = true
+    try {
+      await exclusively(() => store.alone(() => this.makeEqual()))
+    } finally {
+      this.isAtIt = false
+    }
+  }
+
+  /**
+   * Looks whether another process that has the store is making the index anew, or has done so. Where it ended half-way,
+   * this one goes on.
+   */
+  async notice(): Promise<void> {
+    if (this.isAtIt) return
+    if ((await this.options.store.rebuild()) === undefined) {
+      if (this.current.state === 'rebuilding') this.current = { state: 'equal', done: 1 }
+    } else if (this.current.state !== 'rebuilding') {
+      this.current = { state: 'rebuilding', done: 0 }
+      this.start()
+    }
+  }
+
+  private async makeEqual(): Promise<void> {
+    await this.rebuildWhereNeeded()
+    let differ = await this.compare()
+    if (differ === 'too much') {
+      await this.options.store.markRebuild({ state: 'needed' })
       await this.rebuildWhereNeeded()
-      let differ = await this.compare()
-      if (differ === 'too much') {
-        await this.options.store.markRebuild({ state: 'needed' })
-        await this.rebuildWhereNeeded()
-      }
-      // What was mended is looked at once more, so that nobody takes the attempt for the success.
-      if (differ !== 'no') differ = await this.compare()
-      this.current = { state: differ === 'no' ? 'equal' : 'unequal', done: 1 }
-    })
+    }
+    // What was mended is looked at once more, so that nobody takes the attempt for the success.
+    if (differ !== 'no') differ = await this.compare()
+    this.current = { state: differ === 'no' ? 'equal' : 'unequal', done: 1 }
   }
 
   /** Makes the whole index anew, as {@link run} does where it is needed. */

@@ -176,7 +176,16 @@ test.each([
   ['ARC_CALLBACK_TOKEN', ['secret', 'two words and more']],
   ['SEED', ['yes', 'None', 'network']],
   ['LOG_LEVEL', ['trace', 'INFO']],
-  ['KNEX_URL', ['mysql://127.0.0.1/minetree']],
+  [
+    'KNEX_URL',
+    [
+      'mysql://127.0.0.1',
+      'mysql://127.0.0.1/',
+      'mysql://127.0.0.1/a/b',
+      'postgres://127.0.0.1/a',
+      '127.0.0.1/a',
+    ],
+  ],
   ['MONGO_URL', ['mongodb://127.0.0.1']],
 ])('%s that cannot be is refused in one line that names it', (name, values) => {
   for (const value of values) {

@@ -44,6 +44,8 @@ export interface IndexComparison {
 }
 
 export interface IndexRebuild {
+  /** Does what one process at a time may do to a store that several have. @throws Error where another one is at it. */
+  alone(work: () => Promise<void>): Promise<void>
   /** How far a rebuild has come; undefined where none is under way, and the index is whole. */
   rebuild(): Promise<RebuildMark | undefined>
   /** Sets that durably; with undefined, the rebuild is done. */

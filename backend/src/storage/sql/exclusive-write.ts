@@ -1,10 +1,18 @@
 import type { Knex } from 'knex'
 import pRetry from 'p-retry'
 import { isMysql } from './dialect.js'
+import type { SqlReader } from './sql-reader.js'
+import { driverCode, whileAvailable } from './unavailable.js'
 
 /** Counts the writes. Whoever counts has the row until the end of the write, and everybody else waits for it. */
 const NEXT_WRITE = `insert into graph_settings (name, value) values ('writes', '1')
   on duplicate key update value = cast(value as unsigned) + 1`
+
+/** How many writes there were on a database that several processes have; 0 where only one has it. */
+export async function writesOf(reader: SqlReader): Promise<number> {
+  const row = await reader.first("select value from graph_settings where name = 'writes'", [])
+  return Number(row?.value ?? 0)
+}
 
 /** What MySQL and MariaDB undo a transaction with that may be tried again: a deadlock, a lock that was waited for too long. */
 const MAY_TRY_AGAIN = new Set(['ER_LOCK_DEADLOCK', 'ER_LOCK_WAIT_TIMEOUT'])
@@ -16,7 +24,8 @@ const TRIES = { retries: 5, minTimeout: 20, maxTimeout: 500, randomize: true }
  * decided on. SQLite has one writer. On MySQL, where processes have connections of their own, each write first counts
  * itself in a row, before it reads anything: that locks the row until the end, so that writers take turns.
  *
- * @throws what `write` throws, and what the driver throws; then nothing is written.
+ * @throws what `write` throws, and what the driver throws; then nothing is written. StoreUnavailableError where the
+ * database is away: where that was at the very end, all may be written, and may be told again.
  */
 export async function exclusiveWrite<Result>(
   knex: Knex,
@@ -24,13 +33,15 @@ export async function exclusiveWrite<Result>(
 ): Promise<Result> {
   if (!isMysql(knex)) return await knex.transaction(write)
   const inTurn = () =>
-    knex.transaction(async (trx) => {
-      await trx.raw(NEXT_WRITE)
-      return await write(trx)
-    })
+    whileAvailable(() =>
+      knex.transaction(async (trx) => {
+        await trx.raw(NEXT_WRITE)
+        return await write(trx)
+      }),
+    )
   return await pRetry(inTurn, { ...TRIES, shouldRetry: ({ error }) => mayTryAgain(error) })
 }
 
-function mayTryAgain(error: Error): boolean {
-  return 'code' in error && MAY_TRY_AGAIN.has(String(error.code))
+function mayTryAgain({ cause }: Error): boolean {
+  return MAY_TRY_AGAIN.has(driverCode(cause) ?? '')
 }

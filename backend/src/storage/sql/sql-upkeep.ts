@@ -2,9 +2,14 @@ import type { Knex } from 'knex'
 import type { Arrival, ComparedPart, IndexComparison, IndexRebuild, RebuildMark } from '../../graph/upkeep.js'
 import { hashColumn } from './columns.js'
 import { comparePart } from './compare.js'
+import { isMysql } from './dialect.js'
 import { exclusiveWrite } from './exclusive-write.js'
+import { holdingLock } from './named-lock.js'
 import { arrivalsBehind, arrivalsLeft, emptyIndex, rebuildMark, writeRebuildMark } from './rebuild.js'
-import type { SqlReader } from './sql-reader.js'
+import { knexReader, type SqlReader } from './sql-reader.js'
+
+/** For how long another process may be at it, in seconds. */
+const PATIENCE = 10
 
 /** Compares the index of a database with what topics hold, and empties it for a rebuild. */
 export class SqlUpkeep implements IndexComparison, IndexRebuild {
@@ -17,7 +22,15 @@ export class SqlUpkeep implements IndexComparison, IndexRebuild {
   }
 
   async compare(after: string | undefined): Promise<ComparedPart> {
-    return await comparePart(this.reader, after)
+    if (!isMysql(this.writer)) return await comparePart(this.reader, after)
+    // Others may write between two reads: all are of one moment.
+    return await this.writer.transaction((trx) => comparePart(knexReader(trx), after), {
+      isolationLevel: 'repeatable read',
+    })
+  }
+
+  async alone(work: () => Promise<void>): Promise<void> {
+    await holdingLock(this.writer, { name: 'upkeep', patience: PATIENCE }, work)
   }
 
   async unadmit(txid: string): Promise<void> {
@@ -34,7 +47,7 @@ export class SqlUpkeep implements IndexComparison, IndexRebuild {
   }
 
   async markRebuild(mark: RebuildMark | undefined): Promise<void> {
-    await writeRebuildMark(this.writer, mark)
+    await exclusiveWrite(this.writer, (trx) => writeRebuildMark(trx, mark))
   }
 
   async empty(): Promise<void> {
