@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import { StoreUnavailableError } from '../../backend/src/graph/store-unavailable-error.js'
 import { TOPICS } from '../../backend/src/protocol/profile.js'
 import { SqlHookNotes } from '../../backend/src/storage/sql/sql-hook-notes.js'
 import { SqlUpkeep } from '../../backend/src/storage/sql/sql-upkeep.js'
@@ -80,7 +81,14 @@ export async function openNode({
   } catch (error) {
     await close()
     if (error instanceof ConfigError) throw error
-    const reason = error instanceof Error ? error.message : String(error)
+    const reason = reasonOf(error instanceof StoreUnavailableError ? error.cause : error)
     throw new StartError(`cannot open the store in ${placeOf(config)}: ${reason}`, { cause: error })
   }
+}
+
+/** What went wrong, in one line; where there were several addresses to try, Node says nothing but a code. */
+function reasonOf(error: unknown): string {
+  const { message, code } = (error ?? {}) as { message?: unknown; code?: unknown }
+  const [line] = String(message || code || error).split('\n')
+  return line ?? ''
 }

@@ -84,6 +84,20 @@ async function eventually(check: () => Promise<void>): Promise<void> {
     expect((await three.ask(content)).body).toEqual(Buffer.from(body))
   })
 
+  test.each([
+    ['nobody listens', () => 'mysql://root:a-password@127.0.0.1:1/graph', 'ECONNREFUSED'],
+    ['there is no such database', () => mariadb.url('elsewhere'), 'elsewhere'],
+    ['the password is another', () => mariadb.url('mysql').replace('root', 'nobody:a-password'), 'nobody'],
+  ])('where %s, a start says so in a line, without the password', async (_, url, reason) => {
+    const { message } = await start({ KNEX_URL: url() }).then(
+      () => ({ message: 'it started' }),
+      (error: Error) => error,
+    )
+    expect(message).toMatch(/^cannot open the store in mysql:\/\/127\.0\.0\.1:\d+\/\w+: [^\n]+$/)
+    expect(message).toContain(reason)
+    expect(message).not.toContain('a-password')
+  })
+
   test('what is blocked through one, no other serves', async () => {
     const chain = new FakeChain()
     const env = await settings(chain)
