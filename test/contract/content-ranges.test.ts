@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import fc from 'fast-check'
 import type { ByteRange } from '../../backend/src/graph/graph-store.js'
 import { graphRecords } from '../../backend/src/graph/records.js'
-import { PIECE_BYTES } from '../../backend/src/storage/sql/columns.js'
+import { PIECE_BYTES } from '../../backend/src/storage/columns.js'
 import { onEachEngine } from './stores.js'
 
 const LARGEST = 4 * PIECE_BYTES

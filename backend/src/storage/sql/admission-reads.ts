@@ -1,6 +1,6 @@
 import type { AdmissionRecord } from '../../graph/records.js'
 import type { Outpoint } from '../../protocol/outpoint.js'
-import { hashColumn, type OutpointRow, outpointOf, outpointPair } from './columns.js'
+import { hashColumn, type OutpointRow, outpointOf, outpointPair } from '../columns.js'
 import type { SqlReader } from './sql-reader.js'
 
 /** These answer `AdmissionsReader`. */

@@ -7,7 +7,7 @@ import type {
   BlockedWriter,
 } from '../../graph/blocked.js'
 import { formatOutpoint, type Outpoint, parseOutpoint } from '../../protocol/outpoint.js'
-import { outpointColumns } from './columns.js'
+import { outpointColumns } from '../columns.js'
 import { insertNew } from './insert-new.js'
 import { stepsOf } from './lineage.js'
 import { keepMapStates } from './map-states.js'

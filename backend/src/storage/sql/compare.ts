@@ -1,6 +1,6 @@
 import type { ComparedPart } from '../../graph/upkeep.js'
 import { TOPICS } from '../../protocol/profile.js'
-import { hashColumn, hexOf, outpointOf } from './columns.js'
+import { hashColumn, hexOf, outpointOf } from '../columns.js'
 import { anyOf, type SqlReader, type SqlValue } from './sql-reader.js'
 
 /**

@@ -1,5 +1,5 @@
 import { type ByteRange, SHORT_BODY } from '../../graph/graph-store.js'
-import { bytesOf, hashColumn, PIECE_BYTES } from './columns.js'
+import { bytesOf, hashColumn, PIECE_BYTES } from '../columns.js'
 import type { SqlReader } from './sql-reader.js'
 
 /** See `ContentReader.shortBody`. */

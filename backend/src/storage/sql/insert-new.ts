@@ -1,5 +1,5 @@
 import type { Knex } from 'knex'
-import { parts } from './columns.js'
+import { parts } from '../columns.js'
 import { isMysql } from './dialect.js'
 import { rest } from './rest.js'
 

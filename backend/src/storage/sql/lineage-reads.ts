@@ -1,6 +1,6 @@
 import { TIP } from '../../graph/graph-store.js'
 import type { Outpoint } from '../../protocol/outpoint.js'
-import { outpointOf } from './columns.js'
+import { outpointOf } from '../columns.js'
 import { placeOf } from './lineage-rows.js'
 import { ordinalAt } from './ordinal-reads.js'
 import type { SqlReader } from './sql-reader.js'

@@ -1,6 +1,6 @@
 import type { OutputRecord } from '../../graph/records.js'
 import type { Outpoint } from '../../protocol/outpoint.js'
-import { bytesOf, hashColumn, hexOf, type OutpointRow, outpointOf, outpointPair } from './columns.js'
+import { bytesOf, hashColumn, hexOf, type OutpointRow, outpointOf, outpointPair } from '../columns.js'
 import type { SqlReader } from './sql-reader.js'
 
 /**

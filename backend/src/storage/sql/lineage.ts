@@ -11,7 +11,7 @@ import {
   parts,
   ROWS_A_STATEMENT,
   unique,
-} from './columns.js'
+} from '../columns.js'
 import { rest } from './rest.js'
 import { anyOutpoint, anyPair, knexReader } from './sql-reader.js'
 

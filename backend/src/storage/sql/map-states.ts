@@ -1,7 +1,7 @@
 import type { Knex } from 'knex'
 import { commandsFor, encodeMap } from '../../graph/map-coder.js'
 import { EMPTY_MAP } from '../../graph/map-merge.js'
-import { hashColumn, type OutpointRow, outpointColumns, outpointOf, outpointPair } from './columns.js'
+import { hashColumn, type OutpointRow, outpointColumns, outpointOf, outpointPair } from '../columns.js'
 import type { Change } from './lineage.js'
 import { mapOwner, mergedMap, UNBLOCKED } from './merged-map.js'
 import { writePieces } from './pieces.js'

@@ -4,7 +4,7 @@ import { sha256 } from '../../graph/native-hash.js'
 import type { MapCommand } from '../../protocol/bitcom.js'
 import { joinBytes } from '../../protocol/bytes.js'
 import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
-import { bytesOf, type OutpointRow, outpointOf } from './columns.js'
+import { bytesOf, type OutpointRow, outpointOf } from '../columns.js'
 import type { Steps } from './lineage-rows.js'
 import type { SqlReader } from './sql-reader.js'
 

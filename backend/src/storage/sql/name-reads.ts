@@ -1,6 +1,6 @@
 import type { NameRecord, NodeRecord } from '../../graph/records.js'
 import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
-import { type OutpointRow, outpointOf, outpointPair, parts, ROWS_A_STATEMENT, unique } from './columns.js'
+import { type OutpointRow, outpointOf, outpointPair, parts, ROWS_A_STATEMENT, unique } from '../columns.js'
 import { anyOutpoint, type SqlReader } from './sql-reader.js'
 
 /** A node that no admitted mint spends: a spender that left no node of its own was no mint. */

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex'
 import type { SpendRecord, TransactionRecord } from '../../graph/records.js'
-import { hashColumn, hexOf, parts, ROWS_A_STATEMENT } from './columns.js'
+import { hashColumn, hexOf, parts, ROWS_A_STATEMENT } from '../columns.js'
 import { heldPieces } from './pieces.js'
 
 /** What of that is news. */

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex'
 import { joinBytes } from '../../protocol/bytes.js'
-import { bytesOf, hexOf, PIECE_BYTES, parts, ROWS_A_STATEMENT, unique } from './columns.js'
+import { bytesOf, hexOf, PIECE_BYTES, parts, ROWS_A_STATEMENT, unique } from '../columns.js'
 import { insertNew } from './insert-new.js'
 import type { SqlReader } from './sql-reader.js'
 import { anyOf, knexReader } from './sql-reader.js'

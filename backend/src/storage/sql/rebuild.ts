@@ -1,6 +1,6 @@
 import type { Knex } from 'knex'
 import type { Admitted, Arrival, RebuildMark } from '../../graph/upkeep.js'
-import { hashColumn, hexOf, outpointColumns, outpointOf, parts, ROWS_A_STATEMENT } from './columns.js'
+import { hashColumn, hexOf, outpointColumns, outpointOf, parts, ROWS_A_STATEMENT } from '../columns.js'
 import { exclusiveWrite } from './exclusive-write.js'
 import { insertNew } from './insert-new.js'
 import { rest } from './rest.js'

@@ -13,7 +13,7 @@ import {
   parts,
   ROWS_A_STATEMENT,
   unique,
-} from './columns.js'
+} from '../columns.js'
 import { rest } from './rest.js'
 import { anyOf, anyOutpoint, knexReader } from './sql-reader.js'
 import { transactionRecord } from './transaction-reads.js'

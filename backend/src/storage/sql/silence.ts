@@ -9,7 +9,7 @@ import {
   outpointOf,
   parts,
   ROWS_A_STATEMENT,
-} from './columns.js'
+} from '../columns.js'
 import { insertNew } from './insert-new.js'
 import { type Change, stepsOf } from './lineage.js'
 import { OUTPUT, type OutputRow, outputOf } from './lineage-rows.js'

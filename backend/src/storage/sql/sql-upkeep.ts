@@ -1,6 +1,6 @@
 import type { Knex } from 'knex'
 import type { Arrival, ComparedPart, IndexComparison, IndexRebuild, RebuildMark } from '../../graph/upkeep.js'
-import { hashColumn } from './columns.js'
+import { hashColumn } from '../columns.js'
 import { comparePart } from './compare.js'
 import { isMysql } from './dialect.js'
 import { exclusiveWrite } from './exclusive-write.js'

@@ -2,7 +2,7 @@ import type { Knex } from 'knex'
 import type { Block, SpendRecord } from '../../graph/records.js'
 import { type RankedView, type Standing, type StandingView, winnerOver } from '../../graph/standing.js'
 import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
-import { hashColumn, hexOf, outpointOf, outpointPair, parts, ROWS_A_STATEMENT, unique } from './columns.js'
+import { hashColumn, hexOf, outpointOf, outpointPair, parts, ROWS_A_STATEMENT, unique } from '../columns.js'
 import { anyOf, anyOutpoint, knexReader, type SqlReader } from './sql-reader.js'
 
 /** Spends that count, and those that do not. */

@@ -3,7 +3,7 @@ import type { StreamChunk, StreamQuery, StreamSummary } from '../../graph/graph-
 import { isChunkType, summaryOf, typed } from '../../graph/stream.js'
 import { UNTYPED } from '../../protocol/media-type.js'
 import type { Outpoint } from '../../protocol/outpoint.js'
-import { bytesOf, hexOf, outpointOf, outpointPair } from './columns.js'
+import { bytesOf, hexOf, outpointOf, outpointPair } from '../columns.js'
 import type { Row, SqlReader } from './sql-reader.js'
 
 /** A stream may have any number of chunks: no more of them are held at once. */

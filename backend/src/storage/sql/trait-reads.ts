@@ -1,6 +1,6 @@
 import type { Trait } from '../../graph/traits.js'
 import type { Outpoint } from '../../protocol/outpoint.js'
-import { hashColumn, outpointOf, outpointPair } from './columns.js'
+import { hashColumn, outpointOf, outpointPair } from '../columns.js'
 import { lastOf, placeOf } from './lineage-rows.js'
 import type { SqlReader, SqlValue } from './sql-reader.js'
 

@@ -1,6 +1,6 @@
 import type { TransactionRecord } from '../../graph/records.js'
 import { joinBytes } from '../../protocol/bytes.js'
-import { bytesOf, hashColumn, hexOf } from './columns.js'
+import { bytesOf, hashColumn, hexOf } from '../columns.js'
 import type { SqlReader } from './sql-reader.js'
 
 /** A transaction, put together from its pieces; undefined where the store does not hold it. */

@@ -1,6 +1,6 @@
 import { MerklePath } from '@bsv/sdk'
 import type { Knex } from 'knex'
-import { bytesOf, hashColumn } from '../columns.js'
+import { bytesOf, hashColumn } from '../../columns.js'
 import { insertNew } from '../insert-new.js'
 import { anyBytes, createTable } from './create-table.js'
 

@@ -1,6 +1,6 @@
 import type { Knex } from 'knex'
 import { formatOutpoint } from '../../../protocol/outpoint.js'
-import { outpointColumns, outpointOf } from '../columns.js'
+import { outpointColumns, outpointOf } from '../../columns.js'
 import { insertNew } from '../insert-new.js'
 import { asciiText, createTable } from './create-table.js'
 

@@ -1,4 +1,4 @@
-import type { Outpoint } from '../../protocol/outpoint.js'
+import type { Outpoint } from '../protocol/outpoint.js'
 
 /** How values stand in columns: txids and hashes as their 32 bytes in shown order, so that they sort as shown. */
 
