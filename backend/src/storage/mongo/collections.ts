@@ -1,0 +1,157 @@
+import type { Db } from 'mongodb'
+import { utf8 } from '../../protocol/bytes.js'
+import type { Outpoint } from '../../protocol/outpoint.js'
+import { hashColumn, hexOf } from '../columns.js'
+import { collectionIn, type Doc } from './documents.js'
+
+/**
+ * The admitted graph on MongoDB: a collection for each table of SQL, with its name and the names of its columns. What each
+ * says: `docs/schema.md`. What is a table's key there is one value here, `_id`, made of the same columns in the same
+ * order; it starts with a txid, a hash or a name, so that documents spread over a cluster that shards.
+ */
+
+/** The fields of an index in their order, each upwards: a server reads an index downwards as well. */
+type Index = string[]
+
+interface CollectionPlan {
+  /** The `_id` of a document. */
+  idOf(doc: Doc): Buffer | string
+  /** Beside the one of `_id`. */
+  indexes: Index[]
+}
+
+/** So many bytes of a key are a number: an index of an output, or the position of a piece. */
+const PLACE_BYTES = 4
+const LAST_PLACE = 2 ** 32 - 1
+
+const LINEAGE = ['lineage_txid', 'lineage_vout']
+
+export const COLLECTIONS = {
+  graph_transactions: {
+    idOf: ({ txid }) => txid,
+    indexes: [
+      ['height', 'merkle_root'],
+      ['arrival', 'txid'],
+    ],
+  },
+  graph_pieces: {
+    idOf: ({ owner, position }) => pieceId(owner, position),
+    indexes: [],
+  },
+  graph_spends: {
+    idOf: spendId,
+    indexes: [['txid', 'vout'], ['spender']],
+  },
+  graph_silent_spends: {
+    idOf: spendId,
+    indexes: [['txid', 'vout'], ['spender']],
+  },
+  graph_silent_facts: {
+    idOf: ({ txid, vout, kind }) => Buffer.concat([txid, place(vout), utf8(kind)]),
+    indexes: [['txid', 'vout', 'kind'], ['content_sha256']],
+  },
+  graph_outputs: {
+    idOf: outputId,
+    indexes: [
+      ['txid', 'vout'],
+      ['previous_txid', 'previous_vout'],
+      ['content_sha256'],
+      [...LINEAGE, 'step'],
+      [...LINEAGE, 'content_step'],
+      [...LINEAGE, 'parent_step'],
+      [...LINEAGE, 'map_step'],
+    ],
+  },
+  graph_traits: {
+    idOf: ({ trait, lineage_txid, lineage_vout }) =>
+      Buffer.concat([trait, lineage_txid, place(lineage_vout)]),
+    indexes: [
+      ['trait', ...LINEAGE],
+      [...LINEAGE, 'kind'],
+    ],
+  },
+  graph_nodes: {
+    idOf: outputId,
+    indexes: [['txid', 'vout'], ['domain']],
+  },
+  graph_names: {
+    idOf: ({ name, txid, vout }) => `${name} ${hexOf(txid)}_${vout}`,
+    indexes: [['name'], ['txid', 'vout']],
+  },
+  graph_admissions: {
+    idOf: ({ txid, vout, topic }) => Buffer.concat([txid, place(vout), utf8(topic)]),
+    indexes: [
+      ['txid', 'vout', 'topic'],
+      ['topic', 'score', 'txid', 'vout'],
+    ],
+  },
+  graph_applied: {
+    idOf: ({ txid, topic }) => Buffer.concat([txid, utf8(topic)]),
+    indexes: [['txid', 'topic']],
+  },
+  graph_blocked: {
+    idOf: ({ kind, value }) => `${kind} ${value}`,
+    indexes: [
+      ['kind', 'value'],
+      ['txid', 'vout'],
+    ],
+  },
+  graph_hook_notes: {
+    idOf: ({ subject }) => subject,
+    indexes: [['service', 'subject'], ['beef']],
+  },
+  graph_interactions: {
+    idOf: ({ host, topic }) => `${host} ${topic}`,
+    indexes: [],
+  },
+  graph_settings: {
+    idOf: ({ name }) => name,
+    indexes: [],
+  },
+} as const satisfies Record<string, CollectionPlan>
+
+export type CollectionName = keyof typeof COLLECTIONS
+
+/** The `_id` of what is kept of an output alone: of `graph_outputs` and `graph_nodes`. */
+export function outpointId({ txid, vout }: Outpoint): Buffer {
+  return Buffer.concat([hashColumn(txid), place(vout)])
+}
+
+/** The `_id` of a piece. */
+export function pieceId(owner: Buffer, position: number): Buffer {
+  return Buffer.concat([owner, place(position)])
+}
+
+/** The pieces of an owner, which sort by their `_id` as they stand. */
+export function piecesOf(owner: Buffer): { _id: { $gte: Buffer; $lte: Buffer } } {
+  return { _id: { $gte: pieceId(owner, 0), $lte: pieceId(owner, LAST_PLACE) } }
+}
+
+function outputId({ txid, vout }: Doc): Buffer {
+  return Buffer.concat([txid, place(vout)])
+}
+
+function spendId({ txid, vout, spender }: Doc): Buffer {
+  return Buffer.concat([txid, place(vout), spender])
+}
+
+function place(count: number): Buffer {
+  const bytes = Buffer.alloc(PLACE_BYTES)
+  bytes.writeUInt32BE(count)
+  return bytes
+}
+
+/** A document as it is written: with its key. */
+export function withId(collection: CollectionName, doc: Doc): Doc {
+  return { _id: COLLECTIONS[collection].idOf(doc), ...doc }
+}
+
+/** Makes the collections and their indexes where they are not there. */
+export async function openCollections(db: Db): Promise<void> {
+  for (const [name, { indexes }] of Object.entries(COLLECTIONS)) {
+    const keys = indexes.map((fields) => ({
+      key: Object.fromEntries(fields.map((field) => [field, 1 as const])),
+    }))
+    if (keys.length > 0) await collectionIn(db, name as CollectionName).createIndexes(keys)
+  }
+}
