@@ -2,8 +2,9 @@ import type { Knex } from 'knex'
 import { commandsFor, encodeMap } from '../../graph/map-coder.js'
 import { EMPTY_MAP } from '../../graph/map-merge.js'
 import { hashColumn, type OutpointRow, outpointColumns, outpointOf, outpointPair } from '../columns.js'
+import { mapOwner, mergedMap } from '../merged-map.js'
 import type { Change } from './lineage.js'
-import { mapOwner, mergedMap, UNBLOCKED } from './merged-map.js'
+import { mapsIn, UNBLOCKED } from './map-rows.js'
 import { writePieces } from './pieces.js'
 import { rest } from './rest.js'
 import { knexReader } from './sql-reader.js'
@@ -84,7 +85,7 @@ async function keep(
   stretch: Parameters<typeof mergedMap>[1],
 ): Promise<number> {
   const outpoint = outpointOf(row)
-  const bytes = encodeMap(commandsFor((await mergedMap(knexReader(trx), stretch)) ?? EMPTY_MAP))
+  const bytes = encodeMap(commandsFor((await mergedMap(mapsIn(knexReader(trx)), stretch)) ?? EMPTY_MAP))
   await writePieces(trx, [{ owner: mapOwner({ outpoint, merged: true }), bytes }])
   await trx('graph_outputs').where(outpointColumns(outpoint)).update({ merged_length: bytes.length })
   return bytes.length

@@ -1,6 +1,7 @@
 import type { NameRecord, NodeRecord } from '../../graph/records.js'
 import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
 import { type OutpointRow, outpointOf, outpointPair, parts, ROWS_A_STATEMENT, unique } from '../columns.js'
+import type { Domains } from '../longest-node.js'
 import { anyOutpoint, type SqlReader } from './sql-reader.js'
 
 /** A node that no admitted mint spends: a spender that left no node of its own was no mint. */
@@ -23,20 +24,17 @@ export async function liveNode(reader: SqlReader, domain: string): Promise<Outpo
   return row && outpointOf(row)
 }
 
-export async function longestNode(reader: SqlReader, name: string): Promise<NodeRecord | undefined> {
-  // The greatest domain that sorts at or before the name is its longest mined prefix, or shares that with it: in a
-  // tree that holds all its prefixes, what both share is a domain, and the longest. Where it is not, the next is tried.
-  for (let bound = name; ; ) {
-    const row = await reader.first(
-      'select domain from graph_nodes where domain <= ? order by domain desc limit 1',
-      [bound],
-    )
-    if (row === undefined) return undefined
-    const domain = sharedPrefix(row.domain, name)
-    const outpoint = await liveNode(reader, domain)
-    if (outpoint !== undefined) return { outpoint, domain }
-    if (domain === row.domain) return undefined
-    bound = domain
+/** The domains of a database. */
+export function domainsIn(reader: SqlReader): Domains {
+  return {
+    async lastDomain(bound) {
+      const row = await reader.first(
+        'select domain from graph_nodes where domain <= ? order by domain desc limit 1',
+        [bound],
+      )
+      return row?.domain
+    },
+    liveNode: (domain) => liveNode(reader, domain),
   }
 }
 
@@ -75,12 +73,6 @@ export async function namesByPrefix(
     [prefix, `${prefix}\x7f`, after, limit],
   )
   return rows.map(nameOf)
-}
-
-function sharedPrefix(a: string, b: string): string {
-  let length = 0
-  while (length < a.length && a[length] === b[length]) length++
-  return a.slice(0, length)
 }
 
 function nameOf(row: OutpointRow & { name: string }): NameRecord {

@@ -1,6 +1,7 @@
 import type { Knex } from 'knex'
 import { joinBytes } from '../../protocol/bytes.js'
 import { bytesOf, hexOf, PIECE_BYTES, parts, ROWS_A_STATEMENT, unique } from '../columns.js'
+import type { Pieces } from '../pieces.js'
 import { insertNew } from './insert-new.js'
 import type { SqlReader } from './sql-reader.js'
 import { anyOf, knexReader } from './sql-reader.js'
@@ -59,6 +60,19 @@ export async function insertPieces(trx: Knex.Transaction, bodies: Body[]): Promi
     }
   }
   await flush()
+}
+
+/** The pieces of a database. */
+export function piecesIn(reader: SqlReader): Pieces {
+  return {
+    async piece(owner, position) {
+      const row = await reader.first('select bytes from graph_pieces where owner = ? and position = ?', [
+        owner,
+        position,
+      ])
+      return row && bytesOf(row.bytes)
+    },
+  }
 }
 
 /** A body that is held, put together. */

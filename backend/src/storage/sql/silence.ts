@@ -10,10 +10,10 @@ import {
   parts,
   ROWS_A_STATEMENT,
 } from '../columns.js'
+import { mapOwner } from '../merged-map.js'
+import { OUTPUT, type OutputRow, outputOf } from '../output-rows.js'
 import { insertNew } from './insert-new.js'
 import { type Change, stepsOf } from './lineage.js'
-import { OUTPUT, type OutputRow, outputOf } from './lineage-rows.js'
-import { mapOwner } from './merged-map.js'
 import { rest } from './rest.js'
 import { anyOf, knexReader } from './sql-reader.js'
 

@@ -24,29 +24,26 @@ import type {
 } from '../../graph/records.js'
 import type { Trait } from '../../graph/traits.js'
 import type { Outpoint } from '../../protocol/outpoint.js'
+import { BlockedCopy } from '../blocked-copy.js'
 import { hexOf, outpointPair } from '../columns.js'
+import { contentPieces, shortBody } from '../content-reads.js'
+import { lineageOf } from '../lineage-reads.js'
+import type { Lineages } from '../lineages.js'
+import { longestNode } from '../longest-node.js'
+import { type Maps, readMap } from '../merged-map.js'
+import { lineageTip, mapUpTo, ordinalAt } from '../ordinal-reads.js'
+import { type Streams, streamChunks, streamSummary } from '../stream-reads.js'
 import { admissionsOf, admissionsOfTransaction, isApplied, unspentOfTopic } from './admission-reads.js'
-import { BlockedCopy } from './blocked-copy.js'
-import { blockedPage, writeBlocked, writeEviction, writeUnblocked } from './blocked-rows.js'
-import { contentPieces, shortBody } from './content-reads.js'
+import { allBlocked, blockedPage, writeBlocked, writeEviction, writeUnblocked } from './blocked-rows.js'
 import { exclusiveWrite } from './exclusive-write.js'
-import { lineageOf } from './lineage-reads.js'
-import { firstContentIn, outputAt } from './lineage-rows.js'
-import { readMap } from './merged-map.js'
+import { firstContentIn, lineagesIn } from './lineage-rows.js'
+import { mapsIn } from './map-rows.js'
 import { migrate } from './migrations.js'
-import {
-  genuineNodes,
-  genuineOrigins,
-  liveNode,
-  longestNode,
-  nameOrigin,
-  namesByPrefix,
-} from './name-reads.js'
-import { lineageTip, mapUpTo, ordinalAt } from './ordinal-reads.js'
+import { domainsIn, genuineNodes, genuineOrigins, liveNode, nameOrigin, namesByPrefix } from './name-reads.js'
 import { writeDisproof, writeRecords } from './record.js'
 import { knexReader, type SqlReader } from './sql-reader.js'
 import { blocksFrom, heightIn, rivalBlocks, winnerIn } from './standing-rows.js'
-import { streamChunks, streamSummary } from './stream-reads.js'
+import { streamsIn } from './stream-rows.js'
 import { tipsWith } from './trait-reads.js'
 import { transactionRecord } from './transaction-reads.js'
 import { turnsOf } from './turns.js'
@@ -67,12 +64,15 @@ export class SqlGraphStore implements HostStore {
   readonly reader: SqlReader
   private readonly blocked: BlockedCopy
   private readonly onTurn: SqlGraphStoreOptions['onTurn']
+  /** What those reads ask that are the same on every kind of database. */
+  private readonly rows: Lineages & Maps & Streams
 
   constructor({ writer, reader = knexReader(writer), onTurn }: SqlGraphStoreOptions) {
     this.onTurn = onTurn
     this.writer = writer
     this.reader = reader
-    this.blocked = new BlockedCopy(reader)
+    this.blocked = new BlockedCopy(() => allBlocked(reader))
+    this.rows = { ...lineagesIn(reader), ...mapsIn(reader), ...streamsIn(reader) }
   }
 
   /** Brings the schema up to date. */
@@ -184,7 +184,7 @@ export class SqlGraphStore implements HostStore {
   }
 
   async longestNode(name: string): Promise<NodeRecord | undefined> {
-    return await longestNode(this.reader, name)
+    return await longestNode(domainsIn(this.reader), name)
   }
 
   async genuineNodes(outpoints: Outpoint[]): Promise<NodeRecord[]> {
@@ -200,7 +200,7 @@ export class SqlGraphStore implements HostStore {
   }
 
   async output(outpoint: Outpoint): Promise<OutputRecord | undefined> {
-    return await outputAt(this.reader, outpoint)
+    return await this.rows.outputAt(outpoint)
   }
 
   async firstContentOutput(txid: string): Promise<OutputRecord | undefined> {
@@ -209,23 +209,23 @@ export class SqlGraphStore implements HostStore {
 
   async currentOutput(outpoint: Outpoint): Promise<Outpoint | undefined> {
     // A host that runs no `tm_ordinals` knows the origins of names alone.
-    const tip = (await lineageTip(this.reader, outpoint)) ?? outpoint
+    const tip = (await lineageTip(this.rows, outpoint)) ?? outpoint
     return (await this.spenderOf(tip)) === undefined ? tip : undefined
   }
 
   async ordinalAt(outpoint: Outpoint, sequence: number): Promise<OrdinalStep | undefined> {
-    return await ordinalAt(this.reader, outpoint, sequence)
+    return await ordinalAt(this.rows, outpoint, sequence)
   }
 
   async ownMap(outpoint: Outpoint): Promise<MapState> {
     const output = await this.output(outpoint)
     if (output?.mapLength === undefined) return EMPTY_MAP
     const part = { outpoint, merged: false, length: output.mapLength }
-    return mergeMap(EMPTY_MAP, await readMap(this.reader, part))
+    return mergeMap(EMPTY_MAP, await readMap(this.rows, part))
   }
 
   async mergedMap(outpoint: Outpoint, limit?: number): Promise<MapState | undefined> {
-    return await mapUpTo(this.reader, outpoint, limit)
+    return await mapUpTo(this.rows, outpoint, limit)
   }
 
   async tipsWith(query: { traits: Trait[]; limit: number; after?: Outpoint }): Promise<Outpoint[]> {
@@ -233,23 +233,23 @@ export class SqlGraphStore implements HostStore {
   }
 
   lineage(outpoint: Outpoint): AsyncGenerator<Outpoint> {
-    return lineageOf(this.reader, outpoint)
+    return lineageOf(this.rows, outpoint)
   }
 
   async shortBody(sha256: string): Promise<Uint8Array | undefined> {
-    return await shortBody(this.reader, sha256)
+    return await shortBody(this.rows, sha256)
   }
 
   contentPieces(sha256: string, range?: ByteRange): AsyncGenerator<Uint8Array> {
-    return contentPieces(this.reader, sha256, range)
+    return contentPieces(this.rows, sha256, range)
   }
 
   async stream(query: StreamQuery): Promise<StreamSummary | undefined> {
-    return await streamSummary(this.reader, query)
+    return await streamSummary(this.rows, query)
   }
 
   streamChunks(query: StreamQuery, from?: number): AsyncGenerator<StreamChunk> {
-    return streamChunks(this.reader, query, from)
+    return streamChunks(this.rows, query, from)
   }
 
   async admissionsOf(outpoint: Outpoint): Promise<AdmissionRecord[]> {

@@ -1,9 +1,10 @@
 import type { Knex } from 'knex'
 import type { Block, SpendRecord } from '../../graph/records.js'
 import { type RankedView, type Standing, type StandingView, winnerOver } from '../../graph/standing.js'
-import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
+import { formatOutpoint } from '../../protocol/outpoint.js'
 import { hashColumn, hexOf, outpointOf, outpointPair, parts, ROWS_A_STATEMENT, unique } from '../columns.js'
-import { anyOf, anyOutpoint, knexReader, type SqlReader } from './sql-reader.js'
+import { type RivalRows, rivalsIn } from '../rivals.js'
+import { anyOf, anyOutpoint, knexReader, type SqlReader, type SqlValue } from './sql-reader.js'
 
 /** Spends that count, and those that do not. */
 const SPENDS = ['graph_spends', 'graph_silent_spends']
@@ -14,7 +15,6 @@ const SPENDS = ['graph_spends', 'graph_silent_spends']
  * @param told Transactions of which outputs are told, and about to be written.
  */
 export function standingView(reader: SqlReader, told: ReadonlySet<string> = new Set()): StandingView {
-  const known = new Known(reader, told)
   const txids = async (select: (spends: string) => string, txid: string): Promise<string[]> => {
     const rows = await reader.all(both(select), Array(2).fill(hashColumn(txid)))
     return rows.map(({ found }) => hexOf(found))
@@ -23,7 +23,7 @@ export function standingView(reader: SqlReader, told: ReadonlySet<string> = new 
     standings: (wanted) => standings(reader, wanted),
     parents: (txid) => txids((spends) => `select txid as found from ${spends} where spender = ?`, txid),
     children: (txid) => txids((spends) => `select spender as found from ${spends} where txid = ?`, txid),
-    rivals: (txid) => rivals(reader, txid, known),
+    rivals: rivalsIn(rivalRows(reader), told),
   }
 }
 
@@ -46,52 +46,19 @@ const LEFT_A_NODE = `select 1 from graph_nodes where txid = ?
 const WAS_LOOKED_AT = `select 1 from graph_outputs where txid = ?
   union select 1 from graph_names where txid = ? union select 1 from graph_silent_facts where txid = ?`
 
-/** What is a node, and what may spend one: asked once for each, as a coin may have any number of spenders. */
-class Known {
-  private readonly nodes = new Map<string, boolean>()
-  private readonly spenders = new Map<string, boolean>()
-
-  constructor(
-    private readonly reader: SqlReader,
-    /** Transactions of which outputs are told, and about to be written. */
-    private readonly told: ReadonlySet<string>,
-  ) {}
-
-  async isNode(outpoint: Outpoint): Promise<boolean> {
-    const key = formatOutpoint(outpoint)
-    const known = this.nodes.get(key)
-    if (known !== undefined) return known
-    const pair = outpointPair(outpoint)
-    const isNode = (await this.reader.first(IS_NODE, [...pair, ...pair])) !== undefined
-    this.nodes.set(key, isNode)
-    return isNode
+/** What a database says of who spends the same. */
+function rivalRows(reader: SqlReader): RivalRows {
+  const isThere = async (sql: string, values: SqlValue[]): Promise<boolean> =>
+    (await reader.first(sql, values)) !== undefined
+  return {
+    async sharedWith(txid) {
+      const rows = await reader.all(SHARED, Array(4).fill(hashColumn(txid)))
+      return rows.map((row) => ({ outpoint: outpointOf(row), spender: hexOf(row.spender) }))
+    },
+    isNode: (outpoint) => isThere(IS_NODE, [...outpointPair(outpoint), ...outpointPair(outpoint)]),
+    leftNode: (txid) => isThere(LEFT_A_NODE, Array(2).fill(hashColumn(txid))),
+    wasLookedAt: (txid) => isThere(WAS_LOOKED_AT, Array(3).fill(hashColumn(txid))),
   }
-
-  async maySpendNodes(spender: string): Promise<boolean> {
-    const known = this.spenders.get(spender)
-    if (known !== undefined) return known
-    const hash = hashColumn(spender)
-    const may =
-      (await this.reader.first(LEFT_A_NODE, [hash, hash])) !== undefined ||
-      // What is held for the sake of others alone may be a mint, for all that is known.
-      (!this.told.has(spender) && (await this.reader.first(WAS_LOOKED_AT, [hash, hash, hash])) === undefined)
-    this.spenders.set(spender, may)
-    return may
-  }
-}
-
-/** See `StandingView.rivals`. */
-async function rivals(reader: SqlReader, txid: string, known: Known): Promise<string[]> {
-  const found = new Set<string>()
-  for (const row of await reader.all(SHARED, Array(4).fill(hashColumn(txid)))) {
-    const spender = hexOf(row.spender)
-    if (found.has(spender)) continue
-    const isRival =
-      !(await known.isNode(outpointOf(row))) ||
-      ((await known.maySpendNodes(txid)) && (await known.maySpendNodes(spender)))
-    if (isRival) found.add(spender)
-  }
-  return [...found]
 }
 
 export async function standings(reader: SqlReader, txids: string[]): Promise<Standing[]> {

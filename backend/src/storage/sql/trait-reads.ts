@@ -1,7 +1,7 @@
 import type { Trait } from '../../graph/traits.js'
 import type { Outpoint } from '../../protocol/outpoint.js'
 import { hashColumn, outpointOf, outpointPair } from '../columns.js'
-import { lastOf, placeOf } from './lineage-rows.js'
+import { lineagesIn } from './lineage-rows.js'
 import type { SqlReader, SqlValue } from './sql-reader.js'
 
 /** Up to how many ordinals with a trait are counted to find the rarest one of several. */
@@ -12,6 +12,7 @@ export async function tipsWith(
   reader: SqlReader,
   { traits, limit, after }: { traits: Trait[]; limit: number; after?: Outpoint },
 ): Promise<Outpoint[]> {
+  const lineages = lineagesIn(reader)
   const hashes = await rarestFirst(reader, [...new Set(traits.map(({ hash }) => hash))])
   const [first, ...others] = hashes.map(hashColumn)
   if (first === undefined) return []
@@ -24,7 +25,7 @@ export async function tipsWith(
   const values: SqlValue[] = [first, ...others]
   if (after !== undefined) {
     // Where the store does not hold it, there is a place for it all the same.
-    const [txid, vout] = (await placeOf(reader, after))?.lineage ?? outpointPair(after)
+    const [txid, vout] = (await lineages.placeOf(after))?.lineage ?? outpointPair(after)
     conditions.push('and lineage_txid >= ? and (lineage_txid > ? or lineage_vout > ?)')
     values.push(txid, txid, vout)
   }
@@ -36,7 +37,7 @@ export async function tipsWith(
   const tips: Outpoint[] = []
   for (const row of rows) {
     const lineage = outpointPair(outpointOf({ txid: row.lineage_txid, vout: row.lineage_vout }))
-    const tip = await lastOf(reader, lineage)
+    const tip = await lineages.lastOf(lineage)
     if (tip !== undefined) tips.push(tip.outpoint)
   }
   return tips

@@ -1,12 +1,12 @@
 import type { Knex } from 'knex'
-import { EMPTY_MAP } from '../../graph/map-merge.js'
-import { mapTraits, type Trait, trait } from '../../graph/traits.js'
+import { type Trait, trait } from '../../graph/traits.js'
 import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
 import { hashColumn, hexOf, outpointPair, parts, ROWS_A_STATEMENT, unique } from '../columns.js'
+import { saidTraits } from '../said-traits.js'
 import { insertNew } from './insert-new.js'
 import type { Change } from './lineage.js'
-import { firstContentOf, isWhole, type Lineage, lastOf, latestContent, latestParent } from './lineage-rows.js'
-import { mergedMap } from './merged-map.js'
+import { lineagesIn } from './lineage-rows.js'
+import { mapsIn } from './map-rows.js'
 import { rest } from './rest.js'
 import { anyPair, knexReader, type SqlReader } from './sql-reader.js'
 
@@ -20,6 +20,7 @@ export async function keepTraits(
   { changes, spent }: { changes: Change[]; spent: Outpoint[] },
 ): Promise<void> {
   const reader = knexReader(trx)
+  const store = { ...lineagesIn(reader), ...mapsIn(reader) }
   const all = unique([...changes.map(({ lineage }) => lineage), ...spent], formatOutpoint)
   // A lineage may have lost steps and gone on otherwise at once: the first of them is where it changed.
   const from = new Map<string, number>()
@@ -31,11 +32,11 @@ export async function keepTraits(
   const found: { lineage: Outpoint; trait: Trait }[] = []
   for (const lineage of all) {
     await rest()
-    const tip = await lastOf(reader, outpointPair(lineage))
+    const tip = await store.lastOf(outpointPair(lineage))
     const traits = tip === undefined ? [] : await heldTraits(reader, tip.outpoint)
     if (await saysMore(reader, lineage, from.get(formatOutpoint(lineage)))) {
       sayingMore.push(lineage)
-      if (tip !== undefined) traits.push(...(await saidTraits(reader, outpointPair(lineage), tip.step)))
+      if (tip !== undefined) traits.push(...(await saidTraits(store, outpointPair(lineage), tip.step)))
     }
     for (const trait of traits) found.push({ lineage, trait })
   }
@@ -73,21 +74,6 @@ async function saysMore(reader: SqlReader, lineage: Outpoint, from: number | und
     [...outpointPair(lineage), from],
   )
   return row !== undefined
-}
-
-/** What an ordinal whose origin is known says of itself where it stands now. */
-async function saidTraits(reader: SqlReader, lineage: Lineage, to: number): Promise<Trait[]> {
-  const origin = await firstContentOf(reader, lineage)
-  if (origin === undefined || !(await isWhole(reader, lineage))) return []
-  const stretch = { lineage, from: origin.step, to }
-  const content = (await latestContent(reader, stretch))?.content
-  const parent = await latestParent(reader, stretch)
-  const map = await mergedMap(reader, stretch)
-  return [
-    ...(content ? [trait.contentType(content.contentType)] : []),
-    ...(parent ? [trait.parent(parent)] : []),
-    ...mapTraits(map ?? EMPTY_MAP),
-  ]
 }
 
 async function forget(trx: Knex.Transaction, lineages: Outpoint[], kinds: Trait['kind'][]): Promise<void> {

@@ -1,10 +1,10 @@
 import { setImmediate } from 'node:timers/promises'
-import type { StreamChunk, StreamQuery, StreamSummary } from '../../graph/graph-store.js'
-import { isChunkType, summaryOf, typed } from '../../graph/stream.js'
-import { UNTYPED } from '../../protocol/media-type.js'
-import type { Outpoint } from '../../protocol/outpoint.js'
-import { bytesOf, hexOf, outpointOf, outpointPair } from '../columns.js'
-import type { Row, SqlReader } from './sql-reader.js'
+import type { StreamChunk, StreamQuery, StreamSummary } from '../graph/graph-store.js'
+import { isChunkType, summaryOf, typed } from '../graph/stream.js'
+import { UNTYPED } from '../protocol/media-type.js'
+import type { Outpoint } from '../protocol/outpoint.js'
+import { outpointOf } from './columns.js'
+import { contentOf, type OutputRow } from './output-rows.js'
 
 /** A stream may have any number of chunks: no more of them are held at once. */
 const ROWS_A_PAGE = 500
@@ -12,7 +12,29 @@ const ROWS_A_PAGE = 500
 const FIRST_ROWS = 10
 
 /** Along a lineage: to its tip, or to its first output. */
-type Direction = 'onwards' | 'back'
+export type Direction = 'onwards' | 'back'
+
+/** An output of a lineage, and how many steps it is away from another. */
+export interface StreamRow
+  extends Pick<
+    OutputRow,
+    'txid' | 'vout' | 'satoshis' | 'content_sha256' | 'content_type' | 'content_length'
+  > {
+  away: number
+}
+
+/** A page of a lineage from so many steps away from an output on. */
+export interface StreamPageQuery {
+  outpoint: Outpoint
+  direction: Direction
+  from: number
+  limit: number
+}
+
+export interface Streams {
+  /** The output is found anew for each page, in one step with it, as steps are counted anew when what was missing before them comes. */
+  streamPage(query: StreamPageQuery): Promise<StreamRow[]>
+}
 
 interface Step {
   satoshis: number
@@ -21,22 +43,22 @@ interface Step {
 
 /** See `StreamReader.stream`. */
 export async function streamSummary(
-  reader: SqlReader,
+  streams: Streams,
   query: StreamQuery,
 ): Promise<StreamSummary | undefined> {
-  const summary = await summaryOf(streamChunks(reader, query))
+  const summary = await summaryOf(streamChunks(streams, query))
   if (summary.segments.length === 0) return undefined
-  return typed(summary, await streamType(reader, query))
+  return typed(summary, await streamType(streams, query))
 }
 
 /** See `StreamReader.streamChunks`. */
 export async function* streamChunks(
-  reader: SqlReader,
+  streams: Streams,
   { outpoint, chunkTypes, signal }: StreamQuery,
   from = 0,
 ): AsyncGenerator<StreamChunk> {
   let isFirst = from === 0
-  for await (const page of stepsFrom(reader, { outpoint, direction: 'onwards', from, signal })) {
+  for await (const page of stepsFrom(streams, { outpoint, direction: 'onwards', from, signal })) {
     for (const { satoshis, content } of page) {
       if (content === undefined) return
       const { contentType, ...chunk } = content
@@ -49,8 +71,8 @@ export async function* streamChunks(
 }
 
 /** The type of the chunk that the stream of an output starts with, which may stand before that output. */
-async function streamType(reader: SqlReader, { outpoint, chunkTypes, signal }: StreamQuery): Promise<string> {
-  for await (const page of stepsFrom(reader, { outpoint, direction: 'back', signal })) {
+async function streamType(streams: Streams, { outpoint, chunkTypes, signal }: StreamQuery): Promise<string> {
+  for await (const page of stepsFrom(streams, { outpoint, direction: 'back', signal })) {
     for (const { satoshis, content } of page) {
       if (content === undefined) return UNTYPED
       if (!isChunkType(content.contentType, chunkTypes)) return content.contentType
@@ -61,31 +83,13 @@ async function streamType(reader: SqlReader, { outpoint, chunkTypes, signal }: S
 }
 
 /**
- * A page of a lineage from so many steps away from an output on. The output is found anew for each page, in the same
- * statement, as steps are counted anew when what was missing before them comes.
- */
-const PAGES: Record<Direction, string> = {
-  onwards: pageOf('>= (select step from place) + ?', 'asc'),
-  back: pageOf('<= (select step from place) - ?', 'desc'),
-}
-
-// The place is no table to join with: MariaDB would sort the steps then, though an index has them in order.
-function pageOf(reach: string, order: 'asc' | 'desc'): string {
-  return `with place as (select lineage_txid, lineage_vout, step from graph_outputs where txid = ? and vout = ?)
-    select txid, vout, satoshis, content_sha256, content_type, content_length, step - (select step from place) as away
-    from graph_outputs where lineage_txid = (select lineage_txid from place)
-      and lineage_vout = (select lineage_vout from place) and step ${reach}
-    order by step ${order} limit ?`
-}
-
-/**
  * The outputs of a lineage from one on, itself included, as far as none is missing, a page at a time; with `from`, all
  * but so many of them.
  *
  * @throws Error where an output that was read is gone by the time that the next page is.
  */
 async function* stepsFrom(
-  reader: SqlReader,
+  streams: Streams,
   walk: { outpoint: Outpoint; direction: Direction; from?: number; signal: AbortSignal | undefined },
 ): AsyncGenerator<Step[]> {
   const { outpoint, direction, from: skipped = 0, signal } = walk
@@ -93,8 +97,8 @@ async function* stepsFrom(
   for (let limit = FIRST_ROWS; ; limit = ROWS_A_PAGE) {
     // The last of the page before is read again: without it, what comes behind would be taken for the end.
     const from = Math.max(read - 1, 0)
-    const rows = await reader.all(PAGES[direction], [...outpointPair(outpoint), from, limit])
-    const gap = rows.findIndex(({ away }, at) => Math.abs(Number(away)) !== from + at)
+    const rows = await streams.streamPage({ outpoint, direction, from, limit })
+    const gap = rows.findIndex(({ away }, at) => Math.abs(away) !== from + at)
     const unbroken = gap === -1 ? rows : rows.slice(0, gap)
     if (read > skipped && unbroken.length === 0)
       throw new Error('an output is gone while its lineage is read')
@@ -107,16 +111,10 @@ async function* stepsFrom(
   }
 }
 
-function stepOf(row: Row): Step {
+function stepOf(row: StreamRow): Step {
+  const content = contentOf(row)
   return {
     satoshis: Number(row.satoshis),
-    ...(row.content_sha256 !== null && {
-      content: {
-        outpoint: outpointOf(row),
-        sha256: hexOf(row.content_sha256),
-        length: Number(row.content_length),
-        contentType: Buffer.from(bytesOf(row.content_type)).toString('utf8'),
-      },
-    }),
+    ...(content && { content: { outpoint: outpointOf(row), ...content } }),
   }
 }

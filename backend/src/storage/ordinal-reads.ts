@@ -1,46 +1,41 @@
-import { ORIGIN, type OrdinalStep, TIP } from '../../graph/graph-store.js'
-import { EMPTY_MAP, type MapState } from '../../graph/map-merge.js'
-import type { OutputRecord } from '../../graph/records.js'
-import type { Outpoint } from '../../protocol/outpoint.js'
-import {
-  firstContentOf,
-  isWhole,
-  lastOf,
-  latestContent,
-  latestParent,
-  outputAt,
-  outputAtStep,
-  placeOf,
-} from './lineage-rows.js'
-import { mergedMap } from './merged-map.js'
-import type { SqlReader } from './sql-reader.js'
+import { ORIGIN, type OrdinalStep, TIP } from '../graph/graph-store.js'
+import { EMPTY_MAP, type MapState } from '../graph/map-merge.js'
+import type { OutputRecord } from '../graph/records.js'
+import type { Outpoint } from '../protocol/outpoint.js'
+import type { Lineages } from './lineages.js'
+import { type Maps, mergedMap } from './merged-map.js'
 
 /** The last output of the lineage that an output stands in; undefined where the store does not hold the output. */
-export async function lineageTip(reader: SqlReader, outpoint: Outpoint): Promise<Outpoint | undefined> {
-  const place = await placeOf(reader, outpoint)
-  return place && (await lastOf(reader, place.lineage))?.outpoint
+export async function lineageTip(lineages: Lineages, outpoint: Outpoint): Promise<Outpoint | undefined> {
+  const place = await lineages.placeOf(outpoint)
+  return place && (await lineages.lastOf(place.lineage))?.outpoint
 }
 
 /** See `OrdinalsReader.ordinalAt`. */
 export async function ordinalAt(
-  reader: SqlReader,
+  lineages: Lineages,
   outpoint: Outpoint,
   sequence: number,
 ): Promise<OrdinalStep | undefined> {
-  const place = await placeOf(reader, outpoint)
+  const place = await lineages.placeOf(outpoint)
   if (place === undefined) return undefined
-  if (place.satoshis !== 1) return alone(await outputAt(reader, outpoint), sequence)
+  if (place.satoshis !== 1) return alone(await lineages.outputAt(outpoint), sequence)
   const { lineage } = place
-  if (!(await isWhole(reader, lineage))) return undefined
-  const origin = await firstContentOf(reader, lineage)
-  const last = await lastOf(reader, lineage)
-  if (origin === undefined || last === undefined) return undefined
+  // Side by side: where the database is another process, each takes a way there and back.
+  const [isWhole, origin, last] = await Promise.all([
+    lineages.isWhole(lineage),
+    lineages.firstContentOf(lineage),
+    lineages.lastOf(lineage),
+  ])
+  if (!isWhole || origin === undefined || last === undefined) return undefined
   const step = stepAt(sequence, { origin: origin.step, last: last.step })
-  const output = await outputAtStep(reader, { lineage, step })
   const stretch = { lineage, from: origin.step, to: step }
-  const content = await latestContent(reader, stretch)
+  const [output, content, parent] = await Promise.all([
+    lineages.outputAtStep({ lineage, step }),
+    lineages.latestContent(stretch),
+    lineages.latestParent(stretch),
+  ])
   if (output === undefined || content === undefined) return undefined
-  const parent = await latestParent(reader, stretch)
   return {
     output,
     sequence: step - origin.step,
@@ -65,14 +60,14 @@ function alone(output: OutputRecord | undefined, sequence: number): OrdinalStep 
 
 /** The MAP of an ordinal up to an output, or of one that is no ordinal; see `MapReader.mergedMap`. */
 export async function mapUpTo(
-  reader: SqlReader,
+  store: Lineages & Maps,
   outpoint: Outpoint,
   limit?: number,
 ): Promise<MapState | undefined> {
-  const place = await placeOf(reader, outpoint)
-  const origin = place && (await firstContentOf(reader, place.lineage))
+  const place = await store.placeOf(outpoint)
+  const origin = place && (await store.firstContentOf(place.lineage))
   if (place === undefined || origin === undefined) return EMPTY_MAP
-  return await mergedMap(reader, {
+  return await mergedMap(store, {
     lineage: place.lineage,
     from: origin.step,
     to: place.step,

@@ -1,6 +1,4 @@
-import { BlockedList, type BlockedSubject } from '../../graph/blocked.js'
-import { allBlocked } from './blocked-rows.js'
-import type { SqlReader } from './sql-reader.js'
+import { BlockedList, type BlockedSubject } from '../graph/blocked.js'
 
 /**
  * What is blocked, kept in memory. Every write of this store is told to it once it is committed, so that the next read
@@ -10,7 +8,8 @@ export class BlockedCopy {
   private list: BlockedList | undefined
   private writes = 0
 
-  constructor(private readonly reader: SqlReader) {}
+  /** @param readAll Reads all that is blocked. */
+  constructor(private readonly readAll: () => Promise<BlockedSubject[]>) {}
 
   /** See `BlockedReader.blockedList`. */
   get(): BlockedList | Promise<BlockedList> {
@@ -21,7 +20,7 @@ export class BlockedCopy {
   async read(): Promise<BlockedList> {
     for (;;) {
       const { writes } = this
-      const list = new BlockedList(await allBlocked(this.reader))
+      const list = new BlockedList(await this.readAll())
       // A write that was committed meanwhile may or may not be in it.
       if (writes !== this.writes) continue
       this.list = list

@@ -1,0 +1,48 @@
+import type { OutputRecord } from '../graph/records.js'
+import type { Outpoint } from '../protocol/outpoint.js'
+
+/** What a lineage is called by: its first output, as columns have it. */
+export type Lineage = [txid: Buffer, vout: number]
+
+/** A stretch of a lineage: the first and the last step included. */
+export interface Steps {
+  lineage: Lineage
+  from: number
+  to: number
+}
+
+/** An output at a step of the lineage that it stands in. */
+export interface StepRow {
+  outpoint: Outpoint
+  step: number
+}
+
+/** Where an output stands. */
+export interface Place {
+  satoshis: number
+  lineage: Lineage
+  step: number
+}
+
+/**
+ * What the reads of ordinals are made of, and each kind of database answers its own way: rows of `graph_outputs`, each found
+ * in an index whatever the length of a lineage.
+ */
+export interface Lineages {
+  /** Undefined where the store does not hold the output. */
+  placeOf(outpoint: Outpoint): Promise<Place | undefined>
+  outputAt(outpoint: Outpoint): Promise<OutputRecord | undefined>
+  /** The last output of a lineage. */
+  lastOf(lineage: Lineage): Promise<StepRow | undefined>
+  /** The first output of a lineage with content: where it is whole, the origin. */
+  firstContentOf(lineage: Lineage): Promise<StepRow | undefined>
+  outputAtStep(place: { lineage: Lineage; step: number }): Promise<OutputRecord | undefined>
+  /** The last output of a stretch with content. */
+  latestContent(steps: Steps): Promise<OutputRecord | undefined>
+  /** What the last output of a stretch that names a parent names. */
+  latestParent(steps: Steps): Promise<Outpoint | undefined>
+  /** Whether nothing is missing before the first output of a lineage: it received no 1-sat coin, or it is a name's origin. */
+  isWhole(lineage: Lineage): Promise<boolean>
+  /** Outputs from a step on in their order, so many of them. */
+  stepsFrom(place: { lineage: Lineage; step: number; limit: number }): Promise<StepRow[]>
+}

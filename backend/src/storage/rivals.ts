@@ -1,0 +1,64 @@
+import type { SpendRecord } from '../graph/records.js'
+import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
+
+/** What is asked of a database for {@link rivalsIn}. What silent transactions say and spend is asked for, too. */
+export interface RivalRows {
+  /** What others spend of the outpoints that a transaction spends. */
+  sharedWith(txid: string): Promise<SpendRecord[]>
+  isNode(outpoint: Outpoint): Promise<boolean>
+  /** Whether an output of a transaction is a node. */
+  leftNode(txid: string): Promise<boolean>
+  /** Whether anything is said of the outputs of a transaction. */
+  wasLookedAt(txid: string): Promise<boolean>
+}
+
+/**
+ * Answers `StandingView.rivals`; for one decision, as what was asked about nodes is not asked again.
+ *
+ * @param told Transactions of which outputs are told, and about to be written.
+ */
+export function rivalsIn(rows: RivalRows, told: ReadonlySet<string>): (txid: string) => Promise<string[]> {
+  const known = new Known(rows, told)
+  return async (txid) => {
+    const found = new Set<string>()
+    for (const { outpoint, spender } of await rows.sharedWith(txid)) {
+      if (found.has(spender)) continue
+      const isRival =
+        !(await known.isNode(outpoint)) ||
+        ((await known.maySpendNodes(txid)) && (await known.maySpendNodes(spender)))
+      if (isRival) found.add(spender)
+    }
+    return [...found]
+  }
+}
+
+/** What is a node, and what may spend one: asked once for each, as a coin may have any number of spenders. */
+class Known {
+  private readonly nodes = new Map<string, boolean>()
+  private readonly spenders = new Map<string, boolean>()
+
+  constructor(
+    private readonly rows: RivalRows,
+    private readonly told: ReadonlySet<string>,
+  ) {}
+
+  async isNode(outpoint: Outpoint): Promise<boolean> {
+    const key = formatOutpoint(outpoint)
+    const known = this.nodes.get(key)
+    if (known !== undefined) return known
+    const isNode = await this.rows.isNode(outpoint)
+    this.nodes.set(key, isNode)
+    return isNode
+  }
+
+  async maySpendNodes(spender: string): Promise<boolean> {
+    const known = this.spenders.get(spender)
+    if (known !== undefined) return known
+    const may =
+      (await this.rows.leftNode(spender)) ||
+      // What is held for the sake of others alone may be a mint, for all that is known.
+      (!this.told.has(spender) && !(await this.rows.wasLookedAt(spender)))
+    this.spenders.set(spender, may)
+    return may
+  }
+}

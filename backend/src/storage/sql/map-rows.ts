@@ -1,0 +1,40 @@
+import { type OutpointRow, outpointOf } from '../columns.js'
+import type { Maps } from '../merged-map.js'
+import { piecesIn } from './pieces.js'
+import type { SqlReader } from './sql-reader.js'
+
+/** Of `graph_outputs`: what an output says that is blocked, is not said of the ordinal further on either. */
+export const UNBLOCKED = `not exists (
+  select 1 from graph_blocked as blocked where blocked.txid = graph_outputs.txid and blocked.vout = graph_outputs.vout
+)`
+
+interface MapRow extends OutpointRow {
+  map_step: unknown
+  map_length: unknown
+  merged_length: unknown
+}
+
+/** The MAP of a database. */
+export function mapsIn(reader: SqlReader): Maps {
+  return {
+    ...piecesIn(reader),
+    async latestMaps({ lineage, from, to, limit }) {
+      const rows: MapRow[] = await reader.all(
+        `select txid, vout, map_step, map_length, merged_length from graph_outputs
+         where lineage_txid = ? and lineage_vout = ? and map_step between ? and ? and ${UNBLOCKED}
+         order by map_step desc limit ?`,
+        [...lineage, from, to, limit],
+      )
+      const parts = rows.map((row) => {
+        const merged = row.merged_length !== null
+        return {
+          outpoint: outpointOf(row),
+          merged,
+          length: Number(merged ? row.merged_length : row.map_length),
+        }
+      })
+      const last = rows.length < limit ? undefined : rows.at(-1)
+      return { parts, next: last && Number(last.map_step) - 1 }
+    },
+  }
+}
