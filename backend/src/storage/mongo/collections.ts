@@ -2,6 +2,7 @@ import type { Db } from 'mongodb'
 import { utf8 } from '../../protocol/bytes.js'
 import type { Outpoint } from '../../protocol/outpoint.js'
 import { hashColumn, hexOf } from '../columns.js'
+import type { Lineage } from '../lineages.js'
 import { collectionIn, type Doc } from './documents.js'
 
 /**
@@ -63,8 +64,7 @@ export const COLLECTIONS = {
     ],
   },
   graph_traits: {
-    idOf: ({ trait, lineage_txid, lineage_vout }) =>
-      Buffer.concat([trait, lineage_txid, place(lineage_vout)]),
+    idOf: ({ trait, lineage_txid, lineage_vout }) => traitId(trait, [lineage_txid, lineage_vout]),
     indexes: [
       ['trait', ...LINEAGE],
       [...LINEAGE, 'kind'],
@@ -120,6 +120,11 @@ export function outpointId({ txid, vout }: Outpoint): Buffer {
 /** The `_id` of a piece. */
 export function pieceId(owner: Buffer, position: number): Buffer {
   return Buffer.concat([owner, place(position)])
+}
+
+/** The `_id` of a trait of a lineage. */
+export function traitId(trait: Buffer, [txid, vout]: Lineage): Buffer {
+  return Buffer.concat([trait, txid, place(vout)])
 }
 
 /** The pieces of an owner, which sort by their `_id` as they stand. */

@@ -1,0 +1,40 @@
+import { formatOutpoint } from '../../protocol/outpoint.js'
+import { outpointOf } from '../columns.js'
+import type { Maps } from '../merged-map.js'
+import { anyOutpoint, type Doc, type Documents } from './documents.js'
+import { inLineage } from './lineage-reads.js'
+import { piecesIn } from './piece-reads.js'
+
+/** The MAP of a database. */
+export function mapsIn(documents: Documents): Maps {
+  return {
+    ...piecesIn(documents),
+    async latestMaps({ lineage, from, to, limit }) {
+      const docs = await documents.all(
+        'graph_outputs',
+        { ...inLineage(lineage), map_step: { $gte: from, $lte: to } },
+        {
+          sort: { map_step: -1 },
+          limit,
+          fields: ['txid', 'vout', 'map_step', 'map_length', 'merged_length'],
+        },
+      )
+      const parts = (await unblocked(documents, docs)).map((doc) => {
+        const merged = typeof doc.merged_length === 'number'
+        return { outpoint: outpointOf(doc), merged, length: merged ? doc.merged_length : doc.map_length }
+      })
+      const last = docs.length < limit ? undefined : docs.at(-1)
+      return { parts, next: last && last.map_step - 1 }
+    },
+  }
+}
+
+/** Those of some outputs that are not blocked. */
+export async function unblocked(documents: Documents, outputs: Doc[]): Promise<Doc[]> {
+  if (outputs.length === 0) return []
+  const found = await documents.all('graph_blocked', anyOutpoint(outputs.map(outpointOf)), {
+    fields: ['txid', 'vout'],
+  })
+  const blocked = new Set(found.map((doc) => formatOutpoint(outpointOf(doc))))
+  return outputs.filter((output) => !blocked.has(formatOutpoint(outpointOf(output))))
+}
