@@ -1,0 +1,153 @@
+import type { Block, SpendRecord } from '../../graph/records.js'
+import { type Standing, type StandingView, winnerOver } from '../../graph/standing.js'
+import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
+import { hashColumn, hexOf, outpointOf, parts, ROWS_A_STATEMENT, unique } from '../columns.js'
+import { type RivalRows, rivalsIn } from '../rivals.js'
+import { blocksIn } from './block-reads.js'
+import { COLLECTIONS, type CollectionName, outpointId } from './collections.js'
+import { anyOutpoint, type Doc, type Documents, type Filter, type FindOptions } from './documents.js'
+import { leftNodes } from './name-reads.js'
+
+/** Spends that count, and those that do not. */
+const SPENDS = ['graph_spends', 'graph_silent_spends'] as const
+const SPEND = ['txid', 'vout', 'spender']
+
+/**
+ * Where transactions stand; for one decision, as what was asked about nodes is not asked again.
+ *
+ * @param told Transactions of which outputs are told, and about to be written.
+ */
+export function standingView(documents: Documents, told: ReadonlySet<string> = new Set()): StandingView {
+  return {
+    standings: (wanted) => standings(documents, wanted),
+    async parents(txid) {
+      const docs = await spends(documents, { spender: hashColumn(txid) }, { fields: ['txid'] })
+      return [...new Set(docs.map((doc) => hexOf(doc.txid)))]
+    },
+    children: (txid) => childrenOf(documents, [txid]),
+    rivals: rivalsIn(rivalRows(documents), told),
+  }
+}
+
+/** The spends of both kinds that match. */
+async function spends(documents: Documents, filter: Filter, options: FindOptions): Promise<Doc[]> {
+  const found = await Promise.all(SPENDS.map((name) => documents.all(name, filter, options)))
+  return found.flat()
+}
+
+async function spendsOf(documents: Documents, outpoints: Outpoint[]): Promise<SpendRecord[]> {
+  const found: SpendRecord[] = []
+  for (const part of parts(outpoints, ROWS_A_STATEMENT)) {
+    const docs = await spends(documents, anyOutpoint(part), { fields: SPEND })
+    for (const doc of docs) found.push({ outpoint: outpointOf(doc), spender: hexOf(doc.spender) })
+  }
+  return found
+}
+
+/** What a database says of who spends the same. */
+function rivalRows(documents: Documents): RivalRows {
+  const isThere = async (name: CollectionName, filter: Filter): Promise<boolean> =>
+    (await documents.first(name, filter, { fields: ['txid'] })) !== undefined
+  return {
+    async sharedWith(txid) {
+      const own = await spends(documents, { spender: hashColumn(txid) }, { fields: ['txid', 'vout'] })
+      const shared = await spendsOf(documents, own.map(outpointOf))
+      return shared.filter(({ spender }) => spender !== txid)
+    },
+    isNode: async (outpoint) =>
+      (await isThere('graph_nodes', { _id: outpointId(outpoint) })) ||
+      (await isThere('graph_silent_facts', { _id: silentNodeId(outpoint) })),
+    async leftNode(txid) {
+      const hash = hashColumn(txid)
+      return (
+        (await isThere('graph_nodes', { txid: hash })) ||
+        (await isThere('graph_silent_facts', { txid: hash, kind: 'node' }))
+      )
+    },
+    async wasLookedAt(txid) {
+      for (const name of ['graph_outputs', 'graph_names', 'graph_silent_facts'] as const)
+        if (await isThere(name, { txid: hashColumn(txid) })) return true
+      return false
+    },
+  }
+}
+
+function silentNodeId({ txid, vout }: Outpoint): Buffer {
+  return COLLECTIONS.graph_silent_facts.idOf({ txid: hashColumn(txid), vout, kind: 'node' })
+}
+
+export async function standings(documents: Documents, txids: string[]): Promise<Standing[]> {
+  const found: Standing[] = []
+  for (const part of parts([...new Set(txids)], ROWS_A_STATEMENT)) {
+    const docs = await documents.all(
+      'graph_transactions',
+      { _id: { $in: part.map(hashColumn) } },
+      { fields: ['txid', 'mined', 'arrival', 'silent'] },
+    )
+    for (const { txid, mined, arrival, silent } of docs)
+      found.push({ txid: hexOf(txid), mined: mined ?? undefined, arrival, silent })
+  }
+  return found
+}
+
+/** Whatever else spends one of these outpoints, silent or not. */
+export async function rivalsOf(documents: Documents, told: SpendRecord[]): Promise<string[]> {
+  const spenders = new Map<string, Set<string>>()
+  for (const { outpoint, spender } of told) {
+    const key = formatOutpoint(outpoint)
+    spenders.set(key, (spenders.get(key) ?? new Set()).add(spender))
+  }
+  const outpoints = unique(
+    told.map(({ outpoint }) => outpoint),
+    formatOutpoint,
+  )
+  const rivals = new Set<string>()
+  for (const { outpoint, spender } of await spendsOf(documents, outpoints)) {
+    const own = spenders.get(formatOutpoint(outpoint))
+    if (own?.size !== 1 || !own.has(spender)) rivals.add(spender)
+  }
+  return [...rivals]
+}
+
+/** Whatever spends of these transactions, silent or not. */
+export async function childrenOf(documents: Documents, txids: string[]): Promise<string[]> {
+  const children = new Set<string>()
+  for (const part of parts(txids, ROWS_A_STATEMENT)) {
+    const filter = { txid: { $in: part.map(hashColumn) } }
+    for (const { spender } of await spends(documents, filter, { fields: ['spender'] }))
+      children.add(hexOf(spender))
+  }
+  return [...children]
+}
+
+/** See `StandingReader.winnerOver`. */
+export async function winnerIn(documents: Documents, txid: string): Promise<string | undefined> {
+  return await winnerOver(txid, standingView(documents))
+}
+
+/** See `SpendsReader.spenderOf`. Of a node, only a mint is: a spender that left no node of its own was none. */
+export async function spenderOf(documents: Documents, outpoint: Outpoint): Promise<string | undefined> {
+  const [found, node] = await Promise.all([
+    documents.all('graph_spends', anyOutpoint([outpoint]), { fields: ['spender'] }),
+    documents.first('graph_nodes', { _id: outpointId(outpoint) }, { fields: ['txid'] }),
+  ])
+  const spenders: Buffer[] = found.map(({ spender }) => spender)
+  if (node === undefined || spenders.length === 0) return spenders.map(hexOf)[0]
+  const mints = await leftNodes(documents, spenders)
+  return spenders.map(hexOf).find((spender) => mints.has(spender))
+}
+
+/** See `ProofReader.heightOf`. */
+export async function heightIn(documents: Documents, txid: string): Promise<number | undefined> {
+  const doc = await documents.first('graph_transactions', { _id: hashColumn(txid) }, { fields: ['height'] })
+  return doc?.height ?? undefined
+}
+
+/** See `ProvenBlocksReader.rivalBlocks`. */
+export async function rivalBlocks(documents: Documents, told: SpendRecord[]): Promise<Block[]> {
+  const rivals = await standings(documents, await rivalsOf(documents, told))
+  const heights = new Set(rivals.flatMap(({ mined }) => mined ?? []))
+  const found: Block[] = []
+  for (const height of heights) found.push(...(await blocksIn(documents, { from: height, to: height })))
+  return found
+}
