@@ -1,10 +1,11 @@
 import type { Engine, OpenedStore } from './engine.js'
 import { mariadb } from './mariadb-engine.js'
+import { mongo } from './mongo-engine.js'
 import type { OpenedSqlStore, SqlEngine } from './sql-store.js'
 import { sqlite } from './sqlite-engine.js'
 
 /** Every engine that a store may be on. Each passes the same tests. */
-const ENGINES: Engine[] = [sqlite, mariadb]
+const ENGINES: Engine[] = [sqlite, mariadb, mongo]
 const SQL_ENGINES: SqlEngine[] = [sqlite, mariadb]
 
 /** Stores on one engine, for the tests of one file. */

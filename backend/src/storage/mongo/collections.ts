@@ -15,6 +15,8 @@ import { collectionIn, type Doc } from './documents.js'
 type Index = string[]
 
 interface CollectionPlan {
+  /** The fields that may be null. */
+  nullable?: string[]
   /** The `_id` of a document. */
   idOf(doc: Doc): Buffer | string
   /** Beside the one of `_id`. */
@@ -29,6 +31,7 @@ const LINEAGE = ['lineage_txid', 'lineage_vout']
 
 export const COLLECTIONS = {
   graph_transactions: {
+    nullable: ['merkle_path', 'height', 'merkle_root', 'mined'],
     idOf: ({ txid }) => txid,
     indexes: [
       ['height', 'merkle_root'],
@@ -48,10 +51,26 @@ export const COLLECTIONS = {
     indexes: [['txid', 'vout'], ['spender']],
   },
   graph_silent_facts: {
+    nullable: ['content_sha256'],
     idOf: ({ txid, vout, kind }) => Buffer.concat([txid, place(vout), utf8(kind)]),
     indexes: [['txid', 'vout', 'kind'], ['content_sha256']],
   },
   graph_outputs: {
+    nullable: [
+      'content_sha256',
+      'content_type',
+      'content_length',
+      'previous_txid',
+      'previous_vout',
+      'content_step',
+      'owner',
+      'parent_txid',
+      'parent_vout',
+      'parent_step',
+      'map_length',
+      'map_step',
+      'merged_length',
+    ],
     idOf: outputId,
     indexes: [
       ['txid', 'vout'],
@@ -90,6 +109,7 @@ export const COLLECTIONS = {
     indexes: [['txid', 'topic']],
   },
   graph_blocked: {
+    nullable: ['txid', 'vout'],
     idOf: ({ kind, value }) => `${kind} ${value}`,
     indexes: [
       ['kind', 'value'],
@@ -97,6 +117,7 @@ export const COLLECTIONS = {
     ],
   },
   graph_hook_notes: {
+    nullable: ['topic', 'spender', 'beef'],
     idOf: ({ subject }) => subject,
     indexes: [['service', 'subject'], ['beef']],
   },
@@ -146,9 +167,17 @@ function place(count: number): Buffer {
   return bytes
 }
 
-/** A document as it is written: with its key. */
+/**
+ * A document as it is written: with its key.
+ *
+ * @throws TypeError where a field is null that may not be, as the tables of SQL refuse it.
+ */
 export function withId(collection: CollectionName, doc: Doc): Doc {
-  return { _id: COLLECTIONS[collection].idOf(doc), ...doc }
+  const { idOf, nullable = [] }: CollectionPlan = COLLECTIONS[collection]
+  for (const [field, value] of Object.entries(doc))
+    if ((value === null || value === undefined) && !nullable.includes(field))
+      throw new TypeError(`${field} of a document of ${collection} is null`)
+  return { _id: idOf(doc), ...doc }
 }
 
 /** Makes the collections and their indexes where they are not there. */

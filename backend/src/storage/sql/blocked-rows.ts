@@ -7,7 +7,7 @@ import type {
   BlockedWriter,
 } from '../../graph/blocked.js'
 import { formatOutpoint, type Outpoint, parseOutpoint } from '../../protocol/outpoint.js'
-import { outpointColumns } from '../columns.js'
+import { blockedRow } from '../rows.js'
 import { insertNew } from './insert-new.js'
 import { stepsOf } from './lineage.js'
 import { keepMapStates } from './map-states.js'
@@ -17,7 +17,7 @@ import { keepTraits } from './traits.js'
 /** See {@link BlockedWriter.block}. */
 export async function writeBlocked(trx: Knex.Transaction, record: BlockedRecord): Promise<BlockedRecord> {
   const { kind, value } = record
-  await trx('graph_blocked').insert(rowOf(record)).onConflict(['kind', 'value']).merge(['reason'])
+  await trx('graph_blocked').insert(blockedRow(record)).onConflict(['kind', 'value']).merge(['reason'])
   await followSaying(trx, record)
   return recordOf(await trx('graph_blocked').where({ kind, value }).first())
 }
@@ -36,7 +36,7 @@ export async function writeEviction(
   { outpoint, since }: { outpoint: Outpoint; since: number },
 ): Promise<BlockedSubject> {
   const subject: BlockedSubject = { kind: 'outpoint', value: formatOutpoint(outpoint) }
-  await insertNew(trx, 'graph_blocked', [rowOf({ ...subject, reason: 'evicted', since })])
+  await insertNew(trx, 'graph_blocked', [blockedRow({ ...subject, reason: 'evicted', since })])
   await followSaying(trx, subject)
   return subject
 }
@@ -79,11 +79,6 @@ export async function blockedPage(
 /** All that is blocked. */
 export async function allBlocked(reader: SqlReader): Promise<BlockedSubject[]> {
   return await reader.all('select kind, value from graph_blocked', [])
-}
-
-function rowOf({ kind, value, reason, since }: BlockedRecord): Record<string, unknown> {
-  const outpoint = kind === 'outpoint' ? outpointColumns(parseOutpoint(value)) : {}
-  return { kind, value, ...outpoint, reason, since }
 }
 
 function recordOf(row: { kind: BlockedKind; value: string; reason: string; since: unknown }): BlockedRecord {

@@ -1,7 +1,7 @@
 import type { Knex } from 'knex'
 import { parts } from '../columns.js'
+import { rest } from '../rest.js'
 import { isMysql } from './dialect.js'
-import { rest } from './rest.js'
 
 /** So that one statement ends soon: nobody else is served before. */
 const ROWS_AN_INSERT = 50

@@ -2,24 +2,14 @@ import type { Knex } from 'knex'
 import { commandsFor, encodeMap } from '../../graph/map-coder.js'
 import { EMPTY_MAP } from '../../graph/map-merge.js'
 import { hashColumn, type OutpointRow, outpointColumns, outpointOf, outpointPair } from '../columns.js'
+import { MapGrowth } from '../map-growth.js'
 import { mapOwner, mergedMap } from '../merged-map.js'
+import { rest } from '../rest.js'
 import type { Change } from './lineage.js'
 import { mapsIn, UNBLOCKED } from './map-rows.js'
 import { writePieces } from './pieces.js'
-import { rest } from './rest.js'
 import { knexReader } from './sql-reader.js'
 
-/**
- * Which outputs keep merged MAP: the ones by which the MAP since the last that does has grown as long as that was. So a
- * read takes about as many bytes as it answers with, however long the ordinal lives; and all that is kept stays within a
- * small multiple of what was inscribed, however long a stranger makes it. It follows from the lineage alone, in whatever
- * order it came.
- */
-
-/** Below this much MAP, nothing merged is kept: nearly every ordinal has its MAP in one output or two. */
-const LEAST_BYTES = 2048
-/** What an output counts for beside the bytes of its MAP: reading it takes a look-up. */
-const BYTES_AN_OUTPUT = 256
 const PAGE = 100
 
 /** Makes the merged MAP along lineages follow what has changed. */
@@ -50,15 +40,14 @@ async function keepAlong(trx: Knex.Transaction, { lineage, from }: Change): Prom
   if (start === undefined || start.origin === null) return
   const origin = Number(start.origin)
 
-  let { kept, since } = await before(maps, { origin, from })
+  const growth = await growthBefore(maps, { origin, from })
   for (let next = Math.max(origin, from); ; ) {
     const rows = await maps().where('map_step', '>=', next).limit(PAGE)
     await rest()
     for (const row of rows) {
-      since += Number(row.map_length) + BYTES_AN_OUTPUT
-      if (since < Math.max(kept, LEAST_BYTES)) continue
-      kept = await keep(trx, row, { lineage: outpointPair(lineage), from: origin, to: Number(row.map_step) })
-      since = 0
+      if (!growth.isDue(Number(row.map_length))) continue
+      const stretch = { lineage: outpointPair(lineage), from: origin, to: Number(row.map_step) }
+      growth.keep(await keep(trx, row, stretch))
     }
     const last = rows.at(-1)
     if (last === undefined || rows.length < PAGE) return
@@ -67,16 +56,16 @@ async function keepAlong(trx: Knex.Transaction, { lineage, from }: Change): Prom
 }
 
 /** How long the last merged MAP before a step is, and how much was said since. */
-async function before(
+async function growthBefore(
   maps: () => Knex.QueryBuilder<object, MapRow[]>,
   { origin, from }: { origin: number; from: number },
-): Promise<{ kept: number; since: number }> {
+): Promise<MapGrowth> {
   const earlier = () => maps().whereBetween('map_step', [origin, from - 1])
   const state = await earlier().whereNotNull('merged_length').clearOrder().orderBy('map_step', 'desc').first()
   const after = state === undefined ? origin : Number(state.map_step) + 1
   const rows = await earlier().where('map_step', '>=', after)
-  const since = rows.reduce((sum, row) => sum + Number(row.map_length) + BYTES_AN_OUTPUT, 0)
-  return { kept: Number(state?.merged_length ?? 0), since }
+  const since = rows.map(({ map_length }) => Number(map_length))
+  return new MapGrowth({ kept: Number(state?.merged_length ?? 0), since })
 }
 
 async function keep(

@@ -1,9 +1,9 @@
 import type { Knex } from 'knex'
 import type { Admitted, Arrival, RebuildMark } from '../../graph/upkeep.js'
 import { hashColumn, hexOf, outpointColumns, outpointOf, parts, ROWS_A_STATEMENT } from '../columns.js'
+import { rest } from '../rest.js'
 import { exclusiveWrite } from './exclusive-write.js'
 import { insertNew } from './insert-new.js'
-import { rest } from './rest.js'
 import { anyOf, type SqlReader } from './sql-reader.js'
 import { transactionRecord } from './transaction-reads.js'
 

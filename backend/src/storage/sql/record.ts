@@ -1,16 +1,17 @@
 import type { Knex } from 'knex'
 import type { RecordOptions } from '../../graph/graph-store.js'
-import { type Block, type GraphRecords, graphRecords, type OutputRecord } from '../../graph/records.js'
+import { type Block, type GraphRecords, graphRecords } from '../../graph/records.js'
 import type { Decision } from '../../graph/standing.js'
 import type { Outpoint } from '../../protocol/outpoint.js'
-import { hashColumn, outpointColumns } from '../columns.js'
+import { hashColumn } from '../columns.js'
 import { mapOwner } from '../merged-map.js'
+import { admissionRow, appliedRow, type Facts, nameRow, nodeRow, outputRow } from '../rows.js'
 import { insertNew } from './insert-new.js'
 import { keepLineages, stepsOf } from './lineage.js'
 import { keepMapStates } from './map-states.js'
 import { writePieces } from './pieces.js'
 import { settleOutputs } from './settle.js'
-import { type Facts, restore, silence, silentAmong, writeSilent } from './silence.js'
+import { restore, silence, silentAmong, writeSilent } from './silence.js'
 import { keepTraits } from './traits.js'
 import { takeProofs, writeTransactions } from './transaction-writes.js'
 import { countTurn } from './turns.js'
@@ -35,16 +36,8 @@ export async function writeRecords(
       .map(({ sha256, bytes }) => ({ owner: hashColumn(sha256), bytes })),
     ...maps.map(({ outpoint, bytes }) => ({ owner: mapOwner({ outpoint, merged: false }), bytes })),
   ])
-  await insertNew(
-    trx,
-    'graph_admissions',
-    admissions.map(({ outpoint, topic, score }) => ({ ...outpointColumns(outpoint), topic, score })),
-  )
-  await insertNew(
-    trx,
-    'graph_applied',
-    applied.map(({ txid, topic }) => ({ txid: hashColumn(txid), topic })),
-  )
+  await insertNew(trx, 'graph_admissions', admissions.map(admissionRow))
+  await insertNew(trx, 'graph_applied', applied.map(appliedRow))
   await writeFacts(trx, { facts: { outputs, names }, records, decision })
   return await countTurn(trx, decision, records)
 }
@@ -79,16 +72,8 @@ async function writeFacts(
   const outputs = [...restored.outputs, ...counting(facts.outputs)]
   const names = [...restored.names, ...counting(facts.names)]
   await insertNew(trx, 'graph_outputs', outputs.map(outputRow))
-  await insertNew(
-    trx,
-    'graph_nodes',
-    restored.nodes.map(({ outpoint, domain }) => ({ ...outpointColumns(outpoint), domain })),
-  )
-  await insertNew(
-    trx,
-    'graph_names',
-    names.map(({ outpoint, name }) => ({ name, ...outpointColumns(outpoint) })),
-  )
+  await insertNew(trx, 'graph_nodes', restored.nodes.map(nodeRow))
+  await insertNew(trx, 'graph_names', names.map(nameRow))
   const settled = await settleOutputs(trx, { outputs, transactions: records.transactions })
   const told = outputs.map(({ outpoint }) => outpoint)
   const changes = await keepLineages(trx, { outputs: [...told, ...settled], names })
@@ -99,29 +84,4 @@ async function writeFacts(
     changes: [...left.map(({ lineage }) => ({ lineage, from: 0 })), ...changes],
     spent: (await stepsOf(trx, moved)).map(({ lineage }) => lineage),
   })
-}
-
-/** An output as it stands alone; what leads to it is found later. */
-function outputRow(output: OutputRecord): Record<string, unknown> {
-  const { outpoint, satoshis, content, owner, parent, mapLength, previous, unsettled } = output
-  return {
-    ...outpointColumns(outpoint),
-    satoshis,
-    content_sha256: content ? hashColumn(content.sha256) : null,
-    content_type: content ? Buffer.from(content.contentType, 'utf8') : null,
-    content_length: content ? content.length : null,
-    previous_txid: previous ? hashColumn(previous.txid) : null,
-    previous_vout: previous ? previous.vout : null,
-    unsettled: unsettled === true,
-    lineage_txid: hashColumn(outpoint.txid),
-    lineage_vout: outpoint.vout,
-    step: 0,
-    content_step: content ? 0 : null,
-    owner: owner === undefined ? null : hashColumn(owner),
-    parent_txid: parent ? hashColumn(parent.txid) : null,
-    parent_vout: parent ? parent.vout : null,
-    parent_step: parent ? 0 : null,
-    map_length: mapLength ?? null,
-    map_step: mapLength === undefined ? null : 0,
-  }
 }

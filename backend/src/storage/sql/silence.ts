@@ -1,5 +1,4 @@
 import type { Knex } from 'knex'
-import type { NameRecord, NodeRecord, OutputRecord } from '../../graph/records.js'
 import type { Outpoint } from '../../protocol/outpoint.js'
 import {
   bytesOf,
@@ -12,9 +11,10 @@ import {
 } from '../columns.js'
 import { mapOwner } from '../merged-map.js'
 import { OUTPUT, type OutputRow, outputOf } from '../output-rows.js'
+import { rest } from '../rest.js'
+import { type Facts, silentFactRows, silentFactsOf } from '../rows.js'
 import { insertNew } from './insert-new.js'
 import { type Change, stepsOf } from './lineage.js'
-import { rest } from './rest.js'
 import { anyOf, knexReader } from './sql-reader.js'
 
 /**
@@ -24,13 +24,6 @@ import { anyOf, knexReader } from './sql-reader.js'
 
 /** How many transactions are moved at once: nobody else is served meanwhile. */
 const A_STEP = 25
-
-/** What a transaction says of its outputs. */
-export interface Facts {
-  outputs: OutputRecord[]
-  nodes: NodeRecord[]
-  names: NameRecord[]
-}
 
 /** What else changes with that. */
 export interface Moved {
@@ -54,20 +47,8 @@ export async function silentAmong(trx: Knex.Transaction, txids: string[]): Promi
 }
 
 /** Puts facts aside whose transactions do not count. */
-export async function writeSilent(trx: Knex.Transaction, { outputs, nodes, names }: Facts): Promise<void> {
-  const row = (kind: string, fact: { outpoint: Outpoint }) => ({
-    ...outpointColumns(fact.outpoint),
-    kind,
-    body: Buffer.from(JSON.stringify(fact), 'utf8'),
-  })
-  await insertNew(trx, 'graph_silent_facts', [
-    ...outputs.map((output) => ({
-      ...row('output', output),
-      content_sha256: output.content ? hashColumn(output.content.sha256) : null,
-    })),
-    ...nodes.map((node) => ({ ...row('node', node), content_sha256: null })),
-    ...names.map((name) => ({ ...row('name', name), content_sha256: null })),
-  ])
+export async function writeSilent(trx: Knex.Transaction, facts: Facts): Promise<void> {
+  await insertNew(trx, 'graph_silent_facts', silentFactRows(facts))
 }
 
 /** Takes transactions out of what answers. */
@@ -111,19 +92,14 @@ export async function restore(
   txids: string[],
 ): Promise<{ facts: Facts; spent: Outpoint[] }> {
   const spent = await moveSpends(trx, txids, { from: 'graph_silent_spends', to: 'graph_spends' })
-  const facts: Facts = { outputs: [], nodes: [], names: [] }
-  const lists: Record<string, unknown[]> = { output: facts.outputs, node: facts.nodes, name: facts.names }
+  const found: { kind: string; body: unknown }[] = []
   for (const part of parts(txids, A_STEP)) {
     const said = () => trx('graph_silent_facts').whereIn('txid', part.map(hashColumn))
-    for (const { kind, body } of await said().select('kind', 'body'))
-      lists[kind]?.push(JSON.parse(Buffer.from(bytesOf(body)).toString('utf8')))
+    found.push(...(await said().select('kind', 'body')))
     await said().delete()
     await rest()
   }
-  // In the order of the transactions, which is that of ordinals through them: so each lineage grows at its end.
-  const place = new Map(txids.map((txid, at) => [txid, at]))
-  facts.outputs.sort((a, b) => (place.get(a.outpoint.txid) ?? 0) - (place.get(b.outpoint.txid) ?? 0))
-  return { facts, spent }
+  return { facts: silentFactsOf(found, txids), spent }
 }
 
 async function moveSpends(

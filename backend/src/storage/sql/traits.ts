@@ -2,12 +2,12 @@ import type { Knex } from 'knex'
 import { type Trait, trait } from '../../graph/traits.js'
 import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
 import { hashColumn, hexOf, outpointPair, parts, ROWS_A_STATEMENT, unique } from '../columns.js'
+import { rest } from '../rest.js'
 import { saidTraits } from '../said-traits.js'
 import { insertNew } from './insert-new.js'
 import type { Change } from './lineage.js'
 import { lineagesIn } from './lineage-rows.js'
 import { mapsIn } from './map-rows.js'
-import { rest } from './rest.js'
 import { anyPair, knexReader, type SqlReader } from './sql-reader.js'
 
 /** What a tip alone tells, and what is told of the ordinal up to there. */

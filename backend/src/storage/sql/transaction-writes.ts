@@ -4,12 +4,13 @@ import type { RecordOptions } from '../../graph/graph-store.js'
 import { parentsFirst } from '../../graph/parents-first.js'
 import type { Block, GraphRecords, NodeRecord, SpendRecord, TransactionRecord } from '../../graph/records.js'
 import { type Decision, decide, keepRanks, type Standing } from '../../graph/standing.js'
-import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
-import { hashColumn, hexOf, outpointColumns, parts, ROWS_A_STATEMENT } from '../columns.js'
+import { hashColumn, hexOf, parts, ROWS_A_STATEMENT } from '../columns.js'
+import { rest } from '../rest.js'
+import { nodeRow, proofColumns, spendRow } from '../rows.js'
+import { arrivalAfter, isSpentTwice, minedOf, newsOf, parentsIn, type Told } from '../telling.js'
 import { insertNew } from './insert-new.js'
-import { newsOf, type Told } from './news.js'
+import { newsView } from './news.js'
 import { insertPieces } from './pieces.js'
-import { rest } from './rest.js'
 import { silentAmong, writeSilent } from './silence.js'
 import { knexReader } from './sql-reader.js'
 import { childrenOf, rankedView, rivalsOf, standings, winnerIn } from './standing-rows.js'
@@ -27,7 +28,7 @@ export async function writeTransactions(
   { transactions, spends, nodes, names, outputs }: GraphRecords,
   { subject, again = false }: RecordOptions = {},
 ): Promise<Decision> {
-  const told = await newsOf(trx, { transactions, spends, again })
+  const told = await newsOf(newsView(trx), { transactions, spends, again })
   const lookedAt = new Set([...nodes, ...names, ...outputs].map(({ outpoint }) => outpoint.txid))
   const changed = [
     ...(await writeSorted(trx, told)),
@@ -52,13 +53,7 @@ async function writeNodes(trx: Knex.Transaction, nodes: NodeRecord[], { fresh }:
   // Of what is new here, nothing is silent yet.
   const silent = await silentAmong(trx, others)
   const isSilent = ({ outpoint }: NodeRecord): boolean => silent.has(outpoint.txid)
-  await insertNew(
-    trx,
-    'graph_nodes',
-    nodes
-      .filter((node) => !isSilent(node))
-      .map(({ outpoint, domain }) => ({ ...outpointColumns(outpoint), domain })),
-  )
+  await insertNew(trx, 'graph_nodes', nodes.filter((node) => !isSilent(node)).map(nodeRow))
   await writeSilent(trx, { outputs: [], names: [], nodes: nodes.filter(isSilent) })
   // And what spends it, was looked up with it.
   return await childrenOf(knexReader(trx), others)
@@ -95,7 +90,7 @@ async function writeSorted(trx: Knex.Transaction, { fresh, spends, proven }: Tol
     (txid) => parents.get(txid) ?? [],
   )
   const known = new Map((await standings(reader, txids)).map((standing) => [standing.txid, standing]))
-  const mined = await minedOf(trx, fresh, parents)
+  const mined = await minedOf(fresh, parents, (wanted) => standings(reader, wanted))
   const children = await childrenOf(reader, txids)
   const isPlain =
     proven.length === 0 &&
@@ -117,17 +112,6 @@ async function writeSorted(trx: Knex.Transaction, { fresh, spends, proven }: Tol
     fresh.map(({ txid, raw }) => ({ owner: hashColumn(txid), bytes: raw })),
   )
   return isPlain ? [] : [...txids, ...children, ...proven.map(({ txid }) => txid)]
-}
-
-/** What each of the spenders spends of. */
-function parentsIn(spends: SpendRecord[]): Map<string, string[]> {
-  const parents = new Map<string, string[]>()
-  for (const { outpoint, spender } of spends) {
-    const known = parents.get(spender)
-    if (known === undefined) parents.set(spender, [outpoint.txid])
-    else known.push(outpoint.txid)
-  }
-  return parents
 }
 
 /** Decides what counts after something of these transactions has changed. */
@@ -165,51 +149,6 @@ export async function takeProofs(
   return { decision: txids.length === 0 ? NOTHING : await decideAnew(trx, txids), count: txids.length }
 }
 
-/**
- * The heights at which new transactions are mined, by their own proofs and by those of what comes with them and is built
- * on them; undefined where one of them is built on what is known and silent, or not known to be mined by then.
- */
-async function minedOf(
-  trx: Knex.Transaction,
-  fresh: TransactionRecord[],
-  parents: Map<string, string[]>,
-): Promise<Map<string, number> | undefined> {
-  const own = new Set(fresh.map(({ txid }) => txid))
-  const others = [...parents.values()].flat().filter((txid) => !own.has(txid))
-  const known = new Map<string, Standing>()
-  for (const standing of await standings(knexReader(trx), others)) {
-    if (standing.silent) return undefined
-    known.set(standing.txid, standing)
-  }
-  const mined = new Map<string, number>()
-  const waiting = fresh.flatMap(({ txid, proof }) => (proof ? [{ txid, height: proof.height }] : []))
-  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
-    const { txid, height } = next
-    if (height >= (mined.get(txid) ?? known.get(txid)?.mined ?? Number.POSITIVE_INFINITY)) continue
-    if (known.has(txid)) return undefined
-    if (!own.has(txid)) continue
-    mined.set(txid, height)
-    waiting.push(...(parents.get(txid) ?? []).map((parent) => ({ txid: parent, height })))
-  }
-  return mined
-}
-
-function isSpentTwice(spends: SpendRecord[]): boolean {
-  const spender = new Map<string, string>()
-  return spends.some(({ outpoint, spender: txid }) => {
-    const key = formatOutpoint(outpoint)
-    const other = spender.get(key)
-    spender.set(key, txid)
-    return other !== undefined && other !== txid
-  })
-}
-
-/**
- * How far one telling is from the next in the order of arrival: a parent that comes late has its place before its child, and
- * after all that came before that.
- */
-const A_TELLING = 2 ** 20
-
 /** @param options.txids Parents first. Where ranks are still to be kept, `mined` is left open. */
 async function insertTransactions(
   trx: Knex.Transaction,
@@ -218,7 +157,7 @@ async function insertTransactions(
   const { fresh, txids, mined } = options
   if (txids.length === 0) return
   const last = await trx('graph_transactions').max('arrival as arrival').first()
-  const arrival = (Math.floor(Number(last?.arrival ?? 0) / A_TELLING) + 1) * A_TELLING
+  const arrival = arrivalAfter(Number(last?.arrival ?? 0))
   await insertNew(
     trx,
     'graph_transactions',
@@ -232,26 +171,14 @@ async function insertTransactions(
   )
 }
 
-function proofColumns(proof: TransactionRecord['proof']): Record<string, unknown> {
-  return {
-    merkle_path: proof ? Buffer.from(proof.merklePath) : null,
-    height: proof?.height ?? null,
-    merkle_root: proof ? hashColumn(proof.root) : null,
-  }
-}
-
 async function insertSpends(
   trx: Knex.Transaction,
   spends: SpendRecord[],
   known: Map<string, Standing>,
 ): Promise<void> {
-  const row = ({ outpoint, spender }: { outpoint: Outpoint; spender: string }) => ({
-    ...outpointColumns(outpoint),
-    spender: hashColumn(spender),
-  })
   const isSilent = ({ spender }: SpendRecord): boolean => known.get(spender)?.silent === true
-  await insertNew(trx, 'graph_spends', spends.filter((spend) => !isSilent(spend)).map(row))
-  await insertNew(trx, 'graph_silent_spends', spends.filter(isSilent).map(row))
+  await insertNew(trx, 'graph_spends', spends.filter((spend) => !isSilent(spend)).map(spendRow))
+  await insertNew(trx, 'graph_silent_spends', spends.filter(isSilent).map(spendRow))
 }
 
 async function keepProof(

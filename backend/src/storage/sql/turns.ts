@@ -1,6 +1,7 @@
 import type { Knex } from 'knex'
 import type { GraphRecords } from '../../graph/records.js'
 import type { Decision } from '../../graph/standing.js'
+import { turnedBy } from '../telling.js'
 import type { SqlReader } from './sql-reader.js'
 
 /** How often a branch has turned in this store: several reads go together where none has turned between them. */
@@ -18,11 +19,10 @@ export async function turnsOf(reader: SqlReader): Promise<number> {
  */
 export async function countTurn(
   trx: Knex.Transaction,
-  { silenced, restored }: Decision,
-  { transactions }: Pick<GraphRecords, 'transactions'>,
+  decision: Decision,
+  records: Pick<GraphRecords, 'transactions'>,
 ): Promise<number> {
-  const told = new Set(transactions.map(({ txid }) => txid))
-  const turned = restored.length + silenced.filter((txid) => !told.has(txid)).length
+  const turned = turnedBy(decision, records)
   if (turned === 0) return 0
   const row = await trx('graph_settings').where({ name: SETTING }).first('value')
   const value = String(Number(row?.value ?? 0) + 1)

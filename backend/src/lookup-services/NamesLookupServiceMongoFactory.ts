@@ -1,0 +1,31 @@
+import type { LookupService } from '@bsv/overlay'
+import type { Db } from 'mongodb'
+import { GuardedStore } from '../graph/guarded-store.js'
+import type { Deployment } from '../protocol/mint.js'
+import { deploymentOf, PROFILES } from '../protocol/profile.js'
+import { MongoGraphStore } from '../storage/mongo/mongo-graph-store.js'
+import { MongoHookNotes } from '../storage/mongo/mongo-hook-notes.js'
+import type { HookFailure } from './failed-hooks.js'
+import { NamesLookupService } from './NamesLookupService.js'
+
+/**
+ * `ls_names` over a host's MongoDB, in the shape of OverlayExpress's `configureLookupServiceWithMongo`. The
+ * first write makes the collections and their indexes.
+ *
+ * @param options.deployment The tree to follow; mainnet's where nothing is given.
+ * @param options.onHookFailure Told of every hook that failed, which is noted and repeated: for a log, or to count them.
+ */
+export default function createNamesLookupService(
+  db: Db,
+  options: { deployment?: Deployment; onHookFailure?: (failure: HookFailure) => void } = {},
+): LookupService {
+  const store = new MongoGraphStore({ db })
+  const remembering = { notes: new MongoHookNotes(db, store.writer), onHookFailure: options.onHookFailure }
+  const deployment = options.deployment ?? deploymentOf(PROFILES.mainnet)
+  return new NamesLookupService({
+    reader: new GuardedStore(store),
+    writer: store,
+    deployment,
+    remembering,
+  })
+}

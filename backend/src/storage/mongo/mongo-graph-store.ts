@@ -1,0 +1,279 @@
+import type { Db } from 'mongodb'
+import type { BlockedList, BlockedQuery, BlockedRecord, BlockedSubject } from '../../graph/blocked.js'
+import { consistentRead } from '../../graph/consistent-read.js'
+import type {
+  ByteRange,
+  KeptAnswer,
+  OrdinalStep,
+  RecordOptions,
+  StreamChunk,
+  StreamQuery,
+  StreamSummary,
+} from '../../graph/graph-store.js'
+import type { HostStore } from '../../graph/host-store.js'
+import { EMPTY_MAP, type MapState, mergeMap } from '../../graph/map-merge.js'
+import type {
+  AdmissionRecord,
+  Block,
+  GraphRecords,
+  NameRecord,
+  NodeRecord,
+  OutputRecord,
+  SpendRecord,
+  TransactionRecord,
+} from '../../graph/records.js'
+import type { Trait } from '../../graph/traits.js'
+import type { Outpoint } from '../../protocol/outpoint.js'
+import { BlockedCopy } from '../blocked-copy.js'
+import { contentPieces, shortBody } from '../content-reads.js'
+import { lineageOf } from '../lineage-reads.js'
+import type { Lineages } from '../lineages.js'
+import { longestNode } from '../longest-node.js'
+import { type Maps, readMap } from '../merged-map.js'
+import { lineageTip, mapUpTo, ordinalAt } from '../ordinal-reads.js'
+import { type Streams, streamChunks, streamSummary } from '../stream-reads.js'
+import { admissionsOf, admissionsOfTransaction, isApplied, unspentOfTopic } from './admission-reads.js'
+import { blocksIn } from './block-reads.js'
+import { allBlocked, blockedPage } from './blocked-reads.js'
+import { writeBlocked, writeEviction, writeUnblocked } from './blocked-writes.js'
+import { COLLECTIONS } from './collections.js'
+import { type Documents, dbDocuments } from './documents.js'
+import { firstContentIn, lineagesIn } from './lineage-reads.js'
+import { mapsIn } from './map-reads.js'
+import { MongoWriter } from './mongo-writer.js'
+import { domainsIn, genuineNodes, genuineOrigins, liveNode, nameOrigin, namesByPrefix } from './name-reads.js'
+import { writeDisproof, writeRecords } from './record.js'
+import { heightIn, rivalBlocks, spenderOf, winnerIn } from './standing-reads.js'
+import { streamsIn } from './stream-rows.js'
+import { tipsWith } from './trait-reads.js'
+import { transactionRecord } from './transaction-reads.js'
+
+/** The admitted graph on MongoDB, and on what speaks its wire protocol: a server alone, a replica set, a cluster that shards. */
+export class MongoGraphStore implements HostStore {
+  readonly writer: MongoWriter
+  private readonly db: Db
+  private readonly documents: Documents
+  private readonly blocked: BlockedCopy
+  private readonly onTurn: ((transactions: number) => void) | undefined
+  /** What those reads ask that are the same on every kind of database. */
+  private readonly rows: Lineages & Maps & Streams
+
+  /**
+   * @param options.onTurn Told of every conflict that was decided anew, and how many transactions became silent or count
+   * again by that.
+   * @param options.lease How long a writer is waited for that is not heard of, in milliseconds.
+   */
+  constructor({ db, onTurn, lease }: { db: Db; onTurn?: (transactions: number) => void; lease?: number }) {
+    const documents = dbDocuments(db)
+    this.db = db
+    this.onTurn = onTurn
+    this.documents = documents
+    this.writer = new MongoWriter({ db, ...(lease !== undefined && { lease }) })
+    this.blocked = new BlockedCopy(() => allBlocked(documents))
+    this.rows = { ...lineagesIn(documents), ...mapsIn(documents), ...streamsIn(documents) }
+  }
+
+  /** Makes what collections and indexes there are not, and finishes what a writer has left. */
+  async open(): Promise<void> {
+    await this.writer.open()
+    await this.blocked.read()
+  }
+
+  /** Whether the database answers. @throws what the driver throws where it does not. */
+  async ping(): Promise<void> {
+    await this.db.command({ ping: 1 })
+  }
+
+  /** Whether it holds no transaction. */
+  async isEmpty(): Promise<boolean> {
+    return (await this.documents.first('graph_transactions', {}, { fields: ['txid'] })) === undefined
+  }
+
+  /** A fact about the store itself, such as the tree it holds. */
+  async setting(name: string): Promise<string | undefined> {
+    return (await this.documents.first('graph_settings', { _id: name }, { fields: ['value'] }))?.value
+  }
+
+  async setSetting(name: string, value: string): Promise<void> {
+    await this.writer.write((pending) => pending.put('graph_settings', { name, value }))
+  }
+
+  async record(records: GraphRecords, options?: RecordOptions): Promise<void> {
+    this.tell(await this.writer.write((pending) => writeRecords(pending, records, options)))
+  }
+
+  async disprove(block: Block): Promise<number> {
+    const { count, turned } = await this.writer.write((pending) => writeDisproof(pending, block))
+    this.tell(turned)
+    return count
+  }
+
+  consistent<Answer>(read: () => Promise<Answer>, _kept?: KeptAnswer<Answer>): Promise<Answer> {
+    return consistentRead(read, () => this.writer.turned())
+  }
+
+  private tell(turned: number): void {
+    if (turned > 0) this.onTurn?.(turned)
+  }
+
+  async evict(outpoint: Outpoint): Promise<void> {
+    const since = Date.now()
+    const subject = await this.writer.write((pending) => writeEviction(pending, { outpoint, since }))
+    this.blocked.tell(subject, true)
+  }
+
+  async block(record: BlockedRecord): Promise<BlockedRecord> {
+    const written = await this.writer.write((pending) => writeBlocked(pending, record))
+    this.blocked.tell(record, true)
+    return written
+  }
+
+  async unblock(subject: BlockedSubject): Promise<boolean> {
+    const wasBlocked = await this.writer.write((pending) => writeUnblocked(pending, subject))
+    this.blocked.tell(subject, false)
+    return wasBlocked
+  }
+
+  blockedList(): BlockedList | Promise<BlockedList> {
+    return this.blocked.get()
+  }
+
+  async blockedPage(query: BlockedQuery): Promise<BlockedRecord[]> {
+    return await blockedPage(this.documents, query)
+  }
+
+  /** Reads what is blocked anew: somebody else has written. */
+  async readBlocked(): Promise<void> {
+    await this.blocked.read()
+  }
+
+  async transaction(txid: string): Promise<TransactionRecord | undefined> {
+    return await transactionRecord(this.documents, txid)
+  }
+
+  async heightOf(txid: string): Promise<number | undefined> {
+    return await heightIn(this.documents, txid)
+  }
+
+  async blocks(query: { from: number }): Promise<Block[]> {
+    return await blocksIn(this.documents, query)
+  }
+
+  async rivalBlocks(spends: SpendRecord[]): Promise<Block[]> {
+    return await rivalBlocks(this.documents, spends)
+  }
+
+  async winnerOver(txid: string): Promise<string | undefined> {
+    return await winnerIn(this.documents, txid)
+  }
+
+  async nameOrigin(name: string): Promise<Outpoint | undefined> {
+    return await nameOrigin(this.documents, name)
+  }
+
+  async liveNode(domain: string): Promise<Outpoint | undefined> {
+    return await liveNode(this.documents, domain)
+  }
+
+  async longestNode(name: string): Promise<NodeRecord | undefined> {
+    return await longestNode(domainsIn(this.documents), name)
+  }
+
+  async genuineNodes(outpoints: Outpoint[]): Promise<NodeRecord[]> {
+    return await genuineNodes(this.documents, outpoints)
+  }
+
+  async genuineOrigins(outpoints: Outpoint[]): Promise<NameRecord[]> {
+    return await genuineOrigins(this.documents, outpoints)
+  }
+
+  async namesByPrefix(query: { prefix: string; after?: string; limit: number }): Promise<NameRecord[]> {
+    return await namesByPrefix(this.documents, query)
+  }
+
+  async output(outpoint: Outpoint): Promise<OutputRecord | undefined> {
+    return await this.rows.outputAt(outpoint)
+  }
+
+  async firstContentOutput(txid: string): Promise<OutputRecord | undefined> {
+    return await firstContentIn(this.documents, txid)
+  }
+
+  async currentOutput(outpoint: Outpoint): Promise<Outpoint | undefined> {
+    // A host that runs no `tm_ordinals` knows the origins of names alone.
+    const tip = (await lineageTip(this.rows, outpoint)) ?? outpoint
+    return (await this.spenderOf(tip)) === undefined ? tip : undefined
+  }
+
+  async ordinalAt(outpoint: Outpoint, sequence: number): Promise<OrdinalStep | undefined> {
+    return await ordinalAt(this.rows, outpoint, sequence)
+  }
+
+  async ownMap(outpoint: Outpoint): Promise<MapState> {
+    const output = await this.output(outpoint)
+    if (output?.mapLength === undefined) return EMPTY_MAP
+    const part = { outpoint, merged: false, length: output.mapLength }
+    return mergeMap(EMPTY_MAP, await readMap(this.rows, part))
+  }
+
+  async mergedMap(outpoint: Outpoint, limit?: number): Promise<MapState | undefined> {
+    return await mapUpTo(this.rows, outpoint, limit)
+  }
+
+  async tipsWith(query: { traits: Trait[]; limit: number; after?: Outpoint }): Promise<Outpoint[]> {
+    return await tipsWith(this.documents, query)
+  }
+
+  lineage(outpoint: Outpoint): AsyncGenerator<Outpoint> {
+    return lineageOf(this.rows, outpoint)
+  }
+
+  async shortBody(sha256: string): Promise<Uint8Array | undefined> {
+    return await shortBody(this.rows, sha256)
+  }
+
+  contentPieces(sha256: string, range?: ByteRange): AsyncGenerator<Uint8Array> {
+    return contentPieces(this.rows, sha256, range)
+  }
+
+  async stream(query: StreamQuery): Promise<StreamSummary | undefined> {
+    return await streamSummary(this.rows, query)
+  }
+
+  streamChunks(query: StreamQuery, from?: number): AsyncGenerator<StreamChunk> {
+    return streamChunks(this.rows, query, from)
+  }
+
+  async admissionsOf(outpoint: Outpoint): Promise<AdmissionRecord[]> {
+    return await admissionsOf(this.documents, outpoint)
+  }
+
+  async admissionsOfTransaction(txid: string): Promise<AdmissionRecord[]> {
+    return await admissionsOfTransaction(this.documents, txid)
+  }
+
+  async unspentOfTopic(query: { topic: string; since: number; limit?: number }): Promise<AdmissionRecord[]> {
+    return await unspentOfTopic(this.documents, query)
+  }
+
+  async isApplied(topic: string, txid: string): Promise<boolean> {
+    return await isApplied(this.documents, topic, txid)
+  }
+
+  async spenderOf(outpoint: Outpoint): Promise<string | undefined> {
+    return await spenderOf(this.documents, outpoint)
+  }
+
+  async lastInteraction(host: string, topic: string): Promise<number> {
+    const doc = await this.documents.first(
+      'graph_interactions',
+      { _id: COLLECTIONS.graph_interactions.idOf({ host, topic }) },
+      { fields: ['since'] },
+    )
+    return doc?.since ?? 0
+  }
+
+  async setLastInteraction(host: string, topic: string, since: number): Promise<void> {
+    await this.writer.write((pending) => pending.put('graph_interactions', { host, topic, since }))
+  }
+}

@@ -1,0 +1,56 @@
+import type { Db } from 'mongodb'
+import { type HookNote, type HookNotes, noteBeef } from '../../graph/hook-note.js'
+import { beefOwner, hookNoteOf, hookNoteRow, subjectColumn } from '../rows.js'
+import { type Documents, dbDocuments } from './documents.js'
+import type { MongoWriter } from './mongo-writer.js'
+import { readPieces } from './piece-reads.js'
+import { deletePieces, writePieces } from './piece-writes.js'
+
+/** How many notes are looked up at once; their BEEF is read one by one. */
+const PAGE = 100
+
+/** Notes of failed hooks in the database of the graph: where the graph can be written again, so can they. */
+export class MongoHookNotes implements HookNotes {
+  private readonly documents: Documents
+
+  constructor(
+    db: Db,
+    private readonly writer: MongoWriter,
+  ) {
+    this.documents = dbDocuments(db)
+  }
+
+  async keep(note: HookNote): Promise<void> {
+    const bytes = noteBeef(note)
+    await this.writer.write(async (pending) => {
+      if (bytes !== undefined) await writePieces(pending, [{ owner: beefOwner(bytes), bytes }])
+      await pending.insertNew('graph_hook_notes', [hookNoteRow(note)])
+    })
+  }
+
+  async *kept(service: string): AsyncGenerator<HookNote> {
+    for (let after = Buffer.alloc(0); ; ) {
+      const docs = await this.documents.all(
+        'graph_hook_notes',
+        { service, subject: { $gt: after } },
+        { sort: { subject: 1 }, limit: PAGE },
+      )
+      for (const doc of docs) yield await hookNoteOf(doc, (owner) => readPieces(this.documents, owner))
+      const last = docs.at(-1)
+      if (last === undefined || docs.length < PAGE) return
+      after = last.subject
+    }
+  }
+
+  async release(note: HookNote): Promise<void> {
+    await this.writer.write(async (pending) => {
+      await pending.delete('graph_hook_notes', { subject: subjectColumn(note) })
+      const bytes = noteBeef(note)
+      if (bytes === undefined) return
+      const beef = beefOwner(bytes)
+      // A transaction that left as many notes as it has outputs has one BEEF.
+      if ((await pending.first('graph_hook_notes', { beef }, { fields: ['subject'] })) === undefined)
+        await deletePieces(pending, beef)
+    })
+  }
+}

@@ -1,0 +1,123 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Db } from 'mongodb'
+import { openCollections } from './collections.js'
+import { type Documents, dbDocuments } from './documents.js'
+import { Journal } from './journal.js'
+import { PendingDocuments } from './pending-documents.js'
+import { openState, stateIn } from './writer-state.js'
+import { LostTurnError, type Turn, WriterTurns } from './writer-turns.js'
+
+/** How often a write is done anew whose turn was lost meanwhile. */
+const TRIES = 5
+/** How long it is waited before it is asked again whether an entry is applied, in milliseconds. */
+const APPLYING = 3
+
+/**
+ * Writes to a server that changes one document in one step: a write looks at what is there, says what is to become of it,
+ * and has that committed by one document (`journal.ts`), while no other write is under way in any process
+ * (`writer-turns.ts`). Why, and what each needs of the server: `docs/mongo.md`.
+ */
+export class MongoWriter {
+  private readonly db: Db
+  private readonly turns: WriterTurns
+  private readonly journal: Journal
+  private readonly documents: Documents
+  private opened: Promise<void> | undefined
+
+  constructor({ db, lease }: { db: Db; lease?: number }) {
+    this.db = db
+    this.turns = new WriterTurns(stateIn(db), lease)
+    this.journal = new Journal(db)
+    this.documents = dbDocuments(db)
+  }
+
+  /** Makes the collections and their indexes, and finishes what a writer has left that was committed. */
+  async open(): Promise<void> {
+    await this.collections()
+    await this.recover()
+  }
+
+  /**
+   * Makes the changes that the work says, all of them or none; where the work throws, none.
+   *
+   * @param work Decides by what the documents say, which are those of the database with its own changes over them. It is
+   * done again where the turn is lost.
+   * @throws LostTurnError where it is lost again and again; then nothing is written.
+   */
+  async write<Result>(work: (pending: PendingDocuments) => Promise<Result>): Promise<Result> {
+    await this.collections()
+    for (let tried = 1; ; tried++) {
+      let done: { result: Result } | undefined
+      try {
+        return await this.turns.take(async (turn) => {
+          await this.journal.recover(turn)
+          const pending = new PendingDocuments(this.during(turn))
+          const result = await work(pending)
+          const changes = pending.changes()
+          if (changes.length === 0) return result
+          const committed = await this.journal.commit(turn, changes)
+          done = { result }
+          await this.journal.finish(turn, committed)
+          return result
+        })
+      } catch (error) {
+        if (!(error instanceof LostTurnError)) throw error
+        if (done !== undefined) {
+          // It is committed: whoever took the turn has put it where it is read before anything else.
+          await this.recover()
+          return done.result
+        }
+        if (tried === TRIES) throw error
+      }
+    }
+  }
+
+  /**
+   * How often something was changed or taken away that readers may have seen together. While that is under way it is
+   * waited for, and where its writer is gone, it is finished.
+   */
+  async turned(): Promise<number> {
+    for (const since = performance.now(); ; ) {
+      const state = await this.turns.read()
+      if (!state?.entry?.turns) return state?.turns ?? 0
+      if (performance.now() - since > this.turns.lease) await this.recover()
+      else await sleep(APPLYING)
+    }
+  }
+
+  private async recover(): Promise<void> {
+    await this.turns.take((turn) => this.journal.recover(turn))
+  }
+
+  /** Of a host that does not open the store, the first write does. */
+  private async collections(): Promise<void> {
+    this.opened ??= this.makeCollections()
+    try {
+      await this.opened
+    } catch (error) {
+      this.opened = undefined
+      throw error
+    }
+  }
+
+  private async makeCollections(): Promise<void> {
+    await openCollections(this.db)
+    await this.journal.open()
+    await openState(stateIn(this.db))
+  }
+
+  /** What the database answers, while the turn is kept. */
+  private during(turn: Turn): Documents {
+    const { documents } = this
+    return {
+      async all(...asked) {
+        await turn.keep()
+        return await documents.all(...asked)
+      },
+      async first(...asked) {
+        await turn.keep()
+        return await documents.first(...asked)
+      },
+    }
+  }
+}

@@ -1,0 +1,49 @@
+import { type Collection, type Db, MongoServerError } from 'mongodb'
+
+/**
+ * The one document by which writers take turns, and by which what they write is committed. A server changes one document
+ * in one step, and no server needs more than that for it.
+ */
+export interface WriterState {
+  _id: string
+  /** Moves on with every entry of the journal that is committed. */
+  version: number
+  /** Moves on with those that change or take away what readers may have seen together. */
+  turns: number
+  /** What is committed and not applied to its end; null where all is. */
+  entry: CommittedEntry | null
+  /** Whose turn it is to write; null where it is nobody's. */
+  holder: string | null
+  /** Moves on while the holder lives. */
+  beat: number
+}
+
+/** An entry of the journal that counts. */
+export interface CommittedEntry {
+  id: string
+  /** In how many documents it stands. */
+  parts: number
+  /** Set where readers see what is changed or taken away, and are to wait. */
+  turns: boolean
+}
+
+export const STATE_ID = 'graph'
+const DUPLICATE_KEY = 11_000
+
+/** Answered where all is on the disks that the server counts on. */
+export const DURABLE = { writeConcern: { w: 'majority', journal: true } } as const
+
+export function stateIn(db: Db): Collection<WriterState> {
+  return db.collection<WriterState>('graph_state', { ...DURABLE, readPreference: 'primary' })
+}
+
+/** Makes the document where it is not there. */
+export async function openState(state: Collection<WriterState>): Promise<void> {
+  const first: Omit<WriterState, '_id'> = { version: 0, turns: 0, entry: null, holder: null, beat: 0 }
+  try {
+    await state.updateOne({ _id: STATE_ID }, { $setOnInsert: first }, { upsert: true })
+  } catch (error) {
+    // Somebody else was first.
+    if (!(error instanceof MongoServerError) || error.code !== DUPLICATE_KEY) throw error
+  }
+}

@@ -1,0 +1,163 @@
+import type { BlockedRecord } from '../graph/blocked.js'
+import { type HookNote, noteBeef, subjectOf } from '../graph/hook-note.js'
+import { sha256 } from '../graph/native-hash.js'
+import type {
+  AdmissionRecord,
+  AppliedRecord,
+  NameRecord,
+  NodeRecord,
+  OutputRecord,
+  SpendRecord,
+  TransactionRecord,
+} from '../graph/records.js'
+import { utf8 } from '../protocol/bytes.js'
+import { type Outpoint, parseOutpoint } from '../protocol/outpoint.js'
+import { bytesOf, hashColumn, hexOf, type OutpointRow, outpointColumns, outpointOf } from './columns.js'
+
+/** How records stand in rows: of tables, or the documents of collections. */
+
+type Row = Record<string, unknown>
+
+/** An output as it stands alone; what leads to it is found later. */
+export function outputRow(output: OutputRecord): Row {
+  const { outpoint, satoshis, content, owner, parent, mapLength, previous, unsettled } = output
+  return {
+    ...outpointColumns(outpoint),
+    satoshis,
+    content_sha256: content ? hashColumn(content.sha256) : null,
+    content_type: content ? Buffer.from(content.contentType, 'utf8') : null,
+    content_length: content ? content.length : null,
+    previous_txid: previous ? hashColumn(previous.txid) : null,
+    previous_vout: previous ? previous.vout : null,
+    unsettled: unsettled === true,
+    lineage_txid: hashColumn(outpoint.txid),
+    lineage_vout: outpoint.vout,
+    step: 0,
+    content_step: content ? 0 : null,
+    owner: owner === undefined ? null : hashColumn(owner),
+    parent_txid: parent ? hashColumn(parent.txid) : null,
+    parent_vout: parent ? parent.vout : null,
+    parent_step: parent ? 0 : null,
+    map_length: mapLength ?? null,
+    map_step: mapLength === undefined ? null : 0,
+    merged_length: null,
+  }
+}
+
+export function nodeRow({ outpoint, domain }: NodeRecord): Row {
+  return { ...outpointColumns(outpoint), domain }
+}
+
+export function nameRow({ outpoint, name }: NameRecord): Row {
+  return { name, ...outpointColumns(outpoint) }
+}
+
+export function spendRow({ outpoint, spender }: SpendRecord): Row {
+  return { ...outpointColumns(outpoint), spender: hashColumn(spender) }
+}
+
+export function admissionRow({ outpoint, topic, score }: AdmissionRecord): Row {
+  return { ...outpointColumns(outpoint), topic, score }
+}
+
+export function appliedRow({ txid, topic }: AppliedRecord): Row {
+  return { txid: hashColumn(txid), topic }
+}
+
+/** What of a transaction's row says that it is proven. */
+export function proofColumns(proof: TransactionRecord['proof']): Row {
+  return {
+    merkle_path: proof ? Buffer.from(proof.merklePath) : null,
+    height: proof?.height ?? null,
+    merkle_root: proof ? hashColumn(proof.root) : null,
+  }
+}
+
+/** What transactions say of their outputs. */
+export interface Facts {
+  outputs: OutputRecord[]
+  nodes: NodeRecord[]
+  names: NameRecord[]
+}
+
+/** What transactions would say that do not count. */
+export function silentFactRows({ outputs, nodes, names }: Facts): Row[] {
+  const row = (kind: string, fact: { outpoint: Outpoint }): Row => ({
+    ...outpointColumns(fact.outpoint),
+    kind,
+    body: Buffer.from(JSON.stringify(fact), 'utf8'),
+    content_sha256: null,
+  })
+  return [
+    ...outputs.map((output) => ({
+      ...row('output', output),
+      content_sha256: output.content ? hashColumn(output.content.sha256) : null,
+    })),
+    ...nodes.map((node) => row('node', node)),
+    ...names.map((name) => row('name', name)),
+  ]
+}
+
+/** What such rows say of the outputs of transactions that count again; of these, in the order of the transactions. */
+export function silentFactsOf(rows: { kind: string; body: unknown }[], txids: string[]): Facts {
+  const facts: Facts = { outputs: [], nodes: [], names: [] }
+  const lists: Record<string, unknown[]> = { output: facts.outputs, node: facts.nodes, name: facts.names }
+  for (const { kind, body } of rows)
+    lists[kind]?.push(JSON.parse(Buffer.from(bytesOf(body)).toString('utf8')))
+  // That is the order of ordinals through them, too: so each lineage grows at its end.
+  const place = new Map(txids.map((txid, at) => [txid, at]))
+  facts.outputs.sort((a, b) => (place.get(a.outpoint.txid) ?? 0) - (place.get(b.outpoint.txid) ?? 0))
+  return facts
+}
+
+export function blockedRow({ kind, value, reason, since }: BlockedRecord): Row {
+  const outpoint = kind === 'outpoint' ? outpointColumns(parseOutpoint(value)) : { txid: null, vout: null }
+  return { kind, value, ...outpoint, reason, since }
+}
+
+export function hookNoteRow(note: HookNote): Row {
+  const beef = noteBeef(note)
+  return {
+    subject: subjectColumn(note),
+    service: note.service,
+    hook: note.hook,
+    topic: note.hook === 'evicted' ? null : note.topic,
+    ...outpointColumns(note.outpoint),
+    spender: note.hook === 'spent' ? hashColumn(note.spender) : null,
+    beef: beef === undefined ? null : beefOwner(beef),
+  }
+}
+
+export interface HookNoteRow extends OutpointRow {
+  subject: unknown
+  service: string
+  hook: HookNote['hook']
+  topic: string | null
+  spender: unknown
+  beef: unknown
+}
+
+/** The note that a row keeps. @param read Reads the pieces of an owner. */
+export async function hookNoteOf(
+  row: HookNoteRow,
+  read: (owner: Buffer) => Promise<Uint8Array | undefined>,
+): Promise<HookNote> {
+  const { service, hook } = row
+  const told = { service, outpoint: outpointOf(row) }
+  const topic = row.topic ?? ''
+  if (hook === 'evicted') return { ...told, hook }
+  const beef = row.beef === null ? undefined : await read(hashColumn(hexOf(row.beef)))
+  if (hook === 'spent') return { ...told, hook, topic, spender: hexOf(row.spender), ...(beef && { beef }) }
+  if (beef === undefined) throw new Error(`the note of an admission in ${told.outpoint.txid} has no BEEF`)
+  return { ...told, hook, topic, beef }
+}
+
+/** What a note is about: two with the same are one. */
+export function subjectColumn(note: HookNote): Buffer {
+  return sha256(utf8(subjectOf(note)))
+}
+
+/** Whose pieces hold the BEEF. Not its hash: a body that somebody inscribed may be the same bytes, and comes and goes otherwise. */
+export function beefOwner(beef: Uint8Array): Buffer {
+  return sha256(utf8(`BEEF of a note ${sha256(beef).toString('hex')}`))
+}

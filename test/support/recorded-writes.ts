@@ -1,0 +1,37 @@
+import type { HostStore } from '../../backend/src/graph/host-store.js'
+import type { RememberingStore } from '../../src/server/remembering-store.js'
+
+/** Something that was written to a store, to be done to another. */
+export type RecordedWrite = (store: HostStore) => Promise<unknown>
+
+/** All that is written to a store from now on, in its order, whether it was refused or not. */
+export function recordWrites(graph: RememberingStore): RecordedWrite[] {
+  const writes: RecordedWrite[] = []
+  const { record, disprove, evict, block } = graph
+  graph.record = async (...told) => {
+    writes.push((store) => store.record(...told))
+    await record.apply(graph, told)
+  }
+  graph.disprove = async (...told) => {
+    writes.push((store) => store.disprove(...told))
+    return await disprove.apply(graph, told)
+  }
+  graph.evict = async (...told) => {
+    writes.push((store) => store.evict(...told))
+    await evict.apply(graph, told)
+  }
+  graph.block = async (...told) => {
+    writes.push((store) => store.block(...told))
+    return await block.apply(graph, told)
+  }
+  return writes
+}
+
+/** Does what was written once more. What had lost by then was refused, and is refused again. */
+export async function doAgain(write: RecordedWrite, store: HostStore): Promise<void> {
+  try {
+    await write(store)
+  } catch (error) {
+    if (!(error instanceof Error) || error.name !== 'LostConflictError') throw error
+  }
+}
