@@ -4,11 +4,15 @@ import { MongoGraphStore } from '../../backend/src/storage/mongo/mongo-graph-sto
 import { MongoHookNotes } from '../../backend/src/storage/mongo/mongo-hook-notes.js'
 import { MISSING_FOR_MONGO, type Mongo, startMongo } from '../services/mongo.js'
 import { asText, rawDocuments } from '../support/graph-documents.js'
+import { type Asked, keepAsked, withoutIndex } from '../support/mongo-asked.js'
 import { watchedDb } from '../support/watched-db.js'
 import type { Engine } from './engine.js'
 
 let server: Mongo | undefined
+/** That of the stores, and the one of what tests do behind their backs. */
 let client: MongoClient | undefined
+let other: MongoClient | undefined
+let asked: () => Asked[] = () => []
 let databases = 0
 
 /** Each test file has a server of its own, and each store a database in it. */
@@ -18,18 +22,25 @@ export const mongo: Engine = {
   share: 0.2,
   async start() {
     server = await startMongo()
-    client = await new MongoClient(server.url('')).connect()
+    client = await new MongoClient(server.url(''), { monitorCommands: true }).connect()
+    other = await new MongoClient(server.url('')).connect()
+    asked = keepAsked(client)
   },
   async stop() {
+    const whole = await readWhole()
     await client?.close()
+    await other?.close()
     await server?.stop()
+    if (whole.length > 0) throw new Error(`no index leads to ${JSON.stringify(whole)}`)
   },
   async open() {
-    if (client === undefined) throw new Error('MongoDB was not started')
-    const db = client.db(`store_${databases++}`)
+    if (client === undefined || other === undefined) throw new Error('MongoDB was not started')
+    const name = `store_${databases++}`
+    const own = client.db(name)
+    const db = other.db(name)
     let reads = 0
     let broken: string | undefined
-    const watched = watchedDb(db, ({ collection, method, args }) => {
+    const watched = watchedDb(own, ({ collection, method, args }) => {
       if (method === 'find') reads++
       // Where all that is new goes first.
       if (collection === 'graph_journal' && method === 'insertOne' && putsInto(args[0], broken))
@@ -57,6 +68,20 @@ export const mongo: Engine = {
       },
     }
   },
+}
+
+/** Collections of which all is asked for: it is kept in memory, or thrown away. */
+const WHOLE = ['graph_blocked', 'graph_journal']
+
+/** Whatever the stores of a test file asked that no index leads to. */
+async function readWhole(): Promise<Asked[]> {
+  if (client === undefined) return []
+  const db = client.db('indexes')
+  const all = asked()
+  await new MongoGraphStore({ db }).open()
+  return (await withoutIndex(db, all)).filter(
+    ({ collection, filter }) => !WHOLE.includes(collection) || Object.keys(filter).length > 0,
+  )
 }
 
 function putsInto(part: unknown, collection: string | undefined): boolean {
