@@ -7,6 +7,8 @@ export interface DbCall {
   args: unknown[]
 }
 
+type Watcher = (call: DbCall) => void | Promise<void>
+
 const CALLS = new Set([
   'bulkWrite',
   'createIndex',
@@ -19,22 +21,25 @@ const CALLS = new Set([
   'updateOne',
 ])
 
-/** A database that tells of every call, which is not sent where the one who is told throws. */
-export function watchedDb(db: Db, told: (call: DbCall) => void): Db {
+/**
+ * A database that tells of every call. It is not sent where the one who is told throws, and later where that one gives a
+ * promise, save for what answers with a cursor.
+ */
+export function watchedDb(db: Db, told: Watcher): Db {
   return replacing(db, {
     collection: (...args: Parameters<Db['collection']>) => watchedCollection(db.collection(...args), told),
   })
 }
 
-function watchedCollection(collection: Collection, told: (call: DbCall) => void): Collection {
+function watchedCollection(collection: Collection, told: Watcher): Collection {
   const name = collection.collectionName
   const methods = [...CALLS].map((method) => {
     const call = Reflect.get(collection, method).bind(collection)
     return [
       method,
       (...args: unknown[]) => {
-        told({ collection: name, method, args })
-        return call(...args)
+        const wait = told({ collection: name, method, args })
+        return wait instanceof Promise ? wait.then(() => call(...args)) : call(...args)
       },
     ]
   })

@@ -71,7 +71,12 @@ export function dbDocuments(db: Db): Documents {
 
 /** A collection as all code of the store asks for it: binary values come as Buffers, whatever the host's client is set to. */
 export function collectionIn(db: Db, name: CollectionName): Collection<Doc> {
-  return db.collection(name, { promoteBuffers: true, promoteLongs: true, promoteValues: true })
+  return db.collection(name, {
+    readPreference: 'primary',
+    promoteBuffers: true,
+    promoteLongs: true,
+    promoteValues: true,
+  })
 }
 
 function projectionOf(fields: string[]): Record<string, 0 | 1> {

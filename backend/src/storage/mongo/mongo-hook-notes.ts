@@ -44,7 +44,7 @@ export class MongoHookNotes implements HookNotes {
 
   async release(note: HookNote): Promise<void> {
     await this.writer.write(async (pending) => {
-      await pending.delete('graph_hook_notes', { subject: subjectColumn(note) })
+      await pending.delete('graph_hook_notes', { _id: subjectColumn(note) })
       const bytes = noteBeef(note)
       if (bytes === undefined) return
       const beef = beefOwner(bytes)

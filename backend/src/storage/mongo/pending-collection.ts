@@ -97,7 +97,7 @@ export function keyOf(id: Buffer | string): string {
 }
 
 /** The values that a field has to be equal to one of; undefined where a filter asks otherwise. */
-function equalValues(wanted: Filter[string]): Value[] | undefined {
+export function equalValues(wanted: Filter[string]): Value[] | undefined {
   if (!isComparison(wanted)) return Array.isArray(wanted) || wanted === undefined ? undefined : [wanted]
   return wanted.$in
 }

@@ -1,7 +1,7 @@
 import { parts, ROWS_A_STATEMENT } from '../columns.js'
 import { type CollectionName, withId } from './collections.js'
 import type { Doc, Documents, Filter, FindOptions } from './documents.js'
-import { keyOf, PendingCollection, sortDocs } from './pending-collection.js'
+import { equalValues, keyOf, PendingCollection, sortDocs } from './pending-collection.js'
 
 /** One document that is to be as it is said, or is not to be there any more. */
 export type Change = {
@@ -104,11 +104,16 @@ export class PendingDocuments implements Documents {
   /** What the database answers that no change is about. */
   private async untouched(name: CollectionName, filter: Filter, options: FindOptions): Promise<Doc[]> {
     const pending = this.pending(name)
+    const ids = equalValues(filter._id) as (Buffer | string)[] | undefined
+    const left = ids?.filter((id) => pending.changeOf(id) === undefined)
+    // Of what is asked for by its key, the database need not be asked again.
+    if (left?.length === 0) return []
+    const asking: Filter = left === undefined ? filter : { ...filter, _id: { $in: left } }
     const { sort, limit, fields } = options
     const wanted = fields && [...new Set(['_id', ...fields, ...Object.keys(sort ?? {})])]
     // Some of the first may not be there any more: then more of them are asked for.
     for (let asked = limit; ; asked = asked && asked * 2) {
-      const docs = await this.stored.all(name, filter, {
+      const docs = await this.stored.all(name, asking, {
         ...(sort && { sort }),
         ...(asked !== undefined && { limit: asked }),
         ...(wanted && { fields: wanted }),

@@ -12,8 +12,8 @@ import {
   ROWS_A_STATEMENT,
   unique,
 } from '../columns.js'
-import { anyOutpoint, anyPair, knexReader } from './sql-reader.js'
 import { rest } from '../rest.js'
+import { anyOutpoint, anyPair, knexReader } from './sql-reader.js'
 
 /**
  * Every output of the graph stands in a lineage: the unbroken run of 1-sat coins that is known to lead to it (BRC-159),

@@ -14,8 +14,8 @@ import {
   ROWS_A_STATEMENT,
   unique,
 } from '../columns.js'
-import { anyOf, anyOutpoint, knexReader } from './sql-reader.js'
 import { rest } from '../rest.js'
+import { anyOf, anyOutpoint, knexReader } from './sql-reader.js'
 import { transactionRecord } from './transaction-reads.js'
 
 /**

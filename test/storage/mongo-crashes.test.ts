@@ -1,0 +1,119 @@
+import { isDeepStrictEqual } from 'node:util'
+import { type Db, MongoClient } from 'mongodb'
+import { MongoGraphStore } from '../../backend/src/storage/mongo/mongo-graph-store.js'
+import { MISSING_FOR_MONGO, type Mongo, startMongo } from '../services/mongo.js'
+import { does, everyDeed } from '../support/deeds.js'
+import { FakeChain } from '../support/fake-chain.js'
+import { asText, rawDocuments } from '../support/graph-documents.js'
+import { doAgain, type RecordedWrite, recordWrites } from '../support/recorded-writes.js'
+import { treeOf, useServers } from '../support/test-server.js'
+import { type DbCall, watchedDb } from '../support/watched-db.js'
+
+// A writer is cut off from the database before each call that changes something, in a scenario that has every kind of
+// write. Whoever comes next has to find all of the write or none of it.
+
+const here = MISSING_FOR_MONGO.length === 0 ? describe : describe.skip
+
+/** Before which calls: each of them by `KILL_EVERY=1`, which takes a minute or two; a fixed sample of them unless told. */
+const EVERY = Number(process.env.KILL_EVERY ?? 7)
+
+/** In milliseconds: how long the next writer waits for the one that is gone. */
+const LEASE = 30
+
+const servers = useServers()
+
+class CutOffError extends Error {}
+
+/** A store that is cut off before the n-th call that changes something, from when it is told to be. */
+async function cutOffStore(
+  db: Db,
+): Promise<{ store: MongoGraphStore; cutAt(n: number): void; calls(): number }> {
+  let calls = 0
+  let last = Number.POSITIVE_INFINITY
+  const told = ({ method }: DbCall): void => {
+    if (calls >= last) throw new CutOffError()
+    if (method !== 'find' && method !== 'findOne' && ++calls === last) throw new CutOffError()
+  }
+  const store = new MongoGraphStore({ db: watchedDb(db, told), lease: LEASE })
+  await store.open()
+  return {
+    store,
+    calls: () => calls,
+    cutAt(n) {
+      calls = 0
+      last = n
+    },
+  }
+}
+
+here('a write to MongoDB that is cut off', () => {
+  let server: Mongo
+  let client: MongoClient
+  let writes: RecordedWrite[]
+
+  beforeAll(async () => {
+    server = await startMongo()
+    client = await new MongoClient(server.url('')).connect()
+    const chain = new FakeChain()
+    const { node } = await servers.start({ ...treeOf(chain.deployment), CHAIN_TRACKER: 'scripts-only' })
+    writes = recordWrites(node.graph)
+    for (const deed of everyDeed(chain)) await does(node, deed)
+  })
+  afterAll(async () => {
+    await client?.close()
+    await server?.stop()
+  })
+
+  /** Everything, as text, but for the moment at which something was blocked. */
+  const held = async (db: Db): Promise<Record<string, string[]>> => asText(await rawDocuments(db), ['since'])
+
+  /** A database of its own, with what another holds. */
+  let databases = 0
+  async function copyOf(documents: Record<string, object[]>): Promise<Db> {
+    const db = client.db(`copy_${databases++}`)
+    for (const [name, all] of Object.entries(documents))
+      if (all.length > 0) await db.collection(name).insertMany(all)
+    return db
+  }
+
+  test('is there as a whole or not at all, and is done by doing it again', async () => {
+    const undisturbed = client.db('undisturbed')
+    const found = { before: 0, after: 0 }
+    let points = 0
+    for (const write of writes) {
+      const documents = await rawDocuments(undisturbed)
+      const before = await held(undisturbed)
+      const whole = await cutOffStore(undisturbed)
+      whole.cutAt(Number.POSITIVE_INFINITY)
+      await doAgain(write, whole.store)
+      const after = await held(undisturbed)
+      for (let at = 1; at <= whole.calls(); at++) {
+        if (points++ % EVERY !== 0) continue
+        const db = await copyOf(documents)
+        const cut = await cutOffStore(db)
+        cut.cutAt(at)
+        await doUntilCutOff(write, cut.store)
+        const next = new MongoGraphStore({ db, lease: LEASE })
+        await next.open()
+        const left = await held(db)
+        const isDone = isDeepStrictEqual(left, after)
+        expect({ at, left }).toEqual({ at, left: isDone ? after : before })
+        found[isDone ? 'after' : 'before']++
+        await doAgain(write, next)
+        expect({ at, now: await held(db) }).toEqual({ at, now: after })
+        expect(await db.collection('graph_journal').countDocuments()).toBe(0)
+        await db.dropDatabase()
+      }
+    }
+    expect(found.before).toBeGreaterThan(5)
+    expect(found.after).toBeGreaterThan(5)
+  }, 600_000)
+})
+
+async function doUntilCutOff(write: RecordedWrite, store: MongoGraphStore): Promise<void> {
+  try {
+    await doAgain(write, store)
+  } catch (error) {
+    if (!(error instanceof CutOffError)) throw error
+  }
+}
