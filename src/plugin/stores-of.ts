@@ -1,11 +1,14 @@
 import type { Knex } from 'knex'
-import { sharedStore } from '../../backend/src/storage/sql/shared-store.js'
-import type { SqlGraphStore } from '../../backend/src/storage/sql/sql-graph-store.js'
+import type { Db } from 'mongodb'
+import type { HostStore } from '../../backend/src/graph/host-store.js'
+import { sharedStore as sharedMongoStore } from '../../backend/src/storage/mongo/shared-store.js'
+import { sharedStore as sharedSqlStore } from '../../backend/src/storage/sql/shared-store.js'
 
 /**
- * The stores that `attachGateway` reads, over the database of the host's lookup services. Their migrations have to have
- * run before the first request; OverlayExpress runs them in `start`.
+ * The stores that `attachGateway` reads, over the database of the host's lookup services. On SQL their migrations have to
+ * have run before the first request; OverlayExpress runs them in `start`.
  */
-export function storesOf(knex: Knex): { graph: SqlGraphStore } {
-  return { graph: sharedStore(knex) }
+export function storesOf(database: Knex | Db): { graph: HostStore } {
+  const isKnex = typeof database === 'function'
+  return { graph: isKnex ? sharedSqlStore(database) : sharedMongoStore(database) }
 }

@@ -1,6 +1,8 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { builtinModules } from 'node:module'
 import { dirname, join, relative, resolve } from 'node:path'
+import type { LookupService } from '@bsv/overlay'
+import { MongoClient } from 'mongodb'
 
 const root = resolve(import.meta.dirname, '../..')
 const read = (path: string): string => readFileSync(join(root, path), 'utf8')
@@ -42,7 +44,7 @@ const ARROWS: Record<string, string[]> = {
   gateway: ['protocol', 'graph'],
   server: ['protocol', 'graph', 'storage', 'topic-managers', 'lookup-services', 'gateway'],
   // For whoever wires a host of an engine: what it configures there, in one place.
-  plugin: ['protocol', 'storage', 'topic-managers', 'lookup-services'],
+  plugin: ['protocol', 'graph', 'storage', 'topic-managers', 'lookup-services'],
   mining: ['protocol'],
   publish: ['protocol'],
   client: ['protocol'],
@@ -136,13 +138,17 @@ describe('the plugin as LARS takes it', () => {
   )
 
   test.each(Object.entries(info.lookupServices))(
-    '%s is a default factory for knex',
-    async (name, { serviceFactory }) => {
+    '%s is a default factory for mongo, and one for knex stands beside it',
+    async (name, { serviceFactory, hydrateWith }) => {
+      expect(hydrateWith).toBe('mongo')
       const { default: create } = await import(join(root, serviceFactory))
-      // A factory only keeps the database; it asks nothing of it before the host has run the migrations.
-      const { service, migrations } = create({})
+      // A factory only keeps the database; it asks nothing of it before there is something to write or to answer.
+      const service: LookupService = create(new MongoClient('mongodb://127.0.0.1:1').db('host'))
       expect(await service.getMetaData()).toMatchObject({ name })
-      expect(migrations.length).toBeGreaterThan(0)
+      const { default: createOnKnex } = await import(join(root, serviceFactory.replace('Mongo', '')))
+      const onKnex = createOnKnex({})
+      expect(await onKnex.service.getMetaData()).toMatchObject({ name })
+      expect(onKnex.migrations.length).toBeGreaterThan(0)
     },
   )
 })

@@ -3,8 +3,8 @@ import type { Db } from 'mongodb'
 import { GuardedStore } from '../graph/guarded-store.js'
 import type { Deployment } from '../protocol/mint.js'
 import { deploymentOf, PROFILES } from '../protocol/profile.js'
-import { MongoGraphStore } from '../storage/mongo/mongo-graph-store.js'
 import { MongoHookNotes } from '../storage/mongo/mongo-hook-notes.js'
+import { sharedStore } from '../storage/mongo/shared-store.js'
 import type { HookFailure } from './failed-hooks.js'
 import { NamesLookupService } from './NamesLookupService.js'
 
@@ -19,7 +19,7 @@ export default function createNamesLookupService(
   db: Db,
   options: { deployment?: Deployment; onHookFailure?: (failure: HookFailure) => void } = {},
 ): LookupService {
-  const store = new MongoGraphStore({ db })
+  const store = sharedStore(db)
   const remembering = { notes: new MongoHookNotes(db, store.writer), onHookFailure: options.onHookFailure }
   const deployment = options.deployment ?? deploymentOf(PROFILES.mainnet)
   return new NamesLookupService({

@@ -1,8 +1,8 @@
 import type { LookupService } from '@bsv/overlay'
 import type { Db } from 'mongodb'
 import { GuardedStore } from '../graph/guarded-store.js'
-import { MongoGraphStore } from '../storage/mongo/mongo-graph-store.js'
 import { MongoHookNotes } from '../storage/mongo/mongo-hook-notes.js'
+import { sharedStore } from '../storage/mongo/shared-store.js'
 import type { HookFailure } from './failed-hooks.js'
 import { OrdinalsLookupService } from './OrdinalsLookupService.js'
 
@@ -16,7 +16,7 @@ export default function createOrdinalsLookupService(
   db: Db,
   options: { onHookFailure?: (failure: HookFailure) => void } = {},
 ): LookupService {
-  const store = new MongoGraphStore({ db })
+  const store = sharedStore(db)
   const remembering = { notes: new MongoHookNotes(db, store.writer), onHookFailure: options.onHookFailure }
   return new OrdinalsLookupService({ reader: new GuardedStore(store), writer: store, remembering })
 }
