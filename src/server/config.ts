@@ -46,6 +46,10 @@ export interface Config {
   contentPolicy: string | undefined
   /** What the operator shows to the routes below `/admin`; undefined: there are none. */
   adminToken: string | undefined
+  /** Where the hosts are that this one syncs with. */
+  syncPeers: string[]
+  /** Milliseconds from the end of one sync with a peer to the next; 0: at start only. */
+  syncInterval: number
   limits: Limits
   logLevel: 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'silent'
   /** Whether each request has a line in the log. */
@@ -138,6 +142,12 @@ const environment = z.object({
     .optional(),
   SEED: z.enum(['local', 'none'], 'must be local or none').optional(),
   ADMIN_TOKEN: bearerToken.optional(),
+  SYNC_PEERS: z
+    .string()
+    .default('')
+    .transform((list) => [...new Set(list.split(',').map((url) => url.trim()))].filter((url) => url !== ''))
+    .refine((urls) => urls.every(isPeerUrl), 'must be URLs of hosts with commas between them'),
+  SYNC_INTERVAL_MS: wholeNumber(0, 86_400_000).default(60_000),
   LOG_LEVEL: z
     .enum(
       ['fatal', 'error', 'warn', 'info', 'debug', 'silent'],
@@ -152,6 +162,16 @@ const environment = z.object({
 
 function isDatabase({ protocol, hostname, pathname }: URL): boolean {
   return protocol === 'mysql:' && hostname !== '' && /^\/[^/]+$/.test(pathname)
+}
+
+/** How long a URL is that a store can keep the progress of a sync by. */
+const MAX_PEER_URL = 255
+
+/** Whether a peer can be asked there: its routes follow behind the path. */
+function isPeerUrl(text: string): boolean {
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  const isPlain = url?.search === '' && url.hash === '' && url.username + url.password === ''
+  return isPlain && /^https?:$/.test(url.protocol) && text.length <= MAX_PEER_URL
 }
 
 /** Settings of other overlay hosts that would send data elsewhere than an operator who sets them expects. */
@@ -206,6 +226,8 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     contentTypes: settings.CONTENT_TYPES,
     contentPolicy: settings.CONTENT_SECURITY_POLICY,
     adminToken: settings.ADMIN_TOKEN,
+    syncPeers: settings.SYNC_PEERS,
+    syncInterval: settings.SYNC_INTERVAL_MS,
     limits: readLimits(set),
     logLevel: settings.LOG_LEVEL,
     logRequests: settings.LOG_REQUESTS,

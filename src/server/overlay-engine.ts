@@ -1,5 +1,5 @@
 import { Engine, type LookupService, type TopicManager } from '@bsv/overlay'
-import { MerklePath, type STEAK, type TaggedBEEF } from '@bsv/sdk'
+import { type ChainTracker, MerklePath, type STEAK, type TaggedBEEF } from '@bsv/sdk'
 import { Mutex } from 'async-mutex'
 import type { Logger } from 'pino'
 import { encodeBeef } from '../../backend/src/graph/assemble-beef.js'
@@ -10,7 +10,6 @@ import type { TransactionRecord } from '../../backend/src/graph/records.js'
 import { unsoundness } from '../../backend/src/graph/soundness.js'
 import { TOPICS } from '../../backend/src/protocol/profile.js'
 import { readTransaction } from '../../backend/src/protocol/transaction.js'
-import { OnceAsked } from './chain-tracker.js'
 import { EngineStorage } from './engine-storage.js'
 import { type LaterWordOptions, laterWord, provenSources, provenSpends } from './later-word.js'
 import { requireWithinLimits, type SubmissionLimits } from './limits/submission-limits.js'
@@ -39,6 +38,17 @@ export interface OverlayEngineOptions {
 }
 
 type Mode = 'historical-tx' | 'current-tx'
+type OnSteak = ((steak: STEAK) => void) | undefined
+
+/** A transaction that was verified. */
+export interface Verified {
+  contents: BeefContents
+  topics: string[]
+  /** What {@link OverlayEngine.verify} gave for it. */
+  sources: TransactionRecord[]
+  /** Of the request that it came with. */
+  requestId?: string | undefined
+}
 
 /**
  * The engine, with what it leaves to its host (`spec/overlay.md`): submissions one at a time, each written in
@@ -100,27 +110,58 @@ export class OverlayEngine extends Engine {
    */
   override async submit(
     taggedBEEF: TaggedBEEF & { requestId?: string },
-    onSteakReady?: (steak: STEAK) => void,
+    onSteakReady?: OnSteak,
     mode?: Mode,
     offChainValues?: number[],
   ): Promise<STEAK> {
     const contents = readBeef(taggedBEEF.beef)
+    const { topics, requestId } = taggedBEEF
+    const sources = await this.verify(contents, topics, this.proofs.openTracker())
+    const verified = { contents, topics, sources, requestId }
+    return await this.admit(verified, { onSteakReady, mode, offChainValues })
+  }
+
+  /**
+   * Verifies what is to be given to topics, while others have their turn: scripts may take long to run, and a chain tracker
+   * to answer.
+   *
+   * @param tracker Without one, merkle paths are believed.
+   * @returns What places its ordinals and is proven to.
+   * @throws As {@link submit}.
+   */
+  async verify(
+    contents: BeefContents,
+    topics: string[],
+    tracker: ChainTracker | undefined,
+  ): Promise<TransactionRecord[]> {
+    this.requireSubmittable(contents, topics)
+    let sources: TransactionRecord[] = []
+    await verifying(async () => {
+      await verifySubmission({ beef: contents, tracker, maxScriptWork: this.limits.maxScriptWork })
+      if (topics.includes(TOPICS.ordinals)) sources = await provenSources({ contents, tracker })
+    })
+    return sources
+  }
+
+  /**
+   * Gives a transaction to its topics that is verified; returns when all it changed is stored.
+   *
+   * @throws ConflictError: an admitted transaction spends one of its inputs already.
+   */
+  async admit(
+    verified: Verified,
+    told: { onSteakReady?: OnSteak; mode?: Mode | undefined; offChainValues?: number[] | undefined } = {},
+  ): Promise<STEAK> {
+    const { contents, topics, sources, requestId } = verified
     const beef = vouchedBeef(contents.subject)
     readBeefAs(beef, contents)
-    let sources: TransactionRecord[] = []
-    const verify = async (): Promise<void> => {
-      const tracker = this.proofs.headers && new OnceAsked(this.proofs.headers)
-      await verifySubmission({ beef: contents, tracker, maxScriptWork: this.limits.maxScriptWork })
-      if (taggedBEEF.topics.includes(TOPICS.ordinals)) sources = await provenSources({ contents, tracker })
-    }
     const work = async (): Promise<STEAK> => {
-      const vouched = { ...taggedBEEF, beef: engineBeef(beef) }
-      const steak = await this.untracked.submit(vouched, onSteakReady, mode, offChainValues)
+      const vouched = { beef: engineBeef(beef), topics }
+      const steak = await this.untracked.submit(vouched, told.onSteakReady, told.mode, told.offChainValues)
       await this.keepLaterWord({ contents, steak, sources })
       return steak
     }
-    const { topics, requestId } = taggedBEEF
-    return await this.takeTurn({ topics, beef: contents, verify, work, requestId })
+    return await this.takeTurn(contents, work, requestId)
   }
 
   /** Keeps what the engine passes over of a submission that it has verified, and takes back what that shows to be out of date. */
@@ -138,8 +179,9 @@ export class OverlayEngine extends Engine {
     const { txid } = readTransaction(raw)
     const beef = engineBeef(vouchedBeef({ txid, raw }))
     const unproven: BeefContents = { ...readBeef(beef), proof: () => undefined }
+    this.requireSubmittable(unproven, topics)
     const work = (): Promise<STEAK> => this.untracked.submit({ beef, topics }, undefined, 'historical-tx')
-    return await this.takeTurn({ topics, beef: unproven, work })
+    return await this.takeTurn(unproven, work)
   }
 
   /** Does something while no submission is under way, and lets none begin. */
@@ -155,25 +197,18 @@ export class OverlayEngine extends Engine {
     await this.turn.runExclusive(work)
   }
 
-  private async takeTurn({
-    topics,
-    beef,
-    verify,
-    work,
-    requestId,
-  }: {
-    topics: string[]
-    beef: BeefContents
-    /** Done while others have their turn: scripts may take long to run, and a chain tracker to answer. */
-    verify?: () => Promise<void>
-    work: () => Promise<STEAK>
-    requestId?: string | undefined
-  }): Promise<STEAK> {
+  private requireSubmittable(beef: BeefContents, topics: string[]): void {
     for (const topic of topics) if (!Object.hasOwn(this.managers, topic)) throw new UnknownTopicError(topic)
     requireWithinLimits(beef, this.limits)
     const unsound = unsoundness(beef)
     if (unsound !== undefined) throw new InvalidSubmissionError(`no block can hold this: ${unsound}`)
-    if (verify !== undefined) await verifying(verify)
+  }
+
+  private async takeTurn(
+    beef: BeefContents,
+    work: () => Promise<STEAK>,
+    requestId?: string | undefined,
+  ): Promise<STEAK> {
     return await this.turn.runExclusive(async () => {
       this.requireWhole()
       try {

@@ -1,7 +1,8 @@
+import type { ChainTracker } from '@bsv/sdk'
 import type { Logger } from 'pino'
 import type { GraphStore } from '../../backend/src/graph/graph-store.js'
 import type { Block, SpendRecord } from '../../backend/src/graph/records.js'
-import type { HeadersSource, Verdict } from './chain-tracker.js'
+import { type HeadersSource, OnceAsked, type Verdict } from './chain-tracker.js'
 
 /** Holds kept proofs against the chain as it is now. Without a source of headers, what is kept is believed. */
 export class ProofCheck {
@@ -17,6 +18,11 @@ export class ProofCheck {
     this.headers = options.headers
     this.graph = options.graph
     this.logger = options.logger
+  }
+
+  /** A tracker for what comes in together, which is asked about each block once; undefined where nobody is asked. */
+  openTracker(): ChainTracker | undefined {
+    return this.headers && new OnceAsked(this.headers)
   }
 
   /** @throws ChainTrackerError where the tracker does not answer. */

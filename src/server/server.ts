@@ -13,6 +13,7 @@ import { type MinePage, readMinePage } from './mine-page-routes.js'
 import { type Node, openNode, StartError } from './node.js'
 import { openProofWatch } from './proof-watch.js'
 import { listenerOf } from './request-target.js'
+import { openPeersSync } from './sync/peers-sync.js'
 import { watchedRequests } from './watched-requests.js'
 
 export interface RunningServer {
@@ -56,6 +57,7 @@ export async function startServer({
   const { config } = node
   const large = submissionWorker && new LargeSubmissions({ config, node, logger, worker: submissionWorker })
   const proofWatch = openProofWatch(node, logger)
+  const peersSync = openPeersSync(node, logger)
   const metrics = metricsOf(node)
   if (ownsProcess) metrics.addProcess()
   const app = createApp({
@@ -82,6 +84,7 @@ export async function startServer({
   }
   node.upkeep.start()
   proofWatch?.start()
+  peersSync?.start()
   const { port } = server.address() as AddressInfo
   const host = config.host.includes(':') ? `[${config.host}]` : config.host
   return {
@@ -92,6 +95,7 @@ export async function startServer({
       server.closeIdleConnections()
       const impatient = setTimeout(() => server.closeAllConnections(), PATIENCE)
       await proofWatch?.stop()
+      await peersSync?.stop()
       await closed
       clearTimeout(impatient)
       await large?.close()

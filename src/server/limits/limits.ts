@@ -54,6 +54,12 @@ export const LIMITS = {
   submissionRate: { setting: 'SUBMISSIONS_PER_MINUTE', least: 0, most: 10_000_000, usual: 600 },
   /** How many proxies stand before this host, and are believed about who asks. */
   trustedProxies: { setting: 'TRUST_PROXY', least: 0, most: 16, usual: 0 },
+  /** What a sync asks a peer for, for the sake of one output that it offers: transactions, and their bytes. */
+  maxSyncTransactions: { setting: 'MAX_SYNC_TRANSACTIONS', least: 1, most: 1_000_000, usual: 50_000 },
+  maxSyncBytes: { setting: 'MAX_SYNC_BYTES', least: KiB, most: 64 * KiB * MiB, usual: 256 * MiB },
+  /** How long one answer of a peer may take, and all of them for the sake of one output. */
+  syncTimeout: { setting: 'SYNC_TIMEOUT_MS', least: 1, most: 3_600_000, usual: 30_000 },
+  syncGraphTimeout: { setting: 'SYNC_GRAPH_TIMEOUT_MS', least: 1, most: 86_400_000, usual: 600_000 },
   maxConnections: { setting: 'MAX_CONNECTIONS', least: 1, most: 1_000_000, usual: 5000 },
   /** How long the headers of a request may take to come, and all of it. */
   headersTimeout: { setting: 'HEADERS_TIMEOUT_MS', least: 1, most: 3_600_000, usual: 15_000 },

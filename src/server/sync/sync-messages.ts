@@ -1,10 +1,10 @@
 import { z } from 'zod'
 import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
 
-/** What peers ask each other (GASP, as `@bsv/gasp` has it), held to its form. */
+/** What peers ask and tell each other (GASP, as `@bsv/gasp` has it), held to its form wherever it comes in. */
 
 /** The version of GASP that is spoken. */
-const GASP_VERSION = 1
+export const GASP_VERSION = 1
 /** The most outputs that are offered at once: what the engine's own sync asks for. */
 export const MAX_OFFERED = 10_000
 
@@ -28,11 +28,21 @@ export const syncRequest = z.object({
 export const nodeRequest = z.object({ graphID: gaspOutpoint, txid, outputIndex: vout })
 
 /** An output that a peer offers. */
-export interface OfferedOutput {
-  txid: string
-  outputIndex: number
-  score: number
-}
+const offeredOutput = z.object({ txid, outputIndex: vout, score: z.int().nonnegative() })
+
+export type OfferedOutput = z.output<typeof offeredOutput>
+
+export const syncResponse = z.object({ UTXOList: z.array(offeredOutput) })
+
+/** Not held to its form here: a transaction may have more characters than a regular expression bears. */
+const hex = z.string()
+
+export const gaspNode = z.object({
+  graphID: z.string(),
+  rawTx: hex,
+  outputIndex: vout,
+  proof: hex.nullish(),
+})
 
 export function formatGaspOutpoint({ txid, vout }: Outpoint): string {
   return `${txid}.${vout}`

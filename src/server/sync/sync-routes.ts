@@ -91,6 +91,7 @@ async function sendNode(
 
 async function* written(text: { head: string; raw: Uint8Array; tail: string }): AsyncGenerator<string> {
   yield text.head
-  for (let at = 0; at < text.raw.length; at += PIECE) yield toHex(text.raw.subarray(at, at + PIECE))
+  for (let at = 0; at < text.raw.length; at += PIECE)
+    yield Buffer.from(text.raw.subarray(at, at + PIECE)).toString('hex')
   yield text.tail
 }

@@ -1,0 +1,147 @@
+import { setTimeout } from 'node:timers/promises'
+import { utf8 } from '../../backend/src/protocol/bytes.js'
+import { beefOf, FakeChain, type FakeTransaction, inscriptionScript, mapTail, p2pkh } from './fake-chain.js'
+import type { Answer, TestServer } from './test-server.js'
+
+/** A tree that grows at random but always the same, with ordinals that move: what two hosts are to have alike. */
+export class SyncedWorld {
+  readonly chain: FakeChain
+  readonly mints = new Map<string, FakeTransaction>()
+  /** Where each ordinal stands, and what its transaction is. */
+  private readonly tips: { transaction: FakeTransaction; vout: number }[] = []
+  private readonly byTxid = new Map<string, FakeTransaction>()
+  private random = 1
+
+  constructor(options: ConstructorParameters<typeof FakeChain>[0] = {}) {
+    this.chain = new FakeChain(options)
+    this.byTxid.set(this.chain.genesis.txid, this.chain.genesis)
+  }
+
+  /** Mints so many more names, each below a name that is there; the BEEFs to submit, in order. */
+  mint(count: number): Uint8Array[] {
+    const beefs: Uint8Array[] = []
+    while (beefs.length < count) {
+      const parents = ['', ...this.mints.keys()]
+      const parent = parents[this.next(parents.length)] ?? ''
+      const name = parent + 'abcdefghijklmnopqrstuvwxyz'.charAt(this.next(26))
+      if (this.mints.has(name)) continue
+      const purse = this.coin(1000)
+      const mint = this.chain.mint(name, { funding: [{ transaction: purse, vout: 0 }] })
+      this.mints.set(name, mint)
+      this.tips.push({ transaction: mint, vout: 2 })
+      beefs.push(this.beef(mint))
+    }
+    return beefs
+  }
+
+  /** Inscribes so many ordinals; the BEEFs to submit to `tm_ordinals`. */
+  inscribe(count: number): Uint8Array[] {
+    return Array.from({ length: count }, () => {
+      const body = utf8(`note ${this.next(1e6)}`)
+      const suffix = mapTail({ title: `a note of ${this.next(1000)}` })
+      const lockingScript = inscriptionScript({ contentType: 'text/plain', body, suffix })
+      const note = this.chain.spend({
+        inputs: [{ transaction: this.coin(10), vout: 0 }],
+        outputs: [{ satoshis: 1, lockingScript }],
+      })
+      this.tips.push({ transaction: note, vout: 0 })
+      return this.beef(note)
+    })
+  }
+
+  /** Moves ordinals, names among them, so many times; every third time with new content. */
+  transfer(count: number): Uint8Array[] {
+    return Array.from({ length: count }, (_, i) => {
+      const at = this.next(this.tips.length)
+      const from = this.tips[at]
+      if (from === undefined) throw new Error('there is no ordinal to move')
+      const lock = p2pkh(this.next(1000))
+      const body = utf8(`chapter ${this.next(1e6)}`)
+      const lockingScript = i % 3 === 0 ? inscriptionScript({ contentType: 'text/plain', body, lock }) : lock
+      // Before it a coin of another value, so that it takes both values to place it.
+      const moved = this.chain.spend({
+        inputs: [{ transaction: this.coin(7), vout: 0 }, from],
+        outputs: [
+          { satoshis: 7, lockingScript: p2pkh(0) },
+          { satoshis: 1, lockingScript },
+        ],
+      })
+      this.tips[at] = { transaction: moved, vout: 1 }
+      return this.beef(moved)
+    })
+  }
+
+  private coin(satoshis: number): FakeTransaction {
+    const coin = this.chain.spend({ inputs: [], outputs: [{ satoshis, lockingScript: p2pkh(0) }] })
+    this.byTxid.set(coin.txid, coin)
+    return coin
+  }
+
+  private beef(transaction: FakeTransaction): Uint8Array {
+    this.byTxid.set(transaction.txid, transaction)
+    const sources = transaction.transaction.inputs.map(({ txid }) => this.byTxid.get(txid))
+    const held = sources.filter((source) => source !== undefined)
+    return beefOf(transaction, { with: [...new Set(held)] })
+  }
+
+  private next(below: number): number {
+    this.random = (this.random * 48_271) % 2_147_483_647
+    return this.random % below
+  }
+}
+
+/** Submits BEEFs one after another, and has each taken. */
+export async function submitAll(
+  server: TestServer,
+  beefs: readonly Uint8Array[],
+  topics?: string[],
+): Promise<void> {
+  for (const beef of beefs) {
+    const { status, body } = await server.submit(beef, topics)
+    if (status !== 200) throw new Error(`not taken: ${body.toString()}`)
+  }
+}
+
+/** What a store holds, but for when each was admitted there, and how far it has synced. */
+export function heldRows(server: TestServer): Record<string, string[]> {
+  const { graph_interactions: _, graph_admissions: admissions = [], ...rows } = server.rows()
+  const withoutScore = admissions.map((row) => JSON.stringify((JSON.parse(row) as unknown[]).slice(0, 3)))
+  return { ...rows, graph_admissions: withoutScore.sort() }
+}
+
+/** How many rows a store has of each table. */
+export function rowCounts(server: TestServer): Record<string, number> {
+  return Object.fromEntries(Object.entries(heldRows(server)).map(([table, rows]) => [table, rows.length]))
+}
+
+/** Waits until something holds; for a minute at the most. */
+export async function until(holds: () => boolean | Promise<boolean>, what: string): Promise<void> {
+  for (let waited = 0; waited < 1200; waited++) {
+    if (await holds()) return
+    await setTimeout(50)
+  }
+  throw new Error(`it never came to be: ${what}`)
+}
+
+/** What a server says of names and of what they hold: names, nodes, origins and contents, through its routes. */
+export async function answersOf(server: TestServer, names: Iterable<string>): Promise<unknown[]> {
+  const shown = ({ status, body, headers }: Answer): unknown => ({
+    status,
+    body: body.toString('latin1'),
+    origin: headers['x-origin'],
+    sequence: headers['x-ord-seq'],
+  })
+  const answers: unknown[] = [shown(await server.ask('/svc/names?limit=100'))]
+  for (const name of names) {
+    const { json } = await server.ask(`/svc/names/origin/${name}`)
+    const { outpoint } = json as { outpoint: string }
+    const paths = [
+      `/svc/names/${name}`,
+      `/svc/names/mine/${name}zz`,
+      `/content/${outpoint}:-1`,
+      `/svc/gateway/metadata/${outpoint}:-1`,
+    ]
+    for (const path of paths) answers.push(shown(await server.ask(path)))
+  }
+  return answers
+}
