@@ -10,6 +10,7 @@ import { proofCheck } from './proof-check.js'
 import { search } from './search.js'
 import { storedBytes } from './stored-bytes.js'
 import { streams } from './streams.js'
+import { sync } from './sync.js'
 import { turn } from './turn.js'
 
 /** What the README claims of speed and size, each as a ratio to something run beside it. Run: `npm run bench`. */
@@ -27,6 +28,7 @@ const benches = {
   proof,
   'proof-check': proofCheck,
   turn,
+  sync,
 }
 
 const wanted = process.argv.slice(2)

@@ -7,8 +7,8 @@ import type { Answer, TestServer } from './test-server.js'
 export class SyncedWorld {
   readonly chain: FakeChain
   readonly mints = new Map<string, FakeTransaction>()
-  /** Where each ordinal stands, and what its transaction is. */
-  private readonly tips: { transaction: FakeTransaction; vout: number }[] = []
+  /** Where each ordinal stands, and on which side of the tree it belongs. */
+  private readonly tips: { transaction: FakeTransaction; vout: number; side: string }[] = []
   private readonly byTxid = new Map<string, FakeTransaction>()
   private random = 1
 
@@ -17,25 +17,36 @@ export class SyncedWorld {
     this.byTxid.set(this.chain.genesis.txid, this.chain.genesis)
   }
 
-  /** Mints so many more names, each below a name that is there; the BEEFs to submit, in order. */
-  mint(count: number): Uint8Array[] {
+  /** The genesis, as it is submitted. */
+  get genesis(): Uint8Array {
+    return beefOf(this.chain.genesis)
+  }
+
+  /**
+   * Mints so many more names, each below a name that is there; the BEEFs to submit, in order.
+   *
+   * @param side Only below this name.
+   */
+  mint(count: number, side = ''): Uint8Array[] {
     const beefs: Uint8Array[] = []
     while (beefs.length < count) {
-      const parents = ['', ...this.mints.keys()]
+      const parents = ['', ...this.mints.keys()].filter((name) => name.startsWith(side))
       const parent = parents[this.next(parents.length)] ?? ''
       const name = parent + 'abcdefghijklmnopqrstuvwxyz'.charAt(this.next(26))
-      if (this.mints.has(name)) continue
-      const purse = this.coin(1000)
-      const mint = this.chain.mint(name, { funding: [{ transaction: purse, vout: 0 }] })
-      this.mints.set(name, mint)
-      this.tips.push({ transaction: mint, vout: 2 })
-      beefs.push(this.beef(mint))
+      if (!this.mints.has(name)) beefs.push(this.mintName(name))
     }
     return beefs
   }
 
+  mintName(name: string): Uint8Array {
+    const mint = this.chain.mint(name, { funding: [{ transaction: this.coin(1000), vout: 0 }] })
+    this.mints.set(name, mint)
+    this.tips.push({ transaction: mint, vout: 2, side: name })
+    return this.beef(mint)
+  }
+
   /** Inscribes so many ordinals; the BEEFs to submit to `tm_ordinals`. */
-  inscribe(count: number): Uint8Array[] {
+  inscribe(count: number, side = ''): Uint8Array[] {
     return Array.from({ length: count }, () => {
       const body = utf8(`note ${this.next(1e6)}`)
       const suffix = mapTail({ title: `a note of ${this.next(1000)}` })
@@ -44,29 +55,29 @@ export class SyncedWorld {
         inputs: [{ transaction: this.coin(10), vout: 0 }],
         outputs: [{ satoshis: 1, lockingScript }],
       })
-      this.tips.push({ transaction: note, vout: 0 })
+      this.tips.push({ transaction: note, vout: 0, side })
       return this.beef(note)
     })
   }
 
   /** Moves ordinals, names among them, so many times; every third time with new content. */
-  transfer(count: number): Uint8Array[] {
+  transfer(count: number, side = ''): Uint8Array[] {
+    const movable = this.tips.filter((tip) => tip.side.startsWith(side))
     return Array.from({ length: count }, (_, i) => {
-      const at = this.next(this.tips.length)
-      const from = this.tips[at]
-      if (from === undefined) throw new Error('there is no ordinal to move')
+      const tip = movable[this.next(movable.length)]
+      if (tip === undefined) throw new Error('there is no ordinal to move')
       const lock = p2pkh(this.next(1000))
       const body = utf8(`chapter ${this.next(1e6)}`)
       const lockingScript = i % 3 === 0 ? inscriptionScript({ contentType: 'text/plain', body, lock }) : lock
       // Before it a coin of another value, so that it takes both values to place it.
       const moved = this.chain.spend({
-        inputs: [{ transaction: this.coin(7), vout: 0 }, from],
+        inputs: [{ transaction: this.coin(7), vout: 0 }, tip],
         outputs: [
           { satoshis: 7, lockingScript: p2pkh(0) },
           { satoshis: 1, lockingScript },
         ],
       })
-      this.tips[at] = { transaction: moved, vout: 1 }
+      Object.assign(tip, { transaction: moved, vout: 1 })
       return this.beef(moved)
     })
   }
@@ -103,24 +114,35 @@ export async function submitAll(
 }
 
 /** What a store holds, but for when each was admitted there, and how far it has synced. */
-export function heldRows(server: TestServer): Record<string, string[]> {
-  const { graph_interactions: _, graph_admissions: admissions = [], ...rows } = server.rows()
+export function heldRows(all: Record<string, string[]>): Record<string, string[]> {
+  const { graph_interactions: _, graph_admissions: admissions = [], ...rows } = all
   const withoutScore = admissions.map((row) => JSON.stringify((JSON.parse(row) as unknown[]).slice(0, 3)))
   return { ...rows, graph_admissions: withoutScore.sort() }
 }
 
-/** How many rows a store has of each table. */
-export function rowCounts(server: TestServer): Record<string, number> {
-  return Object.fromEntries(Object.entries(heldRows(server)).map(([table, rows]) => [table, rows.length]))
+/** How many outputs topics hold on a server. */
+export async function admittedOn(server: TestServer): Promise<number> {
+  const row = await server.node.graph.reader.first('select count(*) as count from graph_admissions', [])
+  return Number(row?.count)
 }
 
-/** Waits until something holds; for a minute at the most. */
+/** Waits until something holds; for a long time, as the machine may be busy. */
 export async function until(holds: () => boolean | Promise<boolean>, what: string): Promise<void> {
-  for (let waited = 0; waited < 1200; waited++) {
+  for (let waited = 0; waited < 1000; waited++) {
     if (await holds()) return
-    await setTimeout(50)
+    await setTimeout(100)
   }
   throw new Error(`it never came to be: ${what}`)
+}
+
+/** Waits until all hosts hold as much as said; then they are to hold the same. */
+export async function inStep(admitted: number, ...servers: TestServer[]): Promise<void> {
+  for (const server of servers)
+    await until(async () => (await admittedOn(server)) >= admitted, `a host holds ${admitted} outputs`)
+  const [first = {}, ...others] = servers.map((server) => heldRows(server.rows()))
+  for (const other of others)
+    for (const [table, rows] of Object.entries(first))
+      expect([table, ...(other[table] ?? [])]).toEqual([table, ...rows])
 }
 
 /** What a server says of names and of what they hold: names, nodes, origins and contents, through its routes. */
