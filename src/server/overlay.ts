@@ -117,7 +117,7 @@ export function createOverlay({
   const engine: OverlayEngine = new OverlayEngine({
     managers: {
       [TOPICS.names]: new NamesTopicManager({ deployment, store: graph, onRefusal }),
-      [TOPICS.ordinals]: new OrdinalsTopicManager({ store: graph, policy, onRefusal }),
+      [TOPICS.ordinals]: new OrdinalsTopicManager({ store: graph, policy, onRefusal, seen: undefined }),
     },
     lookupServices: services,
     graph,

@@ -1,5 +1,6 @@
 import type { OutputAdmittedByTopic, OutputSpent } from '@bsv/overlay'
 import type { HookNote } from '../graph/hook-note.js'
+import { seenBeefs } from '../graph/seen-beefs.js'
 import type { Outpoint } from '../protocol/outpoint.js'
 import type { SubmissionSource } from './admission.js'
 import { FailedHooks, type FailedHooksOptions } from './failed-hooks.js'
@@ -28,7 +29,8 @@ export class Hooks {
       remembering && new FailedHooks({ ...remembering, service, repeat: (note) => this.repeat(note) })
   }
 
-  async admitted(payload: OutputAdmittedByTopic): Promise<void> {
+  async admitted(told: OutputAdmittedByTopic): Promise<void> {
+    const payload = told.mode === 'whole-tx' ? { ...told, atomicBEEF: whole(told.atomicBEEF) } : told
     const { service, admit } = this.options
     await this.run(
       () => admissionNote(service, payload),
@@ -36,7 +38,9 @@ export class Hooks {
     )
   }
 
-  async spent(payload: OutputSpent): Promise<void> {
+  async spent(told: OutputSpent): Promise<void> {
+    const payload =
+      told.mode === 'whole-tx' ? { ...told, spendingAtomicBEEF: whole(told.spendingAtomicBEEF) } : told
     const { service, submissions, spend } = this.options
     await this.run(
       () => spendNote(service, payload, submissions),
@@ -68,4 +72,9 @@ export class Hooks {
     else if (note.hook === 'spent') await spend?.(notedSpend(note))
     else await evict(note.outpoint)
   }
+}
+
+/** With all that came, and not only what the engine makes of it. It declares numbers; whoever reads a BEEF takes bytes as well. */
+function whole(beef: number[]): number[] {
+  return seenBeefs.whole(beef) as number[]
 }

@@ -4,6 +4,7 @@ import { flowOf } from '../graph/flow.js'
 import type { TransactionReader } from '../graph/graph-store.js'
 import { inscriptionOf } from '../graph/ordinals-records.js'
 import { type BeefContents, readBeef } from '../graph/read-beef.js'
+import { type SeenBeefs, seenBeefs } from '../graph/seen-beefs.js'
 import { unsoundness } from '../graph/soundness.js'
 import { formatOutpoint } from '../protocol/outpoint.js'
 import { TOPICS } from '../protocol/profile.js'
@@ -18,6 +19,11 @@ export interface OrdinalsTopicManagerOptions {
   /** What this host takes of all that; everything where nothing is given. */
   policy?: OrdinalsPolicy
   onRefusal?: OnRefusal
+  /**
+   * Where lookup services find what came with a transaction; those of this process where nothing is given. `undefined` given
+   * on purpose: nowhere, the host tells them itself.
+   */
+  seen?: SeenBeefs | undefined
 }
 
 /**
@@ -30,6 +36,7 @@ export default class OrdinalsTopicManager implements TopicManager {
   private readonly policy: OrdinalsPolicy
   private readonly refusalOf: PolicyCheck
   private readonly onRefusal: OnRefusal
+  private readonly seen: SeenBeefs | undefined
 
   /** @throws PolicyError where the policy cannot be meant. */
   constructor(options: OrdinalsTopicManagerOptions = {}) {
@@ -37,6 +44,7 @@ export default class OrdinalsTopicManager implements TopicManager {
     this.policy = options.policy ?? {}
     this.refusalOf = policyCheck(this.policy)
     this.onRefusal = options.onRefusal ?? (() => {})
+    this.seen = 'seen' in options ? options.seen : seenBeefs
   }
 
   /**
@@ -55,9 +63,12 @@ export default class OrdinalsTopicManager implements TopicManager {
       this.onRefusal({ topic: TOPICS.ordinals, txid: subject.txid, code: 'UNSOUND', message })
       return { outputsToAdmit: [], coinsToRetain: previousCoins }
     }
+    // Before anything is waited for: what is spent is told while this is worked out.
+    this.seen?.remember(beef)
     const found = new Set(ownOutputs(subject))
     for (const vout of await this.received(contents, previousCoins)) found.add(vout)
     const admitted = this.permitted(subject, found)
+    if (admitted.length === 0 && previousCoins.length === 0) this.seen?.forget(subject.txid)
     if (found.size === 0) {
       this.onRefusal({
         topic: TOPICS.ordinals,
