@@ -100,6 +100,9 @@ describe('the import arrows', () => {
   })
 })
 
+/** A service that repeats what failed, until it is closed. */
+type ClosableService = LookupService & { close(): Promise<void> }
+
 describe('the plugin as LARS takes it', () => {
   const nameOf = (from: string): string =>
     from
@@ -143,12 +146,14 @@ describe('the plugin as LARS takes it', () => {
       expect(hydrateWith).toBe('mongo')
       const { default: create } = await import(join(root, serviceFactory))
       // A factory only keeps the database; it asks nothing of it before there is something to write or to answer.
-      const service: LookupService = create(new MongoClient('mongodb://127.0.0.1:1').db('host'))
+      const service: ClosableService = create(new MongoClient('mongodb://127.0.0.1:1').db('host'))
       expect(await service.getMetaData()).toMatchObject({ name })
+      await service.close()
       const { default: createOnKnex } = await import(join(root, serviceFactory.replace('Mongo', '')))
-      const onKnex = createOnKnex({})
+      const onKnex: { service: ClosableService; migrations: unknown[] } = createOnKnex({})
       expect(await onKnex.service.getMetaData()).toMatchObject({ name })
       expect(onKnex.migrations.length).toBeGreaterThan(0)
+      await onKnex.service.close()
     },
   )
 })
