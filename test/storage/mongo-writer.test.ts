@@ -42,8 +42,8 @@ here('the writers of one MongoDB', () => {
     await server?.stop()
   })
 
-  /** A database whose first `bulkWrite` from now on waits for what it is given. */
-  function stalling(): { db: Db; reached: Promise<void>; goOn: () => void } {
+  /** A database whose first call of a kind waits until it may go on: the one that puts documents where they are read. */
+  function stalling(call = 'bulkWrite'): { db: Db; reached: Promise<void>; goOn: () => void } {
     let goOn = (): void => {}
     let reach = (): void => {}
     const reached = new Promise<void>((resolve) => {
@@ -54,7 +54,7 @@ here('the writers of one MongoDB', () => {
     })
     let isFirst = true
     const stalled = watchedDb(db, ({ method }) => {
-      if (method !== 'bulkWrite' || !isFirst) return undefined
+      if (method !== call || !isFirst) return undefined
       isFirst = false
       reach()
       return waiting
@@ -107,6 +107,17 @@ here('the writers of one MongoDB', () => {
     expect(await otherIsDone).toBe(1)
     expect(await first).toBe(2)
     expect(tries).toBe(2)
+    expect(await db.collection('graph_journal').countDocuments()).toBe(0)
+  })
+
+  test('that lose it before a commit leave nothing of it in the journal', async () => {
+    const { db: stalled, reached, goOn } = stalling('insertOne')
+    const one = new MongoWriter({ db: stalled, lease: LEASE })
+    const first = one.write(countUp)
+    await reached
+    expect(await new MongoWriter({ db, lease: LEASE }).write(countUp)).toBe(1)
+    goOn()
+    expect(await first).toBe(2)
     expect(await db.collection('graph_journal').countDocuments()).toBe(0)
   })
 

@@ -4,7 +4,7 @@ import type { CollectionName } from './collections.js'
 import { collectionIn, type Doc } from './documents.js'
 import type { Change } from './pending-documents.js'
 import { type CommittedEntry, DURABLE } from './writer-state.js'
-import type { Turn } from './writer-turns.js'
+import { LostTurnError, type Turn } from './writer-turns.js'
 
 /**
  * What is about to be written, before any of it is: so that what one write says, which is many documents, is there as a
@@ -77,10 +77,16 @@ export class Journal {
     }
     const entry = { id, parts: parts.length, turns: changes.some(({ isStored }) => isStored) }
     const { version } = turn.before
-    await turn.change(
-      { version, entry: null },
-      { $set: { entry }, $inc: { version: 1, turns: entry.turns ? 1 : 0 } },
-    )
+    try {
+      await turn.change(
+        { version, entry: null },
+        { $set: { entry }, $inc: { version: 1, turns: entry.turns ? 1 : 0 } },
+      )
+    } catch (error) {
+      // Nobody else knows of it. After any other error it may be committed.
+      if (error instanceof LostTurnError) await this.parts.deleteMany({ entry: id })
+      throw error
+    }
     return { entry, parts }
   }
 
