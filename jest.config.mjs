@@ -1,5 +1,6 @@
 export default {
   testEnvironment: 'node',
+  globalSetup: '<rootDir>/test/services/say-missing.mjs',
   // Machines that run this may be slow, or busy with other tests.
   testTimeout: 120_000,
   // Many tests wait for processes that they started: a core with one of them has time for another.

@@ -1,9 +1,9 @@
-import { createConnection } from 'mysql2/promise'
 import { utf8 } from '../../backend/src/protocol/bytes.js'
 import { SqlUpkeep } from '../../backend/src/storage/sql/sql-upkeep.js'
 import { openMysql } from '../../src/server/open-mysql.js'
-import { type Mariadb, MISSING_FOR_MARIADB, startMariadb } from '../services/mariadb.js'
+import { eventually } from '../support/eventually.js'
 import { beefOf, FakeChain, inscriptionScript, OPEN_LOCK } from '../support/fake-chain.js'
+import { describeWithMariadb } from '../support/mariadb.js'
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.js'
 import {
   type Environment,
@@ -18,41 +18,17 @@ import {
 // Several servers on one MariaDB, each with connections of its own, as processes have them.
 
 const ADMIN = 'an-operator-of-a-shared-database'
-const here = MISSING_FOR_MARIADB.length === 0
-const name = `servers on one MariaDB${here ? '' : ` (there is no ${MISSING_FOR_MARIADB.join(', no ')} here)`}`
-const { start } = useServers()
 
-/** What others write is seen within a second; a busy machine may take longer to ask. */
-async function eventually(check: () => Promise<void>): Promise<void> {
-  for (const until = Date.now() + 60_000; ; ) {
-    try {
-      return await check()
-    } catch (error) {
-      if (Date.now() > until) throw error
-      await new Promise((resolve) => setTimeout(resolve, 50))
-    }
-  }
-}
-
-;(here ? describe : describe.skip)(name, () => {
-  let mariadb: Mariadb
+describeWithMariadb('servers on one MariaDB', (mariadb) => {
+  const { start } = useServers()
   const proxies: TcpProxy[] = []
-  let databases = 0
-  beforeAll(async () => {
-    mariadb = await startMariadb()
-  })
   afterAll(async () => {
     for (const proxy of proxies) await proxy.stop()
-    await mariadb.stop()
   })
 
   /** The settings of hosts that follow a tree in a database of their own. */
   async function settings(chain: FakeChain): Promise<Environment> {
-    const database = `host_${databases++}`
-    const connection = await createConnection(mariadb.url(''))
-    await connection.query(`create database ${database}`)
-    await connection.end()
-    return { ...treeOf(chain.deployment), KNEX_URL: mariadb.url(database), ADMIN_TOKEN: ADMIN }
+    return { ...treeOf(chain.deployment), KNEX_URL: await mariadb.database(), ADMIN_TOKEN: ADMIN }
   }
   const asOperator = (server: TestServer, path: string, body: unknown) => {
     const question = posted(body)
@@ -86,8 +62,12 @@ async function eventually(check: () => Promise<void>): Promise<void> {
 
   test.each([
     ['nobody listens', () => 'mysql://root:a-password@127.0.0.1:1/graph', 'ECONNREFUSED'],
-    ['there is no such database', () => mariadb.url('elsewhere'), 'elsewhere'],
-    ['the password is another', () => mariadb.url('mysql').replace('root', 'nobody:a-password'), 'nobody'],
+    ['there is no such database', () => mariadb.server().url('elsewhere'), 'elsewhere'],
+    [
+      'the password is another',
+      () => mariadb.server().url('mysql').replace('root', 'nobody:a-password'),
+      'nobody',
+    ],
   ])('where %s, a start says so in a line, without the password', async (_, url, reason) => {
     const { message } = await start({ KNEX_URL: url() }).then(
       () => ({ message: 'it started' }),
@@ -169,7 +149,7 @@ async function eventually(check: () => Promise<void>): Promise<void> {
 
   /** A host whose connections to its database can be cut. */
   async function behindProxy(chain: FakeChain) {
-    const proxy = await startTcpProxy(mariadb.port)
+    const proxy = await startTcpProxy(mariadb.server().port)
     proxies.push(proxy)
     const env = await settings(chain)
     const url = new URL(env.KNEX_URL ?? '')

@@ -1,0 +1,51 @@
+import { graphRecords } from '../../backend/src/graph/records.js'
+import { StoreUnavailableError } from '../../backend/src/graph/store-unavailable-error.js'
+import { SqlGraphStore } from '../../backend/src/storage/sql/sql-graph-store.js'
+import type { Database } from '../../src/server/open-database.js'
+import { openMysql } from '../../src/server/open-mysql.js'
+import { describeWithMariadb } from '../support/mariadb.js'
+
+const outpoint = { txid: 'ab'.repeat(32), vout: 0 }
+const name = graphRecords({ names: [{ outpoint, name: 'a' }] })
+
+describeWithMariadb('a write on MariaDB', (mariadb) => {
+  const databases: Database[] = []
+  afterAll(async () => {
+    for (const database of databases) await database.close()
+  })
+
+  /** A store, of whose writes the first so many are undone, as in a deadlock. */
+  async function undoing(times: number) {
+    const database = openMysql(await mariadb.database())
+    databases.push(database)
+    const store = new SqlGraphStore(database)
+    await store.open()
+    // This engine undoes nothing, so that it counts what is undone.
+    await database.writer.raw('create table tries (at int) engine = Aria transactional = 0')
+    await database.writer.raw(
+      `create trigger undone before insert on graph_names for each row begin
+         insert into tries values (1);
+         if (select count(*) from tries) <= ${times} then
+           signal sqlstate '40001' set mysql_errno = 1213, message_text = 'Deadlock found';
+         end if;
+       end`,
+    )
+    const tries = async () =>
+      Number((await database.reader.first('select count(*) as count from tries', [])).count)
+    return { store, tries }
+  }
+
+  test('that a deadlock undoes is tried again', async () => {
+    const { store, tries } = await undoing(2)
+    await store.record(name)
+    expect(await store.nameOrigin('a')).toEqual(outpoint)
+    expect(await tries()).toBe(3)
+  })
+
+  test('that is undone again and again is given up, with a word that it may be sent again', async () => {
+    const { store, tries } = await undoing(1000)
+    await expect(store.record(name)).rejects.toBeInstanceOf(StoreUnavailableError)
+    expect(await store.nameOrigin('a')).toBeUndefined()
+    expect(await tries()).toBe(6)
+  })
+})
