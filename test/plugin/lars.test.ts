@@ -1,6 +1,6 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { writeFile } from 'node:fs/promises'
+import { cp, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
@@ -9,8 +9,16 @@ import { readBeef } from '../../backend/src/graph/read-beef.js'
 import { utf8 } from '../../backend/src/protocol/bytes.js'
 import { formatOutpoint, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { MISSING_FOR_MARIADB, startMariadb } from '../services/mariadb.js'
+import { MISSING_FOR_MONGO, startMongo } from '../services/mongo.js'
 import { beefOf, FakeChain, inscriptionScript, mapTail, p2pkh } from '../support/fake-chain.js'
-import { deploymentInfo, fillContainer, installContainer, larsProgram } from '../support/lars.js'
+import {
+  type DeploymentInfo,
+  deploymentInfo,
+  fillContainer,
+  installContainer,
+  larsProgram,
+  onKnex,
+} from '../support/lars.js'
 import { mainnetTransaction, mainnetVectors } from '../support/mainnet-vectors.js'
 import { type Answer, ask, posted, submission, useServers } from '../support/test-server.js'
 
@@ -20,7 +28,8 @@ import { type Answer, ask, posted, submission, useServers } from '../support/tes
 const { folder } = useServers()
 /** For a test, in milliseconds: a program is compiled as it starts, and what it needs may have to be installed. */
 const PATIENCE = 240_000
-const TYPESCRIPT = resolve(import.meta.dirname, '../../node_modules/typescript/bin/tsc')
+const ROOT = resolve(import.meta.dirname, '../..')
+const TYPESCRIPT = join(ROOT, 'node_modules/typescript/bin/tsc')
 
 const container = await installContainer()
 const info = await deploymentInfo()
@@ -78,27 +87,41 @@ async function found(url: string, service: string, query: unknown): Promise<stri
 interface HostDatabase {
   /** The programmes that this machine lacks for it. */
   missing: string[]
+  info: DeploymentInfo
   /** Whether what the engine keeps outlives the host. */
   lasts: boolean
-  /** An empty one, as `KNEX_URL` says it. */
-  open(): Promise<{ url: string; close(): Promise<void> }>
+  /** An empty one. */
+  open(): Promise<OpenedDatabase>
+}
+
+interface OpenedDatabase {
+  KNEX_URL: string
+  MONGO_URL: string
+  close(): Promise<void>
 }
 
 const DATABASES: [name: string, database: HostDatabase][] = [
-  ['SQLite', { missing: [], lasts: false, open: openSqlite }],
-  ['MariaDB', { missing: MISSING_FOR_MARIADB, lasts: true, open: openMariadb }],
+  ['SQLite', { missing: [], info: onKnex(info), lasts: false, open: openSqlite }],
+  ['MariaDB', { missing: MISSING_FOR_MARIADB, info: onKnex(info), lasts: true, open: openMariadb }],
+  ['MongoDB', { missing: MISSING_FOR_MONGO, info, lasts: false, open: openMongo }],
 ]
 
-async function openSqlite(): Promise<{ url: string; close(): Promise<void> }> {
-  return { url: `sqlite:${await folder()}`, close: async () => {} }
+async function openSqlite(): Promise<OpenedDatabase> {
+  return { KNEX_URL: `sqlite:${await folder()}`, MONGO_URL: '', close: async () => {} }
 }
 
-async function openMariadb(): Promise<{ url: string; close(): Promise<void> }> {
+async function openMariadb(): Promise<OpenedDatabase> {
   const server = await startMariadb()
   const connection = await createConnection(server.url(''))
   await connection.query('create database overlay')
   await connection.end()
-  return { url: server.url('overlay'), close: () => server.stop() }
+  return { KNEX_URL: server.url('overlay'), MONGO_URL: '', close: () => server.stop() }
+}
+
+/** The engine's own storage is on SQL all the same. */
+async function openMongo(): Promise<OpenedDatabase> {
+  const server = await startMongo()
+  return { ...(await openSqlite()), MONGO_URL: server.url('overlay'), close: () => server.stop() }
 }
 
 const chain = new FakeChain()
@@ -114,7 +137,7 @@ function onOurTree(program: string): string {
       `const deployment = { ...${deployment}, marker: Uint8Array.from([${marker}]) }\n\nconst main`,
     )
     .replace('new tm_tm_names()', 'new tm_tm_names({ deployment })')
-    .replace('lsf_ls_names)', '(knex) => lsf_ls_names(knex, { deployment }))')
+    .replace('lsf_ls_names)', '(database) => lsf_ls_names(database, { deployment }))')
 }
 
 async function expectNames(url: string): Promise<void> {
@@ -178,16 +201,19 @@ async function expectLiveNames(url: string): Promise<void> {
 const inContainer = 'missing' in container ? describe.skip : describe
 inContainer(`in a container of LARS${'missing' in container ? ` (${container.missing})` : ''}`, () => {
   test(
-    'the sources compile by themselves',
+    'the sources compile by themselves, as the package that they are',
     async () => {
       const cwd = await filled()
+      await cp(join(ROOT, 'backend/package.json'), join(cwd, 'package.json'))
       const options =
         '--noEmit --strict --skipLibCheck --target es2022 --lib es2023 --module nodenext --types node'.split(
           ' ',
         )
       const files = [
         ...Object.values(info.topicManagers),
-        ...Object.values(info.lookupServices).map((each) => each.serviceFactory),
+        ...[info, onKnex(info)].flatMap(({ lookupServices }) =>
+          Object.values(lookupServices).map((each) => each.serviceFactory),
+        ),
       ]
       const sources = files.map((path) => path.replace('./backend/', ''))
       await promisify(execFile)(process.execPath, [TYPESCRIPT, ...options, '--ignoreConfig', ...sources], {
@@ -203,7 +229,7 @@ inContainer(`in a container of LARS${'missing' in container ? ` (${container.mis
       return
     }
     // One for each program: a database has one tree.
-    let opened: { url: string; close(): Promise<void> }
+    let opened: OpenedDatabase
     beforeEach(async () => {
       opened = await database.open()
     }, PATIENCE)
@@ -216,7 +242,10 @@ inContainer(`in a container of LARS${'missing' in container ? ` (${container.mis
       'the program that LARS writes takes ordinals, and names of the live tree',
       async () => {
         const cwd = await filled()
-        const url = await started(cwd, larsProgram(info, cwd), { KNEX_URL: opened.url })
+        const url = await started(cwd, larsProgram(database.info, cwd), {
+          KNEX_URL: opened.KNEX_URL,
+          MONGO_URL: opened.MONGO_URL,
+        })
         const managers = (await ask(url, '/listTopicManagers')).json as object
         expect(Object.keys(managers)).toEqual(['tm_names', 'tm_ordinals'])
         await expectOrdinals(url)
@@ -229,12 +258,12 @@ inContainer(`in a container of LARS${'missing' in container ? ` (${container.mis
       'a program that says which tree takes a chain of mints, and starts again on what it has',
       async () => {
         const cwd = await filled()
-        const program = onOurTree(larsProgram(info, cwd))
-        const url = await started(cwd, program, { KNEX_URL: opened.url })
+        const program = onOurTree(larsProgram(database.info, cwd))
+        const url = await started(cwd, program, { KNEX_URL: opened.KNEX_URL, MONGO_URL: opened.MONGO_URL })
         await expectNames(url)
         // Its migrations have run by now.
         await ended()
-        const again = await started(cwd, program, { KNEX_URL: opened.url })
+        const again = await started(cwd, program, { KNEX_URL: opened.KNEX_URL, MONGO_URL: opened.MONGO_URL })
         expect(await found(again, 'ls_names', { name: 'ab' })).toEqual(
           database.lasts ? [mints[1]?.outpoint(2)] : [],
         )

@@ -24,6 +24,15 @@ export async function deploymentInfo(): Promise<DeploymentInfo> {
   return JSON.parse(await readFile(join(ROOT, 'deployment-info.json'), 'utf8')) as DeploymentInfo
 }
 
+/** The same, with the factories that stand beside those for MongoDB. */
+export function onKnex({ topicManagers, lookupServices }: DeploymentInfo): DeploymentInfo {
+  const services = Object.entries(lookupServices).map(([name, { serviceFactory }]) => {
+    const beside = serviceFactory.replace('MongoFactory.ts', 'Factory.ts')
+    return [name, { serviceFactory: beside, hydrateWith: 'knex' as const }]
+  })
+  return { topicManagers, lookupServices: Object.fromEntries(services) }
+}
+
 /**
  * The program that LARS 1.5 writes for a deployment, but for its port, which is 8080 there.
  *
@@ -112,6 +121,7 @@ export async function installContainer(): Promise<Installed> {
       knex: versionOf('knex'),
       libsql: versionOf('libsql'),
       'lru-cache': versionOf('lru-cache'),
+      mongodb: versionOf('mongodb'),
     },
   }
   const code = await hostCode()

@@ -11,6 +11,7 @@ import {
 import type { ChainTracker, LookupQuestion, STEAK } from '@bsv/sdk'
 import express, { type Express, type Request, type RequestHandler } from 'express'
 import createKnex, { type Knex } from 'knex'
+import { type Db, MongoClient } from 'mongodb'
 import { connectSqlite } from '../../src/server/open-database.js'
 import { MemoryStorage } from './memory-storage.js'
 
@@ -37,15 +38,16 @@ const SQLITE = 'sqlite:'
 /**
  * Stands in for `OverlayExpress` of `@bsv/overlay-express`, which is in no registry that tests may ask: its methods with
  * their arguments, and `start` in its order, over the real engine. Left out is what nothing here asks for: discovery (SHIP
- * and SLAP), broadcasting, sync, MongoDB and the operator's routes.
+ * and SLAP), broadcasting, sync and the operator's routes.
  *
- * Three things are otherwise. It trusts proofs, since the real one asks the internet about them. It takes
- * `sqlite:<folder>` for a database, where the engine's storage is in memory, since its migrations run on MySQL alone. And
- * its port may be 0: where it listens is printed.
+ * Some things are otherwise. It trusts proofs, since the real one asks the internet about them. It takes
+ * `sqlite:<folder>` for a database, where the engine's storage is in memory, since its migrations run on MySQL alone. Its
+ * database in MongoDB may be none. And its port may be 0: where it listens is printed.
  */
 export default class OverlayExpress {
   readonly app: Express = express()
   knex: Knex | undefined
+  mongoDb: Db | undefined
   engine: Engine | undefined
   private port = 3000
   private network: 'main' | 'test' = 'main'
@@ -56,6 +58,7 @@ export default class OverlayExpress {
   private readonly managers: Record<string, TopicManager> = {}
   private readonly services: Record<string, LookupService> = {}
   private server: Server | undefined
+  private mongo: MongoClient | undefined
 
   constructor(
     readonly name: string,
@@ -89,7 +92,11 @@ export default class OverlayExpress {
     }
   }
 
-  async configureMongo(_connectionString: string): Promise<void> {}
+  async configureMongo(connectionString: string): Promise<void> {
+    if (connectionString === '') return
+    this.mongo = await new MongoClient(connectionString).connect()
+    this.mongoDb = this.mongo.db(`${this.name}_lookup_services`)
+  }
 
   configureTopicManager(name: string, manager: TopicManager): void {
     this.managers[name] = manager
@@ -103,6 +110,11 @@ export default class OverlayExpress {
     const { service, migrations } = factory(this.connected())
     this.services[name] = service
     this.migrations.push(...migrations)
+  }
+
+  configureLookupServiceWithMongo(name: string, factory: (db: Db) => LookupService): void {
+    if (this.mongoDb === undefined) throw new Error('configureMongo comes first')
+    this.services[name] = factory(this.mongoDb)
   }
 
   configureEngineParams(params: EngineParams): void {
@@ -185,6 +197,7 @@ export default class OverlayExpress {
     server.closeAllConnections()
     await new Promise((closed) => server.close(closed))
     await this.knex?.destroy()
+    await this.mongo?.close()
   }
 
   private started(): Server {
