@@ -1,16 +1,9 @@
 import type { Writable } from 'node:stream'
-import { BeefError } from '../../backend/src/protocol/beef.js'
-import { TOPICS } from '../../backend/src/protocol/profile.js'
+import type { Admission } from '../crawl/crawl.js'
 import { harmless } from '../server/harmless-text.js'
 import type { Node } from '../server/node.js'
-import { admittedCount, type Refusal } from '../server/overlay.js'
-import { engineBeef } from '../server/overlay-engine.js'
-import { SubmissionError } from '../server/overlay-errors.js'
+import { admitBeef, admitTrusted } from './admit.js'
 import { cutOut, type FoundTransaction, findTransactions } from './import-files.js'
-
-const ALL_TOPICS = Object.values(TOPICS)
-
-type Outcome = { kind: 'admitted'; outputs: number } | { kind: 'known' } | { kind: 'refused'; why: string }
 
 export interface ImportOptions {
   node: Node
@@ -58,36 +51,14 @@ async function importOne(options: {
   node: Node
   transaction: FoundTransaction
   trust: boolean
-}): Promise<Outcome> {
+}): Promise<Admission> {
   const { node, transaction, trust } = options
   const { view, beef } = transaction
   if (beef === undefined && !trust) {
     return { kind: 'refused', why: 'NO_PROOF: a raw transaction; --trust takes it on your word' }
   }
-  const { engine } = node.overlay
-  const refusals: Refusal[] = []
-  const stopListening = node.overlay.onRefusal((refusal) => refusals.push(refusal))
-  try {
-    const steak =
-      beef === undefined
-        ? await engine.submitTrusted(view.raw, ALL_TOPICS)
-        : await engine.submit(
-            { beef: engineBeef(await cutOut(view, beef)), topics: ALL_TOPICS },
-            undefined,
-            'historical-tx',
-          )
-    const winner = await node.graph.winnerOver(view.txid)
-    if (winner !== undefined) return { kind: 'refused', why: `CONFLICT: it is kept, but ${winner} counts` }
-    const outputs = admittedCount(steak)
-    if (outputs > 0) return { kind: 'admitted', outputs }
-    // A topic that says nothing has it already; one may say several things.
-    if (new Set(refusals.map(({ topic }) => topic)).size < ALL_TOPICS.length) return { kind: 'known' }
-    return { kind: 'refused', why: refusals.map(({ code, message }) => `${code}: ${message}`).join('; ') }
-  } catch (error) {
-    // The transaction's fault: the others go on. Anything else ends the import.
-    if (!(error instanceof SubmissionError || error instanceof BeefError)) throw error
-    return { kind: 'refused', why: `${error.code}: ${error.message}` }
-  } finally {
-    stopListening()
-  }
+  const { txid } = view
+  return beef === undefined
+    ? await admitTrusted(node, { txid, raw: view.raw })
+    : await admitBeef(node, { txid, beef: () => cutOut(view, beef) })
 }

@@ -4,6 +4,8 @@ import { type Logger, pino } from 'pino'
 import { MintError } from '../../backend/src/protocol/mint.js'
 import { HeadersError } from '../client/proof-error.js'
 import { ResolutionError } from '../client/resolution-error.js'
+import { ChainSourceError } from '../crawl/chain-source.js'
+import { CrawlError } from '../crawl/crawl-error.js'
 import { CovenantError } from '../mining/covenant.js'
 import { MiningError } from '../mining/mining-error.js'
 import { SearchError } from '../mining/search/search-error.js'
@@ -12,9 +14,11 @@ import { type Config, ConfigError, readConfig } from '../server/config.js'
 import { harmless, harmlessLines } from '../server/harmless-text.js'
 import { createLogger } from '../server/logger.js'
 import { openNode, StartError } from '../server/node.js'
+import { ChainTrackerError } from '../server/overlay-errors.js'
 import { hidingSecrets } from '../server/secrets.js'
 import { addBlockingCommands } from './blocking-commands.js'
 import { CommandError } from './command-error.js'
+import { type CrawlCommand, runCrawl } from './crawl.js'
 import { DEFAULT_URL } from './default-url.js'
 import { runImport } from './import.js'
 import { ImportError } from './import-files.js'
@@ -27,9 +31,12 @@ import { serve } from './serve.js'
 
 /** What whoever runs the command can do something about. */
 const TOLD_IN_A_LINE = [
+  ChainSourceError,
+  ChainTrackerError,
   CommandError,
   ConfigError,
   CovenantError,
+  CrawlError,
   HeadersError,
   ImportError,
   MintError,
@@ -77,6 +84,22 @@ program
     } finally {
       await node.close()
     }
+  })
+
+program
+  .command('crawl')
+  .description('follow the tree from its genesis through an index of the chain: see docs/crawl.md')
+  .option('--source <url>', 'what speaks as JungleBus does', 'https://junglebus.gorillapool.io')
+  .option('--parallel <count>', 'requests at once', wholeNumber(1, 256), 4)
+  .option('--names-only', 'do not follow where names went after they were mined', false)
+  .option('--most <count>', 'stop after so many transactions', wholeNumber(1, 1_000_000_000), 1_000_000)
+  .action(async (options: Pick<CrawlCommand, 'source' | 'parallel' | 'namesOnly' | 'most'>) => {
+    const config = readConfig(process.env)
+    const stop = new AbortController()
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort())
+    const logger = loggerOn(2, quieter(config.logLevel))
+    const streams = { out: process.stdout, progress: process.stderr }
+    await runCrawl({ ...options, ...streams, config, logger, signal: stop.signal })
   })
 
 program

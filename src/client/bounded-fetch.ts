@@ -8,6 +8,8 @@ export interface FetchOptions {
   timeout?: number
   /** The longest answer that is read, in bytes; 64 MiB unless set. */
   maxBytes?: number
+  /** Gives the answer up before its time. */
+  signal?: AbortSignal
   /** In place of the platform's. */
   fetch?: typeof globalThis.fetch
 }
@@ -18,6 +20,7 @@ export interface FetchedAnswer {
   status: number
   /** Without parameters. */
   contentType: string
+  headers: Headers
   body: Uint8Array
 }
 
@@ -33,18 +36,20 @@ export async function fetchBounded(
   options: FetchOptions,
 ): Promise<FetchedAnswer> {
   const { timeout = DEFAULT_TIMEOUT, maxBytes = DEFAULT_MAX_BYTES, fetch = globalThis.fetch } = options
-  const signal = AbortSignal.timeout(timeout)
+  const late = AbortSignal.timeout(timeout)
+  const signal = options.signal === undefined ? late : AbortSignal.any([late, options.signal])
   try {
     const response = await fetch(url, { ...init, redirect: 'error', signal })
     const [contentType = ''] = (response.headers.get('content-type') ?? '').split(';')
     return {
       status: response.status,
       contentType: contentType.trim().toLowerCase(),
+      headers: response.headers,
       body: await readBody(response, { url, maxBytes }),
     }
   } catch (cause) {
     if (cause instanceof SourceError) throw cause
-    if (signal.aborted) throw new SourceError('TIMEOUT', `${url} took longer than ${timeout} ms`, { cause })
+    if (late.aborted) throw new SourceError('TIMEOUT', `${url} took longer than ${timeout} ms`, { cause })
     throw new SourceError('UNREACHABLE', `${url} does not answer: ${reasonOf(cause)}`, { cause })
   }
 }

@@ -50,7 +50,8 @@ const ARROWS: Record<string, string[]> = {
   client: ['protocol'],
   // Runs in a browser: what the host says, it hears over HTTP as everybody does.
   'mine-page': ['protocol', 'mining'],
-  cli: ['protocol', 'graph', 'server', 'mining', 'publish', 'client'],
+  crawl: ['protocol', 'graph', 'client'],
+  cli: ['protocol', 'graph', 'server', 'mining', 'publish', 'client', 'crawl'],
 }
 
 const files = [...sources('backend/src'), ...sources('src')]

@@ -1,0 +1,53 @@
+import type { STEAK } from '@bsv/sdk'
+import { BeefError } from '../../backend/src/protocol/beef.js'
+import { TOPICS } from '../../backend/src/protocol/profile.js'
+import type { Admission } from '../crawl/crawl.js'
+import type { Node } from '../server/node.js'
+import { admittedCount, type Refusal } from '../server/overlay.js'
+import { engineBeef } from '../server/overlay-engine.js'
+import { SubmissionError } from '../server/overlay-errors.js'
+
+const ALL_TOPICS = Object.values(TOPICS)
+
+/** Gives a BEEF of a transaction to all topics, verified as any submission. */
+export async function admitBeef(
+  node: Node,
+  { txid, beef }: { txid: string; beef: () => Uint8Array | Promise<Uint8Array> },
+): Promise<Admission> {
+  return await admit(node, txid, async () => {
+    const submitted = { beef: engineBeef(await beef()), topics: ALL_TOPICS }
+    return await node.overlay.engine.submit(submitted, undefined, 'historical-tx')
+  })
+}
+
+/** Gives a raw transaction to all topics, on the operator's word. */
+export async function admitTrusted(
+  node: Node,
+  { txid, raw }: { txid: string; raw: Uint8Array },
+): Promise<Admission> {
+  return await admit(node, txid, () => node.overlay.engine.submitTrusted(raw, ALL_TOPICS))
+}
+
+/** What comes of a submission. Throws what is not the transaction's fault. */
+async function admit(node: Node, txid: string, submit: () => Promise<STEAK>): Promise<Admission> {
+  const refusals: Refusal[] = []
+  const stopListening = node.overlay.onRefusal((refusal) => {
+    // Others may have their turn meanwhile.
+    if (refusal.txid === txid) refusals.push(refusal)
+  })
+  try {
+    const steak = await submit()
+    const winner = await node.graph.winnerOver(txid)
+    if (winner !== undefined) return { kind: 'refused', why: `CONFLICT: it is kept, but ${winner} counts` }
+    const outputs = admittedCount(steak)
+    if (outputs > 0) return { kind: 'admitted', outputs }
+    // A topic that says nothing has it already; one may say several things.
+    if (new Set(refusals.map(({ topic }) => topic)).size < ALL_TOPICS.length) return { kind: 'known' }
+    return { kind: 'passed over', why: refusals.map(({ code, message }) => `${code}: ${message}`).join('; ') }
+  } catch (error) {
+    if (!(error instanceof SubmissionError || error instanceof BeefError)) throw error
+    return { kind: 'refused', why: `${error.code}: ${error.message}` }
+  } finally {
+    stopListening()
+  }
+}

@@ -1,0 +1,22 @@
+/** Why a branch of the tree, or the whole crawl, cannot be followed. */
+type CrawlErrorCode =
+  /** The chain source does not know a transaction that it must know. */
+  | 'NOT_KNOWN'
+  /** It names a spender that does not spend. */
+  | 'NO_SPEND'
+  /** What is needed to verify a transaction is more than one submission may have. */
+  | 'TOO_LARGE'
+  /** The node refused what the source gave. */
+  | 'REFUSED'
+
+/** A crawl that does not get on. The message is one line. */
+export class CrawlError extends Error {
+  override readonly name = 'CrawlError'
+
+  constructor(
+    readonly code: CrawlErrorCode,
+    message: string,
+  ) {
+    super(message)
+  }
+}

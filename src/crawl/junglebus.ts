@@ -1,0 +1,162 @@
+import { setTimeout } from 'node:timers/promises'
+import pLimit from 'p-limit'
+import pRetry, { AbortError } from 'p-retry'
+import type { TransactionRecord } from '../../backend/src/graph/records.js'
+import { toHex } from '../../backend/src/protocol/bytes.js'
+import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
+import { type FetchedAnswer, fetchBounded } from '../client/bounded-fetch.js'
+import { SourceError } from '../client/source-error.js'
+import { type ChainSource, ChainSourceError, readSourced, readSourcedProof } from './chain-source.js'
+
+export interface JungleBusOptions {
+  /** `https://junglebus.gorillapool.io`, or whatever speaks as it does. */
+  url: string
+  /** How many requests are under way at once. */
+  parallel: number
+  /** The longest transaction that is read, in bytes. */
+  maxTransactionBytes: number
+  /** How long one answer may take, in milliseconds. */
+  timeout?: number
+  /** How often each question is asked before it is given up, the first time included. */
+  tries?: number
+  /** How long to wait before the second time, in milliseconds; twice as long before each further one. */
+  firstPause?: number
+  /** Ends all that is under way. */
+  signal?: AbortSignal
+}
+
+const DEFAULT_TIMEOUT = 30_000
+const DEFAULT_TRIES = 6
+const DEFAULT_PAUSE = 500
+const MAX_PAUSE = 30_000
+/** The longest that a source may ask to be left alone, in milliseconds: whoever runs the command can come again. */
+const MAX_REQUESTED_PAUSE = 120_000
+/** A spend is 32 bytes; this is read of whatever else it may be. */
+const MAX_SPEND_BYTES = 1024
+/** A path of one transaction is some 2 KiB; one of a whole block may come. */
+const MAX_PROOF_BYTES = 4 * 1024 * 1024
+
+/**
+ * JungleBus of GorillaPool, over HTTP:
+ *
+ * - `GET /v1/transaction/get/<txid>/bin`: the raw transaction; 404 where it is not known.
+ * - `GET /v1/transaction/proof/<txid>/bin`: its merkle path (BUMP, BRC-74); 404 where it is in no block.
+ * - `GET /v1/txo/spend/<txid>_<vout>`: the 32 bytes of the spender's txid, in shown order; nothing where it is unspent.
+ *
+ * It has no page that says so: these are what its public clients ask, and how they read it (b-open-io/1sat-sdk,
+ * `packages/cli`; b-open-io/1sat-stack and b-open-io/go-junglebus; the crawler of shruggr/opns-overlay). A 404 for a spend is no
+ * word about the output, and is not read as one.
+ *
+ * What fails or does not hold is asked again, later each time; a source that is busy is left alone as long as it says
+ * (`Retry-After`), by all questions.
+ */
+export class JungleBusSource implements ChainSource {
+  /** What was asked since the start, and how much of it once more. */
+  readonly asked = { requests: 0, again: 0 }
+  private readonly url: string
+  private readonly options: JungleBusOptions
+  private readonly inTurn: ReturnType<typeof pLimit>
+  /** Until when the source asked to be left alone, in milliseconds since 1970. */
+  private busyUntil = 0
+
+  constructor(options: JungleBusOptions) {
+    this.url = options.url.replace(/\/+$/, '')
+    this.options = options
+    this.inTurn = pLimit(options.parallel)
+  }
+
+  async transaction(txid: string): Promise<TransactionRecord | undefined> {
+    const { maxTransactionBytes: maxBytes } = this.options
+    // Both at once: the one hardly ever comes without the other.
+    const proving = this.ask(`/v1/transaction/proof/${txid}/bin`, {
+      maxBytes: MAX_PROOF_BYTES,
+      read: (bump) => readSourcedProof(txid, bump),
+    })
+    // Where the other fails first, nobody waits for this one.
+    proving.catch(() => undefined)
+    const record = await this.ask(`/v1/transaction/get/${txid}/bin`, {
+      maxBytes,
+      read: (raw) => readSourced(txid, raw),
+    })
+    const proof = await proving
+    return record && { ...record, ...(proof && { proof }) }
+  }
+
+  async spenderOf(outpoint: Outpoint): Promise<string | undefined> {
+    const shown = formatOutpoint(outpoint)
+    const answer = await this.ask(`/v1/txo/spend/${shown}`, {
+      maxBytes: MAX_SPEND_BYTES,
+      read: (bytes) => {
+        if (bytes.length !== 0 && bytes.length !== 32)
+          throw new ChainSourceError('BAD_ANSWER', `${this.url} answers no txid for the spend of ${shown}`)
+        return { spender: bytes.length === 0 ? undefined : toHex(bytes) }
+      },
+    })
+    if (answer === undefined) throw new ChainSourceError('BAD_ANSWER', `${this.url} does not know ${shown}`)
+    return answer.spender
+  }
+
+  /** @returns undefined for a 404. */
+  private async ask<Answer>(
+    path: string,
+    told: { maxBytes: number; read: (body: Uint8Array) => Answer },
+  ): Promise<Answer | undefined> {
+    const { tries = DEFAULT_TRIES, firstPause = DEFAULT_PAUSE, signal } = this.options
+    return await this.inTurn(() =>
+      pRetry(() => this.askOnce(this.url + path, told), {
+        retries: tries - 1,
+        minTimeout: firstPause,
+        maxTimeout: MAX_PAUSE,
+        randomize: true,
+        onFailedAttempt: ({ retriesLeft }) => {
+          if (retriesLeft > 0) this.asked.again++
+        },
+        signal,
+      }),
+    )
+  }
+
+  private async askOnce<Answer>(
+    url: string,
+    { maxBytes, read }: { maxBytes: number; read: (body: Uint8Array) => Answer },
+  ): Promise<Answer | undefined> {
+    const { timeout = DEFAULT_TIMEOUT, signal } = this.options
+    await setTimeout(Math.max(0, this.busyUntil - Date.now()), undefined, { signal })
+    this.asked.requests++
+    const headers = { Accept: 'application/octet-stream' }
+    const options = { timeout, maxBytes, ...(signal && { signal }) }
+    const answer = await fetchBounded(url, { headers }, options).catch((cause: unknown) => {
+      if (!(cause instanceof SourceError)) throw cause
+      if (cause.code !== 'TOO_LARGE') throw new ChainSourceError('NO_ANSWER', cause.message, { cause })
+      // It would be as long again.
+      throw new AbortError(new ChainSourceError('BAD_ANSWER', cause.message, { cause }))
+    })
+    const { status } = answer
+    if (status === 200) return read(answer.body)
+    if (status === 404) return undefined
+    if (status === 429 || status >= 500) {
+      this.leaveAlone(url, answer)
+      throw new ChainSourceError('NO_ANSWER', `${url} answers ${status}`)
+    }
+    throw new AbortError(new ChainSourceError('NO_ANSWER', `${url} answers ${status}`))
+  }
+
+  /** Lets nobody ask before a source that is busy says that one may. */
+  private leaveAlone(url: string, { headers }: FetchedAnswer): void {
+    const pause = requestedPause(headers.get('retry-after'))
+    if (pause > MAX_REQUESTED_PAUSE) {
+      const seconds = Math.ceil(pause / 1000)
+      throw new AbortError(
+        new ChainSourceError('NO_ANSWER', `${url} asks to be left alone for ${seconds} seconds`),
+      )
+    }
+    this.busyUntil = Math.max(this.busyUntil, Date.now() + pause)
+  }
+}
+
+/** `Retry-After` in milliseconds: seconds, or a date (RFC 9110 10.2.3). 0 where it says nothing that can be read. */
+function requestedPause(value: string | null): number {
+  if (value === null) return 0
+  const pause = /^\d{1,9}$/.test(value.trim()) ? Number(value) * 1000 : Date.parse(value) - Date.now()
+  return Number.isNaN(pause) ? 0 : Math.max(0, pause)
+}
