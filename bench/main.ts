@@ -1,6 +1,7 @@
 import { admission } from './admission.js'
 import { comparison } from './comparison.js'
 import { covenant } from './covenant.js'
+import { crawl } from './crawl.js'
 import { gateway } from './gateway.js'
 import { large } from './large.js'
 import { lookups } from './lookups.js'
@@ -29,6 +30,7 @@ const benches = {
   'proof-check': proofCheck,
   turn,
   sync,
+  crawl,
 }
 
 const wanted = process.argv.slice(2)

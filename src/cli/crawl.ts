@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import type { Writable } from 'node:stream'
 import type { Logger } from 'pino'
 import { Crawl, type CrawlReport } from '../crawl/crawl.js'
@@ -45,6 +46,8 @@ export async function runCrawl(command: CrawlCommand): Promise<void> {
     // What is answered decides what is taken.
     if (node.upkeep.status.state === 'rebuilding') await node.upkeep.run()
     const { maxBodyBytes } = config
+    // Each question under way hears it.
+    setMaxListeners(0, signal)
     const source = new JungleBusSource({ url, parallel, maxTransactionBytes: maxBodyBytes, signal })
     const crawl = new Crawl({
       node: {

@@ -90,7 +90,7 @@ program
   .command('crawl')
   .description('follow the tree from its genesis through an index of the chain: see docs/crawl.md')
   .option('--source <url>', 'what speaks as JungleBus does', 'https://junglebus.gorillapool.io')
-  .option('--parallel <count>', 'requests at once', wholeNumber(1, 256), 4)
+  .option('--parallel <count>', 'requests at once', wholeNumber(1, 256), 3)
   .option('--names-only', 'do not follow where names went after they were mined', false)
   .option('--most <count>', 'stop after so many transactions', wholeNumber(1, 1_000_000_000), 1_000_000)
   .action(async (options: Pick<CrawlCommand, 'source' | 'parallel' | 'namesOnly' | 'most'>) => {

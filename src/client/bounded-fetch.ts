@@ -36,10 +36,18 @@ export async function fetchBounded(
   options: FetchOptions,
 ): Promise<FetchedAnswer> {
   const { timeout = DEFAULT_TIMEOUT, maxBytes = DEFAULT_MAX_BYTES, fetch = globalThis.fetch } = options
-  const late = AbortSignal.timeout(timeout)
-  const signal = options.signal === undefined ? late : AbortSignal.any([late, options.signal])
+  const stop = new AbortController()
+  const giveUp = (): void => stop.abort()
+  // Not `AbortSignal.timeout`, whose timer goes on after the answer: whoever asks thousands of times has thousands of them.
+  let isLate = false
+  const timer = setTimeout(() => {
+    isLate = true
+    giveUp()
+  }, timeout)
+  options.signal?.addEventListener('abort', giveUp, { once: true })
+  if (options.signal?.aborted === true) giveUp()
   try {
-    const response = await fetch(url, { ...init, redirect: 'error', signal })
+    const response = await fetch(url, { ...init, redirect: 'error', signal: stop.signal })
     const [contentType = ''] = (response.headers.get('content-type') ?? '').split(';')
     return {
       status: response.status,
@@ -49,8 +57,11 @@ export async function fetchBounded(
     }
   } catch (cause) {
     if (cause instanceof SourceError) throw cause
-    if (late.aborted) throw new SourceError('TIMEOUT', `${url} took longer than ${timeout} ms`, { cause })
+    if (isLate) throw new SourceError('TIMEOUT', `${url} took longer than ${timeout} ms`, { cause })
     throw new SourceError('UNREACHABLE', `${url} does not answer: ${reasonOf(cause)}`, { cause })
+  } finally {
+    clearTimeout(timer)
+    options.signal?.removeEventListener('abort', giveUp)
   }
 }
 

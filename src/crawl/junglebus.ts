@@ -121,7 +121,8 @@ export class JungleBusSource implements ChainSource {
     { maxBytes, read }: { maxBytes: number; read: (body: Uint8Array) => Answer },
   ): Promise<Answer | undefined> {
     const { timeout = DEFAULT_TIMEOUT, signal } = this.options
-    await setTimeout(Math.max(0, this.busyUntil - Date.now()), undefined, { signal })
+    const pause = this.busyUntil - Date.now()
+    if (pause > 0) await setTimeout(pause, undefined, { signal })
     this.asked.requests++
     const headers = { Accept: 'application/octet-stream' }
     const options = { timeout, maxBytes, ...(signal && { signal }) }
