@@ -6,6 +6,7 @@ import { readTransaction } from '../../backend/src/protocol/transaction.js'
 import { type BlockPosition, isBefore, positionOf } from './block-position.js'
 import { type ChainSource, ChainSourceError } from './chain-source.js'
 import { CrawlError } from './crawl-error.js'
+import { newReport } from './crawl-report.js'
 import { type Coin, type FrontierStore, frontier } from './frontier.js'
 import { type GatherLimits, gather, knownOrSourced } from './gather.js'
 
@@ -41,27 +42,6 @@ export interface CrawlOptions {
   signal?: AbortSignal
 }
 
-/** What a crawl has done so far. */
-export interface CrawlReport {
-  mints: number
-  transfers: number
-  outputs: number
-  /** Known before, and followed once more because they were not proven. */
-  known: number
-  /** Nodes that were spent by what is no mint. */
-  deadNodes: number
-  /** Ordinals of names that were burnt, or went where no topic takes them. */
-  lostNames: number
-  /** Transactions at the ends of branches that are in no block yet. */
-  unproven: Set<string>
-  /** Transactions that place ordinals, and that the source does not know. */
-  unknown: Set<string>
-  /** Branches that could not be followed, each with its reason. */
-  failures: string[]
-  /** Why it ended before its end; undefined where it did not. */
-  stopped?: 'by signal' | 'at limit'
-}
-
 /** How often a source is asked for a spender that does spend. */
 const ASKS = 3
 
@@ -74,10 +54,7 @@ const ASKS = 3
  * nothing else is under way, and those that wait go on in the order of the chain.
  */
 export class Crawl {
-  readonly report: CrawlReport = {
-    ...{ mints: 0, transfers: 0, outputs: 0, known: 0, deadNodes: 0, lostNames: 0 },
-    ...{ unproven: new Set<string>(), unknown: new Set<string>(), failures: [] },
-  }
+  readonly report = newReport()
   private readonly inTurn: ReturnType<typeof pLimit>
   private readonly followed = new Set<string>()
   private readonly submitted = new Map<string, Promise<Admission>>()
