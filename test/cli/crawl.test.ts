@@ -4,7 +4,7 @@ import { encodeBeef } from '../../backend/src/graph/assemble-beef.js'
 import type { TransactionRecord } from '../../backend/src/graph/records.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { recordOf } from '../support/block.js'
-import { useBuiltCli } from '../support/built-cli.js'
+import { type Ended, useBuiltCli } from '../support/built-cli.js'
 import { CrawledTree } from '../support/crawled-tree.js'
 import { type JungleBusService, useJungleBuses } from '../support/junglebus.js'
 import { mainnetTransaction, mainnetVectors } from '../support/mainnet-vectors.js'
@@ -35,6 +35,16 @@ async function setUp(): Promise<Case> {
   return { tree, service, env, args: ['crawl', '--source', url] }
 }
 
+/** A run of the command, without the lines that say now and then how far it is. */
+async function run(args: string[], env: Environment): Promise<Ended> {
+  return quietly(await cli.run(args, env))
+}
+
+function quietly(ended: Ended): Ended {
+  const progress = /^\d+ mints, \d+ transfers; \d+ requests, \d+ of them again\n/gm
+  return { ...ended, stderr: ended.stderr.replace(progress, '') }
+}
+
 /** What the names of a store are. */
 const namesIn = (dataDir: string): string[] => storedRows(dataDir).graph_names ?? []
 
@@ -42,7 +52,7 @@ test(
   'the tree is followed to its end, and what was done is told',
   async () => {
     const { tree, service, env, args } = await setUp()
-    const { code, stdout, stderr } = await cli.run(args, env)
+    const { code, stdout, stderr } = await run(args, env)
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
     expect(stdout).toBe(
       [
@@ -75,13 +85,13 @@ test(
       // What comes after the signal takes its time, so that it is not over before the signal is heard.
       if (service.asked.length >= 20) service.delay = 2000
     }
-    const ended = await running.ended
+    const ended = quietly(await running.ended)
     expect(ended).toMatchObject({ code: 1, signal: null })
     expect(ended.stderr).toBe('minetree: stopped: the same command goes on from here\n')
     expect(ended.stdout).toContain('admitted ')
     service.onQuestion = () => undefined
     service.delay = 0
-    const again = await cli.run(args, env)
+    const again = await run(args, env)
     expect(again).toMatchObject({ code: 0, stderr: '' })
     expect(namesIn(env.DATA_DIR)).toHaveLength(11)
   },
@@ -93,14 +103,14 @@ test(
   async () => {
     const { tree, service, env, args } = await setUp()
     service.say({ txid: tree.mintOf('ba').txid, vout: 1 }, '12'.repeat(32))
-    const { code, stdout, stderr } = await cli.run([...args, '--names-only'], env)
+    const { code, stdout, stderr } = await run([...args, '--names-only'], env)
     expect(code).toBe(1)
     expect(stderr).toBe('minetree: not every branch could be followed: the same command tries those again\n')
     expect(stdout).toContain(
       `not followed: 1\n  the source names ${'12'.repeat(32)} as what spends ${tree.mintOf('ba').outpoint(1)}, which it does not know\n`,
     )
     expect(stdout).toContain('and 0 transfers')
-    const few = await cli.run([...args, '--most', '3'], { ...env, DATA_DIR: await servers.folder() })
+    const few = await run([...args, '--most', '3'], { ...env, DATA_DIR: await servers.folder() })
     expect(few).toMatchObject({ code: 1 })
     expect(few.stderr).toBe('minetree: stopped at --most transactions: the same command goes on from here\n')
   },
@@ -111,13 +121,13 @@ test(
   'what it cannot begin with is told in a line',
   async () => {
     const { env, args } = await setUp()
-    const noTree = await cli.run(args, { DATA_DIR: await servers.folder() })
+    const noTree = await run(args, { DATA_DIR: await servers.folder() })
     expect(noTree).toMatchObject({ code: 1, stdout: '' })
     expect(noTree.stderr).toBe('minetree: there is no tree to follow: set PROFILE=mainnet, or GENESIS\n')
-    const noUrl = await cli.run(['crawl', '--source', 'nowhere'], env)
+    const noUrl = await run(['crawl', '--source', 'nowhere'], env)
     expect(noUrl).toMatchObject({ code: 1, stderr: 'minetree: --source: nowhere is no URL\n' })
     const server = await servers.start(env)
-    const second = await cli.run(args, env)
+    const second = await run(args, env)
     expect(second.code).toBe(1)
     expect(second.stderr).toMatch(/^minetree: cannot open the store in [^\n]+\n$/)
     await server.stop()
@@ -145,7 +155,7 @@ if (vectors === undefined) {
       // No block is made of these.
       const env = { PROFILE: 'mainnet', CHAIN_TRACKER: 'scripts-only' }
       const [crawled, imported] = [await servers.folder(), await servers.folder()]
-      const { code, stdout, stderr } = await cli.run(['crawl', '--source', url], {
+      const { code, stdout, stderr } = await run(['crawl', '--source', url], {
         ...env,
         DATA_DIR: crawled,
       })
@@ -155,7 +165,7 @@ if (vectors === undefined) {
       expect(stdout).toContain(`that the source does not know: ${mints.length}\n`)
       const file = join(await servers.folder(), 'all.beef')
       await writeFile(file, encodeBeef(recorded))
-      await cli.run(['import', file], { ...env, DATA_DIR: imported })
+      await run(['import', file], { ...env, DATA_DIR: imported })
       const factsIn = (dataDir: string): Record<string, string[]> => {
         const { graph_admissions = [], ...rows } = storedRows(dataDir)
         const admitted = graph_admissions.map((row) => JSON.stringify(JSON.parse(row).slice(0, -1)))
