@@ -67,6 +67,11 @@ export class Metrics {
     'minetree_turned_transactions_total',
     'Transactions that became silent or count again, as a conflict was decided anew.',
   )
+  private readonly synced = this.counter(
+    'minetree_sync_graphs_total',
+    'Graphs that peers offer and this host lacks, by what came of them.',
+    ['result'],
+  )
   private readonly failedHooks = this.counter(
     'minetree_failed_hooks_total',
     'Hooks that failed after their submission was written, or again when repeated, by service and where it is remembered.',
@@ -95,6 +100,9 @@ export class Metrics {
         break
       case 'turned':
         this.turned.inc(event.transactions)
+        break
+      case 'synced':
+        this.synced.inc({ result: event.result })
         break
       case 'admitted':
         this.countAdmitted(event.steak)

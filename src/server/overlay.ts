@@ -29,6 +29,8 @@ export type OverlayEvent =
   | { kind: 'hook failed'; failure: HookFailure }
   /** A conflict was decided anew: so many transactions became silent, or count again. */
   | { kind: 'turned'; transactions: number }
+  /** A graph that a peer offers was taken, could not be for now, or is none for this host (`docs/sync.md`). */
+  | { kind: 'synced'; result: 'taken' | 'open' | 'unwanted' }
 
 export interface Overlay {
   engine: OverlayEngine

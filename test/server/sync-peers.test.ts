@@ -61,6 +61,30 @@ test('a peer that breaks off half-way is asked again from where it was', async (
   expect(front.nodes.length - asked).toBeLessThan(2 * (31 - names) + 8)
 }, 60_000)
 
+test('a host that is started again goes on from where it was', async () => {
+  const { world, full, front } = await peer(10)
+  const late = await host(world, { SYNC_PEERS: front.url })
+  await inStep(await admittedOn(full), full, late)
+  const taken = async (): Promise<string> => (await late.ask('/metrics')).body.toString()
+  await until(
+    async () => /minetree_sync_graphs_total\{result="taken"\} 10/.test(await taken()),
+    'each mint is counted',
+  )
+  await late.stop()
+  await submitAll(full, world.mint(3))
+  const before = new Set(front.nodes)
+  const asked = front.nodes.length
+  const scores: unknown[] = []
+  front.fault = ({ path, topic, asked: { since } }) => {
+    if (path !== NODES && topic === 'tm_names') scores.push(since)
+    return undefined
+  }
+  const again = await host(world, { SYNC_PEERS: front.url, DATA_DIR: late.dataDir })
+  await inStep(await admittedOn(full), full, again)
+  expect(Number(scores[0])).toBeGreaterThan(0)
+  expect(front.nodes.slice(asked).filter((txid) => before.has(txid))).toEqual([])
+}, 60_000)
+
 test('a peer that does not answer, or answers with what is no answer, is asked again later', async () => {
   const { world, full, front } = await peer(3)
   const nothing: (Record<string, unknown> | string)[] = ['<html>', {}, { UTXOList: [{ txid: 'x' }] }, '[]']

@@ -63,7 +63,7 @@ export class PeersSync {
 export function openPeersSync({ config, graph, overlay }: Node, logger: Logger): PeersSync | undefined {
   const { syncPeers, syncInterval, limits, deployment, maxBodyBytes } = config
   if (syncPeers.length === 0) return undefined
-  const { engine, proofs } = overlay
+  const { engine, proofs, tell } = overlay
   // Without a tree every name would be passed over, and not be asked for again when there is one.
   const topics = deployment === undefined ? [TOPICS.ordinals] : [TOPICS.names, TOPICS.ordinals]
   const bounds = {
@@ -74,7 +74,7 @@ export function openPeersSync({ config, graph, overlay }: Node, logger: Logger):
   const peers = syncPeers.map((url): [string, TopicSync[]] => {
     const peer = new Peer({ url, timeout: limits.syncTimeout, maxBytes: maxBodyBytes })
     const syncs = topics.map(
-      (topic) => new TopicSync({ peer, url, topic, graph, engine, proofs, limits: bounds, logger }),
+      (topic) => new TopicSync({ peer, url, topic, graph, engine, proofs, tell, limits: bounds, logger }),
     )
     return [url, syncs]
   })

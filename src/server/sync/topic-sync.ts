@@ -2,7 +2,8 @@ import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
 import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
 import { formatOutpoint, type Outpoint } from '../../../backend/src/protocol/outpoint.js'
-import { withOrdinals } from '../overlay.js'
+import { Slices } from '../../gateway/slices.js'
+import { type OverlayEvent, withOrdinals } from '../overlay.js'
 import type { OverlayEngine } from '../overlay-engine.js'
 import { ConflictError, InvalidSubmissionError, SubmissionTooLargeError } from '../overlay-errors.js'
 import type { ProofCheck } from '../proof-check.js'
@@ -48,6 +49,8 @@ export interface TopicSyncOptions {
   graph: GraphStore
   engine: OverlayEngine
   proofs: ProofCheck
+  /** Told of each graph what came of it. */
+  tell: (event: OverlayEvent) => void
   limits: GraphLimits & {
     /** How long collecting one graph may take, in milliseconds. */
     graphTimeout: number
@@ -118,20 +121,26 @@ export class TopicSync {
     }
   }
 
-  private async takePage(page: OfferedOutput[], { tally, signal }: Round): Promise<void> {
+  private async takePage(page: OfferedOutput[], { tally, signal: stopping }: Round): Promise<void> {
     const offers = await this.lacking(page)
+    const ending = new AbortController()
+    const signal = AbortSignal.any([stopping, ending.signal])
     const ahead: Promise<SyncGraph>[] = []
-    for (const [at, offer] of offers.entries()) {
-      while (ahead.length < Math.min(at + AHEAD, offers.length)) {
-        const next = offers[ahead.length]
-        if (next === undefined) break
-        const collecting = this.collect(next, signal)
-        // It is waited for when it has its turn, and not at all where this ends before.
-        collecting.catch(() => {})
-        ahead.push(collecting)
+    try {
+      for (const [at, offer] of offers.entries()) {
+        for (const next of offers.slice(ahead.length, at + AHEAD)) {
+          const collecting = this.collect(next, signal)
+          // It is waited for when it has its turn.
+          collecting.catch(() => {})
+          ahead.push(collecting)
+        }
+        signal.throwIfAborted()
+        await this.take(offer, { collecting: ahead[at], tally, signal })
       }
-      signal.throwIfAborted()
-      await this.take(offer, { collecting: ahead[at], tally, signal })
+    } finally {
+      // What ended this ends those ahead of it, too: the store is left alone then.
+      ending.abort(new PeerAwayError('the page is given up'))
+      await Promise.allSettled(ahead)
     }
   }
 
@@ -140,7 +149,9 @@ export class TopicSync {
     const { topic, graph } = this.options
     const blocked = await graph.blockedList()
     const offers = new Map<string, Offer>()
+    const slices = new Slices()
     for (const { txid, outputIndex: vout, score } of page.sort((a, b) => a.score - b.score)) {
+      await slices.rest()
       const outpoint = { txid, vout }
       if (offers.has(txid) || blocked.has('outpoint', formatOutpoint(outpoint))) continue
       if (await isHeld(graph, { topic, txid })) this.open.close(txid)
@@ -207,7 +218,7 @@ export class TopicSync {
       const winner = await graph.winnerOver(txid)
       if (winner !== undefined) throw new ConflictError({ txid, winner })
       this.open.close(txid)
-      tally.taken++
+      this.count('taken', tally)
       this.failures = 0
     } catch (error) {
       const isUnwanted = error instanceof UnwantedGraphError || error instanceof SubmissionTooLargeError
@@ -218,7 +229,7 @@ export class TopicSync {
       if (!isUnwanted && !isOpen) throw error
       if (isOpen) this.open.leave(txid, score)
       else this.open.close(txid)
-      tally[isOpen ? 'open' : 'unwanted']++
+      this.count(isOpen ? 'open' : 'unwanted', tally)
       // What is kept may be what is wrong with it.
       this.kept.clear()
       if (error instanceof BadGraphError && ++this.failures > MAX_FAILURES)
@@ -231,6 +242,11 @@ export class TopicSync {
           'what a peer offers is not taken',
         )
     }
+  }
+
+  private count(result: keyof SyncTally, tally: SyncTally): void {
+    tally[result]++
+    this.options.tell({ kind: 'synced', result })
   }
 }
 
