@@ -3,7 +3,7 @@ import { utf8 } from '../../protocol/bytes.js'
 import type { Outpoint } from '../../protocol/outpoint.js'
 import { hashColumn, hexOf } from '../columns.js'
 import type { Lineage } from '../lineages.js'
-import { collectionIn, type Doc } from './documents.js'
+import type { Doc } from './documents.js'
 
 /**
  * The admitted graph on MongoDB: a collection for each table of SQL, with its name and the names of its columns. What each
@@ -186,6 +186,7 @@ export async function openCollections(db: Db): Promise<void> {
     const keys = indexes.map((fields) => ({
       key: Object.fromEntries(fields.map((field) => [field, 1 as const])),
     }))
-    if (keys.length > 0) await collectionIn(db, name as CollectionName).createIndexes(keys)
+    // Over documents that are there, an index takes as long as it takes.
+    if (keys.length > 0) await db.collection(name).createIndexes(keys)
   }
 }

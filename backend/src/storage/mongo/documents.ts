@@ -2,6 +2,7 @@ import type { Collection, Db } from 'mongodb'
 import type { Outpoint } from '../../protocol/outpoint.js'
 import { outpointColumns } from '../columns.js'
 import type { CollectionName } from './collections.js'
+import { whileAvailable } from './unavailable.js'
 
 /** What a field holds. Txids and hashes are Buffers, as in columns; what is absent is null. */
 export type Value = string | number | boolean | Buffer | null
@@ -51,21 +52,37 @@ export interface Documents {
   first(collection: CollectionName, filter: Filter, options?: FindOptions): Promise<Doc | undefined>
 }
 
-/** Reads through the driver. */
+/**
+ * How long a read may take, in milliseconds: who asks is told to try again after that. The driver has no end for a call whose
+ * connection broke just as it was sent.
+ */
+const WITHIN = 8000
+
+/** Reads through the driver. @throws StoreUnavailableError where the database cannot be reached. */
 export function dbDocuments(db: Db): Documents {
-  const find = (name: CollectionName, filter: Filter, { sort, limit, fields }: FindOptions = {}) => {
-    const found = collectionIn(db, name).find(filter)
+  const find = async (
+    name: CollectionName,
+    filter: Filter,
+    { sort, limit, fields, signal }: FindOptions & { signal: AbortSignal },
+  ): Promise<Doc[]> => {
+    const found = collectionIn(db, name).find(filter, { signal })
     if (sort !== undefined) found.sort(sort)
     if (limit !== undefined) found.limit(limit)
     if (fields !== undefined) found.project(projectionOf(fields))
-    return found
+    return await found.toArray()
+  }
+  const all: Documents['all'] = async (name, filter, options) => {
+    const waiting = new AbortController()
+    const timer = setTimeout(() => waiting.abort(), WITHIN)
+    try {
+      return await whileAvailable(() => find(name, filter, { ...options, signal: waiting.signal }))
+    } finally {
+      clearTimeout(timer)
+    }
   }
   return {
-    all: async (name, filter, options) => await find(name, filter, options).toArray(),
-    async first(name, filter, options) {
-      const [doc] = await find(name, filter, { ...options, limit: 1 }).toArray()
-      return doc
-    },
+    all,
+    first: async (name, filter, options) => (await all(name, filter, { ...options, limit: 1 }))[0],
   }
 }
 

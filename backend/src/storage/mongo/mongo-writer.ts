@@ -4,6 +4,7 @@ import { openCollections } from './collections.js'
 import { type Documents, dbDocuments } from './documents.js'
 import { Journal } from './journal.js'
 import { PendingDocuments } from './pending-documents.js'
+import { whileAvailable } from './unavailable.js'
 import { openState, stateIn } from './writer-state.js'
 import { LostTurnError, type Turn, WriterTurns } from './writer-turns.js'
 
@@ -42,9 +43,14 @@ export class MongoWriter {
    *
    * @param work Decides by what the documents say, which are those of the database with its own changes over them. It is
    * done again where the turn is lost.
-   * @throws LostTurnError where it is lost again and again; then nothing is written.
+   * @throws LostTurnError where it is lost again and again; then nothing is written. StoreUnavailableError where the
+   * database cannot be reached: all of it is written then or none, and it may be told again.
    */
   async write<Result>(work: (pending: PendingDocuments) => Promise<Result>): Promise<Result> {
+    return await whileAvailable(() => this.tryToWrite(work))
+  }
+
+  private async tryToWrite<Result>(work: (pending: PendingDocuments) => Promise<Result>): Promise<Result> {
     await this.collections()
     for (let tried = 1; ; tried++) {
       let done: { result: Result } | undefined
@@ -78,7 +84,7 @@ export class MongoWriter {
    */
   async turned(): Promise<number> {
     for (const since = performance.now(); ; ) {
-      const state = await this.turns.read()
+      const state = await whileAvailable(() => this.turns.read())
       if (!state?.entry?.turns) return state?.turns ?? 0
       if (performance.now() - since > this.turns.lease) await this.recover()
       else await sleep(APPLYING)
@@ -86,7 +92,7 @@ export class MongoWriter {
   }
 
   private async recover(): Promise<void> {
-    await this.turns.take((turn) => this.journal.recover(turn))
+    await whileAvailable(() => this.turns.take((turn) => this.journal.recover(turn)))
   }
 
   /** Of a host that does not open the store, the first write does. */

@@ -1,0 +1,111 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { MongoClient } from 'mongodb'
+import { graphRecords } from '../../backend/src/graph/records.js'
+import { StoreUnavailableError } from '../../backend/src/graph/store-unavailable-error.js'
+import { MongoGraphStore } from '../../backend/src/storage/mongo/mongo-graph-store.js'
+import { answerFor } from '../../src/gateway/error-response.js'
+import { MISSING_FOR_MONGO, type Mongo, startMongo } from '../services/mongo.js'
+import { asText, rawDocuments } from '../support/graph-documents.js'
+import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.js'
+
+const here = MISSING_FOR_MONGO.length === 0 ? describe : describe.skip
+
+const OUTPUTS = 30
+const CUTS = 5
+const txid = (number: number): string => number.toString(16).padStart(64, 'a')
+const at = (number: number) => ({ txid: txid(number), vout: 0 })
+
+/** An ordinal that has gone on a few times, and the name that it is. */
+const records = graphRecords({
+  outputs: Array.from({ length: OUTPUTS }, (_, step) => ({
+    outpoint: at(step),
+    satoshis: 1,
+    ...(step === 0 && { content: { sha256: txid(0), contentType: 'text/plain', length: 1 } }),
+    ...(step > 0 && { previous: at(step - 1) }),
+  })),
+  contents: [{ sha256: txid(0), bytes: Uint8Array.of(7) }],
+  names: [{ name: 'a', outpoint: at(0) }],
+})
+
+here('a MongoDB that is away', () => {
+  let server: Mongo
+  let proxy: TcpProxy
+  /** By the way that is cut, and past it. */
+  let client: MongoClient
+  let direct: MongoClient
+  let databases = 0
+
+  beforeAll(async () => {
+    server = await startMongo()
+    proxy = await startTcpProxy(server.port)
+    const url = `mongodb://127.0.0.1:${proxy.port}/?directConnection=true`
+    client = new MongoClient(url, { serverSelectionTimeoutMS: 300, heartbeatFrequencyMS: 500 })
+    direct = await new MongoClient(server.url('')).connect()
+  })
+  afterEach(() => proxy.mend())
+  afterAll(async () => {
+    await client.close()
+    await direct.close()
+    await proxy.stop()
+    await server.stop()
+  })
+
+  async function openStore() {
+    const name = `store_${databases++}`
+    const store = new MongoGraphStore({ db: client.db(name) })
+    await store.open()
+    return { store, held: async () => asText(await rawDocuments(direct.db(name)), ['arrival']) }
+  }
+
+  /** Asks until it is answered: the driver looks for the server now and then. */
+  async function answered<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
+    for (;;) {
+      try {
+        return await ask()
+      } catch (error) {
+        if (!(error instanceof StoreUnavailableError)) throw error
+      }
+      await sleep(20)
+    }
+  }
+
+  test('is said to be, to whoever reads and whoever writes, and answers as before once it is back', async () => {
+    const { store, held } = await openStore()
+    await store.record(records)
+    const before = await held()
+    proxy.cut()
+    const error: unknown = await store.nameOrigin('a').catch((error: unknown) => error)
+    expect(answerFor(error)).toMatchObject({ status: 503, code: 'NOT_READY' })
+    await expect(store.consistent(() => store.nameOrigin('a'))).rejects.toThrow(StoreUnavailableError)
+    await expect(store.record(records)).rejects.toThrow(StoreUnavailableError)
+    proxy.mend()
+    expect(await answered(() => store.currentOutput(at(0)))).toEqual(at(OUTPUTS - 1))
+    await answered(() => store.record(records))
+    expect(await held()).toEqual(before)
+  })
+
+  test('loses nothing of a write that it goes away from, at whatever moment', async () => {
+    const { store: undisturbed, held: whole } = await openStore()
+    const since = performance.now()
+    await undisturbed.record(records)
+    const took = performance.now() - since
+    const ends = { away: 0, done: 0 }
+    for (let cut = 0; cut < CUTS; cut++) {
+      const { store, held } = await openStore()
+      const writing = store.record(records).then(
+        () => 'done' as const,
+        (error: unknown) => {
+          if (!(error instanceof StoreUnavailableError)) throw error
+          return 'away' as const
+        },
+      )
+      await sleep((took * cut) / CUTS)
+      proxy.cut()
+      ends[await writing]++
+      proxy.mend()
+      await answered(() => store.record(records))
+      expect(await held()).toEqual(await whole())
+    }
+    expect(ends.away).toBeGreaterThan(0)
+  })
+})
