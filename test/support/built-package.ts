@@ -21,7 +21,7 @@ export async function builtPackage(): Promise<string> {
   const folder = join(BUILDS, await hashOfSources())
   if (existsSync(folder)) return folder
   await mkdir(BUILDS, { recursive: true })
-  await removeOld()
+  await removeOld(BUILDS)
   const made = await mkdtemp(join(BUILDS, 'making-'))
   await build(made)
   try {
@@ -62,9 +62,10 @@ async function filesAt(path: string): Promise<string[]> {
     .sort()
 }
 
-async function removeOld(): Promise<void> {
-  for (const name of await readdir(BUILDS)) {
-    const path = join(BUILDS, name)
+/** Removes what stands in a folder for longer than a day. */
+export async function removeOld(folder: string): Promise<void> {
+  for (const name of await readdir(folder)) {
+    const path = join(folder, name)
     const { mtimeMs } = await stat(path)
     if (Date.now() - mtimeMs > A_DAY) await rm(path, { recursive: true, force: true })
   }

@@ -5,6 +5,7 @@ import { cp, mkdir, mkdtemp, readFile, rename, rm, symlink, writeFile } from 'no
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { build, stop } from 'esbuild'
+import { removeOld } from './built-package.js'
 
 const ROOT = resolve(import.meta.dirname, '../..')
 /** With what npm has installed: git does not see it, and whoever installs anew has none. */
@@ -133,6 +134,7 @@ export async function installContainer(): Promise<Installed> {
   const installed = { modules: join(folder, 'node_modules') }
   if (existsSync(folder)) return installed
   await mkdir(INSTALLED, { recursive: true })
+  await removeOld(INSTALLED)
   const made = await mkdtemp(join(INSTALLED, 'making-'))
   await mkdir(join(made, 'overlay-express'))
   await writeFile(join(made, 'package.json'), JSON.stringify(container))

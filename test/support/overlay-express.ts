@@ -59,6 +59,7 @@ export default class OverlayExpress {
   private readonly services: Record<string, LookupService> = {}
   private server: Server | undefined
   private mongo: MongoClient | undefined
+  private closeKnex: (() => Promise<void>) | undefined
 
   constructor(
     readonly name: string,
@@ -86,9 +87,13 @@ export default class OverlayExpress {
   async configureKnex(config: Knex.Config | string): Promise<void> {
     if (typeof config === 'string' && config.startsWith(SQLITE)) {
       this.isEmbedded = true
-      this.knex = (await connectSqlite(config.slice(SQLITE.length))).writer
+      const { writer, close } = await connectSqlite(config.slice(SQLITE.length))
+      this.knex = writer
+      this.closeKnex = close
     } else {
-      this.knex = createKnex(typeof config === 'string' ? { client: 'mysql2', connection: config } : config)
+      const knex = createKnex(typeof config === 'string' ? { client: 'mysql2', connection: config } : config)
+      this.knex = knex
+      this.closeKnex = () => knex.destroy()
     }
   }
 
@@ -196,7 +201,7 @@ export default class OverlayExpress {
     const server = this.started()
     server.closeAllConnections()
     await new Promise((closed) => server.close(closed))
-    await this.knex?.destroy()
+    await this.closeKnex?.()
     await this.mongo?.close()
   }
 
