@@ -167,6 +167,19 @@ here('the writers of one MongoDB', () => {
     await changing
   })
 
+  test('see within a second what others have blocked', async () => {
+    const [one, other] = [new MongoGraphStore({ db }), new MongoGraphStore({ db })]
+    await other.open()
+    const name = { kind: 'name', value: 'a' } as const
+    expect((await other.blockedList()).has('name', 'a')).toBe(false)
+    await one.block({ ...name, reason: 'a test', since: 5 })
+    await sleep(600)
+    expect((await other.blockedList()).has('name', 'a')).toBe(true)
+    await one.unblock(name)
+    await sleep(600)
+    expect((await other.blockedList()).has('name', 'a')).toBe(false)
+  })
+
   test('that are gone leave what they have committed to whoever reads it next', async () => {
     const store = new MongoGraphStore({ db, lease: LEASE })
     const blocked = { kind: 'name', value: 'a', since: 5 } as const

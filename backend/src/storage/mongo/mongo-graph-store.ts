@@ -24,7 +24,6 @@ import type {
 } from '../../graph/records.js'
 import type { Trait } from '../../graph/traits.js'
 import type { Outpoint } from '../../protocol/outpoint.js'
-import { BlockedCopy } from '../blocked-copy.js'
 import { contentPieces, shortBody } from '../content-reads.js'
 import { lineageOf } from '../lineage-reads.js'
 import type { Lineages } from '../lineages.js'
@@ -38,6 +37,7 @@ import { allBlocked, blockedPage } from './blocked-reads.js'
 import { writeBlocked, writeEviction, writeUnblocked } from './blocked-writes.js'
 import { COLLECTIONS } from './collections.js'
 import { type Documents, dbDocuments } from './documents.js'
+import { FollowedBlocked } from './followed-blocked.js'
 import { firstContentIn, lineagesIn } from './lineage-reads.js'
 import { mapsIn } from './map-reads.js'
 import { MongoWriter } from './mongo-writer.js'
@@ -53,7 +53,7 @@ export class MongoGraphStore implements HostStore {
   readonly writer: MongoWriter
   private readonly db: Db
   private readonly documents: Documents
-  private readonly blocked: BlockedCopy
+  private readonly blocked: FollowedBlocked
   private readonly onTurn: ((transactions: number) => void) | undefined
   /** What those reads ask that are the same on every kind of database. */
   private readonly rows: Lineages & Maps & Streams
@@ -69,7 +69,10 @@ export class MongoGraphStore implements HostStore {
     this.onTurn = onTurn
     this.documents = documents
     this.writer = new MongoWriter({ db, ...(lease !== undefined && { lease }) })
-    this.blocked = new BlockedCopy(() => allBlocked(documents))
+    this.blocked = new FollowedBlocked({
+      readAll: () => allBlocked(documents),
+      written: () => this.writer.written(),
+    })
     this.rows = { ...lineagesIn(documents), ...mapsIn(documents), ...streamsIn(documents) }
   }
 

@@ -91,6 +91,12 @@ export class MongoWriter {
     }
   }
 
+  /** How often was written, by whichever process. While something is put where it is read, it does not count yet. */
+  async written(): Promise<number> {
+    const state = await this.turns.read()
+    return (state?.version ?? 0) - (state?.entry ? 1 : 0)
+  }
+
   private async recover(): Promise<void> {
     await whileAvailable(() => this.turns.take((turn) => this.journal.recover(turn)))
   }

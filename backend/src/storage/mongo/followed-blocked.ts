@@ -1,0 +1,53 @@
+import type { BlockedList, BlockedSubject } from '../../graph/blocked.js'
+import { BlockedCopy } from '../blocked-copy.js'
+
+/** For how long what is blocked is taken for what was read last, in milliseconds: others are to see a block within a second. */
+const FRESH = 500
+
+/** What is blocked, in memory, whoever blocks it: read anew where somebody has written since. */
+export class FollowedBlocked {
+  private readonly copy: BlockedCopy
+  private readonly written: () => Promise<number>
+  private writes: number | undefined
+  private since = Number.NEGATIVE_INFINITY
+  private following: Promise<BlockedList> | undefined
+
+  /**
+   * @param options.readAll Reads all that is blocked.
+   * @param options.written How often was written by now.
+   */
+  constructor(options: { readAll: () => Promise<BlockedSubject[]>; written: () => Promise<number> }) {
+    this.copy = new BlockedCopy(options.readAll)
+    this.written = options.written
+  }
+
+  /** See `BlockedReader.blockedList`. */
+  get(): BlockedList | Promise<BlockedList> {
+    if (performance.now() - this.since < FRESH) return this.copy.get()
+    this.following ??= this.follow()
+    return this.following
+  }
+
+  /** Reads it anew; until that is done, what was known counts. */
+  async read(): Promise<BlockedList> {
+    return await this.copy.read()
+  }
+
+  /** Tells of something that is blocked, or not any more, as the database has it by now. */
+  tell(subject: BlockedSubject, isBlocked: boolean): void {
+    this.copy.tell(subject, isBlocked)
+  }
+
+  private async follow(): Promise<BlockedList> {
+    try {
+      const asked = performance.now()
+      const writes = await this.written()
+      const list = writes === this.writes ? await this.copy.get() : await this.copy.read()
+      this.writes = writes
+      this.since = asked
+      return list
+    } finally {
+      this.following = undefined
+    }
+  }
+}
