@@ -93,7 +93,7 @@ export class MongoWriter {
 
   /** How often was written, by whichever process. While something is put where it is read, it does not count yet. */
   async written(): Promise<number> {
-    const state = await this.turns.read()
+    const state = await whileAvailable(() => this.turns.read())
     return (state?.version ?? 0) - (state?.entry ? 1 : 0)
   }
 
