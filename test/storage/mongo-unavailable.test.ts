@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { MongoClient } from 'mongodb'
+import { type BulkWriteResult, MongoBulkWriteError, MongoClient, MongoNetworkError } from 'mongodb'
 import { graphRecords } from '../../backend/src/graph/records.js'
 import { StoreUnavailableError } from '../../backend/src/graph/store-unavailable-error.js'
 import { MongoGraphStore } from '../../backend/src/storage/mongo/mongo-graph-store.js'
+import { whileAvailable } from '../../backend/src/storage/mongo/unavailable.js'
 import { answerFor } from '../../src/gateway/error-response.js'
 import { MISSING_FOR_MONGO, type Mongo, startMongo } from '../services/mongo.js'
 import { asText, rawDocuments } from '../support/graph-documents.js'
@@ -108,4 +109,12 @@ here('a MongoDB that is away', () => {
     }
     expect(ends.away).toBeGreaterThan(0)
   })
+})
+
+test('a call that changes many documents says otherwise that nobody answers, and that somebody refuses', async () => {
+  const bulk = (error: ConstructorParameters<typeof MongoBulkWriteError>[0]) =>
+    whileAvailable(() => Promise.reject(new MongoBulkWriteError(error, {} as BulkWriteResult)))
+  await expect(bulk(new MongoNetworkError('read ECONNRESET'))).rejects.toThrow(StoreUnavailableError)
+  await expect(bulk({ message: 'not primary', code: 10107 })).rejects.toThrow(StoreUnavailableError)
+  await expect(bulk({ message: 'duplicate key', code: 11000 })).rejects.toThrow(MongoBulkWriteError)
 })

@@ -41,5 +41,7 @@ export async function whileAvailable<Result>(work: () => Promise<Result>): Promi
 
 function isAway(error: unknown): boolean {
   const { name, code } = error as { name?: unknown; code?: unknown }
+  // Of many documents at once it is an error of that call, which has a code only where a server gave one.
+  if (name === 'MongoBulkWriteError' && code === undefined) return true
   return AWAY.has(String(name)) || BROKEN.has(String(code)) || CODES.has(Number(code))
 }
