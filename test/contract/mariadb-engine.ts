@@ -22,7 +22,7 @@ const TABLES = `select table_name as name from information_schema.tables
 export const mariadb: SqlEngine = {
   name: 'MariaDB',
   missing: MISSING_FOR_MARIADB,
-  share: 0.1,
+  share: 0.05,
   async start() {
     server = await startMariadb()
   },

@@ -19,7 +19,7 @@ let databases = 0
 export const mongo: Engine = {
   name: 'MongoDB',
   missing: MISSING_FOR_MONGO,
-  share: 0.2,
+  share: 0.05,
   async start() {
     server = await startMongo()
     client = await new MongoClient(server.url(''), { monitorCommands: true }).connect()

@@ -6,7 +6,7 @@ import { concatBytes, utf8 } from '../../backend/src/protocol/bytes.js'
 import { isName, NAME_CHARACTERS } from '../../backend/src/protocol/mine-node.js'
 import type { Outpoint } from '../../backend/src/protocol/outpoint.js'
 import type { OpenedStore } from '../contract/engine.js'
-import { onEachEngine } from '../contract/stores.js'
+import { onEachEngine, onEachSqlEngine } from '../contract/stores.js'
 import {
   type FakeOutput,
   type FakeTransaction,
@@ -177,6 +177,29 @@ onEachEngine(({ openStore, closeStores, runs }) => {
     )
   }, 120_000)
 
+  test('a coin that came before what it was received from is linked when that comes', async () => {
+    const history = new History()
+    const { chain } = history
+    const first = await history.submit(chain.inscribe({ contentType: 'text/plain', body: utf8('a') }))
+    const outputs = [{ satoshis: 1, lockingScript: inscribed('b') }]
+    const second = await history.submit(chain.spend({ inputs: [{ transaction: first, vout: 0 }], outputs }))
+    const { opened, deliver } = servicesOver(await openStore(), history)
+    const outpoint = { txid: second.txid, vout: 0 }
+    const [one, two] = history.notices.filter((notice) => 'admitted' in notice)
+    if (!one || !two) throw new Error('no notices')
+    await deliver(two)
+    expect(await opened.store.output(outpoint)).toMatchObject({ unsettled: true })
+    await deliver(one)
+    const settled = await opened.store.output(outpoint)
+    expect(settled?.previous).toEqual({ txid: first.txid, vout: 0 })
+    expect(settled).not.toHaveProperty('unsettled')
+    expect(await opened.store.currentOutput({ txid: first.txid, vout: 0 })).toEqual(outpoint)
+  })
+})
+
+onEachSqlEngine(({ openStore, closeStores }) => {
+  afterEach(closeStores)
+
   test('a history in which everything happens is in the graph', async () => {
     const history = await historyOf(
       fc.sample(fc.array(deed, { minLength: 80, maxLength: 80 }), { seed: 7, numRuns: 1 })[0] ?? [],
@@ -196,22 +219,4 @@ onEachEngine(({ openStore, closeStores, runs }) => {
   })
 
   // What came before the transaction whose coin it received: told in order, it would have known it.
-  test('a coin that came before what it was received from is linked when that comes', async () => {
-    const history = new History()
-    const { chain } = history
-    const first = await history.submit(chain.inscribe({ contentType: 'text/plain', body: utf8('a') }))
-    const outputs = [{ satoshis: 1, lockingScript: inscribed('b') }]
-    const second = await history.submit(chain.spend({ inputs: [{ transaction: first, vout: 0 }], outputs }))
-    const { opened, deliver } = servicesOver(await openStore(), history)
-    const outpoint = { txid: second.txid, vout: 0 }
-    const [one, two] = history.notices.filter((notice) => 'admitted' in notice)
-    if (!one || !two) throw new Error('no notices')
-    await deliver(two)
-    expect(await opened.store.output(outpoint)).toMatchObject({ unsettled: true })
-    await deliver(one)
-    const settled = await opened.store.output(outpoint)
-    expect(settled?.previous).toEqual({ txid: first.txid, vout: 0 })
-    expect(settled).not.toHaveProperty('unsettled')
-    expect(await opened.store.currentOutput({ txid: first.txid, vout: 0 })).toEqual(outpoint)
-  })
 })

@@ -121,7 +121,7 @@ export async function live(deeds: Deed[]) {
   const submitted: Submitted[] = []
   const managers = {
     [TOPICS.names]: new NamesTopicManager({ deployment: chain.deployment }),
-    [TOPICS.ordinals]: new OrdinalsTopicManager(),
+    [TOPICS.ordinals]: new OrdinalsTopicManager({ seen: undefined }),
   }
   const submit = async (transaction: FakeTransaction): Promise<void> => {
     known.set(transaction.txid, transaction)
