@@ -173,7 +173,7 @@ onEachEngine(({ openStore, closeStores, runs }) => {
           await closeStores()
         },
       ),
-      { numRuns: runs(30), endOnFailure: true },
+      { numRuns: runs(15), endOnFailure: true },
     )
   }, 120_000)
 

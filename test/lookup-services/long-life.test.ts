@@ -114,7 +114,7 @@ onEachEngine(({ openStore, closeStores, runs }) => {
           await closeStores()
         },
       ),
-      { numRuns: runs(15), endOnFailure: true },
+      { numRuns: runs(8), endOnFailure: true },
     )
   }, 120_000)
 })

@@ -127,7 +127,7 @@ onEachEngine(({ openStore, closeStores, runs }) => {
           await closeStores()
         },
       ),
-      { numRuns: runs(40), endOnFailure: true },
+      { numRuns: runs(20), endOnFailure: true },
     )
   }, 120_000)
 

@@ -15,7 +15,7 @@ import { type DbCall, watchedDb } from '../support/watched-db.js'
 const here = MISSING_FOR_MONGO.length === 0 ? describe : describe.skip
 
 /** Before which calls: each of them by `KILL_EVERY=1`, which takes a minute or two; a fixed sample of them unless told. */
-const EVERY = Number(process.env.KILL_EVERY ?? 7)
+const EVERY = Number(process.env.KILL_EVERY ?? 17)
 
 /** In milliseconds: how long the next writer waits for the one that is gone. */
 const LEASE = 30
