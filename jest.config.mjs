@@ -4,7 +4,7 @@ export default {
   // Machines that run this may be slow, or busy with other tests.
   testTimeout: 120_000,
   // Many tests wait for processes that they started: a core with one of them has time for another.
-  maxWorkers: '100%',
+  maxWorkers: '150%',
   roots: ['<rootDir>/test'],
   testMatch: ['**/*.test.ts'],
   extensionsToTreatAsEsm: ['.ts'],
