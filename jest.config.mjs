@@ -1,10 +1,12 @@
+import { availableParallelism } from 'node:os'
+
 export default {
   testEnvironment: 'node',
   globalSetup: '<rootDir>/test/services/say-missing.mjs',
   // Machines that run this may be slow, or busy with other tests.
   testTimeout: 120_000,
   // Many tests wait for processes that they started: a core with one of them has time for another.
-  maxWorkers: '150%',
+  maxWorkers: Math.ceil(availableParallelism() * 1.5),
   roots: ['<rootDir>/test'],
   testMatch: ['**/*.test.ts'],
   extensionsToTreatAsEsm: ['.ts'],
