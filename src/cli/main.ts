@@ -13,21 +13,18 @@ import { PublishError } from '../publish/publish-error.js'
 import { type Config, ConfigError, readConfig } from '../server/config.js'
 import { harmless, harmlessLines } from '../server/harmless-text.js'
 import { createLogger } from '../server/logger.js'
-import { openNode, StartError } from '../server/node.js'
 import { ChainTrackerError } from '../server/overlay-errors.js'
 import { hidingSecrets } from '../server/secrets.js'
+import { StartError } from '../server/start-error.js'
 import { addBlockingCommands } from './blocking-commands.js'
 import { CommandError } from './command-error.js'
-import { type CrawlCommand, runCrawl } from './crawl.js'
+import type { CrawlCommand } from './crawl.js'
 import { DEFAULT_URL } from './default-url.js'
-import { runImport } from './import.js'
 import { ImportError } from './import-files.js'
 import { type MineOptions, runMine } from './mine.js'
 import { addNameCommands } from './name-commands.js'
 import { runPublish } from './publish.js'
 import { MAX_TRANSACTION_BYTES } from './publish-files.js'
-import { runReindex } from './reindex.js'
-import { serve } from './serve.js'
 
 /** What whoever runs the command can do something about. */
 const TOLD_IN_A_LINE = [
@@ -55,6 +52,7 @@ function loggerOn(fd: 1 | 2, level: Config['logLevel']): Logger {
   return createLogger({ level, hideSecrets, write: (line) => stream.write(line) })
 }
 
+// What opens a store or serves is loaded by the commands that do: the others start sooner.
 const program = new Command('minetree').description(
   'Names that are mined and content that lives on the chain. Settings come from the environment: see the README.',
 )
@@ -63,6 +61,7 @@ program
   .command('serve')
   .description('start the service')
   .action(async () => {
+    const { serve } = await import('./serve.js')
     const config = readConfig(process.env)
     await serve({ config, logger: loggerOn(1, config.logLevel) })
   })
@@ -76,6 +75,8 @@ program
     const config = readConfig(process.env)
     // What is not admitted is told at the end, with its cause; the log is for what goes wrong.
     const logger = loggerOn(2, quieter(config.logLevel))
+    const { openNode } = await import('../server/node.js')
+    const { runImport } = await import('./import.js')
     const node = await openNode({ config, logger })
     try {
       // What is answered decides what is taken.
@@ -98,6 +99,7 @@ program
     const stop = new AbortController()
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort())
     const logger = loggerOn(2, quieter(config.logLevel))
+    const { runCrawl } = await import('./crawl.js')
     const streams = { out: process.stdout, progress: process.stderr }
     await runCrawl({ ...options, ...streams, config, logger, signal: stop.signal })
   })
@@ -110,6 +112,7 @@ program
   .action(async () => {
     const config = readConfig(process.env)
     const logger = pino({ level: quieter(config.logLevel) }, pino.destination(2))
+    const { runReindex } = await import('./reindex.js')
     await runReindex({ config, logger, out: process.stdout, progress: process.stderr })
   })
 

@@ -9,12 +9,8 @@ import { type Database, openDatabase, placeOf } from './open-database.js'
 import { createOverlay, type Overlay } from './overlay.js'
 import { engineBeef } from './overlay-engine.js'
 import { RememberingStore } from './remembering-store.js'
+import { StartError } from './start-error.js'
 import { Upkeep } from './upkeep.js'
-
-/** Why the service cannot start, in one line. */
-export class StartError extends Error {
-  override readonly name = 'StartError'
-}
 
 /** A node without its HTTP side: the store and the overlay over it. */
 export interface Node {
