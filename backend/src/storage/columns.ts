@@ -27,8 +27,8 @@ export function outpointPair({ txid, vout }: Outpoint): [txid: Buffer, vout: num
   return [hashColumn(txid), vout]
 }
 
-/** How many rows one statement carries at the most, so that it stays far below every engine's limits. */
-export const ROWS_A_STATEMENT = 200
+/** How many rows one statement carries at the most: the embedded store serves nobody else before one ends. */
+export const ROWS_A_STATEMENT = 50
 
 export function* parts<Item>(items: Item[], length: number): Generator<Item[]> {
   for (let at = 0; at < items.length; at += length) yield items.slice(at, at + length)

@@ -1,10 +1,10 @@
 import type { AdmissionRecord } from '../../graph/records.js'
 import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
-import { hashColumn, hexOf, outpointColumns, outpointOf, ROWS_A_STATEMENT } from '../columns.js'
+import { hashColumn, hexOf, outpointColumns, outpointOf } from '../columns.js'
 import { anyOutpoint, type Doc, type Documents, type Filter } from './documents.js'
 
 /** How many admissions are looked at at once for those that are unspent. */
-const PAGE = ROWS_A_STATEMENT
+const PAGE = 200
 
 /** These answer `AdmissionsReader`. */
 export async function admissionsOf(documents: Documents, outpoint: Outpoint): Promise<AdmissionRecord[]> {

@@ -1,14 +1,11 @@
 import type { Knex } from 'knex'
-import { parts } from '../columns.js'
+import { parts, ROWS_A_STATEMENT } from '../columns.js'
 import { rest } from '../rest.js'
 import { isMysql } from './dialect.js'
 
-/** So that one statement ends soon: nobody else is served before. */
-const ROWS_AN_INSERT = 50
-
 /** Inserts those rows whose key is not there. */
 export async function insertNew(trx: Knex, table: string, rows: object[]): Promise<void> {
-  for (const part of parts(rows, ROWS_AN_INSERT)) {
+  for (const part of parts(rows, ROWS_A_STATEMENT)) {
     const conflict = trx(table).insert(part).onConflict()
     await (isMysql(trx) ? conflict.merge(untouched(trx, part)) : conflict.ignore())
     await rest()

@@ -30,7 +30,17 @@ export async function keepLineages(
   told: { outputs: Outpoint[]; names: NameRecord[] },
 ): Promise<Change[]> {
   const changes = new Changes()
-  for (const name of told.names) await startAt(trx, name.outpoint, changes)
+  for (const part of parts(told.names, ROWS_A_STATEMENT)) {
+    const rows = await trx('graph_outputs')
+      .whereRaw(
+        anyOutpoint(part),
+        part.flatMap(({ outpoint }) => outpointPair(outpoint)),
+      )
+      .where('step', '>', 0)
+      .select('txid', 'vout')
+    for (const row of rows) await startAt(trx, outpointOf(row), changes)
+    await rest()
+  }
   const outputs = unique(told.outputs, formatOutpoint)
   for (const part of parts(outputs, ROWS_A_STATEMENT)) {
     const pairs = part.flatMap(outpointPair)
@@ -43,6 +53,7 @@ export async function keepLineages(
     for (const head of await heads(trx).whereRaw(received, pairs)) {
       await goOn(trx, head, changes)
     }
+    await rest()
   }
   await changes.addOutputs(trx, [...outputs, ...told.names.map(({ outpoint }) => outpoint)])
   return changes.all
@@ -90,6 +101,7 @@ export async function stepsOf(trx: Knex.Transaction, outpoints: Outpoint[]): Pro
         from: Number(row.step),
       })
     }
+    await rest()
   }
   return found
 }
@@ -142,8 +154,7 @@ function shifted(trx: Knex.Transaction, further: number): Record<string, Knex.Ra
 async function startAt(trx: Knex.Transaction, outpoint: Outpoint, changes: Changes): Promise<void> {
   const own = outpointColumns(outpoint)
   const row = await trx('graph_outputs').where(own).first('lineage_txid', 'lineage_vout', 'step')
-  const step = Number(row?.step ?? 0)
-  if (row === undefined || step === 0) return
+  const step = Number(row.step)
   changes.add({ lineage: outpointOf({ txid: row.lineage_txid, vout: row.lineage_vout }), from: 0 })
   await trx('graph_outputs')
     .where({ lineage_txid: hashColumn(hexOf(row.lineage_txid)), lineage_vout: Number(row.lineage_vout) })

@@ -24,6 +24,7 @@ interface MapRow extends OutpointRow {
 }
 
 async function keepAlong(trx: Knex.Transaction, { lineage, from }: Change): Promise<void> {
+  await rest()
   const inLineage = { lineage_txid: hashColumn(lineage.txid), lineage_vout: lineage.vout }
   const all = (): Knex.QueryBuilder<object, MapRow[]> =>
     trx('graph_outputs')

@@ -3,7 +3,7 @@ import type { RecordOptions } from '../../graph/graph-store.js'
 import { type Block, type GraphRecords, graphRecords } from '../../graph/records.js'
 import type { Decision } from '../../graph/standing.js'
 import type { Outpoint } from '../../protocol/outpoint.js'
-import { hashColumn } from '../columns.js'
+import { hashColumn, parts, ROWS_A_STATEMENT } from '../columns.js'
 import { mapOwner } from '../merged-map.js'
 import { admissionRow, appliedRow, type Facts, nameRow, nodeRow, outputRow } from '../rows.js'
 import { insertNew } from './insert-new.js'
@@ -71,7 +71,8 @@ async function writeFacts(
   await writeSilent(trx, { outputs: aside(facts.outputs), nodes: [], names: aside(facts.names) })
   const outputs = [...restored.outputs, ...counting(facts.outputs)]
   const names = [...restored.names, ...counting(facts.names)]
-  await insertNew(trx, 'graph_outputs', outputs.map(outputRow))
+  for (const part of parts(outputs, ROWS_A_STATEMENT))
+    await insertNew(trx, 'graph_outputs', part.map(outputRow))
   await insertNew(trx, 'graph_nodes', restored.nodes.map(nodeRow))
   await insertNew(trx, 'graph_names', names.map(nameRow))
   const settled = await settleOutputs(trx, { outputs, transactions: records.transactions })

@@ -66,6 +66,7 @@ async function settleAsTold(trx: Knex.Transaction, outputs: OutputRecord[]): Pro
       await settle(trx, outpoint, previous.get(formatOutpoint(outpoint)))
       settled.push(outpoint)
     }
+    await rest()
   }
   return settled
 }

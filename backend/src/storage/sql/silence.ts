@@ -92,14 +92,17 @@ export async function restore(
   txids: string[],
 ): Promise<{ facts: Facts; spent: Outpoint[] }> {
   const spent = await moveSpends(trx, txids, { from: 'graph_silent_spends', to: 'graph_spends' })
-  const found: { kind: string; body: unknown }[] = []
+  const facts: Facts = { outputs: [], nodes: [], names: [] }
   for (const part of parts(txids, A_STEP)) {
     const said = () => trx('graph_silent_facts').whereIn('txid', part.map(hashColumn))
-    found.push(...(await said().select('kind', 'body')))
+    const { outputs, nodes, names } = silentFactsOf(await said().select('kind', 'body'), part)
+    facts.outputs.push(...outputs)
+    facts.nodes.push(...nodes)
+    facts.names.push(...names)
     await said().delete()
     await rest()
   }
-  return { facts: silentFactsOf(found, txids), spent }
+  return { facts, spent }
 }
 
 async function moveSpends(

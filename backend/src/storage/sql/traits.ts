@@ -82,5 +82,6 @@ async function forget(trx: Knex.Transaction, lineages: Outpoint[], kinds: Trait[
       .whereRaw(anyPair(['lineage_txid', 'lineage_vout'], part), part.flatMap(outpointPair))
       .whereIn('kind', kinds)
       .delete()
+    await rest()
   }
 }
