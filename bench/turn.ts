@@ -1,4 +1,6 @@
+import { once } from 'node:events'
 import { setImmediate } from 'node:timers/promises'
+import { Worker } from 'node:worker_threads'
 import { TOPICS } from '../backend/src/protocol/profile.js'
 import { type Node, openNode } from '../src/server/node.js'
 import { engineBeef } from '../src/server/overlay-engine.js'
@@ -10,23 +12,26 @@ const ROUNDS = 3
 
 /**
  * A conflict decided anew by a proof: what it takes for each transaction of the branch that turns, of 1,000 against 250, and
- * the longest time for which a reader of the same process was not answered meanwhile. Half of a branch are mints, half
- * are transfers of one ordinal that say something; every turn silences one branch or gives it back.
+ * the longest time for which a reader of the same process was not answered meanwhile; beside it, the longest for which the
+ * machine kept a thread waiting that does nothing. Half of a branch are mints, half are transfers of one ordinal that say
+ * something; every turn silences one branch or gives it back.
  */
 export async function* turn(): AsyncGenerator<string> {
   const costs: number[] = []
   let gap = 0
+  let idle = 0
   for (const length of BRANCHES) {
     const branch = await withFolder((folder) => turned(folder, length))
     costs.push(branch.cost)
     gap = Math.max(gap, branch.gap)
-    yield `a branch of ${length}: ${branch.cost.toFixed(3)} ms a transaction (median of ${2 * ROUNDS} turns), longest gap ${branch.gap.toFixed(1)} ms`
+    idle = Math.max(idle, branch.idle)
+    yield `a branch of ${length}: ${branch.cost.toFixed(3)} ms a transaction (median of ${2 * ROUNDS} turns), longest gap ${branch.gap.toFixed(1)} ms, of an idle thread ${branch.idle.toFixed(1)} ms`
   }
   const [few = Number.NaN, many = Number.NaN] = costs
-  yield `ratio ${(many / few).toFixed(2)} (wanted: linear, so about 1.0); longest gap of a reader ${gap.toFixed(1)} ms (wanted: at most 50)`
+  yield `ratio ${(many / few).toFixed(2)} (wanted: linear, so about 1.0); longest gap of a reader ${gap.toFixed(1)} ms (wanted: at most 50), of an idle thread ${idle.toFixed(1)} ms`
 }
 
-async function turned(folder: string, length: number): Promise<{ cost: number; gap: number }> {
+async function turned(folder: string, length: number): Promise<{ cost: number; gap: number; idle: number }> {
   const chain = new FakeChain()
   const node = await openNode({ config: configFor(chain, folder), logger: SILENT })
   const from = chain.node('')
@@ -40,6 +45,7 @@ async function turned(folder: string, length: number): Promise<{ cost: number; g
   const rival = chain.mint('b', { from })
   const times: number[] = []
   let gap = 0
+  const idle = await IdleThread.start()
   let height = 700_000
   const heights = new Map<string, number>()
   for (let round = 0; round < ROUNDS; round++) {
@@ -58,7 +64,7 @@ async function turned(folder: string, length: number): Promise<{ cost: number; g
     }
   }
   await node.close()
-  return { cost: median(times) / length, gap }
+  return { cost: median(times) / length, gap, idle: await idle.end() }
 }
 
 function branchOf(chain: FakeChain, first: FakeTransaction, length: number): FakeTransaction[] {
@@ -96,5 +102,32 @@ class Reading {
   async end(): Promise<number> {
     this.done = true
     return await this.ended
+  }
+}
+
+/** A thread that does nothing but look at the clock: how long the machine kept it from doing so. */
+class IdleThread {
+  private constructor(private readonly worker: Worker) {}
+
+  static async start(): Promise<IdleThread> {
+    const worker = new Worker(
+      `const { parentPort } = require('node:worker_threads')
+       const delays = require('node:perf_hooks').monitorEventLoopDelay({ resolution: 1 })
+       delays.enable()
+       parentPort.on('message', () => parentPort.postMessage(delays.max / 1e6))
+       parentPort.postMessage('ready')`,
+      { eval: true },
+    )
+    await once(worker, 'message')
+    return new IdleThread(worker)
+  }
+
+  /** @returns In milliseconds. */
+  async end(): Promise<number> {
+    const told = once(this.worker, 'message')
+    this.worker.postMessage('end')
+    const [longest] = await told
+    await this.worker.terminate()
+    return longest
   }
 }
