@@ -46,22 +46,47 @@ export async function memoryOf(child: ChildProcess): Promise<number> {
 export async function ratesByTurns<Name extends string>(
   targets: Record<Name, Target>,
 ): Promise<Record<Name, number>> {
+  const rates = Object.entries(await roundsByTurns<string>(targets, ROUNDS))
+  return Object.fromEntries(rates.map(([name, all]) => [name, median(all)])) as Record<Name, number>
+}
+
+/** Requests a second that each target answers, by turns: of every round. */
+export async function roundsByTurns<Name extends string>(
+  targets: Record<Name, Target>,
+  rounds: number,
+): Promise<Record<Name, number[]>> {
   const rates = new Map<string, number[]>()
-  for (let round = 0; round < ROUNDS; round++) {
+  for (let round = 0; round < rounds; round++) {
     for (const [name, target] of Object.entries<Target>(targets)) {
       rates.set(name, [...(rates.get(name) ?? []), await load(target)])
     }
   }
-  return Object.fromEntries([...rates].map(([name, all]) => [name, median(all)])) as Record<Name, number>
+  return Object.fromEntries(rates) as Record<Name, number[]>
 }
 
-async function load({ origin, paths, method = 'GET', body }: Target): Promise<number> {
+/** Requests a second that targets answer which are loaded at once, each by a thread of its own: of all of them. */
+export async function loadTogether(targets: Target[]): Promise<number> {
+  const options = { workers: 1, connections: CONNECTIONS / targets.length }
+  const rates = await Promise.all(targets.map((target) => load(target, options)))
+  return rates.reduce((sum, rate) => sum + rate, 0)
+}
+
+async function load(
+  { origin, paths, method = 'GET', body }: Target,
+  options: { workers?: number; connections?: number } = {},
+): Promise<number> {
   const requests = paths.map((path) => ({
     path,
     method,
     ...(body !== undefined && { body, headers: { 'content-type': 'application/json' } }),
   }))
-  const result = await autocannon({ url: origin, requests, connections: CONNECTIONS, duration: SECONDS })
+  const result = await autocannon({
+    url: origin,
+    requests,
+    connections: CONNECTIONS,
+    duration: SECONDS,
+    ...options,
+  })
   if (result.non2xx > 0 || result.errors > 0)
     throw new Error(`${origin}${paths[0]}: ${result.non2xx} wrong answers, ${result.errors} errors`)
   return result.requests.average

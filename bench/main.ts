@@ -6,10 +6,12 @@ import { gateway } from './gateway.js'
 import { large } from './large.js'
 import { lookups } from './lookups.js'
 import { memory } from './memory.js'
+import { processes } from './processes.js'
 import { proof } from './proof.js'
 import { proofCheck } from './proof-check.js'
 import { search } from './search.js'
 import { storedBytes } from './stored-bytes.js'
+import { stores } from './stores.js'
 import { streams } from './streams.js'
 import { sync } from './sync.js'
 import { turn } from './turn.js'
@@ -30,6 +32,8 @@ const benches = {
   'proof-check': proofCheck,
   turn,
   sync,
+  stores,
+  processes,
   crawl,
 }
 

@@ -21,8 +21,8 @@ export async function withFolder<Result>(run: (folder: string) => Promise<Result
   }
 }
 
-/** Settings to follow the tree of a fake chain. */
-export function configFor(chain: FakeChain, folder: string): Config {
+/** Settings to follow the tree of a fake chain; with others beside them. */
+export function configFor(chain: FakeChain, folder: string, others: Record<string, string> = {}): Config {
   const { genesis, difficulty, marker } = chain.deployment
   return readConfig({
     PORT: '0',
@@ -32,6 +32,7 @@ export function configFor(chain: FakeChain, folder: string): Config {
     NAME_MARKER: Buffer.from(marker).toString('ascii'),
     CHAIN_TRACKER: 'scripts-only',
     LOG_LEVEL: 'silent',
+    ...others,
   })
 }
 

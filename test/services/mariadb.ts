@@ -23,7 +23,7 @@ export const MISSING_FOR_MARIADB = [INSTALL, SERVER].filter(
   (program) => spawnSync('sh', ['-c', `command -v ${program}`], { env: environment() }).status !== 0,
 )
 
-/** A server that starts fast and keeps nothing: what it holds ends with it. */
+/** A server that starts fast. */
 const SETTINGS = [
   '--bind-address=127.0.0.1',
   '--skip-name-resolve',
@@ -31,10 +31,14 @@ const SETTINGS = [
   '--performance-schema=off',
   '--innodb-buffer-pool-size=64M',
   '--innodb-log-file-size=16M',
+  '--max-allowed-packet=64M',
+]
+
+/** And keeps nothing: what it holds ends with it. */
+const FORGETFUL = [
   '--innodb-flush-log-at-trx-commit=0',
   '--innodb-flush-method=nosync',
   '--skip-innodb-doublewrite',
-  '--max-allowed-packet=64M',
 ]
 
 /**
@@ -43,13 +47,18 @@ const SETTINGS = [
  */
 const UNTIL_INPUT_ENDS = '"$@" & read -r line; kill -9 $!; wait; rm -rf "$0"'
 
-/** Starts one. @throws Error where it does not start. */
-export async function startMariadb(): Promise<Mariadb> {
+/**
+ * Starts one.
+ *
+ * @param options.isDurable Whether what is committed is on the disk, as where it is to outlive a power loss: for figures.
+ * @throws Error where it does not start.
+ */
+export async function startMariadb({ isDurable = false } = {}): Promise<Mariadb> {
   // Somebody else may have taken the port meanwhile.
-  return await pRetry(tryToStart, { retries: 2 })
+  return await pRetry(() => tryToStart(isDurable ? SETTINGS : [...SETTINGS, ...FORGETFUL]), { retries: 2 })
 }
 
-async function tryToStart(): Promise<Mariadb> {
+async function tryToStart(settings: string[]): Promise<Mariadb> {
   const folder = mkdtempSync(join(tmpdir(), 'minetree-mariadb-'))
   // A folder for temporary files of its own, too: a server that starts removes those of others.
   const own = ['--no-defaults', `--datadir=${join(folder, 'data')}`, `--tmpdir=${folder}`, ...asRoot()]
@@ -65,7 +74,7 @@ async function tryToStart(): Promise<Mariadb> {
     `--port=${port}`,
     `--socket=${join(folder, 'socket')}`,
     `--pid-file=${join(folder, 'pid')}`,
-    ...SETTINGS,
+    ...settings,
   ]
   const shell = spawn('sh', ['-c', UNTIL_INPUT_ENDS, folder, ...server], {
     env: environment(),

@@ -5,6 +5,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } 
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { packageFolder } from '../../src/server/package-folder.js'
 
 /**
  * A server that speaks the wire protocol of MongoDB: mongo-java-server, in memory. What it does as the real one does: finds
@@ -21,7 +22,7 @@ export interface Mongo {
   stop(): Promise<void>
 }
 
-const SOURCE = join(import.meta.dirname, 'mongo-java-server')
+const SOURCE = join(packageFolder(), 'test', 'services', 'mongo-java-server')
 /** Outside of the tree, and another one where the source is. */
 const CACHE = join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'minetree')
 const BUILT = join(CACHE, `mongo-java-server-${hashOf(['pom.xml', 'src/main/java/MongoService.java'])}`)
@@ -52,11 +53,17 @@ function build(): boolean {
   return isBuilt
 }
 
-/** Starts one. @throws Error where it does not start. */
-export async function startMongo(): Promise<Mongo> {
+/**
+ * Starts one.
+ *
+ * @param options.isCompiled Whether it may take the time to compile what it does often as well as it can: for figures.
+ * @throws Error where it does not start.
+ */
+export async function startMongo({ isCompiled = false } = {}): Promise<Mongo> {
   const classes = [join(BUILT, 'mongo-service.jar'), join(BUILT, 'libs', '*')].join(':')
   // It lives for a test: what a compiler would take longer over than that is left out.
-  const child = spawn('java', ['-XX:TieredStopAtLevel=1', '-cp', classes, 'MongoService'], {
+  const compiler = isCompiled ? [] : ['-XX:TieredStopAtLevel=1']
+  const child = spawn('java', [...compiler, '-cp', classes, 'MongoService'], {
     stdio: ['pipe', 'pipe', 'inherit'],
   })
   const [line] = await Promise.race([

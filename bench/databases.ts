@@ -1,0 +1,47 @@
+import { createConnection, type RowDataPacket } from 'mysql2/promise'
+import { startMariadb } from '../test/services/mariadb.js'
+import { startMongo } from '../test/services/mongo.js'
+
+/** A database of its own, on a server that ends with what runs on it. */
+export interface Database {
+  /** What it is. */
+  about: string
+  url: string
+}
+
+/**
+ * Runs with a MariaDB.
+ *
+ * @param options.isDurable Whether what is committed is on the disk.
+ */
+export async function* withMariadb<Result>(
+  options: { isDurable?: boolean },
+  run: (database: Database) => AsyncGenerator<Result>,
+): AsyncGenerator<Result> {
+  const server = await startMariadb(options)
+  try {
+    const connection = await createConnection(server.url(''))
+    await connection.query('create database bench')
+    const [[found]] = await connection.query<RowDataPacket[]>('select version() as version')
+    await connection.end()
+    yield* run({ about: `version ${found?.version}`, url: server.url('bench') })
+  } finally {
+    await server.stop()
+  }
+}
+
+/** Runs with what stands in for a MongoDB. */
+export async function* withMongo<Result>(
+  run: (database: Database) => AsyncGenerator<Result>,
+): AsyncGenerator<Result> {
+  const server = await startMongo({ isCompiled: true })
+  try {
+    yield* run({ about: STAND_IN, url: server.url('bench') })
+  } finally {
+    await server.stop()
+  }
+}
+
+/** See `test/services/mongo.ts`. */
+const STAND_IN =
+  'no mongod: mongo-java-server stands in for it, in a JVM and in memory alone, with no index but of keys'
