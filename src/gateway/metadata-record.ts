@@ -56,12 +56,15 @@ async function readRecord(
   { store, network }: MetadataOptions,
   { pointer, sequence }: ContentReference,
 ): Promise<MetadataRecord | undefined> {
-  const output =
-    pointer.kind === 'outpoint' ? await store.output(pointer.outpoint) : await contentAt(store, pointer)
-  if (output === undefined) return undefined
-  if (sequence === undefined) return await recordOf({ store, network }, { output, content: output })
-  const step = await store.ordinalAt(output.outpoint, sequence)
-  return step && (await recordOf({ store, network }, step))
+  const found = pointer.kind === 'outpoint' ? undefined : await contentAt(store, pointer)
+  const outpoint = pointer.kind === 'outpoint' ? pointer.outpoint : found?.outpoint
+  if (outpoint === undefined) return undefined
+  if (sequence !== undefined) {
+    const step = await store.ordinalAt(outpoint, sequence)
+    return step && (await recordOf({ store, network }, step))
+  }
+  const output = found ?? (await store.output(outpoint))
+  return output && (await recordOf({ store, network }, { output, content: output }))
 }
 
 async function recordOf(
