@@ -61,8 +61,8 @@ program
   .command('serve')
   .description('start the service')
   .action(async () => {
-    const { serve } = await import('./serve.js')
     const config = readConfig(process.env)
+    const { serve } = await import('./serve.js')
     await serve({ config, logger: loggerOn(1, config.logLevel) })
   })
 
