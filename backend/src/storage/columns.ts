@@ -1,4 +1,5 @@
 import type { Outpoint } from '../protocol/outpoint.js'
+import { rest } from './rest.js'
 
 /** How values stand in columns: txids and hashes as their 32 bytes in shown order, so that they sort as shown. */
 
@@ -32,6 +33,19 @@ export const ROWS_A_STATEMENT = 50
 
 export function* parts<Item>(items: Item[], length: number): Generator<Item[]> {
   for (let at = 0; at < items.length; at += length) yield items.slice(at, at + length)
+}
+
+/** Finds for any number of items what one statement after the other finds for some of them, and rests between them. */
+export async function inParts<Item, Found>(
+  items: Item[],
+  find: (part: Item[]) => Promise<Found[]>,
+): Promise<Found[]> {
+  const found: Found[] = []
+  for (const part of parts(items, ROWS_A_STATEMENT)) {
+    for (const each of await find(part)) found.push(each)
+    if (part.length === ROWS_A_STATEMENT) await rest()
+  }
+  return found
 }
 
 export function unique<Item>(items: Item[], keyOf: (item: Item) => string): Item[] {

@@ -11,6 +11,12 @@ export interface Steps {
   to: number
 }
 
+/** A lineage, and the first step of it from which on something is not as it was. */
+export interface Change {
+  lineage: Outpoint
+  from: number
+}
+
 /** An output at a step of the lineage that it stands in. */
 export interface StepRow {
   outpoint: Outpoint

@@ -57,7 +57,7 @@ export async function mergedMap(
 ): Promise<MapState | undefined> {
   const found: MapPart[] = []
   let left = options.limit ?? Number.POSITIVE_INFINITY
-  for await (const part of partsBackwards(maps, options)) {
+  for await (const part of partsBackwards(maps, { ...options, limit: PAGE })) {
     left -= part.length
     if (left < 0) return undefined
     found.push(part)
@@ -65,10 +65,17 @@ export async function mergedMap(
   return await mergeParts(maps, found.reverse())
 }
 
-/** From the last MAP in the stretch back to the one that holds all before it, or to the first. */
-async function* partsBackwards(maps: Maps, { lineage, from, to }: Steps): AsyncGenerator<MapPart> {
+/**
+ * From the last MAP in the stretch back to the one that holds all before it, or to the first.
+ *
+ * @param options.limit How many outputs are looked at at once.
+ */
+export async function* partsBackwards(
+  maps: Maps,
+  { lineage, from, to, limit }: Steps & { limit: number },
+): AsyncGenerator<MapPart> {
   for (let last: number | undefined = to; last !== undefined && last >= from; ) {
-    const { parts, next }: MapPage = await maps.latestMaps({ lineage, from, to: last, limit: PAGE })
+    const { parts, next }: MapPage = await maps.latestMaps({ lineage, from, to: last, limit })
     for (const part of parts) {
       yield part
       if (part.merged) return

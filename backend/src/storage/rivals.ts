@@ -1,5 +1,6 @@
 import type { SpendRecord } from '../graph/records.js'
 import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
+import { unique } from './columns.js'
 
 /** What is asked of a database for {@link rivalsIn}. What silent transactions say and spend is asked for, too. */
 export interface RivalRows {
@@ -61,4 +62,30 @@ class Known {
     this.spenders.set(spender, may)
     return may
   }
+}
+
+/**
+ * Whatever else spends one of these outpoints.
+ *
+ * @param spendsOf Finds whatever spends outpoints, silent or not.
+ */
+export async function rivalsAmong(
+  told: SpendRecord[],
+  spendsOf: (outpoints: Outpoint[]) => Promise<SpendRecord[]>,
+): Promise<string[]> {
+  const spenders = new Map<string, Set<string>>()
+  for (const { outpoint, spender } of told) {
+    const key = formatOutpoint(outpoint)
+    spenders.set(key, (spenders.get(key) ?? new Set()).add(spender))
+  }
+  const outpoints = unique(
+    told.map(({ outpoint }) => outpoint),
+    formatOutpoint,
+  )
+  const rivals = new Set<string>()
+  for (const { outpoint, spender } of await spendsOf(outpoints)) {
+    const own = spenders.get(formatOutpoint(outpoint))
+    if (own?.size !== 1 || !own.has(spender)) rivals.add(spender)
+  }
+  return [...rivals]
 }

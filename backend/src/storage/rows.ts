@@ -16,7 +16,7 @@ import { bytesOf, hashColumn, hexOf, type OutpointRow, outpointColumns, outpoint
 
 /** How records stand in rows: of tables, or the documents of collections. */
 
-type Row = Record<string, unknown>
+export type Row = Record<string, unknown>
 
 /** An output as it stands alone; what leads to it is found later. */
 export function outputRow(output: OutputRecord): Row {

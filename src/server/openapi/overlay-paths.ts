@@ -3,14 +3,11 @@ import {
   blockedAnswer,
   errorAnswer,
   internal,
-  type Operation,
   type Paths,
   type Schema,
 } from '../../gateway/openapi/operation.js'
-import { SYNC_PATHS } from './sync-paths.js'
+import { INDEX, SYNC_PATHS, TAGS } from './sync-paths.js'
 
-const TAGS: Operation['tags'] = ['overlay']
-const INDEX: Schema = { type: 'integer', minimum: 0, maximum: 0xffffffff }
 const INDEXES: Schema = { type: 'array', items: INDEX }
 /** Bytes, as the body itself. */
 const BYTES: Schema = {}

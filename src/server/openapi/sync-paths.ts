@@ -8,9 +8,11 @@ import {
   type Schema,
 } from '../../gateway/openapi/operation.js'
 
-const TAGS: Operation['tags'] = ['overlay']
+/** Of all that other hosts and wallets ask. */
+export const TAGS: Operation['tags'] = ['overlay']
+/** Of an output in its transaction. */
+export const INDEX: Schema = { type: 'integer', minimum: 0, maximum: 0xffffffff }
 const TXID: Schema = { type: 'string', pattern: '^[0-9a-f]{64}$' }
-const INDEX: Schema = { type: 'integer', minimum: 0, maximum: 0xffffffff }
 const SCORE: Schema = { type: 'integer', minimum: 0 }
 const HEX: Schema = { type: 'string', pattern: '^([0-9a-f]{2})+$' }
 const GASP_OUTPOINT: Schema = {

@@ -24,25 +24,27 @@ import type {
 } from '../../graph/records.js'
 import type { Trait } from '../../graph/traits.js'
 import type { Outpoint } from '../../protocol/outpoint.js'
+import { writeBlocked, writeEviction, writeUnblocked } from '../blocked-writes.js'
 import { contentPieces, shortBody } from '../content-reads.js'
+import type { GraphTables } from '../graph-tables.js'
 import { lineageOf } from '../lineage-reads.js'
 import type { Lineages } from '../lineages.js'
 import { longestNode } from '../longest-node.js'
 import { type Maps, readMap } from '../merged-map.js'
 import { lineageTip, mapUpTo, ordinalAt } from '../ordinal-reads.js'
+import { writeDisproof, writeRecords } from '../record.js'
 import { type Streams, streamChunks, streamSummary } from '../stream-reads.js'
 import { admissionsOf, admissionsOfTransaction, isApplied, unspentOfTopic } from './admission-reads.js'
 import { blocksIn } from './block-reads.js'
 import { allBlocked, blockedPage } from './blocked-reads.js'
-import { writeBlocked, writeEviction, writeUnblocked } from './blocked-writes.js'
 import { COLLECTIONS } from './collections.js'
 import { type Documents, dbDocuments } from './documents.js'
 import { FollowedBlocked } from './followed-blocked.js'
+import { tablesIn } from './graph-tables.js'
 import { firstContentIn, lineagesIn } from './lineage-reads.js'
 import { mapsIn } from './map-reads.js'
 import { MongoWriter } from './mongo-writer.js'
 import { domainsIn, genuineNodes, genuineOrigins, liveNode, nameOrigin, namesByPrefix } from './name-reads.js'
-import { writeDisproof, writeRecords } from './record.js'
 import { heightIn, rivalBlocks, spenderOf, winnerIn } from './standing-reads.js'
 import { streamsIn } from './stream-rows.js'
 import { tipsWith } from './trait-reads.js'
@@ -102,11 +104,11 @@ export class MongoGraphStore implements HostStore {
   }
 
   async record(records: GraphRecords, options?: RecordOptions): Promise<void> {
-    this.tell(await this.writer.write((pending) => writeRecords(pending, records, options)))
+    this.tell(await this.write((tables) => writeRecords(tables, records, options)))
   }
 
   async disprove(block: Block): Promise<number> {
-    const { count, turned } = await this.writer.write((pending) => writeDisproof(pending, block))
+    const { count, turned } = await this.write((tables) => writeDisproof(tables, block))
     this.tell(turned)
     return count
   }
@@ -115,24 +117,28 @@ export class MongoGraphStore implements HostStore {
     return consistentRead(read, () => this.writer.turned())
   }
 
+  private async write<Result>(write: (tables: GraphTables) => Promise<Result>): Promise<Result> {
+    return await this.writer.write((pending) => write(tablesIn(pending)))
+  }
+
   private tell(turned: number): void {
     if (turned > 0) this.onTurn?.(turned)
   }
 
   async evict(outpoint: Outpoint): Promise<void> {
     const since = Date.now()
-    const subject = await this.writer.write((pending) => writeEviction(pending, { outpoint, since }))
+    const subject = await this.write((tables) => writeEviction(tables, { outpoint, since }))
     this.blocked.tell(subject, true)
   }
 
   async block(record: BlockedRecord): Promise<BlockedRecord> {
-    const written = await this.writer.write((pending) => writeBlocked(pending, record))
+    const written = await this.write((tables) => writeBlocked(tables, record))
     this.blocked.tell(record, true)
     return written
   }
 
   async unblock(subject: BlockedSubject): Promise<boolean> {
-    const wasBlocked = await this.writer.write((pending) => writeUnblocked(pending, subject))
+    const wasBlocked = await this.write((tables) => writeUnblocked(tables, subject))
     this.blocked.tell(subject, false)
     return wasBlocked
   }

@@ -1,8 +1,8 @@
 import type { Block, SpendRecord } from '../../graph/records.js'
 import { type Standing, type StandingView, winnerOver } from '../../graph/standing.js'
-import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
-import { hashColumn, hexOf, outpointOf, parts, ROWS_A_STATEMENT, unique } from '../columns.js'
-import { type RivalRows, rivalsIn } from '../rivals.js'
+import type { Outpoint } from '../../protocol/outpoint.js'
+import { hashColumn, hexOf, inParts, outpointOf } from '../columns.js'
+import { type RivalRows, rivalsAmong, rivalsIn } from '../rivals.js'
 import { blocksIn } from './block-reads.js'
 import { COLLECTIONS, type CollectionName, outpointId } from './collections.js'
 import { anyOutpoint, type Doc, type Documents, type Filter, type FindOptions } from './documents.js'
@@ -36,12 +36,8 @@ async function spends(documents: Documents, filter: Filter, options: FindOptions
 }
 
 async function spendsOf(documents: Documents, outpoints: Outpoint[]): Promise<SpendRecord[]> {
-  const found: SpendRecord[] = []
-  for (const part of parts(outpoints, ROWS_A_STATEMENT)) {
-    const docs = await spends(documents, anyOutpoint(part), { fields: SPEND })
-    for (const doc of docs) found.push({ outpoint: outpointOf(doc), spender: hexOf(doc.spender) })
-  }
-  return found
+  const docs = await inParts(outpoints, (part) => spends(documents, anyOutpoint(part), { fields: SPEND }))
+  return docs.map((doc) => ({ outpoint: outpointOf(doc), spender: hexOf(doc.spender) }))
 }
 
 /** What a database says of who spends the same. */
@@ -77,47 +73,32 @@ function silentNodeId({ txid, vout }: Outpoint): Buffer {
 }
 
 export async function standings(documents: Documents, txids: string[]): Promise<Standing[]> {
-  const found: Standing[] = []
-  for (const part of parts([...new Set(txids)], ROWS_A_STATEMENT)) {
-    const docs = await documents.all(
+  const docs = await inParts([...new Set(txids)], (part) =>
+    documents.all(
       'graph_transactions',
       { _id: { $in: part.map(hashColumn) } },
       { fields: ['txid', 'mined', 'arrival', 'silent'] },
-    )
-    for (const { txid, mined, arrival, silent } of docs)
-      found.push({ txid: hexOf(txid), mined: mined ?? undefined, arrival, silent })
-  }
-  return found
+    ),
+  )
+  return docs.map(({ txid, mined, arrival, silent }) => ({
+    txid: hexOf(txid),
+    mined: mined ?? undefined,
+    arrival,
+    silent,
+  }))
 }
 
 /** Whatever else spends one of these outpoints, silent or not. */
 export async function rivalsOf(documents: Documents, told: SpendRecord[]): Promise<string[]> {
-  const spenders = new Map<string, Set<string>>()
-  for (const { outpoint, spender } of told) {
-    const key = formatOutpoint(outpoint)
-    spenders.set(key, (spenders.get(key) ?? new Set()).add(spender))
-  }
-  const outpoints = unique(
-    told.map(({ outpoint }) => outpoint),
-    formatOutpoint,
-  )
-  const rivals = new Set<string>()
-  for (const { outpoint, spender } of await spendsOf(documents, outpoints)) {
-    const own = spenders.get(formatOutpoint(outpoint))
-    if (own?.size !== 1 || !own.has(spender)) rivals.add(spender)
-  }
-  return [...rivals]
+  return await rivalsAmong(told, (outpoints) => spendsOf(documents, outpoints))
 }
 
 /** Whatever spends of these transactions, silent or not. */
 export async function childrenOf(documents: Documents, txids: string[]): Promise<string[]> {
-  const children = new Set<string>()
-  for (const part of parts(txids, ROWS_A_STATEMENT)) {
-    const filter = { txid: { $in: part.map(hashColumn) } }
-    for (const { spender } of await spends(documents, filter, { fields: ['spender'] }))
-      children.add(hexOf(spender))
-  }
-  return [...children]
+  const docs = await inParts(txids, (part) =>
+    spends(documents, { txid: { $in: part.map(hashColumn) } }, { fields: ['spender'] }),
+  )
+  return [...new Set(docs.map(({ spender }) => hexOf(spender)))]
 }
 
 /** See `StandingReader.winnerOver`. */

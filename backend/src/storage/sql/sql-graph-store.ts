@@ -25,6 +25,7 @@ import type {
 import type { Trait } from '../../graph/traits.js'
 import type { Outpoint } from '../../protocol/outpoint.js'
 import { BlockedCopy } from '../blocked-copy.js'
+import { writeBlocked, writeEviction, writeUnblocked } from '../blocked-writes.js'
 import { hexOf, outpointPair } from '../columns.js'
 import { contentPieces, shortBody } from '../content-reads.js'
 import { lineageOf } from '../lineage-reads.js'
@@ -32,15 +33,15 @@ import type { Lineages } from '../lineages.js'
 import { longestNode } from '../longest-node.js'
 import { type Maps, readMap } from '../merged-map.js'
 import { lineageTip, mapUpTo, ordinalAt } from '../ordinal-reads.js'
+import { writeDisproof, writeRecords } from '../record.js'
 import { type Streams, streamChunks, streamSummary } from '../stream-reads.js'
 import { admissionsOf, admissionsOfTransaction, isApplied, unspentOfTopic } from './admission-reads.js'
-import { allBlocked, blockedPage, writeBlocked, writeEviction, writeUnblocked } from './blocked-rows.js'
-import { exclusiveWrite } from './exclusive-write.js'
+import { allBlocked, blockedPage } from './blocked-rows.js'
+import { writeTables } from './graph-tables.js'
 import { firstContentIn, lineagesIn } from './lineage-rows.js'
 import { mapsIn } from './map-rows.js'
 import { migrate } from './migrations.js'
 import { domainsIn, genuineNodes, genuineOrigins, liveNode, nameOrigin, namesByPrefix } from './name-reads.js'
-import { writeDisproof, writeRecords } from './record.js'
 import { knexReader, type SqlReader } from './sql-reader.js'
 import { blocksFrom, heightIn, rivalBlocks, winnerIn } from './standing-rows.js'
 import { streamsIn } from './stream-rows.js'
@@ -102,11 +103,11 @@ export class SqlGraphStore implements HostStore {
   }
 
   async record(records: GraphRecords, options?: RecordOptions): Promise<void> {
-    this.tell(await exclusiveWrite(this.writer, (trx) => writeRecords(trx, records, options)))
+    this.tell(await writeTables(this.writer, (tables) => writeRecords(tables, records, options)))
   }
 
   async disprove(block: Block): Promise<number> {
-    const { count, turned } = await exclusiveWrite(this.writer, (trx) => writeDisproof(trx, block))
+    const { count, turned } = await writeTables(this.writer, (tables) => writeDisproof(tables, block))
     this.tell(turned)
     return count
   }
@@ -126,18 +127,18 @@ export class SqlGraphStore implements HostStore {
 
   async evict(outpoint: Outpoint): Promise<void> {
     const since = Date.now()
-    const subject = await exclusiveWrite(this.writer, (trx) => writeEviction(trx, { outpoint, since }))
+    const subject = await writeTables(this.writer, (tables) => writeEviction(tables, { outpoint, since }))
     this.blocked.tell(subject, true)
   }
 
   async block(record: BlockedRecord): Promise<BlockedRecord> {
-    const written = await exclusiveWrite(this.writer, (trx) => writeBlocked(trx, record))
+    const written = await writeTables(this.writer, (tables) => writeBlocked(tables, record))
     this.blocked.tell(record, true)
     return written
   }
 
   async unblock(subject: BlockedSubject): Promise<boolean> {
-    const wasBlocked = await exclusiveWrite(this.writer, (trx) => writeUnblocked(trx, subject))
+    const wasBlocked = await writeTables(this.writer, (tables) => writeUnblocked(tables, subject))
     this.blocked.tell(subject, false)
     return wasBlocked
   }

@@ -1,10 +1,12 @@
 import type { Knex } from 'knex'
 import { type HookNote, type HookNotes, noteBeef } from '../../graph/hook-note.js'
 import { hashColumn, hexOf } from '../columns.js'
+import { writePieces } from '../piece-writes.js'
 import { beefOwner, type HookNoteRow, hookNoteOf, hookNoteRow, subjectColumn } from '../rows.js'
 import { exclusiveWrite } from './exclusive-write.js'
+import { tablesIn } from './graph-tables.js'
 import { insertNew } from './insert-new.js'
-import { readPieces, writePieces } from './pieces.js'
+import { readPieces } from './pieces.js'
 import { knexReader, type SqlReader } from './sql-reader.js'
 
 /** How many notes are looked up at once; their BEEF is read one by one. */
@@ -18,7 +20,7 @@ export class SqlHookNotes implements HookNotes {
     const bytes = noteBeef(note)
     const beef = bytes && { owner: beefOwner(bytes), bytes }
     await exclusiveWrite(this.knex, async (trx) => {
-      if (beef !== undefined) await writePieces(trx, [beef])
+      if (beef !== undefined) await writePieces(tablesIn(trx), [beef])
       await insertNew(trx, 'graph_hook_notes', [hookNoteRow(note)])
     })
   }
@@ -47,7 +49,7 @@ export class SqlHookNotes implements HookNotes {
       const beef = beefOwner(bytes)
       // A transaction that left as many notes as it has outputs has one BEEF.
       if ((await trx('graph_hook_notes').where({ beef }).first('subject')) === undefined)
-        await trx('graph_pieces').where({ owner: beef }).delete()
+        await tablesIn(trx).deletePieces([beef])
     })
   }
 }

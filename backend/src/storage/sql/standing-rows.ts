@@ -1,9 +1,8 @@
 import type { Knex } from 'knex'
 import type { Block, SpendRecord } from '../../graph/records.js'
 import { type RankedView, type Standing, type StandingView, winnerOver } from '../../graph/standing.js'
-import { formatOutpoint } from '../../protocol/outpoint.js'
-import { hashColumn, hexOf, outpointOf, outpointPair, parts, ROWS_A_STATEMENT, unique } from '../columns.js'
-import { type RivalRows, rivalsIn } from '../rivals.js'
+import { hashColumn, hexOf, inParts, outpointOf, outpointPair } from '../columns.js'
+import { type RivalRows, rivalsAmong, rivalsIn } from '../rivals.js'
 import { anyOf, anyOutpoint, knexReader, type SqlReader, type SqlValue } from './sql-reader.js'
 
 /** Spends that count, and those that do not. */
@@ -62,22 +61,18 @@ function rivalRows(reader: SqlReader): RivalRows {
 }
 
 export async function standings(reader: SqlReader, txids: string[]): Promise<Standing[]> {
-  const found: Standing[] = []
-  for (const part of parts([...new Set(txids)], ROWS_A_STATEMENT)) {
-    const rows = await reader.all(
+  const rows = await inParts([...new Set(txids)], (part) =>
+    reader.all(
       `select txid, mined, arrival, silent from graph_transactions where txid in (${anyOf(part)})`,
       part.map(hashColumn),
-    )
-    for (const { txid, mined, arrival, silent } of rows) {
-      found.push({
-        txid: hexOf(txid),
-        mined: mined === null ? undefined : Number(mined),
-        arrival: Number(arrival),
-        silent: Number(silent) === 1,
-      })
-    }
-  }
-  return found
+    ),
+  )
+  return rows.map(({ txid, mined, arrival, silent }) => ({
+    txid: hexOf(txid),
+    mined: mined === null ? undefined : Number(mined),
+    arrival: Number(arrival),
+    silent: Number(silent) === 1,
+  }))
 }
 
 /** Where transactions stand, and may be made to. */
@@ -95,43 +90,29 @@ export function rankedView(trx: Knex.Transaction, told?: ReadonlySet<string>): R
 }
 
 /** Whatever else spends one of these outpoints, silent or not. */
-export async function rivalsOf(reader: SqlReader, spends: SpendRecord[]): Promise<string[]> {
-  const spenders = new Map<string, Set<string>>()
-  for (const { outpoint, spender } of spends) {
-    const key = formatOutpoint(outpoint)
-    spenders.set(key, (spenders.get(key) ?? new Set()).add(spender))
-  }
-  const rivals = new Set<string>()
-  for (const part of parts(
-    unique(spends, ({ outpoint }) => formatOutpoint(outpoint)),
-    ROWS_A_STATEMENT,
-  )) {
-    const pairs = part.map(({ outpoint }) => outpointPair(outpoint))
-    const rows = await reader.all(
-      both((table) => `select txid, vout, spender from ${table} where ${anyOutpoint(pairs)}`),
-      [...pairs, ...pairs].flat(),
-    )
-    for (const { txid, vout, spender } of rows) {
-      const rival = hexOf(spender)
-      const own = spenders.get(formatOutpoint({ txid: hexOf(txid), vout: Number(vout) }))
-      if (own?.size !== 1 || !own.has(rival)) rivals.add(rival)
-    }
-  }
-  return [...rivals]
+export async function rivalsOf(reader: SqlReader, told: SpendRecord[]): Promise<string[]> {
+  return await rivalsAmong(told, async (outpoints) => {
+    const rows = await inParts(outpoints, (part) => {
+      const pairs = part.flatMap(outpointPair)
+      return reader.all(
+        both((table) => `select txid, vout, spender from ${table} where ${anyOutpoint(part)}`),
+        [...pairs, ...pairs],
+      )
+    })
+    return rows.map((row) => ({ outpoint: outpointOf(row), spender: hexOf(row.spender) }))
+  })
 }
 
 /** Whatever spends of these transactions, silent or not. */
 export async function childrenOf(reader: SqlReader, txids: string[]): Promise<string[]> {
-  const children = new Set<string>()
-  for (const part of parts(txids, ROWS_A_STATEMENT)) {
+  const rows = await inParts(txids, (part) => {
     const hashes = part.map(hashColumn)
-    const rows = await reader.all(
+    return reader.all(
       both((table) => `select spender from ${table} where txid in (${anyOf(part)})`),
       [...hashes, ...hashes],
     )
-    for (const { spender } of rows) children.add(hexOf(spender))
-  }
-  return [...children]
+  })
+  return [...new Set(rows.map(({ spender }) => hexOf(spender)))]
 }
 
 /** See `StandingReader.winnerOver`. */
@@ -161,15 +142,13 @@ export async function blocksFrom(reader: SqlReader, { from }: { from: number }):
 export async function rivalBlocks(reader: SqlReader, spends: SpendRecord[]): Promise<Block[]> {
   const rivals = await standings(reader, await rivalsOf(reader, spends))
   const heights = [...new Set(rivals.flatMap(({ mined }) => mined ?? []))]
-  const found: Block[] = []
-  for (const part of parts(heights, ROWS_A_STATEMENT)) {
-    const rows = await reader.all(
+  const rows = await inParts(heights, (part) =>
+    reader.all(
       `select distinct height, merkle_root from graph_transactions where height in (${anyOf(part)})`,
       part,
-    )
-    found.push(...rows.map(blockOf))
-  }
-  return found
+    ),
+  )
+  return rows.map(blockOf)
 }
 
 function blockOf(row: { height: unknown; merkle_root: unknown }): Block {

@@ -1,7 +1,4 @@
 import type { Knex } from 'knex'
-import type { GraphRecords } from '../../graph/records.js'
-import type { Decision } from '../../graph/standing.js'
-import { turnedBy } from '../telling.js'
 import type { SqlReader } from './sql-reader.js'
 
 /** How often a branch has turned in this store: several reads go together where none has turned between them. */
@@ -12,20 +9,9 @@ export async function turnsOf(reader: SqlReader): Promise<number> {
   return Number(row?.value ?? 0)
 }
 
-/**
- * Counts a decision that changes what was answered before.
- *
- * @returns How many transactions answered before and do not now, or the other way round.
- */
-export async function countTurn(
-  trx: Knex.Transaction,
-  decision: Decision,
-  records: Pick<GraphRecords, 'transactions'>,
-): Promise<number> {
-  const turned = turnedBy(decision, records)
-  if (turned === 0) return 0
+/** Counts that one has turned. */
+export async function countTurn(trx: Knex.Transaction): Promise<void> {
   const row = await trx('graph_settings').where({ name: SETTING }).first('value')
   const value = String(Number(row?.value ?? 0) + 1)
   await trx('graph_settings').insert({ name: SETTING, value }).onConflict(['name']).merge(['value'])
-  return turned
 }

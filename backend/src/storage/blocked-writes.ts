@@ -1,0 +1,43 @@
+import type { BlockedRecord, BlockedSubject } from '../graph/blocked.js'
+import { formatOutpoint, type Outpoint, parseOutpoint } from '../protocol/outpoint.js'
+import type { GraphTables } from './graph-tables.js'
+import { keepMapStates } from './map-states.js'
+import { blockedRow } from './rows.js'
+import { keepTraits } from './traits.js'
+
+/** See `BlockedWriter.block`. */
+export async function writeBlocked(tables: GraphTables, record: BlockedRecord): Promise<BlockedRecord> {
+  const written = await tables.setBlocked(record)
+  await followSaying(tables, record)
+  return written
+}
+
+/** See `BlockedWriter.unblock`. */
+export async function writeUnblocked(tables: GraphTables, subject: BlockedSubject): Promise<boolean> {
+  const wasBlocked = await tables.deleteBlocked(subject)
+  await followSaying(tables, subject)
+  return wasBlocked
+}
+
+/** Blocks an output that the engine lets go of; what the operator said of it before stays. */
+export async function writeEviction(
+  tables: GraphTables,
+  { outpoint, since }: { outpoint: Outpoint; since: number },
+): Promise<BlockedSubject> {
+  const subject: BlockedSubject = { kind: 'outpoint', value: formatOutpoint(outpoint) }
+  await tables.insertNew('graph_blocked', [blockedRow({ ...subject, reason: 'evicted', since })])
+  await followSaying(tables, subject)
+  return subject
+}
+
+/**
+ * Makes what is merged along an ordinal, and what it is found by, follow whether one of its outputs is blocked: nothing
+ * that this one said is said of the ordinal further on.
+ */
+async function followSaying(tables: GraphTables, { kind, value }: BlockedSubject): Promise<void> {
+  if (kind !== 'outpoint') return
+  const [stood] = await tables.stepsOf([parseOutpoint(value)])
+  if (stood === undefined) return
+  await keepMapStates(tables, [stood])
+  await keepTraits(tables, { changes: [{ lineage: stood.lineage, from: 0 }], spent: [] })
+}

@@ -1,0 +1,134 @@
+import type { BlockedRecord, BlockedSubject } from '../graph/blocked.js'
+import type { Block, SpendRecord, TransactionRecord } from '../graph/records.js'
+import type { RankedView, Standing } from '../graph/standing.js'
+import type { Trait } from '../graph/traits.js'
+import type { Outpoint } from '../protocol/outpoint.js'
+import type { Change, Lineage, Lineages } from './lineages.js'
+import type { Maps } from './merged-map.js'
+import type { Facts, Row } from './rows.js'
+import type { NewsView } from './telling.js'
+
+/** The tables that a write adds to. The collections of MongoDB have the same names, and the same rows. */
+type Table =
+  | 'graph_transactions'
+  | 'graph_pieces'
+  | 'graph_outputs'
+  | 'graph_nodes'
+  | 'graph_names'
+  | 'graph_traits'
+  | 'graph_admissions'
+  | 'graph_applied'
+  | 'graph_blocked'
+  | 'graph_silent_facts'
+  | Spends
+
+/** Spends that count, and those that do not. */
+export type Spends = 'graph_spends' | 'graph_silent_spends'
+
+/** What a write asks of transactions, of what they say, and of what is blocked. */
+export interface TransactionTables extends NewsView {
+  /** Inserts those rows whose key is not there. */
+  insertNew(table: Table, rows: Row[]): Promise<void>
+  /** Those of the owners whose pieces are here, as hex. Of the bytes of a transaction, its txid is the owner. */
+  held(owners: string[]): Promise<Set<string>>
+  /** Takes the pieces of owners away. */
+  deletePieces(owners: Buffer[]): Promise<void>
+  transaction(txid: string): Promise<TransactionRecord | undefined>
+  /** Of those that are known. */
+  standings(txids: string[]): Promise<Standing[]>
+  /** Whatever spends of these transactions, silent or not. */
+  childrenOf(txids: string[]): Promise<string[]>
+  /** Whatever else spends one of these outpoints, silent or not. */
+  rivalsOf(spends: SpendRecord[]): Promise<string[]>
+  /** See `StandingReader.winnerOver`. */
+  winnerOver(txid: string): Promise<string | undefined>
+  /**
+   * Where transactions stand, and may be made to; for one decision, as what was asked about nodes is not asked again.
+   *
+   * @param told Transactions of which outputs are told, and about to be written.
+   */
+  rankedView(told?: ReadonlySet<string>): RankedView
+  /** The last place in the order of arrival that is taken; 0 where none is. */
+  lastArrival(): Promise<number>
+  /** Those of the transactions that are known and do not count. */
+  silentAmong(txids: string[]): Promise<Set<string>>
+  setSilent(txids: string[], silent: boolean): Promise<void>
+  setProof(txid: string, proof: NonNullable<TransactionRecord['proof']>): Promise<void>
+  /** Takes back the proofs that lead to a block. Returns the transactions that had one. */
+  takeProofs(block: Block): Promise<string[]>
+  /** Takes the spends of spenders out of a table. */
+  takeSpends(table: Spends, spenders: string[]): Promise<SpendRecord[]>
+  /** What transactions say that count, and the outputs among theirs that keep merged MAP. */
+  factsOf(txids: string[]): Promise<Facts & { merged: Outpoint[] }>
+  deleteFacts(txids: string[]): Promise<void>
+  /** Takes out what transactions would say that do not count, as `silentFactRows` has it. */
+  takeSilentFacts(txids: string[]): Promise<{ kind: string; body: unknown }[]>
+  /** Counts that a branch has turned, where nothing else does. */
+  countTurn(): Promise<void>
+  /** Writes that something is blocked; of what is blocked already, the reason. Returns it as it stands. */
+  setBlocked(record: BlockedRecord): Promise<BlockedRecord>
+  /** Returns whether it was blocked. */
+  deleteBlocked(subject: BlockedSubject): Promise<boolean>
+}
+
+/** An output that starts a lineage though the coin that it received is here. */
+export interface Head {
+  outpoint: Outpoint
+  previous: Outpoint
+}
+
+/** An output with MAP, at its step. */
+export interface MapStep {
+  outpoint: Outpoint
+  step: number
+  /** Of its own MAP, in bytes. */
+  length: number
+}
+
+/** What a write asks of outputs along their lineages. */
+export interface OutputTables {
+  /** Those of the outputs of which it is not known what they received. */
+  unsettledAmong(outpoints: Outpoint[]): Promise<Outpoint[]>
+  /** The indexes of such outputs of a transaction. */
+  unsettledOf(txid: string): Promise<number[]>
+  /** The transactions that spend of these, and have such outputs. */
+  unsettledSpenders(txids: string[]): Promise<string[]>
+  /** Writes that it is known what an output received: a coin, or none of which it would be the next. */
+  settle(outpoint: Outpoint, previous: Outpoint | undefined): Promise<void>
+  /** Those of the outputs that do not stand at the first step of their lineage. */
+  furtherAmong(outpoints: Outpoint[]): Promise<Outpoint[]>
+  /** The heads among outputs. An origin of a name is none. */
+  headsAmong(outpoints: Outpoint[]): Promise<Head[]>
+  /** The heads that received one of the outputs. */
+  headsBehind(outpoints: Outpoint[]): Promise<Head[]>
+  /** Puts the outputs of a lineage from a step on into another one, with every count of steps so many further. */
+  moveSteps(moved: { lineage: Lineage; from: number; to: Lineage; further: number }): Promise<void>
+  /** The lineages and steps of those of the outputs that are here. */
+  stepsOf(outpoints: Outpoint[]): Promise<Change[]>
+  /** Whether an output from a step on has MAP; blocked or not. */
+  hasMap(place: { lineage: Lineage; from: number }): Promise<boolean>
+  /** The outputs from a step on that keep merged MAP; blocked or not. */
+  mergedFrom(place: { lineage: Lineage; from: number }): Promise<Outpoint[]>
+  /**
+   * A page of the outputs from a step on that have MAP, without those that are blocked, in their order; and the step at
+   * which the next page starts, where there may be one.
+   */
+  mapsFrom(page: {
+    lineage: Lineage
+    from: number
+    limit: number
+  }): Promise<{ maps: MapStep[]; next: number | undefined }>
+  /** Writes how many bytes of merged MAP an output keeps; null where it keeps none. */
+  setMerged(outpoint: Outpoint, length: number | null): Promise<void>
+  /** Whose an output is that nothing spends, as hex; undefined where something does, or nobody is known. */
+  holderOf(outpoint: Outpoint): Promise<string | undefined>
+  /** Whether an output of a lineage from a step on has content, a parent or MAP. */
+  saysFrom(place: { lineage: Lineage; from: number }): Promise<boolean>
+  deleteTraits(lineages: Lineage[], kinds: Trait['kind'][]): Promise<void>
+}
+
+/**
+ * What one write asks of a database, and each kind of database answers its own way: statements, and nothing that is
+ * decided. What counts, and what follows from it, is the same on all of them, and is written once over this.
+ */
+export interface GraphTables extends TransactionTables, OutputTables, Lineages, Maps {}

@@ -1,0 +1,60 @@
+import { commandsFor, encodeMap } from '../graph/map-coder.js'
+import { EMPTY_MAP } from '../graph/map-merge.js'
+import type { Outpoint } from '../protocol/outpoint.js'
+import { outpointPair } from './columns.js'
+import type { GraphTables } from './graph-tables.js'
+import type { Change, Steps } from './lineages.js'
+import { MapGrowth } from './map-growth.js'
+import { mapOwner, mergedMap, partsBackwards } from './merged-map.js'
+import { writePieces } from './piece-writes.js'
+import { rest } from './rest.js'
+
+const PAGE = 100
+
+/** Makes the merged MAP along lineages follow what has changed. */
+export async function keepMapStates(tables: GraphTables, changes: Change[]): Promise<void> {
+  for (const change of changes) await keepAlong(tables, change)
+}
+
+async function keepAlong(tables: GraphTables, change: Change): Promise<void> {
+  await rest()
+  const lineage = outpointPair(change.lineage)
+  const { from } = change
+  if (!(await tables.hasMap({ lineage, from }))) return
+  for (const outpoint of await tables.mergedFrom({ lineage, from })) await drop(tables, outpoint)
+  // What was said before there was content was not said of the ordinal.
+  const origin = (await tables.firstContentOf(lineage))?.step
+  if (origin === undefined) return
+  const growth = await growthOver(tables, { lineage, from: origin, to: from - 1 })
+  for (let next: number | undefined = Math.max(origin, from); next !== undefined; ) {
+    const page = await tables.mapsFrom({ lineage, from: next, limit: PAGE })
+    await rest()
+    for (const { outpoint, step, length } of page.maps)
+      if (growth.isDue(length)) growth.keep(await keep(tables, outpoint, { lineage, from: origin, to: step }))
+    next = page.next
+  }
+}
+
+/** How long the last merged MAP of a stretch is, and how much was said since. */
+async function growthOver(tables: GraphTables, stretch: Steps): Promise<MapGrowth> {
+  let kept = 0
+  const since: number[] = []
+  for await (const { merged, length } of partsBackwards(tables, { ...stretch, limit: PAGE })) {
+    if (merged) kept = length
+    else since.push(length)
+  }
+  return new MapGrowth({ kept, since })
+}
+
+/** Returns how many bytes it keeps. */
+async function keep(tables: GraphTables, outpoint: Outpoint, stretch: Steps): Promise<number> {
+  const bytes = encodeMap(commandsFor((await mergedMap(tables, stretch)) ?? EMPTY_MAP))
+  await writePieces(tables, [{ owner: mapOwner({ outpoint, merged: true }), bytes }])
+  await tables.setMerged(outpoint, bytes.length)
+  return bytes.length
+}
+
+async function drop(tables: GraphTables, outpoint: Outpoint): Promise<void> {
+  await tables.deletePieces([mapOwner({ outpoint, merged: true })])
+  await tables.setMerged(outpoint, null)
+}

@@ -1,0 +1,16 @@
+import type { GraphTables } from '../graph-tables.js'
+import { lineagesIn } from './lineage-reads.js'
+import { mapsIn } from './map-reads.js'
+import { outputTablesIn } from './output-tables.js'
+import type { PendingDocuments } from './pending-documents.js'
+import { transactionTablesIn } from './transaction-tables.js'
+
+/** What one write asks of MongoDB, with what it is about to write laid over it. */
+export function tablesIn(pending: PendingDocuments): GraphTables {
+  return {
+    ...transactionTablesIn(pending),
+    ...outputTablesIn(pending),
+    ...lineagesIn(pending),
+    ...mapsIn(pending),
+  }
+}

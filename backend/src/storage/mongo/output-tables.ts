@@ -1,0 +1,164 @@
+import { formatOutpoint } from '../../protocol/outpoint.js'
+import {
+  hashColumn,
+  hexOf,
+  inParts,
+  outpointColumns,
+  outpointOf,
+  parts,
+  ROWS_A_STATEMENT,
+  unique,
+} from '../columns.js'
+import type { Head, OutputTables } from '../graph-tables.js'
+import { outpointId } from './collections.js'
+import { anyOutpoint, type Filter } from './documents.js'
+import { inLineage } from './lineage-reads.js'
+import { unblocked } from './map-reads.js'
+import type { PendingDocuments } from './pending-documents.js'
+
+const OUTPUTS = 'graph_outputs'
+
+/** See {@link OutputTables}. */
+export function outputTablesIn(pending: PendingDocuments): OutputTables {
+  const isThere = async (filter: Filter) =>
+    (await pending.first(OUTPUTS, filter, { fields: ['step'] })) !== undefined
+  return {
+    unsettledAmong: (outpoints) =>
+      inParts(outpoints, async (part) => {
+        const unsettled = { _id: { $in: part.map(outpointId) }, unsettled: true }
+        return (await pending.all(OUTPUTS, unsettled, { fields: ['txid', 'vout'] })).map(outpointOf)
+      }),
+    async unsettledOf(txid) {
+      const unsettled = { txid: hashColumn(txid), unsettled: true }
+      return (await pending.all(OUTPUTS, unsettled, { fields: ['vout'] })).map(({ vout }) => vout)
+    },
+    async unsettledSpenders(txids) {
+      const spends = await inParts(txids, (part) =>
+        pending.all('graph_spends', { txid: { $in: part.map(hashColumn) } }, { fields: ['spender'] }),
+      )
+      const spenders = unique(
+        spends.map(({ spender }) => spender as Buffer),
+        hexOf,
+      )
+      const outputs = await inParts(spenders, (part) =>
+        pending.all(OUTPUTS, { txid: { $in: part }, unsettled: true }, { fields: ['txid'] }),
+      )
+      return outputs.map(({ txid }) => hexOf(txid))
+    },
+    async settle(outpoint, previous) {
+      await pending.update(
+        OUTPUTS,
+        { _id: outpointId(outpoint) },
+        {
+          unsettled: false,
+          ...(previous && { previous_txid: hashColumn(previous.txid), previous_vout: previous.vout }),
+        },
+      )
+    },
+    async furtherAmong(outpoints) {
+      const further = { _id: { $in: outpoints.map(outpointId) }, step: { $gt: 0 } }
+      return (await pending.all(OUTPUTS, further, { fields: ['txid', 'vout'] })).map(outpointOf)
+    },
+    headsAmong: (outpoints) => heads(pending, { _id: { $in: outpoints.map(outpointId) } }),
+    headsBehind: (outpoints) =>
+      heads(pending, {
+        $or: outpoints.map(({ txid, vout }) => ({ previous_txid: hashColumn(txid), previous_vout: vout })),
+      }),
+    async moveSteps({ lineage, from, to, further }) {
+      const shifted = (step: number | null): number | null => (step === null ? null : step + further)
+      await pending.update(
+        OUTPUTS,
+        { ...inLineage(lineage), step: { $gte: from } },
+        ({ step, content_step, parent_step, map_step }) => ({
+          ...inLineage(to),
+          step: step + further,
+          content_step: shifted(content_step),
+          parent_step: shifted(parent_step),
+          map_step: shifted(map_step),
+        }),
+      )
+    },
+    stepsOf: (outpoints) =>
+      inParts(unique(outpoints, formatOutpoint), async (part) => {
+        const docs = await pending.all(
+          OUTPUTS,
+          { _id: { $in: part.map(outpointId) } },
+          { fields: ['lineage_txid', 'lineage_vout', 'step'] },
+        )
+        return docs.map((doc) => ({
+          lineage: outpointOf({ txid: doc.lineage_txid, vout: doc.lineage_vout }),
+          from: doc.step,
+        }))
+      }),
+    hasMap: ({ lineage, from }) => isThere({ ...inLineage(lineage), map_step: { $gte: from } }),
+    async mergedFrom({ lineage, from }) {
+      const merged = { ...inLineage(lineage), map_step: { $gte: from }, merged_length: { $ne: null } }
+      return (await pending.all(OUTPUTS, merged, { fields: ['txid', 'vout'] })).map(outpointOf)
+    },
+    async mapsFrom({ lineage, from, limit }) {
+      const docs = await pending.all(
+        OUTPUTS,
+        { ...inLineage(lineage), map_step: { $gte: from } },
+        { sort: { map_step: 1 }, limit, fields: ['txid', 'vout', 'map_step', 'map_length'] },
+      )
+      const last = docs.length < limit ? undefined : docs.at(-1)
+      const maps = (await unblocked(pending, docs)).map((doc) => ({
+        outpoint: outpointOf(doc),
+        step: doc.map_step,
+        length: doc.map_length,
+      }))
+      return { maps, next: last && last.map_step + 1 }
+    },
+    async setMerged(outpoint, length) {
+      await pending.update(OUTPUTS, { _id: outpointId(outpoint) }, { merged_length: length })
+    },
+    async holderOf(outpoint) {
+      const doc = await pending.first(OUTPUTS, { _id: outpointId(outpoint) }, { fields: ['owner'] })
+      if (!doc?.owner) return undefined
+      const spend = await pending.first('graph_spends', outpointColumns(outpoint), { fields: ['spender'] })
+      return spend === undefined ? hexOf(doc.owner) : undefined
+    },
+    async saysFrom({ lineage, from }) {
+      for (const step of ['content_step', 'parent_step', 'map_step'])
+        if (await isThere({ ...inLineage(lineage), [step]: { $gte: from } })) return true
+      return false
+    },
+    async deleteTraits(lineages, kinds) {
+      for (const part of parts(lineages, ROWS_A_STATEMENT))
+        await pending.delete('graph_traits', {
+          $and: [{ $or: part.map(inLineage) }, { kind: { $in: kinds } }],
+        })
+    },
+  }
+}
+
+/** Outputs that a lineage starts with though the coin that they received is here, and that are no name's origin. */
+async function heads(pending: PendingDocuments, filter: Filter): Promise<Head[]> {
+  const docs = await pending.all(
+    OUTPUTS,
+    { $and: [filter, { step: 0, previous_txid: { $ne: null } }] },
+    { fields: ['txid', 'vout', 'previous_txid', 'previous_vout'] },
+  )
+  const starting: Head[] = docs.map((doc) => ({
+    outpoint: outpointOf(doc),
+    previous: outpointOf({ txid: doc.previous_txid, vout: doc.previous_vout }),
+  }))
+  return await inParts(starting, async (part) => {
+    const held = await thoseIn(pending, OUTPUTS, {
+      _id: { $in: part.map(({ previous }) => outpointId(previous)) },
+    })
+    const named = await thoseIn(pending, 'graph_names', anyOutpoint(part.map(({ outpoint }) => outpoint)))
+    const isHead = ({ outpoint, previous }: Head): boolean =>
+      held.has(formatOutpoint(previous)) && !named.has(formatOutpoint(outpoint))
+    return part.filter(isHead)
+  })
+}
+
+async function thoseIn(
+  pending: PendingDocuments,
+  collection: 'graph_outputs' | 'graph_names',
+  filter: Filter,
+): Promise<Set<string>> {
+  const docs = await pending.all(collection, filter, { fields: ['txid', 'vout'] })
+  return new Set(docs.map((doc) => formatOutpoint(outpointOf(doc))))
+}

@@ -1,0 +1,133 @@
+import { hashColumn, hexOf, inParts, outpointOf, parts, ROWS_A_STATEMENT } from '../columns.js'
+import type { TransactionTables } from '../graph-tables.js'
+import { outputOf } from '../output-rows.js'
+import { blockedRow, proofColumns } from '../rows.js'
+import { blockText } from '../telling.js'
+import { pieceId, piecesOf } from './collections.js'
+import type { PendingDocuments } from './pending-documents.js'
+import { childrenOf, heightIn, rivalsOf, standings, standingView, winnerIn } from './standing-reads.js'
+import { transactionRecord } from './transaction-reads.js'
+
+/** See {@link TransactionTables}. */
+export function transactionTablesIn(pending: PendingDocuments): TransactionTables {
+  return {
+    insertNew: (table, rows) => pending.insertNew(table, rows),
+    async held(owners) {
+      const docs = await inParts(owners, (part) =>
+        pending.all(
+          'graph_pieces',
+          { _id: { $in: part.map((owner) => pieceId(hashColumn(owner), 0)) } },
+          { fields: ['owner'] },
+        ),
+      )
+      return new Set(docs.map(({ owner }) => hexOf(owner)))
+    },
+    async deletePieces(owners) {
+      for (const owner of owners) await pending.delete('graph_pieces', piecesOf(owner))
+    },
+    transaction: (txid) => transactionRecord(pending, txid),
+    async blocks(txids) {
+      const docs = await inParts(txids, (part) =>
+        pending.all(
+          'graph_transactions',
+          { _id: { $in: part.map(hashColumn) }, height: { $ne: null } },
+          { fields: ['txid', 'height', 'merkle_root'] },
+        ),
+      )
+      return new Map(
+        docs.map(({ txid, height, merkle_root }) => [
+          hexOf(txid),
+          blockText({ height, root: hexOf(merkle_root) }),
+        ]),
+      )
+    },
+    standings: (txids) => standings(pending, txids),
+    childrenOf: (txids) => childrenOf(pending, txids),
+    rivalsOf: (spends) => rivalsOf(pending, spends),
+    winnerOver: (txid) => winnerIn(pending, txid),
+    rankedView: (told) => ({
+      ...standingView(pending, told),
+      heightOf: (txid) => heightIn(pending, txid),
+      async setRank({ txid, mined, arrival }) {
+        await pending.update(
+          'graph_transactions',
+          { _id: hashColumn(txid) },
+          { mined: mined ?? null, arrival },
+        )
+      },
+    }),
+    async lastArrival() {
+      const last = await pending.first(
+        'graph_transactions',
+        {},
+        { sort: { arrival: -1, txid: -1 }, fields: ['arrival'] },
+      )
+      return last?.arrival ?? 0
+    },
+    async silentAmong(txids) {
+      const docs = await inParts([...new Set(txids)], (part) =>
+        pending.all(
+          'graph_transactions',
+          { _id: { $in: part.map(hashColumn) }, silent: true },
+          { fields: ['txid'] },
+        ),
+      )
+      return new Set(docs.map(({ txid }) => hexOf(txid)))
+    },
+    async setSilent(txids, silent) {
+      for (const part of parts(txids, ROWS_A_STATEMENT))
+        await pending.update('graph_transactions', { _id: { $in: part.map(hashColumn) } }, { silent })
+    },
+    async setProof(txid, proof) {
+      await pending.update('graph_transactions', { _id: hashColumn(txid) }, proofColumns(proof))
+    },
+    async takeProofs({ height, root }) {
+      const inBlock = { height, merkle_root: hashColumn(root) }
+      const docs = await pending.all('graph_transactions', inBlock, { fields: ['txid'] })
+      await pending.update('graph_transactions', inBlock, proofColumns(undefined))
+      return docs.map(({ txid }) => hexOf(txid))
+    },
+    async takeSpends(table, spenders) {
+      const spends = { spender: { $in: spenders.map(hashColumn) } }
+      const docs = await pending.all(table, spends, { fields: ['txid', 'vout', 'spender'] })
+      await pending.delete(table, spends)
+      return docs.map((doc) => ({ outpoint: outpointOf(doc), spender: hexOf(doc.spender) }))
+    },
+    async factsOf(txids) {
+      const theirs = { txid: { $in: txids.map(hashColumn) } }
+      const outputs = await pending.all('graph_outputs', theirs)
+      const nodes = await pending.all('graph_nodes', theirs)
+      const names = await pending.all('graph_names', theirs)
+      return {
+        outputs: outputs.map(outputOf),
+        nodes: nodes.map((doc) => ({ outpoint: outpointOf(doc), domain: doc.domain })),
+        names: names.map((doc) => ({ outpoint: outpointOf(doc), name: doc.name })),
+        merged: outputs.filter(({ merged_length }) => merged_length !== null).map(outpointOf),
+      }
+    },
+    async deleteFacts(txids) {
+      for (const collection of ['graph_outputs', 'graph_nodes', 'graph_names'] as const)
+        await pending.delete(collection, { txid: { $in: txids.map(hashColumn) } })
+    },
+    async takeSilentFacts(txids) {
+      const said = { txid: { $in: txids.map(hashColumn) } }
+      const docs = await pending.all('graph_silent_facts', said, { fields: ['kind', 'body'] })
+      await pending.delete('graph_silent_facts', said)
+      return docs
+    },
+    // The journal counts.
+    async countTurn() {},
+    async setBlocked(record) {
+      const { kind, value, reason } = record
+      await pending.insertNew('graph_blocked', [blockedRow(record)])
+      await pending.update('graph_blocked', { kind, value }, { reason })
+      const { since } = await pending.first('graph_blocked', { kind, value })
+      return { kind, value, reason, since }
+    },
+    async deleteBlocked({ kind, value }) {
+      const wasBlocked = (await pending.first('graph_blocked', { kind, value })) !== undefined
+      await pending.delete('graph_blocked', { kind, value })
+      return wasBlocked
+    },
+  }
+}

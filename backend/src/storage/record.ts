@@ -1,0 +1,86 @@
+import type { RecordOptions } from '../graph/graph-store.js'
+import { type Block, type GraphRecords, graphRecords } from '../graph/records.js'
+import type { Decision } from '../graph/standing.js'
+import type { Outpoint } from '../protocol/outpoint.js'
+import { hashColumn, parts, ROWS_A_STATEMENT } from './columns.js'
+import type { GraphTables } from './graph-tables.js'
+import { keepLineages } from './lineage.js'
+import { keepMapStates } from './map-states.js'
+import { mapOwner } from './merged-map.js'
+import { writePieces } from './piece-writes.js'
+import { admissionRow, appliedRow, type Facts, nameRow, nodeRow, outputRow } from './rows.js'
+import { settleOutputs } from './settle.js'
+import { restore, silence, writeSilent } from './silence.js'
+import { turnedBy } from './telling.js'
+import { keepTraits } from './traits.js'
+import { takeProofs, writeTransactions } from './transaction-writes.js'
+
+/**
+ * Writes the facts, and decides what counts by now; what is there already stays as it is.
+ *
+ * @returns How many transactions have turned.
+ * @throws LostConflictError where the subject would not count, and is not mined.
+ */
+export async function writeRecords(
+  tables: GraphTables,
+  records: GraphRecords,
+  options: RecordOptions = {},
+): Promise<number> {
+  const decision = await writeTransactions(tables, records, options)
+  const { outputs, names, admissions, contents, maps, applied } = records
+  const shown = new Set(outputs.map((output) => output.content?.sha256))
+  await writePieces(tables, [
+    ...contents
+      .filter(({ sha256 }) => shown.has(sha256))
+      .map(({ sha256, bytes }) => ({ owner: hashColumn(sha256), bytes })),
+    ...maps.map(({ outpoint, bytes }) => ({ owner: mapOwner({ outpoint, merged: false }), bytes })),
+  ])
+  await tables.insertNew('graph_admissions', admissions.map(admissionRow))
+  await tables.insertNew('graph_applied', applied.map(appliedRow))
+  return await writeFacts(tables, { facts: { outputs, names }, records, decision })
+}
+
+/** Takes back the proofs that lead to a block. Returns of how many transactions, and how many have turned. */
+export async function writeDisproof(
+  tables: GraphTables,
+  block: Block,
+): Promise<{ count: number; turned: number }> {
+  const { decision, count } = await takeProofs(tables, block)
+  const records = graphRecords({})
+  return { count, turned: await writeFacts(tables, { facts: records, records, decision }) }
+}
+
+/** Makes what answers follow a decision, and what is told of outputs. Returns how many transactions have turned. */
+async function writeFacts(
+  tables: GraphTables,
+  { facts, records, decision }: { facts: Omit<Facts, 'nodes'>; records: GraphRecords; decision: Decision },
+): Promise<number> {
+  const { left, spent: freed } = await silence(tables, decision.silenced)
+  const { facts: restored, spent } = await restore(tables, decision.restored)
+  const silent = await tables.silentAmong(
+    [...facts.outputs, ...facts.names].map(({ outpoint }) => outpoint.txid),
+  )
+  const isSilent = ({ outpoint }: { outpoint: Outpoint }): boolean => silent.has(outpoint.txid)
+  const counts = (fact: { outpoint: Outpoint }): boolean => !isSilent(fact)
+  const { outputs: told, names: origins } = facts
+  await writeSilent(tables, { outputs: told.filter(isSilent), nodes: [], names: origins.filter(isSilent) })
+  const outputs = [...restored.outputs, ...told.filter(counts)]
+  const names = [...restored.names, ...origins.filter(counts)]
+  for (const part of parts(outputs, ROWS_A_STATEMENT))
+    await tables.insertNew('graph_outputs', part.map(outputRow))
+  await tables.insertNew('graph_nodes', restored.nodes.map(nodeRow))
+  await tables.insertNew('graph_names', names.map(nameRow))
+  const settled = await settleOutputs(tables, { outputs, transactions: records.transactions })
+  const added = outputs.map(({ outpoint }) => outpoint)
+  const changes = await keepLineages(tables, { outputs: [...added, ...settled], names })
+  await keepMapStates(tables, changes)
+  const moved = [...freed, ...spent, ...records.spends.map(({ outpoint }) => outpoint)]
+  await keepTraits(tables, {
+    // What a lineage said at the steps that it lost, it says no more.
+    changes: [...left.map(({ lineage }) => ({ lineage, from: 0 })), ...changes],
+    spent: (await tables.stepsOf(moved)).map(({ lineage }) => lineage),
+  })
+  const turned = turnedBy(decision, records)
+  if (turned > 0) await tables.countTurn()
+  return turned
+}

@@ -1,0 +1,65 @@
+import type { OutputRecord, TransactionRecord } from '../graph/records.js'
+import { storedTransaction } from '../graph/stored-transaction.js'
+import { predecessorsOf } from '../protocol/ordinal-flow.js'
+import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
+import type { TransactionView } from '../protocol/transaction.js'
+import type { GraphTables } from './graph-tables.js'
+import { rest } from './rest.js'
+
+/**
+ * Settles what outputs received that were told without knowing it, now that these facts have come: by their word, or by
+ * the values of the coins that their transaction spends. So the graph is the same in whatever order transactions came.
+ *
+ * @returns The outputs that were settled.
+ */
+export async function settleOutputs(
+  tables: GraphTables,
+  told: { outputs: OutputRecord[]; transactions: TransactionRecord[] },
+): Promise<Outpoint[]> {
+  const settled = await settleAsTold(tables, told.outputs)
+  const arrived = new Set(told.transactions.map(({ txid }) => txid))
+  const waiting = new Set([
+    ...told.outputs.filter(({ unsettled }) => unsettled).map(({ outpoint }) => outpoint.txid),
+    ...(await tables.unsettledSpenders([...arrived])),
+  ])
+  for (const txid of waiting) {
+    settled.push(...(await settleTransaction(tables, txid)))
+    await rest()
+  }
+  return settled
+}
+
+/** An output may be told again with more than was known of it before. */
+async function settleAsTold(tables: GraphTables, outputs: OutputRecord[]): Promise<Outpoint[]> {
+  const known = outputs.filter(({ unsettled }) => !unsettled)
+  const previous = new Map(known.map((output) => [formatOutpoint(output.outpoint), output.previous]))
+  const settled = await tables.unsettledAmong(known.map(({ outpoint }) => outpoint))
+  for (const outpoint of settled) {
+    await tables.settle(outpoint, previous.get(formatOutpoint(outpoint)))
+    await rest()
+  }
+  return settled
+}
+
+/** Settles those outputs of a transaction whose flow the stored transactions tell. */
+async function settleTransaction(tables: GraphTables, txid: string): Promise<Outpoint[]> {
+  const unsettled = await tables.unsettledOf(txid)
+  const transaction = unsettled.length === 0 ? undefined : await storedTransaction(txid, tables)
+  if (transaction === undefined) return []
+  const { inputs, outputs } = transaction
+  const sources = new Map<string, TransactionView | undefined>()
+  for (const source of new Set(inputs.map((input) => input.txid)))
+    sources.set(source, await storedTransaction(source, tables))
+  const predecessors = predecessorsOf({
+    inputValues: inputs.map((input) => sources.get(input.txid)?.outputs[input.vout]?.satoshis),
+    outputValues: outputs.map(({ satoshis }) => satoshis),
+  })
+  const settled: Outpoint[] = []
+  for (const vout of unsettled) {
+    const predecessor = predecessors[vout]
+    if (predecessor === undefined || predecessor.kind === 'unknown') continue
+    await tables.settle({ txid, vout }, predecessor.kind === 'input' ? inputs[predecessor.input] : undefined)
+    settled.push({ txid, vout })
+  }
+  return settled
+}

@@ -1,0 +1,75 @@
+import type { Outpoint } from '../protocol/outpoint.js'
+import { parts } from './columns.js'
+import type { GraphTables, Spends, TransactionTables } from './graph-tables.js'
+import type { Change } from './lineages.js'
+import { mapOwner } from './merged-map.js'
+import { rest } from './rest.js'
+import { type Facts, silentFactRows, silentFactsOf, spendRow } from './rows.js'
+
+/**
+ * What transactions say that do not count stands apart, in tables that no read looks into, and comes back as it was when
+ * they count again: so the tables that answer hold what counts, and nothing else.
+ */
+
+/** How many transactions are moved at once: nobody else is served meanwhile. */
+const A_STEP = 25
+
+/** What else changes with that. */
+interface Moved {
+  /** The lineages that outputs left. */
+  left: Change[]
+  /** The outpoints whose spender counts no more, or again. */
+  spent: Outpoint[]
+}
+
+/** Puts facts aside whose transactions do not count. */
+export async function writeSilent(tables: TransactionTables, facts: Facts): Promise<void> {
+  await tables.insertNew('graph_silent_facts', silentFactRows(facts))
+}
+
+/** Takes transactions out of what answers. */
+export async function silence(tables: GraphTables, txids: string[]): Promise<Moved> {
+  const spent = await moveSpends(tables, txids, { from: 'graph_spends', to: 'graph_silent_spends' })
+  const left: Change[] = []
+  for (const part of parts(txids, A_STEP)) {
+    const { merged, ...facts } = await tables.factsOf(part)
+    await writeSilent(tables, facts)
+    left.push(...(await tables.stepsOf(facts.outputs.map(({ outpoint }) => outpoint))))
+    await tables.deletePieces(merged.map((outpoint) => mapOwner({ outpoint, merged: true })))
+    await tables.deleteFacts(part)
+    await rest()
+  }
+  return { left, spent }
+}
+
+/** Gives back what transactions say that count again; to be written as if it were told now. */
+export async function restore(
+  tables: TransactionTables,
+  txids: string[],
+): Promise<{ facts: Facts; spent: Outpoint[] }> {
+  const spent = await moveSpends(tables, txids, { from: 'graph_silent_spends', to: 'graph_spends' })
+  const facts: Facts = { outputs: [], nodes: [], names: [] }
+  for (const part of parts(txids, A_STEP)) {
+    const { outputs, nodes, names } = silentFactsOf(await tables.takeSilentFacts(part), part)
+    facts.outputs.push(...outputs)
+    facts.nodes.push(...nodes)
+    facts.names.push(...names)
+    await rest()
+  }
+  return { facts, spent }
+}
+
+async function moveSpends(
+  tables: TransactionTables,
+  spenders: string[],
+  { from, to }: { from: Spends; to: Spends },
+): Promise<Outpoint[]> {
+  const moved: Outpoint[] = []
+  for (const part of parts(spenders, A_STEP)) {
+    const spends = await tables.takeSpends(from, part)
+    await tables.insertNew(to, spends.map(spendRow))
+    moved.push(...spends.map(({ outpoint }) => outpoint))
+    await rest()
+  }
+  return moved
+}

@@ -1,0 +1,22 @@
+import type { Knex } from 'knex'
+import type { GraphTables } from '../graph-tables.js'
+import { exclusiveWrite } from './exclusive-write.js'
+import { lineagesIn } from './lineage-rows.js'
+import { mapsIn } from './map-rows.js'
+import { outputTablesIn } from './output-tables.js'
+import { knexReader } from './sql-reader.js'
+import { transactionTablesIn } from './transaction-tables.js'
+
+/** What one write asks of a database of SQL, with what it has written so far. */
+export function tablesIn(trx: Knex.Transaction): GraphTables {
+  const reader = knexReader(trx)
+  return { ...transactionTablesIn(trx), ...outputTablesIn(trx), ...lineagesIn(reader), ...mapsIn(reader) }
+}
+
+/** Writes to them with nobody else writing meanwhile; see {@link exclusiveWrite}. */
+export async function writeTables<Result>(
+  knex: Knex,
+  write: (tables: GraphTables) => Promise<Result>,
+): Promise<Result> {
+  return await exclusiveWrite(knex, (trx) => write(tablesIn(trx)))
+}

@@ -1,0 +1,61 @@
+import { type Trait, trait } from '../graph/traits.js'
+import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
+import { hashColumn, outpointPair, unique } from './columns.js'
+import type { GraphTables } from './graph-tables.js'
+import type { Change, Lineage } from './lineages.js'
+import { rest } from './rest.js'
+import { saidTraits } from './said-traits.js'
+
+/** What a tip alone tells, and what is told of the ordinal up to there. */
+const HELD: Trait['kind'][] = ['owner']
+const SAID: Trait['kind'][] = ['contentType', 'parent', 'map']
+
+/** Makes what ordinals are found by follow what has changed of their lineages, and which of their outputs are spent. */
+export async function keepTraits(
+  tables: GraphTables,
+  { changes, spent }: { changes: Change[]; spent: Outpoint[] },
+): Promise<void> {
+  const all = unique([...changes.map(({ lineage }) => lineage), ...spent], formatOutpoint)
+  // A lineage may have lost steps and gone on otherwise at once: the first of them is where it changed.
+  const from = new Map<string, number>()
+  for (const change of changes) {
+    const key = formatOutpoint(change.lineage)
+    from.set(key, Math.min(change.from, from.get(key) ?? change.from))
+  }
+  const sayingMore: Lineage[] = []
+  const found: { lineage: Lineage; trait: Trait }[] = []
+  for (const outpoint of all) {
+    await rest()
+    const lineage = outpointPair(outpoint)
+    const tip = await tables.lastOf(lineage)
+    const traits = tip === undefined ? [] : await heldTraits(tables, tip.outpoint)
+    if (await saysMore(tables, lineage, from.get(formatOutpoint(outpoint)))) {
+      sayingMore.push(lineage)
+      if (tip !== undefined) traits.push(...(await saidTraits(tables, lineage, tip.step)))
+    }
+    for (const trait of traits) found.push({ lineage, trait })
+  }
+  await tables.deleteTraits(all.map(outpointPair), HELD)
+  await tables.deleteTraits(sayingMore, SAID)
+  await tables.insertNew(
+    'graph_traits',
+    found.map(({ lineage: [txid, vout], trait: { kind, hash } }) => ({
+      trait: hashColumn(hash),
+      lineage_txid: txid,
+      lineage_vout: vout,
+      kind,
+    })),
+  )
+}
+
+/** Whose a tip is that nothing spends. */
+async function heldTraits(tables: GraphTables, tip: Outpoint): Promise<Trait[]> {
+  const holder = await tables.holderOf(tip)
+  return holder === undefined ? [] : [trait.owner(holder)]
+}
+
+/** Whether content, a parent or MAP may be new from a step on. A transfer brings none. */
+async function saysMore(tables: GraphTables, lineage: Lineage, from: number | undefined): Promise<boolean> {
+  if (from === undefined || from === 0) return from === 0
+  return await tables.saysFrom({ lineage, from })
+}
