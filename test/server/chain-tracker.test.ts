@@ -26,7 +26,7 @@ async function setUp(): Promise<World> {
   const chain = new FakeChain()
   const headers = new HeaderChain()
   const { url: CHAIN_TRACKER, service, stop } = await services.start(headers)
-  const patience = { CHAIN_TRACKER_TIMEOUT_MS: '2000' }
+  const patience = { CHAIN_TRACKER_TIMEOUT_MS: '5000' }
   const server = await servers.start({ ...treeOf(chain.deployment), CHAIN_TRACKER, ...patience })
   const mined = (transaction: FakeTransaction): Uint8Array => {
     headers.mine([transaction])
@@ -132,7 +132,7 @@ describe.each(['a block headers service', 'WhatsOnChain'])('%s', (name) => {
     headers.grow(12)
     const { url, service } = await services.start(headers)
     const chainTracker = name === 'WhatsOnChain' ? 'whatsonchain' : url
-    const source = openHeadersSource({ chainTracker, chainTrackerTimeout: 2000, network: 'main' })
+    const source = openHeadersSource({ chainTracker, chainTrackerTimeout: 5000, network: 'main' })
     if (source === undefined) throw new Error('no source of headers')
     const { fetch } = globalThis
     globalThis.fetch = (asked, options) =>

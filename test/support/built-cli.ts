@@ -35,7 +35,7 @@ export function useBuiltCli(): {
   let folder = ''
   beforeAll(async () => {
     folder = await builtPackage()
-  }, 120_000)
+  }, 300_000)
   afterAll(async () => {
     for (const child of children) {
       if (child.exitCode !== null || child.signalCode !== null) continue

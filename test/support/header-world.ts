@@ -12,7 +12,7 @@ import {
 } from './test-server.js'
 
 /** Settings for a test in which the service says nothing: how long the server waits, long enough for one that answers. */
-export const IMPATIENT = { CHAIN_TRACKER_TIMEOUT_MS: '2000' }
+export const IMPATIENT = { CHAIN_TRACKER_TIMEOUT_MS: '5000' }
 
 const ADMIN_TOKEN = 'a-token-of-the-operator'
 
