@@ -2,6 +2,7 @@ import type { Collection, Db } from 'mongodb'
 import type { Outpoint } from '../../protocol/outpoint.js'
 import { outpointColumns } from '../columns.js'
 import type { CollectionName } from './collections.js'
+import { JoinedFinds } from './joined-finds.js'
 import { whileAvailable } from './unavailable.js'
 
 /** What a field holds. Txids and hashes are Buffers, as in columns; what is absent is null. */
@@ -54,13 +55,14 @@ export interface Documents {
 
 /**
  * How long a read may take, in milliseconds: who asks is told to try again after that. The driver has no end for a call whose
- * connection broke just as it was sent.
+ * connection broke just as it was sent, and with a `timeoutMS` it tries again and again until that is over, where it is
+ * known at once that no server is there.
  */
 const WITHIN = 8000
 
 /** Reads through the driver. @throws StoreUnavailableError where the database cannot be reached. */
 export function dbDocuments(db: Db): Documents {
-  const find = async (
+  const send = async (
     name: CollectionName,
     filter: Filter,
     { sort, limit, fields, signal }: FindOptions & { signal: AbortSignal },
@@ -71,15 +73,18 @@ export function dbDocuments(db: Db): Documents {
     if (fields !== undefined) found.project(projectionOf(fields))
     return await found.toArray()
   }
-  const all: Documents['all'] = async (name, filter, options) => {
+  const find: Documents['all'] = async (name, filter, options) => {
     const waiting = new AbortController()
     const timer = setTimeout(() => waiting.abort(), WITHIN)
     try {
-      return await whileAvailable(() => find(name, filter, { ...options, signal: waiting.signal }))
+      return await whileAvailable(() => send(name, filter, { ...options, signal: waiting.signal }))
     } finally {
       clearTimeout(timer)
     }
   }
+  const joined = new JoinedFinds(find)
+  const all: Documents['all'] = (name, filter, options) =>
+    joined.all(name, filter, options) ?? find(name, filter, options)
   return {
     all,
     first: async (name, filter, options) => (await all(name, filter, { ...options, limit: 1 }))[0],

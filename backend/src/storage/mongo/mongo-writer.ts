@@ -1,11 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Db } from 'mongodb'
+import { Together } from '../together.js'
 import { openCollections } from './collections.js'
 import { type Documents, dbDocuments } from './documents.js'
 import { Journal } from './journal.js'
 import { PendingDocuments } from './pending-documents.js'
 import { whileAvailable } from './unavailable.js'
-import { openState, stateIn } from './writer-state.js'
+import { openState, stateIn, type WriterState } from './writer-state.js'
 import { LostTurnError, type Turn, WriterTurns } from './writer-turns.js'
 
 /** How often a write is done anew whose turn was lost meanwhile. */
@@ -23,6 +24,8 @@ export class MongoWriter {
   private readonly turns: WriterTurns
   private readonly journal: Journal
   private readonly documents: Documents
+  /** How the state is: every answer that takes several reads asks before and after them. */
+  private readonly state: Together<undefined, WriterState | undefined>
   private opened: Promise<void> | undefined
 
   constructor({ db, lease }: { db: Db; lease?: number }) {
@@ -30,6 +33,13 @@ export class MongoWriter {
     this.turns = new WriterTurns(stateIn(db), lease)
     this.journal = new Journal(db)
     this.documents = dbDocuments(db)
+    this.state = new Together({
+      atOnce: Number.POSITIVE_INFINITY,
+      ask: async (questions) => {
+        const state = await whileAvailable(() => this.turns.read())
+        return questions.map(() => state)
+      },
+    })
   }
 
   /** Makes the collections and their indexes, and finishes what a writer has left that was committed. */
@@ -84,7 +94,7 @@ export class MongoWriter {
    */
   async turned(): Promise<number> {
     for (const since = performance.now(); ; ) {
-      const state = await whileAvailable(() => this.turns.read())
+      const state = await this.state.ask(undefined)
       if (!state?.entry?.turns) return state?.turns ?? 0
       if (performance.now() - since > this.turns.lease) await this.recover()
       else await sleep(APPLYING)
@@ -93,7 +103,7 @@ export class MongoWriter {
 
   /** How often was written, by whichever process. While something is put where it is read, it does not count yet. */
   async written(): Promise<number> {
-    const state = await whileAvailable(() => this.turns.read())
+    const state = await this.state.ask(undefined)
     return (state?.version ?? 0) - (state?.entry ? 1 : 0)
   }
 
