@@ -7,14 +7,14 @@ import { keepTraits } from './traits.js'
 
 /** See `BlockedWriter.block`. */
 export async function writeBlocked(tables: GraphTables, record: BlockedRecord): Promise<BlockedRecord> {
-  const written = await tables.setBlocked(record)
+  const written = await tables.transactions.setBlocked(record)
   await followSaying(tables, record)
   return written
 }
 
 /** See `BlockedWriter.unblock`. */
 export async function writeUnblocked(tables: GraphTables, subject: BlockedSubject): Promise<boolean> {
-  const wasBlocked = await tables.deleteBlocked(subject)
+  const wasBlocked = await tables.transactions.deleteBlocked(subject)
   await followSaying(tables, subject)
   return wasBlocked
 }
@@ -25,7 +25,7 @@ export async function writeEviction(
   { outpoint, since }: { outpoint: Outpoint; since: number },
 ): Promise<BlockedSubject> {
   const subject: BlockedSubject = { kind: 'outpoint', value: formatOutpoint(outpoint) }
-  await tables.insertNew('graph_blocked', [blockedRow({ ...subject, reason: 'evicted', since })])
+  await tables.transactions.insertNew('graph_blocked', [blockedRow({ ...subject, reason: 'evicted', since })])
   await followSaying(tables, subject)
   return subject
 }
@@ -36,7 +36,7 @@ export async function writeEviction(
  */
 async function followSaying(tables: GraphTables, { kind, value }: BlockedSubject): Promise<void> {
   if (kind !== 'outpoint') return
-  const [stood] = await tables.stepsOf([parseOutpoint(value)])
+  const [stood] = await tables.outputs.stepsOf([parseOutpoint(value)])
   if (stood === undefined) return
   await keepMapStates(tables, [stood])
   await keepTraits(tables, { changes: [{ lineage: stood.lineage, from: 0 }], spent: [] })

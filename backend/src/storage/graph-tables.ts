@@ -131,4 +131,9 @@ export interface OutputTables {
  * What one write asks of a database, and each kind of database answers its own way: statements, and nothing that is
  * decided. What counts, and what follows from it, is the same on all of them, and is written once over this.
  */
-export interface GraphTables extends TransactionTables, OutputTables, Lineages, Maps {}
+export interface GraphTables {
+  readonly transactions: TransactionTables
+  readonly outputs: OutputTables
+  /** What reads ask, with what the write has written so far. */
+  readonly rows: Lineages & Maps
+}

@@ -22,20 +22,21 @@ export async function keepLineages(
   const changes = new Changes()
   const names = told.names.map(({ outpoint }) => outpoint)
   for (const part of parts(names, ROWS_A_STATEMENT)) {
-    for (const outpoint of await tables.furtherAmong(part)) await startAt(tables, outpoint, changes)
+    for (const outpoint of await tables.outputs.furtherAmong(part)) await startAt(tables, outpoint, changes)
     await rest()
   }
   const outputs = unique(told.outputs, formatOutpoint)
   for (const part of parts(outputs, ROWS_A_STATEMENT)) {
-    const found = await tables.headsAmong(part)
+    const found = await tables.outputs.headsAmong(part)
     // In the order in which they were told, so that what came parents first is moved step by step.
     const place = new Map(part.map((outpoint, at) => [formatOutpoint(outpoint), at]))
     const toldAt = (head: Head): number => place.get(formatOutpoint(head.outpoint)) ?? 0
     for (const head of found.sort((a, b) => toldAt(a) - toldAt(b))) await goOn(tables, head, changes)
-    for (const head of await tables.headsBehind(part)) await goOn(tables, head, changes)
+    for (const head of await tables.outputs.headsBehind(part)) await goOn(tables, head, changes)
     await rest()
   }
-  for (const change of await tables.stepsOf([...outputs, ...names, ...changes.moved])) changes.add(change)
+  for (const change of await tables.outputs.stepsOf([...outputs, ...names, ...changes.moved]))
+    changes.add(change)
   await rest()
   return changes.all
 }
@@ -64,7 +65,7 @@ async function goOn(tables: GraphTables, { outpoint, previous }: Head, changes: 
   // Nothing of this lineage stays; and from this output on, the other one has all that it had.
   changes.add({ lineage: outpoint, from: 0 })
   changes.moved.push(outpoint)
-  await tables.moveSteps({ lineage: outpointPair(outpoint), from: 0, to, further: step + 1 })
+  await tables.outputs.moveSteps({ lineage: outpointPair(outpoint), from: 0, to, further: step + 1 })
 }
 
 /** Lets a lineage start at an output that stands further on in another, from there on. */
@@ -72,11 +73,11 @@ async function startAt(tables: GraphTables, outpoint: Outpoint, changes: Changes
   const { lineage, step } = await placeOf(tables, outpoint)
   const [txid, vout] = lineage
   changes.add({ lineage: outpointOf({ txid, vout }), from: 0 })
-  await tables.moveSteps({ lineage, from: step, to: outpointPair(outpoint), further: -step })
+  await tables.outputs.moveSteps({ lineage, from: step, to: outpointPair(outpoint), further: -step })
 }
 
 async function placeOf(tables: GraphTables, outpoint: Outpoint): Promise<Place> {
-  const place = await tables.placeOf(outpoint)
+  const place = await tables.rows.placeOf(outpoint)
   if (place === undefined) throw new Error(`${formatOutpoint(outpoint)} is gone while its lineage is kept`)
   return place
 }

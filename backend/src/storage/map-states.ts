@@ -20,14 +20,14 @@ async function keepAlong(tables: GraphTables, change: Change): Promise<void> {
   await rest()
   const lineage = outpointPair(change.lineage)
   const { from } = change
-  if (!(await tables.hasMap({ lineage, from }))) return
-  for (const outpoint of await tables.mergedFrom({ lineage, from })) await drop(tables, outpoint)
+  if (!(await tables.outputs.hasMap({ lineage, from }))) return
+  for (const outpoint of await tables.outputs.mergedFrom({ lineage, from })) await drop(tables, outpoint)
   // What was said before there was content was not said of the ordinal.
-  const origin = (await tables.firstContentOf(lineage))?.step
+  const origin = (await tables.rows.firstContentOf(lineage))?.step
   if (origin === undefined) return
   const growth = await growthOver(tables, { lineage, from: origin, to: from - 1 })
   for (let next: number | undefined = Math.max(origin, from); next !== undefined; ) {
-    const page = await tables.mapsFrom({ lineage, from: next, limit: PAGE })
+    const page = await tables.outputs.mapsFrom({ lineage, from: next, limit: PAGE })
     await rest()
     for (const { outpoint, step, length } of page.maps)
       if (growth.isDue(length)) growth.keep(await keep(tables, outpoint, { lineage, from: origin, to: step }))
@@ -39,7 +39,7 @@ async function keepAlong(tables: GraphTables, change: Change): Promise<void> {
 async function growthOver(tables: GraphTables, stretch: Steps): Promise<MapGrowth> {
   let kept = 0
   const since: number[] = []
-  for await (const { merged, length } of partsBackwards(tables, { ...stretch, limit: PAGE })) {
+  for await (const { merged, length } of partsBackwards(tables.rows, { ...stretch, limit: PAGE })) {
     if (merged) kept = length
     else since.push(length)
   }
@@ -48,13 +48,13 @@ async function growthOver(tables: GraphTables, stretch: Steps): Promise<MapGrowt
 
 /** Returns how many bytes it keeps. */
 async function keep(tables: GraphTables, outpoint: Outpoint, stretch: Steps): Promise<number> {
-  const bytes = encodeMap(commandsFor((await mergedMap(tables, stretch)) ?? EMPTY_MAP))
-  await writePieces(tables, [{ owner: mapOwner({ outpoint, merged: true }), bytes }])
-  await tables.setMerged(outpoint, bytes.length)
+  const bytes = encodeMap(commandsFor((await mergedMap(tables.rows, stretch)) ?? EMPTY_MAP))
+  await writePieces(tables.transactions, [{ owner: mapOwner({ outpoint, merged: true }), bytes }])
+  await tables.outputs.setMerged(outpoint, bytes.length)
   return bytes.length
 }
 
 async function drop(tables: GraphTables, outpoint: Outpoint): Promise<void> {
-  await tables.deletePieces([mapOwner({ outpoint, merged: true })])
-  await tables.setMerged(outpoint, null)
+  await tables.transactions.deletePieces([mapOwner({ outpoint, merged: true })])
+  await tables.outputs.setMerged(outpoint, null)
 }

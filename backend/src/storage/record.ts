@@ -26,17 +26,17 @@ export async function writeRecords(
   records: GraphRecords,
   options: RecordOptions = {},
 ): Promise<number> {
-  const decision = await writeTransactions(tables, records, options)
+  const decision = await writeTransactions(tables.transactions, records, options)
   const { outputs, names, admissions, contents, maps, applied } = records
   const shown = new Set(outputs.map((output) => output.content?.sha256))
-  await writePieces(tables, [
+  await writePieces(tables.transactions, [
     ...contents
       .filter(({ sha256 }) => shown.has(sha256))
       .map(({ sha256, bytes }) => ({ owner: hashColumn(sha256), bytes })),
     ...maps.map(({ outpoint, bytes }) => ({ owner: mapOwner({ outpoint, merged: false }), bytes })),
   ])
-  await tables.insertNew('graph_admissions', admissions.map(admissionRow))
-  await tables.insertNew('graph_applied', applied.map(appliedRow))
+  await tables.transactions.insertNew('graph_admissions', admissions.map(admissionRow))
+  await tables.transactions.insertNew('graph_applied', applied.map(appliedRow))
   return await writeFacts(tables, { facts: { outputs, names }, records, decision })
 }
 
@@ -45,7 +45,7 @@ export async function writeDisproof(
   tables: GraphTables,
   block: Block,
 ): Promise<{ count: number; turned: number }> {
-  const { decision, count } = await takeProofs(tables, block)
+  const { decision, count } = await takeProofs(tables.transactions, block)
   const records = graphRecords({})
   return { count, turned: await writeFacts(tables, { facts: records, records, decision }) }
 }
@@ -56,20 +56,24 @@ async function writeFacts(
   { facts, records, decision }: { facts: Omit<Facts, 'nodes'>; records: GraphRecords; decision: Decision },
 ): Promise<number> {
   const { left, spent: freed } = await silence(tables, decision.silenced)
-  const { facts: restored, spent } = await restore(tables, decision.restored)
-  const silent = await tables.silentAmong(
+  const { facts: restored, spent } = await restore(tables.transactions, decision.restored)
+  const silent = await tables.transactions.silentAmong(
     [...facts.outputs, ...facts.names].map(({ outpoint }) => outpoint.txid),
   )
   const isSilent = ({ outpoint }: { outpoint: Outpoint }): boolean => silent.has(outpoint.txid)
   const counts = (fact: { outpoint: Outpoint }): boolean => !isSilent(fact)
   const { outputs: told, names: origins } = facts
-  await writeSilent(tables, { outputs: told.filter(isSilent), nodes: [], names: origins.filter(isSilent) })
+  await writeSilent(tables.transactions, {
+    outputs: told.filter(isSilent),
+    nodes: [],
+    names: origins.filter(isSilent),
+  })
   const outputs = [...restored.outputs, ...told.filter(counts)]
   const names = [...restored.names, ...origins.filter(counts)]
   for (const part of parts(outputs, ROWS_A_STATEMENT))
-    await tables.insertNew('graph_outputs', part.map(outputRow))
-  await tables.insertNew('graph_nodes', restored.nodes.map(nodeRow))
-  await tables.insertNew('graph_names', names.map(nameRow))
+    await tables.transactions.insertNew('graph_outputs', part.map(outputRow))
+  await tables.transactions.insertNew('graph_nodes', restored.nodes.map(nodeRow))
+  await tables.transactions.insertNew('graph_names', names.map(nameRow))
   const settled = await settleOutputs(tables, { outputs, transactions: records.transactions })
   const added = outputs.map(({ outpoint }) => outpoint)
   const changes = await keepLineages(tables, { outputs: [...added, ...settled], names })
@@ -78,9 +82,9 @@ async function writeFacts(
   await keepTraits(tables, {
     // What a lineage said at the steps that it lost, it says no more.
     changes: [...left.map(({ lineage }) => ({ lineage, from: 0 })), ...changes],
-    spent: (await tables.stepsOf(moved)).map(({ lineage }) => lineage),
+    spent: (await tables.outputs.stepsOf(moved)).map(({ lineage }) => lineage),
   })
   const turned = turnedBy(decision, records)
-  if (turned > 0) await tables.countTurn()
+  if (turned > 0) await tables.transactions.countTurn()
   return turned
 }

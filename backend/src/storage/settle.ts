@@ -20,7 +20,7 @@ export async function settleOutputs(
   const arrived = new Set(told.transactions.map(({ txid }) => txid))
   const waiting = new Set([
     ...told.outputs.filter(({ unsettled }) => unsettled).map(({ outpoint }) => outpoint.txid),
-    ...(await tables.unsettledSpenders([...arrived])),
+    ...(await tables.outputs.unsettledSpenders([...arrived])),
   ])
   for (const txid of waiting) {
     settled.push(...(await settleTransaction(tables, txid)))
@@ -33,9 +33,9 @@ export async function settleOutputs(
 async function settleAsTold(tables: GraphTables, outputs: OutputRecord[]): Promise<Outpoint[]> {
   const known = outputs.filter(({ unsettled }) => !unsettled)
   const previous = new Map(known.map((output) => [formatOutpoint(output.outpoint), output.previous]))
-  const settled = await tables.unsettledAmong(known.map(({ outpoint }) => outpoint))
+  const settled = await tables.outputs.unsettledAmong(known.map(({ outpoint }) => outpoint))
   for (const outpoint of settled) {
-    await tables.settle(outpoint, previous.get(formatOutpoint(outpoint)))
+    await tables.outputs.settle(outpoint, previous.get(formatOutpoint(outpoint)))
     await rest()
   }
   return settled
@@ -43,13 +43,13 @@ async function settleAsTold(tables: GraphTables, outputs: OutputRecord[]): Promi
 
 /** Settles those outputs of a transaction whose flow the stored transactions tell. */
 async function settleTransaction(tables: GraphTables, txid: string): Promise<Outpoint[]> {
-  const unsettled = await tables.unsettledOf(txid)
-  const transaction = unsettled.length === 0 ? undefined : await storedTransaction(txid, tables)
+  const unsettled = await tables.outputs.unsettledOf(txid)
+  const transaction = unsettled.length === 0 ? undefined : await storedTransaction(txid, tables.transactions)
   if (transaction === undefined) return []
   const { inputs, outputs } = transaction
   const sources = new Map<string, TransactionView | undefined>()
   for (const source of new Set(inputs.map((input) => input.txid)))
-    sources.set(source, await storedTransaction(source, tables))
+    sources.set(source, await storedTransaction(source, tables.transactions))
   const predecessors = predecessorsOf({
     inputValues: inputs.map((input) => sources.get(input.txid)?.outputs[input.vout]?.satoshis),
     outputValues: outputs.map(({ satoshis }) => satoshis),
@@ -58,7 +58,10 @@ async function settleTransaction(tables: GraphTables, txid: string): Promise<Out
   for (const vout of unsettled) {
     const predecessor = predecessors[vout]
     if (predecessor === undefined || predecessor.kind === 'unknown') continue
-    await tables.settle({ txid, vout }, predecessor.kind === 'input' ? inputs[predecessor.input] : undefined)
+    await tables.outputs.settle(
+      { txid, vout },
+      predecessor.kind === 'input' ? inputs[predecessor.input] : undefined,
+    )
     settled.push({ txid, vout })
   }
   return settled

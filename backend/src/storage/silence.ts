@@ -28,15 +28,15 @@ export async function writeSilent(tables: TransactionTables, facts: Facts): Prom
 }
 
 /** Takes transactions out of what answers. */
-export async function silence(tables: GraphTables, txids: string[]): Promise<Moved> {
-  const spent = await moveSpends(tables, txids, { from: 'graph_spends', to: 'graph_silent_spends' })
+export async function silence({ transactions, outputs }: GraphTables, txids: string[]): Promise<Moved> {
+  const spent = await moveSpends(transactions, txids, { from: 'graph_spends', to: 'graph_silent_spends' })
   const left: Change[] = []
   for (const part of parts(txids, A_STEP)) {
-    const { merged, ...facts } = await tables.factsOf(part)
-    await writeSilent(tables, facts)
-    left.push(...(await tables.stepsOf(facts.outputs.map(({ outpoint }) => outpoint))))
-    await tables.deletePieces(merged.map((outpoint) => mapOwner({ outpoint, merged: true })))
-    await tables.deleteFacts(part)
+    const { merged, ...facts } = await transactions.factsOf(part)
+    await writeSilent(transactions, facts)
+    left.push(...(await outputs.stepsOf(facts.outputs.map(({ outpoint }) => outpoint))))
+    await transactions.deletePieces(merged.map((outpoint) => mapOwner({ outpoint, merged: true })))
+    await transactions.deleteFacts(part)
     await rest()
   }
   return { left, spent }

@@ -27,17 +27,17 @@ export async function keepTraits(
   for (const outpoint of all) {
     await rest()
     const lineage = outpointPair(outpoint)
-    const tip = await tables.lastOf(lineage)
+    const tip = await tables.rows.lastOf(lineage)
     const traits = tip === undefined ? [] : await heldTraits(tables, tip.outpoint)
     if (await saysMore(tables, lineage, from.get(formatOutpoint(outpoint)))) {
       sayingMore.push(lineage)
-      if (tip !== undefined) traits.push(...(await saidTraits(tables, lineage, tip.step)))
+      if (tip !== undefined) traits.push(...(await saidTraits(tables.rows, lineage, tip.step)))
     }
     for (const trait of traits) found.push({ lineage, trait })
   }
-  await tables.deleteTraits(all.map(outpointPair), HELD)
-  await tables.deleteTraits(sayingMore, SAID)
-  await tables.insertNew(
+  await tables.outputs.deleteTraits(all.map(outpointPair), HELD)
+  await tables.outputs.deleteTraits(sayingMore, SAID)
+  await tables.transactions.insertNew(
     'graph_traits',
     found.map(({ lineage: [txid, vout], trait: { kind, hash } }) => ({
       trait: hashColumn(hash),
@@ -50,12 +50,12 @@ export async function keepTraits(
 
 /** Whose a tip is that nothing spends. */
 async function heldTraits(tables: GraphTables, tip: Outpoint): Promise<Trait[]> {
-  const holder = await tables.holderOf(tip)
+  const holder = await tables.outputs.holderOf(tip)
   return holder === undefined ? [] : [trait.owner(holder)]
 }
 
 /** Whether content, a parent or MAP may be new from a step on. A transfer brings none. */
 async function saysMore(tables: GraphTables, lineage: Lineage, from: number | undefined): Promise<boolean> {
   if (from === undefined || from === 0) return from === 0
-  return await tables.saysFrom({ lineage, from })
+  return await tables.outputs.saysFrom({ lineage, from })
 }

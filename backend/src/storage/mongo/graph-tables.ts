@@ -8,9 +8,8 @@ import { transactionTablesIn } from './transaction-tables.js'
 /** What one write asks of MongoDB, with what it is about to write laid over it. */
 export function tablesIn(pending: PendingDocuments): GraphTables {
   return {
-    ...transactionTablesIn(pending),
-    ...outputTablesIn(pending),
-    ...lineagesIn(pending),
-    ...mapsIn(pending),
+    transactions: transactionTablesIn(pending),
+    outputs: outputTablesIn(pending),
+    rows: { ...lineagesIn(pending), ...mapsIn(pending) },
   }
 }

@@ -3,9 +3,9 @@ import { type HookNote, type HookNotes, noteBeef } from '../../graph/hook-note.j
 import { writePieces } from '../piece-writes.js'
 import { beefOwner, hookNoteOf, hookNoteRow, subjectColumn } from '../rows.js'
 import { type Documents, dbDocuments } from './documents.js'
-import { tablesIn } from './graph-tables.js'
 import type { MongoWriter } from './mongo-writer.js'
 import { readPieces } from './piece-reads.js'
+import { transactionTablesIn } from './transaction-tables.js'
 
 /** How many notes are looked up at once; their BEEF is read one by one. */
 const PAGE = 100
@@ -24,7 +24,8 @@ export class MongoHookNotes implements HookNotes {
   async keep(note: HookNote): Promise<void> {
     const bytes = noteBeef(note)
     await this.writer.write(async (pending) => {
-      if (bytes !== undefined) await writePieces(tablesIn(pending), [{ owner: beefOwner(bytes), bytes }])
+      if (bytes !== undefined)
+        await writePieces(transactionTablesIn(pending), [{ owner: beefOwner(bytes), bytes }])
       await pending.insertNew('graph_hook_notes', [hookNoteRow(note)])
     })
   }
@@ -51,7 +52,7 @@ export class MongoHookNotes implements HookNotes {
       const beef = beefOwner(bytes)
       // A transaction that left as many notes as it has outputs has one BEEF.
       if ((await pending.first('graph_hook_notes', { beef }, { fields: ['subject'] })) === undefined)
-        await tablesIn(pending).deletePieces([beef])
+        await transactionTablesIn(pending).deletePieces([beef])
     })
   }
 }

@@ -10,7 +10,11 @@ import { transactionTablesIn } from './transaction-tables.js'
 /** What one write asks of a database of SQL, with what it has written so far. */
 export function tablesIn(trx: Knex.Transaction): GraphTables {
   const reader = knexReader(trx)
-  return { ...transactionTablesIn(trx), ...outputTablesIn(trx), ...lineagesIn(reader), ...mapsIn(reader) }
+  return {
+    transactions: transactionTablesIn(trx),
+    outputs: outputTablesIn(trx),
+    rows: { ...lineagesIn(reader), ...mapsIn(reader) },
+  }
 }
 
 /** Writes to them with nobody else writing meanwhile; see {@link exclusiveWrite}. */

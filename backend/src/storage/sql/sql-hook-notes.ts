@@ -4,10 +4,10 @@ import { hashColumn, hexOf } from '../columns.js'
 import { writePieces } from '../piece-writes.js'
 import { beefOwner, type HookNoteRow, hookNoteOf, hookNoteRow, subjectColumn } from '../rows.js'
 import { exclusiveWrite } from './exclusive-write.js'
-import { tablesIn } from './graph-tables.js'
 import { insertNew } from './insert-new.js'
 import { readPieces } from './pieces.js'
 import { knexReader, type SqlReader } from './sql-reader.js'
+import { transactionTablesIn } from './transaction-tables.js'
 
 /** How many notes are looked up at once; their BEEF is read one by one. */
 const PAGE = 100
@@ -20,7 +20,7 @@ export class SqlHookNotes implements HookNotes {
     const bytes = noteBeef(note)
     const beef = bytes && { owner: beefOwner(bytes), bytes }
     await exclusiveWrite(this.knex, async (trx) => {
-      if (beef !== undefined) await writePieces(tablesIn(trx), [beef])
+      if (beef !== undefined) await writePieces(transactionTablesIn(trx), [beef])
       await insertNew(trx, 'graph_hook_notes', [hookNoteRow(note)])
     })
   }
@@ -49,7 +49,7 @@ export class SqlHookNotes implements HookNotes {
       const beef = beefOwner(bytes)
       // A transaction that left as many notes as it has outputs has one BEEF.
       if ((await trx('graph_hook_notes').where({ beef }).first('subject')) === undefined)
-        await tablesIn(trx).deletePieces([beef])
+        await transactionTablesIn(trx).deletePieces([beef])
     })
   }
 }
