@@ -1,5 +1,6 @@
 import type { HookNotes } from '../../backend/src/graph/hook-note.js'
 import type { HostStore } from '../../backend/src/graph/host-store.js'
+import type { IndexComparison, IndexRebuild } from '../../backend/src/graph/upkeep.js'
 import type { Outpoint } from '../../backend/src/protocol/outpoint.js'
 
 /** A database that a graph may be stored in, and how tests come by stores on it. */
@@ -21,6 +22,7 @@ export interface Engine {
 export interface OpenedStore {
   store: HostStore
   notes: HookNotes
+  upkeep: IndexComparison & IndexRebuild
   /** Another store over the same data, that was not opened, and reads as a plugin's does. */
   another(): HostStore
   /** How often the database was asked for the sake of `store` by now. */
@@ -33,5 +35,7 @@ export interface OpenedStore {
   /** Makes the database refuse what is new in a table, until what it gives is called. */
   breakInserts(table: string): Promise<() => Promise<void>>
   removeOutput(outpoint: Outpoint): Promise<void>
+  /** Removes the bytes of a transaction. */
+  removeBytes(txid: string): Promise<void>
   close(): Promise<void>
 }

@@ -1,7 +1,9 @@
 import { MongoClient } from 'mongodb'
-import { outpointColumns } from '../../backend/src/storage/columns.js'
+import { hashColumn, outpointColumns } from '../../backend/src/storage/columns.js'
+import { piecesOf } from '../../backend/src/storage/mongo/collections.js'
 import { MongoGraphStore } from '../../backend/src/storage/mongo/mongo-graph-store.js'
 import { MongoHookNotes } from '../../backend/src/storage/mongo/mongo-hook-notes.js'
+import { MongoUpkeep } from '../../backend/src/storage/mongo/mongo-upkeep.js'
 import { MISSING_FOR_MONGO, type Mongo, startMongo } from '../services/mongo.js'
 import { asText, rawDocuments } from '../support/graph-documents.js'
 import { type Asked, keepAsked, withoutIndex } from '../support/mongo-asked.js'
@@ -51,6 +53,7 @@ export const mongo: Engine = {
     return {
       store,
       notes: new MongoHookNotes(db, store.writer),
+      upkeep: new MongoUpkeep({ db: own, writer: store.writer }),
       another: () => new MongoGraphStore({ db }),
       reads: () => reads,
       rows: async () => asText(await rawDocuments(db), ['arrival']),
@@ -62,6 +65,9 @@ export const mongo: Engine = {
       },
       async removeOutput(outpoint) {
         await db.collection('graph_outputs').deleteOne(outpointColumns(outpoint))
+      },
+      async removeBytes(txid) {
+        await db.collection<{ _id: Buffer }>('graph_pieces').deleteMany(piecesOf(hashColumn(txid)))
       },
       close: async () => {
         await db.dropDatabase()

@@ -3,6 +3,7 @@ import type { Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { SqlGraphStore } from '../../backend/src/storage/sql/sql-graph-store.js'
 import { SqlHookNotes } from '../../backend/src/storage/sql/sql-hook-notes.js'
 import type { SqlReader, SqlValue } from '../../backend/src/storage/sql/sql-reader.js'
+import { SqlUpkeep } from '../../backend/src/storage/sql/sql-upkeep.js'
 import type { Engine, OpenedStore } from './engine.js'
 
 /** The connections of a store on SQL. */
@@ -33,6 +34,7 @@ export async function openSqlStore(
     store,
     database: { writer, reader: own },
     notes: new SqlHookNotes(writer),
+    upkeep: new SqlUpkeep({ writer, reader: own }),
     another: () => new SqlGraphStore({ writer }),
     reads: () => reads,
     async rows() {
@@ -55,6 +57,11 @@ export async function openSqlStore(
     async removeOutput({ txid, vout }: Outpoint) {
       await writer('graph_outputs')
         .where({ txid: Buffer.from(txid, 'hex'), vout })
+        .delete()
+    },
+    async removeBytes(txid) {
+      await writer('graph_pieces')
+        .where({ owner: Buffer.from(txid, 'hex') })
         .delete()
     },
     close: dialect.close,

@@ -143,6 +143,11 @@ export function pieceId(owner: Buffer, position: number): Buffer {
   return Buffer.concat([owner, place(position)])
 }
 
+/** Whose a piece is, by its `_id`. */
+export function pieceOwner(id: Buffer): Buffer {
+  return id.subarray(0, -PLACE_BYTES)
+}
+
 /** The `_id` of a trait of a lineage. */
 export function traitId(trait: Buffer, [txid, vout]: Lineage): Buffer {
   return Buffer.concat([trait, txid, place(vout)])

@@ -1,6 +1,7 @@
 import type { Collection, Db } from 'mongodb'
 import type { Outpoint } from '../../protocol/outpoint.js'
 import { outpointColumns } from '../columns.js'
+import { answered } from './answered.js'
 import type { CollectionName } from './collections.js'
 import { JoinedFinds } from './joined-finds.js'
 import { whileAvailable } from './unavailable.js'
@@ -53,34 +54,17 @@ export interface Documents {
   first(collection: CollectionName, filter: Filter, options?: FindOptions): Promise<Doc | undefined>
 }
 
-/**
- * How long a read may take, in milliseconds: who asks is told to try again after that. The driver has no end for a call whose
- * connection broke just as it was sent, and with a `timeoutMS` it tries again and again until that is over, where it is
- * known at once that no server is there.
- */
-const WITHIN = 8000
-
 /** Reads through the driver. @throws StoreUnavailableError where the database cannot be reached. */
 export function dbDocuments(db: Db): Documents {
-  const send = async (
-    name: CollectionName,
-    filter: Filter,
-    { sort, limit, fields, signal }: FindOptions & { signal: AbortSignal },
-  ): Promise<Doc[]> => {
-    const found = collectionIn(db, name).find(filter, { signal })
-    if (sort !== undefined) found.sort(sort)
-    if (limit !== undefined) found.limit(limit)
-    if (fields !== undefined) found.project(projectionOf(fields))
-    return await found.toArray()
-  }
-  const find: Documents['all'] = async (name, filter, options) => {
-    const waiting = new AbortController()
-    const timer = setTimeout(() => waiting.abort(), WITHIN)
-    try {
-      return await whileAvailable(() => send(name, filter, { ...options, signal: waiting.signal }))
-    } finally {
-      clearTimeout(timer)
+  const find: Documents['all'] = (name, filter, { sort, limit, fields } = {}) => {
+    const send = (within: { signal: AbortSignal }): Promise<Doc[]> => {
+      const found = collectionIn(db, name).find(filter, within)
+      if (sort !== undefined) found.sort(sort)
+      if (limit !== undefined) found.limit(limit)
+      if (fields !== undefined) found.project(projectionOf(fields))
+      return found.toArray()
     }
+    return whileAvailable(() => answered(send))
   }
   const joined = new JoinedFinds(find)
   const all: Documents['all'] = (name, filter, options) =>
@@ -99,6 +83,12 @@ export function collectionIn(db: Db, name: CollectionName): Collection<Doc> {
     promoteLongs: true,
     promoteValues: true,
   })
+}
+
+/** How many documents match, as the server counts them: by a command that is older than pipelines. */
+export async function countIn(db: Db, name: CollectionName, query: Filter = {}): Promise<number> {
+  const { n } = await whileAvailable(() => answered((within) => db.command({ count: name, query }, within)))
+  return Number(n)
 }
 
 function projectionOf(fields: string[]): Record<string, 0 | 1> {

@@ -8,6 +8,7 @@ const FRESH = 500
 export class FollowedBlocked {
   private readonly copy: BlockedCopy
   private readonly written: () => Promise<number>
+  private readonly isWatched: boolean
   private writes: number | undefined
   private since = Number.NEGATIVE_INFINITY
   private following: Promise<BlockedList> | undefined
@@ -15,15 +16,21 @@ export class FollowedBlocked {
   /**
    * @param options.readAll Reads all that is blocked.
    * @param options.written How often was written by now.
+   * @param options.isWatched Whether somebody else looks for that, and calls {@link read}.
    */
-  constructor(options: { readAll: () => Promise<BlockedSubject[]>; written: () => Promise<number> }) {
+  constructor(options: {
+    readAll: () => Promise<BlockedSubject[]>
+    written: () => Promise<number>
+    isWatched: boolean
+  }) {
     this.copy = new BlockedCopy(options.readAll)
     this.written = options.written
+    this.isWatched = options.isWatched
   }
 
   /** See `BlockedReader.blockedList`. */
   get(): BlockedList | Promise<BlockedList> {
-    if (performance.now() - this.since < FRESH) return this.copy.get()
+    if (this.isWatched || performance.now() - this.since < FRESH) return this.copy.get()
     this.following ??= this.follow()
     return this.following
   }

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { type AnyBulkWriteOperation, BSON, type Collection, type Db } from 'mongodb'
+import { answered } from './answered.js'
 import type { CollectionName } from './collections.js'
 import { collectionIn, type Doc } from './documents.js'
 import type { Change } from './pending-documents.js'
@@ -73,7 +74,7 @@ export class Journal {
     const parts = [...partsOf(id, ordered)]
     for (const part of parts) {
       await turn.keep()
-      await this.parts.insertOne(part)
+      await answered((within) => this.parts.insertOne(part, { ...DURABLE, ...within }))
     }
     const entry = { id, parts: parts.length, turns: changes.some(({ isStored }) => isStored) }
     const { version } = turn.before
@@ -84,7 +85,7 @@ export class Journal {
       )
     } catch (error) {
       // Nobody else knows of it. After any other error it may be committed.
-      if (error instanceof LostTurnError) await this.parts.deleteMany({ entry: id })
+      if (error instanceof LostTurnError) await this.remove({ entry: id })
       throw error
     }
     return { entry, parts }
@@ -94,7 +95,7 @@ export class Journal {
   async finish(turn: Turn, { entry, parts }: Committed): Promise<void> {
     for await (const part of parts) await this.apply(turn, part)
     await turn.change({ 'entry.id': entry.id } as object, { $set: { entry: null } })
-    await this.parts.deleteMany({ entry: entry.id })
+    await this.remove({ entry: entry.id })
   }
 
   /** Finishes what another writer has committed and not applied, and throws away what it has not committed. */
@@ -104,12 +105,16 @@ export class Journal {
       await this.finish(turn, { entry, parts: this.partsOf(entry) })
       turn.before.entry = null
     }
-    if (!turn.isClean) await this.parts.deleteMany({})
+    if (!turn.isClean) await this.remove({})
+  }
+
+  private async remove(parts: { entry?: string }): Promise<void> {
+    await answered((within) => this.parts.deleteMany(parts, { ...DURABLE, ...within }))
   }
 
   private async *partsOf({ id, parts }: CommittedEntry): AsyncGenerator<JournalPart> {
     for (let at = 0; at < parts; at++) {
-      const part = await this.parts.findOne({ _id: partId(id, at) })
+      const part = await answered((within) => this.parts.findOne({ _id: partId(id, at) }, within))
       if (part === null) throw new Error(`part ${at} of the committed entry ${id} is not in the journal`)
       yield part
     }
@@ -130,7 +135,7 @@ export class Journal {
         else batch.push({ deleteOne: { filter: { _id: next.remove } } })
       }
       await turn.keep()
-      await collectionIn(this.db, name).bulkWrite(batch, DURABLE)
+      await answered((within) => collectionIn(this.db, name).bulkWrite(batch, { ...DURABLE, ...within }))
     }
   }
 }

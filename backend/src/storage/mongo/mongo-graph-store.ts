@@ -35,6 +35,7 @@ import { lineageTip, mapUpTo, ordinalAt } from '../ordinal-reads.js'
 import { writeDisproof, writeRecords } from '../record.js'
 import { type Streams, streamChunks, streamSummary } from '../stream-reads.js'
 import { admissionsOf, admissionsOfTransaction, isApplied, unspentOfTopic } from './admission-reads.js'
+import { answered } from './answered.js'
 import { blocksIn } from './block-reads.js'
 import { allBlocked, blockedPage } from './blocked-reads.js'
 import { COLLECTIONS } from './collections.js'
@@ -50,6 +51,13 @@ import { streamsIn } from './stream-rows.js'
 import { tipsWith } from './trait-reads.js'
 import { transactionRecord } from './transaction-reads.js'
 
+export interface MongoGraphStoreOptions {
+  db: Db
+  onTurn?: (transactions: number) => void
+  lease?: number
+  isWatched?: boolean
+}
+
 /** The admitted graph on MongoDB, and on what speaks its wire protocol: a server alone, a replica set, a cluster that shards. */
 export class MongoGraphStore implements HostStore {
   readonly writer: MongoWriter
@@ -64,8 +72,10 @@ export class MongoGraphStore implements HostStore {
    * @param options.onTurn Told of every conflict that was decided anew, and how many transactions became silent or count
    * again by that.
    * @param options.lease How long a writer is waited for that is not heard of, in milliseconds.
+   * @param options.isWatched Whether the host looks for the writes of others, and has what is blocked read anew where there
+   * are any; by default, this looks by itself.
    */
-  constructor({ db, onTurn, lease }: { db: Db; onTurn?: (transactions: number) => void; lease?: number }) {
+  constructor({ db, onTurn, lease, isWatched = false }: MongoGraphStoreOptions) {
     const documents = dbDocuments(db)
     this.db = db
     this.onTurn = onTurn
@@ -74,6 +84,7 @@ export class MongoGraphStore implements HostStore {
     this.blocked = new FollowedBlocked({
       readAll: () => allBlocked(documents),
       written: () => this.writer.written(),
+      isWatched,
     })
     this.rows = { ...lineagesIn(documents), ...mapsIn(documents), ...streamsIn(documents) }
   }
@@ -84,12 +95,10 @@ export class MongoGraphStore implements HostStore {
     await this.blocked.read()
   }
 
-  /** Whether the database answers. @throws what the driver throws where it does not. */
   async ping(): Promise<void> {
-    await this.db.command({ ping: 1 })
+    await answered((within) => this.db.command({ ping: 1 }, within))
   }
 
-  /** Whether it holds no transaction. */
   async isEmpty(): Promise<boolean> {
     return (await this.documents.first('graph_transactions', {}, { fields: ['txid'] })) === undefined
   }
@@ -114,7 +123,15 @@ export class MongoGraphStore implements HostStore {
   }
 
   consistent<Answer>(read: () => Promise<Answer>, _kept?: KeptAnswer<Answer>): Promise<Answer> {
-    return consistentRead(read, () => this.writer.turned())
+    return consistentRead(read, () => this.turned())
+  }
+
+  async turned(): Promise<number> {
+    return await this.writer.turned()
+  }
+
+  async written(): Promise<number> {
+    return await this.writer.written()
   }
 
   private async write<Result>(write: (tables: GraphTables) => Promise<Result>): Promise<Result> {

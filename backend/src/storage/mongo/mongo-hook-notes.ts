@@ -2,7 +2,7 @@ import type { Db } from 'mongodb'
 import { type HookNote, type HookNotes, noteBeef } from '../../graph/hook-note.js'
 import { writePieces } from '../piece-writes.js'
 import { beefOwner, hookNoteOf, hookNoteRow, subjectColumn } from '../rows.js'
-import { type Documents, dbDocuments } from './documents.js'
+import { countIn, type Documents, dbDocuments } from './documents.js'
 import type { MongoWriter } from './mongo-writer.js'
 import { readPieces } from './piece-reads.js'
 import { transactionTablesIn } from './transaction-tables.js'
@@ -15,7 +15,7 @@ export class MongoHookNotes implements HookNotes {
   private readonly documents: Documents
 
   constructor(
-    db: Db,
+    private readonly db: Db,
     private readonly writer: MongoWriter,
   ) {
     this.documents = dbDocuments(db)
@@ -42,6 +42,11 @@ export class MongoHookNotes implements HookNotes {
       if (last === undefined || docs.length < PAGE) return
       after = last.subject
     }
+  }
+
+  /** How many notes wait, of all services. */
+  async waiting(): Promise<number> {
+    return await countIn(this.db, 'graph_hook_notes')
   }
 
   async release(note: HookNote): Promise<void> {

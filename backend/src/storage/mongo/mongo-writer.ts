@@ -30,7 +30,7 @@ export class MongoWriter {
 
   constructor({ db, lease }: { db: Db; lease?: number }) {
     this.db = db
-    this.turns = new WriterTurns(stateIn(db), lease)
+    this.turns = new WriterTurns({ state: stateIn(db), ...(lease !== undefined && { lease }) })
     this.journal = new Journal(db)
     this.documents = dbDocuments(db)
     this.state = new Together({
@@ -53,8 +53,8 @@ export class MongoWriter {
    *
    * @param work Decides by what the documents say, which are those of the database with its own changes over them. It is
    * done again where the turn is lost.
-   * @throws LostTurnError where it is lost again and again; then nothing is written. StoreUnavailableError where the
-   * database cannot be reached: all of it is written then or none, and it may be told again.
+   * @throws StoreUnavailableError where the turn is lost again and again; then nothing is written. And where the database
+   * cannot be reached: all of it is written then or none, and it may be told again.
    */
   async write<Result>(work: (pending: PendingDocuments) => Promise<Result>): Promise<Result> {
     return await whileAvailable(() => this.tryToWrite(work))
@@ -86,6 +86,22 @@ export class MongoWriter {
         if (tried === TRIES) throw error
       }
     }
+  }
+
+  /**
+   * Changes the database without the journal while it is this writer's turn: what may be done twice, and is found half done
+   * by whoever comes next. All that was committed is in its place by then.
+   *
+   * @throws StoreUnavailableError where the database cannot be reached, or the turn is lost.
+   */
+  async inTurn(work: (turn: Turn) => Promise<void>): Promise<void> {
+    await whileAvailable(async () => {
+      await this.collections()
+      await this.turns.take(async (turn) => {
+        await this.journal.recover(turn)
+        await work(turn)
+      })
+    })
   }
 
   /**

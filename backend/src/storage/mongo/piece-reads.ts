@@ -1,5 +1,5 @@
 import { joinBytes } from '../../protocol/bytes.js'
-import { PIECE_BYTES } from '../columns.js'
+import { hashColumn, hexOf, inParts, PIECE_BYTES } from '../columns.js'
 import type { Pieces } from '../pieces.js'
 import { pieceId } from './collections.js'
 import type { Documents } from './documents.js'
@@ -16,6 +16,18 @@ export function piecesIn(documents: Documents): Pieces {
       return doc?.bytes
     },
   }
+}
+
+/** Those of the owners, in hex, of which there are pieces. */
+export async function heldPieces(documents: Documents, owners: string[]): Promise<Set<string>> {
+  const docs = await inParts(owners, (part) =>
+    documents.all(
+      'graph_pieces',
+      { _id: { $in: part.map((owner) => pieceId(hashColumn(owner), 0)) } },
+      { fields: ['owner'] },
+    ),
+  )
+  return new Set(docs.map(({ owner }) => hexOf(owner)))
 }
 
 /** All pieces of an owner, put together; undefined where there is none. Each is asked for by its key. */

@@ -3,8 +3,9 @@ import type { TransactionTables } from '../graph-tables.js'
 import { outputOf } from '../output-rows.js'
 import { blockedRow, proofColumns } from '../rows.js'
 import { blockText } from '../telling.js'
-import { pieceId, piecesOf } from './collections.js'
+import { piecesOf } from './collections.js'
 import type { PendingDocuments } from './pending-documents.js'
+import { heldPieces } from './piece-reads.js'
 import { childrenOf, heightIn, rivalsOf, standings, standingView, winnerIn } from './standing-reads.js'
 import { transactionRecord } from './transaction-reads.js'
 
@@ -12,16 +13,7 @@ import { transactionRecord } from './transaction-reads.js'
 export function transactionTablesIn(pending: PendingDocuments): TransactionTables {
   return {
     insertNew: (table, rows) => pending.insertNew(table, rows),
-    async held(owners) {
-      const docs = await inParts(owners, (part) =>
-        pending.all(
-          'graph_pieces',
-          { _id: { $in: part.map((owner) => pieceId(hashColumn(owner), 0)) } },
-          { fields: ['owner'] },
-        ),
-      )
-      return new Set(docs.map(({ owner }) => hexOf(owner)))
-    },
+    held: (owners) => heldPieces(pending, owners),
     async deletePieces(owners) {
       for (const owner of owners) await pending.delete('graph_pieces', piecesOf(owner))
     },

@@ -5,8 +5,6 @@ import { StoreUnavailableError } from '../../graph/store-unavailable-error.js'
  * whose classes are others.
  */
 const AWAY = new Set([
-  // Of a read that was given up.
-  'AbortError',
   'MongoNetworkError',
   'MongoNetworkTimeoutError',
   'MongoServerSelectionError',
@@ -19,6 +17,9 @@ const AWAY = new Set([
   'PoolClearedOnNetworkError',
   'MongoWaitQueueTimeoutError',
   'MongoOperationTimeoutError',
+  'UnansweredError',
+  // There was no turn for a write, again and again.
+  'LostTurnError',
 ])
 
 /** What the system says of a connection that breaks while something is sent: the driver hands that on. */

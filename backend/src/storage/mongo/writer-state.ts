@@ -1,4 +1,5 @@
 import { type Collection, type Db, MongoServerError } from 'mongodb'
+import { answered } from './answered.js'
 
 /**
  * The one document by which writers take turns, and by which what they write is committed. A server changes one document
@@ -27,6 +28,7 @@ export interface CommittedEntry {
   turns: boolean
 }
 
+/** The key of the one by which all that is written is committed. */
 export const STATE_ID = 'graph'
 const DUPLICATE_KEY = 11_000
 
@@ -38,10 +40,12 @@ export function stateIn(db: Db): Collection<WriterState> {
 }
 
 /** Makes the document where it is not there. */
-export async function openState(state: Collection<WriterState>): Promise<void> {
+export async function openState(state: Collection<WriterState>, id = STATE_ID): Promise<void> {
   const first: Omit<WriterState, '_id'> = { version: 0, turns: 0, entry: null, holder: null, beat: 0 }
   try {
-    await state.updateOne({ _id: STATE_ID }, { $setOnInsert: first }, { upsert: true })
+    await answered((within) =>
+      state.updateOne({ _id: id }, { $setOnInsert: first }, { upsert: true, ...within }),
+    )
   } catch (error) {
     // Somebody else was first.
     if (!(error instanceof MongoServerError) || error.code !== DUPLICATE_KEY) throw error

@@ -1,6 +1,6 @@
 import type { ComparedPart } from '../../graph/upkeep.js'
-import { TOPICS } from '../../protocol/profile.js'
 import { hashColumn, hexOf, outpointOf } from '../columns.js'
+import { COMPARED_PART, COMPARED_SIDES, type ComparedSide } from '../derived-tables.js'
 import { anyOf, type SqlReader, type SqlValue } from './sql-reader.js'
 
 /**
@@ -8,21 +8,6 @@ import { anyOf, type SqlReader, type SqlValue } from './sql-reader.js'
  * index, and the index has no more of them, they are the same: that takes one look into an index of the database for an
  * output, and counts.
  */
-
-/** About how many admissions a part has: few enough to be compared within some milliseconds. */
-const PART = 2000
-
-/** What the outputs of a topic are in the index, and in what silent transactions would say: tables, and kinds of facts. */
-interface Side {
-  topic: string
-  tables: [string, ...string[]]
-  kinds: string[]
-}
-
-const SIDES: Side[] = [
-  { topic: TOPICS.ordinals, tables: ['graph_outputs'], kinds: ['output'] },
-  { topic: TOPICS.names, tables: ['graph_nodes', 'graph_names'], kinds: ['node', 'name'] },
-]
 
 const SILENT = 'graph_silent_facts'
 /** Above every txid. */
@@ -40,13 +25,13 @@ const isOf = (column: string): string => `case when ${column} = ? then 1 else 0 
 export async function comparePart(reader: SqlReader, after: string | undefined): Promise<ComparedPart> {
   const from = hashColumn(after ?? '')
   const last = await reader.first(
-    `select txid from graph_admissions where txid > ? order by txid limit 1 offset ${PART}`,
+    `select txid from graph_admissions where txid > ? order by txid limit 1 offset ${COMPARED_PART}`,
     [from],
   )
   const upTo = last && hexOf(last.txid)
   const part: Part = [from, upTo === undefined ? END : hashColumn(upTo)]
   const found: ComparedPart = { upTo, missing: [], extra: 0, lost: await lostIn(reader, part) }
-  for (const side of SIDES) {
+  for (const side of COMPARED_SIDES) {
     const { held, absent } = await admittedIn(reader, side, part)
     const missing = absent === 0 ? [] : await missingIn(reader, side, part)
     found.missing.push(...missing)
@@ -61,7 +46,7 @@ export async function comparePart(reader: SqlReader, after: string | undefined):
  */
 async function admittedIn(
   reader: SqlReader,
-  { topic, tables: [first, ...others] }: Side,
+  { topic, tables: [first, ...others] }: ComparedSide,
   part: Part,
 ): Promise<{ held: number; absent: number }> {
   const isAbsent = ['own.txid is null', ...others.map((table) => notIn(table))].join(' and ')
@@ -85,7 +70,7 @@ function notIn(table: string, condition = ''): string {
 
 async function missingIn(
   reader: SqlReader,
-  { topic, tables, kinds }: Side,
+  { topic, tables, kinds }: ComparedSide,
   part: Part,
 ): Promise<ComparedPart['missing']> {
   const absent = [...tables.map((table) => notIn(table)), notIn(SILENT, `kind in (${anyOf(kinds)}) and`)]
@@ -98,7 +83,7 @@ async function missingIn(
 }
 
 /** How many outputs of a topic the index has, and what is said silently. */
-async function shownIn(reader: SqlReader, { tables, kinds }: Side, part: Part): Promise<number> {
+async function shownIn(reader: SqlReader, { tables, kinds }: ComparedSide, part: Part): Promise<number> {
   const silent = `${SILENT} where ${within(SILENT)} and kind in (${anyOf(kinds)})`
   let shown = await count(reader, silent, [...part, ...kinds])
   for (const table of tables) shown += await count(reader, `${table} where ${within(table)}`, part)

@@ -1,40 +1,29 @@
 import type { Knex } from 'knex'
 import type { Admitted, Arrival, RebuildMark } from '../../graph/upkeep.js'
 import { hashColumn, hexOf, outpointColumns, outpointOf, parts, ROWS_A_STATEMENT } from '../columns.js'
+import { DERIVED, REBUILD_PAGE } from '../derived-tables.js'
+import { markOf, markText, placeOf, placeText, REBUILD_MARK } from '../rebuild-mark.js'
 import { rest } from '../rest.js'
 import { exclusiveWrite } from './exclusive-write.js'
 import { insertNew } from './insert-new.js'
 import { anyOf, type SqlReader } from './sql-reader.js'
 import { transactionRecord } from './transaction-reads.js'
 
-/** The name of the row of `graph_settings` that is there while the index is not whole. */
-const MARK = 'reindex'
-const NEEDED = 'needed'
-const FROM = 'from '
-
-/** What follows from the rest, and holds nothing else. */
-const DERIVED = ['graph_traits', 'graph_outputs', 'graph_nodes', 'graph_names', 'graph_silent_facts']
-
-/** How many owners of pieces, and how many transactions, are looked at at once. */
-const PAGE = 500
-
 export async function rebuildMark(reader: SqlReader): Promise<RebuildMark | undefined> {
-  const row = await reader.first('select value from graph_settings where name = ?', [MARK])
-  if (row === undefined) return undefined
-  const value = String(row.value)
-  return value.startsWith(FROM)
-    ? { state: 'under way', place: value.slice(FROM.length) }
-    : { state: 'needed' }
+  const row = await reader.first('select value from graph_settings where name = ?', [REBUILD_MARK])
+  return row && markOf(String(row.value))
 }
 
 export async function writeRebuildMark(knex: Knex, mark: RebuildMark | undefined): Promise<void> {
   const settings = knex('graph_settings')
   if (mark === undefined) {
-    await settings.where({ name: MARK }).delete()
+    await settings.where({ name: REBUILD_MARK }).delete()
     return
   }
-  const value = mark.state === 'needed' ? NEEDED : FROM + mark.place
-  await settings.insert({ name: MARK, value }).onConflict(['name']).merge(['value'])
+  await settings
+    .insert({ name: REBUILD_MARK, value: markText(mark) })
+    .onConflict(['name'])
+    .merge(['value'])
 }
 
 /**
@@ -80,7 +69,11 @@ async function deleteByOwner(
 ): Promise<void> {
   const { table, column, goes } = options
   for (let after: Buffer = Buffer.alloc(0); ; ) {
-    const rows = await knex(table).distinct(column).where(column, '>', after).orderBy(column).limit(PAGE)
+    const rows = await knex(table)
+      .distinct(column)
+      .where(column, '>', after)
+      .orderBy(column)
+      .limit(REBUILD_PAGE)
     const owners: Buffer[] = rows.map((row) => hashColumn(hexOf(row[column])))
     const last = owners.at(-1)
     if (last === undefined) return
@@ -106,22 +99,17 @@ async function derivedOwners(knex: Knex, owners: Buffer[]): Promise<Buffer[]> {
   return owners.filter((owner) => !kept.has(hexOf(owner)))
 }
 
-/** A place in the order of arrivals: the number of the write that brought a transaction, and its txid. */
-function placeOf(row: { arrival: unknown; txid: unknown }): string {
-  return `${Number(row.arrival)} ${hexOf(row.txid)}`
-}
-
 const BEHIND = 'arrival > ? or (arrival = ? and txid > ?)'
 
 function behind(place: string): [arrival: number, again: number, txid: Buffer] {
-  const [arrival = '', txid = ''] = place.split(' ')
-  return [Number(arrival), Number(arrival), hashColumn(txid)]
+  const { arrival, txid } = placeOf(place)
+  return [arrival, arrival, txid]
 }
 
 export async function* arrivalsBehind(reader: SqlReader, after: string): AsyncGenerator<Arrival> {
   for (let place = after; ; ) {
     const rows = await reader.all(
-      `select txid, arrival from graph_transactions where ${BEHIND} order by arrival, txid limit ${PAGE}`,
+      `select txid, arrival from graph_transactions where ${BEHIND} order by arrival, txid limit ${REBUILD_PAGE}`,
       behind(place),
     )
     const admitted = await admittedOf(
@@ -132,11 +120,11 @@ export async function* arrivalsBehind(reader: SqlReader, after: string): AsyncGe
       const txid = hexOf(row.txid)
       const record = await transactionRecord(reader, txid)
       if (record === undefined) continue
-      yield { txid, raw: record.raw, admitted: admitted.get(txid) ?? [], place: placeOf(row) }
+      yield { txid, raw: record.raw, admitted: admitted.get(txid) ?? [], place: placeText(row) }
     }
     const last = rows.at(-1)
     if (last === undefined) return
-    place = placeOf(last)
+    place = placeText(last)
   }
 }
 

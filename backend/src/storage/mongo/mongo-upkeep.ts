@@ -1,0 +1,97 @@
+import type { Db } from 'mongodb'
+import type { Arrival, ComparedPart, IndexComparison, IndexRebuild, RebuildMark } from '../../graph/upkeep.js'
+import { hashColumn } from '../columns.js'
+import { markOf, markText, REBUILD_MARK } from '../rebuild-mark.js'
+import { arrivalsBehind, arrivalsLeft } from './arrivals.js'
+import { comparePart } from './compare.js'
+import { type Documents, dbDocuments } from './documents.js'
+import { emptyIndex } from './empty-index.js'
+import type { MongoWriter } from './mongo-writer.js'
+import { whileAvailable } from './unavailable.js'
+import { stateIn } from './writer-state.js'
+import { type Turn, WriterTurns } from './writer-turns.js'
+
+/** For how long another process may be at it, in milliseconds. */
+const PATIENCE = 10_000
+
+/** Compares the index of a database with what topics hold, and empties it for a rebuild. */
+export class MongoUpkeep implements IndexComparison, IndexRebuild {
+  private readonly db: Db
+  private readonly writer: MongoWriter
+  private readonly documents: Documents
+  /** Beside those of writers: a rebuild is many writes, and others have turns between them. */
+  private readonly turns: WriterTurns
+  /** While this process is at it. */
+  private turn: Turn | undefined
+
+  /** @param options.lease For how long another process is waited for that is at it and is not heard of, in milliseconds. */
+  constructor({ db, writer, lease }: { db: Db; writer: MongoWriter; lease?: number }) {
+    this.db = db
+    this.writer = writer
+    this.documents = dbDocuments(db)
+    this.turns = new WriterTurns({ state: stateIn(db), id: 'upkeep', ...(lease !== undefined && { lease }) })
+  }
+
+  /**
+   * As a turn that lasts as long as the work, and is lost when the process ends: every step that follows makes sure of it.
+   *
+   * @throws TakenTurnError where another process is at it.
+   */
+  async alone(work: () => Promise<void>): Promise<void> {
+    const atIt = (turn: Turn) =>
+      turn.keepDuring(async () => {
+        this.turn = turn
+        try {
+          await work()
+        } finally {
+          this.turn = undefined
+        }
+      })
+    await whileAvailable(() => this.turns.take(atIt, { patience: PATIENCE }))
+  }
+
+  /** While it is this writer's turn to write, so that all reads are of one moment. */
+  async compare(after: string | undefined): Promise<ComparedPart> {
+    return await this.writer.write((pending) => comparePart(pending, after))
+  }
+
+  async unadmit(txid: string): Promise<void> {
+    await this.turn?.keep()
+    await this.writer.write(async (pending) => {
+      for (const name of ['graph_admissions', 'graph_applied'] as const)
+        await pending.delete(name, { txid: hashColumn(txid) })
+    })
+  }
+
+  async rebuild(): Promise<RebuildMark | undefined> {
+    const setting = await this.documents.first('graph_settings', { _id: REBUILD_MARK })
+    return setting && markOf(setting.value)
+  }
+
+  async markRebuild(mark: RebuildMark | undefined): Promise<void> {
+    await this.turn?.keep()
+    await this.writer.write(async (pending) => {
+      if (mark === undefined) await pending.delete('graph_settings', { _id: REBUILD_MARK })
+      else await pending.put('graph_settings', { name: REBUILD_MARK, value: markText(mark) })
+    })
+  }
+
+  async empty(): Promise<void> {
+    const { db, documents } = this
+    await this.writer.inTurn(async (turn) => {
+      const keep = async (): Promise<void> => {
+        await turn.keep()
+        await this.turn?.keep()
+      }
+      await emptyIndex({ db, documents, keep })
+    })
+  }
+
+  arrivals(after: string): AsyncIterable<Arrival> {
+    return arrivalsBehind(this.documents, after)
+  }
+
+  async arrivalsLeft(after: string): Promise<number> {
+    return await arrivalsLeft(this.db, after)
+  }
+}
