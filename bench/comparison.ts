@@ -4,6 +4,7 @@ import { utf8 } from '../backend/src/protocol/bytes.js'
 import { TOPICS } from '../backend/src/protocol/profile.js'
 import { type Node, openNode } from '../src/server/node.js'
 import { FakeChain } from '../test/support/fake-chain.js'
+import { sqlOf } from '../test/support/sql-of.js'
 import { configFor, median, SILENT, timed, withFolder } from './support.js'
 
 const OUTPUTS = 100_000
@@ -44,9 +45,9 @@ export async function* comparison(): AsyncGenerator<string> {
   yield `ratio ${(ours / theirs).toFixed(2)} (wanted: at most 3.0)`
 }
 
-async function scan({ graph }: Node): Promise<void> {
+async function scan(node: Node): Promise<void> {
   for (const [table, column] of Object.entries(TABLES)) {
-    const row = await graph.reader.first(
+    const row = await sqlOf(node).reader.first(
       `select count(*) as held, max(${column}) from ${table} not indexed`,
       [],
     )

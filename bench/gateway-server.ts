@@ -7,7 +7,6 @@ import { join } from 'node:path'
 import express from 'express'
 import { concatBytes, utf8 } from '../backend/src/protocol/bytes.js'
 import { TOPICS } from '../backend/src/protocol/profile.js'
-import { SqlGraphStore } from '../backend/src/storage/sql/sql-graph-store.js'
 import { createApp } from '../src/server/app.js'
 import { engineBeef } from '../src/server/overlay-engine.js'
 import { startServer } from '../src/server/server.js'
@@ -109,7 +108,7 @@ async function bareLike(path: string): Promise<string> {
 
 /** The same routes over the same store, with nothing kept in memory: every answer is read. */
 const { graph, overlay } = server.node
-const unkept = new SqlGraphStore({ writer: graph.writer, reader: graph.reader })
+const unkept = graph.store
 const ping = () => unkept.ping()
 const forgetful = createServer(createApp({ config, overlay, graph: unkept, ping, logger: SILENT }))
 

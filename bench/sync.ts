@@ -1,6 +1,7 @@
 import { setTimeout } from 'node:timers/promises'
 import { type Config, readConfig } from '../src/server/config.js'
 import { type RunningServer, startServer } from '../src/server/server.js'
+import { sqlOf } from '../test/support/sql-of.js'
 import { heldRows, SyncedWorld } from '../test/support/synced-world.js'
 import { ask, storedRows, submission, treeOf } from '../test/support/test-server.js'
 import { LIVE_CODE_SIZE, median, SILENT, timed, withFolder } from './support.js'
@@ -70,7 +71,7 @@ async function submitTo({ url }: RunningServer, beefs: Uint8Array[], topics?: st
 
 async function inStep(one: RunningServer, other: RunningServer): Promise<void> {
   const admitted = async ({ node }: RunningServer): Promise<unknown> =>
-    (await node.graph.reader.first('select count(*) as count from graph_admissions', []))?.count
+    (await sqlOf(node).reader.first('select count(*) as count from graph_admissions', []))?.count
   const wanted = await admitted(other)
   while ((await admitted(one)) !== wanted) await setTimeout(10)
 }

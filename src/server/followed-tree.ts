@@ -1,7 +1,7 @@
+import type { HostStore } from '../../backend/src/graph/host-store.js'
 import { readUtf8 } from '../../backend/src/protocol/bytes.js'
 import type { DeploymentTerms } from '../../backend/src/protocol/mint.js'
 import { formatOutpoint, type Outpoint, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
-import type { SqlGraphStore } from '../../backend/src/storage/sql/sql-graph-store.js'
 import { type Config, ConfigError } from './config.js'
 import { placeOf } from './open-database.js'
 
@@ -27,7 +27,7 @@ export async function followTree({
   config,
   deploy,
 }: {
-  graph: SqlGraphStore
+  graph: HostStore
   config: Config
   deploy?: Deploy
 }): Promise<{ config: Config; deployed?: DeployedTree }> {
@@ -59,7 +59,7 @@ export async function followTree({
 const DEPLOYED_HERE = 'deployed-here'
 
 /** Whether the tree that a store holds was made for it. */
-export async function isDeployedHere(graph: Pick<SqlGraphStore, 'setting'>): Promise<boolean> {
+export async function isDeployedHere(graph: Pick<HostStore, 'setting'>): Promise<boolean> {
   return (await graph.setting(DEPLOYED_HERE)) !== undefined
 }
 
@@ -78,11 +78,11 @@ function rules({ difficulty, nameContentType, marker, tld = '' }: DeploymentTerm
   }
 }
 
-async function pinTerms(graph: SqlGraphStore, terms: DeploymentTerms): Promise<void> {
+async function pinTerms(graph: HostStore, terms: DeploymentTerms): Promise<void> {
   for (const [name, value] of Object.entries(rules(terms))) await graph.setSetting(name, value)
 }
 
-async function requireTerms(graph: SqlGraphStore, config: Config): Promise<void> {
+async function requireTerms(graph: HostStore, config: Config): Promise<void> {
   for (const [name, value] of Object.entries(rules(config.terms))) {
     const pinned = await graph.setting(name)
     if (pinned === value) continue

@@ -1,15 +1,14 @@
 import type { Logger } from 'pino'
 import { StoreUnavailableError } from '../../backend/src/graph/store-unavailable-error.js'
 import { TOPICS } from '../../backend/src/protocol/profile.js'
-import { SqlHookNotes } from '../../backend/src/storage/sql/sql-hook-notes.js'
-import { SqlUpkeep } from '../../backend/src/storage/sql/sql-upkeep.js'
 import { type Config, ConfigError } from './config.js'
 import { type Deploy, followTree } from './followed-tree.js'
-import { type Database, openDatabase, placeOf } from './open-database.js'
+import { placeOf } from './open-database.js'
 import { createOverlay, type Overlay } from './overlay.js'
 import { engineBeef } from './overlay-engine.js'
 import { RememberingStore } from './remembering-store.js'
 import { StartError } from './start-error.js'
+import { openStores, type Stores } from './stores.js'
 import { Upkeep } from './upkeep.js'
 
 /** A node without its HTTP side: the store and the overlay over it. */
@@ -20,6 +19,8 @@ export interface Node {
   overlay: Overlay
   /** Compares what is answered with what was admitted, when it is told to start. */
   upkeep: Upkeep
+  /** How many hooks failed, are noted, and wait to be repeated. */
+  notesWaiting(): Promise<number>
   close(): Promise<void>
 }
 
@@ -38,7 +39,7 @@ export async function openNode({
   /** Makes a tree for an empty store, where the settings name none. */
   deploy?: Deploy
 }): Promise<Node> {
-  let database: Database | undefined
+  let stores: Stores | undefined
   let graph: RememberingStore | undefined
   let overlay: Overlay | undefined
   let upkeep: Upkeep | undefined
@@ -46,18 +47,18 @@ export async function openNode({
     await upkeep?.close()
     await overlay?.close()
     await graph?.close()
-    await database?.close()
+    await stores?.close()
   }
   try {
-    database = await openDatabase(config)
-    const onTurn = (transactions: number): void => {
+    stores = await openStores(config, (transactions) => {
       logger.warn({ transactions }, 'a conflict was decided anew: a branch has turned')
       overlay?.tell({ kind: 'turned', transactions })
-    }
-    graph = new RememberingStore({ ...database, onTurn, onWrite: async () => upkeep?.notice(), logger })
+    })
+    const { notes, notesWaiting, isShared } = stores
+    const onWrite = async (): Promise<void> => upkeep?.notice()
+    graph = new RememberingStore({ store: stores.graph, isShared, onWrite, logger })
     await graph.open()
     const followed = await followTree({ graph, config, ...(deploy && { deploy }) })
-    const notes = new SqlHookNotes(database.writer)
     overlay = createOverlay({ config: followed.config, graph, notes, logger })
     if (followed.deployed !== undefined) {
       const beef = engineBeef(followed.deployed.beef)
@@ -65,7 +66,7 @@ export async function openNode({
     }
     const { engine } = overlay
     upkeep = new Upkeep({
-      store: new SqlUpkeep(database),
+      store: stores.upkeep,
       graph,
       exclusively: (work) => engine.makeWhole(work),
       genesis: followed.config.deployment?.genesis,
@@ -73,7 +74,7 @@ export async function openNode({
     })
     await upkeep.open()
     engine.requireWhole = () => upkeep?.requireWhole()
-    return { config: followed.config, graph, overlay, upkeep, close }
+    return { config: followed.config, graph, overlay, upkeep, notesWaiting, close }
   } catch (error) {
     await close()
     if (error instanceof ConfigError) throw error

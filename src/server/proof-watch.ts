@@ -1,8 +1,8 @@
 import { setTimeout } from 'node:timers/promises'
 import { Mutex } from 'async-mutex'
 import type { Logger } from 'pino'
+import type { HostStore } from '../../backend/src/graph/host-store.js'
 import type { Block } from '../../backend/src/graph/records.js'
-import type { SqlGraphStore } from '../../backend/src/storage/sql/sql-graph-store.js'
 import type { HeadersSource } from './chain-tracker.js'
 import type { Node } from './node.js'
 import type { OverlayEngine } from './overlay-engine.js'
@@ -29,7 +29,7 @@ export interface Round {
 export interface ProofWatchOptions {
   headers: HeadersSource
   proofs: ProofCheck
-  graph: Pick<SqlGraphStore, 'blocks' | 'setting' | 'setSetting'>
+  graph: Pick<HostStore, 'blocks' | 'setting' | 'setSetting'>
   engine: Pick<OverlayEngine, 'exclusively'>
   /** How many of the last blocks are asked about again. */
   reorgDepth: number

@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import { type Logger, pino } from 'pino'
 import type { BlockedList, BlockedRecord, BlockedSubject } from '../../backend/src/graph/blocked.js'
+import { consistentRead } from '../../backend/src/graph/consistent-read.js'
 import type {
   KeptAnswer,
   OrdinalStep,
@@ -8,11 +9,11 @@ import type {
   StreamQuery,
   StreamSummary,
 } from '../../backend/src/graph/graph-store.js'
+import type { HostStore } from '../../backend/src/graph/host-store.js'
 import type { MapState } from '../../backend/src/graph/map-merge.js'
 import type { Block, GraphRecords, NameRecord, OutputRecord } from '../../backend/src/graph/records.js'
 import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
-import { writesOf } from '../../backend/src/storage/sql/exclusive-write.js'
-import { SqlGraphStore, type SqlGraphStoreOptions } from '../../backend/src/storage/sql/sql-graph-store.js'
+import { ForwardingStore } from './forwarding-store.js'
 import { WriteWatch } from './write-watch.js'
 
 /**
@@ -28,7 +29,9 @@ const SEGMENT_WEIGHT = 256
 /** Bytes of the short bodies that are kept. */
 const MAX_BODIES = 32 * 1024 * 1024
 
-export interface RememberingStoreOptions extends SqlGraphStoreOptions {
+export interface RememberingStoreOptions {
+  /** The one whose answers are kept. */
+  store: HostStore
   /** Whether other processes may write to the database, too. */
   isShared?: boolean
   /** Called where somebody has written to it since it was last looked. */
@@ -41,7 +44,7 @@ export interface RememberingStoreOptions extends SqlGraphStoreOptions {
  * database, too, their writes are looked for, and what is kept counts for less than a second without. A body is kept
  * longer: its hash says what it is.
  */
-export class RememberingStore extends SqlGraphStore {
+export class RememberingStore extends ForwardingStore {
   private readonly answers = new LRUCache<string, Promise<unknown>>({
     max: MAX_ANSWERS,
     maxSize: MAX_WEIGHT,
@@ -63,18 +66,18 @@ export class RememberingStore extends SqlGraphStore {
   private readonly watch: WriteWatch | undefined
 
   constructor({
+    store,
     isShared = false,
     onWrite,
     logger = pino({ level: 'silent' }),
-    ...options
   }: RememberingStoreOptions) {
-    super(options)
+    super(store)
     if (isShared) {
       const forget = async (): Promise<void> => {
         await this.forget()
         await onWrite?.()
       }
-      this.watch = new WriteWatch({ writes: () => writesOf(this.reader), onWrite: forget, logger })
+      this.watch = new WriteWatch({ writes: () => store.written(), onWrite: forget, logger })
     }
   }
 
@@ -135,15 +138,16 @@ export class RememberingStore extends SqlGraphStore {
   }
 
   override consistent<Answer>(read: () => Promise<Answer>, kept?: KeptAnswer<Answer>): Promise<Answer> {
-    if (kept === undefined) return super.consistent(read)
+    const readAll = (): Promise<Answer> => consistentRead(read, () => this.turned())
+    if (kept === undefined) return readAll()
     return this.remember(
       kept.key,
-      () => super.consistent(read),
+      readAll,
       (answer) => USUAL_WEIGHT + kept.key.length + kept.weightOf(answer),
     )
   }
 
-  protected override async turned(): Promise<number> {
+  override async turned(): Promise<number> {
     if (this.watch === undefined && this.underWay === 0) return this.turns
     const turns = await super.turned()
     // What is kept was read before: it does not go together with what is read now.
@@ -186,6 +190,14 @@ export class RememberingStore extends SqlGraphStore {
       spender: await super.spenderOf(outpoint),
     }))
     return spender
+  }
+
+  override async currentOutput(outpoint: Outpoint): Promise<Outpoint | undefined> {
+    // That it is nowhere is an answer, too.
+    const { tip } = await this.remember(`current ${formatOutpoint(outpoint)}`, async () => ({
+      tip: await super.currentOutput(outpoint),
+    }))
+    return tip
   }
 
   override ownMap(outpoint: Outpoint): Promise<MapState> {

@@ -2,7 +2,6 @@ import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { promisify } from 'node:util'
 import type { Logger } from 'pino'
-import { waitingHookNotes } from '../../backend/src/storage/sql/sql-hook-notes.js'
 import { createApp } from './app.js'
 import type { Config } from './config.js'
 import type { Deploy } from './followed-tree.js'
@@ -105,9 +104,8 @@ export async function startServer({
   }
 }
 
-function metricsOf({ config: { profile }, graph, overlay, upkeep }: Node): Metrics {
+function metricsOf({ config: { profile }, graph, overlay, upkeep, notesWaiting }: Node): Metrics {
   const prefixes = [...profile.gatewayPrefixes, ...profile.namesPrefixes]
-  const notesWaiting = () => waitingHookNotes(graph.reader)
   const metrics = new Metrics({ prefixes, caches: graph.caches, notesWaiting, indexLag: () => upkeep.lag() })
   overlay.onEvent(metrics.tell)
   return metrics

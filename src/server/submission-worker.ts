@@ -1,12 +1,10 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import type { STEAK } from '@bsv/sdk'
 import { pino } from 'pino'
-import { SqlGraphStore } from '../../backend/src/storage/sql/sql-graph-store.js'
-import { SqlHookNotes } from '../../backend/src/storage/sql/sql-hook-notes.js'
 import { type Answer, answerFor } from '../gateway/error-response.js'
 import type { Config } from './config.js'
-import { connectDatabase } from './open-database.js'
 import { createOverlay, type OverlayEvent } from './overlay.js'
+import { connectStores } from './stores.js'
 import { type Submitted, submitTo } from './submit.js'
 
 /** What this thread is sent, and what it sends back. */
@@ -40,11 +38,9 @@ const logger = pino(
   { level: config.logLevel },
   { write: (line) => report({ record: JSON.parse(line) as LogRecord }) },
 )
-const graph = new SqlGraphStore({
-  ...(await connectDatabase(config)),
-  onTurn: (transactions) => report({ event: { kind: 'turned', transactions } }),
-})
-const notes = new SqlHookNotes(graph.writer)
+const { graph, notes } = await connectStores(config, (transactions) =>
+  report({ event: { kind: 'turned', transactions } }),
+)
 const overlay = createOverlay({ config, graph, notes, repeats: false, logger })
 overlay.onEvent((event) => report({ event: portable(event) }))
 const submit = submitTo(overlay.engine)

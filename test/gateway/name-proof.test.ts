@@ -5,6 +5,7 @@ import { beefOf, type FakeTransaction, inscriptionScript, OPEN_LOCK, p2pkh } fro
 import { whileReplaced } from '../support/faults.js'
 import { lastingHeaders } from '../support/lasting-headers.js'
 import { MineTree } from '../support/mine-tree.js'
+import { sqlOf } from '../support/sql-of.js'
 import { type Answer, type TestServer, treeOf, useServers } from '../support/test-server.js'
 
 const { start } = useServers()
@@ -159,7 +160,7 @@ describe('a tree of names', () => {
   test('says where a proof ends that is not all here', async () => {
     const [genesis, a] = tree.way('a') as [FakeTransaction, FakeTransaction]
     const { graph } = server.node
-    await graph
+    await sqlOf(server.node)
       .writer('graph_nodes')
       .where({ txid: Buffer.from(a.txid, 'hex'), vout: 1 })
       .delete()

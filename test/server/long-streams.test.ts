@@ -1,6 +1,7 @@
 import { sha256 } from '../../backend/src/graph/native-hash.js'
 import { utf8 } from '../../backend/src/protocol/bytes.js'
 import { FakeChain } from '../support/fake-chain.js'
+import { sqlOf } from '../support/sql-of.js'
 import { streamPath, streamsOn } from '../support/streams.js'
 import { useServers } from '../support/test-server.js'
 
@@ -16,7 +17,7 @@ const [first] = await streamOf(['start', 'chunk'])
 beforeAll(async () => {
   // Straight into the table: as many submissions would take minutes. All of them hold what the second chunk does.
   const lineage = Buffer.from(first?.txid ?? '', 'hex')
-  await server.node.graph.writer.raw(
+  await sqlOf(server.node).writer.raw(
     `insert into graph_outputs (txid, vout, satoshis, content_sha256, content_type, content_length, unsettled,
        lineage_txid, lineage_vout, step, content_step)
      with recursive steps(step) as (select 2 union all select step + 1 from steps where step < ?)
@@ -66,11 +67,11 @@ describe(`a stream of ${CHUNKS} chunks`, () => {
     'ends where an output is gone, at the border of two pages too',
     async () => {
       for (const step of [600, 509, 10, 9]) {
-        const [output] = await server.node.graph.reader.all(
+        const [output] = await sqlOf(server.node).reader.all(
           'select txid from graph_outputs where lineage_txid = ? and lineage_vout = 0 and step = ?',
           [Buffer.from(first?.txid ?? '', 'hex'), step],
         )
-        await server.node.graph
+        await sqlOf(server.node)
           .writer('graph_outputs')
           .where({ txid: Buffer.from(output.txid) })
           .delete()

@@ -8,6 +8,7 @@ import { encodeMap } from '../../backend/src/graph/map-coder.js'
 import { sha256 } from '../../backend/src/graph/native-hash.js'
 import { graphRecords, type OutputRecord } from '../../backend/src/graph/records.js'
 import { utf8 } from '../../backend/src/protocol/bytes.js'
+import { SqlGraphStore } from '../../backend/src/storage/sql/sql-graph-store.js'
 import { type Database, openSqlite } from '../../src/server/open-database.js'
 import { RememberingStore } from '../../src/server/remembering-store.js'
 
@@ -31,7 +32,7 @@ beforeEach(async () => {
       return reader.first(...asked)
     },
   }
-  store = new RememberingStore({ writer, reader: counting })
+  store = new RememberingStore({ store: new SqlGraphStore({ writer, reader: counting }) })
   await store.open()
 })
 

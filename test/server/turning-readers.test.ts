@@ -1,7 +1,7 @@
-import type { SqlReader } from '../../backend/src/storage/sql/sql-reader.js'
 import { eventually } from '../support/eventually.js'
 import { beefOf, FakeChain, type FakeTransaction, OPEN_LOCK, p2pkh } from '../support/fake-chain.js'
 import { describeWithMariadb } from '../support/mariadb.js'
+import { sqlOf } from '../support/sql-of.js'
 import { type Environment, posted, type TestServer, treeOf, useServers } from '../support/test-server.js'
 
 /** Starts a server that is read from, and one that is written to: the same, or another on the same database. */
@@ -80,7 +80,7 @@ function readersOf(startPair: StartPair): void {
 
   test('of a list that takes several reads, no two are origins of one name', async () => {
     const { server, writer, first, rival } = await contested()
-    const { reader } = server.node.graph as unknown as { reader: SqlReader }
+    const { reader } = sqlOf(server.node)
     const all = reader.all.bind(reader)
     let statements = 0
     reader.all = async (sql, values) => {

@@ -15,6 +15,7 @@ import type { IndexStatus } from '../../src/server/upkeep.js'
 import { type Deed, does, everyDeed } from '../support/deeds.js'
 import { expectError } from '../support/expect-error.js'
 import { beefOf, FakeChain } from '../support/fake-chain.js'
+import { sqlOf } from '../support/sql-of.js'
 import {
   type Answer,
   ask,
@@ -118,7 +119,7 @@ test('nothing is written where all agree', async () => {
   const { dataDir } = await stored()
   const server = await servers.start({ ...SETTINGS, DATA_DIR: dataDir })
   let writes = 0
-  server.node.graph.writer.on('query', () => writes++)
+  sqlOf(server.node).writer.on('query', () => writes++)
   await server.node.upkeep.run()
   expect(server.node.upkeep.status).toEqual({ state: 'equal', done: 1 })
   expect(writes).toBe(0)

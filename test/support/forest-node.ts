@@ -8,6 +8,7 @@ import type { LookupService } from '@bsv/overlay'
 import type { STEAK } from '@bsv/sdk'
 import type { Block } from '../../backend/src/graph/records.js'
 import { TOPICS } from '../../backend/src/protocol/profile.js'
+import { SqlGraphStore } from '../../backend/src/storage/sql/sql-graph-store.js'
 import { SqlHookNotes } from '../../backend/src/storage/sql/sql-hook-notes.js'
 import { createApp } from '../../src/server/app.js'
 import { HeadersSource, type Verdict } from '../../src/server/chain-tracker.js'
@@ -74,7 +75,7 @@ export async function openForestNode(): Promise<ForestNode> {
     SUBMISSIONS_PER_MINUTE: '0',
   })
   const database = await openSqlite(dataDir)
-  const graph = new RememberingStore(database)
+  const graph = new RememberingStore({ store: new SqlGraphStore(database) })
   await graph.open()
   // Nobody pulls the plug here, and the disk would be all that this waits for.
   await database.writer.raw('pragma synchronous = off')

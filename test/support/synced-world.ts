@@ -1,6 +1,7 @@
 import { setTimeout } from 'node:timers/promises'
 import { utf8 } from '../../backend/src/protocol/bytes.js'
 import { beefOf, FakeChain, type FakeTransaction, inscriptionScript, mapTail, p2pkh } from './fake-chain.js'
+import { sqlOf } from './sql-of.js'
 import type { Answer, TestServer } from './test-server.js'
 
 /** A tree that grows at random but always the same, with ordinals that move: what two hosts are to have alike. */
@@ -122,7 +123,7 @@ export function heldRows(all: Record<string, string[]>): Record<string, string[]
 
 /** How many outputs topics hold on a server. */
 export async function admittedOn(server: TestServer): Promise<number> {
-  const row = await server.node.graph.reader.first('select count(*) as count from graph_admissions', [])
+  const row = await sqlOf(server.node).reader.first('select count(*) as count from graph_admissions', [])
   return Number(row?.count)
 }
 

@@ -37,6 +37,7 @@ import { writeDisproof, writeRecords } from '../record.js'
 import { type Streams, streamChunks, streamSummary } from '../stream-reads.js'
 import { admissionsOf, admissionsOfTransaction, isApplied, unspentOfTopic } from './admission-reads.js'
 import { allBlocked, blockedPage } from './blocked-rows.js'
+import { writesOf } from './exclusive-write.js'
 import { writeTables } from './graph-tables.js'
 import { firstContentIn, lineagesIn } from './lineage-rows.js'
 import { mapsIn } from './map-rows.js'
@@ -120,9 +121,12 @@ export class SqlGraphStore implements HostStore {
     if (turned > 0) this.onTurn?.(turned)
   }
 
-  /** How often a branch has turned. */
-  protected async turned(): Promise<number> {
+  async turned(): Promise<number> {
     return await turnsOf(this.reader)
+  }
+
+  async written(): Promise<number> {
+    return await writesOf(this.reader)
   }
 
   async evict(outpoint: Outpoint): Promise<void> {

@@ -1,0 +1,221 @@
+import type {
+  BlockedList,
+  BlockedQuery,
+  BlockedRecord,
+  BlockedSubject,
+} from '../../backend/src/graph/blocked.js'
+import type {
+  ByteRange,
+  KeptAnswer,
+  OrdinalStep,
+  RecordOptions,
+  StreamChunk,
+  StreamQuery,
+  StreamSummary,
+} from '../../backend/src/graph/graph-store.js'
+import type { HostStore } from '../../backend/src/graph/host-store.js'
+import type { MapState } from '../../backend/src/graph/map-merge.js'
+import type {
+  AdmissionRecord,
+  Block,
+  GraphRecords,
+  NameRecord,
+  NodeRecord,
+  OutputRecord,
+  SpendRecord,
+  TransactionRecord,
+} from '../../backend/src/graph/records.js'
+import type { Trait } from '../../backend/src/graph/traits.js'
+import type { Outpoint } from '../../backend/src/protocol/outpoint.js'
+
+/**
+ * A store that has another do everything, on whatever engine that is. Whoever extends it says what it does otherwise. It
+ * hands on the promises that it is given: a read through it takes no turn more than one without it.
+ */
+export class ForwardingStore implements HostStore {
+  constructor(readonly store: HostStore) {}
+
+  open(): Promise<void> {
+    return this.store.open()
+  }
+
+  ping(): Promise<void> {
+    return this.store.ping()
+  }
+
+  isEmpty(): Promise<boolean> {
+    return this.store.isEmpty()
+  }
+
+  setting(name: string): Promise<string | undefined> {
+    return this.store.setting(name)
+  }
+
+  setSetting(name: string, value: string): Promise<void> {
+    return this.store.setSetting(name, value)
+  }
+
+  turned(): Promise<number> {
+    return this.store.turned()
+  }
+
+  written(): Promise<number> {
+    return this.store.written()
+  }
+
+  record(records: GraphRecords, options?: RecordOptions): Promise<void> {
+    return this.store.record(records, options)
+  }
+
+  disprove(block: Block): Promise<number> {
+    return this.store.disprove(block)
+  }
+
+  evict(outpoint: Outpoint): Promise<void> {
+    return this.store.evict(outpoint)
+  }
+
+  block(record: BlockedRecord): Promise<BlockedRecord> {
+    return this.store.block(record)
+  }
+
+  unblock(subject: BlockedSubject): Promise<boolean> {
+    return this.store.unblock(subject)
+  }
+
+  blockedList(): BlockedList | Promise<BlockedList> {
+    return this.store.blockedList()
+  }
+
+  blockedPage(query: BlockedQuery): Promise<BlockedRecord[]> {
+    return this.store.blockedPage(query)
+  }
+
+  readBlocked(): Promise<void> {
+    return this.store.readBlocked()
+  }
+
+  consistent<Answer>(read: () => Promise<Answer>, kept?: KeptAnswer<Answer>): Promise<Answer> {
+    return this.store.consistent(read, kept)
+  }
+
+  transaction(txid: string): Promise<TransactionRecord | undefined> {
+    return this.store.transaction(txid)
+  }
+
+  heightOf(txid: string): Promise<number | undefined> {
+    return this.store.heightOf(txid)
+  }
+
+  blocks(query: { from: number }): Promise<Block[]> {
+    return this.store.blocks(query)
+  }
+
+  rivalBlocks(spends: SpendRecord[]): Promise<Block[]> {
+    return this.store.rivalBlocks(spends)
+  }
+
+  winnerOver(txid: string): Promise<string | undefined> {
+    return this.store.winnerOver(txid)
+  }
+
+  spenderOf(outpoint: Outpoint): Promise<string | undefined> {
+    return this.store.spenderOf(outpoint)
+  }
+
+  nameOrigin(name: string): Promise<Outpoint | undefined> {
+    return this.store.nameOrigin(name)
+  }
+
+  liveNode(domain: string): Promise<Outpoint | undefined> {
+    return this.store.liveNode(domain)
+  }
+
+  longestNode(name: string): Promise<NodeRecord | undefined> {
+    return this.store.longestNode(name)
+  }
+
+  genuineNodes(outpoints: Outpoint[]): Promise<NodeRecord[]> {
+    return this.store.genuineNodes(outpoints)
+  }
+
+  genuineOrigins(outpoints: Outpoint[]): Promise<NameRecord[]> {
+    return this.store.genuineOrigins(outpoints)
+  }
+
+  namesByPrefix(query: { prefix: string; after?: string; limit: number }): Promise<NameRecord[]> {
+    return this.store.namesByPrefix(query)
+  }
+
+  output(outpoint: Outpoint): Promise<OutputRecord | undefined> {
+    return this.store.output(outpoint)
+  }
+
+  firstContentOutput(txid: string): Promise<OutputRecord | undefined> {
+    return this.store.firstContentOutput(txid)
+  }
+
+  currentOutput(outpoint: Outpoint): Promise<Outpoint | undefined> {
+    return this.store.currentOutput(outpoint)
+  }
+
+  ordinalAt(outpoint: Outpoint, sequence: number): Promise<OrdinalStep | undefined> {
+    return this.store.ordinalAt(outpoint, sequence)
+  }
+
+  ownMap(outpoint: Outpoint): Promise<MapState> {
+    return this.store.ownMap(outpoint)
+  }
+
+  mergedMap(outpoint: Outpoint, limit?: number): Promise<MapState | undefined> {
+    return this.store.mergedMap(outpoint, limit)
+  }
+
+  tipsWith(query: { traits: Trait[]; limit: number; after?: Outpoint }): Promise<Outpoint[]> {
+    return this.store.tipsWith(query)
+  }
+
+  lineage(outpoint: Outpoint): AsyncIterable<Outpoint> {
+    return this.store.lineage(outpoint)
+  }
+
+  shortBody(sha256: string): Promise<Uint8Array | undefined> {
+    return this.store.shortBody(sha256)
+  }
+
+  contentPieces(sha256: string, range?: ByteRange): AsyncIterable<Uint8Array> {
+    return this.store.contentPieces(sha256, range)
+  }
+
+  stream(query: StreamQuery): Promise<StreamSummary | undefined> {
+    return this.store.stream(query)
+  }
+
+  streamChunks(query: StreamQuery, from?: number): AsyncIterable<StreamChunk> {
+    return this.store.streamChunks(query, from)
+  }
+
+  admissionsOf(outpoint: Outpoint): Promise<AdmissionRecord[]> {
+    return this.store.admissionsOf(outpoint)
+  }
+
+  admissionsOfTransaction(txid: string): Promise<AdmissionRecord[]> {
+    return this.store.admissionsOfTransaction(txid)
+  }
+
+  unspentOfTopic(query: { topic: string; since: number; limit?: number }): Promise<AdmissionRecord[]> {
+    return this.store.unspentOfTopic(query)
+  }
+
+  isApplied(topic: string, txid: string): Promise<boolean> {
+    return this.store.isApplied(topic, txid)
+  }
+
+  lastInteraction(host: string, topic: string): Promise<number> {
+    return this.store.lastInteraction(host, topic)
+  }
+
+  setLastInteraction(host: string, topic: string, since: number): Promise<void> {
+    return this.store.setLastInteraction(host, topic, since)
+  }
+}
