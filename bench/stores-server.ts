@@ -9,7 +9,6 @@ import { MongoClient } from 'mongodb'
 import { PROFILES } from '../backend/src/protocol/profile.js'
 import { MongoHookNotes } from '../backend/src/storage/mongo/mongo-hook-notes.js'
 import { sharedStore } from '../backend/src/storage/mongo/shared-store.js'
-import { SqlGraphStore } from '../backend/src/storage/sql/sql-graph-store.js'
 import { attachGateway, type GatewayStores } from '../src/gateway/attach-gateway.js'
 import { storesOf } from '../src/plugin/index.js'
 import { createOverlay, type Overlay } from '../src/server/overlay.js'
@@ -44,10 +43,9 @@ const tree = new GrownTree()
 async function openSql(settings: Record<string, string>): Promise<Opened> {
   const config = configFor(tree.chain, folder, settings)
   const { url: server, node } = await startServer({ config, logger: SILENT })
-  const { writer, reader } = node.graph
   const stores =
     kind === 'SQLite'
-      ? { graph: new SqlGraphStore({ writer, reader }) }
+      ? { graph: node.graph.store }
       : storesOf(createKnex({ client: 'mysql2', connection: url }))
   return { stores, overlay: node.overlay, server }
 }

@@ -36,9 +36,10 @@ export async function serve({ config, logger }: { config: Config; logger: Logger
 }
 
 function sayHow({ config, logger, url }: { config: Config; logger: Logger; url: string }): void {
-  const { profile, deployment, chainTracker, dataDir, knexUrl, unused } = config
+  const { profile, deployment, chainTracker, dataDir, knexUrl, mongoUrl, unused } = config
   const genesis = deployment && formatOutpoint(deployment.genesis)
-  const place = knexUrl === undefined ? { dataDir } : { database: placeOf(config) }
+  const isElsewhere = knexUrl !== undefined || mongoUrl !== undefined
+  const place = isElsewhere ? { database: placeOf(config) } : { dataDir }
   logger.info({ profile: profile.name, genesis, chainTracker, ...place }, `listening on ${url}`)
   if (genesis === undefined) logger.warn('no GENESIS is set: content is served, names are off')
   if (chainTracker === 'scripts-only' && profile.name === 'mainnet') {

@@ -5,6 +5,7 @@ import { type Outpoint, PointerError, parseOutpoint } from '../../backend/src/pr
 import { deploymentOf, PROFILES, type Profile, termsOf } from '../../backend/src/protocol/profile.js'
 import { isContentTypePattern } from '../../backend/src/topic-managers/ordinals-policy.js'
 import { type Limits, readLimits } from './limits/limits.js'
+import { isMongoUrl } from './mongo-url.js'
 import { ConfigError } from './settings/config-error.js'
 import { parseSettings, wholeNumber } from './settings/parse-settings.js'
 
@@ -17,6 +18,8 @@ export interface Config {
   dataDir: string
   /** Where the MySQL or MariaDB is that holds the graph, with the name of the database; undefined: in the embedded store. */
   knexUrl: string | undefined
+  /** Where the MongoDB is that holds it instead, with the name of the database. */
+  mongoUrl: string | undefined
   profile: Profile
   /** The rules of the tree to follow, or to deploy. */
   terms: DeploymentTerms
@@ -88,6 +91,10 @@ const environment = z.object({
       (url) => URL.canParse(url) && isDatabase(new URL(url)),
       'must be as mysql://user:password@host:port/database',
     )
+    .optional(),
+  MONGO_URL: z
+    .string()
+    .refine(isMongoUrl, 'must be as mongodb://user:password@host:port/database, or mongodb+srv://…')
     .optional(),
   PROFILE: z.enum(['local', 'mainnet'], 'must be local or mainnet').default('local'),
   GENESIS: outpoint.optional(),
@@ -174,8 +181,7 @@ function isPeerUrl(text: string): boolean {
   return isPlain && /^https?:$/.test(url.protocol) && text.length <= MAX_PEER_URL
 }
 
-/** Settings of other overlay hosts that would send data elsewhere than an operator who sets them expects. */
-const REFUSED = ['MONGO_URL']
+/** Settings of other overlay hosts. */
 const UNUSED = ['SERVER_PRIVATE_KEY', 'ARC_API_KEY']
 
 /**
@@ -187,10 +193,9 @@ export function readConfig(env: Record<string, string | undefined>): Config {
   const set = Object.fromEntries(
     Object.entries(env).filter(([, value]) => value !== undefined && value !== ''),
   )
-  for (const name of REFUSED) {
-    if (name in set) throw new ConfigError(`${name}: this release stores on SQLite or MySQL only; unset it`)
-  }
   const settings = parseSettings(environment, set)
+  if (settings.KNEX_URL !== undefined && settings.MONGO_URL !== undefined)
+    throw new ConfigError('MONGO_URL: the store is where KNEX_URL says; unset one of them')
   const profile = PROFILES[settings.PROFILE]
   const { GENESIS: genesis, DIFFICULTY: difficulty, NAME_MARKER: nameMarker, NAME_TLD: nameTld } = settings
   const overrides = {
@@ -210,6 +215,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     host: settings.HOST,
     dataDir: settings.DATA_DIR,
     knexUrl: settings.KNEX_URL,
+    mongoUrl: settings.MONGO_URL,
     profile,
     terms: termsOf(profile, overrides),
     deployment,

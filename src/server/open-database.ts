@@ -6,6 +6,7 @@ import Libsql from 'libsql'
 import { LRUCache } from 'lru-cache'
 import type { SqlReader, SqlValue } from '../../backend/src/storage/sql/sql-reader.js'
 import type { Config } from './config.js'
+import { mongoPlace } from './mongo-url.js'
 import { openMysql } from './open-mysql.js'
 
 /** More than the store has forms of statements, but for long lists. */
@@ -77,7 +78,8 @@ export async function connectDatabase({ dataDir, knexUrl }: Place): Promise<Data
 }
 
 /** Where the store is, for whoever reads of it; without what opens it. */
-export function placeOf({ dataDir, knexUrl }: Place): string {
+export function placeOf({ dataDir, knexUrl, mongoUrl }: Place & Pick<Config, 'mongoUrl'>): string {
+  if (mongoUrl !== undefined) return mongoPlace(mongoUrl)
   if (knexUrl === undefined) return dataDir
   const { host, pathname } = new URL(knexUrl)
   return `mysql://${host}${pathname}`

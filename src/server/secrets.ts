@@ -1,9 +1,10 @@
 import { percentDecoded } from '../gateway/percent-decode.js'
+import { mongoSecrets } from './mongo-url.js'
 
 /** Settings that nobody but the operator may read, whichever command uses them. */
 const SECRET = ['ADMIN_TOKEN', 'ARC_CALLBACK_TOKEN', 'SERVER_PRIVATE_KEY', 'ARC_API_KEY']
 /** Settings that are URLs, and may have a password in them. */
-const ADDRESSES = ['CHAIN_TRACKER', 'HOSTING_URL', 'KNEX_URL', 'MONGO_URL']
+const ADDRESSES = ['CHAIN_TRACKER', 'HOSTING_URL', 'KNEX_URL']
 /** What is shorter is no secret, and stands in any text. */
 const LEAST = 4
 
@@ -20,6 +21,7 @@ export function hidingSecrets(env: Record<string, string | undefined>): (text: s
   const secrets = [
     ...SECRET.map((name) => env[name] ?? ''),
     ...ADDRESSES.flatMap((name) => passwords(env[name] ?? '')),
+    ...mongoSecrets(env.MONGO_URL ?? '').flatMap(decodedToo),
   ]
   const written = secrets
     .filter(({ length }) => length >= LEAST)
@@ -32,5 +34,9 @@ export function hidingSecrets(env: Record<string, string | undefined>): (text: s
 function passwords(address: string): string[] {
   if (!URL.canParse(address)) return []
   const { password } = new URL(address)
-  return [password, percentDecoded(password) ?? '']
+  return decodedToo(password)
+}
+
+function decodedToo(secret: string): string[] {
+  return [secret, percentDecoded(secret) ?? '']
 }

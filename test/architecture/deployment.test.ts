@@ -7,7 +7,7 @@ import { useServers } from '../support/test-server.js'
 const root = resolve(import.meta.dirname, '../..')
 const read = (file: string): string => readFileSync(join(root, file), 'utf8')
 const dockerfile = read('Dockerfile')
-const compose = ['compose.yaml', 'compose.mariadb.yaml'].map(read)
+const compose = ['compose.yaml', 'compose.mariadb.yaml', 'compose.mongo.yaml'].map(read)
 const servers = useServers()
 
 /** The names that the table of the README begins its rows with. */
@@ -20,11 +20,11 @@ const documented = new Set(
 test('what the image and the compose file set are settings', () => {
   const [, image = ''] = /^ENV (.*)$/m.exec(dockerfile) ?? []
   // Of the service, and not of the database beside it.
-  const ours = compose.map((file) => file.split(/^ {2}mariadb:$/m)[0] ?? '').join('\n')
+  const ours = compose.map((file) => file.split(/^ {2}(?:mariadb|mongo):$/m)[0] ?? '').join('\n')
   const set = [...image.matchAll(/([A-Z_]+)=/g), ...ours.matchAll(/^ {6}([A-Z_]+): /gm)].map(
     ([, name]) => name,
   )
-  expect(set).toContain('KNEX_URL')
+  expect(set).toEqual(expect.arrayContaining(['KNEX_URL', 'MONGO_URL']))
   for (const name of set.filter((each) => each !== 'NODE_ENV')) expect(documented).toContain(name)
 })
 

@@ -208,13 +208,38 @@ test.each([
       '127.0.0.1/a',
     ],
   ],
-  ['MONGO_URL', ['mongodb://127.0.0.1']],
+  [
+    'MONGO_URL',
+    [
+      'mongodb://127.0.0.1',
+      'mongodb://127.0.0.1/',
+      'mongodb://127.0.0.1/a/b',
+      'mongodb://127.0.0.1/a.b',
+      'mongodb:///a',
+      'mongodb://a@b@127.0.0.1/a',
+      'mysql://127.0.0.1/a',
+      '127.0.0.1/a',
+    ],
+  ],
 ])('%s that cannot be is refused in one line that names it', (name, values) => {
   for (const value of values) {
     const read = (): unknown => readConfig({ [name]: value })
     expect(read).toThrow(ConfigError)
     expect(read).toThrow(new RegExp(`^${name}: [^\\n]+$`))
   }
+})
+
+test.each([
+  'mongodb://127.0.0.1/a',
+  'mongodb://user:pass%40word@one:27017,[::1]:27018/a?replicaSet=rs0&authSource=admin',
+  'mongodb+srv://user@cluster.example/a',
+])('MONGO_URL may be %s', (url) => {
+  expect(readConfig({ MONGO_URL: url })).toMatchObject({ mongoUrl: url, knexUrl: undefined })
+})
+
+test('a store in two places is refused', () => {
+  const both = { KNEX_URL: 'mysql://127.0.0.1/a', MONGO_URL: 'mongodb://127.0.0.1/a' }
+  expect(() => readConfig(both)).toThrow(/^MONGO_URL: [^\n]+KNEX_URL[^\n]*$/)
 })
 
 test('of several that cannot be, the first is named', () => {

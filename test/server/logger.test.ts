@@ -124,8 +124,10 @@ describe('a secret', () => {
     SERVER_PRIVATE_KEY: '1'.repeat(64),
     ARC_API_KEY: 'mainnet_key',
     CHAIN_TRACKER: 'https://user:p%40ssword@headers.example/',
+    MONGO_URL: 'mongodb://user:of%3Amongo@one:1,two:2/graph?tls=true&tlsCertificateKeyFilePassword=of-a-key',
   }
-  const secrets = [env.ADMIN_TOKEN, env.SERVER_PRIVATE_KEY, env.ARC_API_KEY, 'p%40ssword', 'p@ssword']
+  const passwords = ['p%40ssword', 'p@ssword', 'of%3Amongo', 'of:mongo', 'of-a-key']
+  const secrets = [env.ADMIN_TOKEN, env.SERVER_PRIVATE_KEY, env.ARC_API_KEY, ...passwords]
 
   test.each(secrets)('is in no line, wherever it comes up: %s', (secret) => {
     const { logger, lines } = writtenLog(env)

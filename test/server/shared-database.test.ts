@@ -1,9 +1,11 @@
 import { utf8 } from '../../backend/src/protocol/bytes.js'
-import { SqlUpkeep } from '../../backend/src/storage/sql/sql-upkeep.js'
-import { openMysql } from '../../src/server/open-mysql.js'
+import { readConfig } from '../../src/server/config.js'
+import { openStores } from '../../src/server/stores.js'
 import { eventually } from '../support/eventually.js'
 import { beefOf, FakeChain, inscriptionScript, OPEN_LOCK } from '../support/fake-chain.js'
 import { describeWithMariadb } from '../support/mariadb.js'
+import { describeWithMongo } from '../support/mongo.js'
+import { onEachSharedEngine } from '../support/shared-databases.js'
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.js'
 import {
   type Environment,
@@ -15,11 +17,11 @@ import {
   useServers,
 } from '../support/test-server.js'
 
-// Several servers on one MariaDB, each with connections of its own, as processes have them.
+// Several servers on one database, each with connections of its own, as processes have them.
 
 const ADMIN = 'an-operator-of-a-shared-database'
 
-describeWithMariadb('servers on one MariaDB', (mariadb) => {
+onEachSharedEngine('servers on one', (databases) => {
   const { start } = useServers()
   const proxies: TcpProxy[] = []
   afterAll(async () => {
@@ -28,7 +30,7 @@ describeWithMariadb('servers on one MariaDB', (mariadb) => {
 
   /** The settings of hosts that follow a tree in a database of their own. */
   async function settings(chain: FakeChain): Promise<Environment> {
-    return { ...treeOf(chain.deployment), KNEX_URL: await mariadb.database(), ADMIN_TOKEN: ADMIN }
+    return { ...treeOf(chain.deployment), ...(await databases.settings()), ADMIN_TOKEN: ADMIN }
   }
   const asOperator = (server: TestServer, path: string, body: unknown) => {
     const question = posted(body)
@@ -58,24 +60,6 @@ describeWithMariadb('servers on one MariaDB', (mariadb) => {
     const three = await start(env)
     expect(await three.ask('/svc/names/origin/a')).toMatchObject(origin)
     expect((await three.ask(content)).body).toEqual(Buffer.from(body))
-  })
-
-  test.each([
-    ['nobody listens', () => 'mysql://root:a-password@127.0.0.1:1/graph', 'ECONNREFUSED'],
-    ['there is no such database', () => mariadb.server().url('elsewhere'), 'elsewhere'],
-    [
-      'the password is another',
-      () => mariadb.server().url('mysql').replace('root', 'nobody:a-password'),
-      'nobody',
-    ],
-  ])('where %s, a start says so in a line, without the password', async (_, url, reason) => {
-    const { message } = await start({ KNEX_URL: url() }).then(
-      () => ({ message: 'it started' }),
-      (error: Error) => error,
-    )
-    expect(message).toMatch(/^cannot open the store in mysql:\/\/127\.0\.0\.1:\d+\/\w+: [^\n]+$/)
-    expect(message).toContain(reason)
-    expect(message).not.toContain('a-password')
   })
 
   test('what is blocked through one, no other serves', async () => {
@@ -130,9 +114,8 @@ describeWithMariadb('servers on one MariaDB', (mariadb) => {
       expect((await host.submit(beefOf(transaction))).status).toBe(200)
     const status = async () => (await host.ask('/svc/names/origin/a')).status
     await eventually(async () => expect((await host.ask('/health/ready')).status).toBe(200))
-    const database = openMysql(env.KNEX_URL ?? '')
+    const { upkeep: other, close } = await openStores(readConfig(env), () => {})
     try {
-      const other = new SqlUpkeep(database)
       await other.alone(async () => {
         await other.markRebuild({ state: 'needed' })
         await eventually(async () => expect(await status()).toBe(503))
@@ -143,21 +126,16 @@ describeWithMariadb('servers on one MariaDB', (mariadb) => {
       expect(await other.rebuild()).toBeUndefined()
       expect((await host.ask('/svc/names/origin/a')).json).toEqual({ name: 'a', outpoint: mint.outpoint(2) })
     } finally {
-      await database.close()
+      await close()
     }
   })
 
   /** A host whose connections to its database can be cut. */
   async function behindProxy(chain: FakeChain) {
-    const proxy = await startTcpProxy(mariadb.server().port)
+    const proxy = await startTcpProxy(databases.port())
     proxies.push(proxy)
     const env = await settings(chain)
-    const url = new URL(env.KNEX_URL ?? '')
-    url.port = String(proxy.port)
-    return {
-      proxy,
-      host: await start({ ...env, KNEX_URL: url.href }),
-    }
+    return { proxy, host: await start(databases.through(env, proxy.port)) }
   }
 
   test('while the database is away, what needs it is answered 503, and then as before', async () => {
@@ -201,7 +179,7 @@ describeWithMariadb('servers on one MariaDB', (mariadb) => {
     let isDone = false
     const breaking = (async () => {
       for (let pause = 5; !isDone; pause = (pause * 7) % 97) {
-        await new Promise((resolve) => setTimeout(resolve, 20 + pause))
+        await new Promise((resolve) => setTimeout(resolve, databases.lasting + pause))
         proxy.cut()
         await new Promise((resolve) => setTimeout(resolve, pause))
         proxy.mend()
@@ -223,6 +201,56 @@ describeWithMariadb('servers on one MariaDB', (mariadb) => {
     expect((await host.ask('/svc/names/mine/abcdefghijklm')).json).toEqual({
       domain: NAMES,
       outpoint: mints.at(-1)?.outpoint(1),
+    })
+  })
+})
+
+describe('where the store is not to be had, a start says so in a line, without the password', () => {
+  const { start } = useServers()
+
+  async function expectRefused(env: Environment, place: RegExp, reason: string): Promise<void> {
+    const { message } = await start(env).then(
+      () => ({ message: 'it started' }),
+      (error: Error) => error,
+    )
+    expect(message).toMatch(/^cannot open the store in [^\n]+$/)
+    expect(message).toMatch(place)
+    expect(message).toContain(reason)
+    expect(message).not.toContain('a-password')
+  }
+
+  describeWithMariadb('on MariaDB', (mariadb) => {
+    test.each([
+      ['nobody listens', () => 'mysql://root:a-password@127.0.0.1:1/graph', 'ECONNREFUSED'],
+      ['there is no such database', () => mariadb.server().url('elsewhere'), 'elsewhere'],
+      [
+        'the password is another',
+        () => mariadb.server().url('mysql').replace('root', 'nobody:a-password'),
+        'nobody',
+      ],
+    ])('as %s', async (_, url, reason) => {
+      await expectRefused({ KNEX_URL: url() }, / mysql:\/\/127\.0\.0\.1:\d+\/\w+: /, reason)
+    })
+  })
+
+  test('as nobody listens where MongoDB is to be', async () => {
+    const url = 'mongodb://root:a-password@127.0.0.1:1,127.0.0.1:2/graph?serverSelectionTimeoutMS=100'
+    await expectRefused(
+      { MONGO_URL: url },
+      / mongodb:\/\/127\.0\.0\.1:1,127\.0\.0\.1:2\/graph: /,
+      'ECONNREFUSED',
+    )
+  })
+
+  describeWithMongo('on MongoDB', (mongo) => {
+    test('as there is another tree in it', async () => {
+      const MONGO_URL = mongo.database()
+      const chain = new FakeChain()
+      await start({ ...treeOf(chain.deployment), MONGO_URL })
+      const other = treeOf(new FakeChain({ codeSize: 32 }).deployment)
+      await expect(start({ ...other, MONGO_URL })).rejects.toThrow(
+        /^GENESIS: the store in mongodb:\/\/127\.0\.0\.1:\d+\/database_\d+ holds the tree of /,
+      )
     })
   })
 })

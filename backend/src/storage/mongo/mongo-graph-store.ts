@@ -53,8 +53,11 @@ import { transactionRecord } from './transaction-reads.js'
 
 export interface MongoGraphStoreOptions {
   db: Db
+  /** Told of every conflict that was decided anew, and how many transactions became silent or count again by that. */
   onTurn?: (transactions: number) => void
+  /** How long a writer is waited for that is not heard of, in milliseconds. */
   lease?: number
+  /** Whether the host looks for the writes of others, and reads what is blocked anew; by default, the store looks by itself. */
   isWatched?: boolean
 }
 
@@ -68,13 +71,6 @@ export class MongoGraphStore implements HostStore {
   /** What those reads ask that are the same on every kind of database. */
   private readonly rows: Lineages & Maps & Streams
 
-  /**
-   * @param options.onTurn Told of every conflict that was decided anew, and how many transactions became silent or count
-   * again by that.
-   * @param options.lease How long a writer is waited for that is not heard of, in milliseconds.
-   * @param options.isWatched Whether the host looks for the writes of others, and has what is blocked read anew where there
-   * are any; by default, this looks by itself.
-   */
   constructor({ db, onTurn, lease, isWatched = false }: MongoGraphStoreOptions) {
     const documents = dbDocuments(db)
     this.db = db
@@ -103,7 +99,6 @@ export class MongoGraphStore implements HostStore {
     return (await this.documents.first('graph_transactions', {}, { fields: ['txid'] })) === undefined
   }
 
-  /** A fact about the store itself, such as the tree it holds. */
   async setting(name: string): Promise<string | undefined> {
     return (await this.documents.first('graph_settings', { _id: name }, { fields: ['value'] }))?.value
   }
@@ -168,7 +163,6 @@ export class MongoGraphStore implements HostStore {
     return await blockedPage(this.documents, query)
   }
 
-  /** Reads what is blocked anew: somebody else has written. */
   async readBlocked(): Promise<void> {
     await this.blocked.read()
   }

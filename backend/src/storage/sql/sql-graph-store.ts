@@ -83,17 +83,14 @@ export class SqlGraphStore implements HostStore {
     await this.blocked.read()
   }
 
-  /** Whether the database answers. @throws what the driver throws where it does not. */
   async ping(): Promise<void> {
     await this.reader.first('select 1 as one', [])
   }
 
-  /** Whether it holds no transaction. */
   async isEmpty(): Promise<boolean> {
     return (await this.reader.first('select txid from graph_transactions limit 1', [])) === undefined
   }
 
-  /** A fact about the store itself, such as the tree it holds. */
   async setting(name: string): Promise<string | undefined> {
     const row = await this.reader.first('select value from graph_settings where name = ?', [name])
     return row?.value
@@ -155,7 +152,6 @@ export class SqlGraphStore implements HostStore {
     return await blockedPage(this.reader, query)
   }
 
-  /** Reads what is blocked anew: somebody else has written. */
   async readBlocked(): Promise<void> {
     await this.blocked.read()
   }

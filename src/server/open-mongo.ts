@@ -1,0 +1,50 @@
+import { MongoClient } from 'mongodb'
+import { MongoGraphStore } from '../../backend/src/storage/mongo/mongo-graph-store.js'
+import { MongoHookNotes } from '../../backend/src/storage/mongo/mongo-hook-notes.js'
+import { MongoUpkeep } from '../../backend/src/storage/mongo/mongo-upkeep.js'
+import { mongoOptions } from './mongo-url.js'
+import type { OnTurn, Stores } from './stores.js'
+
+/**
+ * How long it is looked for a server that answers, and how long a connection may take to be there, in milliseconds: who asks
+ * is told to try again after that. Whatever the operator has in the URL goes before.
+ */
+const LIMITS = { serverSelectionTimeoutMS: 5000, connectTimeoutMS: 5000 }
+
+/**
+ * Connects to a MongoDB. A connection that is lost is made anew when it is next needed. Any number of processes may have it.
+ *
+ * @param options.url `mongodb://user:password@host:port/database`, with what options the driver knows.
+ * @param options.isWatched As the store has it.
+ * @throws what the driver throws where no server answers, or lets nobody in.
+ */
+export async function openMongo({
+  url,
+  onTurn,
+  isWatched,
+}: {
+  url: string
+  onTurn: OnTurn
+  isWatched: boolean
+}): Promise<Stores> {
+  const set = mongoOptions(url)
+  const limits = Object.entries(LIMITS).filter(([name]) => !set.has(name.toLowerCase()))
+  const client = new MongoClient(url, { appName: 'minetree', ...Object.fromEntries(limits) })
+  try {
+    await client.connect()
+  } catch (error) {
+    await client.close()
+    throw error
+  }
+  const db = client.db()
+  const graph = new MongoGraphStore({ db, onTurn, isWatched })
+  const notes = new MongoHookNotes(db, graph.writer)
+  return {
+    graph,
+    notes,
+    upkeep: new MongoUpkeep({ db, writer: graph.writer }),
+    notesWaiting: () => notes.waiting(),
+    isShared: true,
+    close: () => client.close(),
+  }
+}
