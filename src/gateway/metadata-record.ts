@@ -74,8 +74,12 @@ async function recordOf(
   const { outpoint, satoshis, owner } = told.output
   const isStep = 'origin' in told
   const parent = isStep ? told.parent : told.output.parent
-  const map = isStep ? await store.mergedMap(outpoint) : await ownMap(store, told.output)
-  const height = await store.heightOf(outpoint.txid)
+  // Side by side: where the database is another process, each takes a way there and back.
+  const [map, height, spender] = await Promise.all([
+    isStep ? store.mergedMap(outpoint) : ownMap(store, told.output),
+    store.heightOf(outpoint.txid),
+    store.spenderOf(outpoint),
+  ])
   const { content } = told.content
   return {
     outpoint: formatOutpoint(outpoint),
@@ -90,7 +94,7 @@ async function recordOf(
     ...(parent && { parent: formatOutpoint(parent) }),
     satoshis,
     ...(owner !== undefined && { owner: ownerAddress(owner, network) }),
-    spent: (await store.spenderOf(outpoint)) !== undefined,
+    spent: spender !== undefined,
     ...(height !== undefined && { height }),
   }
 }

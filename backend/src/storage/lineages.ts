@@ -1,5 +1,6 @@
 import type { OutputRecord } from '../graph/records.js'
 import type { Outpoint } from '../protocol/outpoint.js'
+import type { MapPart } from './merged-map.js'
 
 /** What a lineage is called by: its first output, as columns have it. */
 export type Lineage = [txid: Buffer, vout: number]
@@ -30,6 +31,23 @@ export interface Place {
   step: number
 }
 
+/** How the lineage of an output goes, read at once. The steps are those of its outputs. */
+export interface Course extends Place {
+  /** Whether nothing is missing before the first output: it received no 1-sat coin, or it is a name's origin. */
+  isWhole: boolean
+  /** Of the last output. */
+  last: number
+  /** Of the first and of the last output with content: where the lineage is whole, the first is the origin. */
+  origin: number | undefined
+  content: number | undefined
+  /** Of the last output that names a parent. */
+  parent: number | undefined
+  /** Outputs that were read with it, by their steps. */
+  outputs?: ReadonlyMap<number, OutputRecord>
+  /** Where the MAP stands from the origin to this output, the last first, where that was read with it. */
+  maps?: () => Promise<MapPart[]>
+}
+
 /**
  * What the reads of ordinals are made of, and each kind of database answers its own way: rows of `graph_outputs`, each found
  * in an index whatever the length of a lineage.
@@ -37,12 +55,15 @@ export interface Place {
 export interface Lineages {
   /** Undefined where the store does not hold the output. */
   placeOf(outpoint: Outpoint): Promise<Place | undefined>
+  /** Undefined where the store does not hold the output. */
+  courseOf(outpoint: Outpoint): Promise<Course | undefined>
   outputAt(outpoint: Outpoint): Promise<OutputRecord | undefined>
   /** The last output of a lineage. */
   lastOf(lineage: Lineage): Promise<StepRow | undefined>
   /** The first output of a lineage with content: where it is whole, the origin. */
   firstContentOf(lineage: Lineage): Promise<StepRow | undefined>
-  outputAtStep(place: { lineage: Lineage; step: number }): Promise<OutputRecord | undefined>
+  /** Those of a lineage at some steps, by these. */
+  outputsAt(places: { lineage: Lineage; steps: number[] }): Promise<Map<number, OutputRecord>>
   /** The last output of a stretch with content. */
   latestContent(steps: Steps): Promise<OutputRecord | undefined>
   /** What the last output of a stretch that names a parent names. */

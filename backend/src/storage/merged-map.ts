@@ -49,18 +49,21 @@ const PAGE = 8
  * MAP merged over a stretch that starts at the ordinal's origin.
  *
  * @param options.limit How many bytes of MAP may be read for it.
+ * @param options.maps Where MAP stands in the stretch, the last first, where that was read already.
  * @returns undefined where it takes more than the limit.
  */
 export async function mergedMap(
   maps: Maps,
-  options: Steps & { limit?: number },
+  options: Steps & { limit?: number; maps?: () => Promise<MapPart[]> },
 ): Promise<MapState | undefined> {
   const found: MapPart[] = []
   let left = options.limit ?? Number.POSITIVE_INFINITY
-  for await (const part of partsBackwards(maps, { ...options, limit: PAGE })) {
+  const parts = await options.maps?.()
+  for await (const part of parts ?? partsBackwards(maps, { ...options, limit: PAGE })) {
     left -= part.length
     if (left < 0) return undefined
     found.push(part)
+    if (part.merged) break
   }
   return await mergeParts(maps, found.reverse())
 }
@@ -76,18 +79,14 @@ export async function* partsBackwards(
 ): AsyncGenerator<MapPart> {
   for (let last: number | undefined = to; last !== undefined && last >= from; ) {
     const { parts, next }: MapPage = await maps.latestMaps({ lineage, from, to: last, limit })
-    for (const part of parts) {
-      yield part
-      if (part.merged) return
-    }
+    yield* parts
     last = next
   }
 }
 
 async function mergeParts(pieces: Pieces, ordered: MapPart[]): Promise<MapState> {
   if (ordered.length === 0) return EMPTY_MAP
-  const commands: MapCommand[][] = []
-  for (const part of ordered) commands.push(await readMap(pieces, part))
+  const commands = await Promise.all(ordered.map((part) => readMap(pieces, part)))
   return mergeMap(EMPTY_MAP, commands.flat())
 }
 

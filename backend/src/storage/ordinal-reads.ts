@@ -2,7 +2,7 @@ import { ORIGIN, type OrdinalStep, TIP } from '../graph/graph-store.js'
 import { EMPTY_MAP, type MapState } from '../graph/map-merge.js'
 import type { OutputRecord } from '../graph/records.js'
 import type { Outpoint } from '../protocol/outpoint.js'
-import type { Lineages } from './lineages.js'
+import type { Course, Lineages } from './lineages.js'
 import { type Maps, mergedMap } from './merged-map.js'
 
 /** The last output of the lineage that an output stands in; undefined where the store does not hold the output. */
@@ -17,33 +17,50 @@ export async function ordinalAt(
   outpoint: Outpoint,
   sequence: number,
 ): Promise<OrdinalStep | undefined> {
-  const place = await lineages.placeOf(outpoint)
-  if (place === undefined) return undefined
-  if (place.satoshis !== 1) return alone(await lineages.outputAt(outpoint), sequence)
-  const { lineage } = place
+  const course = await lineages.courseOf(outpoint)
+  if (course === undefined) return undefined
+  if (course.satoshis !== 1) return alone(await lineages.outputAt(outpoint), sequence)
+  const { lineage, isWhole, origin, last } = course
+  if (!isWhole || origin === undefined) return undefined
+  const step = stepAt(sequence, { origin, last })
+  if (step < origin || step > last) return undefined
+  const stretch = { lineage, from: origin, to: step }
+  const isIn = (at: number | undefined): at is number => at !== undefined && at >= origin && at <= step
+  // Most are asked for where they stand now. Further back, what came last before a step is not said by the course.
+  const content = isIn(course.content) ? course.content : undefined
+  const parent = isIn(course.parent) ? course.parent : undefined
+  const isBefore = course.parent !== undefined && course.parent > step
   // Side by side: where the database is another process, each takes a way there and back.
-  const [isWhole, origin, last] = await Promise.all([
-    lineages.isWhole(lineage),
-    lineages.firstContentOf(lineage),
-    lineages.lastOf(lineage),
+  const [outputs, earlierContent, earlierParent] = await Promise.all([
+    outputsOf(lineages, course, [origin, step, content, parent]),
+    content === undefined ? lineages.latestContent(stretch) : undefined,
+    isBefore ? lineages.latestParent(stretch) : undefined,
   ])
-  if (!isWhole || origin === undefined || last === undefined) return undefined
-  const step = stepAt(sequence, { origin: origin.step, last: last.step })
-  const stretch = { lineage, from: origin.step, to: step }
-  const [output, content, parent] = await Promise.all([
-    lineages.outputAtStep({ lineage, step }),
-    lineages.latestContent(stretch),
-    lineages.latestParent(stretch),
-  ])
-  if (output === undefined || content === undefined) return undefined
+  const output = outputs.get(step)
+  const first = outputs.get(origin)
+  const shown = content === undefined ? earlierContent : outputs.get(content)
+  const named = parent === undefined ? earlierParent : outputs.get(parent)?.parent
+  if (output === undefined || first === undefined || shown === undefined) return undefined
   return {
     output,
-    sequence: step - origin.step,
-    origin: origin.outpoint,
-    content,
-    ...(parent && { parent }),
-    tip: step === last.step,
+    sequence: step - origin,
+    origin: first.outpoint,
+    content: shown,
+    ...(named && { parent: named }),
+    tip: step === last,
   }
+}
+
+/** The outputs at some steps: those that came with the course, and the others. */
+async function outputsOf(
+  lineages: Lineages,
+  { lineage, outputs }: Course,
+  wanted: (number | undefined)[],
+): Promise<ReadonlyMap<number, OutputRecord>> {
+  const steps = [...new Set(wanted)].filter((step) => step !== undefined)
+  const missing = steps.filter((step) => !outputs?.has(step))
+  if (missing.length === 0 && outputs !== undefined) return outputs
+  return new Map([...(outputs ?? []), ...(await lineages.outputsAt({ lineage, steps: missing }))])
 }
 
 function stepAt(sequence: number, { origin, last }: { origin: number; last: number }): number {
@@ -64,13 +81,14 @@ export async function mapUpTo(
   outpoint: Outpoint,
   limit?: number,
 ): Promise<MapState | undefined> {
-  const place = await store.placeOf(outpoint)
-  const origin = place && (await store.firstContentOf(place.lineage))
-  if (place === undefined || origin === undefined) return EMPTY_MAP
+  const course = await store.courseOf(outpoint)
+  if (course?.origin === undefined) return EMPTY_MAP
+  const { lineage, origin, step, maps } = course
   return await mergedMap(store, {
-    lineage: place.lineage,
-    from: origin.step,
-    to: place.step,
+    lineage,
+    from: origin,
+    to: step,
+    ...(maps && { maps }),
     ...(limit !== undefined && { limit }),
   })
 }

@@ -2,6 +2,7 @@ import type { Collection, Db } from 'mongodb'
 import type { Outpoint } from '../../protocol/outpoint.js'
 import { outpointColumns } from '../columns.js'
 import { answered } from './answered.js'
+import type { Lineage } from '../lineages.js'
 import type { CollectionName } from './collections.js'
 import { JoinedFinds } from './joined-finds.js'
 import { whileAvailable } from './unavailable.js'
@@ -98,4 +99,9 @@ function projectionOf(fields: string[]): Record<string, 0 | 1> {
 /** A filter that matches any of these outpoints, by the fields that an index has them by. */
 export function anyOutpoint(outpoints: Outpoint[]): Filter {
   return { $or: outpoints.map(outpointColumns) }
+}
+
+/** The outputs of a lineage. */
+export function inLineage([lineage_txid, lineage_vout]: Lineage): Filter {
+  return { lineage_txid, lineage_vout }
 }

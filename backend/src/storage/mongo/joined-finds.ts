@@ -9,8 +9,12 @@ const AT_ONCE = 16
 /** Who asks for more than so many at once has them found by a call of their own. */
 const MANY = AT_ONCE / 2
 
-/** Fields that lead to a few documents at the most, where all of them are asked to be equal to something; beside `_id`. */
+/**
+ * Fields that lead to a few documents at the most, where each is asked to be equal to something, or below it; beside
+ * `_id`.
+ */
 const FEW: Partial<Record<CollectionName, string[][]>> = {
+  graph_outputs: [['lineage_txid', 'lineage_vout', 'step']],
   graph_names: [['name'], ['txid', 'vout']],
   graph_spends: [['txid', 'vout']],
   graph_blocked: [['txid', 'vout']],
@@ -35,21 +39,21 @@ export class JoinedFinds {
     const branches = '$or' in filter ? (filter.$or ?? []) : [filter]
     const [first] = branches
     if (first === undefined || branches.length > MANY) return undefined
-    const sought = Object.keys(first)
-    const isAlike = branches.every((branch) => Object.keys(branch).join() === sought.join())
-    const known = isAlike && [['_id'], ...(FEW[name] ?? [])].some((few) => few.join() === sought.join())
+    const asked = Object.keys(first)
+    const isAlike = branches.every((branch) => Object.keys(branch).join() === asked.join())
+    const isKnown = isAlike && [['_id'], ...(FEW[name] ?? [])].some((few) => few.join() === asked.join())
+    if (!isKnown) return undefined
+    const below = branches.length > 1 ? [] : Object.entries(first).filter(([, wanted]) => isBelow(wanted))
+    const sought = asked.filter((field) => !below.some(([other]) => other === field))
     const wanted = branches.map((branch) => sought.map((field) => branch[field]))
-    if (!known || !wanted.every((values): values is Wanted => values.every(isValue))) return undefined
-    const kind = this.kind(name, { sought, fields })
+    if (!wanted.every((values): values is Wanted => values.every(isValue))) return undefined
+    const kind = this.kind(name, { sought, below: Object.fromEntries(below), fields })
     const found = Promise.all(unique(wanted, keyOf).map((values) => kind.ask(values)))
     return found.then((docs) => docs.flat().slice(0, limit))
   }
 
-  private kind(
-    name: CollectionName,
-    { sought, fields }: { sought: string[]; fields: string[] },
-  ): Together<Wanted, Doc[]> {
-    const key = [name, sought, fields].join(' ')
+  private kind(name: CollectionName, { sought, below, fields }: Kind): Together<Wanted, Doc[]> {
+    const key = JSON.stringify([name, sought, below, fields])
     let kind = this.kinds.get(key)
     if (kind === undefined) {
       const all = [...new Set([...sought, ...fields])]
@@ -57,7 +61,7 @@ export class JoinedFinds {
         atOnce: AT_ONCE,
         ask: async (questions) => {
           const found = new Map(questions.map((wanted): [string, Doc[]] => [keyOf(wanted), []]))
-          const docs = await this.find(name, filterOf(sought, questions), { fields: all })
+          const docs = await this.find(name, filterOf({ sought, below }, questions), { fields: all })
           for (const doc of docs) found.get(keyOf(sought.map((field) => doc[field])))?.push(doc)
           return questions.map((wanted) => found.get(keyOf(wanted)) ?? [])
         },
@@ -68,13 +72,29 @@ export class JoinedFinds {
   }
 }
 
-function filterOf(sought: string[], questions: Wanted[]): Filter {
+/** What finds have to have in common. */
+interface Kind {
+  /** The fields that are asked to be equal to something, which may be another thing in each. */
+  sought: string[]
+  /** What is asked of others, the same in all. */
+  below: Filter
+  fields: string[]
+}
+
+function filterOf({ sought, below }: Omit<Kind, 'fields'>, questions: Wanted[]): Filter {
   const each = unique(questions, keyOf)
   const [field = '_id', ...others] = sought
-  if (others.length === 0 && each.length > 1) return { [field]: { $in: each.flat() } }
-  const filters = each.map((wanted) => Object.fromEntries(sought.map((name, at) => [name, wanted[at]])))
+  if (others.length === 0 && each.length > 1) return { [field]: { $in: each.flat() }, ...below }
+  const filters = each.map((wanted) => ({
+    ...Object.fromEntries(sought.map((name, at) => [name, wanted[at]])),
+    ...below,
+  }))
   const [only, more] = filters
   return only !== undefined && more === undefined ? only : { $or: filters }
+}
+
+function isBelow(wanted: Filter[string]): boolean {
+  return typeof wanted === 'object' && wanted !== null && Object.keys(wanted).join() === '$lt'
 }
 
 function isValue(wanted: Filter[string]): wanted is Value {

@@ -11,8 +11,7 @@ import {
 } from '../columns.js'
 import type { Head, OutputTables } from '../graph-tables.js'
 import { outpointId } from './collections.js'
-import { anyOutpoint, type Filter } from './documents.js'
-import { inLineage } from './lineage-reads.js'
+import { anyOutpoint, type Filter, inLineage } from './documents.js'
 import { unblocked } from './map-reads.js'
 import type { PendingDocuments } from './pending-documents.js'
 

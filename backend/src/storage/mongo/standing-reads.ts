@@ -108,12 +108,11 @@ export async function winnerIn(documents: Documents, txid: string): Promise<stri
 
 /** See `SpendsReader.spenderOf`. Of a node, only a mint is: a spender that left no node of its own was none. */
 export async function spenderOf(documents: Documents, outpoint: Outpoint): Promise<string | undefined> {
-  const [found, node] = await Promise.all([
-    documents.all('graph_spends', anyOutpoint([outpoint]), { fields: ['spender'] }),
-    documents.first('graph_nodes', { _id: outpointId(outpoint) }, { fields: ['txid'] }),
-  ])
+  const found = await documents.all('graph_spends', anyOutpoint([outpoint]), { fields: ['spender'] })
   const spenders: Buffer[] = found.map(({ spender }) => spender)
-  if (node === undefined || spenders.length === 0) return spenders.map(hexOf)[0]
+  if (spenders.length === 0) return undefined
+  const node = await documents.first('graph_nodes', { _id: outpointId(outpoint) }, { fields: ['txid'] })
+  if (node === undefined) return spenders.map(hexOf)[0]
   const mints = await leftNodes(documents, spenders)
   return spenders.map(hexOf).find((spender) => mints.has(spender))
 }

@@ -1,7 +1,7 @@
 import type { Place } from '../lineages.js'
 import type { StreamPageQuery, StreamRow, Streams } from '../stream-reads.js'
-import type { Documents } from './documents.js'
-import { inLineage, lineagesIn } from './lineage-reads.js'
+import { type Documents, inLineage } from './documents.js'
+import { lineagesIn } from './lineage-reads.js'
 
 const FIELDS = ['txid', 'vout', 'satoshis', 'content_sha256', 'content_type', 'content_length', 'step']
 

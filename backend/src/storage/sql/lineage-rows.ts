@@ -1,10 +1,29 @@
 import type { OutputRecord } from '../../graph/records.js'
 import { hashColumn, hexOf, type OutpointRow, outpointOf, outpointPair } from '../columns.js'
-import type { Lineages, StepRow } from '../lineages.js'
+import type { Lineages, Place, StepRow } from '../lineages.js'
 import { OUTPUT, outputOf } from '../output-rows.js'
-import type { SqlReader } from './sql-reader.js'
+import { anyOf, type SqlReader } from './sql-reader.js'
 
 const IN_LINEAGE = 'from graph_outputs where lineage_txid = ? and lineage_vout = ?'
+
+/** A step of the lineage that 'place' stands in: the first or the last that there is of a kind. */
+const edge = (step: string, order: 'asc' | 'desc'): string =>
+  `(select ${step} from graph_outputs as other
+    where other.lineage_txid = place.lineage_txid and other.lineage_vout = place.lineage_vout and ${step} is not null
+    order by ${step} ${order} limit 1)`
+
+const COURSE = `select satoshis, lineage_txid, lineage_vout, step,
+  ${edge('step', 'desc')} as last_step,
+  ${edge('content_step', 'asc')} as first_content,
+  ${edge('content_step', 'desc')} as last_content,
+  ${edge('parent_step', 'desc')} as last_parent,
+  exists (select 1 from graph_outputs as first
+    where first.txid = place.lineage_txid and first.vout = place.lineage_vout and (
+      (first.unsettled = 0 and first.previous_txid is null) or exists (
+        select 1 from graph_names as names where names.txid = first.txid and names.vout = first.vout
+      )
+    )) as whole
+  from graph_outputs as place where txid = ? and vout = ?`
 
 /** The lineages of a database. */
 export function lineagesIn(reader: SqlReader): Lineages {
@@ -14,11 +33,18 @@ export function lineagesIn(reader: SqlReader): Lineages {
         'select satoshis, lineage_txid, lineage_vout, step from graph_outputs where txid = ? and vout = ?',
         outpointPair(outpoint),
       )
+      return row && placeIn(row)
+    },
+    async courseOf(outpoint) {
+      const row = await reader.first(COURSE, outpointPair(outpoint))
       return (
         row && {
-          satoshis: Number(row.satoshis),
-          lineage: [hashColumn(hexOf(row.lineage_txid)), Number(row.lineage_vout)],
-          step: Number(row.step),
+          ...placeIn(row),
+          isWhole: Number(row.whole) === 1,
+          last: Number(row.last_step),
+          origin: stepIn(row.first_content),
+          content: stepIn(row.last_content),
+          parent: stepIn(row.last_parent),
         }
       )
     },
@@ -43,9 +69,12 @@ export function lineagesIn(reader: SqlReader): Lineages {
       )
       return row && stepOf(row)
     },
-    async outputAtStep({ lineage, step }) {
-      const row = await reader.first(`select ${OUTPUT} ${IN_LINEAGE} and step = ?`, [...lineage, step])
-      return row && outputOf(row)
+    async outputsAt({ lineage, steps }) {
+      const rows = await reader.all(`select ${OUTPUT}, step ${IN_LINEAGE} and step in (${anyOf(steps)})`, [
+        ...lineage,
+        ...steps,
+      ])
+      return new Map(rows.map((row) => [Number(row.step), outputOf(row)]))
     },
     async latestContent({ lineage, from, to }) {
       const row = await reader.first(
@@ -90,6 +119,23 @@ export async function firstContentIn(reader: SqlReader, txid: string): Promise<O
     [hashColumn(txid)],
   )
   return row && outputOf(row)
+}
+
+function placeIn(row: {
+  satoshis: unknown
+  lineage_txid: unknown
+  lineage_vout: unknown
+  step: unknown
+}): Place {
+  return {
+    satoshis: Number(row.satoshis),
+    lineage: [hashColumn(hexOf(row.lineage_txid)), Number(row.lineage_vout)],
+    step: Number(row.step),
+  }
+}
+
+function stepIn(column: unknown): number | undefined {
+  return column === null ? undefined : Number(column)
 }
 
 function stepOf(row: OutpointRow & { step: unknown }): StepRow {
