@@ -6,7 +6,7 @@ import { MISSING_FOR_MONGO } from '../test/services/mongo.js'
 import { type Database, withMariadb, withMongo } from './databases.js'
 import type { Readings } from './grown-tree.js'
 import { roundsByTurns, type Target, withProcess } from './load.js'
-import type { StoresReady } from './stores-server.js'
+import type { EngineName, StoresReady } from './stores-server.js'
 import { median } from './support.js'
 
 const ROUNDS = 5
@@ -14,7 +14,7 @@ const MINTS_A_ROUND = 10
 
 /** A kind of database that a store may be on. */
 interface Engine {
-  name: string
+  name: EngineName
   /** The programmes that this machine lacks for it. */
   missing: string[]
   with(run: (database: Database) => AsyncGenerator<string>): AsyncGenerator<string>
@@ -75,11 +75,11 @@ async function* measure(stores: Measured[]): AsyncGenerator<string> {
     stores.map(({ name, plugin }) => ({ name, origin: plugin })),
     first.readings,
   )
-  const servers = stores.flatMap(({ name, server }) =>
-    server === undefined ? [] : [{ name, origin: server }],
-  )
   yield `requests a second of our server, which keeps answers in memory (medians of ${ROUNDS})`
-  yield* compareReads(servers, first.readings)
+  yield* compareReads(
+    stores.map(({ name, server }) => ({ name, origin: server })),
+    first.readings,
+  )
   yield* compareMints(stores)
 }
 
