@@ -1,12 +1,14 @@
 import { isDeepStrictEqual } from 'node:util'
 import { type Db, MongoClient } from 'mongodb'
 import { MongoGraphStore } from '../../backend/src/storage/mongo/mongo-graph-store.js'
+import { MongoUpkeep } from '../../backend/src/storage/mongo/mongo-upkeep.js'
+import { Upkeep } from '../../src/server/upkeep.js'
 import { MISSING_FOR_MONGO, type Mongo, startMongo } from '../services/mongo.js'
 import { does, everyDeed } from '../support/deeds.js'
 import { FakeChain } from '../support/fake-chain.js'
 import { asText, rawDocuments } from '../support/graph-documents.js'
 import { doAgain, type RecordedWrite, recordWrites } from '../support/recorded-writes.js'
-import { treeOf, useServers } from '../support/test-server.js'
+import { SILENT, treeOf, useServers } from '../support/test-server.js'
 import { type DbCall, watchedDb } from '../support/watched-db.js'
 
 // A writer is cut off from the database before each call that changes something, in a scenario that has every kind of
@@ -21,23 +23,31 @@ const EVERY = Number(process.env.KILL_EVERY ?? 17)
 const LEASE = 30
 
 const servers = useServers()
+const chain = new FakeChain()
 
 class CutOffError extends Error {}
 
 /** A store that is cut off before the n-th call that changes something, from when it is told to be. */
-async function cutOffStore(
-  db: Db,
-): Promise<{ store: MongoGraphStore; cutAt(n: number): void; calls(): number }> {
+interface CutOffStore {
+  store: MongoGraphStore
+  upkeep: Upkeep
+  cutAt(n: number): void
+  calls(): number
+}
+
+async function cutOffStore(db: Db): Promise<CutOffStore> {
   let calls = 0
   let last = Number.POSITIVE_INFINITY
   const told = ({ method }: DbCall): void => {
     if (calls >= last) throw new CutOffError()
     if (method !== 'find' && method !== 'findOne' && ++calls === last) throw new CutOffError()
   }
-  const store = new MongoGraphStore({ db: watchedDb(db, told), lease: LEASE })
+  const watched = watchedDb(db, told)
+  const store = new MongoGraphStore({ db: watched, lease: LEASE })
   await store.open()
   return {
     store,
+    upkeep: upkeepOf(watched, store),
     calls: () => calls,
     cutAt(n) {
       calls = 0
@@ -46,15 +56,25 @@ async function cutOffStore(
   }
 }
 
-here('a write to MongoDB that is cut off', () => {
+function upkeepOf(db: Db, graph: MongoGraphStore): Upkeep {
+  return new Upkeep({
+    store: new MongoUpkeep({ db, writer: graph.writer, lease: LEASE }),
+    graph,
+    exclusively: (work) => work(),
+    genesis: chain.deployment.genesis,
+    logger: SILENT,
+  })
+}
+
+here('what is done to MongoDB and is cut off', () => {
   let server: Mongo
   let client: MongoClient
   let writes: RecordedWrite[]
+  let points = 0
 
   beforeAll(async () => {
     server = await startMongo()
     client = await new MongoClient(server.url('')).connect()
-    const chain = new FakeChain()
     const { node } = await servers.start({ ...treeOf(chain.deployment), CHAIN_TRACKER: 'scripts-only' })
     writes = recordWrites(node.graph)
     for (const deed of everyDeed(chain)) await does(node, deed)
@@ -76,10 +96,9 @@ here('a write to MongoDB that is cut off', () => {
     return db
   }
 
-  test('is there as a whole or not at all, and is done by doing it again', async () => {
+  test('is, of a write, there as a whole or not at all, and is done by doing it again', async () => {
     const undisturbed = client.db('undisturbed')
     const found = { before: 0, after: 0 }
-    let points = 0
     for (const write of writes) {
       const documents = await rawDocuments(undisturbed)
       const before = await held(undisturbed)
@@ -92,7 +111,7 @@ here('a write to MongoDB that is cut off', () => {
         const db = await copyOf(documents)
         const cut = await cutOffStore(db)
         cut.cutAt(at)
-        await doUntilCutOff(write, cut.store)
+        await untilCutOff(doAgain(write, cut.store))
         const next = new MongoGraphStore({ db, lease: LEASE })
         await next.open()
         const left = await held(db)
@@ -108,11 +127,39 @@ here('a write to MongoDB that is cut off', () => {
     expect(found.before).toBeGreaterThan(5)
     expect(found.after).toBeGreaterThan(5)
   }, 600_000)
+
+  test('is, of making the index anew, gone on with by whoever comes next', async () => {
+    const whole = client.db('rebuilt')
+    const { store, upkeep, cutAt, calls } = await cutOffStore(whole)
+    for (const write of writes) await doAgain(write, store)
+    const documents = await rawDocuments(whole)
+    const before = await held(whole)
+    cutAt(Number.POSITIVE_INFINITY)
+    await upkeep.rebuild()
+    expect(await held(whole)).toEqual(before)
+    const found = { empty: 0, full: 0 }
+    for (let at = 1; at <= calls(); at++) {
+      if (points++ % EVERY !== 0) continue
+      const db = await copyOf(documents)
+      const cut = await cutOffStore(db)
+      cut.cutAt(at)
+      await untilCutOff(cut.upkeep.rebuild())
+      found[(await db.collection('graph_names').countDocuments()) === 0 ? 'empty' : 'full']++
+      const next = new MongoGraphStore({ db, lease: LEASE })
+      await next.open()
+      const again = upkeepOf(db, next)
+      await again.run()
+      expect({ at, status: again.status }).toEqual({ at, status: { state: 'equal', done: 1 } })
+      expect({ at, now: await held(db) }).toEqual({ at, now: before })
+      await db.dropDatabase()
+    }
+    expect(found.empty).toBeGreaterThan(0)
+  }, 600_000)
 })
 
-async function doUntilCutOff(write: RecordedWrite, store: MongoGraphStore): Promise<void> {
+async function untilCutOff(work: Promise<void>): Promise<void> {
   try {
-    await doAgain(write, store)
+    await work
   } catch (error) {
     if (!(error instanceof CutOffError)) throw error
   }

@@ -8,6 +8,7 @@ import { answerFor } from '../../src/gateway/error-response.js'
 import { MISSING_FOR_MONGO, type Mongo, startMongo } from '../services/mongo.js'
 import { asText, rawDocuments } from '../support/graph-documents.js'
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.js'
+import { watchedDb } from '../support/watched-db.js'
 
 const here = MISSING_FOR_MONGO.length === 0 ? describe : describe.skip
 
@@ -83,6 +84,29 @@ here('a MongoDB that is away', () => {
     expect(await answered(() => store.currentOutput(at(0)))).toEqual(at(OUTPUTS - 1))
     await answered(() => store.record(records))
     expect(await held()).toEqual(before)
+  })
+
+  test('is given up where it does not answer, and what a call may change yet is waited for', async () => {
+    const { store: undisturbed, held: whole } = await openStore()
+    await undisturbed.record(records)
+    const name = `store_${databases++}`
+    let isFirst = true
+    const stalling = watchedDb(client.db(name), ({ method }) => {
+      // In the middle of a write: committed, and not yet where it is read.
+      if (method !== 'bulkWrite' || !isFirst) return
+      isFirst = false
+      proxy.stall()
+    })
+    const store = new MongoGraphStore({ db: stalling, lease: 1000 })
+    await expect(store.record(records)).rejects.toThrow(StoreUnavailableError)
+    const holder = async () => (await direct.db(name).collection('graph_state').findOne({}))?.holder
+    // Nobody says that the turn is over: it may go on.
+    const left = await holder()
+    expect(left).not.toBeNull()
+    proxy.mend()
+    await answered(() => store.record(records))
+    expect(asText(await rawDocuments(direct.db(name)), ['arrival'])).toEqual(await whole())
+    expect(await holder()).toBeNull()
   })
 
   test('loses nothing of a write that it goes away from, at whatever moment', async () => {

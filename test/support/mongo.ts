@@ -8,7 +8,7 @@ export interface UsedMongo {
 }
 
 /** Once it is away, it is looked for all the time. */
-const QUICK = 'directConnection=true&serverSelectionTimeoutMS=500&minHeartbeatFrequencyMS=20'
+const QUICK = 'directConnection=true&serverSelectionTimeoutMS=2000&minHeartbeatFrequencyMS=20'
 
 /** A group of tests with a MongoDB; where the machine has none they are skipped, and their name says so. */
 export function describeWithMongo(name: string, tests: (mongo: UsedMongo) => void): void {

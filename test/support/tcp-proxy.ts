@@ -6,6 +6,8 @@ export interface TcpProxy {
   port: number
   /** Breaks every connection, and each that is made from now on. */
   cut(): void
+  /** Hands nothing on that comes by the connections that there are. */
+  stall(): void
   /** Lets connections through again. */
   mend(): void
   stop(): Promise<void>
@@ -13,7 +15,8 @@ export interface TcpProxy {
 
 /** Starts one on 127.0.0.1, before a port there. */
 export async function startTcpProxy(behind: number): Promise<TcpProxy> {
-  const sockets = new Set<Socket>()
+  /** Each with the one that has what comes by it. */
+  const sockets = new Map<Socket, Socket>()
   let isCut = false
   const server = createServer((socket) => {
     if (isCut) {
@@ -25,7 +28,7 @@ export async function startTcpProxy(behind: number): Promise<TcpProxy> {
       [socket, other],
       [other, socket],
     ] as const) {
-      sockets.add(one)
+      sockets.set(one, two)
       one.pipe(two)
       // Where one side ends, however, so does the other.
       one.on('error', () => two.destroy())
@@ -38,7 +41,7 @@ export async function startTcpProxy(behind: number): Promise<TcpProxy> {
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   const breakAll = (): void => {
-    for (const socket of sockets) socket.resetAndDestroy()
+    for (const socket of sockets.keys()) socket.resetAndDestroy()
   }
   return {
     port: (server.address() as AddressInfo).port,
@@ -46,8 +49,12 @@ export async function startTcpProxy(behind: number): Promise<TcpProxy> {
       isCut = true
       breakAll()
     },
+    stall() {
+      for (const [one, two] of sockets) one.unpipe(two)
+    },
     mend() {
       isCut = false
+      for (const [one, two] of sockets) one.unpipe(two).pipe(two)
     },
     async stop() {
       breakAll()

@@ -18,6 +18,7 @@ const CALLS = new Set([
   'findOne',
   'findOneAndUpdate',
   'insertOne',
+  'updateMany',
   'updateOne',
 ])
 

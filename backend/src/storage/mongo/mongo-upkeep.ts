@@ -11,9 +11,6 @@ import { whileAvailable } from './unavailable.js'
 import { stateIn } from './writer-state.js'
 import { type Turn, WriterTurns } from './writer-turns.js'
 
-/** For how long another process may be at it, in milliseconds. */
-const PATIENCE = 10_000
-
 /** Compares the index of a database with what topics hold, and empties it for a rebuild. */
 export class MongoUpkeep implements IndexComparison, IndexRebuild {
   private readonly db: Db
@@ -47,7 +44,7 @@ export class MongoUpkeep implements IndexComparison, IndexRebuild {
           this.turn = undefined
         }
       })
-    await whileAvailable(() => this.turns.take(atIt, { patience: PATIENCE }))
+    await whileAvailable(() => this.turns.take(atIt, { patience: this.turns.lease }))
   }
 
   /** While it is this writer's turn to write, so that all reads are of one moment. */

@@ -1,0 +1,75 @@
+import { type Db, MongoClient } from 'mongodb'
+import { graphRecords } from '../../backend/src/graph/records.js'
+import { StoreUnavailableError } from '../../backend/src/graph/store-unavailable-error.js'
+import { MongoGraphStore } from '../../backend/src/storage/mongo/mongo-graph-store.js'
+import { MongoUpkeep } from '../../backend/src/storage/mongo/mongo-upkeep.js'
+import { MongoWriter } from '../../backend/src/storage/mongo/mongo-writer.js'
+import { LostTurnError, TakenTurnError } from '../../backend/src/storage/mongo/writer-turns.js'
+import { MISSING_FOR_MONGO, type Mongo, startMongo } from '../services/mongo.js'
+import { watchedDb } from '../support/watched-db.js'
+
+const here = MISSING_FOR_MONGO.length === 0 ? describe : describe.skip
+
+/** In milliseconds: how long one is waited for that is gone; long enough for a machine that has much to do. */
+const LEASE = 2000
+
+here('the processes of one MongoDB that would make its index anew', () => {
+  let server: Mongo
+  let client: MongoClient
+  let db: Db
+  let databases = 0
+
+  beforeAll(async () => {
+    server = await startMongo()
+    client = await new MongoClient(server.url('')).connect()
+  })
+  beforeEach(() => {
+    db = client.db(`upkeep_${databases++}`)
+  })
+  afterAll(async () => {
+    await client?.close()
+    await server?.stop()
+  })
+
+  const upkeepOf = (own: Db): MongoUpkeep =>
+    new MongoUpkeep({ db: own, writer: new MongoWriter({ db: own, lease: LEASE }), lease: LEASE })
+
+  test('are at it one at a time, and none waits for good for one that lives', async () => {
+    const [one, other] = [upkeepOf(db), upkeepOf(db)]
+    let isAtIt = false
+    await one.alone(async () => {
+      await expect(
+        other.alone(async () => {
+          isAtIt = true
+        }),
+      ).rejects.toThrow(TakenTurnError)
+    })
+    expect(isAtIt).toBe(false)
+    await other.alone(async () => {
+      isAtIt = true
+    })
+    expect(isAtIt).toBe(true)
+  })
+
+  test('go on for one that is gone, which does nothing more when it comes back', async () => {
+    let isGone = false
+    const away = watchedDb(db, () => {
+      if (isGone) throw new Error('the plug is pulled')
+    })
+    const [one, other] = [upkeepOf(away), upkeepOf(db)]
+    const names = [{ name: 'a', outpoint: { txid: 'a'.repeat(64), vout: 2 } }]
+    await new MongoGraphStore({ db }).record(graphRecords({ names }))
+    await one.alone(async () => {
+      await one.markRebuild({ state: 'needed' })
+      isGone = true
+      await other.alone(async () => {
+        await other.markRebuild({ state: 'under way', place: '7 ab' })
+      })
+      isGone = false
+      await expect(one.empty()).rejects.toThrow(StoreUnavailableError)
+      await expect(one.markRebuild(undefined)).rejects.toThrow(LostTurnError)
+    })
+    expect(await one.rebuild()).toEqual({ state: 'under way', place: '7 ab' })
+    expect(await db.collection('graph_names').countDocuments()).toBe(1)
+  })
+})
