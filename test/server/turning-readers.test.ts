@@ -1,6 +1,6 @@
 import { eventually } from '../support/eventually.js'
 import { beefOf, FakeChain, type FakeTransaction, OPEN_LOCK, p2pkh } from '../support/fake-chain.js'
-import { describeWithMariadb } from '../support/mariadb.js'
+import { onEachSharedEngine } from '../support/shared-databases.js'
 import { sqlOf } from '../support/sql-of.js'
 import { type Environment, posted, type TestServer, treeOf, useServers } from '../support/test-server.js'
 
@@ -77,9 +77,11 @@ function readersOf(startPair: StartPair): void {
     })
     for (const { first: one, rival: other } of said) expect(one).toBe(!other)
   })
+}
 
+function readersOfSql(startPair: StartPair): void {
   test('of a list that takes several reads, no two are origins of one name', async () => {
-    const { server, writer, first, rival } = await contested()
+    const { server, writer, first, rival } = await contestedOn(startPair)
     const { reader } = sqlOf(server.node)
     const all = reader.all.bind(reader)
     let statements = 0
@@ -100,17 +102,21 @@ function readersOf(startPair: StartPair): void {
 
 describe('on the one server that there is', () => {
   const { start } = useServers()
-  readersOf(async (env) => {
+  const one: StartPair = async (env) => {
     const server = await start(env)
     return { server, writer: server }
-  })
+  }
+  readersOf(one)
+  readersOfSql(one)
 })
 
-describeWithMariadb('on another server of the same MariaDB', (mariadb) => {
+onEachSharedEngine('on another server of the same', (databases) => {
   const { start } = useServers()
-  readersOf(async (env) => {
-    const shared = { ...env, KNEX_URL: await mariadb.database() }
+  const two: StartPair = async (env) => {
+    const shared = { ...env, ...(await databases.settings()) }
     const [server, writer] = await Promise.all([start(shared), start(shared)])
     return { server, writer }
-  })
+  }
+  readersOf(two)
+  if (databases.isSql) readersOfSql(two)
 })

@@ -4,6 +4,7 @@ import type { Environment } from './test-server.js'
 
 /** Databases that several processes may have, each of its own. */
 export interface SharedDatabases {
+  isSql: boolean
   /** The settings of hosts that have a new one. */
   settings(): Promise<Environment>
   /** Where the server listens that they are on. */
@@ -18,6 +19,7 @@ export interface SharedDatabases {
 export function onEachSharedEngine(what: string, tests: (databases: SharedDatabases) => void): void {
   describeWithMariadb(`${what} MariaDB`, (mariadb) => {
     tests({
+      isSql: true,
       settings: async () => ({ KNEX_URL: await mariadb.database() }),
       port: () => mariadb.server().port,
       through: (env, port) => atPort(env, 'KNEX_URL', port),
@@ -26,6 +28,7 @@ export function onEachSharedEngine(what: string, tests: (databases: SharedDataba
   })
   describeWithMongo(`${what} MongoDB`, (mongo) => {
     tests({
+      isSql: false,
       settings: async () => ({ MONGO_URL: mongo.database() }),
       port: () => mongo.server().port,
       through: (env, port) => atPort(env, 'MONGO_URL', port),
