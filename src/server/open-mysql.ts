@@ -1,7 +1,6 @@
 import createKnex, { type Knex } from 'knex'
-import { createPool, type Pool } from 'mysql2/promise'
-import type { SqlReader } from '../../backend/src/storage/sql/sql-reader.js'
-import { whileAvailable } from '../../backend/src/storage/sql/unavailable.js'
+import { createPool } from 'mysql2'
+import { mysqlReader } from '../../backend/src/storage/sql/mysql-reader.js'
 import type { Database } from './open-database.js'
 
 /** Connections of each of the two pools: writers take turns anyway. */
@@ -46,19 +45,11 @@ export function openMysql(url: string): Database {
   const pool = createPool({ uri: url, connectTimeout: CONNECT_WITHIN, connectionLimit: READERS })
   return {
     writer,
-    reader: readerOf(pool),
+    reader: mysqlReader((work) => work(pool)),
     isShared: true,
     async close() {
-      await pool.end()
+      await pool.promise().end()
       await writer.destroy()
     },
   }
-}
-
-function readerOf(pool: Pool): SqlReader {
-  const all: SqlReader['all'] = async (sql, values) => {
-    const [rows] = await whileAvailable(() => pool.query(sql, values))
-    return rows as object[]
-  }
-  return { all, first: async (sql, values) => (await all(sql, values))[0] }
 }

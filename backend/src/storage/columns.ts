@@ -60,3 +60,8 @@ export interface OutpointRow {
 export function outpointOf({ txid, vout }: OutpointRow): Outpoint {
   return { txid: hexOf(txid), vout: Number(vout) }
 }
+
+/** Drivers differ in what they give for a whole number, too: a number, a BigInt or text. */
+export function numberIn(column: unknown): number | undefined {
+  return column === null || column === undefined ? undefined : Number(column)
+}

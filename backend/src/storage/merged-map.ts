@@ -4,6 +4,7 @@ import { sha256 } from '../graph/native-hash.js'
 import type { MapCommand } from '../protocol/bitcom.js'
 import { joinBytes } from '../protocol/bytes.js'
 import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
+import { numberIn, type OutpointRow, outpointOf } from './columns.js'
 import type { Steps } from './lineages.js'
 import type { Pieces } from './pieces.js'
 
@@ -18,6 +19,16 @@ export interface MapPart {
   outpoint: Outpoint
   merged: boolean
   length: number
+}
+
+/** Where MAP stands that an output holds. */
+export function mapPart(row: OutpointRow & { map_length: unknown; merged_length: unknown }): MapPart {
+  const merged = numberIn(row.merged_length)
+  return {
+    outpoint: outpointOf(row),
+    merged: merged !== undefined,
+    length: merged ?? Number(row.map_length),
+  }
 }
 
 /** Whose pieces hold the MAP of an output. Not its hash: what an output alone has goes when the output goes. */

@@ -66,3 +66,15 @@ export class Together<Question, Answer> {
     }
   }
 }
+
+/** One question, which many ask at the same time. */
+export function askedTogether<Answer>(ask: () => Promise<Answer>): () => Promise<Answer> {
+  const together = new Together<undefined, Answer>({
+    atOnce: Number.POSITIVE_INFINITY,
+    ask: async (questions) => {
+      const answer = await ask()
+      return questions.map(() => answer)
+    },
+  })
+  return () => together.ask(undefined)
+}

@@ -2,16 +2,13 @@ import type { OutputRecord } from '../../graph/records.js'
 import { hashColumn, hexOf, type OutpointRow, outpointOf } from '../columns.js'
 import type { Course, Lineage, Lineages, Place, StepRow } from '../lineages.js'
 import { OUTPUT, outputOf } from '../output-rows.js'
+import { COURSE, SHORT, shortCourse } from '../short-course.js'
 import { outpointId } from './collections.js'
 import { type Doc, type Documents, inLineage } from './documents.js'
-import { MAP_FIELDS, mapParts } from './map-reads.js'
+import { unblocked } from './map-reads.js'
 
 const OUTPUTS = 'graph_outputs'
 const STEP = ['txid', 'vout', 'step']
-
-/** How many outputs most lineages are shorter than: all of such a one is read by one find, and of several by one. */
-const SHORT = 8
-const COURSE = [...OUTPUT, 'step', 'content_step', 'parent_step', ...MAP_FIELDS]
 
 /** The lineages of a database. */
 export function lineagesIn(documents: Documents): Lineages {
@@ -94,7 +91,7 @@ export function lineagesIn(documents: Documents): Lineages {
     const filter = { ...inLineage(lineage), [step]: { $gte: 0 } }
     return (await documents.first(OUTPUTS, filter, { sort: { [step]: order }, fields: [step] }))?.[step]
   }
-  const longCourse = async (place: Place, outputs: Course['outputs']): Promise<Course> => {
+  const longCourse = async (place: Place): Promise<Course> => {
     const { lineage } = place
     const [isWhole, last = place.step, origin, content, parent] = await Promise.all([
       own.isWhole(lineage),
@@ -103,7 +100,7 @@ export function lineagesIn(documents: Documents): Lineages {
       edge(lineage, 'content_step', -1),
       edge(lineage, 'parent_step', -1),
     ])
-    return { ...place, isWhole, last, origin, content, parent, ...(outputs && { outputs }) }
+    return { ...place, isWhole, last, origin, content, parent }
   }
   return {
     ...own,
@@ -112,29 +109,14 @@ export function lineagesIn(documents: Documents): Lineages {
       if (place === undefined) return undefined
       const { lineage } = place
       const filter = { ...inLineage(lineage), step: { $lt: SHORT } }
-      const docs = (await documents.all(OUTPUTS, filter, { fields: COURSE })).sort((a, b) => b.step - a.step)
-      const outputs = new Map<number, OutputRecord>(docs.map((doc) => [doc.step, outputOf(doc)]))
-      if (docs.length === SHORT) return await longCourse(place, outputs)
-      const isWhole = isFirst(docs.at(-1)) || (await own.isWhole(lineage))
-      const [last = place.step] = stepsOf(docs, 'step')
-      const origin = stepsOf(docs, 'content_step').at(-1)
-      const [content] = stepsOf(docs, 'content_step')
-      const [parent] = stepsOf(docs, 'parent_step')
-      const from = origin ?? Number.POSITIVE_INFINITY
-      const said = docs.filter(({ map_step: at }) => at !== null && at >= from && at <= place.step)
-      const maps = () => mapParts(documents, said)
-      return { ...place, isWhole, last, origin, content, parent, outputs, maps }
+      const docs = await documents.all(OUTPUTS, filter, { fields: COURSE })
+      if (docs.length === SHORT) return await longCourse(place)
+      return await shortCourse(place, docs, {
+        isWhole: () => own.isWhole(lineage),
+        unblocked: (rows) => unblocked(documents, rows),
+      })
     },
   }
-}
-
-/** Whether nothing stood before an output. */
-function isFirst(doc: Doc | undefined): boolean {
-  return doc !== undefined && doc.step === 0 && !doc.unsettled && doc.previous_txid === null
-}
-
-function stepsOf(docs: Doc[], step: string): number[] {
-  return docs.flatMap((doc) => doc[step] ?? [])
 }
 
 function outputsByStep(docs: Doc[]): Map<number, OutputRecord> {

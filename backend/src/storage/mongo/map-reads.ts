@@ -1,11 +1,8 @@
 import { formatOutpoint } from '../../protocol/outpoint.js'
 import { outpointOf } from '../columns.js'
-import type { MapPart, Maps } from '../merged-map.js'
+import { type Maps, mapPart } from '../merged-map.js'
 import { anyOutpoint, type Doc, type Documents, inLineage } from './documents.js'
 import { piecesIn } from './piece-reads.js'
-
-/** Of an output: what its MAP is found by. */
-export const MAP_FIELDS = ['map_step', 'map_length', 'merged_length']
 
 /** The MAP of a database. */
 export function mapsIn(documents: Documents): Maps {
@@ -15,20 +12,16 @@ export function mapsIn(documents: Documents): Maps {
       const docs = await documents.all(
         'graph_outputs',
         { ...inLineage(lineage), map_step: { $gte: from, $lte: to } },
-        { sort: { map_step: -1 }, limit, fields: ['txid', 'vout', ...MAP_FIELDS] },
+        {
+          sort: { map_step: -1 },
+          limit,
+          fields: ['txid', 'vout', 'map_step', 'map_length', 'merged_length'],
+        },
       )
       const last = docs.length < limit ? undefined : docs.at(-1)
-      return { parts: await mapParts(documents, docs), next: last && last.map_step - 1 }
+      return { parts: (await unblocked(documents, docs)).map(mapPart), next: last && last.map_step - 1 }
     },
   }
-}
-
-/** What some outputs with MAP say, those left out that are blocked. */
-export async function mapParts(documents: Documents, outputs: Doc[]): Promise<MapPart[]> {
-  return (await unblocked(documents, outputs)).map((doc) => {
-    const merged = typeof doc.merged_length === 'number'
-    return { outpoint: outpointOf(doc), merged, length: merged ? doc.merged_length : doc.map_length }
-  })
 }
 
 /** Those of some outputs that are not blocked. */

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Db } from 'mongodb'
-import { Together } from '../together.js'
+import { askedTogether } from '../together.js'
 import { openCollections } from './collections.js'
 import { type Documents, dbDocuments } from './documents.js'
 import { Journal } from './journal.js'
@@ -25,7 +25,7 @@ export class MongoWriter {
   private readonly journal: Journal
   private readonly documents: Documents
   /** How the state is: every answer that takes several reads asks before and after them. */
-  private readonly state: Together<undefined, WriterState | undefined>
+  private readonly state: () => Promise<WriterState | undefined>
   private opened: Promise<void> | undefined
 
   constructor({ db, lease }: { db: Db; lease?: number }) {
@@ -33,13 +33,7 @@ export class MongoWriter {
     this.turns = new WriterTurns({ state: stateIn(db), ...(lease !== undefined && { lease }) })
     this.journal = new Journal(db)
     this.documents = dbDocuments(db)
-    this.state = new Together({
-      atOnce: Number.POSITIVE_INFINITY,
-      ask: async (questions) => {
-        const state = await whileAvailable(() => this.turns.read())
-        return questions.map(() => state)
-      },
-    })
+    this.state = askedTogether(() => whileAvailable(() => this.turns.read()))
   }
 
   /** Makes the collections and their indexes, and finishes what a writer has left that was committed. */
@@ -110,7 +104,7 @@ export class MongoWriter {
    */
   async turned(): Promise<number> {
     for (const since = performance.now(); ; ) {
-      const state = await this.state.ask(undefined)
+      const state = await this.state()
       if (!state?.entry?.turns) return state?.turns ?? 0
       if (performance.now() - since > this.turns.lease) await this.recover()
       else await sleep(APPLYING)
@@ -119,7 +113,7 @@ export class MongoWriter {
 
   /** How often was written, by whichever process. While something is put where it is read, it does not count yet. */
   async written(): Promise<number> {
-    const state = await this.state.ask(undefined)
+    const state = await this.state()
     return (state?.version ?? 0) - (state?.entry ? 1 : 0)
   }
 

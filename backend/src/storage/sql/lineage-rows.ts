@@ -1,5 +1,5 @@
 import type { OutputRecord } from '../../graph/records.js'
-import { hashColumn, hexOf, type OutpointRow, outpointOf, outpointPair } from '../columns.js'
+import { hashColumn, hexOf, numberIn, type OutpointRow, outpointOf, outpointPair } from '../columns.js'
 import type { Lineages, Place, StepRow } from '../lineages.js'
 import { OUTPUT, outputOf } from '../output-rows.js'
 import { anyOf, type SqlReader } from './sql-reader.js'
@@ -42,9 +42,9 @@ export function lineagesIn(reader: SqlReader): Lineages {
           ...placeIn(row),
           isWhole: Number(row.whole) === 1,
           last: Number(row.last_step),
-          origin: stepIn(row.first_content),
-          content: stepIn(row.last_content),
-          parent: stepIn(row.last_parent),
+          origin: numberIn(row.first_content),
+          content: numberIn(row.last_content),
+          parent: numberIn(row.last_parent),
         }
       )
     },
@@ -121,7 +121,8 @@ export async function firstContentIn(reader: SqlReader, txid: string): Promise<O
   return row && outputOf(row)
 }
 
-function placeIn(row: {
+/** Where an output stands. */
+export function placeIn(row: {
   satoshis: unknown
   lineage_txid: unknown
   lineage_vout: unknown
@@ -132,10 +133,6 @@ function placeIn(row: {
     lineage: [hashColumn(hexOf(row.lineage_txid)), Number(row.lineage_vout)],
     step: Number(row.step),
   }
-}
-
-function stepIn(column: unknown): number | undefined {
-  return column === null ? undefined : Number(column)
 }
 
 function stepOf(row: OutpointRow & { step: unknown }): StepRow {

@@ -1,7 +1,8 @@
-import { type OutpointRow, outpointOf } from '../columns.js'
-import type { Maps } from '../merged-map.js'
+import { formatOutpoint } from '../../protocol/outpoint.js'
+import { type OutpointRow, outpointOf, outpointPair } from '../columns.js'
+import { type Maps, mapPart } from '../merged-map.js'
 import { piecesIn } from './pieces.js'
-import type { SqlReader } from './sql-reader.js'
+import { anyOutpoint, type SqlReader } from './sql-reader.js'
 
 /** Of `graph_outputs`: what an output says that is blocked, is not said of the ordinal further on either. */
 export const UNBLOCKED = `not exists (
@@ -25,16 +26,19 @@ export function mapsIn(reader: SqlReader): Maps {
          order by map_step desc limit ?`,
         [...lineage, from, to, limit],
       )
-      const parts = rows.map((row) => {
-        const merged = row.merged_length !== null
-        return {
-          outpoint: outpointOf(row),
-          merged,
-          length: Number(merged ? row.merged_length : row.map_length),
-        }
-      })
       const last = rows.length < limit ? undefined : rows.at(-1)
-      return { parts, next: last && Number(last.map_step) - 1 }
+      return { parts: rows.map(mapPart), next: last && Number(last.map_step) - 1 }
     },
   }
+}
+
+/** Those of some outputs that are not blocked. */
+export async function unblocked<Row extends OutpointRow>(reader: SqlReader, outputs: Row[]): Promise<Row[]> {
+  const outpoints = outputs.map(outpointOf)
+  const found: OutpointRow[] = await reader.all(
+    `select txid, vout from graph_blocked where ${anyOutpoint(outpoints)}`,
+    outpoints.flatMap(outpointPair),
+  )
+  const blocked = new Set(found.map((row) => formatOutpoint(outpointOf(row))))
+  return outputs.filter((output) => !blocked.has(formatOutpoint(outpointOf(output))))
 }

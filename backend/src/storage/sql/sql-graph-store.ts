@@ -29,23 +29,23 @@ import { writeBlocked, writeEviction, writeUnblocked } from '../blocked-writes.j
 import { hexOf, outpointPair } from '../columns.js'
 import { contentPieces, shortBody } from '../content-reads.js'
 import { lineageOf } from '../lineage-reads.js'
-import type { Lineages } from '../lineages.js'
 import { longestNode } from '../longest-node.js'
-import { type Maps, readMap } from '../merged-map.js'
+import { readMap } from '../merged-map.js'
 import { lineageTip, mapUpTo, ordinalAt } from '../ordinal-reads.js'
 import { writeDisproof, writeRecords } from '../record.js'
-import { type Streams, streamChunks, streamSummary } from '../stream-reads.js'
+import { streamChunks, streamSummary } from '../stream-reads.js'
+import { askedTogether } from '../together.js'
 import { admissionsOf, admissionsOfTransaction, isApplied, unspentOfTopic } from './admission-reads.js'
 import { allBlocked, blockedPage } from './blocked-rows.js'
+import { isMysql } from './dialect.js'
 import { writesOf } from './exclusive-write.js'
 import { writeTables } from './graph-tables.js'
-import { firstContentIn, lineagesIn } from './lineage-rows.js'
-import { mapsIn } from './map-rows.js'
+import { firstContentIn } from './lineage-rows.js'
 import { migrate } from './migrations.js'
 import { domainsIn, genuineNodes, genuineOrigins, liveNode, nameOrigin, namesByPrefix } from './name-reads.js'
 import { knexReader, type SqlReader } from './sql-reader.js'
+import { type Rows, rowsIn } from './sql-rows.js'
 import { blocksFrom, heightIn, rivalBlocks, winnerIn } from './standing-rows.js'
-import { streamsIn } from './stream-rows.js'
 import { tipsWith } from './trait-reads.js'
 import { transactionRecord } from './transaction-reads.js'
 import { turnsOf } from './turns.js'
@@ -66,15 +66,17 @@ export class SqlGraphStore implements HostStore {
   readonly reader: SqlReader
   private readonly blocked: BlockedCopy
   private readonly onTurn: SqlGraphStoreOptions['onTurn']
-  /** What those reads ask that are the same on every kind of database. */
-  private readonly rows: Lineages & Maps & Streams
+  private readonly rows: Rows
+  readonly turned: () => Promise<number>
 
   constructor({ writer, reader = knexReader(writer), onTurn }: SqlGraphStoreOptions) {
     this.onTurn = onTurn
     this.writer = writer
     this.reader = reader
     this.blocked = new BlockedCopy(() => allBlocked(reader))
-    this.rows = { ...lineagesIn(reader), ...mapsIn(reader), ...streamsIn(reader) }
+    this.rows = rowsIn(writer, reader)
+    const turns = () => turnsOf(reader)
+    this.turned = isMysql(writer) ? askedTogether(turns) : turns
   }
 
   /** Brings the schema up to date. */
@@ -116,10 +118,6 @@ export class SqlGraphStore implements HostStore {
 
   private tell(turned: number): void {
     if (turned > 0) this.onTurn?.(turned)
-  }
-
-  async turned(): Promise<number> {
-    return await turnsOf(this.reader)
   }
 
   async written(): Promise<number> {

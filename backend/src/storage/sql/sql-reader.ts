@@ -1,4 +1,6 @@
 import type { Knex } from 'knex'
+import { isMysql } from './dialect.js'
+import { mysqlReaderOf } from './mysql-reader.js'
 
 export type SqlValue = string | number | Uint8Array
 
@@ -25,6 +27,8 @@ interface DirectClient {
 export function knexReader(knex: Knex): SqlReader {
   const direct = (knex.client as DirectClient | undefined)?.directReader?.()
   if (direct !== undefined) return direct
+  // What a transaction asks, knex tells of: it may be over.
+  if (isMysql(knex) && knex.isTransaction !== true) return mysqlReaderOf(knex)
   const all = async (sql: string, values: SqlValue[]): Promise<Row[]> => {
     // MySQL answers rows and fields; SQLite answers rows.
     const answer = await knex.raw(sql, values as Knex.RawBinding[])
