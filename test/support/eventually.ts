@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises'
 
 /** How long something may take that takes no time but that of a busy machine, in milliseconds. */
-const PATIENCE = 60_000
+const PATIENCE = 90_000
 
 /** Checks over and over until it holds; fails as the last check does. */
 export async function eventually(check: () => Promise<void>): Promise<void> {
