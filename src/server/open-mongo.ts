@@ -2,6 +2,7 @@ import { MongoClient } from 'mongodb'
 import { MongoGraphStore } from '../../backend/src/storage/mongo/mongo-graph-store.js'
 import { MongoHookNotes } from '../../backend/src/storage/mongo/mongo-hook-notes.js'
 import { MongoUpkeep } from '../../backend/src/storage/mongo/mongo-upkeep.js'
+import { whileAvailable } from '../../backend/src/storage/mongo/unavailable.js'
 import { mongoOptions } from './mongo-url.js'
 import type { OnTurn, Stores } from './stores.js'
 
@@ -16,7 +17,7 @@ const LIMITS = { serverSelectionTimeoutMS: 5000, connectTimeoutMS: 5000 }
  *
  * @param options.url `mongodb://user:password@host:port/database`, with what options the driver knows.
  * @param options.isWatched As the store has it.
- * @throws what the driver throws where no server answers, or lets nobody in.
+ * @throws StoreUnavailableError where no server answers, and what the driver throws where none lets it in.
  */
 export async function openMongo({
   url,
@@ -31,7 +32,7 @@ export async function openMongo({
   const limits = Object.entries(LIMITS).filter(([name]) => !set.has(name.toLowerCase()))
   const client = new MongoClient(url, { appName: 'minetree', ...Object.fromEntries(limits) })
   try {
-    await client.connect()
+    await whileAvailable(() => client.connect())
   } catch (error) {
     await client.close()
     throw error

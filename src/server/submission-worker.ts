@@ -5,7 +5,7 @@ import { type Answer, answerFor } from '../gateway/error-response.js'
 import type { Config } from './config.js'
 import { createOverlay, type OverlayEvent } from './overlay.js'
 import { connectStores } from './stores.js'
-import { type Submitted, submitTo } from './submit.js'
+import { type Submit, type Submitted, submitTo } from './submit.js'
 
 /** What this thread is sent, and what it sends back. */
 export interface SubmissionRequest {
@@ -38,16 +38,22 @@ const logger = pino(
   { level: config.logLevel },
   { write: (line) => report({ record: JSON.parse(line) as LogRecord }) },
 )
-const { graph, notes } = await connectStores(config, (transactions) =>
-  report({ event: { kind: 'turned', transactions } }),
-)
-const overlay = createOverlay({ config, graph, notes, repeats: false, logger })
-overlay.onEvent((event) => report({ event: portable(event) }))
-const submit = submitTo(overlay.engine)
+let opened: Submit | undefined
+
+/** Connects to the store. @throws StoreUnavailableError where it cannot be reached; it is tried again with the next submission. */
+async function open(): Promise<Submit> {
+  const { graph, notes } = await connectStores(config, (transactions) =>
+    report({ event: { kind: 'turned', transactions } }),
+  )
+  const overlay = createOverlay({ config, graph, notes, repeats: false, logger })
+  overlay.onEvent((event) => report({ event: portable(event) }))
+  return submitTo(overlay.engine)
+}
 
 port.on('message', async ({ id, submitted }: SubmissionRequest) => {
   try {
-    report({ id, steak: await submit(submitted) })
+    opened ??= await open()
+    report({ id, steak: await opened(submitted) })
   } catch (error) {
     const answer = answerFor(error)
     if (answer === undefined)

@@ -1,8 +1,10 @@
 import { utf8 } from '../../backend/src/protocol/bytes.js'
 import { type Running, useBuiltCli } from '../support/built-cli.js'
 import { eventually } from '../support/eventually.js'
+import { expectError } from '../support/expect-error.js'
 import { beefOf, FakeChain, type FakeTransaction } from '../support/fake-chain.js'
 import { onEachSharedEngine } from '../support/shared-databases.js'
+import { startTcpProxy } from '../support/tcp-proxy.js'
 import { ask, type Environment, submission, treeOf, useServers } from '../support/test-server.js'
 
 // The command as it is installed, as processes of their own on one database.
@@ -58,6 +60,29 @@ onEachSharedEngine('processes on one', (databases) => {
         tm_ordinals: { outputsToAdmit: [] },
       })
       await Promise.all([stopped(one), stopped(two)])
+    },
+    PATIENCE,
+  )
+
+  test(
+    'while the database is away, a large transaction is answered 503, and taken afterwards',
+    async () => {
+      const chain = new FakeChain()
+      const proxy = await startTcpProxy(databases.port())
+      const host = cli.start(['serve'], databases.through(await settings(chain), proxy.port))
+      const url = await host.url
+      const { note, body } = inscribed(chain, 2 * MiB)
+      proxy.cut()
+      expectError(await submit(url, note, ['tm_ordinals']), {
+        status: 503,
+        code: 'NOT_READY',
+        overlay: true,
+      })
+      proxy.mend()
+      await eventually(async () => expect((await submit(url, note, ['tm_ordinals'])).status).toBe(200))
+      expect((await ask(url, `/content/${note.outpoint(0)}`)).body.equals(body)).toBe(true)
+      await stopped(host)
+      await proxy.stop()
     },
     PATIENCE,
   )
