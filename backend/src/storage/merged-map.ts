@@ -90,7 +90,10 @@ export async function* partsBackwards(
 ): AsyncGenerator<MapPart> {
   for (let last: number | undefined = to; last !== undefined && last >= from; ) {
     const { parts, next }: MapPage = await maps.latestMaps({ lineage, from, to: last, limit })
-    yield* parts
+    for (const part of parts) {
+      yield part
+      if (part.merged) return
+    }
     last = next
   }
 }
