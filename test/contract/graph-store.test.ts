@@ -316,7 +316,7 @@ onEachEngine(({ openStore, closeStores, runs }) => {
           expect(await store.output({ txid: child.txid, vout: 3 })).toEqual(settled(child, 3, sources[2]))
           await closeStores()
         }),
-        { numRuns: runs(24), endOnFailure: true },
+        { numRuns: runs(12), endOnFailure: true },
       )
     })
 
@@ -396,7 +396,7 @@ onEachEngine(({ openStore, closeStores, runs }) => {
             ])
           await closeStores()
         }),
-        { numRuns: runs(15), endOnFailure: true },
+        { numRuns: runs(8), endOnFailure: true },
       )
     })
 

@@ -85,7 +85,7 @@ async function told<Opened extends OpenedStore>(
 }
 
 const growing = Array.from(
-  { length: 200 },
+  { length: 120 },
   (_, step): Change => ({ command: 'ADD', key: 'a', length: step + 1 }),
 )
 

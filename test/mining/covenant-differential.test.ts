@@ -34,7 +34,7 @@ plain.mintAll(`${DEEPEST}deep-`)
 const PATIENCE = 300_000
 
 /** Mints that are tried; what is expected of their variety is a share of it. */
-const RUNS = 600
+const RUNS = 400
 
 /** What is done to a mint, or to its transaction afterwards. */
 interface Change {

@@ -16,7 +16,7 @@ import { expectRoutes } from '../support/forest-routes.js'
 // Forests of transactions that spend what others spend, told in any order while the chain goes on and is reorganised,
 // against a plain model that decides from scratch. `npm run forests` does thousands of runs.
 
-const RUNS = Number(process.env.RUNS ?? 25)
+const RUNS = Number(process.env.RUNS ?? 15)
 /** Every so many runs, all routes are asked at the end. */
 const ROUTES_EVERY = 10
 

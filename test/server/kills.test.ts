@@ -14,7 +14,7 @@ import { type TestServer, treeOf, useServers } from '../support/test-server.js'
 
 const servers = useServers()
 /** Before which statements: each of them by `KILL_EVERY=1`, which takes minutes; a fixed sample of them unless told. */
-const EVERY = Number(process.env.KILL_EVERY ?? 20)
+const EVERY = Number(process.env.KILL_EVERY ?? 31)
 /** In milliseconds: processes start slowly where many do. */
 const PATIENCE = Math.max(600_000, 12_000_000 / EVERY)
 

@@ -18,6 +18,8 @@ const here = MISSING_FOR_MONGO.length === 0 ? describe : describe.skip
 
 /** Before which calls: each of them by `KILL_EVERY=1`, which takes a minute or two; a fixed sample of them unless told. */
 const EVERY = Number(process.env.KILL_EVERY ?? 17)
+/** The same of a rebuild, which takes longer. */
+const EVERY_OF_REBUILD = Number(process.env.KILL_EVERY ?? 83)
 
 /** In milliseconds: how long the next writer waits for the one that is gone. */
 const LEASE = 30
@@ -70,7 +72,6 @@ here('what is done to MongoDB and is cut off', () => {
   let server: Mongo
   let client: MongoClient
   let writes: RecordedWrite[]
-  let points = 0
 
   beforeAll(async () => {
     server = await startMongo()
@@ -98,6 +99,7 @@ here('what is done to MongoDB and is cut off', () => {
 
   test('is, of a write, there as a whole or not at all, and is done by doing it again', async () => {
     const undisturbed = client.db('undisturbed')
+    let points = 0
     const found = { before: 0, after: 0 }
     for (const write of writes) {
       const documents = await rawDocuments(undisturbed)
@@ -139,7 +141,7 @@ here('what is done to MongoDB and is cut off', () => {
     expect(await held(whole)).toEqual(before)
     const found = { empty: 0, full: 0 }
     for (let at = 1; at <= calls(); at++) {
-      if (points++ % EVERY !== 0) continue
+      if (at % EVERY_OF_REBUILD !== 1 % EVERY_OF_REBUILD) continue
       const db = await copyOf(documents)
       const cut = await cutOffStore(db)
       cut.cutAt(at)
