@@ -1,8 +1,9 @@
 import type { Db } from 'mongodb'
 import type { Arrival, ComparedPart, IndexComparison, IndexRebuild, RebuildMark } from '../../graph/upkeep.js'
+import { arrivalsBehind } from '../arrivals.js'
 import { hashColumn } from '../columns.js'
 import { markOf, markText, REBUILD_MARK } from '../rebuild-mark.js'
-import { arrivalsBehind, arrivalsLeft } from './arrivals.js'
+import { arrivalsIn, arrivalsLeft } from './arrivals.js'
 import { comparePart } from './compare.js'
 import { type Documents, dbDocuments } from './documents.js'
 import { emptyIndex } from './empty-index.js'
@@ -85,7 +86,7 @@ export class MongoUpkeep implements IndexComparison, IndexRebuild {
   }
 
   arrivals(after: string): AsyncIterable<Arrival> {
-    return arrivalsBehind(this.documents, after)
+    return arrivalsBehind(arrivalsIn(this.documents), after)
   }
 
   async arrivalsLeft(after: string): Promise<number> {

@@ -1,8 +1,9 @@
 import type { Knex } from 'knex'
-import type { Admitted, Arrival, RebuildMark } from '../../graph/upkeep.js'
+import type { RebuildMark } from '../../graph/upkeep.js'
+import type { ArrivalRows } from '../arrivals.js'
 import { hashColumn, hexOf, outpointColumns, outpointOf, parts, ROWS_A_STATEMENT } from '../columns.js'
 import { DERIVED, REBUILD_PAGE } from '../derived-tables.js'
-import { markOf, markText, placeOf, placeText, REBUILD_MARK } from '../rebuild-mark.js'
+import { markOf, markText, placeOf, REBUILD_MARK } from '../rebuild-mark.js'
 import { rest } from '../rest.js'
 import { exclusiveWrite } from './exclusive-write.js'
 import { insertNew } from './insert-new.js'
@@ -106,25 +107,20 @@ function behind(place: string): [arrival: number, again: number, txid: Buffer] {
   return [arrival, arrival, txid]
 }
 
-export async function* arrivalsBehind(reader: SqlReader, after: string): AsyncGenerator<Arrival> {
-  for (let place = after; ; ) {
-    const rows = await reader.all(
-      `select txid, arrival from graph_transactions where ${BEHIND} order by arrival, txid limit ${REBUILD_PAGE}`,
-      behind(place),
-    )
-    const admitted = await admittedOf(
-      reader,
-      rows.map((row) => hashColumn(hexOf(row.txid))),
-    )
-    for (const row of rows) {
-      const txid = hexOf(row.txid)
-      const record = await transactionRecord(reader, txid)
-      if (record === undefined) continue
-      yield { txid, raw: record.raw, admitted: admitted.get(txid) ?? [], place: placeText(row) }
-    }
-    const last = rows.at(-1)
-    if (last === undefined) return
-    place = placeText(last)
+/** The transactions of a database in the order in which they came. */
+export function arrivalsIn(reader: SqlReader): ArrivalRows {
+  return {
+    page: (place, limit) =>
+      reader.all(
+        `select txid, arrival from graph_transactions where ${BEHIND} order by arrival, txid limit ${limit}`,
+        behind(place),
+      ),
+    admissions: (txids) =>
+      reader.all(
+        `select txid, vout, topic from graph_admissions where txid in (${anyOf(txids)}) order by txid, vout, topic`,
+        txids,
+      ),
+    transaction: (txid) => transactionRecord(reader, txid),
   }
 }
 
@@ -134,20 +130,4 @@ export async function arrivalsLeft(reader: SqlReader, after: string): Promise<nu
     behind(after),
   )
   return Number(row?.found)
-}
-
-async function admittedOf(reader: SqlReader, txids: Buffer[]): Promise<Map<string, Admitted[]>> {
-  const admitted = new Map<string, Admitted[]>()
-  for (const part of parts(txids, ROWS_A_STATEMENT)) {
-    const rows = await reader.all(
-      `select txid, vout, topic from graph_admissions where txid in (${anyOf(part)}) order by txid, vout, topic`,
-      part,
-    )
-    for (const row of rows) {
-      const outpoint = outpointOf(row)
-      const others = admitted.get(outpoint.txid) ?? []
-      admitted.set(outpoint.txid, [...others, { topic: row.topic, outpoint }])
-    }
-  }
-  return admitted
 }

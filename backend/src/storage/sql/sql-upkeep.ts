@@ -1,11 +1,12 @@
 import type { Knex } from 'knex'
 import type { Arrival, ComparedPart, IndexComparison, IndexRebuild, RebuildMark } from '../../graph/upkeep.js'
+import { arrivalsBehind } from '../arrivals.js'
 import { hashColumn } from '../columns.js'
 import { comparePart } from './compare.js'
 import { isMysql } from './dialect.js'
 import { exclusiveWrite } from './exclusive-write.js'
 import { holdingLock } from './named-lock.js'
-import { arrivalsBehind, arrivalsLeft, emptyIndex, rebuildMark, writeRebuildMark } from './rebuild.js'
+import { arrivalsIn, arrivalsLeft, emptyIndex, rebuildMark, writeRebuildMark } from './rebuild.js'
 import { knexReader, type SqlReader } from './sql-reader.js'
 
 /** For how long another process may be at it, in seconds. */
@@ -55,7 +56,7 @@ export class SqlUpkeep implements IndexComparison, IndexRebuild {
   }
 
   arrivals(after: string): AsyncIterable<Arrival> {
-    return arrivalsBehind(this.reader, after)
+    return arrivalsBehind(arrivalsIn(this.reader), after)
   }
 
   async arrivalsLeft(after: string): Promise<number> {
