@@ -12,17 +12,19 @@ const edge = (step: string, order: 'asc' | 'desc'): string =>
     where other.lineage_txid = place.lineage_txid and other.lineage_vout = place.lineage_vout and ${step} is not null
     order by ${step} ${order} limit 1)`
 
+/** Of the first output of a lineage: nothing is missing before it. */
+const isFirstOfAll = (first: string): string =>
+  `((${first}.unsettled = 0 and ${first}.previous_txid is null) or exists (
+    select 1 from graph_names as names where names.txid = ${first}.txid and names.vout = ${first}.vout
+  ))`
+
 const COURSE = `select satoshis, lineage_txid, lineage_vout, step,
   ${edge('step', 'desc')} as last_step,
   ${edge('content_step', 'asc')} as first_content,
   ${edge('content_step', 'desc')} as last_content,
   ${edge('parent_step', 'desc')} as last_parent,
   exists (select 1 from graph_outputs as first
-    where first.txid = place.lineage_txid and first.vout = place.lineage_vout and (
-      (first.unsettled = 0 and first.previous_txid is null) or exists (
-        select 1 from graph_names as names where names.txid = first.txid and names.vout = first.vout
-      )
-    )) as whole
+    where first.txid = place.lineage_txid and first.vout = place.lineage_vout and ${isFirstOfAll('first')}) as whole
   from graph_outputs as place where txid = ? and vout = ?`
 
 /** The lineages of a database. */
@@ -93,11 +95,7 @@ export function lineagesIn(reader: SqlReader): Lineages {
     },
     async isWhole(lineage) {
       const first = await reader.first(
-        `select 1 from graph_outputs as outputs where txid = ? and vout = ? and (
-           (unsettled = 0 and previous_txid is null) or exists (
-             select 1 from graph_names as names where names.txid = outputs.txid and names.vout = outputs.vout
-           )
-         )`,
+        `select 1 from graph_outputs as outputs where txid = ? and vout = ? and ${isFirstOfAll('outputs')}`,
         lineage,
       )
       return first !== undefined
