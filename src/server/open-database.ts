@@ -7,7 +7,6 @@ import { LRUCache } from 'lru-cache'
 import type { SqlReader, SqlValue } from '../../backend/src/storage/sql/sql-reader.js'
 import type { Config } from './config.js'
 import { mongoPlace } from './mongo-url.js'
-import { openMysql } from './open-mysql.js'
 
 /** More than the store has forms of statements, but for long lists. */
 const STATEMENTS = 500
@@ -69,12 +68,18 @@ type Place = Pick<Config, 'dataDir' | 'knexUrl'>
 
 /** Opens the store that the settings name. @throws as {@link openSqlite} does. */
 export async function openDatabase({ dataDir, knexUrl }: Place): Promise<Database> {
-  return knexUrl === undefined ? await openSqlite(dataDir) : openMysql(knexUrl)
+  return knexUrl === undefined ? await openSqlite(dataDir) : await mysqlAt(knexUrl)
 }
 
 /** Connections to it of their own: for another thread of the process that has it open. */
 export async function connectDatabase({ dataDir, knexUrl }: Place): Promise<Database> {
-  return knexUrl === undefined ? await connectSqlite(dataDir) : openMysql(knexUrl)
+  return knexUrl === undefined ? await connectSqlite(dataDir) : await mysqlAt(knexUrl)
+}
+
+async function mysqlAt(url: string): Promise<Database> {
+  // As with that of MongoDB: its driver takes a while to load, and most hosts need none.
+  const { openMysql } = await import('./open-mysql.js')
+  return openMysql(url)
 }
 
 /** Where the store is, for whoever reads of it; without what opens it. */
