@@ -1,9 +1,6 @@
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import express from 'express'
 import { concatBytes, utf8 } from '../backend/src/protocol/bytes.js'
 import { TOPICS } from '../backend/src/protocol/profile.js'
@@ -19,6 +16,7 @@ import {
   mapTail,
   p2pkh,
 } from '../test/support/fake-chain.js'
+import { processFolder } from './process-folder.js'
 import { configFor, SILENT } from './support.js'
 
 /** What the loading process is told: our server, and paths of it. */
@@ -39,10 +37,7 @@ export interface GatewayReady {
 }
 
 /** The process that the benches of the gateway load: our server over ordinals, files and directories. */
-const folder = mkdtempSync(join(tmpdir(), 'minetree-bench-'))
-process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
-process.once('SIGTERM', () => process.exit())
-process.once('disconnect', () => process.exit())
+const folder = processFolder()
 
 const chain = new FakeChain()
 const config = configFor(chain, folder)

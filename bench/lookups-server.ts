@@ -1,20 +1,15 @@
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import express from 'express'
 import { TOPICS } from '../backend/src/protocol/profile.js'
 import { engineBeef } from '../src/server/overlay-engine.js'
 import { startServer } from '../src/server/server.js'
 import { beefOf, FakeChain } from '../test/support/fake-chain.js'
+import { processFolder } from './process-folder.js'
 import { chainOfNames, configFor, SILENT } from './support.js'
 
 /** The process that `lookups` loads: our server over a tree of names, and a bare Express app beside it. */
-const folder = mkdtempSync(join(tmpdir(), 'minetree-bench-'))
-process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
-process.once('SIGTERM', () => process.exit())
-process.once('disconnect', () => process.exit())
+const folder = processFolder()
 
 const chain = new FakeChain()
 const server = await startServer({ config: configFor(chain, folder), logger: SILENT })

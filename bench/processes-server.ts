@@ -1,8 +1,6 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { startServer } from '../src/server/server.js'
 import { GrownTree, type Readings } from './grown-tree.js'
+import { processFolder } from './process-folder.js'
 import { configFor, SILENT } from './support.js'
 
 /** What the loading process is told. */
@@ -13,10 +11,7 @@ export interface ProcessesReady {
 
 /** One of the processes that `processes` loads: our server on a MariaDB, which the first of them fills. */
 const [url = '', what] = process.argv.slice(2)
-const folder = mkdtempSync(join(tmpdir(), 'minetree-bench-'))
-process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
-process.once('SIGTERM', () => process.exit())
-process.once('disconnect', () => process.exit())
+const folder = processFolder()
 
 const { chain, readings, submissions } = new GrownTree()
 const config = configFor(chain, folder, { KNEX_URL: url })

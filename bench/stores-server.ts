@@ -1,8 +1,5 @@
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import express from 'express'
 import createKnex from 'knex'
 import { MongoClient } from 'mongodb'
@@ -11,6 +8,7 @@ import { attachGateway, type GatewayStores } from '../src/gateway/attach-gateway
 import { storesOf } from '../src/plugin/index.js'
 import { startServer } from '../src/server/server.js'
 import { GrownTree, type Readings } from './grown-tree.js'
+import { processFolder } from './process-folder.js'
 import { configFor, SILENT, timed } from './support.js'
 
 export type EngineName = 'SQLite' | 'MariaDB' | 'MongoDB'
@@ -26,10 +24,7 @@ export interface StoresReady {
 
 /** The process that `stores` loads: one store, the tree in it, and all that answers from it. */
 const [kind, url = ''] = process.argv.slice(2) as [kind: EngineName, url: string]
-const folder = mkdtempSync(join(tmpdir(), 'minetree-bench-'))
-process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
-process.once('SIGTERM', () => process.exit())
-process.once('disconnect', () => process.exit())
+const folder = processFolder()
 
 const tree = new GrownTree()
 const settings: Record<EngineName, Record<string, string>> = {
