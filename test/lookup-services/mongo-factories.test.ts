@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Engine, type LookupService } from '@bsv/overlay'
-import { type Db, MongoClient } from 'mongodb'
+import type { Db } from 'mongodb'
 import type { HookFailure } from '../../backend/src/lookup-services/failed-hooks.js'
 import createNamesLookupService from '../../backend/src/lookup-services/NamesLookupServiceFactory.js'
 import createNamesLookupServiceOnMongo from '../../backend/src/lookup-services/NamesLookupServiceMongoFactory.js'
@@ -10,16 +10,14 @@ import { utf8 } from '../../backend/src/protocol/bytes.js'
 import NamesTopicManager from '../../backend/src/topic-managers/NamesTopicManager.js'
 import OrdinalsTopicManager from '../../backend/src/topic-managers/OrdinalsTopicManager.js'
 import { storesOf } from '../../src/plugin/index.js'
-import { MISSING_FOR_MONGO, type Mongo, startMongo } from '../services/mongo.js'
 import { beefOf, FakeChain, p2pkh } from '../support/fake-chain.js'
 import { asText, rawDocuments } from '../support/graph-documents.js'
 import { MemoryStorage } from '../support/memory-storage.js'
+import { describeWithMongo } from '../support/mongo.js'
 import { closeStores, openStore } from '../support/open-store.js'
 import { watchedDb } from '../support/watched-db.js'
 
 // As a plugin: the engine and its storage are a host's, which gives the factories its database and opens nothing.
-
-const here = MISSING_FOR_MONGO.length === 0 ? describe : describe.skip
 
 const chain = new FakeChain()
 const { deployment } = chain
@@ -61,15 +59,11 @@ async function eventually(check: () => Promise<void>): Promise<void> {
   }
 }
 
-here('the factories on MongoDB', () => {
-  let server: Mongo
-  let client: MongoClient
+describeWithMongo('the factories on MongoDB', (mongo) => {
   let expected: Record<string, string[]>
   let databases = 0
 
   beforeAll(async () => {
-    server = await startMongo()
-    client = await new MongoClient(server.url('')).connect()
     const { database } = await openStore()
     await submitTo({
       names: createNamesLookupService(database.writer, { deployment }).service,
@@ -86,8 +80,6 @@ here('the factories on MongoDB', () => {
   afterAll(async () => {
     for (const service of closing as (LookupService & { close(): Promise<void> })[]) await service.close()
     await closeStores()
-    await client?.close()
-    await server?.stop()
   })
 
   const COMPARED = [
@@ -106,7 +98,7 @@ here('the factories on MongoDB', () => {
   }
 
   test('fill a database that nobody has opened, and the gateway reads it', async () => {
-    const db = client.db(`host_${databases++}`)
+    const db = mongo.client().db(`host_${databases++}`)
     await submitTo({
       names: createNamesLookupServiceOnMongo(db, { deployment }),
       ordinals: createOrdinalsLookupServiceOnMongo(db),
@@ -118,7 +110,7 @@ here('the factories on MongoDB', () => {
   })
 
   test('note and repeat what the database did not take', async () => {
-    const db = client.db(`host_${databases++}`)
+    const db = mongo.client().db(`host_${databases++}`)
     let commits = 0
     const failing = watchedDb(db, ({ collection, method }) => {
       if (collection === 'graph_journal' && method === 'insertOne' && [2, 6].includes(++commits))

@@ -1,20 +1,18 @@
 import { isDeepStrictEqual } from 'node:util'
-import { type Db, MongoClient } from 'mongodb'
+import type { Db } from 'mongodb'
 import { MongoGraphStore } from '../../backend/src/storage/mongo/mongo-graph-store.js'
 import { MongoUpkeep } from '../../backend/src/storage/mongo/mongo-upkeep.js'
 import { Upkeep } from '../../src/server/upkeep.js'
-import { MISSING_FOR_MONGO, type Mongo, startMongo } from '../services/mongo.js'
 import { does, everyDeed } from '../support/deeds.js'
 import { FakeChain } from '../support/fake-chain.js'
 import { asText, rawDocuments } from '../support/graph-documents.js'
+import { describeWithMongo } from '../support/mongo.js'
 import { doAgain, type RecordedWrite, recordWrites } from '../support/recorded-writes.js'
 import { SILENT, treeOf, useServers } from '../support/test-server.js'
 import { type DbCall, watchedDb } from '../support/watched-db.js'
 
 // A writer is cut off from the database before each call that changes something, in a scenario that has every kind of
 // write. Whoever comes next has to find all of the write or none of it.
-
-const here = MISSING_FOR_MONGO.length === 0 ? describe : describe.skip
 
 /** Before which calls: each of them by `KILL_EVERY=1`, which takes a minute or two; a fixed sample of them unless told. */
 const EVERY = Number(process.env.KILL_EVERY ?? 17)
@@ -68,21 +66,13 @@ function upkeepOf(db: Db, graph: MongoGraphStore): Upkeep {
   })
 }
 
-here('what is done to MongoDB and is cut off', () => {
-  let server: Mongo
-  let client: MongoClient
+describeWithMongo('what is done to MongoDB and is cut off', (mongo) => {
   let writes: RecordedWrite[]
 
   beforeAll(async () => {
-    server = await startMongo()
-    client = await new MongoClient(server.url('')).connect()
     const { node } = await servers.start({ ...treeOf(chain.deployment), CHAIN_TRACKER: 'scripts-only' })
     writes = recordWrites(node.graph)
     for (const deed of everyDeed(chain)) await does(node, deed)
-  })
-  afterAll(async () => {
-    await client?.close()
-    await server?.stop()
   })
 
   /** Everything, as text, but for the moment at which something was blocked. */
@@ -91,14 +81,14 @@ here('what is done to MongoDB and is cut off', () => {
   /** A database of its own, with what another holds. */
   let databases = 0
   async function copyOf(documents: Record<string, object[]>): Promise<Db> {
-    const db = client.db(`copy_${databases++}`)
+    const db = mongo.client().db(`copy_${databases++}`)
     for (const [name, all] of Object.entries(documents))
       if (all.length > 0) await db.collection(name).insertMany(all)
     return db
   }
 
   test('is, of a write, there as a whole or not at all, and is done by doing it again', async () => {
-    const undisturbed = client.db('undisturbed')
+    const undisturbed = mongo.client().db('undisturbed')
     let points = 0
     const found = { before: 0, after: 0 }
     for (const write of writes) {
@@ -131,7 +121,7 @@ here('what is done to MongoDB and is cut off', () => {
   }, 600_000)
 
   test('is, of making the index anew, gone on with by whoever comes next', async () => {
-    const whole = client.db('rebuilt')
+    const whole = mongo.client().db('rebuilt')
     const { store, upkeep, cutAt, calls } = await cutOffStore(whole)
     for (const write of writes) await doAgain(write, store)
     const documents = await rawDocuments(whole)

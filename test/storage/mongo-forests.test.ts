@@ -1,39 +1,30 @@
 import fc from 'fast-check'
-import { MongoClient } from 'mongodb'
 import { MongoGraphStore } from '../../backend/src/storage/mongo/mongo-graph-store.js'
-import { MISSING_FOR_MONGO, type Mongo, startMongo } from '../services/mongo.js'
 import { grow, planting } from '../support/forest.js'
 import { happening } from '../support/forest-happenings.js'
 import { ForestLife } from '../support/forest-life.js'
 import { type ForestNode, openForestNode } from '../support/forest-node.js'
 import { asText, rawDocuments } from '../support/graph-documents.js'
+import { describeWithMongo } from '../support/mongo.js'
 import { doAgain, recordWrites } from '../support/recorded-writes.js'
 
 // Whatever is written to SQLite while branches turn, proofs come and go and blocks are reorganised is written to MongoDB,
 // too, and every collection has to hold what the table does.
 
 const RUNS = Number(process.env.RUNS ?? 6)
-const here = MISSING_FOR_MONGO.length === 0 ? describe : describe.skip
-
 const run = fc.record({
   plantings: fc.array(planting, { minLength: 5, maxLength: 14 }),
   happenings: fc.array(happening, { minLength: 8, maxLength: 25 }),
 })
 
-here('a forest on MongoDB', () => {
-  let server: Mongo
-  let client: MongoClient
+describeWithMongo('a forest on MongoDB', (mongo) => {
   let node: ForestNode
 
   beforeAll(async () => {
-    server = await startMongo()
-    client = await new MongoClient(server.url('')).connect()
     node = await openForestNode()
   })
   afterAll(async () => {
     await node?.close()
-    await client?.close()
-    await server?.stop()
   })
 
   test('is document by document what it is row by row on SQLite', async () => {
@@ -44,7 +35,7 @@ here('a forest on MongoDB', () => {
       const life = await ForestLife.start(grow(plantings), node)
       for (const each of happenings) await life.happen(each)
       await life.follow()
-      const db = client.db(`forest_${runs++}`)
+      const db = mongo.client().db(`forest_${runs++}`)
       const store = new MongoGraphStore({ db })
       for (const write of writes) await doAgain(write, store)
       const { graph_settings: _, ...documents } = await rawDocuments(db)

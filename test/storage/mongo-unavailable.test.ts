@@ -5,12 +5,10 @@ import { StoreUnavailableError } from '../../backend/src/graph/store-unavailable
 import { MongoGraphStore } from '../../backend/src/storage/mongo/mongo-graph-store.js'
 import { whileAvailable } from '../../backend/src/storage/mongo/unavailable.js'
 import { answerFor } from '../../src/gateway/error-response.js'
-import { MISSING_FOR_MONGO, type Mongo, startMongo } from '../services/mongo.js'
 import { asText, rawDocuments } from '../support/graph-documents.js'
+import { describeWithMongo } from '../support/mongo.js'
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.js'
 import { watchedDb } from '../support/watched-db.js'
-
-const here = MISSING_FOR_MONGO.length === 0 ? describe : describe.skip
 
 const OUTPUTS = 30
 const CUTS = 5
@@ -29,34 +27,28 @@ const records = graphRecords({
   names: [{ name: 'a', outpoint: at(0) }],
 })
 
-here('a MongoDB that is away', () => {
-  let server: Mongo
+describeWithMongo('a MongoDB that is away', (mongo) => {
   let proxy: TcpProxy
-  /** By the way that is cut, and past it. */
+  /** By the way that is cut; that of the group goes past it. */
   let client: MongoClient
-  let direct: MongoClient
   let databases = 0
 
   beforeAll(async () => {
-    server = await startMongo()
-    proxy = await startTcpProxy(server.port)
+    proxy = await startTcpProxy(mongo.server().port)
     const url = `mongodb://127.0.0.1:${proxy.port}/?directConnection=true`
     client = new MongoClient(url, { serverSelectionTimeoutMS: 300, heartbeatFrequencyMS: 500 })
-    direct = await new MongoClient(server.url('')).connect()
   })
   afterEach(() => proxy.mend())
   afterAll(async () => {
     await client.close()
-    await direct.close()
     await proxy.stop()
-    await server.stop()
   })
 
   async function openStore() {
     const name = `store_${databases++}`
     const store = new MongoGraphStore({ db: client.db(name) })
     await store.open()
-    return { store, held: async () => asText(await rawDocuments(direct.db(name)), ['arrival']) }
+    return { store, held: async () => asText(await rawDocuments(mongo.client().db(name)), ['arrival']) }
   }
 
   /** Asks until it is answered: the driver looks for the server now and then. */
@@ -99,13 +91,13 @@ here('a MongoDB that is away', () => {
     })
     const store = new MongoGraphStore({ db: stalling, lease: 1000 })
     await expect(store.record(records)).rejects.toThrow(StoreUnavailableError)
-    const holder = async () => (await direct.db(name).collection('graph_state').findOne({}))?.holder
+    const holder = async () => (await mongo.client().db(name).collection('graph_state').findOne({}))?.holder
     // Nobody says that the turn is over: it may go on.
     const left = await holder()
     expect(left).not.toBeNull()
     proxy.mend()
     await answered(() => store.record(records))
-    expect(asText(await rawDocuments(direct.db(name)), ['arrival'])).toEqual(await whole())
+    expect(asText(await rawDocuments(mongo.client().db(name)), ['arrival'])).toEqual(await whole())
     expect(await holder()).toBeNull()
   })
 

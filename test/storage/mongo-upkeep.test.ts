@@ -1,34 +1,22 @@
-import { type Db, MongoClient } from 'mongodb'
+import type { Db } from 'mongodb'
 import { graphRecords } from '../../backend/src/graph/records.js'
 import { StoreUnavailableError } from '../../backend/src/graph/store-unavailable-error.js'
 import { MongoGraphStore } from '../../backend/src/storage/mongo/mongo-graph-store.js'
 import { MongoUpkeep } from '../../backend/src/storage/mongo/mongo-upkeep.js'
 import { MongoWriter } from '../../backend/src/storage/mongo/mongo-writer.js'
 import { LostTurnError, TakenTurnError } from '../../backend/src/storage/mongo/writer-turns.js'
-import { MISSING_FOR_MONGO, type Mongo, startMongo } from '../services/mongo.js'
+import { describeWithMongo } from '../support/mongo.js'
 import { watchedDb } from '../support/watched-db.js'
-
-const here = MISSING_FOR_MONGO.length === 0 ? describe : describe.skip
 
 /** In milliseconds: how long one is waited for that is gone; long enough for a machine that has much to do. */
 const LEASE = 2000
 
-here('the processes of one MongoDB that would make its index anew', () => {
-  let server: Mongo
-  let client: MongoClient
+describeWithMongo('the processes of one MongoDB that would make its index anew', (mongo) => {
   let db: Db
   let databases = 0
 
-  beforeAll(async () => {
-    server = await startMongo()
-    client = await new MongoClient(server.url('')).connect()
-  })
   beforeEach(() => {
-    db = client.db(`upkeep_${databases++}`)
-  })
-  afterAll(async () => {
-    await client?.close()
-    await server?.stop()
+    db = mongo.client().db(`upkeep_${databases++}`)
   })
 
   const upkeepOf = (own: Db): MongoUpkeep =>

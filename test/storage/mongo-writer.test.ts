@@ -1,14 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Db, MongoClient } from 'mongodb'
+import type { Db } from 'mongodb'
 import { graphRecords } from '../../backend/src/graph/records.js'
 import type { Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { MongoGraphStore } from '../../backend/src/storage/mongo/mongo-graph-store.js'
 import { MongoWriter } from '../../backend/src/storage/mongo/mongo-writer.js'
 import type { PendingDocuments } from '../../backend/src/storage/mongo/pending-documents.js'
-import { MISSING_FOR_MONGO, type Mongo, startMongo } from '../services/mongo.js'
+import { describeWithMongo } from '../support/mongo.js'
 import { watchedDb } from '../support/watched-db.js'
-
-const here = MISSING_FOR_MONGO.length === 0 ? describe : describe.skip
 
 /** In milliseconds: how long a writer is waited for that is gone. */
 const LEASE = 40
@@ -24,22 +22,12 @@ async function countUp(pending: PendingDocuments): Promise<number> {
   return count
 }
 
-here('the writers of one MongoDB', () => {
-  let server: Mongo
-  let client: MongoClient
+describeWithMongo('the writers of one MongoDB', (mongo) => {
   let db: Db
   let databases = 0
 
-  beforeAll(async () => {
-    server = await startMongo()
-    client = await new MongoClient(server.url('')).connect()
-  })
   beforeEach(() => {
-    db = client.db(`writers_${databases++}`)
-  })
-  afterAll(async () => {
-    await client?.close()
-    await server?.stop()
+    db = mongo.client().db(`writers_${databases++}`)
   })
 
   /** A database whose first call of a kind waits until it may go on: the one that puts documents where they are read. */
