@@ -1,5 +1,15 @@
-import { setTimeout as sleep } from 'node:timers/promises'
+import { setImmediate as othersHadTheirTurn } from 'node:timers/promises'
+import { jest } from '@jest/globals'
 import { Together } from '../../backend/src/storage/together.js'
+
+// How long an answer takes is the test's to say, not the machine's.
+beforeEach(() => {
+  jest.useFakeTimers({ doNotFake: ['nextTick', 'queueMicrotask', 'setImmediate'] })
+})
+
+afterEach(() => {
+  jest.useRealTimers()
+})
 
 /** A database that answers when it is told to, and keeps what it was asked at once. */
 function asked(atOnce = Number.POSITIVE_INFINITY) {
@@ -22,14 +32,14 @@ function asked(atOnce = Number.POSITIVE_INFINITY) {
 test('whoever asks while an answer is under way is asked for with the next', async () => {
   const { together, calls, answers } = asked()
   const first = [together.ask(1), together.ask(2)]
-  await sleep(0)
+  await othersHadTheirTurn()
   expect(calls).toEqual([[1, 2]])
   const second = [together.ask(3), together.ask(4)]
-  await sleep(0)
+  await othersHadTheirTurn()
   expect(calls).toEqual([[1, 2]])
   answers[0]?.()
   expect(await Promise.all(first)).toEqual(['the answer to 1', 'the answer to 2'])
-  await sleep(0)
+  await othersHadTheirTurn()
   expect(calls).toEqual([
     [1, 2],
     [3, 4],
@@ -41,7 +51,7 @@ test('whoever asks while an answer is under way is asked for with the next', asy
 test('as many as go at once wait for no answer', async () => {
   const { together, calls, answers } = asked(2)
   const all = [1, 2, 3, 4, 5].map((each) => together.ask(each))
-  await sleep(0)
+  await othersHadTheirTurn()
   expect(calls).toEqual([
     [1, 2],
     [3, 4],
@@ -49,7 +59,7 @@ test('as many as go at once wait for no answer', async () => {
   answers[0]?.()
   answers[1]?.()
   await Promise.all(all.slice(0, 4))
-  await sleep(0)
+  await othersHadTheirTurn()
   expect(calls.at(-1)).toEqual([5])
   answers[2]?.()
   expect(await all[4]).toBe('the answer to 5')
@@ -58,9 +68,12 @@ test('as many as go at once wait for no answer', async () => {
 test('an answer that does not come keeps nobody else waiting', async () => {
   const { together, calls, answers } = asked()
   const stuck = together.ask(1)
-  await sleep(0)
+  await othersHadTheirTurn()
   const next = together.ask(2)
-  while (calls.length < 2) await sleep(1)
+  expect(calls).toEqual([[1]])
+  jest.runAllTimers()
+  await othersHadTheirTurn()
+  expect(calls).toEqual([[1], [2]])
   answers[1]?.()
   expect(await next).toBe('the answer to 2')
   answers[0]?.()
@@ -70,12 +83,12 @@ test('an answer that does not come keeps nobody else waiting', async () => {
 test('what goes wrong is told to those whose question it was, and to nobody after them', async () => {
   const { together, answers } = asked()
   const both = [together.ask(1), together.ask(2)]
-  await sleep(0)
+  await othersHadTheirTurn()
   answers[0]?.(new Error('the database is away'))
   const ends = await Promise.allSettled(both)
   expect(ends.map(({ status }) => status)).toEqual(['rejected', 'rejected'])
   const next = together.ask(3)
-  await sleep(0)
+  await othersHadTheirTurn()
   answers[1]?.()
   expect(await next).toBe('the answer to 3')
 })
