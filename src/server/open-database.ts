@@ -4,7 +4,7 @@ import createKnex, { type Knex } from 'knex'
 import BetterSqlite3Client from 'knex/lib/dialects/better-sqlite3/index.js'
 import Libsql from 'libsql'
 import { LRUCache } from 'lru-cache'
-import type { SqlReader, SqlValue } from '../../backend/src/storage/sql/sql-reader.js'
+import type { SqlReader, SqlValue, SqlWriter } from '../../backend/src/storage/sql/sql-reader.js'
 import type { Config } from './config.js'
 import { mongoPlace } from './mongo-url.js'
 
@@ -15,6 +15,7 @@ const STATEMENTS = 500
 interface Statement {
   all(values: SqlValue[]): unknown[]
   get(values: SqlValue[]): unknown
+  run(values: SqlValue[]): unknown
 }
 
 interface Connection {
@@ -44,14 +45,15 @@ class LibsqlClient extends BetterSqlite3Client {
     return PreparingConnection
   }
 
-  /** Reads on the connection of a transaction; of the client itself, knex gives it to one after another. */
-  directReader(): SqlReader | undefined {
+  /** Asks the connection of a transaction; that of the client itself, knex gives to one after another. */
+  direct(): Omit<SqlWriter, 'isMysql'> | undefined {
     if (this.transacting !== true) return undefined
     const prepare = async (sql: string): Promise<Statement> =>
       ((await this.acquireConnection()) as Connection).prepare(sql)
     return {
       all: async (sql, values) => (await prepare(sql)).all(values),
       first: async (sql, values) => (await prepare(sql)).get(values),
+      run: async (sql, values) => void (await prepare(sql)).run(values),
     }
   }
 }

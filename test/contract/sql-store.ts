@@ -2,7 +2,7 @@ import type { Knex } from 'knex'
 import type { Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { SqlGraphStore } from '../../backend/src/storage/sql/sql-graph-store.js'
 import { SqlHookNotes } from '../../backend/src/storage/sql/sql-hook-notes.js'
-import type { SqlReader, SqlValue } from '../../backend/src/storage/sql/sql-reader.js'
+import type { SqlReader, SqlValue, SqlWriter } from '../../backend/src/storage/sql/sql-reader.js'
 import { SqlUpkeep } from '../../backend/src/storage/sql/sql-upkeep.js'
 import type { Engine, OpenedStore } from './engine.js'
 
@@ -78,6 +78,18 @@ export function watchedReader(reader: SqlReader, ask: (sql: string, values: SqlV
     first: async (sql, values) => {
       ask(sql, values)
       return await reader.first(sql, values)
+    },
+  }
+}
+
+/** As {@link watchedReader}, with what is written. */
+export function watchedWriter(writer: SqlWriter, ask: (sql: string, values: SqlValue[]) => void): SqlWriter {
+  return {
+    ...writer,
+    ...watchedReader(writer, ask),
+    run: async (sql, values) => {
+      ask(sql, values)
+      await writer.run(sql, values)
     },
   }
 }

@@ -4,16 +4,16 @@ import { exclusiveWrite } from './exclusive-write.js'
 import { lineagesIn } from './lineage-rows.js'
 import { mapsIn } from './map-rows.js'
 import { outputTablesIn } from './output-tables.js'
-import { knexReader } from './sql-reader.js'
+import { knexWriter } from './sql-reader.js'
 import { transactionTablesIn } from './transaction-tables.js'
 
 /** What one write asks of a database of SQL, with what it has written so far. */
 export function tablesIn(trx: Knex.Transaction): GraphTables {
-  const reader = knexReader(trx)
+  const writer = knexWriter(trx)
   return {
-    transactions: transactionTablesIn(trx),
-    outputs: outputTablesIn(trx),
-    rows: { ...lineagesIn(reader), ...mapsIn(reader) },
+    transactions: transactionTablesIn(trx, writer),
+    outputs: outputTablesIn(writer),
+    rows: { ...lineagesIn(writer), ...mapsIn(writer) },
   }
 }
 

@@ -1,22 +1,29 @@
-import type { Knex } from 'knex'
 import { parts, ROWS_A_STATEMENT } from '../columns.js'
 import { rest } from '../rest.js'
-import { isMysql } from './dialect.js'
+import type { SqlValue, SqlWriter } from './sql-reader.js'
+
+/** What stands in a row that is told. */
+type Told = SqlValue | boolean | undefined
 
 /** Inserts those rows whose key is not there. */
-export async function insertNew(trx: Knex, table: string, rows: object[]): Promise<void> {
+export async function insertNew(writer: SqlWriter, table: string, rows: object[]): Promise<void> {
   for (const part of parts(rows, ROWS_A_STATEMENT)) {
-    const conflict = trx(table).insert(part).onConflict()
-    await (isMysql(trx) ? conflict.merge(untouched(trx, part)) : conflict.ignore())
+    const columns = [...new Set(part.flatMap((row) => Object.keys(row)))]
+    const places = `(${columns.map(() => '?').join(', ')})`
+    await writer.run(
+      `insert into ${table} (${columns.join(', ')}) values ${part.map(() => places).join(', ')}
+       ${writer.isMysql ? untouched(columns) : 'on conflict do nothing'}`,
+      part.flatMap((row) => columns.map((column) => valueOf((row as Record<string, Told>)[column]))),
+    )
     await rest()
   }
 }
 
 /** What leaves a row as it is. MySQL's own way to ignore a conflict ignores whatever else is wrong with a row, too. */
-function untouched(
-  trx: Knex,
-  [row = {}]: object[],
-): Record<string, Knex.Ref<string, Record<string, string>>> {
-  const [column = ''] = Object.keys(row)
-  return { [column]: trx.ref(column) }
+function untouched([column = '']: string[]): string {
+  return `on duplicate key update ${column} = ${column}`
+}
+
+function valueOf(told: Told): SqlValue {
+  return typeof told === 'boolean' ? Number(told) : (told ?? null)
 }

@@ -1,11 +1,9 @@
-import type { Knex } from 'knex'
 import { formatOutpoint } from '../../protocol/outpoint.js'
 import {
   hashColumn,
   hexOf,
   inParts,
   type OutpointRow,
-  outpointColumns,
   outpointOf,
   outpointPair,
   parts,
@@ -16,33 +14,38 @@ import type { Head, OutputTables } from '../graph-tables.js'
 import type { Lineage } from '../lineages.js'
 import { rest } from '../rest.js'
 import { UNBLOCKED } from './map-rows.js'
-import { anyOf, anyOutpoint, anyPair, knexReader } from './sql-reader.js'
+import { anyOf, anyOutpoint, anyPair, type SqlWriter } from './sql-reader.js'
 
 const FROM_STEP = 'from graph_outputs where lineage_txid = ? and lineage_vout = ? and'
 
+/** Outputs that a lineage starts with though the coin that they received is here, and that are no name's origin. */
+const HEADS = `select own.txid, own.vout, own.previous_txid, own.previous_vout from graph_outputs as own
+  join graph_outputs as previous on previous.txid = own.previous_txid and previous.vout = own.previous_vout
+  left join graph_names as names on names.txid = own.txid and names.vout = own.vout
+  where names.txid is null and own.lineage_txid = own.txid and own.lineage_vout = own.vout`
+
 /** See {@link OutputTables}. */
-export function outputTablesIn(trx: Knex.Transaction): OutputTables {
-  const reader = knexReader(trx)
+export function outputTablesIn(writer: SqlWriter): OutputTables {
   const isThere = async (condition: string, { lineage, from }: { lineage: Lineage; from: number }) =>
-    (await reader.first(`select 1 ${FROM_STEP} ${condition} limit 1`, [...lineage, from])) !== undefined
+    (await writer.first(`select 1 ${FROM_STEP} ${condition} limit 1`, [...lineage, from])) !== undefined
   return {
     unsettledAmong: (outpoints) =>
       inParts(outpoints, async (part) => {
-        const rows = await trx('graph_outputs')
-          .whereRaw(anyOutpoint(part), part.flatMap(outpointPair))
-          .where({ unsettled: true })
-          .select('txid', 'vout')
+        const rows = await writer.all(
+          `select txid, vout from graph_outputs where ${anyOutpoint(part)} and unsettled = 1`,
+          part.flatMap(outpointPair),
+        )
         return rows.map(outpointOf)
       }),
     async unsettledOf(txid) {
-      const rows = await trx('graph_outputs')
-        .where({ txid: hashColumn(txid), unsettled: true })
-        .select('vout')
+      const rows = await writer.all('select vout from graph_outputs where txid = ? and unsettled = 1', [
+        hashColumn(txid),
+      ])
       return rows.map(({ vout }) => Number(vout))
     },
     unsettledSpenders: (txids) =>
       inParts(txids, async (part) => {
-        const rows = await reader.all(
+        const rows = await writer.all(
           `select distinct spends.spender from graph_spends as spends
            join graph_outputs as outputs on outputs.txid = spends.spender
            where spends.txid in (${anyOf(part)}) and outputs.unsettled = 1`,
@@ -51,41 +54,39 @@ export function outputTablesIn(trx: Knex.Transaction): OutputTables {
         return rows.map(({ spender }) => hexOf(spender))
       }),
     async settle(outpoint, previous) {
-      await trx('graph_outputs')
-        .where(outpointColumns(outpoint))
-        .update({
-          unsettled: false,
-          ...(previous && { previous_txid: hashColumn(previous.txid), previous_vout: previous.vout }),
-        })
+      const received = previous ? ', previous_txid = ?, previous_vout = ?' : ''
+      await writer.run(`update graph_outputs set unsettled = 0${received} where txid = ? and vout = ?`, [
+        ...(previous ? outpointPair(previous) : []),
+        ...outpointPair(outpoint),
+      ])
     },
     async furtherAmong(outpoints) {
-      const rows = await trx('graph_outputs')
-        .whereRaw(anyOutpoint(outpoints), outpoints.flatMap(outpointPair))
-        .where('step', '>', 0)
-        .select('txid', 'vout')
+      const rows = await writer.all(
+        `select txid, vout from graph_outputs where ${anyOutpoint(outpoints)} and step > 0`,
+        outpoints.flatMap(outpointPair),
+      )
       return rows.map(outpointOf)
     },
     async headsAmong(outpoints) {
       const own = anyPair(['own.txid', 'own.vout'], outpoints)
-      return (await heads(trx).whereRaw(own, outpoints.flatMap(outpointPair))).map(headOf)
+      return (await writer.all(`${HEADS} and ${own}`, outpoints.flatMap(outpointPair))).map(headOf)
     },
     async headsBehind(outpoints) {
       const received = anyPair(['own.previous_txid', 'own.previous_vout'], outpoints)
-      return (await heads(trx).whereRaw(received, outpoints.flatMap(outpointPair))).map(headOf)
+      return (await writer.all(`${HEADS} and ${received}`, outpoints.flatMap(outpointPair))).map(headOf)
     },
     async moveSteps({ lineage, from, to, further }) {
-      const shifted = ['step', 'content_step', 'parent_step', 'map_step'].map((column) => [
-        column,
-        trx.raw('?? + ?', [column, further]),
-      ])
-      await trx('graph_outputs')
-        .where(inLineage(lineage))
-        .where('step', '>=', from)
-        .update({ ...inLineage(to), ...Object.fromEntries(shifted) })
+      const shifted = ['content_step', 'parent_step', 'map_step', 'step']
+      await writer.run(
+        `update graph_outputs set lineage_txid = ?, lineage_vout = ?,
+         ${shifted.map((column) => `${column} = ${column} + ?`).join(', ')}
+         where lineage_txid = ? and lineage_vout = ? and step >= ?`,
+        [...to, ...shifted.map(() => further), ...lineage, from],
+      )
     },
     stepsOf: (outpoints) =>
       inParts(unique(outpoints, formatOutpoint), async (part) => {
-        const rows = await reader.all(
+        const rows = await writer.all(
           `select lineage_txid, lineage_vout, step from graph_outputs where ${anyOutpoint(part)}`,
           part.flatMap(outpointPair),
         )
@@ -96,14 +97,14 @@ export function outputTablesIn(trx: Knex.Transaction): OutputTables {
       }),
     hasMap: (place) => isThere('map_step >= ?', place),
     async mergedFrom({ lineage, from }) {
-      const rows = await reader.all(
+      const rows = await writer.all(
         `select txid, vout ${FROM_STEP} map_step >= ? and merged_length is not null order by map_step`,
         [...lineage, from],
       )
       return rows.map(outpointOf)
     },
     async mapsFrom({ lineage, from, limit }) {
-      const rows = await reader.all(
+      const rows = await writer.all(
         `select txid, vout, map_step, map_length ${FROM_STEP} map_step >= ? and ${UNBLOCKED}
          order by map_step limit ?`,
         [...lineage, from, limit],
@@ -117,10 +118,13 @@ export function outputTablesIn(trx: Knex.Transaction): OutputTables {
       return { maps, next: last && last.step + 1 }
     },
     async setMerged(outpoint, length) {
-      await trx('graph_outputs').where(outpointColumns(outpoint)).update({ merged_length: length })
+      await writer.run('update graph_outputs set merged_length = ? where txid = ? and vout = ?', [
+        length,
+        ...outpointPair(outpoint),
+      ])
     },
     async holderOf(outpoint) {
-      const row = await reader.first(
+      const row = await writer.first(
         `select owner from graph_outputs as outputs where txid = ? and vout = ? and owner is not null and not exists (
            select 1 from graph_spends as spends where spends.txid = outputs.txid and spends.vout = outputs.vout
          )`,
@@ -135,10 +139,11 @@ export function outputTablesIn(trx: Knex.Transaction): OutputTables {
       ),
     async deleteTraits(lineages, kinds) {
       for (const part of parts(lineages, ROWS_A_STATEMENT)) {
-        await trx('graph_traits')
-          .whereRaw(anyPair(['lineage_txid', 'lineage_vout'], part), part.flat())
-          .whereIn('kind', kinds)
-          .delete()
+        await writer.run(
+          `delete from graph_traits
+           where ${anyPair(['lineage_txid', 'lineage_vout'], part)} and kind in (${anyOf(kinds)})`,
+          [...part.flat(), ...kinds],
+        )
         await rest()
       }
     },
@@ -150,25 +155,9 @@ interface HeadRow extends OutpointRow {
   previous_vout: unknown
 }
 
-/** Outputs that a lineage starts with though the coin that they received is here, and that are no name's origin. */
-function heads(trx: Knex.Transaction): Knex.QueryBuilder<object, HeadRow[]> {
-  return trx('graph_outputs as own')
-    .join('graph_outputs as previous', (on) =>
-      on.on('previous.txid', 'own.previous_txid').andOn('previous.vout', 'own.previous_vout'),
-    )
-    .leftJoin('graph_names as names', (on) => on.on('names.txid', 'own.txid').andOn('names.vout', 'own.vout'))
-    .whereNull('names.txid')
-    .whereRaw('own.lineage_txid = own.txid and own.lineage_vout = own.vout')
-    .select('own.txid', 'own.vout', 'own.previous_txid', 'own.previous_vout')
-}
-
 function headOf(row: HeadRow): Head {
   return {
     outpoint: outpointOf(row),
     previous: outpointOf({ txid: row.previous_txid, vout: row.previous_vout }),
   }
-}
-
-function inLineage([lineage_txid, lineage_vout]: Lineage): { lineage_txid: Buffer; lineage_vout: number } {
-  return { lineage_txid, lineage_vout }
 }

@@ -7,7 +7,7 @@ import { markOf, markText, placeOf, REBUILD_MARK } from '../rebuild-mark.js'
 import { rest } from '../rest.js'
 import { exclusiveWrite } from './exclusive-write.js'
 import { insertNew } from './insert-new.js'
-import { anyOf, type SqlReader } from './sql-reader.js'
+import { anyOf, knexWriter, type SqlReader } from './sql-reader.js'
 import { transactionRecord } from './transaction-reads.js'
 
 export async function rebuildMark(reader: SqlReader): Promise<RebuildMark | undefined> {
@@ -37,7 +37,7 @@ export async function emptyIndex(knex: Knex): Promise<void> {
   await exclusiveWrite(knex, async (trx) => {
     const silent = await trx('graph_silent_spends').select('txid', 'vout', 'spender')
     await insertNew(
-      trx,
+      knexWriter(trx),
       'graph_spends',
       silent.map((row) => ({ ...outpointColumns(outpointOf(row)), spender: hashColumn(hexOf(row.spender)) })),
     )

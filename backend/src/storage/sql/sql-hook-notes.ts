@@ -6,7 +6,7 @@ import { beefOwner, type HookNoteRow, hookNoteOf, hookNoteRow, subjectColumn } f
 import { exclusiveWrite } from './exclusive-write.js'
 import { insertNew } from './insert-new.js'
 import { readPieces } from './pieces.js'
-import { knexReader, type SqlReader } from './sql-reader.js'
+import { knexReader, knexWriter, type SqlReader } from './sql-reader.js'
 import { transactionTablesIn } from './transaction-tables.js'
 
 /** How many notes are looked up at once; their BEEF is read one by one. */
@@ -21,7 +21,7 @@ export class SqlHookNotes implements HookNotes {
     const beef = bytes && { owner: beefOwner(bytes), bytes }
     await exclusiveWrite(this.knex, async (trx) => {
       if (beef !== undefined) await writePieces(transactionTablesIn(trx), [beef])
-      await insertNew(trx, 'graph_hook_notes', [hookNoteRow(note)])
+      await insertNew(knexWriter(trx), 'graph_hook_notes', [hookNoteRow(note)])
     })
   }
 

@@ -2,7 +2,7 @@ import type { Knex } from 'knex'
 import { isMysql } from './dialect.js'
 import { mysqlReaderOf } from './mysql-reader.js'
 
-export type SqlValue = string | number | Uint8Array
+export type SqlValue = string | number | Uint8Array | null
 
 /** A row: its columns are what the SQL beside the call says they are. */
 // biome-ignore lint/suspicious/noExplicitAny: see above; every use turns columns into records at once.
@@ -18,23 +18,42 @@ export interface SqlReader {
   first(sql: string, values: SqlValue[]): Promise<Row | undefined>
 }
 
-/** A knex client whose driver can be asked past knex, which takes several times as long as a short read. */
+/** Runs what a write is made of: plain SQL, too, and with what it has written so far. */
+export interface SqlWriter extends SqlReader {
+  /** Where SQL differs. */
+  readonly isMysql: boolean
+  run(sql: string, values: SqlValue[]): Promise<void>
+}
+
+/** A knex client whose driver can be asked past knex, which takes several times as long as a short statement. */
 interface DirectClient {
-  directReader?: () => SqlReader | undefined
+  direct?: () => Omit<SqlWriter, 'isMysql'> | undefined
 }
 
 /** Reads through knex, on whatever it is connected to: in a transaction, what it has written so far. */
 export function knexReader(knex: Knex): SqlReader {
-  const direct = (knex.client as DirectClient | undefined)?.directReader?.()
-  if (direct !== undefined) return direct
   // What a transaction asks, knex tells of: it may be over.
   if (isMysql(knex) && knex.isTransaction !== true) return mysqlReaderOf(knex)
+  return knexWriter(knex)
+}
+
+/** Writes through knex; in a transaction as one. */
+export function knexWriter(knex: Knex): SqlWriter {
+  const direct = (knex.client as DirectClient | undefined)?.direct?.()
+  if (direct !== undefined) return { ...direct, isMysql: false }
   const all = async (sql: string, values: SqlValue[]): Promise<Row[]> => {
     // MySQL answers rows and fields; SQLite answers rows.
     const answer = await knex.raw(sql, values as Knex.RawBinding[])
     return Array.isArray(answer[0]) ? answer[0] : answer
   }
-  return { all, first: async (sql, values) => (await all(sql, values))[0] }
+  return {
+    isMysql: isMysql(knex),
+    all,
+    first: async (sql, values) => (await all(sql, values))[0],
+    async run(sql, values) {
+      await knex.raw(sql, values as Knex.RawBinding[])
+    },
+  }
 }
 
 /** A condition that matches any of the pairs of txid and vout. */

@@ -7,19 +7,18 @@ import { proofColumns } from '../rows.js'
 import { blockText } from '../telling.js'
 import { deleteBlocked, setBlocked } from './blocked-rows.js'
 import { insertNew } from './insert-new.js'
-import { anyOf, knexReader } from './sql-reader.js'
+import { anyOf, knexWriter } from './sql-reader.js'
 import { childrenOf, rankedView, rivalsOf, standings, winnerIn } from './standing-rows.js'
 import { transactionRecord } from './transaction-reads.js'
 import { countTurn } from './turns.js'
 
 /** See {@link TransactionTables}. */
-export function transactionTablesIn(trx: Knex.Transaction): TransactionTables {
-  const reader = knexReader(trx)
+export function transactionTablesIn(trx: Knex.Transaction, writer = knexWriter(trx)): TransactionTables {
   return {
-    insertNew: (table, rows) => insertNew(trx, table, rows),
+    insertNew: (table, rows) => insertNew(writer, table, rows),
     async held(owners) {
       const rows = await inParts(owners, (part) =>
-        reader.all(
+        writer.all(
           `select owner from graph_pieces where owner in (${anyOf(part)}) and position = 0`,
           part.map(hashColumn),
         ),
@@ -30,13 +29,14 @@ export function transactionTablesIn(trx: Knex.Transaction): TransactionTables {
       // Of none, SQLite would look through all of them.
       if (owners.length > 0) await trx('graph_pieces').whereIn('owner', owners).delete()
     },
-    transaction: (txid) => transactionRecord(reader, txid),
+    transaction: (txid) => transactionRecord(writer, txid),
     async blocks(txids) {
       const rows = await inParts(txids, (part) =>
-        trx('graph_transactions')
-          .whereIn('txid', part.map(hashColumn))
-          .whereNotNull('height')
-          .select('txid', 'height', 'merkle_root'),
+        writer.all(
+          `select txid, height, merkle_root from graph_transactions
+           where txid in (${anyOf(part)}) and height is not null`,
+          part.map(hashColumn),
+        ),
       )
       return new Map(
         rows.map(({ txid, height, merkle_root }) => [
@@ -45,18 +45,18 @@ export function transactionTablesIn(trx: Knex.Transaction): TransactionTables {
         ]),
       )
     },
-    standings: (txids) => standings(reader, txids),
-    childrenOf: (txids) => childrenOf(reader, txids),
-    rivalsOf: (spends) => rivalsOf(reader, spends),
-    winnerOver: (txid) => winnerIn(reader, txid),
+    standings: (txids) => standings(writer, txids),
+    childrenOf: (txids) => childrenOf(writer, txids),
+    rivalsOf: (spends) => rivalsOf(writer, spends),
+    winnerOver: (txid) => winnerIn(writer, txid),
     rankedView: (told) => rankedView(trx, told),
     async lastArrival() {
-      const last = await trx('graph_transactions').max('arrival as arrival').first()
+      const last = await writer.first('select max(arrival) as arrival from graph_transactions', [])
       return Number(last?.arrival ?? 0)
     },
     async silentAmong(txids) {
       const rows = await inParts([...new Set(txids)], (part) =>
-        reader.all(
+        writer.all(
           `select txid from graph_transactions where txid in (${anyOf(part)}) and silent = 1`,
           part.map(hashColumn),
         ),

@@ -2,6 +2,7 @@ import { MerklePath } from '@bsv/sdk'
 import type { Knex } from 'knex'
 import { bytesOf, hashColumn } from '../../columns.js'
 import { insertNew } from '../insert-new.js'
+import { knexWriter } from '../sql-reader.js'
 import { anyBytes, createTable } from './create-table.js'
 
 /** One spender per outpoint: where each transaction stands, and what those would say that do not count. */
@@ -41,7 +42,7 @@ export const conflicts = {
     await rootsOfProofs(knex)
     // What spends what was not known of every transaction before.
     if ((await knex('graph_transactions').first('txid')) !== undefined)
-      await insertNew(knex, 'graph_settings', [{ name: 'reindex', value: 'needed' }])
+      await insertNew(knexWriter(knex), 'graph_settings', [{ name: 'reindex', value: 'needed' }])
   },
 
   async down(knex: Knex): Promise<void> {

@@ -2,6 +2,7 @@ import type { Knex } from 'knex'
 import { formatOutpoint } from '../../../protocol/outpoint.js'
 import { outpointColumns, outpointOf } from '../../columns.js'
 import { insertNew } from '../insert-new.js'
+import { knexWriter } from '../sql-reader.js'
 import { asciiText, createTable } from './create-table.js'
 
 /** One list of what is blocked, by whatever; what was evicted before is on it. What each table holds: `docs/schema.md`. */
@@ -25,7 +26,7 @@ export const blocked = {
     for (const row of await knex('graph_evictions').select('txid', 'vout')) {
       const outpoint = outpointOf(row)
       const subject = { kind: 'outpoint', value: formatOutpoint(outpoint), ...outpointColumns(outpoint) }
-      await insertNew(knex, 'graph_blocked', [{ ...subject, reason: 'evicted', since }])
+      await insertNew(knexWriter(knex), 'graph_blocked', [{ ...subject, reason: 'evicted', since }])
     }
     await knex.schema.dropTable('graph_evictions')
   },
@@ -39,7 +40,7 @@ export const blocked = {
       table.primary(['txid', 'vout'])
     })
     for (const row of await knex('graph_blocked').where({ kind: 'outpoint' }).select('txid', 'vout')) {
-      await insertNew(knex, 'graph_evictions', [outpointColumns(outpointOf(row))])
+      await insertNew(knexWriter(knex), 'graph_evictions', [outpointColumns(outpointOf(row))])
     }
     await knex.schema.dropTable('graph_blocked')
   },
