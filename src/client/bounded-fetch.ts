@@ -35,7 +35,31 @@ export async function fetchBounded(
   init: RequestInit,
   options: FetchOptions,
 ): Promise<FetchedAnswer> {
-  const { timeout = DEFAULT_TIMEOUT, maxBytes = DEFAULT_MAX_BYTES, fetch = globalThis.fetch } = options
+  const { maxBytes = DEFAULT_MAX_BYTES, fetch = globalThis.fetch } = options
+  return await withinTime(url, options, async (signal) => {
+    const response = await fetch(url, { ...init, redirect: 'error', signal })
+    const { status, headers, body } = response
+    const [contentType = ''] = (headers.get('content-type') ?? '').split(';')
+    const length = Number(headers.get('content-length'))
+    return {
+      status,
+      contentType: contentType.trim().toLowerCase(),
+      headers,
+      body: await joinBounded(piecesOf(body), { url, maxBytes, length }),
+    }
+  })
+}
+
+/**
+ * Asks one question, and gives the answer up after its time, or when told to.
+ *
+ * @throws what `ask` throws of SourceError, and SourceError `TIMEOUT` or `UNREACHABLE` for whatever else.
+ */
+export async function withinTime<Answer>(
+  url: string,
+  { timeout = DEFAULT_TIMEOUT, signal }: Pick<FetchOptions, 'timeout' | 'signal'>,
+  ask: (signal: AbortSignal) => Promise<Answer>,
+): Promise<Answer> {
   const stop = new AbortController()
   const giveUp = (): void => stop.abort()
   // Not `AbortSignal.timeout`, whose timer goes on after the answer: whoever asks thousands of times has thousands of them.
@@ -44,49 +68,50 @@ export async function fetchBounded(
     isLate = true
     giveUp()
   }, timeout)
-  options.signal?.addEventListener('abort', giveUp, { once: true })
-  if (options.signal?.aborted === true) giveUp()
+  signal?.addEventListener('abort', giveUp, { once: true })
+  if (signal?.aborted === true) giveUp()
   try {
-    const response = await fetch(url, { ...init, redirect: 'error', signal: stop.signal })
-    const [contentType = ''] = (response.headers.get('content-type') ?? '').split(';')
-    return {
-      status: response.status,
-      contentType: contentType.trim().toLowerCase(),
-      headers: response.headers,
-      body: await readBody(response, { url, maxBytes }),
-    }
+    return await ask(stop.signal)
   } catch (cause) {
     if (cause instanceof SourceError) throw cause
     if (isLate) throw new SourceError('TIMEOUT', `${url} took longer than ${timeout} ms`, { cause })
     throw new SourceError('UNREACHABLE', `${url} does not answer: ${reasonOf(cause)}`, { cause })
   } finally {
     clearTimeout(timer)
-    options.signal?.removeEventListener('abort', giveUp)
+    signal?.removeEventListener('abort', giveUp)
   }
 }
 
-async function readBody(
-  response: Response,
-  { url, maxBytes }: { url: string; maxBytes: number },
+/**
+ * Reads an answer to its end.
+ *
+ * @param options.length What the answer says of its length; 0 or NaN where it says nothing.
+ * @throws SourceError `TOO_LARGE` where it says, or has, more than `maxBytes`.
+ */
+export async function joinBounded(
+  pieces: AsyncIterable<Uint8Array>,
+  { url, maxBytes, length }: { url: string; maxBytes: number; length: number },
 ): Promise<Uint8Array> {
-  const tooLarge = () => new SourceError('TOO_LARGE', `${url} answers more than ${maxBytes} bytes`)
-  const { body } = response
-  if (body === null) return new Uint8Array()
-  const reader = body.getReader()
-  const pieces: Uint8Array[] = []
-  let length = 0
+  const read: Uint8Array[] = []
+  let total = 0
+  for await (const piece of pieces) {
+    total += piece.length
+    if (Math.max(total, length || 0) > maxBytes)
+      throw new SourceError('TOO_LARGE', `${url} answers more than ${maxBytes} bytes`)
+    read.push(piece)
+  }
+  return joinBytes(read)
+}
+
+/** Not the stream's own iterator, which not every browser has. */
+async function* piecesOf(body: Response['body']): AsyncGenerator<Uint8Array> {
+  const reader = body?.getReader()
+  if (reader === undefined) return
   try {
-    if (Number(response.headers.get('content-length')) > maxBytes) throw tooLarge()
-    for (let read = await reader.read(); !read.done; read = await reader.read()) {
-      length += read.value.length
-      if (length > maxBytes) throw tooLarge()
-      pieces.push(read.value)
-    }
-    return joinBytes(pieces)
-  } catch (error) {
+    for (let read = await reader.read(); !read.done; read = await reader.read()) yield read.value
+  } finally {
     // What is left of the answer is of no use; that it cannot even be cancelled says nothing new.
     await reader.cancel().catch(() => undefined)
-    throw error
   }
 }
 

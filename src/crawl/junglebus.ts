@@ -1,10 +1,11 @@
 import { setTimeout } from 'node:timers/promises'
 import pLimit from 'p-limit'
 import pRetry, { AbortError } from 'p-retry'
+import { Agent, request } from 'undici'
 import type { TransactionRecord } from '../../backend/src/graph/records.js'
 import { toHex } from '../../backend/src/protocol/bytes.js'
 import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
-import { type FetchedAnswer, fetchBounded } from '../client/bounded-fetch.js'
+import { joinBounded, withinTime } from '../client/bounded-fetch.js'
 import { SourceError } from '../client/source-error.js'
 import { type ChainSource, ChainSourceError, readSourced, readSourcedProof } from './chain-source.js'
 
@@ -56,6 +57,8 @@ export class JungleBusSource implements ChainSource {
   private readonly url: string
   private readonly options: JungleBusOptions
   private readonly inTurn: ReturnType<typeof pLimit>
+  /** Not bounded once more: one that has just answered is not free at once, and whoever waited for it would wait. */
+  private readonly connections = new Agent()
   /** Until when the source asked to be left alone, in milliseconds since 1970. */
   private busyUntil = 0
 
@@ -120,31 +123,43 @@ export class JungleBusSource implements ChainSource {
     url: string,
     { maxBytes, read }: { maxBytes: number; read: (body: Uint8Array) => Answer },
   ): Promise<Answer | undefined> {
-    const { timeout = DEFAULT_TIMEOUT, signal } = this.options
+    const { signal } = this.options
     const pause = this.busyUntil - Date.now()
     if (pause > 0) await setTimeout(pause, undefined, { signal })
     this.asked.requests++
-    const headers = { Accept: 'application/octet-stream' }
-    const options = { timeout, maxBytes, ...(signal && { signal }) }
-    const answer = await fetchBounded(url, { headers }, options).catch((cause: unknown) => {
+    const { status, retryAfter, body } = await this.get(url, maxBytes).catch((cause: unknown) => {
       if (!(cause instanceof SourceError)) throw cause
       if (cause.code !== 'TOO_LARGE') throw new ChainSourceError('NO_ANSWER', cause.message, { cause })
       // It would be as long again.
       throw new AbortError(new ChainSourceError('BAD_ANSWER', cause.message, { cause }))
     })
-    const { status } = answer
-    if (status === 200) return read(answer.body)
+    if (status === 200) return read(body)
     if (status === 404) return undefined
     if (status === 429 || status >= 500) {
-      this.leaveAlone(url, answer)
+      this.leaveAlone(url, retryAfter)
       throw new ChainSourceError('NO_ANSWER', `${url} answers ${status}`)
     }
     throw new AbortError(new ChainSourceError('NO_ANSWER', `${url} answers ${status}`))
   }
 
+  /** A crawl asks several times for each transaction: `fetch` would work for longer than it takes to admit one. */
+  private async get(url: string, maxBytes: number): Promise<Answered> {
+    const { timeout = DEFAULT_TIMEOUT, signal: given } = this.options
+    return await withinTime(url, { timeout, ...(given && { signal: given }) }, async (signal) => {
+      const headers = { accept: 'application/octet-stream' }
+      const answer = await request(url, { dispatcher: this.connections, headers, signal })
+      const length = Number(answer.headers['content-length'])
+      return {
+        status: answer.statusCode,
+        retryAfter: [answer.headers['retry-after'] ?? []].flat()[0],
+        body: await joinBounded(answer.body, { url, maxBytes, length }),
+      }
+    })
+  }
+
   /** Lets nobody ask before a source that is busy says that one may. */
-  private leaveAlone(url: string, { headers }: FetchedAnswer): void {
-    const pause = requestedPause(headers.get('retry-after'))
+  private leaveAlone(url: string, retryAfter: string | undefined): void {
+    const pause = requestedPause(retryAfter)
     if (pause > MAX_REQUESTED_PAUSE) {
       const seconds = Math.ceil(pause / 1000)
       throw new AbortError(
@@ -155,9 +170,15 @@ export class JungleBusSource implements ChainSource {
   }
 }
 
+interface Answered {
+  status: number
+  retryAfter: string | undefined
+  body: Uint8Array
+}
+
 /** `Retry-After` in milliseconds: seconds, or a date (RFC 9110 10.2.3). 0 where it says nothing that can be read. */
-function requestedPause(value: string | null): number {
-  if (value === null) return 0
+function requestedPause(value: string | undefined): number {
+  if (value === undefined) return 0
   const pause = /^\d{1,9}$/.test(value.trim()) ? Number(value) * 1000 : Date.parse(value) - Date.now()
   return Number.isNaN(pause) ? 0 : Math.max(0, pause)
 }
