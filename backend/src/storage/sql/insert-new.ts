@@ -13,7 +13,7 @@ export async function insertNew(writer: SqlWriter, table: string, rows: object[]
     await writer.run(
       `insert into ${table} (${columns.join(', ')}) values ${part.map(() => places).join(', ')}
        ${writer.isMysql ? untouched(columns) : 'on conflict do nothing'}`,
-      part.flatMap((row) => columns.map((column) => valueOf((row as Record<string, Told>)[column]))),
+      part.flatMap((row) => columns.map((column) => columnValue((row as Record<string, Told>)[column]))),
     )
     await rest()
   }
@@ -24,6 +24,6 @@ function untouched([column = '']: string[]): string {
   return `on duplicate key update ${column} = ${column}`
 }
 
-function valueOf(told: Told): SqlValue {
+function columnValue(told: Told): SqlValue {
   return typeof told === 'boolean' ? Number(told) : (told ?? null)
 }
