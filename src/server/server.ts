@@ -1,6 +1,5 @@
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { promisify } from 'node:util'
 import type { Logger } from 'pino'
 import { createApp } from './app.js'
 import type { Config } from './config.js'
@@ -91,12 +90,11 @@ export async function startServer({
     url: `http://${host}:${port}`,
     node,
     async stop() {
-      const closed = promisify(server.close.bind(server))()
-      server.closeIdleConnections()
+      const finished = server.finish()
       const impatient = setTimeout(() => server.closeAllConnections(), PATIENCE)
       await proofWatch?.stop()
       await peersSync?.stop()
-      await closed
+      await finished
       clearTimeout(impatient)
       await large?.close()
       await node.close()

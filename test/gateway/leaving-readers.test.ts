@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { ContentReader } from '../../backend/src/graph/graph-store.js'
 import { FakeChain } from '../support/fake-chain.js'
 import { keptLog, whileReplaced } from '../support/faults.js'
+import { loopTurns } from '../support/loop-turns.js'
 import { publisher, text } from '../support/site.js'
 import { lastOf, streamPath, streamsOn } from '../support/streams.js'
 import { useServers } from '../support/test-server.js'
@@ -84,7 +85,7 @@ describe('readers that leave', () => {
     await until(() => counts.begun === READERS)
     for (const each of requests) each.destroy()
     // Until the server has seen that they are gone.
-    await sleep(100)
+    await loopTurns()
     read()
     await until(() => counts.ended === READERS)
   }
@@ -127,7 +128,7 @@ describe('readers that leave', () => {
     const path = `/svc/gateway/provenance/${lastOf(steps).outpoint(0)}`
     const during = async (): Promise<void> => {
       await left(path, counts, () => read())
-      await sleep(100)
+      await loopTurns()
       // Each reader's read that was under way, of one for each step.
       expect(counts.begun).toBe(READERS)
       const { status } = await server.ask(path)

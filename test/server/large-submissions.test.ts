@@ -192,9 +192,9 @@ test(
   'a host that is told to stop finishes what it admits',
   async () => {
     const host = await started()
-    const { transaction, beef } = inscribed(8 * MiB)
+    const { transaction, beef } = inscribed(24 * MiB)
     const admitted = ask(host.at, '/submit', ordinals(beef))
-    await sleep(300)
+    await sleep(1000)
     await stopped(host)
     expect((await admitted).status).toBe(200)
     const rows = storedRows(host.dataDir)

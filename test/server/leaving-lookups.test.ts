@@ -2,6 +2,7 @@ import { type ClientRequest, request } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { beefOf, FakeChain, type FakeTransaction, OPEN_LOCK } from '../support/fake-chain.js'
 import { keptLog, whileReplaced } from '../support/faults.js'
+import { loopTurns } from '../support/loop-turns.js'
 import { posted, treeOf, useServers } from '../support/test-server.js'
 
 const servers = useServers()
@@ -58,12 +59,12 @@ describe.each(QUESTIONS)('%s', (_, question) => {
     }
     const during = async (): Promise<void> => {
       const sent = asked(question, headers)
-      for (let tries = 0; begun === 0 && tries < 1000; tries++) await sleep(5)
+      while (begun === 0) await sleep(5)
       sent.destroy()
       // Until the server has seen that it is gone.
-      await sleep(100)
+      await loopTurns()
       read()
-      await sleep(100)
+      await loopTurns()
       expect(begun).toBe(1)
       const { status } = await server.ask('/lookup', posted(question))
       expect({ status, read: begun - 1 >= mints.length }).toEqual({ status: 200, read: true })

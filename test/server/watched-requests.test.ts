@@ -144,14 +144,17 @@ describe('requests', () => {
     const left = new Promise<undefined>((resolve) => {
       gone = () => resolve(undefined)
     })
+    let isAsked = false
     await whileReplaced(server.node.graph, 'output', {
-      by: () => left,
+      by: () => {
+        isAsked = true
+        return left
+      },
       during: async () => {
         const { hostname, port } = new URL(server.url)
         const socket = connect(Number(port), hostname)
         socket.write(`GET /content/${UNKNOWN} HTTP/1.1\r\nHost: a\r\n\r\n`)
-        await once(socket, 'connect')
-        await new Promise((resolve) => setTimeout(resolve, 100))
+        await until(() => isAsked || undefined)
         socket.destroy()
         expect(await until(() => records[0])).toMatchObject({ url: `/content/${UNKNOWN}`, aborted: true })
         gone?.()

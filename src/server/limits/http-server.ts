@@ -1,4 +1,6 @@
-import { createServer, type RequestListener, type Server } from 'node:http'
+import { once } from 'node:events'
+import { createServer, type RequestListener, type Server, type ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { Exchanges } from './exchanges.js'
 import {
@@ -13,6 +15,15 @@ import type { Limits } from './limits.js'
 
 /** How often connections are looked at for what takes too long to come, in milliseconds, at the longest. */
 const CHECKING = 30_000
+
+export interface HttpServer extends Server {
+  /**
+   * Takes no more connections, and ends those that there are: with the answer that is due, and at once where none is.
+   * Node leaves those open whose answer is under way, and those on which nobody has said a word yet, as browsers and
+   * proxies open them in advance.
+   */
+  finish(): Promise<void>
+}
 
 /**
  * An HTTP server that strangers may connect to: what is slow, silent or no HTTP costs it no more than the limits say, and
@@ -29,7 +40,7 @@ export function openHttpServer(
   listener: RequestListener,
   limits: Limits,
   watched: (answering: RequestListener) => RequestListener = (answering) => answering,
-): Server {
+): HttpServer {
   const { headersTimeout, requestTimeout, keepAliveTimeout, stallTimeout } = limits
   const exchanges = new Exchanges()
   const server = createServer({
@@ -50,6 +61,7 @@ export function openHttpServer(
   const refuseExpectation = watched((_request, response) => sendRefusal(response, UNMET_EXPECTATION))
   server.on('request', (request, response) => {
     exchanges.add(request, response)
+    if (!server.listening) endAfter(response)
     answer(request, response)
   })
   server.on('checkExpectation', (request, response) => {
@@ -64,11 +76,29 @@ export function openHttpServer(
     const bodiless = error.rawPacket?.subarray(0, 5).toString('latin1') === 'HEAD '
     refuse(socket, { exchanges, refusal: refusalOf(error), bodiless })
   })
+  const sockets = new Set<Socket>()
+  server.on('connection', (socket) => {
+    sockets.add(socket)
+    socket.once('close', () => sockets.delete(socket))
+  })
   server.setTimeout(stallTimeout, (socket) => {
     if (exchanges.isWorkedOn(socket)) socket.setTimeout(stallTimeout)
     else socket.destroy()
   })
-  return server
+  const endAfter = (response: ServerResponse): void => {
+    response.once('close', () => server.closeIdleConnections())
+  }
+  return Object.assign(server, {
+    async finish() {
+      const closed = once(server, 'close')
+      server.close()
+      for (const socket of sockets) {
+        for (const { response } of exchanges.on(socket)) endAfter(response)
+        if (socket.bytesRead === 0) socket.destroy()
+      }
+      await closed
+    },
+  })
 }
 
 /** In its turn behind the answers that are due on the connection, and never into one that has begun. */
