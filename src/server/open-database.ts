@@ -45,15 +45,22 @@ class LibsqlClient extends BetterSqlite3Client {
     return PreparingConnection
   }
 
-  /** Asks the connection of a transaction; that of the client itself, knex gives to one after another. */
-  direct(): Omit<SqlWriter, 'isMysql'> | undefined {
+  /**
+   * Asks the connection of a transaction; that of the client itself, knex gives to one after another.
+   *
+   * @throws Error where the transaction is over.
+   */
+  direct(trx: Pick<Knex.Transaction, 'isCompleted'>): Omit<SqlWriter, 'isMysql'> | undefined {
     if (this.transacting !== true) return undefined
-    const prepare = async (sql: string): Promise<Statement> =>
-      ((await this.acquireConnection()) as Connection).prepare(sql)
+    const ask = async <Result>(sql: string, by: (statement: Statement) => Result): Promise<Result> => {
+      const connection = (await this.acquireConnection()) as Connection
+      if (trx.isCompleted()) throw new Error('asked of a transaction that is over')
+      return by(connection.prepare(sql))
+    }
     return {
-      all: async (sql, values) => (await prepare(sql)).all(values),
-      first: async (sql, values) => (await prepare(sql)).get(values),
-      run: async (sql, values) => void (await prepare(sql)).run(values),
+      all: (sql, values) => ask(sql, (statement) => statement.all(values)),
+      first: (sql, values) => ask(sql, (statement) => statement.get(values)),
+      run: (sql, values) => ask(sql, (statement) => void statement.run(values)),
     }
   }
 }

@@ -1,8 +1,11 @@
 import { graphRecords } from '../../backend/src/graph/records.js'
 import { StoreUnavailableError } from '../../backend/src/graph/store-unavailable-error.js'
+import { exclusiveWrite } from '../../backend/src/storage/sql/exclusive-write.js'
 import { SqlGraphStore } from '../../backend/src/storage/sql/sql-graph-store.js'
+import { knexWriter, type SqlWriter } from '../../backend/src/storage/sql/sql-reader.js'
 import type { Database } from '../../src/server/open-database.js'
 import { openMysql } from '../../src/server/open-mysql.js'
+import { onEachSqlEngine } from '../contract/stores.js'
 import { describeWithMariadb } from '../support/mariadb.js'
 
 const outpoint = { txid: 'ab'.repeat(32), vout: 0 }
@@ -47,5 +50,24 @@ describeWithMariadb('a write on MariaDB', (mariadb) => {
     await expect(store.record(name)).rejects.toBeInstanceOf(StoreUnavailableError)
     expect(await store.nameOrigin('a')).toBeUndefined()
     expect(await tries()).toBe(6)
+  })
+})
+
+onEachSqlEngine(({ openStore, closeStores }) => {
+  afterAll(closeStores)
+
+  test('what goes on after its write has failed writes nothing, not even with the next one', async () => {
+    const { database, rows } = await openStore()
+    const before = await rows()
+    let late: SqlWriter | undefined
+    const failing = exclusiveWrite(database.writer, async (trx) => {
+      late = knexWriter(trx)
+      throw new Error('a rival has won')
+    })
+    await expect(failing).rejects.toThrow('a rival has won')
+    const insert = () => late?.run("insert into graph_settings (name, value) values ('late', 'yes')", [])
+    await expect(insert()).rejects.toThrow()
+    await exclusiveWrite(database.writer, async () => await expect(insert()).rejects.toThrow())
+    expect(await rows()).toEqual(before)
   })
 })

@@ -45,11 +45,14 @@ async function allOf<Item>(items: AsyncIterable<Item>): Promise<Item[]> {
 
 /** Tells of what goes past knex, too. */
 function watchDirect(writer: Knex, ask: (sql: string, values: SqlValue[]) => void): void {
-  const prototype: { direct?: () => SqlWriter | undefined } = Object.getPrototypeOf(writer.client)
+  const prototype: { direct?: (trx: unknown) => SqlWriter | undefined } = Object.getPrototypeOf(writer.client)
   const { direct } = prototype
   if (direct === undefined) return
-  jest.spyOn(prototype as Required<typeof prototype>, 'direct').mockImplementation(function (this: unknown) {
-    const own = direct.call(this)
+  jest.spyOn(prototype as Required<typeof prototype>, 'direct').mockImplementation(function (
+    this: unknown,
+    trx,
+  ) {
+    const own = direct.call(this, trx)
     return own && watchedWriter(own, ask)
   })
 }

@@ -59,7 +59,7 @@ export interface SqlGraphStoreOptions {
   onTurn?: (transactions: number) => void
 }
 
-/** The admitted graph on SQL: SQLite, MySQL and MariaDB. Writes go through knex. */
+/** The admitted graph on SQL: SQLite, MySQL and MariaDB. Writes go in transactions of knex. */
 export class SqlGraphStore implements HostStore {
   /** Another store over the same connections may be made of these. */
   readonly writer: Knex

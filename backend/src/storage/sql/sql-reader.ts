@@ -27,19 +27,20 @@ export interface SqlWriter extends SqlReader {
 
 /** A knex client whose driver can be asked past knex, which takes several times as long as a short statement. */
 interface DirectClient {
-  direct?: () => Omit<SqlWriter, 'isMysql'> | undefined
+  /** @param trx After its end nothing is asked: its connection is another's by then. */
+  direct?: (trx: Pick<Knex.Transaction, 'isCompleted'>) => Omit<SqlWriter, 'isMysql'> | undefined
 }
 
-/** Reads through knex, on whatever it is connected to: in a transaction, what it has written so far. */
+/** Reads with what knex is connected to: in a transaction, what it has written so far. */
 export function knexReader(knex: Knex): SqlReader {
   // What a transaction asks, knex tells of: it may be over.
   if (isMysql(knex) && knex.isTransaction !== true) return mysqlReaderOf(knex)
   return knexWriter(knex)
 }
 
-/** Writes through knex; in a transaction as one. */
+/** Writes with what knex is connected to; of a transaction, with the others of that or not at all. */
 export function knexWriter(knex: Knex): SqlWriter {
-  const direct = (knex.client as DirectClient | undefined)?.direct?.()
+  const direct = (knex.client as DirectClient | undefined)?.direct?.(knex as Knex.Transaction)
   if (direct !== undefined) return { ...direct, isMysql: false }
   const all = async (sql: string, values: SqlValue[]): Promise<Row[]> => {
     // MySQL answers rows and fields; SQLite answers rows.
