@@ -1,4 +1,3 @@
-import { once } from 'node:events'
 import { connect } from 'node:net'
 import { utf8 } from '../../backend/src/protocol/bytes.js'
 import { readConfig } from '../../src/server/config.js'
