@@ -142,7 +142,7 @@ export class JungleBusSource implements ChainSource {
     throw new AbortError(new ChainSourceError('NO_ANSWER', `${url} answers ${status}`))
   }
 
-  /** A crawl asks several times for each transaction: `fetch` would work for longer than it takes to admit one. */
+  /** Not by `fetch`: a crawl asks several times for each transaction, and most of its work would be that of its streams. */
   private async get(url: string, maxBytes: number): Promise<Answered> {
     const { timeout = DEFAULT_TIMEOUT, signal: given } = this.options
     return await withinTime(url, { timeout, ...(given && { signal: given }) }, async (signal) => {
