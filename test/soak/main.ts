@@ -21,11 +21,10 @@ say(`seed ${seed}, ${minutes} minutes`)
 const dataDir = await mkdtemp(join(tmpdir(), 'minetree-soak-'))
 const kills = Math.max(MIN_KILLS, Math.round(minutes * KILLS_A_MINUTE))
 const milliseconds = minutes * 60_000
-const figures = await soak({ main: MAIN, dataDir, seed, milliseconds, kills, onRestart: say })
+const figures = await soak({ main: MAIN, dataDir, seed, milliseconds, kills, tell: say })
 await rm(dataDir, { recursive: true, force: true })
 
-const { writes, reads, wrongAnswers, wrong, memory, handles } = figures
-for (const line of wrong) say(`wrong: ${line}`)
+const { writes, reads, wrongAnswers, memory, handles } = figures
 const mebibytes = memory.medians.map((bytes) => (bytes / 2 ** 20).toFixed(0))
 const grow = (hasGrown: boolean): string => (hasGrown ? ' (they grow)' : '')
 say(

@@ -17,8 +17,8 @@ export interface SoakOptions {
   /** How long it lasts, beside the time that the server takes to start again. */
   milliseconds: number
   kills: number
-  /** Is told after every restart. */
-  onRestart?: (line: string) => void
+  /** Is told how it goes after every restart, and of wrong answers as they come. */
+  tell?: (line: string) => void
 }
 
 export interface SoakFigures {
@@ -27,8 +27,6 @@ export interface SoakFigures {
   kills: number
   /** How often an answer was not right, or did not come. */
   wrongAnswers: number
-  /** The first of that, in words. */
-  wrong: string[]
   /** Medians of the lives of the server, by thirds of them, in bytes; undefined where there were too few to compare. */
   memory: Growth
   handles: Growth
@@ -53,10 +51,10 @@ export async function soak(options: SoakOptions): Promise<SoakFigures> {
   const chain = new FakeChain()
   const env = { ...SETTINGS, DATA_DIR: dataDir, ...treeOf(chain.deployment) }
   const lives = new Lives({ main, env, patience: PATIENCE })
-  const figures = { writes: 0, reads: 0, kills: 0, wrongAnswers: 0, wrong: [] as string[] }
+  const figures = { writes: 0, reads: 0, kills: 0, wrongAnswers: 0 }
   const complain = (what: string): void => {
     figures.wrongAnswers++
-    if (figures.wrong.length < MAX_TOLD) figures.wrong.push(what.slice(0, 500))
+    if (figures.wrongAnswers <= MAX_TOLD) options.tell?.(`wrong: ${what.slice(0, 500)}`)
   }
   const read = async (reading: ReturnType<typeof readOne>): Promise<void> => {
     // There is nothing to read yet.
@@ -105,7 +103,7 @@ export async function soak(options: SoakOptions): Promise<SoakFigures> {
     await lives.kill(lookAgain)
     begun += performance.now() - killed
     figures.kills++
-    options.onRestart?.(
+    options.tell?.(
       `${figures.kills} kills, ${figures.writes} writes, ${figures.reads} reads, ${figures.wrongAnswers} wrong`,
     )
   }
