@@ -45,13 +45,24 @@ export class ProofCheck {
 
   /**
    * The same for the blocks of rivals of what is about to be kept as proven, where the tracker refuses them: a chain has
-   * one of the two, so that the proof of the other is out of date, and must not decide by its height.
+   * one of the two, so that the proof of the other is out of date, and must not decide by its height. Without it, what is
+   * built on the rival may give it another: that is asked about as well.
    *
    * @throws ChainTrackerError where the tracker does not answer.
    */
   async takeBackRivals(spends: SpendRecord[]): Promise<void> {
     if (this.headers === undefined) return
-    for (const block of await this.graph.rivalBlocks(spends))
-      if ((await this.verdict(block)) === 'no') await this.takeBack(block)
+    const asked = new Set<string>()
+    for (let goesOn = true; goesOn; ) {
+      goesOn = false
+      for (const block of await this.graph.rivalBlocks(spends)) {
+        const key = `${block.height} ${block.root}`
+        if (asked.has(key)) continue
+        asked.add(key)
+        if ((await this.verdict(block)) !== 'no') continue
+        await this.takeBack(block)
+        goesOn = true
+      }
+    }
   }
 }

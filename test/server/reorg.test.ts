@@ -100,6 +100,24 @@ test('a proven rival shows by itself that the proof of the other one is out of d
   expect(takenBack(records)).toMatchObject([{ level: 40, height }])
 })
 
+test('and that those of what is built on the other one are, which would place it as well', async () => {
+  const { logger, records } = keptLog()
+  const world = await worlds.start({}, { logger })
+  const { chain, headers } = world
+  const { first, rival } = await withRival(world)
+  const { height } = headers.bestTip
+  for (const name of ['ab', 'ac']) await world.mined(chain.mint(name, { from: chain.node(name.slice(0, -1)) }))
+  const branch = headers.fork(height - 1)
+  for (let block = 0; block < 3; block++) branch.mine()
+  branch.mine([rival])
+  headers.reorg(branch)
+  expect(await standing(world, 'a')).toEqual({ origin: first.outpoint(2), height })
+  expect((await world.submit(rival)).status).toBe(200)
+  expect(await standing(world, 'a')).toEqual({ origin: rival.outpoint(2), height: height + 3 })
+  const heights = [height, height + 1, height + 2]
+  expect(takenBack(records)).toMatchObject(heights.map((each) => ({ level: 40, height: each })))
+})
+
 test('an ordinal goes back to where the chain has it, and on to where the new branch takes it', async () => {
   const world = await worlds.start()
   const { chain, headers, server } = world
