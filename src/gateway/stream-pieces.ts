@@ -1,3 +1,4 @@
+import { UnsteadyError } from '../../backend/src/graph/consistent-read.js'
 import type {
   ByteRange,
   ContentReader,
@@ -14,8 +15,8 @@ import { wholeRange } from './whole-range.js'
  * Exactly the bytes of a range of a stream, in pieces. The chunks of the segments that the range stands in are walked
  * again, and bodies are read only where it needs them.
  *
- * @throws Error where a body is not whole here, and where a segment is no longer what the stream was summed up from:
- *   before any byte of that segment.
+ * @throws Error where a body is not whole here.
+ * @throws UnsteadyError where a segment is no longer what the stream was summed up from: before any byte of that segment.
  */
 export async function* streamPieces({
   store,
@@ -67,6 +68,6 @@ async function segmentChunks(
   return read
 }
 
-function changed(): Error {
-  return new Error('the chunks of a stream are not what they were when it was summed up')
+function changed(): UnsteadyError {
+  return new UnsteadyError('the chunks of a stream are not what they were when it was summed up')
 }

@@ -1,5 +1,6 @@
 import { type RequestHandler, Router } from 'express'
 import { BlockedError } from '../../backend/src/graph/blocked-error.js'
+import { UnsteadyError } from '../../backend/src/graph/consistent-read.js'
 import {
   type ContentReader,
   ORIGIN,
@@ -48,7 +49,27 @@ async function originOf(outpoint: Outpoint, store: OrdinalsReader): Promise<Outp
   }
 }
 
-function serveStream({ store, chunkTypes, policy }: StreamOptions): RequestHandler {
+/** How often a stream is begun that turns before any byte of it is out. */
+const TRIES = 5
+
+function serveStream(options: StreamOptions): RequestHandler {
+  const send = sendStream(options)
+  return async (request, response, next) => {
+    const before = response.getHeaders()
+    for (let tried = 1; ; tried++) {
+      try {
+        return await send(request, response, next)
+      } catch (error) {
+        if (!(error instanceof UnsteadyError) || response.headersSent || tried === TRIES) throw error
+        for (const name of response.getHeaderNames()) response.removeHeader(name)
+        for (const [name, value] of Object.entries(before)) response.setHeader(name, value ?? [])
+        response.status(200)
+      }
+    }
+  }
+}
+
+function sendStream({ store, chunkTypes, policy }: StreamOptions): RequestHandler {
   return async (request, response) => {
     const written = request.path.slice('/stream/'.length)
     const text = percentDecoded(written)

@@ -106,7 +106,8 @@ test('and that those of what is built on the other one are, which would place it
   const { chain, headers } = world
   const { first, rival } = await withRival(world)
   const { height } = headers.bestTip
-  for (const name of ['ab', 'ac']) await world.mined(chain.mint(name, { from: chain.node(name.slice(0, -1)) }))
+  for (const name of ['ab', 'ac'])
+    await world.mined(chain.mint(name, { from: chain.node(name.slice(0, -1)) }))
   const branch = headers.fork(height - 1)
   for (let block = 0; block < 3; block++) branch.mine()
   branch.mine([rival])

@@ -1,4 +1,4 @@
-/** Branches turned as often as it was tried to read between them. */
+/** What was read turned while it was read, as often as it was tried again. */
 export class UnsteadyError extends Error {
   override readonly name = 'UnsteadyError'
 }

@@ -1,4 +1,5 @@
 import { setImmediate } from 'node:timers/promises'
+import { UnsteadyError } from '../graph/consistent-read.js'
 import type { StreamChunk, StreamQuery, StreamSummary } from '../graph/graph-store.js'
 import { isChunkType, summaryOf, typed } from '../graph/stream.js'
 import { UNTYPED } from '../protocol/media-type.js'
@@ -86,7 +87,7 @@ async function streamType(streams: Streams, { outpoint, chunkTypes, signal }: St
  * The outputs of a lineage from one on, itself included, as far as none is missing, a page at a time; with `from`, all
  * but so many of them.
  *
- * @throws Error where an output that was read is gone by the time that the next page is.
+ * @throws UnsteadyError where an output that was read is gone by the time that the next page is.
  */
 async function* stepsFrom(
   streams: Streams,
@@ -101,7 +102,7 @@ async function* stepsFrom(
     const gap = rows.findIndex(({ away }, at) => Math.abs(away) !== from + at)
     const unbroken = gap === -1 ? rows : rows.slice(0, gap)
     if (read > skipped && unbroken.length === 0)
-      throw new Error('an output is gone while its lineage is read')
+      throw new UnsteadyError('an output is gone while its lineage is read')
     yield unbroken.slice(read - from).map(stepOf)
     if (unbroken.length < limit) return
     read = from + limit
