@@ -50,7 +50,7 @@ class LibsqlClient extends BetterSqlite3Client {
    *
    * @throws Error where the transaction is over.
    */
-  direct(trx: Pick<Knex.Transaction, 'isCompleted'>): Omit<SqlWriter, 'isMysql'> | undefined {
+  direct(trx: Pick<Knex.Transaction, 'isCompleted'>): SqlWriter | undefined {
     if (this.transacting !== true) return undefined
     const ask = async <Result>(sql: string, by: (statement: Statement) => Result): Promise<Result> => {
       const connection = (await this.acquireConnection()) as Connection
@@ -58,6 +58,7 @@ class LibsqlClient extends BetterSqlite3Client {
       return by(connection.prepare(sql))
     }
     return {
+      isMysql: false,
       all: (sql, values) => ask(sql, (statement) => statement.all(values)),
       first: (sql, values) => ask(sql, (statement) => statement.get(values)),
       run: (sql, values) => ask(sql, (statement) => void statement.run(values)),

@@ -59,15 +59,18 @@ export function openHttpServer(
     else sendRefusal(response, refusal)
   })
   const refuseExpectation = watched((_request, response) => sendRefusal(response, UNMET_EXPECTATION))
-  server.on('request', (request, response) => {
-    exchanges.add(request, response)
-    if (!server.listening) endAfter(response)
-    answer(request, response)
-  })
-  server.on('checkExpectation', (request, response) => {
-    exchanges.add(request, response)
-    refuseExpectation(request, response)
-  })
+  const endAfter = (response: ServerResponse): void => {
+    response.once('close', () => server.closeIdleConnections())
+  }
+  const begun =
+    (answering: RequestListener): RequestListener =>
+    (request, response) => {
+      exchanges.add(request, response)
+      if (!server.listening) endAfter(response)
+      answering(request, response)
+    }
+  server.on('request', begun(answer))
+  server.on('checkExpectation', begun(refuseExpectation))
   const refused = new WeakSet<Duplex>()
   server.on('clientError', (error: NodeJS.ErrnoException & { rawPacket?: Buffer }, socket) => {
     // While it ends, what still comes cannot be read either.
@@ -85,9 +88,6 @@ export function openHttpServer(
     if (exchanges.isWorkedOn(socket)) socket.setTimeout(stallTimeout)
     else socket.destroy()
   })
-  const endAfter = (response: ServerResponse): void => {
-    response.once('close', () => server.closeIdleConnections())
-  }
   return Object.assign(server, {
     async finish() {
       const closed = once(server, 'close')

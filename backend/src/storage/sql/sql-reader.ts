@@ -28,7 +28,7 @@ export interface SqlWriter extends SqlReader {
 /** A knex client whose driver can be asked past knex, which takes several times as long as a short statement. */
 interface DirectClient {
   /** @param trx After its end nothing is asked: its connection is another's by then. */
-  direct?: (trx: Pick<Knex.Transaction, 'isCompleted'>) => Omit<SqlWriter, 'isMysql'> | undefined
+  direct?: (trx: Pick<Knex.Transaction, 'isCompleted'>) => SqlWriter | undefined
 }
 
 /** Reads with what knex is connected to: in a transaction, what it has written so far. */
@@ -41,7 +41,7 @@ export function knexReader(knex: Knex): SqlReader {
 /** Writes with what knex is connected to; of a transaction, with the others of that or not at all. */
 export function knexWriter(knex: Knex): SqlWriter {
   const direct = (knex.client as DirectClient | undefined)?.direct?.(knex as Knex.Transaction)
-  if (direct !== undefined) return { ...direct, isMysql: false }
+  if (direct !== undefined) return direct
   const all = async (sql: string, values: SqlValue[]): Promise<Row[]> => {
     // MySQL answers rows and fields; SQLite answers rows.
     const answer = await knex.raw(sql, values as Knex.RawBinding[])
