@@ -18,9 +18,14 @@ export function healthRoutes({
   index: () => IndexStatus
   refused: () => Record<string, Record<string, number>>
 }): Router {
+  let pinging: Promise<void> | undefined
   const notReady = async (): Promise<Record<string, string>> => {
     try {
-      await ping()
+      // Calls that arrive mid-query share its answer: nobody is limited here, and the connections to the store are few.
+      pinging ??= ping().finally(() => {
+        pinging = undefined
+      })
+      await pinging
     } catch {
       // What the store said is in the log of whatever needed it; here it is a yes or a no.
       return { store: 'the store does not answer' }
