@@ -51,7 +51,8 @@ type Coding = keyof typeof INFLATERS
  * Reads the bodies of requests into `request.body`: those of all routes, so that what one may cost is decided here alone.
  *
  * - A body that was read already, as by a host's own parser, is left as it is.
- * - A body over the limit of its route is refused with 413 as soon as that is known; the rest is read off and dropped.
+ * - A body over the limit of its route is refused with 413 as soon as that is known. Of what is still to come, a little is
+ *   read off and dropped; then the connection ends.
  * - A compressed body is refused with 415 before any byte of it is read. Where a setting allows it, it is first received
  *   whole, so that an unfinished one holds its own bytes and no decompressor. Then it is inflated, few at a time, and the
  *   inflated bytes count against the same limits.
@@ -95,8 +96,7 @@ export class RequestBodies {
       if (coding === 'identity') return bytes
       return await this.inflating(() => inflate(bytes, coding, { limit, upload }))
     } catch (error) {
-      // What is still to come is read and dropped: whoever writes all of it first still reads the answer.
-      request.resume()
+      discard(request)
       throw error
     } finally {
       upload.end()
@@ -111,6 +111,27 @@ export class RequestBodies {
     if (!Object.hasOwn(INFLATERS, coding)) throw new UnsupportedEncodingError('gzip, deflate, identity')
     return coding as Coding
   }
+}
+
+/** How many bytes of a refused body are read off, and for how long, in milliseconds. */
+const MAX_DISCARDED = 1024 * 1024
+const LINGER = 2000
+
+/**
+ * Reads off what is still to come of a refused body, where that is little: clients that write all of it first read the answer
+ * then. Of more, nothing is read, and the connection ends when there was time to read the answer.
+ */
+function discard(request: IncomingMessage): void {
+  if (request.complete) return
+  let left = MAX_DISCARDED
+  request.on('data', ({ length }: Buffer) => {
+    left -= length
+    if (left < 0) request.pause()
+  })
+  request.resume()
+  const { socket } = request
+  const lingering = setTimeout(() => socket.destroy(), LINGER).unref()
+  request.once('end', () => clearTimeout(lingering))
 }
 
 function unbounded(): Upload {

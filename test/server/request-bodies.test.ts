@@ -141,6 +141,16 @@ describe('a body', () => {
     expect(heard()).toMatch(/HTTP\/1\.1 200 OK/)
   })
 
+  test('of which much is still to come when it is refused is not read, and the connection ends', async () => {
+    const server = await servers.start({ MAX_BODY_BYTES: '2000' })
+    const { socket, send, heard, ended } = await open(server.url)
+    send(`POST /submit HTTP/1.1\r\nHost: x\r\nX-Topics: ["tm_names"]\r\nContent-Length: ${64 * MiB}\r\n\r\n`)
+    socket.write(Buffer.alloc(32 * MiB))
+    await ended
+    expect(heard()).toMatch(/^HTTP\/1\.1 413 /)
+    expect((await server.ask('/health/live')).status).toBe(200)
+  })
+
   test('that comes a byte at a time is read whole', async () => {
     const server = await servers.start()
     const beef = Buffer.from(note(3000))

@@ -14,7 +14,7 @@ class UploadsFullError extends NotReadyError {
 
 class HeldUpload implements Upload {
   private readonly leaving = new AbortController()
-  readonly signal = this.leaving.signal
+  readonly signal: AbortSignal = this.leaving.signal
   bytes = 0
 
   constructor(
