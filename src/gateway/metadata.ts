@@ -1,13 +1,14 @@
-import express, { type Request, type RequestHandler, Router } from 'express'
+import { type Request, type RequestHandler, Router } from 'express'
 import { z } from 'zod'
 import { BlockedError } from '../../backend/src/graph/blocked-error.js'
 import { sha256 } from '../../backend/src/graph/native-hash.js'
 import { PointerError, parseContentReference } from '../../backend/src/protocol/outpoint.js'
 import { CACHE } from './cache-policy.js'
-import { entityTag } from './entity-tag.js'
+import { endedByPrecondition, entityTag } from './entity-tag.js'
 import { BadRequestError, NotFoundError, TooLargeError } from './error-response.js'
 import { type MetadataOptions, type MetadataRecord, metadataRecord } from './metadata-record.js'
 import { percentDecoded } from './percent-decode.js'
+import type { RequestBodies } from './request-body.js'
 import { JSON_TYPE } from './send-json.js'
 import { sendPieces } from './send-pieces.js'
 
@@ -20,16 +21,13 @@ export function metadataRoutes(
     prefixes: string[]
     /** How many pointers are taken at once. */
     maxPointers: number
+    bodies: RequestBodies
   },
 ): Router {
   const routes = Router()
     // Not a path with parameters: Express would decode escapes before anything is read here.
     .get(/^\/metadata\/[^/]+$/, single(options))
-    .post(
-      '/metadata',
-      express.json({ limit: MAX_BODY_BYTES, type: () => true, strict: false }),
-      bulk(options),
-    )
+    .post('/metadata', options.bodies.json({ limit: MAX_BODY_BYTES }), bulk(options))
   return Router().use(options.prefixes, routes)
 }
 
@@ -40,9 +38,10 @@ function single(options: MetadataOptions): RequestHandler {
       throw new NotFoundError('no such output or step in this store, or its origin is not known here')
     }
     const body = Buffer.from(JSON.stringify(record), 'utf8')
-    response.set('Cache-Control', CACHE.revalidate).set('ETag', entityTag(sha256(body).toString('hex')))
-    if (request.fresh) response.status(304).end()
-    else response.set('Content-Type', JSON_TYPE).set('Content-Length', String(body.length)).end(body)
+    const tag = entityTag(sha256(body).toString('hex'))
+    response.set('Cache-Control', CACHE.revalidate).set('ETag', tag)
+    if (endedByPrecondition({ request, response, tag })) return
+    response.set('Content-Type', JSON_TYPE).set('Content-Length', String(body.length)).end(body)
   }
 }
 

@@ -1,4 +1,4 @@
-import express, { type ErrorRequestHandler, type RequestHandler, type Response, Router } from 'express'
+import { type ErrorRequestHandler, type RequestHandler, type Response, Router } from 'express'
 import { z } from 'zod'
 import type { ConsistentReader, NamesReader, TransactionReader } from '../../backend/src/graph/graph-store.js'
 import { nameProof } from '../../backend/src/graph/name-proof.js'
@@ -8,6 +8,7 @@ import { CACHE } from './cache-policy.js'
 import { BadRequestError, NotFoundError, TooLargeError } from './error-response.js'
 import { type NamesOptions, nameRecord } from './name-record.js'
 import { readingFor } from './reading-for.js'
+import type { RequestBodies } from './request-body.js'
 import { sendJson } from './send-json.js'
 import { incompleteProof, sendOutpointBeef } from './send-outpoint-beef.js'
 
@@ -20,21 +21,18 @@ export interface NamesRoutesOptions extends NamesOptions {
   genesis: Outpoint | undefined
   /** How many outpoints `/origins` takes at once. */
   maxOrigins: number
+  bodies: RequestBodies
 }
 
 /** The lookup routes for names (`service.md` 4.4, `spec/http.md` Names), below each of the prefixes. */
 export function namesRoutes(options: NamesRoutesOptions): Router {
-  const { store, network, prefixes, genesis, maxOrigins } = options
+  const { store, network, prefixes, genesis, maxOrigins, bodies } = options
   const routes = Router()
     .get('/', list(store))
     .get('/origin/:name', origin(store))
     .get('/mine/:name', mine(store))
     .get('/proof/:name', proof(store, genesis))
-    .post(
-      '/origins',
-      express.json({ limit: MAX_ORIGINS_BYTES, type: () => true, strict: false }),
-      origins(store, maxOrigins),
-    )
+    .post('/origins', bodies.json({ limit: MAX_ORIGINS_BYTES }), origins(store, maxOrigins))
     .get('/:name', whole({ store, network }))
     .use(badEscapes)
   return Router().use(prefixes, routes)

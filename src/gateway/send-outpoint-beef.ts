@@ -6,7 +6,7 @@ import { outpointBeef } from '../../backend/src/graph/outpoint-beef.js'
 import { UNTYPED } from '../../backend/src/protocol/media-type.js'
 import type { Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { CACHE } from './cache-policy.js'
-import { entityTag } from './entity-tag.js'
+import { endedByPrecondition, entityTag } from './entity-tag.js'
 import { NotFoundError } from './error-response.js'
 import { setSecurityHeaders } from './security-headers.js'
 import { sendPieces } from './send-pieces.js'
@@ -22,11 +22,9 @@ export async function sendOutpointBeef(options: {
   const { request, response, ...proof } = options
   const body = await outpointBeef(proof)
   setSecurityHeaders(response, { active: false })
-  response.set({ 'Cache-Control': CACHE.revalidate, ETag: tagOf(body, proof.transactions) })
-  if (request.fresh) {
-    response.status(304).end()
-    return
-  }
+  const tag = tagOf(body, proof.transactions)
+  response.set({ 'Cache-Control': CACHE.revalidate, ETag: tag })
+  if (endedByPrecondition({ request, response, tag })) return
   response.setHeader('Content-Type', UNTYPED)
   response.setHeader('Content-Length', body.length)
   if (request.method === 'HEAD') {

@@ -1,4 +1,4 @@
-import express, { type RequestHandler, Router } from 'express'
+import { type RequestHandler, Router } from 'express'
 import { z } from 'zod'
 import type { GraphStore } from '../../backend/src/graph/graph-store.js'
 import { readProof } from '../../backend/src/graph/read-proof.js'
@@ -7,6 +7,7 @@ import { spendsBy } from '../../backend/src/graph/transaction-records.js'
 import { fromHex } from '../../backend/src/protocol/bytes.js'
 import { readTransaction } from '../../backend/src/protocol/transaction.js'
 import { BadRequestError, NotFoundError } from '../gateway/error-response.js'
+import type { RequestBodies } from '../gateway/request-body.js'
 import { requireBearer } from './admin-guard.js'
 import type { OverlayEngine } from './overlay-engine.js'
 import { ChainTrackerError } from './overlay-errors.js'
@@ -19,6 +20,7 @@ export interface ArcIngestOptions {
   engine: Pick<OverlayEngine, 'exclusively'>
   graph: Pick<GraphStore, 'transaction' | 'record'>
   proofs: ProofCheck
+  bodies: RequestBodies
   /** What whoever brings proofs has to show; without one, anybody may: a proof shows by itself whether it is one. */
   token?: string | undefined
 }
@@ -36,14 +38,9 @@ const notice = z.object({
 
 /** `POST /arc-ingest`: a transaction processor (ARC) brings the merkle path of a transaction (`spec/http.md`, Overlay). */
 export function arcIngestRoutes(options: ArcIngestOptions): Router {
-  const { token } = options
+  const { token, bodies } = options
   const guards = token === undefined ? [] : [requireBearer(token, 'the token of the callback')]
-  return Router().post(
-    '/arc-ingest',
-    ...guards,
-    express.json({ limit: MAX_BODY_BYTES, type: () => true }),
-    ingest(options),
-  )
+  return Router().post('/arc-ingest', ...guards, bodies.json({ limit: MAX_BODY_BYTES }), ingest(options))
 }
 
 function ingest(options: ArcIngestOptions): RequestHandler {

@@ -41,6 +41,8 @@ export interface Config {
   hostingUrl: string | undefined
   /** The largest body of a submission, in bytes. */
   maxBodyBytes: number
+  /** Whether bodies may be compressed; then they count as what they are inflated to. */
+  acceptCompressedBodies: boolean
   /** The longest content that `tm_ordinals` takes, in bytes. */
   maxContentBytes: number
   /** The content types that it takes, as `text/plain` or `image/*`; undefined: all. */
@@ -128,6 +130,10 @@ const environment = z.object({
     .default('main'),
   HOSTING_URL: z.url({ protocol: /^https?$/, error: 'must be a URL' }).optional(),
   MAX_BODY_BYTES: wholeNumber(1024, 1024 ** 3).default(72 * 1024 * 1024),
+  ACCEPT_COMPRESSED_BODIES: z
+    .enum(['true', 'false'], 'must be true or false')
+    .default('false')
+    .transform((text) => text === 'true'),
   MAX_CONTENT_BYTES: wholeNumber(1, 1024 ** 3).default(64 * 1024 * 1024),
   CONTENT_TYPES: z
     .string()
@@ -228,6 +234,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     network: settings.NETWORK,
     hostingUrl: settings.HOSTING_URL,
     maxBodyBytes: settings.MAX_BODY_BYTES,
+    acceptCompressedBodies: settings.ACCEPT_COMPRESSED_BODIES,
     maxContentBytes: settings.MAX_CONTENT_BYTES,
     contentTypes: settings.CONTENT_TYPES,
     contentPolicy: settings.CONTENT_SECURITY_POLICY,

@@ -46,6 +46,20 @@ class LibsqlClient extends BetterSqlite3Client {
   }
 
   /**
+   * SQLite undoes a transaction by itself where the disk is full. The rollback that knex then asks for fails, and knex would
+   * tell of that instead of what went wrong.
+   */
+  override async _query<Query extends { sql: string }>(connection: unknown, query: Query): Promise<Query> {
+    try {
+      return await super._query(connection, query)
+    } catch (error) {
+      const isUndone = query.sql === 'ROLLBACK' && /no transaction is active/.test(String(error))
+      if (isUndone) return query
+      throw error
+    }
+  }
+
+  /**
    * Asks the connection of a transaction; that of the client itself, knex gives to one after another.
    *
    * @throws Error where the transaction is over.

@@ -51,7 +51,7 @@ test('a server writes no secret, and of strangers nothing but text, in one line 
     .trimEnd()
     .split('\n')
     .map((line) => JSON.parse(line) as Record<string, unknown>)
-  expect(records).toContainEqual(expect.objectContaining({ msg: 'request failed', level: 50 }))
+  expect(records).toContainEqual(expect.objectContaining({ code: 'NOT_READY', level: 40 }))
   expect(records).toContainEqual(expect.objectContaining({ url: '/admin/[hidden]?token=[hidden]' }))
   // It is the server's own process, so that it tells of that.
   expect(metrics).toMatch(/^process_resident_memory_bytes [1-9]/m)

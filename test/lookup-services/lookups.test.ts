@@ -1,7 +1,6 @@
 import type { LookupService, OutputAdmittedByTopic } from '@bsv/overlay'
 import { BlockedError } from '../../backend/src/graph/blocked-error.js'
 import { GuardedStore } from '../../backend/src/graph/guarded-store.js'
-import { readBeef } from '../../backend/src/graph/read-beef.js'
 import { NamesLookupService } from '../../backend/src/lookup-services/NamesLookupService.js'
 import createNamesLookupService from '../../backend/src/lookup-services/NamesLookupServiceFactory.js'
 import { OrdinalsLookupService } from '../../backend/src/lookup-services/OrdinalsLookupService.js'

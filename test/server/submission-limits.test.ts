@@ -204,7 +204,7 @@ describe('JSON that nests deeper than any stack', () => {
       `{"service":"ls_ordinals","query":{"map":{"a":${'['.repeat(depth)}${']'.repeat(depth)}}}}`,
     ],
   ])('is no question: %s', async (_, body) => {
-    const server = await servers.start()
+    const server = await servers.start({ MAX_QUERY_BYTES: String(1024 * 1024) })
     const answer = await server.ask('/lookup', { method: 'POST', body })
     expectError(answer, { status: 400, code: 'BAD_BODY', overlay: true })
   })

@@ -22,6 +22,7 @@ interface Header {
 }
 
 export const HEADERS = {
+  'Accept-Encoding': { description: 'How a body may be sent instead.', schema: TEXT },
   'Accept-Ranges': { description: 'Parts can be asked for.', schema: { const: 'bytes' } },
   'Access-Control-Allow-Origin': { description: 'Pages of any origin may ask.', schema: { const: '*' } },
   'Access-Control-Expose-Headers': {
@@ -148,6 +149,12 @@ export const PARAMETERS = {
     name: 'If-Range',
     in: 'header',
     description: 'An ETag: with another than this, `Range` does not count.',
+    schema: { type: 'string' },
+  },
+  'If-Match': {
+    name: 'If-Match',
+    in: 'header',
+    description: 'ETags: where none of them holds, 412.',
     schema: { type: 'string' },
   },
   'If-None-Match': {

@@ -6,6 +6,7 @@ import {
   internal,
   type Paths,
   parameters,
+  preconditionFailed,
   type Schema,
   schema,
 } from './operation.js'
@@ -51,7 +52,7 @@ export const METADATA_PATHS: Paths = {
       operationId: 'metadata',
       tags: ['content'],
       summary: 'What is known of an output, or of an ordinal at a step',
-      parameters: parameters('Reference', 'If-None-Match'),
+      parameters: parameters('Reference', 'If-Match', 'If-None-Match'),
       responses: {
         '200': answer({
           description: 'The record.',
@@ -62,6 +63,7 @@ export const METADATA_PATHS: Paths = {
           description: 'It is what whoever asks has.',
           headers: ['Cache-Control', 'ETag'],
         }),
+        '412': preconditionFailed(),
         '400': errorAnswer({
           codes: ['BAD_OUTPOINT', 'BAD_SEQUENCE'],
           description: 'No outpoint, or no sequence.',

@@ -143,7 +143,7 @@ export const NAMES_PATHS: Paths = {
       summary: 'Proof that a name is genuine',
       description:
         'The origin of the name, and every transaction that spends a node on the way from the genesis outpoint to its mint, each with its merkle path where the store has one. Whoever knows the genesis outpoint and has block headers can check the name with no trust in this host.',
-      parameters: parameters('Name', 'If-None-Match'),
+      parameters: parameters('Name', 'If-Match', 'If-None-Match'),
       responses: {
         ...proofAnswers(),
         '400': BAD_NAME,

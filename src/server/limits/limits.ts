@@ -25,7 +25,17 @@ export const LIMITS = {
   /** The path of a request with its query. */
   maxPathBytes: { setting: 'MAX_PATH_BYTES', least: 256, most: MiB, usual: 12 * KiB },
   /** The body of `/lookup`. */
-  maxQueryBytes: { setting: 'MAX_QUERY_BYTES', least: KiB, most: 16 * MiB, usual: MiB },
+  maxQueryBytes: { setting: 'MAX_QUERY_BYTES', least: KiB, most: 16 * MiB, usual: 128 * KiB },
+  /** What may stand behind the BEEF of a submission. */
+  maxOffChainBytes: { setting: 'MAX_OFF_CHAIN_BYTES', least: 0, most: KiB * MiB, usual: MiB },
+  /** What the bodies hold that are being read: of all clients, and of one. */
+  maxUploadBytes: { setting: 'MAX_UPLOAD_BYTES', least: MiB, most: 64 * KiB * MiB, usual: 256 * MiB },
+  maxClientUploadBytes: {
+    setting: 'MAX_CLIENT_UPLOAD_BYTES',
+    least: MiB,
+    most: 64 * KiB * MiB,
+    usual: 144 * MiB,
+  },
   /** How many outpoints `/metadata` takes at once. */
   maxPointers: { setting: 'MAX_METADATA_LIST', least: 1, most: 100, usual: GATEWAY_LIMITS.maxPointers },
   /** How many `/origins` and the query `{origins}` take at once. */
@@ -64,6 +74,8 @@ export const LIMITS = {
   syncTimeout: { setting: 'SYNC_TIMEOUT_MS', least: 1, most: 3_600_000, usual: 30_000 },
   syncGraphTimeout: { setting: 'SYNC_GRAPH_TIMEOUT_MS', least: 1, most: 86_400_000, usual: 600_000 },
   maxConnections: { setting: 'MAX_CONNECTIONS', least: 1, most: 1_000_000, usual: 5000 },
+  /** Of one address; 0 is no limit, and behind a proxy there is none. */
+  maxClientConnections: { setting: 'MAX_CLIENT_CONNECTIONS', least: 0, most: 1_000_000, usual: 500 },
   /** How long the headers of a request may take to come, and all of it. */
   headersTimeout: { setting: 'HEADERS_TIMEOUT_MS', least: 1, most: 3_600_000, usual: 15_000 },
   requestTimeout: { setting: 'REQUEST_TIMEOUT_MS', least: 1, most: 3_600_000, usual: 300_000 },

@@ -1,3 +1,4 @@
+import { isIP } from 'node:net'
 import type { Request, RequestHandler } from 'express'
 import { ipKeyGenerator, rateLimit } from 'express-rate-limit'
 import { AnswerError } from '../../gateway/error-response.js'
@@ -24,8 +25,7 @@ const OVERLAY = /^\/(?:lookup|listTopicManagers|listLookupServiceProviders|getDo
  * not cost its reader a submission. Over it, the answer is 429 `RATE_LIMITED` with `Retry-After`; every counted answer
  * says in `RateLimit` how much is left.
  *
- * A client is an IPv4 address or the /56 of an IPv6 one, which is what a household has: as `TRUST_PROXY` lets Express
- * read it off `X-Forwarded-For`. A program on this machine that comes without a proxy is not limited.
+ * A client is what {@link clientKey} says. A program on this machine that comes without a proxy is not limited.
  *
  * @returns `gateway` for all routes but those of the overlay, `overlay` for those, and `operator` for those below `/admin`,
  * where a token can be guessed at.
@@ -66,12 +66,39 @@ function limiter(identifier: string, rate: number): RequestHandler {
     identifier,
     standardHeaders: 'draft-8',
     legacyHeaders: false,
-    keyGenerator: ({ ip = '' }) => ipKeyGenerator(ip),
+    keyGenerator: clientKey,
     handler: (_request, _response, next) =>
       next(new RateLimitedError(`over ${rate} ${identifier} a minute; Retry-After says when to come again`)),
     // It warns of a header that any stranger can send.
     validate: { xForwardedForHeader: false, forwardedHeader: false },
   })
+}
+
+/** The bits of an IPv6 address that one network has for itself (RFC 4291 2.5.1): one host may use all that follow. */
+const IPV6_PREFIX = 64
+
+/** All clients whose address cannot be read: text that is no address is no way to be counted as somebody else. */
+const UNREADABLE = 'unreadable'
+
+/**
+ * Who a request is counted as: an IPv4 address, or the /64 of an IPv6 one, as `TRUST_PROXY` lets Express read it off
+ * `X-Forwarded-For`. However a proxy writes an address, with a port, in brackets, with a zone, in capitals, or an IPv4
+ * address as an IPv6 one, it is the same client.
+ */
+export function clientKey({ ip }: Pick<Request, 'ip'>): string {
+  return addressKey(ip ?? '')
+}
+
+/** The same of an address by itself. */
+export function addressKey(written: string): string {
+  const address = plainAddress(written.trim())
+  return isIP(address) === 0 ? UNREADABLE : ipKeyGenerator(address, IPV6_PREFIX)
+}
+
+/** An address without what may stand around it: `a.b.c.d:port`, `[v6]`, `[v6]:port`, `v6%zone`. */
+function plainAddress(written: string): string {
+  const address = /^\[(.*)\](?::\d+)?$/.exec(written)?.[1] ?? written.replace(/^([\d.]+):\d+$/, '$1')
+  return address.replace(/%.*$/, '')
 }
 
 const FORWARDING = ['x-forwarded-for', 'forwarded', 'x-real-ip', 'via']

@@ -1,10 +1,11 @@
-import express, { type RequestHandler, type Response, Router } from 'express'
+import { type RequestHandler, type Response, Router } from 'express'
 import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
 import type { GuardedStore } from '../../../backend/src/graph/guarded-store.js'
 import type { TransactionRecord } from '../../../backend/src/graph/records.js'
 import { toHex } from '../../../backend/src/protocol/bytes.js'
 import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { BadRequestError, NotFoundError } from '../../gateway/error-response.js'
+import type { RequestBodies } from '../../gateway/request-body.js'
 import { sendPieces } from '../../gateway/send-pieces.js'
 import { offeredOutputs } from './offered-outputs.js'
 import { formatGaspOutpoint, nodeRequest, syncRequest } from './sync-messages.js'
@@ -17,13 +18,14 @@ const PIECE = 64 * 1024
 export interface SyncRoutesOptions {
   graph: GraphStore
   guard: GuardedStore
+  bodies: RequestBodies
   /** The topic of this host that a name or an alias means; undefined where there is none. */
   topicOf: (name: string) => string | undefined
 }
 
 /** What peers ask that sync with this host (GASP): what it has to offer, and transactions of that (`docs/sync.md`). */
 export function syncRoutes(options: SyncRoutesOptions): Router {
-  const body = express.json({ limit: MAX_BODY_BYTES, type: () => true })
+  const body = options.bodies.json({ limit: MAX_BODY_BYTES })
   return Router()
     .post('/requestSyncResponse', body, offer(options))
     .post('/requestForeignGASPNode', body, hydrate(options))
