@@ -11,7 +11,11 @@ export async function runBackup({ output, ...options }: CommandOptions): Promise
   try {
     const { rows, bytes, sha256 } = await backUp({
       ...options,
-      onProgress: ({ rows }) => progress.update(() => ({ text: `${grouped(rows)} rows` })),
+      onProgress: ({ rows, share }) =>
+        progress.update(() => ({
+          text: `${grouped(rows)} rows`,
+          ...(share !== undefined && { share }),
+        })),
     })
     progress.end()
     output.result(

@@ -13,6 +13,14 @@ import { addStoreCommands } from './store-commands.js'
 
 const hideSecrets = hidingSecrets(process.env)
 
+// Whoever reads may stop, as `head` does: that is their business, and no failure.
+for (const stream of [process.stdout, process.stderr]) {
+  stream.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') throw error
+    process.exit()
+  })
+}
+
 const outputWith = (json: boolean): CommandOutput =>
   new CommandOutput({ stdout: process.stdout, stderr: process.stderr, json, env: process.env })
 

@@ -59,9 +59,7 @@ export async function runPublish(options: PublishOptions): Promise<void> {
       { exit: 'usage' },
     )
   const server = await LocalServer.at(url)
-  output.note(
-    `publishing ${bytesText(bytes)} in ${transactions === 1 ? 'one transaction' : `${grouped(transactions)} transactions`}`,
-  )
+  if (stream) output.note(`publishing ${bytesText(bytes)} in ${grouped(transactions)} transactions`)
   if (stream) {
     const txid = await publishStream({ server, found, lock, chunkSize: size, transactions, output, signal })
     const outpoint = formatOutpoint({ txid, vout: 0 })

@@ -185,13 +185,13 @@ function isPeerUrl(text: string): boolean {
 }
 
 /** Settings of other overlay hosts. */
-const UNUSED = ['SERVER_PRIVATE_KEY', 'ARC_API_KEY']
+export const UNUSED_SETTINGS: readonly string[] = ['SERVER_PRIVATE_KEY', 'ARC_API_KEY']
 
 /** The names of all settings, those included that nothing uses. */
 export const SETTINGS: readonly string[] = [
   ...Object.keys(environment.shape),
   ...Object.values(LIMITS).map(({ setting }) => setting),
-  ...UNUSED,
+  ...UNUSED_SETTINGS,
 ]
 
 /** Where block headers come from, without the path and query of a URL: keys of services stand there. */
@@ -257,7 +257,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     limits: readLimits(set),
     logLevel: settings.LOG_LEVEL,
     logRequests: settings.LOG_REQUESTS,
-    unused: UNUSED.filter((name) => name in set),
+    unused: UNUSED_SETTINGS.filter((name) => name in set),
     warnings: misspelled.map(
       ({ name, setting }) => `${name} is set and is no setting; if ${setting} is meant, set that`,
     ),

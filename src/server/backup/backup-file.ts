@@ -63,7 +63,8 @@ export async function writeBackup(backup: {
   header: BackupHeader
   rows: AsyncIterable<{ table: string; row: Row }>
   expectedBytes: number | undefined
-  onProgress: (done: { rows: number }) => void
+  /** Called after each row, with how much of `expectedBytes` its rows had, where that is known. */
+  onProgress: (done: { rows: number; share?: number }) => void
   signal: AbortSignal
 }): Promise<BackupSummary> {
   const { file, expectedBytes } = backup
@@ -95,11 +96,15 @@ export async function writeBackup(backup: {
 
 async function writeTo(
   handle: FileHandle,
-  backup: Pick<Parameters<typeof writeBackup>[0], 'header' | 'rows' | 'onProgress' | 'signal'>,
+  backup: Pick<
+    Parameters<typeof writeBackup>[0],
+    'header' | 'rows' | 'onProgress' | 'signal' | 'expectedBytes'
+  >,
 ): Promise<{ rows: number; sha256: string }> {
-  const { rows, onProgress, signal } = backup
+  const { rows, onProgress, signal, expectedBytes } = backup
   const hash = createHash('sha256')
   let count = 0
+  let bytes = 0
   async function* lines(): AsyncGenerator<Buffer, void> {
     const line = (value: unknown): Buffer => {
       const bytes = Buffer.from(`${JSON.stringify(value)}\n`)
@@ -121,7 +126,8 @@ async function writeTo(
       shape = `${table} ${columns}`
       yield line(Object.values(row).map(encodeValue))
       count++
-      onProgress({ rows: count })
+      bytes += bytesOfRow(row)
+      onProgress({ rows: count, ...(expectedBytes && { share: bytes / expectedBytes }) })
     }
     yield Buffer.from(`${JSON.stringify({ end: { rows: count, sha256: hash.copy().digest('hex') } })}\n`)
   }
@@ -247,6 +253,14 @@ export class BackupReader {
     }
     if (parts.length > 0) throw new BackupError(`${this.file} breaks off: it is not a complete backup`)
   }
+}
+
+/** About how many bytes a row takes in a store. */
+export function bytesOfRow(row: Row): number {
+  return Object.values(row).reduce<number>(
+    (sum, value) => sum + (value instanceof Uint8Array || typeof value === 'string' ? value.length : 8),
+    0,
+  )
 }
 
 function encodeValue(value: Value): unknown {

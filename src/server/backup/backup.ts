@@ -7,6 +7,7 @@ import {
   type BackupHeader,
   BackupReader,
   type BackupSummary,
+  bytesOfRow,
   checkBackup,
   type ReadHeader,
   type Row,
@@ -32,7 +33,7 @@ export async function backUp({
   file,
   signal,
   onProgress,
-}: BackupOptions & { onProgress: (done: { rows: number }) => void }): Promise<BackupSummary> {
+}: BackupOptions & { onProgress: (done: { rows: number; share?: number }) => void }): Promise<BackupSummary> {
   return await reaching({ config, signal }, () =>
     save(config, async (tables) => {
       const genesis = await tables.setting('genesis')
@@ -103,8 +104,7 @@ async function* batches(
     batch ??= { table, rows: [] }
     if (batch.rows.length === 0) bytes = 0
     batch.rows.push(row)
-    for (const value of Object.values(row))
-      bytes += value instanceof Uint8Array || typeof value === 'string' ? value.length : 8
+    bytes += bytesOfRow(row)
   }
   if (batch !== undefined) yield batch
 }

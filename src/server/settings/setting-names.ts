@@ -52,7 +52,11 @@ function nearest(name: string, known: readonly string[]): string | undefined {
     .map((setting) => ({ setting, apart: distance(name, setting) }))
     .filter(({ setting, apart }) => apart <= (setting.length < 9 ? 1 : 2))
     .sort((one, other) => one.apart - other.apart)
-  return near[0]?.setting ?? known.find((setting) => continues(name, setting) || continues(setting, name))
+  if (near[0] !== undefined) return near[0].setting
+  const longer = known.find((setting) => continues(setting, name))
+  // Of several that it begins with, the one that it has most of.
+  const shorter = known.filter((setting) => continues(name, setting))
+  return longer ?? shorter.sort((one, other) => other.length - one.length)[0]
 }
 
 /** Whether the longer of two names is the shorter one and another word; of two words at least, for `MAX` is everybody's. */
