@@ -4,10 +4,11 @@ import type { Deployment, DeploymentTerms } from '../../backend/src/protocol/min
 import { type Outpoint, PointerError, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { deploymentOf, PROFILES, type Profile, termsOf } from '../../backend/src/protocol/profile.js'
 import { isContentTypePattern } from '../../backend/src/topic-managers/ordinals-policy.js'
-import { type Limits, readLimits } from './limits/limits.js'
+import { LIMITS, type Limits, readLimits } from './limits/limits.js'
 import { isMongoUrl } from './mongo-url.js'
 import { ConfigError } from './settings/config-error.js'
 import { parseSettings, wholeNumber } from './settings/parse-settings.js'
+import { misspelledSettings } from './settings/setting-names.js'
 
 export { ConfigError }
 
@@ -61,6 +62,8 @@ export interface Config {
   logRequests: boolean
   /** Settings of the ecosystem that are set, and that nothing in this release uses. */
   unused: string[]
+  /** What to tell the operator about other variables of the environment, a sentence each. */
+  warnings: string[]
 }
 
 const outpoint = z.string().transform((text, context): Outpoint => {
@@ -188,17 +191,34 @@ function isPeerUrl(text: string): boolean {
 }
 
 /** Settings of other overlay hosts. */
-const UNUSED = ['SERVER_PRIVATE_KEY', 'ARC_API_KEY']
+export const UNUSED_SETTINGS: readonly string[] = ['SERVER_PRIVATE_KEY', 'ARC_API_KEY']
+
+/** The names of all settings, those included that nothing uses. */
+export const SETTINGS: readonly string[] = [
+  ...Object.keys(environment.shape),
+  ...Object.values(LIMITS).map(({ setting }) => setting),
+  ...UNUSED_SETTINGS,
+]
+
+/** Where block headers come from, without the path and query of a URL: keys of services stand there. */
+export function trackerPlace({ chainTracker }: Pick<Config, 'chainTracker'>): string {
+  return URL.canParse(chainTracker) ? new URL(chainTracker).origin : chainTracker
+}
 
 /**
  * The settings, from environment variables; an empty one counts as not set.
  *
- * @throws ConfigError naming the first setting that does not hold.
+ * @throws ConfigError naming the first setting that does not hold, or a variable that must be a setting misspelled: what it
+ * was to change would stay as it is, without a word.
  */
 export function readConfig(env: Record<string, string | undefined>): Config {
   const set = Object.fromEntries(
     Object.entries(env).filter(([, value]) => value !== undefined && value !== ''),
   )
+  const misspelled = misspelledSettings(set, SETTINGS)
+  const certain = misspelled.find(({ isCertain }) => isCertain)
+  if (certain !== undefined)
+    throw new ConfigError(`${certain.name}: there is no such setting; did you mean ${certain.setting}?`)
   const settings = parseSettings(environment, set)
   if (settings.KNEX_URL !== undefined && settings.MONGO_URL !== undefined)
     throw new ConfigError('MONGO_URL: the store is where KNEX_URL says; unset one of them')
@@ -244,6 +264,9 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     limits: readLimits(set),
     logLevel: settings.LOG_LEVEL,
     logRequests: settings.LOG_REQUESTS,
-    unused: UNUSED.filter((name) => name in set),
+    unused: UNUSED_SETTINGS.filter((name) => name in set),
+    warnings: misspelled.map(
+      ({ name, setting }) => `${name} is set and is no setting; if ${setting} is meant, set that`,
+    ),
   }
 }

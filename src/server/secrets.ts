@@ -3,8 +3,10 @@ import { mongoSecrets } from './mongo-url.js'
 
 /** Settings that nobody but the operator may read, whichever command uses them. */
 const SECRET = ['ADMIN_TOKEN', 'ARC_CALLBACK_TOKEN', 'SERVER_PRIVATE_KEY', 'ARC_API_KEY']
-/** Settings that are URLs, and may have a password in them. */
+/** Settings that are URLs, and may have a password in them, a key in the path, or one in the query. */
 const ADDRESSES = ['CHAIN_TRACKER', 'HOSTING_URL', 'KNEX_URL']
+/** Of a path: what is as long is a key, and no word. */
+const LEAST_KEY = 16
 /** What is shorter is no secret, and stands in any text. */
 const LEAST = 4
 
@@ -20,7 +22,7 @@ export const HIDDEN = '[hidden]'
 export function hidingSecrets(env: Record<string, string | undefined>): (text: string) => string {
   const secrets = [
     ...SECRET.map((name) => env[name] ?? ''),
-    ...ADDRESSES.flatMap((name) => passwords(env[name] ?? '')),
+    ...ADDRESSES.flatMap((name) => secretsIn(env[name] ?? '')),
     ...mongoSecrets(env.MONGO_URL ?? '').flatMap(decodedToo),
   ]
   const written = secrets
@@ -31,10 +33,11 @@ export function hidingSecrets(env: Record<string, string | undefined>): (text: s
   return (text) => written.reduce((rest, secret) => rest.replaceAll(secret, HIDDEN), text)
 }
 
-function passwords(address: string): string[] {
+function secretsIn(address: string): string[] {
   if (!URL.canParse(address)) return []
-  const { password } = new URL(address)
-  return decodedToo(password)
+  const { password, pathname, search, searchParams } = new URL(address)
+  const keys = pathname.split('/').filter(({ length }) => length >= LEAST_KEY)
+  return [search.slice(1), ...searchParams.values(), password, ...keys].flatMap(decodedToo)
 }
 
 function decodedToo(secret: string): string[] {

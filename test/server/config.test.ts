@@ -36,6 +36,7 @@ test('with nothing set it is a local network that nobody else can reach', () => 
     logLevel: 'info',
     logRequests: false,
     unused: [],
+    warnings: [],
   })
 })
 
