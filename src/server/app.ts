@@ -90,7 +90,9 @@ export function createApp(options: AppOptions): Express {
   return app
     .use(deploymentRoutes(config))
     .use(minePageRoutes(options.minePage))
-    .use(healthRoutes({ ping, index, refused: overlay.refused }))
+    .use(
+      healthRoutes({ ping, index, outage: () => overlay.proofs.headers?.outage, refused: overlay.refused }),
+    )
     .use(metricsRoutes(metrics))
     .use(openapiRoutes({ profile, version: packageVersion() }))
     .use(errorResponse({ logger }))

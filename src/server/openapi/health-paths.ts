@@ -54,10 +54,14 @@ export const HEALTH_PATHS: Paths = {
     get: {
       operationId: 'ready',
       tags: ['health'],
-      summary: 'Whether the store answers, and what is answered is all that was admitted',
+      summary:
+        'Whether the store and the chain tracker answer, and what is answered is all that was admitted',
       responses: {
-        '200': told('Both.', OK),
-        '503': errorAnswer({ codes: ['NOT_READY'], description: 'Not yet; `error` says what is left.' }),
+        '200': told('All of it.', OK),
+        '503': errorAnswer({
+          codes: ['NOT_READY'],
+          description: 'Not now; `error` says what is left, or that the chain tracker does not answer.',
+        }),
       },
     },
   },
