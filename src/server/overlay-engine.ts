@@ -10,16 +10,13 @@ import type { TransactionRecord } from '../../backend/src/graph/records.js'
 import { unsoundness } from '../../backend/src/graph/soundness.js'
 import { TOPICS } from '../../backend/src/protocol/profile.js'
 import { readTransaction } from '../../backend/src/protocol/transaction.js'
+import { AnswerError } from '../gateway/error-response.js'
 import { EngineStorage } from './engine-storage.js'
 import { type LaterWordOptions, laterWord, provenSources, provenSpends } from './later-word.js'
+import { runScriptsHere, type ScriptRunner } from './limits/script-runner.js'
 import { requireWithinLimits, type SubmissionLimits } from './limits/submission-limits.js'
 import { verifySubmission } from './limits/verify-submission.js'
-import {
-  ChainTrackerError,
-  ConflictError,
-  InvalidSubmissionError,
-  UnknownTopicError,
-} from './overlay-errors.js'
+import { ConflictError, InvalidSubmissionError, UnknownTopicError } from './overlay-errors.js'
 import type { ProofCheck } from './proof-check.js'
 import type { CurrentSubmission } from './submission.js'
 
@@ -65,6 +62,8 @@ export class OverlayEngine extends Engine {
   private readonly onAdmitted: (steak: STEAK) => void
   /** Throws where nothing may be written now, however long it has waited for its turn. */
   requireWhole: () => void = () => {}
+  /** Where scripts are run that submissions bring. */
+  runScripts: ScriptRunner = runScriptsHere
 
   constructor(options: OverlayEngineOptions) {
     const { managers, lookupServices, graph, submission, proofs, hostingURL, logger } = options
@@ -137,7 +136,7 @@ export class OverlayEngine extends Engine {
     this.requireSubmittable(contents, topics)
     let sources: TransactionRecord[] = []
     await verifying(async () => {
-      await verifySubmission({ beef: contents, tracker, maxScriptWork: this.limits.maxScriptWork })
+      await verifySubmission({ beef: contents, tracker, ...this.limits, runScripts: this.runScripts })
       if (topics.includes(TOPICS.ordinals)) sources = await provenSources({ contents, tracker })
     })
     return sources
@@ -249,7 +248,7 @@ async function verifying(verify: () => Promise<void>): Promise<void> {
   try {
     await verify()
   } catch (cause) {
-    if (cause instanceof ChainTrackerError) throw cause
+    if (cause instanceof AnswerError) throw cause
     throw new InvalidSubmissionError(`the transaction could not be verified: ${reasonOf(cause)}`, { cause })
   }
 }
