@@ -120,6 +120,13 @@ export async function winnerIn(reader: SqlReader, txid: string): Promise<string 
   return await winnerOver(txid, standingView(reader))
 }
 
+/** See `ProofReader.holdsTransaction`. */
+export async function isStored(reader: SqlReader, txid: string): Promise<boolean> {
+  return (
+    (await reader.first('select 1 from graph_transactions where txid = ?', [hashColumn(txid)])) !== undefined
+  )
+}
+
 /** See `ProofReader.heightOf`. */
 export async function heightIn(reader: SqlReader, txid: string): Promise<number | undefined> {
   const row = await reader.first(
