@@ -7,6 +7,7 @@ import type { AnsweringOutput } from '../../backend/src/lookup-services/output-h
 import { ByteCursor } from '../../backend/src/protocol/byte-cursor.js'
 import type { Profile } from '../../backend/src/protocol/profile.js'
 import { BadRequestError, NotFoundError } from '../gateway/error-response.js'
+import { clientKey, isLocal } from './limits/rate-limits.js'
 import { sendLookupAnswer } from './lookup-answer.js'
 import { withOrdinals } from './overlay.js'
 import type { OverlayEngine } from './overlay-engine.js'
@@ -97,6 +98,7 @@ function submit(send: Submit, topics: (name: string) => string): RequestHandler 
       topics: withOrdinals(asked.map(topics)),
       ...(offChainValues && { offChainValues }),
       ...(typeof requestId === 'string' && { requestId }),
+      ...(!isLocal(request) && { client: clientKey(request) }),
     })
     response.json(withAsked(steak, asked, topics))
   }

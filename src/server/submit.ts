@@ -9,6 +9,8 @@ export interface Submitted {
   offChainValues?: Uint8Array
   /** Of the request that it came with: lines of the log about it have that. */
   requestId?: string
+  /** Who sends it; without one, it counts as nobody's. */
+  client?: string
 }
 
 export type Submit = (submitted: Submitted) => Promise<STEAK>

@@ -4,7 +4,7 @@ import { AnswerError } from '../../gateway/error-response.js'
 import type { Limits } from './limits.js'
 
 /** More requests of one client than it may make. When to come again is in the headers. */
-class RateLimitedError extends AnswerError {
+export class RateLimitedError extends AnswerError {
   override readonly name = 'RateLimitedError'
   readonly status = 429
   readonly code = 'RATE_LIMITED'
@@ -66,7 +66,7 @@ function limiter(identifier: string, rate: number): RequestHandler {
     identifier,
     standardHeaders: 'draft-8',
     legacyHeaders: false,
-    keyGenerator: ({ ip = '' }) => ipKeyGenerator(ip),
+    keyGenerator: clientKey,
     handler: (_request, _response, next) =>
       next(new RateLimitedError(`over ${rate} ${identifier} a minute; Retry-After says when to come again`)),
     // It warns of a header that any stranger can send.
@@ -74,10 +74,15 @@ function limiter(identifier: string, rate: number): RequestHandler {
   })
 }
 
+/** Who a request is counted as. */
+export function clientKey({ ip }: Pick<Request, 'ip'>): string {
+  return ipKeyGenerator(ip ?? '')
+}
+
 const FORWARDING = ['x-forwarded-for', 'forwarded', 'x-real-ip', 'via']
 
 /** Whether a request comes from this machine, and not through a proxy on it. */
-function isLocal({ socket, headers }: Request): boolean {
+export function isLocal({ socket, headers }: Pick<Request, 'socket' | 'headers'>): boolean {
   const { remoteAddress = '' } = socket
   if (!/^(?:::1$|127\.|::ffff:127\.)/.test(remoteAddress)) return false
   return FORWARDING.every((name) => headers[name] === undefined)
