@@ -55,6 +55,18 @@ test('what looks like less is done first, though all come at once', async () => 
   expect(done).toEqual(['little', 'much', 'more'])
 })
 
+test('a long step waits until what takes less is done, though its run has had nothing yet', async () => {
+  const scheduler = new ScriptScheduler()
+  const taken: string[] = []
+  const long = ['a', 'b', 'c'].map((name) =>
+    scheduler.run(() => steps(name, { count: 1, units: 15_000_000 }, taken), LONG),
+  )
+  const short = scheduler.run(() => steps('short', { count: 4 }, taken), LONG)
+  await short
+  expect(taken).toEqual(['short', 'short', 'short', 'short'])
+  await Promise.all(long)
+})
+
 test('others have a turn of the thread between the slices, however many runs there are', async () => {
   const scheduler = new ScriptScheduler()
   const taken: string[] = []

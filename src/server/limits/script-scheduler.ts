@@ -13,6 +13,8 @@ export class VerificationTimeoutError extends NotReadyError {
 
 /** How long scripts run before whatever else the thread does has its turn, in milliseconds. */
 const SLICE = 5
+/** From how many units on a step is long: in a slice it is alone. */
+const LONG_STEP = 500_000
 /** Up to how many bytes a run may hold next to others; of those that need more, one runs at a time. */
 const SMALL = 128 * 1024
 /** By how much a run has to be ahead of one that waits for its memory to give it up: so many times the work, and so much more. */
@@ -128,6 +130,8 @@ export class ScriptScheduler {
         run.units += step.value.units
         run.bytes = step.value.bytes
         if (this.large === run && run.bytes <= SMALL) this.large = undefined
+        // A step that takes longer than a slice waits for its turn as what it takes would.
+        if (step.value.units > LONG_STEP) return
       } while (performance.now() < end)
     } catch (error) {
       this.end(run)
