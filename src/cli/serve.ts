@@ -1,6 +1,7 @@
 import type { Logger } from 'pino'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
-import { type Config, trackerPlace } from '../server/config.js'
+import { trackerName } from '../server/chain-tracker.js'
+import type { Config } from '../server/config.js'
 import { placeOf } from '../server/open-database.js'
 import { type RunningServer, startServer } from '../server/server.js'
 import { deployHere } from './local-network/deploy.js'
@@ -72,7 +73,7 @@ function sayHow({ config, logger, url }: { config: Config; logger: Logger; url: 
   const isElsewhere = knexUrl !== undefined || mongoUrl !== undefined
   const place = isElsewhere ? { database: placeOf(config) } : { dataDir }
   logger.info(
-    { profile: profile.name, genesis, chainTracker: trackerPlace(config), ...place },
+    { profile: profile.name, genesis, chainTracker: trackerName(chainTracker), ...place },
     `listening on ${url}`,
   )
   if (genesis === undefined) logger.warn('no GENESIS is set: content is served, names are off')

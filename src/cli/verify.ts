@@ -1,5 +1,5 @@
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
-import { trackerPlace } from '../server/config.js'
+import { trackerName } from '../server/chain-tracker.js'
 import { type CheckedName, checkName, type NameCheckOptions, noteDissent } from './name-check.js'
 
 /** Checks a name, and says each step that held. */
@@ -37,7 +37,7 @@ function steps(checked: CheckedName): [what: string, found: string][] {
 function blocks({ origin, tip, proven, config }: CheckedName): string {
   if (config.chainTracker === 'scripts-only')
     return 'not checked: CHAIN_TRACKER is scripts-only, so no block header was asked for'
-  if (proven) return `all of it is in blocks that ${trackerPlace(config)} knows`
+  if (proven) return `all of it is in blocks that ${trackerName(config.chainTracker)} knows`
   const all = [...origin.line, ...tip.path.slice(1)]
   const open = all.filter(({ height }) => height === undefined).length
   return `${open} of ${all.length} transactions are in none yet; their scripts were run`

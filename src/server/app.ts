@@ -56,6 +56,7 @@ export function createApp(options: AppOptions): Express {
   const submit = metrics.counted(boundedSubmit(options.submit ?? submitTo(engine), limits))
   const { index = () => ({ state: 'equal', done: 1 }), readiness = new Readiness() } = options
   readiness.add('index', () => notReadyReason(index()))
+  readiness.add('tracker', () => overlay.proofs.headers?.outage)
   const rates = rateLimits(limits)
   const uploads = new Uploads({ ...limits, clientOf: clientKey })
   const bodies = new RequestBodies({

@@ -18,7 +18,7 @@ const MAX_BODY_BYTES = 32 * 1024
 
 export interface ArcIngestOptions {
   engine: Pick<OverlayEngine, 'exclusively'>
-  graph: Pick<GraphStore, 'transaction' | 'record'>
+  graph: Pick<GraphStore, 'holdsTransaction' | 'transaction' | 'record'>
   proofs: ProofCheck
   bodies: RequestBodies
   /** What whoever brings proofs has to show; without one, anybody may: a proof shows by itself whether it is one. */
@@ -54,13 +54,15 @@ function ingest(options: ArcIngestOptions): RequestHandler {
       )
     }
     const { txid, merklePath, blockHeight } = told.data
-    const kept = await graph.transaction(txid)
-    if (kept === undefined) throw new NotFoundError('this store holds no such transaction')
     const proof = readProof({ txid, bump: fromHex(merklePath) })
     if (blockHeight !== undefined && blockHeight !== proof.height)
       throw new BadRequestError('BAD_BODY', `the merkle path is of a block at ${proof.height}`)
+    if (!(await graph.holdsTransaction(txid))) throw unknownTransaction()
     await requireHeld(proof, proofs)
     await engine.exclusively(async () => {
+      // Its bytes last: they may be many.
+      const kept = await graph.transaction(txid)
+      if (kept === undefined) throw unknownTransaction()
       const transaction = { txid, raw: kept.raw, proof }
       const spends = spendsBy(readTransaction(kept.raw, { txid }))
       await proofs.takeBackRivals(spends)
@@ -68,6 +70,10 @@ function ingest(options: ArcIngestOptions): RequestHandler {
     })
     response.json({ status: 'success', message: 'Transaction status updated' })
   }
+}
+
+function unknownTransaction(): NotFoundError {
+  return new NotFoundError('this store holds no such transaction')
 }
 
 /** Before anything has to wait for it: an answer may take long. What turns out since then, the next round finds. */

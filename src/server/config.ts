@@ -200,11 +200,6 @@ export const SETTINGS: readonly string[] = [
   ...UNUSED_SETTINGS,
 ]
 
-/** Where block headers come from, without the path and query of a URL: keys of services stand there. */
-export function trackerPlace({ chainTracker }: Pick<Config, 'chainTracker'>): string {
-  return URL.canParse(chainTracker) ? new URL(chainTracker).origin : chainTracker
-}
-
 /**
  * The settings, from environment variables; an empty one counts as not set.
  *

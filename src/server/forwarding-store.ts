@@ -108,6 +108,10 @@ export class ForwardingStore implements HostStore {
     return this.store.transaction(txid)
   }
 
+  holdsTransaction(txid: string): Promise<boolean> {
+    return this.store.holdsTransaction(txid)
+  }
+
   heightOf(txid: string): Promise<number | undefined> {
     return this.store.heightOf(txid)
   }

@@ -8,6 +8,7 @@ import { ByteCursor } from '../../backend/src/protocol/byte-cursor.js'
 import type { Profile } from '../../backend/src/protocol/profile.js'
 import { BadRequestError, NotFoundError, TooLargeError } from '../gateway/error-response.js'
 import type { RequestBodies } from '../gateway/request-body.js'
+import { clientKey, isLocal } from './limits/rate-limits.js'
 import { sendLookupAnswer } from './lookup-answer.js'
 import { withOrdinals } from './overlay.js'
 import type { OverlayEngine } from './overlay-engine.js'
@@ -98,6 +99,7 @@ function submit(
       beef,
       topics: withOrdinals(asked.map(topics)),
       ...(typeof requestId === 'string' && { requestId }),
+      ...(!isLocal(request) && { client: clientKey(request) }),
     })
     response.json(withAsked(steak, asked, topics))
   }

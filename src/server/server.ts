@@ -62,6 +62,7 @@ export async function startServer({
   const node = await openNode({ config: settings, logger, ...(deploy && { deploy }) })
   const { config } = node
   const large = submissionWorker && new LargeSubmissions({ config, node, logger, worker: submissionWorker })
+  if (large) node.overlay.engine.runScripts = large.runScripts
   const proofWatch = openProofWatch(node, logger)
   const peersSync = openPeersSync(node, logger)
   const heldWatch = new HeldWatch({ engine: node.overlay.engine, logger })
@@ -118,6 +119,7 @@ export async function startServer({
       await finished
       clearTimeout(impatient)
       await large?.close()
+      node.overlay.proofs.headers?.close()
       await node.close()
     },
   }

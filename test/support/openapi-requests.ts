@@ -1,10 +1,12 @@
 import { join } from 'node:path'
 import { MerklePath } from '@bsv/sdk'
 import Database from 'libsql'
+import { encodeBeef } from '../../backend/src/graph/assemble-beef.js'
 import { graphRecords } from '../../backend/src/graph/records.js'
 import { utf8 } from '../../backend/src/protocol/bytes.js'
 import { PROFILES, type ProfileName } from '../../backend/src/protocol/profile.js'
 import { MINE_PAGE_FILES } from '../../src/server/mine-page-routes.js'
+import { blockOfTwo, proofIn, recordOf } from './block.js'
 import { builtMinePage } from './built-page.js'
 import { beefOf, FakeChain, inscriptionScript, mapTail, OPEN_LOCK, p2pkh } from './fake-chain.js'
 import { whileReplaced } from './faults.js'
@@ -114,14 +116,15 @@ export async function openapiHosts({
     chain.spend({ inputs: [{ transaction: note, vout: 0 }], outputs: [{ satoshis: 1, lockingScript }] }),
   )
   // A rival that is mined would be kept.
-  const [submittable = new Uint8Array(), conflicting = new Uint8Array()] = spent.map((each, at) =>
-    beefOf(each, { with: [note], proven: at === 0 }),
-  )
+  const [first, rival] = spent
+  if (first === undefined || rival === undefined) throw new Error('there are two')
+  const conflicting = beefOf(rival, { with: [note], proven: false })
+  // The second of its block: where a chain tracker is asked, nothing but a coinbase is the first.
+  const block = blockOfTwo(note, first, first.height)
+  const submittable = encodeBeef([recordOf(note, note.height), { ...first, proof: proofIn(block, first) }])
   const { txid, raw, height: blockHeight } = note
-  for (const host of [empty, full])
-    await host.node.graph.record(graphRecords({ transactions: [{ txid, raw }] }))
-  const path = new MerklePath(blockHeight, [[{ offset: 0, hash: txid, txid: true }]])
-  const notice = { txid, merklePath: path.toHex(), blockHeight }
+  await empty.node.graph.record(graphRecords({ transactions: [{ txid, raw }] }))
+  const notice = noticeOf(txid, blockHeight)
   const hidden = chain.inscribe({ contentType: 'text/plain', body: utf8('not to be seen') })
   await submit(beefOf(hidden), ['tm_ordinals'])
   const blocked = hidden.outpoint(0)
@@ -182,6 +185,12 @@ async function watchingHosts(
   const forgetting: TestServer['ask'] = (...asked) =>
     whileReplaced(watching.node.graph, 'setting', { by, during: () => watching.ask(...asked) })
   return { watching, unheard: { ...watching, ask: unheard }, forgetting: { ...watching, ask: forgetting } }
+}
+
+/** What a transaction processor tells of a transaction alone in its block. */
+function noticeOf(txid: string, blockHeight: number): Stored['notice'] {
+  const path = new MerklePath(blockHeight, [[{ offset: 0, hash: txid, txid: true }]])
+  return { txid, merklePath: path.toHex(), blockHeight }
 }
 
 /** Requests that have every operation answer in each of its ways, below one prefix of each kind. */
@@ -403,7 +412,7 @@ export function openapiRequests({
     {
       name: 'a proof for what is not here',
       path: '/arc-ingest',
-      question: posted({ ...notice, txid: 'ab'.repeat(32) }),
+      question: posted(noticeOf('ab'.repeat(32), 800_000)),
       status: 404,
     },
     {

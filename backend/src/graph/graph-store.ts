@@ -58,6 +58,8 @@ export interface StandingReader {
 }
 
 export interface ProofReader {
+  /** Whether a transaction is stored; none of its bytes are read for it. */
+  holdsTransaction(txid: string): Promise<boolean>
   /** The height of the block that a transaction is proven to be in; undefined where it is not. */
   heightOf(txid: string): Promise<number | undefined>
 }

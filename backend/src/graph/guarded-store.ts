@@ -65,6 +65,10 @@ export class GuardedStore implements AnswerReads {
     return this.store.transaction(txid)
   }
 
+  holdsTransaction(txid: string): Promise<boolean> {
+    return this.store.holdsTransaction(txid)
+  }
+
   heightOf(txid: string): Promise<number | undefined> {
     return this.store.heightOf(txid)
   }

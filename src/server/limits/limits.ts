@@ -56,8 +56,16 @@ export const LIMITS = {
   maxScriptBytes: { setting: 'MAX_SCRIPT_BYTES', least: KiB, most: KiB * MiB, usual: 72 * MiB },
   /** What running the scripts of a submission may cost, in the units of `RunBudget`: some ten nanoseconds each. */
   maxScriptWork: { setting: 'MAX_SCRIPT_WORK', least: 1_000_000, most: 1e12, usual: 300_000_000 },
+  /** How long verifying a submission may take, with all that is verified beside it. */
+  verificationTimeout: { setting: 'VERIFICATION_TIMEOUT_MS', least: 1, most: 3_600_000, usual: 60_000 },
+  /** Blocks that the chain tracker is asked about for the sake of one submission. */
+  maxTrackerBlocks: { setting: 'MAX_TRACKER_BLOCKS', least: 1, most: 1_000_000, usual: 256 },
+  /** Questions to the chain tracker that are under way at once. */
+  maxTrackerRequests: { setting: 'MAX_TRACKER_REQUESTS', least: 1, most: 1000, usual: 8 },
   /** Submissions under way and waiting, and the bytes of their bodies. */
   maxSubmissions: { setting: 'MAX_WAITING_SUBMISSIONS', least: 1, most: 100_000, usual: 100 },
+  /** Of them those of one client. */
+  maxClientSubmissions: { setting: 'MAX_WAITING_PER_CLIENT', least: 1, most: 100_000, usual: 25 },
   maxSubmissionBytes: { setting: 'MAX_WAITING_BYTES', least: KiB, most: 64 * KiB * MiB, usual: 512 * MiB },
   /** What is kept of transactions that nothing admitted depends on: how many, and the bytes of all. */
   maxPendingTransactions: { setting: 'MAX_PENDING_TRANSACTIONS', least: 0, most: 10_000_000, usual: 100_000 },

@@ -5,7 +5,7 @@ import { AnswerError } from '../../gateway/error-response.js'
 import type { Limits } from './limits.js'
 
 /** More requests of one client than it may make. When to come again is in the headers. */
-class RateLimitedError extends AnswerError {
+export class RateLimitedError extends AnswerError {
   override readonly name = 'RateLimitedError'
   readonly status = 429
   readonly code = 'RATE_LIMITED'
@@ -104,7 +104,7 @@ function plainAddress(written: string): string {
 const FORWARDING = ['x-forwarded-for', 'forwarded', 'x-real-ip', 'via']
 
 /** Whether a request comes from this machine, and not through a proxy on it. */
-function isLocal({ socket, headers }: Request): boolean {
+export function isLocal({ socket, headers }: Pick<Request, 'socket' | 'headers'>): boolean {
   const { remoteAddress = '' } = socket
   if (!/^(?:::1$|127\.|::ffff:127\.)/.test(remoteAddress)) return false
   return FORWARDING.every((name) => headers[name] === undefined)

@@ -62,7 +62,8 @@ export const HEALTH_PATHS: Paths = {
     get: {
       operationId: 'ready',
       tags: ['health'],
-      summary: 'Whether the store answers and has space, and what is answered is all that was admitted',
+      summary:
+        'Whether the store answers and has space, the chain tracker answers, and what is answered is all that was admitted',
       responses: {
         '200': told('All of it.', OK),
         '503': errorAnswer({

@@ -191,13 +191,13 @@ export const OVERLAY_PATHS: Paths = {
         '413': errorAnswer({
           codes: ['TOO_LARGE'],
           description:
-            'The body is over the limit, what stands behind the BEEF is, or the BEEF is: by its transactions, the depth of unproven ones, their inputs and outputs, or a script.',
+            'The body is over the limit, what stands behind the BEEF is, or the BEEF is: by its transactions, the depth of unproven ones, their inputs and outputs, a script, or the blocks that its proofs lead to.',
           shape: 'OverlayError',
         }),
         '503': errorAnswer({
           codes: ['NOT_READY', 'STORE_FULL'],
           description:
-            'The source of block headers did not answer, so that no proof can be checked, or as many submissions wait as may: try again. Or the store has no space left.',
+            'The source of block headers did not answer, so that no proof can be checked, as many submissions wait as may, or this one could not be verified in time next to the others: try again. Or the store has no space left.',
           headers: ['Retry-After'],
           shape: 'OverlayError',
         }),

@@ -53,7 +53,7 @@ import { firstContentIn, lineagesIn } from './lineage-reads.js'
 import { mapsIn } from './map-reads.js'
 import { MongoWriter } from './mongo-writer.js'
 import { domainsIn, genuineNodes, genuineOrigins, liveNode, nameOrigin, namesByPrefix } from './name-reads.js'
-import { heightIn, rivalBlocks, spenderOf, winnerIn } from './standing-reads.js'
+import { heightIn, isStored, rivalBlocks, spenderOf, winnerIn } from './standing-reads.js'
 import { streamsIn } from './stream-rows.js'
 import { tipsWith } from './trait-reads.js'
 import { transactionRecord } from './transaction-reads.js'
@@ -186,6 +186,10 @@ export class MongoGraphStore implements HostStore {
 
   async transaction(txid: string): Promise<TransactionRecord | undefined> {
     return await transactionRecord(this.documents, txid)
+  }
+
+  async holdsTransaction(txid: string): Promise<boolean> {
+    return await isStored(this.documents, txid)
   }
 
   async heightOf(txid: string): Promise<number | undefined> {

@@ -53,7 +53,7 @@ import { migrate } from './migrations.js'
 import { domainsIn, genuineNodes, genuineOrigins, liveNode, nameOrigin, namesByPrefix } from './name-reads.js'
 import { knexReader, type SqlReader } from './sql-reader.js'
 import { type Rows, rowsIn } from './sql-rows.js'
-import { blocksFrom, heightIn, rivalBlocks, winnerIn } from './standing-rows.js'
+import { blocksFrom, heightIn, isStored, rivalBlocks, winnerIn } from './standing-rows.js'
 import { tipsWith } from './trait-reads.js'
 import { transactionRecord } from './transaction-reads.js'
 import { turnsOf } from './turns.js'
@@ -178,6 +178,10 @@ export class SqlGraphStore implements HostStore {
 
   async transaction(txid: string): Promise<TransactionRecord | undefined> {
     return await transactionRecord(this.reader, txid)
+  }
+
+  async holdsTransaction(txid: string): Promise<boolean> {
+    return await isStored(this.reader, txid)
   }
 
   async heightOf(txid: string): Promise<number | undefined> {
