@@ -139,7 +139,8 @@ class Reader {
     // Absent and undefined are one.
     const plain = (value: unknown): unknown =>
       value === undefined ? value : JSON.parse(JSON.stringify(value))
-    if (!isDeepStrictEqual(plain(got), plain(expected))) this.found[as] = { got, expected }
+    const difference = { got: plain(got), expected: plain(expected) }
+    if (!isDeepStrictEqual(difference.got, difference.expected)) this.found[as] = difference
   }
 
   /** What is wanted of an output, by whether it or what leads on from it is blocked. */

@@ -28,7 +28,8 @@ type Happening =
   | { kind: 'block'; what: Block['kind']; at: number }
   | { kind: 'unblock'; at: number }
   | { kind: 'reorg'; depth: number; choice: number }
-  | { kind: 'restart' | 'kill' | 'read' }
+  | ({ kind: 'kill'; at: number } & Manner)
+  | { kind: 'restart' | 'read' }
 
 const TOPICS = ['tm_names', 'tm_ordinals']
 const choice = fc.nat(0xffff)
@@ -73,7 +74,10 @@ const happening: fc.Arbitrary<Happening> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('unblock' as const), at: fc.nat(5) }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('reorg' as const), depth: fc.nat(8), choice }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('restart' as const) }) },
-  { weight: 1, arbitrary: fc.record({ kind: fc.constant('kill' as const) }) },
+  {
+    weight: 1,
+    arbitrary: fc.nat(30).chain((at) => manner.map((how): Happening => ({ kind: 'kill', at, ...how }))),
+  },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('read' as const) }) },
 )
 
@@ -188,14 +192,30 @@ export class OrderRun {
         return await this.reorg(event)
       case 'read':
         return await this.read('in between', { everything: false })
-      case 'restart':
       case 'kill':
-        this.note(event.kind, event.kind)
-        await this.running[event.kind]()
+        return await this.killWhile(event)
+      case 'restart':
+        this.note('restart', 'restart')
+        await this.running.restart()
     }
   }
 
-  private chosen({ which, at }: Extract<Happening, { kind: 'submit' }>): HistoryTransaction | undefined {
+  /** Ends the host while a submission is under way, so that nobody knows whether it was taken; and sends it again. */
+  private async killWhile(event: Extract<Happening, { kind: 'kill' }>): Promise<void> {
+    const transaction = this.chosen({ which: 'any', at: event.at })
+    const members = transaction && this.membersOf(transaction, event)
+    if (transaction === undefined || members === undefined) return
+    this.note('kill', `kill while ${this.named(transaction)} is submitted`)
+    const answered = this.running.submit(members, event.topics).catch(() => undefined)
+    await this.running.kill()
+    await answered
+    await this.submit(transaction, event)
+  }
+
+  private chosen({
+    which,
+    at,
+  }: Pick<Extract<Happening, { kind: 'submit' }>, 'which' | 'at'>): HistoryTransaction | undefined {
     const { transactions } = this.history
     const some = transactions
       .filter(({ txid }) => which === 'any' || !this.submitted.has(txid))
@@ -339,7 +359,7 @@ export class OrderRun {
     this.expectStatus('reorg', await this.running.tellHeaders(base))
     for (const { txid } of this.history.transactions) {
       const height = this.model.heightOf(txid)
-      if (height !== undefined && this.mined.get(txid) !== height) this.model.disprove(txid)
+      if (height !== undefined && height > base) this.model.disprove(txid)
     }
   }
 
