@@ -227,6 +227,7 @@ async function askOrdinals(reader: Reader): Promise<void> {
       })
     }
     const stream = answers.streamOf(each)
+    const origin = answers.stepOf(each, -2)?.origin
     await reader.get(`/svc/gateway/stream/${each}`, {
       shown: ({ headers, body }) => ({
         type: headers['content-type'],
@@ -237,7 +238,8 @@ async function askOrdinals(reader: Reader): Promise<void> {
         [each, ...(stream?.chunks ?? [])],
         stream && {
           type: stream.contentType,
-          origin: answers.stepOf(each, -2)?.origin,
+          // One that is blocked is not told.
+          origin: origin !== undefined && answers.isBlocked(origin) ? undefined : origin,
           body: stream.chunks.map((chunk) => bodyOf(answers, chunk)).join(''),
         },
       ),

@@ -95,9 +95,9 @@ export interface Plan {
 }
 
 export const plan: fc.Arbitrary<Plan> = fc.record({
-  deeds: fc.array(deed, { minLength: 2, maxLength: 12 }),
+  deeds: fc.array(deed, { minLength: 2, maxLength: 16, size: 'max' }),
   mined: choice,
-  happenings: fc.array(happening, { minLength: 2, maxLength: 24 }),
+  happenings: fc.array(happening, { minLength: 2, maxLength: 28, size: 'max' }),
   rest: choice,
 })
 

@@ -34,7 +34,7 @@ test('whatever comes in whatever order, every answer is that of all that is know
   try {
     await fc.assert(property, {
       seed,
-      numRuns: Number(RUNS ?? 30),
+      numRuns: Number(RUNS ?? 20),
       ...(REPLAY !== undefined && { path: REPLAY }),
       ...(SHRINK === undefined
         ? { endOnFailure: true }
