@@ -73,7 +73,12 @@ export interface Deed {
   coins: Pick[]
   /** Where a coin of which nobody has the transaction stands among the inputs; beyond them, there is none. */
   foreign: number
-  pays: { coin: Pick; place: 'last' | 'first' | 'nowhere' }
+  pays: {
+    coin: Pick
+    place: 'last' | 'first' | 'nowhere'
+    /** Whether the first output takes all of a coin that pays first, as in a sale: what comes behind it goes on. */
+    passesOn: boolean
+  }
   outputs: { kind: OutputKind; key: number; text: number }[]
 }
 
@@ -91,7 +96,8 @@ export const deed: fc.Arbitrary<Deed> = fc.record({
   foreign: fc.nat(24),
   pays: fc.record({
     coin: fc.record({ from: fc.constantFrom('free', 'free', 'free', 'free', 'spent'), at: fc.nat(9) }),
-    place: fc.constantFrom('last', 'last', 'last', 'first', 'nowhere'),
+    place: fc.constantFrom('last', 'last', 'first', 'first', 'nowhere'),
+    passesOn: fc.constantFrom(true, true, false),
   }),
   outputs: fc.array(fc.record({ kind: fc.constantFrom(...OUTPUT_KINDS), key: fc.nat(2), text: fc.nat(2) }), {
     minLength: 1,
@@ -108,8 +114,7 @@ export const PARENT = `${'ee'.repeat(32)}_1`
 const CHUNK_TYPE = 'gw/stream'
 const PURSES = 3
 /** What a purse holds: odd coins, whose own history nobody knows, around those that pay. */
-const PURSE_VALUES = [1, 0, 60, 60, 60, 60, 1]
-const PAYING_VALUE = 60
+const PURSE_VALUES = [1, 0, 3, 6, 4, 8, 3, 6, 1]
 
 /** Makes a history of deeds. The same deeds make the same history. */
 export function historyOf(deeds: readonly Deed[]): History {
@@ -147,9 +152,7 @@ class Grower {
   ) {
     const coinsOf = (isPaying: boolean): string[] =>
       purses.flatMap(({ said, outpoint }) =>
-        said.flatMap(({ satoshis }, vout) =>
-          (satoshis === PAYING_VALUE) === isPaying ? [outpoint(vout)] : [],
-        ),
+        said.flatMap(({ satoshis }, vout) => (satoshis > 1 === isPaying ? [outpoint(vout)] : [])),
       )
     this.coins = coinsOf(false)
     this.paying = coinsOf(true)
@@ -174,12 +177,14 @@ class Grower {
         this.mint({ outpoint, character, position, funding, outputs, purse, needsProof })
       return
     }
-    const said = affordable(
-      outputs.map((each) =>
-        this.saying({ ...each, kind: kind === 'inscribe' ? inscribing(each.kind) : each.kind }),
-      ),
-      purse,
+    const made = outputs.map((each) =>
+      this.saying({ ...each, kind: kind === 'inscribe' ? inscribing(each.kind) : each.kind }),
     )
+    const passedOn =
+      payment !== undefined && pays.place === 'first' && pays.passesOn
+        ? [{ satoshis: this.saidAt(payment).satoshis, script: OPEN_LOCK }]
+        : []
+    const said = affordable([...passedOn, ...made], purse)
     this.add(described(this.chain.spend({ inputs: funding, outputs: said.map(outputOf) }), said, needsProof))
   }
 
