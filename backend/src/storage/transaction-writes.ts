@@ -65,8 +65,8 @@ export async function writeTransactions(
     const derived = await deriveAdmissions(graph, admission.rules, { transactions: raw, fresh, again })
     records = mergeRecords([told, derived.records])
     const { proven } = news
-    const told = { fresh: again ? transactions : news.fresh, spends: news.spends, proven }
-    changed.push(...(await keepPending(graph, { ...told, kept: derived.kept }, admission.pending)))
+    const arrivals = { fresh: again ? transactions : news.fresh, spends: news.spends, proven }
+    changed.push(...(await keepPending(graph, { ...arrivals, kept: derived.kept }, admission.pending)))
   }
   const { nodes, names, outputs } = records
   const lookedAt = new Set([...nodes, ...names, ...outputs].map(({ outpoint }) => outpoint.txid))
