@@ -62,7 +62,7 @@ export interface GatewayApp {
 export function attachGateway(app: GatewayApp, { graph }: GatewayStores, options: GatewayOptions = {}): void {
   const { profile = PROFILES.mainnet, network = 'main', logger = pino({ name: 'minetree' }) } = options
   const genesis = 'genesis' in options ? options.genesis : deploymentOf(profile)?.genesis
-  const { maxPointers, maxOrigins, maxDirectoryBytes } = { ...GATEWAY_LIMITS, ...options.limits }
+  const { maxPointers, maxOrigins, maxDirectoryBytes, maxMapBytes } = { ...GATEWAY_LIMITS, ...options.limits }
   const { directoryContentTypes, gatewayPrefixes: prefixes, streamChunkContentTypes: chunkTypes } = profile
   const store = new GuardedStore(graph)
   const policy = sandboxPolicy(options.contentPolicy)
@@ -77,9 +77,9 @@ export function attachGateway(app: GatewayApp, { graph }: GatewayStores, options
   const content = contentHandlers({ store, directoryContentTypes, policy, maxDirectoryBytes })
   app.get(CONTENT_PATH, ...origins, ...content, errors)
   routes
-    .use(namesRoutes({ store, network, prefixes: profile.namesPrefixes, genesis, maxOrigins }))
+    .use(namesRoutes({ store, network, prefixes: profile.namesPrefixes, genesis, maxOrigins, maxMapBytes }))
     .use(streamRoutes({ store, prefixes, chunkTypes, policy }))
-    .use(metadataRoutes({ store, network, prefixes, maxPointers }))
+    .use(metadataRoutes({ store, network, prefixes, maxPointers, maxMapBytes }))
     .use(previewRoutes({ prefixes, policy }))
     .use(provenanceRoutes({ store, evidence: graph, prefixes }))
     .use(errors)

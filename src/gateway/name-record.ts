@@ -8,7 +8,7 @@ import {
   TIP,
   type TransactionReader,
 } from '../../backend/src/graph/graph-store.js'
-import { EMPTY_MAP, type JsonValue, mapRecordOf } from '../../backend/src/graph/map-merge.js'
+import { EMPTY_MAP, type ServedMap, servedMap } from '../../backend/src/graph/map-merge.js'
 import type { OutputRecord } from '../../backend/src/graph/records.js'
 import { storedTransaction } from '../../backend/src/graph/stored-transaction.js'
 import type { Network } from '../../backend/src/protocol/address.js'
@@ -26,17 +26,18 @@ export interface NamesOptions {
     TransactionReader
   /** Whose addresses owners have. */
   network: Network
+  /** How many bytes of MAP a record shows. */
+  maxMapBytes: number
 }
 
 /** All that is known of a name: where it was mined, and what has become of its ordinal. Absent: unknown, or none. */
-export interface FullNameRecord {
+export interface FullNameRecord extends Partial<ServedMap> {
   name: string
   /** The output in which it was minted. */
   origin: string
-  /** Where its ordinal is now. These three are absent where this host does not follow the ordinals of names. */
+  /** Where its ordinal is now. This, `sequence` and `map` are absent where this host does not follow the ordinals of names. */
   tip?: { outpoint: string; owner?: string; script?: string; spent: boolean }
   sequence?: number
-  map?: Record<string, JsonValue>
   /** Its live node, from which longer names are mined. */
   node?: string
   /** Of the block that holds the mint. */
@@ -52,7 +53,7 @@ export async function nameRecord(options: NamesOptions, name: string): Promise<F
 }
 
 async function readRecord(
-  { store, network }: NamesOptions,
+  { store, network, maxMapBytes }: NamesOptions,
   name: string,
 ): Promise<FullNameRecord | undefined> {
   const origin = await store.nameOrigin(name)
@@ -66,7 +67,7 @@ async function readRecord(
     ...(step && {
       tip: await tipRecord({ store, network }, step.output),
       sequence: step.sequence,
-      map: mapRecordOf((await store.mergedMap(step.output.outpoint)) ?? EMPTY_MAP),
+      ...servedMap((await store.mergedMap(step.output.outpoint)) ?? EMPTY_MAP, maxMapBytes),
     }),
     ...(node && { node: formatOutpoint(node) }),
     ...(height !== undefined && { height }),
@@ -74,7 +75,7 @@ async function readRecord(
 }
 
 async function tipRecord(
-  { store, network }: NamesOptions,
+  { store, network }: Pick<NamesOptions, 'store' | 'network'>,
   { outpoint, owner }: OutputRecord,
 ): Promise<FullNameRecord['tip']> {
   const transaction = await storedTransaction(outpoint.txid, store)

@@ -24,7 +24,7 @@ export interface NamesRoutesOptions extends NamesOptions {
 
 /** The lookup routes for names (`service.md` 4.4, `spec/http.md` Names), below each of the prefixes. */
 export function namesRoutes(options: NamesRoutesOptions): Router {
-  const { store, network, prefixes, genesis, maxOrigins } = options
+  const { store, prefixes, genesis, maxOrigins } = options
   const routes = Router()
     .get('/', list(store))
     .get('/origin/:name', origin(store))
@@ -35,7 +35,7 @@ export function namesRoutes(options: NamesRoutesOptions): Router {
       express.json({ limit: MAX_ORIGINS_BYTES, type: () => true, strict: false }),
       origins(store, maxOrigins),
     )
-    .get('/:name', whole({ store, network }))
+    .get('/:name', whole(options))
     .use(badEscapes)
   return Router().use(prefixes, routes)
 }

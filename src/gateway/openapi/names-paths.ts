@@ -48,6 +48,7 @@ const WHOLE: Schema = {
     },
     sequence: { type: 'integer', minimum: 0, description: 'How many steps its ordinal has made.' },
     map: { ...schema('Map'), description: 'That of its ordinal, merged.' },
+    mapTruncated: schema('MapTruncated'),
     node: { ...schema('Outpoint'), description: 'Its live node, from which longer names are mined.' },
     height: { type: 'integer', minimum: 0, description: 'Of the block that holds the mint.' },
   },

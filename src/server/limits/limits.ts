@@ -37,6 +37,13 @@ export const LIMITS = {
     most: 16 * MiB,
     usual: GATEWAY_LIMITS.maxDirectoryBytes,
   },
+  /** The MAP that a record shows. */
+  maxMapBytes: {
+    setting: 'MAX_MAP_BYTES',
+    least: 4 * KiB,
+    most: 64 * KiB,
+    usual: GATEWAY_LIMITS.maxMapBytes,
+  },
   maxBeefTransactions: { setting: 'MAX_BEEF_TRANSACTIONS', least: 1, most: 10_000, usual: 10_000 },
   /** Transactions of the longest unproven chain in a BEEF. */
   maxBeefDepth: { setting: 'MAX_BEEF_DEPTH', least: 1, most: 10_000, usual: 1000 },
