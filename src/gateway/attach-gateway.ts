@@ -62,7 +62,9 @@ export interface GatewayApp {
 export function attachGateway(app: GatewayApp, { graph }: GatewayStores, options: GatewayOptions = {}): void {
   const { profile = PROFILES.mainnet, network = 'main', logger = pino({ name: 'minetree' }) } = options
   const genesis = 'genesis' in options ? options.genesis : deploymentOf(profile)?.genesis
-  const { maxPointers, maxOrigins, maxDirectoryBytes, maxMapBytes } = { ...GATEWAY_LIMITS, ...options.limits }
+  const limits = { ...GATEWAY_LIMITS, ...options.limits }
+  const { maxPointers, maxOrigins, maxDirectoryBytes, maxMapBytes } = limits
+  const maxPathBytes = Math.max(limits.maxDirectoryPathBytes, maxDirectoryBytes)
   const { directoryContentTypes, gatewayPrefixes: prefixes, streamChunkContentTypes: chunkTypes } = profile
   const store = new GuardedStore(graph)
   const policy = sandboxPolicy(options.contentPolicy)
@@ -74,7 +76,7 @@ export function attachGateway(app: GatewayApp, { graph }: GatewayStores, options
     routes.use([...prefixes, ...profile.namesPrefixes], handler)
   }
   // Straight on the app: a router of its own takes time that `npm run bench gateway` shows.
-  const content = contentHandlers({ store, directoryContentTypes, policy, maxDirectoryBytes })
+  const content = contentHandlers({ store, directoryContentTypes, policy, maxDirectoryBytes, maxPathBytes })
   app.get(CONTENT_PATH, ...origins, ...content, errors)
   routes
     .use(namesRoutes({ store, network, prefixes: profile.namesPrefixes, genesis, maxOrigins, maxMapBytes }))

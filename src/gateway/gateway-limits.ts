@@ -8,6 +8,8 @@ export interface GatewayLimits {
   maxOrigins: number
   /** The longest JSON of a directory that paths lead into, in bytes. */
   maxDirectoryBytes: number
+  /** The JSON of all directories that one path leads through, in bytes; never less than that of one. */
+  maxDirectoryPathBytes: number
   /** How many bytes of MAP a record shows: more than the usual is never kept. */
   maxMapBytes: number
 }
@@ -17,5 +19,6 @@ export const GATEWAY_LIMITS: GatewayLimits = {
   maxPointers: 100,
   maxOrigins: 1000,
   maxDirectoryBytes: 1024 * 1024,
+  maxDirectoryPathBytes: 2 * 1024 * 1024,
   maxMapBytes: MAX_MAP_BYTES,
 }

@@ -6,11 +6,10 @@ import {
   type ProofReader,
   type SpendsReader,
   TIP,
-  type TransactionReader,
 } from '../../backend/src/graph/graph-store.js'
 import { EMPTY_MAP, type ServedMap, servedMap } from '../../backend/src/graph/map-merge.js'
 import type { OutputRecord } from '../../backend/src/graph/records.js'
-import { storedTransaction } from '../../backend/src/graph/stored-transaction.js'
+import { lockingScriptOf, type OutlineStore } from '../../backend/src/graph/transaction-outline.js'
 import type { Network } from '../../backend/src/protocol/address.js'
 import { toHex } from '../../backend/src/protocol/bytes.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
@@ -23,7 +22,7 @@ export interface NamesOptions {
     MapReader &
     ProofReader &
     SpendsReader &
-    TransactionReader
+    OutlineStore
   /** Whose addresses owners have. */
   network: Network
   /** How many bytes of MAP a record shows. */
@@ -46,6 +45,8 @@ export interface FullNameRecord extends Partial<ServedMap> {
 
 /** Up to how many bytes a tip's script is shown: a lock has some dozens, but a reinscription may stand in it. */
 const MAX_SCRIPT_BYTES = 64 * 1024
+/** How many pieces of a tip's transaction are read to find it, 4 MiB in all: what stands behind inputs of tens of megabytes is not shown. */
+const MAX_SCRIPT_PIECES = 16
 
 /** The record of a name; undefined where it is not claimed. */
 export async function nameRecord(options: NamesOptions, name: string): Promise<FullNameRecord | undefined> {
@@ -78,12 +79,14 @@ async function tipRecord(
   { store, network }: Pick<NamesOptions, 'store' | 'network'>,
   { outpoint, owner }: OutputRecord,
 ): Promise<FullNameRecord['tip']> {
-  const transaction = await storedTransaction(outpoint.txid, store)
-  const script = transaction?.outputs[outpoint.vout]?.lockingScript
+  const script = await lockingScriptOf(outpoint, store, {
+    longest: MAX_SCRIPT_BYTES,
+    pieces: MAX_SCRIPT_PIECES,
+  })
   return {
     outpoint: formatOutpoint(outpoint),
     ...(owner !== undefined && { owner: ownerAddress(owner, network) }),
-    ...(script && script.length <= MAX_SCRIPT_BYTES && { script: toHex(script) }),
+    ...(script && { script: toHex(script) }),
     spent: (await store.spenderOf(outpoint)) !== undefined,
   }
 }

@@ -97,7 +97,7 @@ export function createApp(options: AppOptions): Express {
     .use(
       rates.overlay,
       refuseWhileRebuilding(index, isOverlayPath),
-      overlayRoutes({ engine, graph, profile, maxBodyBytes, maxQueryBytes: limits.maxQueryBytes, submit }),
+      overlayRoutes({ engine, graph, profile, maxBodyBytes, submit, ...limits }),
       arcIngestRoutes({ engine, graph, proofs: overlay.proofs, token: config.arcCallbackToken }),
       errorResponse({ logger, overlay: true }),
     )

@@ -22,6 +22,8 @@ export interface OverlayRoutesOptions {
   maxBodyBytes: number
   /** The largest body of a question. */
   maxQueryBytes: number
+  /** How many bytes of BEEF a page of a lookup has. */
+  maxPageBytes: number
   submit: Submit
 }
 
@@ -53,7 +55,7 @@ export function overlayRoutes(options: OverlayRoutesOptions): Router {
     .post(
       '/lookup',
       express.json({ limit: maxQueryBytes, type: () => true, strict: false }),
-      lookup({ engine, graph, services }),
+      lookup({ engine, graph, services, maxPageBytes: options.maxPageBytes }),
     )
     .use(
       syncRoutes({
@@ -145,8 +147,9 @@ function lookup(options: {
   engine: OverlayEngine
   graph: GraphStore
   services: (name: string) => string
+  maxPageBytes: number
 }): RequestHandler {
-  const { engine, graph, services } = options
+  const { engine, graph, services, maxPageBytes } = options
   return async (request, response) => {
     const asked = question.safeParse(request.body)
     if (!asked.success)
@@ -157,6 +160,14 @@ function lookup(options: {
       : undefined
     if (provider === undefined) throw new BadRequestError('BAD_BODY', 'this host has no such lookup service')
     const formula: AnsweringOutput[] = await provider.lookup({ service, query: asked.data.query })
-    await sendLookupAnswer({ request, response, formula, graph })
+    const pageBytes = isPage(asked.data.query) ? maxPageBytes : undefined
+    await sendLookupAnswer({ request, response, formula, graph, pageBytes })
   }
+}
+
+/** The forms of a query that are answered with a page, which `after` goes on from. */
+const PAGED = ['prefix', 'map', 'parent', 'contentType', 'owner']
+
+function isPage(query: unknown): boolean {
+  return typeof query === 'object' && query !== null && PAGED.some((form) => Object.hasOwn(query, form))
 }

@@ -41,7 +41,8 @@ const WHOLE: Schema = {
         script: {
           type: 'string',
           pattern: '^([0-9a-f]{2})*$',
-          description: 'The locking script; absent where it is over 64 KiB.',
+          description:
+            'The locking script; absent where it is over 64 KiB, or its transaction so large that it is not looked for.',
         },
         spent: { type: 'boolean', description: 'Whether it was spent, and the ordinal lost.' },
       },

@@ -26,6 +26,8 @@ export const LIMITS = {
   maxPathBytes: { setting: 'MAX_PATH_BYTES', least: 256, most: MiB, usual: 12 * KiB },
   /** The body of `/lookup`. */
   maxQueryBytes: { setting: 'MAX_QUERY_BYTES', least: KiB, most: 16 * MiB, usual: MiB },
+  /** The BEEF of a page that `/lookup` answers with, as long as it has one output. */
+  maxPageBytes: { setting: 'MAX_LOOKUP_BYTES', least: KiB, most: 64 * MiB, usual: MiB },
   /** How many outpoints `/metadata` takes at once. */
   maxPointers: { setting: 'MAX_METADATA_LIST', least: 1, most: 100, usual: GATEWAY_LIMITS.maxPointers },
   /** How many `/origins` and the query `{origins}` take at once. */
@@ -36,6 +38,13 @@ export const LIMITS = {
     least: 2,
     most: 16 * MiB,
     usual: GATEWAY_LIMITS.maxDirectoryBytes,
+  },
+  /** The JSON of all directories that one path leads through. */
+  maxDirectoryPathBytes: {
+    setting: 'MAX_DIRECTORY_PATH_BYTES',
+    least: 2,
+    most: 128 * MiB,
+    usual: GATEWAY_LIMITS.maxDirectoryPathBytes,
   },
   /** The MAP that a record shows. */
   maxMapBytes: {
@@ -58,6 +67,8 @@ export const LIMITS = {
   maxSubmissionBytes: { setting: 'MAX_WAITING_BYTES', least: KiB, most: 64 * KiB * MiB, usual: 512 * MiB },
   /** Of one client; 0 is no limit. */
   readRate: { setting: 'READS_PER_MINUTE', least: 0, most: 10_000_000, usual: 6000 },
+  /** An answer with a BEEF counts as one more read for each so many transactions in it. */
+  transactionsPerRead: { setting: 'TRANSACTIONS_PER_READ', least: 1, most: 1_000_000, usual: 100 },
   submissionRate: { setting: 'SUBMISSIONS_PER_MINUTE', least: 0, most: 10_000_000, usual: 600 },
   /** How many proxies stand before this host, and are believed about who asks. */
   trustedProxies: { setting: 'TRUST_PROXY', least: 0, most: 16, usual: 0 },

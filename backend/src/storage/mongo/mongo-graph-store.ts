@@ -5,6 +5,7 @@ import type {
   ByteRange,
   KeptAnswer,
   OrdinalStep,
+  RawTransaction,
   RecordOptions,
   StreamChunk,
   StreamQuery,
@@ -49,7 +50,7 @@ import { domainsIn, genuineNodes, genuineOrigins, liveNode, nameOrigin, namesByP
 import { heightIn, rivalBlocks, spenderOf, winnerIn } from './standing-reads.js'
 import { streamsIn } from './stream-rows.js'
 import { tipsWith } from './trait-reads.js'
-import { transactionRecord } from './transaction-reads.js'
+import { rawTransaction, transactionRecord } from './transaction-reads.js'
 
 export interface MongoGraphStoreOptions {
   db: Db
@@ -169,6 +170,10 @@ export class MongoGraphStore implements HostStore {
 
   async transaction(txid: string): Promise<TransactionRecord | undefined> {
     return await transactionRecord(this.documents, txid)
+  }
+
+  async rawTransaction(txid: string): Promise<RawTransaction | undefined> {
+    return await rawTransaction(this.documents, txid)
   }
 
   async heightOf(txid: string): Promise<number | undefined> {
