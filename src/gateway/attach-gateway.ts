@@ -66,7 +66,9 @@ export function attachGateway(app: GatewayApp, { graph }: GatewayStores, options
   const { profile = PROFILES.mainnet, network = 'main', logger = pino({ name: 'minetree' }) } = options
   const { bodies = new RequestBodies() } = options
   const genesis = 'genesis' in options ? options.genesis : deploymentOf(profile)?.genesis
-  const { maxPointers, maxOrigins, maxDirectoryBytes } = { ...GATEWAY_LIMITS, ...options.limits }
+  const limits = { ...GATEWAY_LIMITS, ...options.limits }
+  const { maxPointers, maxOrigins, maxDirectoryBytes, maxMapBytes } = limits
+  const maxPathBytes = Math.max(limits.maxDirectoryPathBytes, maxDirectoryBytes)
   const { directoryContentTypes, gatewayPrefixes: prefixes, streamChunkContentTypes: chunkTypes } = profile
   const store = new GuardedStore(graph)
   const policy = sandboxPolicy(options.contentPolicy)
@@ -78,12 +80,22 @@ export function attachGateway(app: GatewayApp, { graph }: GatewayStores, options
     routes.use([...prefixes, ...profile.namesPrefixes], handler)
   }
   // Straight on the app: a router of its own takes time that `npm run bench gateway` shows.
-  const content = contentHandlers({ store, directoryContentTypes, policy, maxDirectoryBytes })
+  const content = contentHandlers({ store, directoryContentTypes, policy, maxDirectoryBytes, maxPathBytes })
   app.get(CONTENT_PATH, ...origins, ...content, errors)
   routes
-    .use(namesRoutes({ store, network, prefixes: profile.namesPrefixes, genesis, maxOrigins, bodies }))
+    .use(
+      namesRoutes({
+        store,
+        network,
+        prefixes: profile.namesPrefixes,
+        genesis,
+        maxOrigins,
+        maxMapBytes,
+        bodies,
+      }),
+    )
     .use(streamRoutes({ store, prefixes, chunkTypes, policy }))
-    .use(metadataRoutes({ store, network, prefixes, maxPointers, bodies }))
+    .use(metadataRoutes({ store, network, prefixes, maxPointers, maxMapBytes, bodies }))
     .use(previewRoutes({ prefixes, policy, bodies }))
     .use(provenanceRoutes({ store, evidence: graph, prefixes }))
     .use(errors)

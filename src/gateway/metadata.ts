@@ -11,6 +11,7 @@ import { percentDecoded } from './percent-decode.js'
 import type { RequestBodies } from './request-body.js'
 import { JSON_TYPE } from './send-json.js'
 import { sendPieces } from './send-pieces.js'
+import { Slices } from './slices.js'
 
 /** 100 pointers, the most that the settings allow, with sequences, of at most 96 characters, with room for their quotes and spaces. */
 const MAX_BODY_BYTES = 64 * 1024
@@ -85,6 +86,9 @@ async function servedRecord(
   }
 }
 
+/** Of all records of an answer together, so many times the MAP that one of them shows: most have some hundred bytes. */
+const MAPS_AN_ANSWER = 16
+
 /** How much text is gathered before it is sent: records are short, and there are many. */
 const CHARACTERS_A_PIECE = 64 * 1024
 
@@ -93,9 +97,15 @@ async function* recordsOf(
   options: MetadataOptions,
   references: { text: string; reference: ReturnType<typeof parseContentReference> }[],
 ): AsyncGenerator<string> {
+  const slices = new Slices()
   let piece = ''
+  let mapBytes = options.maxMapBytes * MAPS_AN_ANSWER
   for (const [index, { text, reference }] of references.entries()) {
-    const record = await servedRecord(options, reference)
+    const maxMapBytes = Math.min(options.maxMapBytes, mapBytes)
+    const record = await servedRecord({ ...options, maxMapBytes }, reference)
+    if (record !== undefined) mapBytes = Math.max(mapBytes - JSON.stringify(record.map).length, 0)
+    // The embedded store answers at once, and everything else would wait for the last of them.
+    await slices.rest()
     piece += `${index === 0 ? '{' : ','}${JSON.stringify(text)}:${JSON.stringify(record ?? null)}`
     if (piece.length < CHARACTERS_A_PIECE) continue
     yield piece

@@ -9,6 +9,7 @@ import type {
   ByteRange,
   KeptAnswer,
   OrdinalStep,
+  RawTransaction,
   RecordOptions,
   StreamChunk,
   StreamQuery,
@@ -102,6 +103,10 @@ export class ForwardingStore implements HostStore {
 
   consistent<Answer>(read: () => Promise<Answer>, kept?: KeptAnswer<Answer>): Promise<Answer> {
     return this.store.consistent(read, kept)
+  }
+
+  rawTransaction(txid: string): Promise<RawTransaction | undefined> {
+    return this.store.rawTransaction(txid)
   }
 
   transaction(txid: string): Promise<TransactionRecord | undefined> {

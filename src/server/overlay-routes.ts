@@ -27,6 +27,8 @@ export interface OverlayRoutesOptions {
   /** The most that may stand behind the BEEF of a submission. */
   maxOffChainBytes: number
   bodies: RequestBodies
+  /** How many bytes of BEEF a page of a lookup has. */
+  maxPageBytes: number
   submit: Submit
 }
 
@@ -55,7 +57,11 @@ export function overlayRoutes(options: OverlayRoutesOptions): Router {
       response.type('text/markdown').send(await engine.lookupServices[service]?.getDocumentation())
     })
     .post('/submit', bodies.raw({ limit: maxBodyBytes }), submit(options, topics))
-    .post('/lookup', bodies.json({ limit: maxQueryBytes }), lookup({ engine, graph, services }))
+    .post(
+      '/lookup',
+      bodies.json({ limit: maxQueryBytes }),
+      lookup({ engine, graph, services, maxPageBytes: options.maxPageBytes }),
+    )
     .use(
       syncRoutes({
         graph,
@@ -155,8 +161,9 @@ function lookup(options: {
   engine: OverlayEngine
   graph: GraphStore
   services: (name: string) => string
+  maxPageBytes: number
 }): RequestHandler {
-  const { engine, graph, services } = options
+  const { engine, graph, services, maxPageBytes } = options
   return async (request, response) => {
     const asked = question.safeParse(request.body)
     if (!asked.success)
@@ -167,6 +174,14 @@ function lookup(options: {
       : undefined
     if (provider === undefined) throw new BadRequestError('BAD_BODY', 'this host has no such lookup service')
     const formula: AnsweringOutput[] = await provider.lookup({ service, query: asked.data.query })
-    await sendLookupAnswer({ request, response, formula, graph })
+    const pageBytes = isPage(asked.data.query) ? maxPageBytes : undefined
+    await sendLookupAnswer({ request, response, formula, graph, pageBytes })
   }
+}
+
+/** The forms of a query that are answered with a page, which `after` goes on from. */
+const PAGED = ['prefix', 'map', 'parent', 'contentType', 'owner']
+
+function isPage(query: unknown): boolean {
+  return typeof query === 'object' && query !== null && PAGED.some((form) => Object.hasOwn(query, form))
 }

@@ -8,6 +8,7 @@ import type {
   NameRecord,
   NodeRecord,
   OutputRecord,
+  Proof,
   SpendRecord,
   TransactionRecord,
 } from './records.js'
@@ -50,6 +51,20 @@ export interface RecordOptions {
 
 export interface TransactionReader {
   transaction(txid: string): Promise<TransactionRecord | undefined>
+}
+
+/** A transaction that is held, of which no more is read than is asked for. */
+export interface RawTransaction {
+  txid: string
+  proof?: Proof
+  /** In bytes. */
+  length: number
+  /** The pieces that its bytes stand in, from the one that holds a byte on. */
+  pieces(from?: number): AsyncGenerator<{ at: number; bytes: Uint8Array }>
+}
+
+export interface RawTransactionReader {
+  rawTransaction(txid: string): Promise<RawTransaction | undefined>
 }
 
 export interface StandingReader {
@@ -273,6 +288,7 @@ export interface GraphStore
     ProofWriter,
     ConsistentReader,
     TransactionReader,
+    RawTransactionReader,
     StandingReader,
     ProofReader,
     ProvenBlocksReader,

@@ -4,9 +4,12 @@ import { type MintUnlocking, readMintUnlocking } from './mint-unlocking.js'
 import { countOpcodes, type RunBudget, readingCost, SignatureCosts, stepCost } from './script-cost.js'
 import type { TransactionView } from './transaction.js'
 
-/** A budget for one transaction: about a second of a slow machine. */
+/**
+ * A budget for one transaction: some tens of milliseconds, as it is spent while others wait. A mint that takes more is read
+ * from its outputs.
+ */
 export function runBudget(): RunBudget {
-  return { units: 32_000_000 }
+  return { units: 3_000_000 }
 }
 
 /**

@@ -215,7 +215,15 @@ export const SCHEMAS = {
     type: 'string',
     pattern: `^${ASKED_POINTER}(:${SEQUENCE})?$`,
   },
-  Map: { description: 'MAP metadata: texts, and lists of them.', type: 'object' },
+  Map: {
+    description: 'MAP metadata: texts, and lists of them. At most 64 KiB, or what the host says.',
+    type: 'object',
+  },
+  MapTruncated: {
+    description: 'Present where not all that was said has room in `map`.',
+    type: 'boolean',
+    enum: [true],
+  },
   Name: {
     description: '1 to 255 characters, so narrow that no two names look alike.',
     type: 'string',

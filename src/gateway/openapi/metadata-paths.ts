@@ -35,6 +35,7 @@ const RECORD: Schema = {
     contentLength: { type: 'integer', minimum: 0, description: 'In bytes.' },
     sha256: { type: 'string', pattern: '^[0-9a-f]{64}$' },
     map: { ...schema('Map'), description: 'That of the output; with a sequence, merged up to the step.' },
+    mapTruncated: schema('MapTruncated'),
     parent: schema('Outpoint'),
     satoshis: { type: 'integer', minimum: 0 },
     owner: { type: 'string', minLength: 1, description: 'An address, where the lock is P2PKH.' },

@@ -36,6 +36,8 @@ export const LIMITS = {
     most: 64 * KiB * MiB,
     usual: 144 * MiB,
   },
+  /** The BEEF of a page that `/lookup` answers with, as long as it has one output. */
+  maxPageBytes: { setting: 'MAX_LOOKUP_BYTES', least: KiB, most: 64 * MiB, usual: MiB },
   /** How many outpoints `/metadata` takes at once. */
   maxPointers: { setting: 'MAX_METADATA_LIST', least: 1, most: 100, usual: GATEWAY_LIMITS.maxPointers },
   /** How many `/origins` and the query `{origins}` take at once. */
@@ -46,6 +48,20 @@ export const LIMITS = {
     least: 2,
     most: 16 * MiB,
     usual: GATEWAY_LIMITS.maxDirectoryBytes,
+  },
+  /** The JSON of all directories that one path leads through. */
+  maxDirectoryPathBytes: {
+    setting: 'MAX_DIRECTORY_PATH_BYTES',
+    least: 2,
+    most: 128 * MiB,
+    usual: GATEWAY_LIMITS.maxDirectoryPathBytes,
+  },
+  /** The MAP that a record shows. */
+  maxMapBytes: {
+    setting: 'MAX_MAP_BYTES',
+    least: 4 * KiB,
+    most: 64 * KiB,
+    usual: GATEWAY_LIMITS.maxMapBytes,
   },
   maxBeefTransactions: { setting: 'MAX_BEEF_TRANSACTIONS', least: 1, most: 10_000, usual: 10_000 },
   /** Transactions of the longest unproven chain in a BEEF. */
@@ -72,6 +88,8 @@ export const LIMITS = {
   maxPendingBytes: { setting: 'MAX_PENDING_BYTES', least: 0, most: 64 * KiB * MiB, usual: 256 * MiB },
   /** Of one client; 0 is no limit. */
   readRate: { setting: 'READS_PER_MINUTE', least: 0, most: 10_000_000, usual: 6000 },
+  /** An answer with a BEEF counts as one more read for each so many transactions in it. */
+  transactionsPerRead: { setting: 'TRANSACTIONS_PER_READ', least: 1, most: 1_000_000, usual: 100 },
   submissionRate: { setting: 'SUBMISSIONS_PER_MINUTE', least: 0, most: 10_000_000, usual: 600 },
   /** How many proxies stand before this host, and are believed about who asks. */
   trustedProxies: { setting: 'TRUST_PROXY', least: 0, most: 16, usual: 0 },

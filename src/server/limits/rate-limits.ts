@@ -1,6 +1,7 @@
 import { isIP } from 'node:net'
 import type { Request, RequestHandler } from 'express'
-import { ipKeyGenerator, rateLimit } from 'express-rate-limit'
+import { ipKeyGenerator, MemoryStore, rateLimit } from 'express-rate-limit'
+import { countTransactionsWith } from '../../gateway/answer-cost.js'
 import { AnswerError } from '../../gateway/error-response.js'
 import type { Limits } from './limits.js'
 
@@ -30,12 +31,16 @@ const OVERLAY = /^\/(?:lookup|listTopicManagers|listLookupServiceProviders|getDo
  * @returns `gateway` for all routes but those of the overlay, `overlay` for those, and `operator` for those below `/admin`,
  * where a token can be guessed at.
  */
-export function rateLimits({ readRate, submissionRate }: Pick<Limits, 'readRate' | 'submissionRate'>): {
+export function rateLimits({
+  readRate,
+  submissionRate,
+  transactionsPerRead,
+}: Pick<Limits, 'readRate' | 'submissionRate' | 'transactionsPerRead'>): {
   gateway: RequestHandler
   overlay: RequestHandler
   operator: RequestHandler
 } {
-  const reads = limiter('reads', readRate)
+  const reads = limiter('reads', readRate, transactionsPerRead)
   const submissions = limiter('submissions', submissionRate)
   return {
     gateway: function limitGateway(request, response, next) {
@@ -57,10 +62,19 @@ export function rateLimits({ readRate, submissionRate }: Pick<Limits, 'readRate'
   }
 }
 
-/** @param rate Requests a minute; 0 is no limit. */
-function limiter(identifier: string, rate: number): RequestHandler {
+/**
+ * @param rate Requests a minute; 0 is no limit.
+ * @param transactionsPerRead An answer counts as one more request for each so many transactions in it.
+ */
+function limiter(
+  identifier: string,
+  rate: number,
+  transactionsPerRead = Number.POSITIVE_INFINITY,
+): RequestHandler {
   if (rate === 0) return (_request, _response, next) => next()
-  return rateLimit({
+  const store = new MemoryStore()
+  const limit = rateLimit({
+    store,
     windowMs: MINUTE,
     limit: rate,
     identifier,
@@ -72,6 +86,13 @@ function limiter(identifier: string, rate: number): RequestHandler {
     // It warns of a header that any stranger can send.
     validate: { xForwardedForHeader: false, forwardedHeader: false },
   })
+  return function limitRequests(request, response, next) {
+    countTransactionsWith(response, (transactions) => {
+      const more = Math.min(Math.floor(transactions / transactionsPerRead), rate)
+      for (let counted = 0; counted < more; counted++) void store.increment(clientKey(request))
+    })
+    return limit(request, response, next)
+  }
 }
 
 /** The bits of an IPv6 address that one network has for itself (RFC 4291 2.5.1): one host may use all that follow. */

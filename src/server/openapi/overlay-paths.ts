@@ -55,6 +55,11 @@ const OUTPUT_LIST: Schema = {
         },
       },
     },
+    truncated: {
+      description: 'Present where a page ends before its limit, as its BEEF is long: go on with `after`.',
+      type: 'boolean',
+      enum: [true],
+    },
   },
 }
 

@@ -6,6 +6,7 @@ import type {
   ByteRange,
   KeptAnswer,
   OrdinalStep,
+  RawTransaction,
   RecordOptions,
   StreamChunk,
   StreamQuery,
@@ -56,7 +57,7 @@ import { domainsIn, genuineNodes, genuineOrigins, liveNode, nameOrigin, namesByP
 import { heightIn, isStored, rivalBlocks, spenderOf, winnerIn } from './standing-reads.js'
 import { streamsIn } from './stream-rows.js'
 import { tipsWith } from './trait-reads.js'
-import { transactionRecord } from './transaction-reads.js'
+import { rawTransaction, transactionRecord } from './transaction-reads.js'
 
 export interface MongoGraphStoreOptions {
   db: Db
@@ -190,6 +191,10 @@ export class MongoGraphStore implements HostStore {
 
   async holdsTransaction(txid: string): Promise<boolean> {
     return await isStored(this.documents, txid)
+  }
+
+  async rawTransaction(txid: string): Promise<RawTransaction | undefined> {
+    return await rawTransaction(this.documents, txid)
   }
 
   async heightOf(txid: string): Promise<number | undefined> {
