@@ -1,0 +1,4 @@
+import type { Attack } from '../attack.js'
+export function scriptAttacks(): Attack[] {
+  return []
+}
