@@ -66,7 +66,8 @@ export async function* costs(wanted: readonly string[] = []): AsyncGenerator<str
 
 async function measure(attack: Attack): Promise<Measured> {
   return await withFolder(async (folder) => {
-    const filled = await fillStore(attack, folder)
+    const [filled] = await fillStore([attack], folder)
+    if (filled === undefined) throw new Error('no store was filled')
     return await withSlowTracker(attack.trackerDelay, async (tracker) => {
       const env = { ...filled.env, ...(tracker !== undefined && { CHAIN_TRACKER: tracker }) }
       const alone = await inPhase({ attack, filled, env, requests: 1, connections: 1, from: 0 })
@@ -202,8 +203,9 @@ function rowOf({ attack, alone, whole, peak }: Measured, over: string[]): string
   const waited = ({ report: { longest, owed, idle } }: Phase): string =>
     `${longest.toFixed(0)} (${owed.toFixed(0)} owed), ${idle.toFixed(0)}`
   const refusals = whole.report.submissions.flatMap((each) => each.refusals).length
-  const pending = whole.report.submissions.some(({ admitted }) => !admitted) ? ', never admitted' : ''
-  const honest = `${longestHonest(whole).toFixed(0)}${refusals > 0 ? `, refused ${refusals}×` : ''}${pending}`
+  const longest = longestHonest(whole)
+  const waiting = whole.report.submissions.some(({ admitted, took }) => !admitted && took === longest)
+  const honest = `${longest.toFixed(0)}${waiting ? ' and more' : ''}${refusals > 0 ? `, refused ${refusals}×` : ''}`
   const cells = [
     `${attack.name}: ${attack.title}`,
     waited(alone),

@@ -20,7 +20,7 @@ export interface Fixture {
   admit(transaction: FakeTransaction, ancestors?: readonly FakeTransaction[]): Promise<void>
 }
 
-/** What an attack sends: made once the store is filled. `index` counts from 0; the same index gives the same request. */
+/** What an attack sends: made once the store is filled. `index` counts from 0. */
 export type RequestOf = (index: number) => HostileRequest
 
 /** One way to make this host work for strangers, within its limits. */
@@ -41,7 +41,7 @@ export interface Attack {
   statuses: (number | 'held')[]
 }
 
-/** A transaction of the fake chain that is submitted as the BEEF says. */
+/** What goes with the body of a submission to `tm_ordinals`. */
 export const SUBMIT_HEADERS = {
   'Content-Type': 'application/octet-stream',
   'X-Topics': '["tm_ordinals"]',

@@ -19,23 +19,28 @@ export interface FilledStore {
   requestOf: RequestOf
 }
 
-/** Fills a store in a folder for an attack, past HTTP, which would take longer. */
-export async function fillStore(attack: Attack, folder: string): Promise<FilledStore> {
+/** Fills a store in a folder for attacks, past HTTP, which would take longer; in their order. */
+export async function fillStore(attacks: readonly Attack[], folder: string): Promise<FilledStore[]> {
   const chain = new FakeChain({ codeSize: LIVE_CODE_SIZE })
   const env = { ...treeOf(chain.deployment), DATA_DIR: folder, CHAIN_TRACKER: 'scripts-only' }
   const node = await openNode({ config: readConfig(env), logger: SILENT })
   try {
     const { engine } = node.overlay
     const file = chain.inscribe({ contentType: 'text/plain', body: utf8('4 KiB'.padEnd(4096, '.')) })
+    const readPath = `/content/${file.outpoint(0)}`
     await engine.submit({ beef: engineBeef(beefOf(file)), topics: TOPICS })
-    const requestOf = await attack.prepare({
-      chain,
-      async admit(transaction, ancestors = []) {
-        const beef = engineBeef(beefOf(transaction, { with: ancestors }))
-        await engine.submit({ beef, topics: TOPICS })
-      },
-    })
-    return { env: { ...env, ...attack.env }, readPath: `/content/${file.outpoint(0)}`, requestOf }
+    const filled: FilledStore[] = []
+    for (const attack of attacks) {
+      const requestOf = await attack.prepare({
+        chain,
+        async admit(transaction, ancestors = []) {
+          const beef = engineBeef(beefOf(transaction, { with: ancestors }))
+          await engine.submit({ beef, topics: TOPICS })
+        },
+      })
+      filled.push({ env: { ...env, ...attack.env }, readPath, requestOf })
+    }
+    return filled
   } finally {
     await node.close()
   }

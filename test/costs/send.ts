@@ -12,6 +12,7 @@ export type Outcome = number | string
 export class Stranger {
   private readonly agent: Agent
   private readonly open = new Set<ClientRequest>()
+  private readonly flushed: Promise<void>[] = []
 
   constructor(
     private readonly url: string,
@@ -50,7 +51,8 @@ export class Stranger {
       })
       sent.on('error', (error: NodeJS.ErrnoException) => settle(error.code ?? error.message))
       // The rest of an unfinished body is never sent; what was written is flushed by itself.
-      if (hostile.unfinished === true) sent.write(bytes)
+      if (hostile.unfinished === true)
+        this.flushed.push(new Promise((done) => sent.write(bytes, () => done())))
       else if (hostile.slow !== undefined && bytes !== undefined) void trickle(sent, bytes, hostile.slow)
       else sent.end(bytes)
     })
@@ -58,6 +60,11 @@ export class Stranger {
 
   private async read(answer: IncomingMessage, { slow }: HostileRequest): Promise<void> {
     for await (const _ of answer) if (slow !== undefined) await wait(slow.everyMs)
+  }
+
+  /** Resolves when all has been written of bodies that are never finished. */
+  async sentAll(): Promise<void> {
+    await Promise.all(this.flushed)
   }
 
   /** Hangs up on whatever is still open; what was waited for is `held`. */

@@ -32,7 +32,14 @@ function withOffChainValues(beef: Uint8Array, zeros: number): Uint8Array {
 }
 
 /** Bodies that are larger than what they bring, or than what is sent of them. */
-export function bodyAttacks({ bytes = BODY }: { bytes?: number } = {}): Attack[] {
+export function bodyAttacks({
+  bytes = BODY,
+  slowness = 200,
+}: {
+  bytes?: number
+  /** Milliseconds between the pieces of a slow body. */
+  slowness?: number
+} = {}): Attack[] {
   const zeros = bytes - MiB
   return [
     {
@@ -112,10 +119,10 @@ export function bodyAttacks({ bytes = BODY }: { bytes?: number } = {}): Attack[]
       title: 'bodies that come slowly on many connections',
       prepare: () => {
         const body = new Uint8Array(Math.min(zeros, 4 * MiB))
-        return () => ({ ...submitting(body), slow: { pieceBytes: 64 * 1024, everyMs: 200 } })
+        return () => ({ ...submitting(body), slow: { pieceBytes: 64 * 1024, everyMs: slowness } })
       },
       allowance: { requests: 600, connections: 600 },
-      statuses: [400, 413, 503, 'held'],
+      statuses: [400, 408, 413, 503],
     },
     {
       name: 'unfinished-bodies',

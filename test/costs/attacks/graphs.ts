@@ -9,7 +9,7 @@ import {
 } from '../../support/fake-chain.js'
 import { varint } from '../../support/raw-transaction.js'
 import { type Attack, submitting } from '../attack.js'
-import { ANYONE, bareTransaction, unknownCoin } from './hostile-chain.js'
+import { ANYONE, bareTransaction, pick } from './hostile-chain.js'
 
 const MiB = 1024 * 1024
 
@@ -20,9 +20,12 @@ function tinyInscriptions(count: number): { satoshis: number; lockingScript: Uin
 }
 
 /** Many inscriptions in one transaction, their values known. */
-function inscribedTogether(seed: number, count: number): { coin: FakeTransaction; many: FakeTransaction } {
+function inscribedTogether(
+  chain: FakeChain,
+  count: number,
+): { coin: FakeTransaction; many: FakeTransaction } {
   const outputs = [{ satoshis: count + 1, lockingScript: ANYONE }]
-  const coin = bareTransaction({ inputs: [unknownCoin(seed)], outputs })
+  const coin = bareTransaction({ inputs: [chain.madeUpCoin()], outputs })
   const inputs = [{ txid: coin.txid, vout: 0 }]
   return { coin, many: bareTransaction({ inputs, outputs: tinyInscriptions(count) }) }
 }
@@ -35,27 +38,30 @@ export function graphAttacks({
   pending = 3000,
   steps = 2000,
   largeBytes = 60 * MiB,
+  leaves = 300_000,
 }: Partial<
-  Record<'parts' | 'transactions' | 'depth' | 'pending' | 'steps' | 'largeBytes', number>
+  Record<'parts' | 'transactions' | 'depth' | 'pending' | 'steps' | 'largeBytes' | 'leaves', number>
 > = {}): Attack[] {
   return [
     {
       name: 'inscriptions',
       title: `${parts} inscriptions in one transaction`,
-      prepare: () => (index) => {
-        const { coin, many } = inscribedTogether(index, parts)
-        return submitting(beefOf(many, { with: [coin] }))
-      },
+      prepare:
+        ({ chain }) =>
+        () => {
+          const { coin, many } = inscribedTogether(chain, parts)
+          return submitting(beefOf(many, { with: [coin] }))
+        },
       allowance: { requests: 20, connections: 20 },
       statuses: [200, 413, 429, 503],
     },
     {
       name: 'moves',
       title: `a transaction that moves ${parts} inscriptions of another one`,
-      async prepare({ admit }) {
+      async prepare({ chain, admit }) {
         const moves: FakeTransaction[] = []
         for (let index = 0; index < 3; index++) {
-          const { coin, many } = inscribedTogether(index, parts)
+          const { coin, many } = inscribedTogether(chain, parts)
           await admit(many, [coin])
           const inputs = Array.from({ length: parts }, (_, vout) => ({ txid: many.txid, vout }))
           const outputs = inputs.map(() => ({ satoshis: 1, lockingScript: ANYONE }))
@@ -69,19 +75,21 @@ export function graphAttacks({
     {
       name: 'unknown-inputs',
       title: `a transaction with ${parts} inputs that nobody knows`,
-      prepare: () => (index) => {
-        const inputs = Array.from({ length: parts }, (_, at) => unknownCoin(1e6 * (index + 1) + at))
-        return submitting(beefOf(bareTransaction({ inputs, outputs: tinyInscriptions(parts) })))
-      },
+      prepare:
+        ({ chain }) =>
+        () => {
+          const inputs = Array.from({ length: parts }, () => chain.madeUpCoin())
+          return submitting(beefOf(bareTransaction({ inputs, outputs: tinyInscriptions(parts) })))
+        },
       allowance: { requests: 20, connections: 20 },
       statuses: [200, 413, 429, 503],
     },
     {
       name: 'sources-one-by-one',
       title: `the sources of a transaction with ${parts} inputs, one by one`,
-      async prepare({ admit }) {
-        const sources = Array.from({ length: parts }, (_, at) =>
-          bareTransaction({ inputs: [unknownCoin(at)], outputs: tinyInscriptions(1) }),
+      async prepare({ chain, admit }) {
+        const sources = Array.from({ length: parts }, () =>
+          bareTransaction({ inputs: [chain.madeUpCoin()], outputs: tinyInscriptions(1) }),
         )
         const inputs = sources.map(({ txid }) => ({ txid, vout: 0 }))
         await admit(bareTransaction({ inputs, outputs: tinyInscriptions(parts) }))
@@ -93,10 +101,10 @@ export function graphAttacks({
     {
       name: 'parent-of-many',
       title: `the parent for which ${pending} transactions wait`,
-      async prepare({ admit }) {
+      async prepare({ chain, admit }) {
         const parents: { coin: FakeTransaction; many: FakeTransaction }[] = []
         for (let index = 0; index < 2; index++) {
-          const parent = inscribedTogether(index, pending)
+          const parent = inscribedTogether(chain, pending)
           for (let vout = 0; vout < pending; vout++) {
             const inputs = [{ txid: parent.many.txid, vout }]
             await admit(bareTransaction({ inputs, outputs: [{ satoshis: 1, lockingScript: p2pkh(vout) }] }))
@@ -133,47 +141,51 @@ export function graphAttacks({
     {
       name: 'deep-beefs',
       title: `BEEFs of ${depth} unproven transactions, one upon the other`,
-      prepare: () => (index) => {
-        const members = [openCoin(index)]
-        for (let at = 1; at <= depth; at++) {
-          const { txid } = pick(members, at - 1)
-          members.push(openSpend([{ txid, vout: 0 }], 1))
-        }
-        const subject = pick(members, depth)
-        const ancestors = members.slice(0, -1)
-        return submitting(beefOf(subject, { proven: false, with: ancestors, unproven: ancestors.slice(1) }))
-      },
+      prepare:
+        ({ chain }) =>
+        () => {
+          const members = [openCoin(chain)]
+          for (let at = 1; at <= depth; at++) {
+            const { txid } = pick(members, at - 1)
+            members.push(openSpend([{ txid, vout: 0 }], 1))
+          }
+          const subject = pick(members, depth)
+          const ancestors = members.slice(0, -1)
+          return submitting(beefOf(subject, { proven: false, with: ancestors, unproven: ancestors.slice(1) }))
+        },
       allowance: { requests: 100, connections: 100 },
       statuses: [200, 400, 413, 429, 503],
     },
     {
       name: 'dense-beefs',
       title: `BEEFs of ${transactions} transactions, each spending two of the one before`,
-      prepare: () => (index) => {
-        const width = Math.ceil(transactions / depth)
-        const rows = [Array.from({ length: width }, (_, at) => openCoin(index * width + at, width))]
-        while (rows.length < depth) {
-          const above = rows.at(-1) ?? []
-          rows.push(
-            above.map((_, place) =>
-              openSpend(
-                above.map(({ txid }) => ({ txid, vout: place })),
-                width,
+      prepare:
+        ({ chain }) =>
+        () => {
+          const width = Math.ceil(transactions / depth)
+          const rows = [Array.from({ length: width }, () => openCoin(chain, width))]
+          while (rows.length < depth) {
+            const above = rows.at(-1) ?? []
+            rows.push(
+              above.map((_, place) =>
+                openSpend(
+                  above.map(({ txid }) => ({ txid, vout: place })),
+                  width,
+                ),
               ),
-            ),
+            )
+          }
+          const members = rows.flat()
+          const inputs = (rows.at(-1) ?? []).map(({ txid }) => ({ txid, vout: 0 }))
+          const coins = rows[0] ?? []
+          return submitting(
+            beefOf(openSpend(inputs, 1), {
+              proven: false,
+              with: members,
+              unproven: members.slice(coins.length),
+            }),
           )
-        }
-        const members = rows.flat()
-        const inputs = (rows.at(-1) ?? []).map(({ txid }) => ({ txid, vout: 0 }))
-        const coins = rows[0] ?? []
-        return submitting(
-          beefOf(openSpend(inputs, 1), {
-            proven: false,
-            with: members,
-            unproven: members.slice(coins.length),
-          }),
-        )
-      },
+        },
       allowance: { requests: 20, connections: 20 },
       statuses: [200, 400, 413, 429, 503],
     },
@@ -181,19 +193,24 @@ export function graphAttacks({
       name: 'many-blocks',
       title: `a transaction whose ${Math.min(parts, transactions - 1)} sources are each in another block, with a slow tracker`,
       trackerDelay: 100,
-      prepare: () => (index) => {
-        const count = Math.min(parts, transactions - 1)
-        const sources = Array.from({ length: count }, (_, at) => openCoin(index * count + at, 1, at))
-        const inputs = sources.map(({ txid }) => ({ txid, vout: 0 }))
-        return submitting(beefOf(openSpend(inputs, 1), { proven: false, with: sources }))
-      },
+      prepare:
+        ({ chain }) =>
+        () => {
+          const count = Math.min(parts, transactions - 1)
+          const sources = Array.from({ length: count }, (_, at) => openCoin(chain, 1, at))
+          const inputs = sources.map(({ txid }) => ({ txid, vout: 0 }))
+          return submitting(beefOf(openSpend(inputs, 1), { proven: false, with: sources }))
+        },
       allowance: { requests: 100, connections: 100 },
       statuses: [200, 400, 413, 429, 503],
     },
     {
       name: 'wide-bumps',
-      title: 'a merkle path of 300,000 leaves',
-      prepare: () => (index) => submitting(wideBump(openCoin(index), 300_000)),
+      title: `a merkle path of ${leaves} leaves`,
+      prepare:
+        ({ chain }) =>
+        () =>
+          submitting(wideBump(openCoin(chain), leaves)),
       allowance: { requests: 20, connections: 20 },
       statuses: [200, 400, 413, 429, 503],
     },
@@ -217,16 +234,18 @@ export function graphAttacks({
     {
       name: 'mebibyte-submissions',
       title: 'unproven submissions of 1 MiB with signatures to check',
-      prepare: () => (index) => {
-        const coin = bareTransaction({
-          inputs: [unknownCoin(index)],
-          outputs: [{ satoshis: 10, lockingScript: concatBytes(new Uint8Array(70).fill(0x61), ANYONE) }],
-        })
-        const lockingScript = inscriptionScript({ contentType: 'text/plain', body: new Uint8Array(MiB) })
-        const outputs = [{ satoshis: 1, lockingScript }]
-        const subject = bareTransaction({ inputs: [{ txid: coin.txid, vout: 0 }], outputs })
-        return submitting(beefOf(subject, { proven: false, with: [coin] }))
-      },
+      prepare:
+        ({ chain }) =>
+        () => {
+          const coin = bareTransaction({
+            inputs: [chain.madeUpCoin()],
+            outputs: [{ satoshis: 10, lockingScript: concatBytes(new Uint8Array(70).fill(0x61), ANYONE) }],
+          })
+          const lockingScript = inscriptionScript({ contentType: 'text/plain', body: new Uint8Array(MiB) })
+          const outputs = [{ satoshis: 1, lockingScript }]
+          const subject = bareTransaction({ inputs: [{ txid: coin.txid, vout: 0 }], outputs })
+          return submitting(beefOf(subject, { proven: false, with: [coin] }))
+        },
       allowance: { requests: 100, connections: 100 },
       statuses: [200, 400, 413, 429, 503],
     },
@@ -244,10 +263,10 @@ function lifeOf(chain: FakeChain, steps: number): FakeTransaction[] {
   return life
 }
 
-function openCoin(seed: number, outputs = 1, height = 1): FakeTransaction {
+function openCoin(chain: FakeChain, outputs = 1, height = 1): FakeTransaction {
   const output = { satoshis: 1000, lockingScript: OPEN_LOCK }
   return bareTransaction({
-    ...{ inputs: [unknownCoin(seed)], height: 100_000 + height },
+    ...{ inputs: [chain.madeUpCoin()], height: 100_000 + height },
     outputs: Array.from({ length: outputs }, () => output),
   })
 }
@@ -276,11 +295,4 @@ function littleEndian(value: number): Uint8Array {
   const bytes = new Uint8Array(4)
   new DataView(bytes.buffer).setUint32(0, value, true)
   return bytes
-}
-
-/** One of them, by turns. */
-function pick<Item>(items: readonly Item[], index: number): Item {
-  const item = items[index % items.length]
-  if (item === undefined) throw new Error('there is nothing to pick from')
-  return item
 }

@@ -1,13 +1,7 @@
-import { fromHex, joinBytes } from '../../../backend/src/protocol/bytes.js'
 import { formatOutpoint, type Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { readTransaction } from '../../../backend/src/protocol/transaction.js'
 import type { FakeOutput, FakeTransaction } from '../../support/fake-chain.js'
-import { encodeTransaction, type FakeInput, varint } from '../../support/raw-transaction.js'
-
-/** A coin that nobody here made, told apart by a number. */
-export function unknownCoin(seed: number): Outpoint {
-  return { txid: seed.toString(16).padStart(16, '0').padStart(64, 'd'), vout: 0 }
-}
+import { encodeTransaction, type FakeInput } from '../../support/raw-transaction.js'
 
 /** A transaction of exactly these inputs and outputs, smaller than those of a fake chain, and quicker to make. */
 export function bareTransaction(parts: {
@@ -29,11 +23,12 @@ export function bareTransaction(parts: {
   }
 }
 
-/** A BEEF (BRC-62) without merkle paths: none of its transactions is proven. */
-export function unprovenBeef(transactions: readonly FakeTransaction[]): Uint8Array {
-  const members = transactions.flatMap(({ raw }) => [raw, Uint8Array.of(0)])
-  return joinBytes([fromHex('0100beef00'), varint(transactions.length), ...members])
-}
-
 /** A script that anything unlocks. */
 export const ANYONE = Uint8Array.of(0x51)
+
+/** One of them, by turns. */
+export function pick<Item>(items: readonly Item[], index: number): Item {
+  const item = items[index % items.length]
+  if (item === undefined) throw new Error('there is nothing to pick from')
+  return item
+}

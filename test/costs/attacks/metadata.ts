@@ -104,13 +104,13 @@ export function metadataAttacks({
       title: `the record of a name with ${shownBytes} of JSON`,
       async prepare(fixture) {
         const { chain, admit } = fixture
-        const mint = chain.mint('a')
+        const mint = chain.mint('y')
         await admit(chain.genesis)
         await admit(mint)
         const lockingScript = concatBytes(p2pkh(1), saysJson('subTypeData', jsonBytes))
         const inputs = [{ transaction: mint, vout: 2 }]
         await admit(chain.spend({ inputs, outputs: [{ satoshis: 1, lockingScript }] }), [mint])
-        return () => ({ path: '/svc/names/a' })
+        return () => ({ path: '/svc/names/y' })
       },
       allowance: { requests: 100, connections: 10 },
       statuses: [200, 429, 503],

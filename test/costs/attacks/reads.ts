@@ -1,5 +1,11 @@
 import { concatBytes, toHex, utf8 } from '../../../backend/src/protocol/bytes.js'
-import { type FakeTransaction, inscriptionScript, mapTail, p2pkh } from '../../support/fake-chain.js'
+import {
+  type FakeChain,
+  type FakeTransaction,
+  inscriptionScript,
+  mapTail,
+  p2pkh,
+} from '../../support/fake-chain.js'
 import { type Attack, type Fixture, type HostileRequest, postingJson } from '../attack.js'
 
 const MiB = 1024 * 1024
@@ -186,13 +192,13 @@ export function readAttacks({
         const node = { txid: mint.txid, outputIndex: 0 }
         const peer = { 'x-bsv-topic': 'tm_names', 'Content-Type': 'application/json' }
         const asked: HostileRequest[] = [
-          { path: '/svc/names/a' },
+          { path: '/svc/names/z' },
           postingJson('/arc-ingest', { txid: mint.txid, merklePath: '00', blockHeight: 1 }),
           {
             ...postingJson('/requestForeignGASPNode', { ...node, graphID: `${other}.0` }),
             headers: peer,
           },
-          { path: '/svc/names/mine/ab' },
+          { path: '/svc/names/mine/zz' },
           { path: `/svc/gateway/metadata/${mint.outpoint(2)}:-1` },
         ]
         return (index) => asked[index % asked.length] ?? { path: '/' }
@@ -205,7 +211,7 @@ export function readAttacks({
       title: `lookups that answer with ${Math.round(largeBytes / MiB)} MiB`,
       async prepare(fixture) {
         await largeMint(fixture, largeBytes)
-        const question = postingJson('/lookup', { service: 'ls_names', query: { name: 'a' } })
+        const question = postingJson('/lookup', { service: 'ls_names', query: { name: 'z' } })
         return () => question
       },
       allowance: { requests: 16, connections: 16 },
@@ -240,18 +246,27 @@ export function readAttacks({
   ]
 }
 
-/** A mint of `a` with a large output behind the ones that it is about. */
+/** What several attacks on one store share. */
+const largeMints = new WeakMap<FakeChain, FakeTransaction>()
+const namesMinted = new WeakMap<FakeChain, string[]>()
+
+/** A mint of `z` with a large output behind the ones that it is about. */
 async function largeMint({ chain, admit }: Fixture, bytes: number): Promise<FakeTransaction> {
+  const known = largeMints.get(chain)
+  if (known !== undefined) return known
   const body = new Uint8Array(bytes).map((_, at) => at % 251)
   const lockingScript = inscriptionScript({ contentType: 'video/mp4', body })
-  const mint = chain.mint('a', { trailing: [{ satoshis: 1, lockingScript }] })
+  const mint = chain.mint('z', { trailing: [{ satoshis: 1, lockingScript }] })
   await admit(chain.genesis)
   await admit(mint)
+  largeMints.set(chain, mint)
   return mint
 }
 
 /** Mints so many names, each letter of them. */
 async function mintMany({ chain, admit }: Fixture, count: number): Promise<string[]> {
+  const known = namesMinted.get(chain)
+  if (known !== undefined) return known
   const letters = 'abcdefghijklmnopqrstuvwxyz0123456789-'
   const minted: string[] = []
   for (let row = 0; minted.length < count; row++) {
@@ -261,5 +276,6 @@ async function mintMany({ chain, admit }: Fixture, count: number): Promise<strin
       minted.push(name)
     }
   }
+  namesMinted.set(chain, minted)
   return minted
 }

@@ -1,9 +1,9 @@
 import { OP } from '@bsv/sdk'
 import { concatBytes, fromHex } from '../../../backend/src/protocol/bytes.js'
 import { encodePush } from '../../../backend/src/protocol/script-walk.js'
-import { beefOf, type FakeTransaction, OPEN_LOCK } from '../../support/fake-chain.js'
+import { beefOf, type FakeChain, type FakeTransaction, OPEN_LOCK } from '../../support/fake-chain.js'
 import { type Attack, submitting } from '../attack.js'
-import { ANYONE, bareTransaction, unknownCoin } from './hostile-chain.js'
+import { ANYONE, bareTransaction, pick } from './hostile-chain.js'
 
 const MiB = 1024 * 1024
 
@@ -50,9 +50,9 @@ const COSTLY: Record<string, Uint8Array> = {
 }
 
 /** A BEEF whose subject is not proven and spends a proven coin that has this lock. */
-function spending(lockingScript: Uint8Array, seed: number): Uint8Array {
+function spending(lockingScript: Uint8Array, chain: FakeChain): Uint8Array {
   const coin = bareTransaction({
-    inputs: [unknownCoin(seed)],
+    inputs: [chain.madeUpCoin()],
     outputs: [{ satoshis: 1000, lockingScript }],
   })
   const inputs = [{ txid: coin.txid, vout: 0 }]
@@ -67,23 +67,29 @@ export function scriptAttacks({ parts = 8000 }: { parts?: number } = {}): Attack
     {
       name: 'hash-steps',
       title: 'unproven, 3 kB of script: RIPEMD160 of 2.6 MB over and over',
-      prepare: () => (index) => submitting(spending(COSTLY['RIPEMD160 of 2.6 MB'] ?? ANYONE, index)),
+      prepare:
+        ({ chain }) =>
+        () =>
+          submitting(spending(COSTLY['RIPEMD160 of 2.6 MB'] ?? ANYONE, chain)),
       allowance: { requests: 100, connections: 100 },
       ...unproven,
     },
     {
       name: 'signatures',
       title: 'unproven, 3 kB of script: a thousand signatures',
-      prepare: () => (index) => submitting(spending(checksigs(970), index)),
+      prepare:
+        ({ chain }) =>
+        () =>
+          submitting(spending(checksigs(970), chain)),
       allowance: { requests: 100, connections: 100 },
       ...unproven,
     },
     {
       name: 'costly-scripts',
       title: `unproven, 3 kB of script each: ${Object.keys(COSTLY).join(', ')}`,
-      prepare: () => {
+      prepare: ({ chain }) => {
         const scripts = Object.values(COSTLY)
-        return (index) => submitting(spending(scripts[index % scripts.length] ?? ANYONE, index))
+        return (index) => submitting(spending(pick(scripts, index), chain))
       },
       allowance: { requests: 95, connections: 95 },
       ...unproven,
@@ -91,21 +97,25 @@ export function scriptAttacks({ parts = 8000 }: { parts?: number } = {}): Attack
     {
       name: 'long-scripts',
       title: 'unproven, a million opcodes that do nothing',
-      prepare: () => (index) => {
-        const nothing = new Uint8Array(MiB - 1000).fill(OP.OP_NOP)
-        return submitting(spending(concatBytes(nothing, ANYONE), index))
-      },
+      prepare:
+        ({ chain }) =>
+        () => {
+          const nothing = new Uint8Array(MiB - 1000).fill(OP.OP_NOP)
+          return submitting(spending(concatBytes(nothing, ANYONE), chain))
+        },
       allowance: { requests: 100, connections: 100 },
       ...unproven,
     },
     {
       name: 'many-inputs',
       title: `unproven, ${parts} inputs and ${parts} outputs`,
-      prepare: () => (index) => {
-        const outputs = Array.from({ length: parts }, () => ({ satoshis: 1, lockingScript: OPEN_LOCK }))
-        const coin = bareTransaction({ inputs: [unknownCoin(index)], outputs })
-        return submitting(spendingAll(coin, outputs))
-      },
+      prepare:
+        ({ chain }) =>
+        () => {
+          const outputs = Array.from({ length: parts }, () => ({ satoshis: 1, lockingScript: OPEN_LOCK }))
+          const coin = bareTransaction({ inputs: [chain.madeUpCoin()], outputs })
+          return submitting(spendingAll(coin, outputs))
+        },
       allowance: { requests: 20, connections: 20 },
       ...unproven,
     },
@@ -113,17 +123,19 @@ export function scriptAttacks({ parts = 8000 }: { parts?: number } = {}): Attack
       (bytes): Attack => ({
         name: bytes < MiB ? 'signed-mebibyte' : 'signed-15-megabytes',
         title: `unproven, as many signatures of a transaction of ${(bytes / 1e6).toFixed(1)} MB as may be`,
-        prepare: () => (index) => {
-          const times = Math.min(900, Math.floor(290e6 / (100_000 + 2 * bytes)))
-          const lockingScript = checksigs(times)
-          const coin = bareTransaction({
-            inputs: [unknownCoin(index)],
-            outputs: [{ satoshis: 1000, lockingScript }],
-          })
-          const outputs = [{ satoshis: 1, lockingScript: new Uint8Array(bytes).fill(OP.OP_NOP) }]
-          const subject = bareTransaction({ inputs: [{ txid: coin.txid, vout: 0 }], outputs })
-          return submitting(beefOf(subject, { proven: false, with: [coin] }))
-        },
+        prepare:
+          ({ chain }) =>
+          () => {
+            const times = Math.min(900, Math.floor(290e6 / (100_000 + 2 * bytes)))
+            const lockingScript = checksigs(times)
+            const coin = bareTransaction({
+              inputs: [chain.madeUpCoin()],
+              outputs: [{ satoshis: 1000, lockingScript }],
+            })
+            const outputs = [{ satoshis: 1, lockingScript: new Uint8Array(bytes).fill(OP.OP_NOP) }]
+            const subject = bareTransaction({ inputs: [{ txid: coin.txid, vout: 0 }], outputs })
+            return submitting(beefOf(subject, { proven: false, with: [coin] }))
+          },
         allowance: bytes < MiB ? { requests: 100, connections: 100 } : { requests: 30, connections: 30 },
         ...unproven,
       }),
@@ -131,16 +143,18 @@ export function scriptAttacks({ parts = 8000 }: { parts?: number } = {}): Attack
     {
       name: 'signed-inputs',
       title: 'unproven, 1,000 inputs with a signature of each',
-      prepare: () => (index) => {
-        const outputs = Array.from({ length: 1000 }, () => ({ satoshis: 1, lockingScript: checksigs(1) }))
-        const coin = bareTransaction({ inputs: [unknownCoin(index)], outputs })
-        return submitting(
-          spendingAll(
-            coin,
-            outputs.map((output) => ({ ...output, lockingScript: ANYONE })),
-          ),
-        )
-      },
+      prepare:
+        ({ chain }) =>
+        () => {
+          const outputs = Array.from({ length: 1000 }, () => ({ satoshis: 1, lockingScript: checksigs(1) }))
+          const coin = bareTransaction({ inputs: [chain.madeUpCoin()], outputs })
+          return submitting(
+            spendingAll(
+              coin,
+              outputs.map((output) => ({ ...output, lockingScript: ANYONE })),
+            ),
+          )
+        },
       allowance: { requests: 100, connections: 100 },
       ...unproven,
     },
