@@ -1,4 +1,5 @@
-import { derivedRecords } from '../backend/src/graph/derived-records.js'
+import { viewOf } from '../backend/src/graph/stored-transaction.js'
+import { spendsBy } from '../backend/src/graph/transaction-records.js'
 import { type GraphRecords, graphRecords, mergeRecords } from '../backend/src/graph/records.js'
 import { utf8 } from '../backend/src/protocol/bytes.js'
 import { TOPICS } from '../backend/src/protocol/profile.js'
@@ -60,13 +61,8 @@ async function fill({ graph }: Node, chain: FakeChain): Promise<void> {
   let told: GraphRecords[] = []
   for (let number = 0; number < OUTPUTS; number++) {
     const { txid, raw } = chain.inscribe({ contentType: 'text/plain', body: utf8(`number ${number}`) })
-    const admissions = [{ topic: TOPICS.ordinals, outpoint: { txid, vout: 0 }, score: number }]
-    const applied = [{ topic: TOPICS.ordinals, txid }]
-    told.push(
-      await derivedRecords({ txid, raw, admitted: admissions, store: graph, genesis: undefined }),
-      graphRecords({ admissions, applied }),
-    )
-    if (told.length < 2 * A_WRITE) continue
+    told.push(graphRecords({ transactions: [{ txid, raw }], spends: spendsBy(viewOf({ txid, raw })) }))
+    if (told.length < A_WRITE) continue
     await graph.record(mergeRecords(told))
     told = []
   }

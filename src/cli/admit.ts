@@ -4,7 +4,6 @@ import { TOPICS } from '../../backend/src/protocol/profile.js'
 import type { Admission } from '../crawl/crawl.js'
 import type { Node } from '../server/node.js'
 import { admittedCount, type Refusal } from '../server/overlay.js'
-import { engineBeef } from '../server/overlay-engine.js'
 import { SubmissionError } from '../server/overlay-errors.js'
 
 const ALL_TOPICS = Object.values(TOPICS)
@@ -15,8 +14,7 @@ export async function admitBeef(
   { txid, beef }: { txid: string; beef: () => Uint8Array | Promise<Uint8Array> },
 ): Promise<Admission> {
   return await admit(node, txid, async () => {
-    const submitted = { beef: engineBeef(await beef()), topics: ALL_TOPICS }
-    return await node.overlay.engine.submit(submitted, undefined, 'historical-tx')
+    return await node.overlay.engine.submit({ beef: await beef(), topics: ALL_TOPICS })
   })
 }
 

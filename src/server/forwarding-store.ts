@@ -1,3 +1,4 @@
+import type { AdmissionOptions } from '../../backend/src/graph/admission-rules.js'
 import type {
   BlockedList,
   BlockedQuery,
@@ -63,7 +64,11 @@ export class ForwardingStore implements HostStore {
     return this.store.written()
   }
 
-  record(records: GraphRecords, options?: RecordOptions): Promise<void> {
+  deriveBy(admission: AdmissionOptions): void {
+    this.store.deriveBy(admission)
+  }
+
+  record(records: GraphRecords, options?: RecordOptions): Promise<AdmissionRecord[]> {
     return this.store.record(records, options)
   }
 
@@ -197,6 +202,10 @@ export class ForwardingStore implements HostStore {
 
   admissionsOf(outpoint: Outpoint): Promise<AdmissionRecord[]> {
     return this.store.admissionsOf(outpoint)
+  }
+
+  admissionsAmong(outpoints: Outpoint[]): Promise<AdmissionRecord[]> {
+    return this.store.admissionsAmong(outpoints)
   }
 
   admissionsOfTransaction(txid: string): Promise<AdmissionRecord[]> {

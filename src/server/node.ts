@@ -5,7 +5,6 @@ import { type Config, ConfigError } from './config.js'
 import { type Deploy, followTree } from './followed-tree.js'
 import { placeOf } from './open-database.js'
 import { createOverlay, type Overlay } from './overlay.js'
-import { engineBeef } from './overlay-engine.js'
 import { RememberingStore } from './remembering-store.js'
 import { StartError } from './start-error.js'
 import { openStores, type Stores } from './stores.js'
@@ -61,15 +60,13 @@ export async function openNode({
     const followed = await followTree({ graph, config, ...(deploy && { deploy }) })
     overlay = createOverlay({ config: followed.config, graph, notes, logger })
     if (followed.deployed !== undefined) {
-      const beef = engineBeef(followed.deployed.beef)
-      await overlay.engine.submit({ beef, topics: [TOPICS.names] }, undefined, 'historical-tx')
+      await overlay.engine.submit({ beef: followed.deployed.beef, topics: [TOPICS.names] })
     }
     const { engine } = overlay
     upkeep = new Upkeep({
       store: stores.upkeep,
       graph,
       exclusively: (work) => engine.makeWhole(work),
-      genesis: followed.config.deployment?.genesis,
       logger,
     })
     await upkeep.open()

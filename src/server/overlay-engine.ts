@@ -1,17 +1,20 @@
-import { Engine, type LookupService, type TopicManager } from '@bsv/overlay'
-import { type ChainTracker, MerklePath, type STEAK, type TaggedBEEF } from '@bsv/sdk'
+import type { LookupService, TopicManager } from '@bsv/overlay'
+import type { AdmittanceInstructions, ChainTracker, STEAK, TaggedBEEF } from '@bsv/sdk'
 import { Mutex } from 'async-mutex'
-import type { Logger } from 'pino'
 import { encodeBeef } from '../../backend/src/graph/assemble-beef.js'
 import { LostConflictError } from '../../backend/src/graph/conflict-error.js'
 import type { GraphStore } from '../../backend/src/graph/graph-store.js'
-import { type BeefContents, readBeef, readBeefAs } from '../../backend/src/graph/read-beef.js'
-import type { TransactionRecord } from '../../backend/src/graph/records.js'
+import { type BeefContents, readBeef } from '../../backend/src/graph/read-beef.js'
+import {
+  type AdmissionRecord,
+  graphRecords,
+  type TransactionRecord,
+} from '../../backend/src/graph/records.js'
 import { unsoundness } from '../../backend/src/graph/soundness.js'
-import { TOPICS } from '../../backend/src/protocol/profile.js'
+import { knownTransactions, spendsOf } from '../../backend/src/graph/transaction-records.js'
+import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { readTransaction } from '../../backend/src/protocol/transaction.js'
-import { EngineStorage } from './engine-storage.js'
-import { type LaterWordOptions, laterWord, provenSources, provenSpends } from './later-word.js'
+import type { Refusal } from '../../backend/src/topic-managers/refusal.js'
 import { requireWithinLimits, type SubmissionLimits } from './limits/submission-limits.js'
 import { verifySubmission } from './limits/verify-submission.js'
 import {
@@ -21,24 +24,20 @@ import {
   UnknownTopicError,
 } from './overlay-errors.js'
 import type { ProofCheck } from './proof-check.js'
-import type { CurrentSubmission } from './submission.js'
+import { provenSources } from './proven-sources.js'
 
 export interface OverlayEngineOptions {
   managers: Record<string, TopicManager>
   lookupServices: Record<string, LookupService>
   graph: GraphStore
-  submission: CurrentSubmission
   /** Against which chain proofs are checked. */
   proofs: ProofCheck
   limits: SubmissionLimits
-  hostingURL?: string
-  /** Called with what was admitted, once it is stored. */
+  /** Called with what was admitted of a submission, of its subject and of others that it was news for. */
   onAdmitted?: (steak: STEAK) => void
-  logger: Logger
+  /** Called with why a topic admits nothing of a subject, or not one of its outputs. */
+  onRefusal?: (refusal: Refusal, requestId: string | undefined) => void
 }
-
-type Mode = 'historical-tx' | 'current-tx'
-type OnSteak = ((steak: STEAK) => void) | undefined
 
 /** A transaction that was verified. */
 export interface Verified {
@@ -51,79 +50,46 @@ export interface Verified {
 }
 
 /**
- * The engine, with what it leaves to its host (`spec/overlay.md`): submissions one at a time, each written in
- * one step, one spender an outpoint, and errors that say whose fault they are.
+ * The way of a submission: it is verified, and what it brings is written in one step, in which the store derives what topics
+ * admit by that. Writes come one at a time.
+ *
+ * Topics and lookup services have the interfaces of the overlay's `Engine`, so that the same run in any host. This host asks
+ * no engine: there, a transaction is judged once, when it comes, and what could not be judged then is lost
+ * (`spec/overlay.md`, What the engine does not do).
  */
-export class OverlayEngine extends Engine {
+export class OverlayEngine {
+  readonly managers: Record<string, TopicManager>
+  readonly lookupServices: Record<string, LookupService>
   private readonly turn = new Mutex()
-  private readonly graph: GraphStore
-  private readonly coins: EngineStorage
-  private readonly submission: CurrentSubmission
-  private readonly untracked: Engine
-  private readonly proofs: ProofCheck
-  private readonly limits: SubmissionLimits
-  private readonly onAdmitted: (steak: STEAK) => void
+  private current: { txid: string; refusals: Map<string, Refusal> } | undefined
   /** Throws where nothing may be written now, however long it has waited for its turn. */
   requireWhole: () => void = () => {}
 
-  constructor(options: OverlayEngineOptions) {
-    const { managers, lookupServices, graph, submission, proofs, hostingURL, logger } = options
-    const storage = new EngineStorage(graph, submission)
-    // The engine's constructor is a list of positions; the names are those of its own declaration.
-    const engineLogger = engineConsole(logger, submission)
-    const reporting = Object.fromEntries(
-      Object.entries(managers).map(([topic, manager]) => [topic, reportFailures(manager, submission)]),
-    )
-    super(
-      reporting,
-      lookupServices,
-      storage,
-      proofs.headers ?? 'scripts only',
-      hostingURL,
-      undefined /* shipTrackers */,
-      undefined /* slapTrackers */,
-      undefined /* broadcaster */,
-      undefined /* advertiser */,
-      Object.fromEntries(Object.keys(managers).map((topic) => [topic, false])) /* syncConfiguration */,
-      false /* logTime */,
-      '' /* logPrefix */,
-      false /* throwOnBroadcastFailure */,
-      undefined /* overlayBroadcastFacilitator */,
-      engineLogger,
-    )
-    this.untracked = new Engine(reporting, lookupServices, storage, 'scripts only')
-    this.untracked.logger = engineLogger
-    this.graph = graph
-    this.coins = storage
-    this.limits = options.limits
-    this.submission = submission
-    this.proofs = proofs
-    this.onAdmitted = options.onAdmitted ?? (() => {})
+  constructor(private readonly options: OverlayEngineOptions) {
+    this.managers = options.managers
+    this.lookupServices = options.lookupServices
   }
 
   /**
-   * Verifies a transaction and gives it to its topics; returns when all it changed is stored.
+   * Verifies a transaction and stores what it brings.
    *
+   * @returns What its topics hold of it by then, whether by this submission or one before.
    * @throws UnknownTopicError, InvalidSubmissionError, SubmissionTooLargeError, BeefError: nothing is stored, and the same bytes will fail again.
    * @throws ConflictError: an admitted transaction spends one of its inputs already.
    * @throws ChainTrackerError: no block headers to be had; try again.
    */
-  override async submit(
-    taggedBEEF: TaggedBEEF & { requestId?: string },
-    onSteakReady?: OnSteak,
-    mode?: Mode,
-    offChainValues?: number[],
-  ): Promise<STEAK> {
-    const contents = readBeef(taggedBEEF.beef)
-    const { topics, requestId } = taggedBEEF
-    const sources = await this.verify(contents, topics, this.proofs.openTracker())
-    const verified = { contents, topics, sources, requestId }
-    return await this.admit(verified, { onSteakReady, mode, offChainValues })
+  async submit({
+    beef,
+    topics,
+    requestId,
+  }: Pick<TaggedBEEF, 'topics'> & { beef: Uint8Array | number[]; requestId?: string }): Promise<STEAK> {
+    const contents = readBeef(beef)
+    const sources = await this.verify(contents, topics, this.options.proofs.openTracker())
+    return await this.admit({ contents, topics, sources, requestId })
   }
 
   /**
-   * Verifies what is to be given to topics, while others have their turn: scripts may take long to run, and a chain tracker
-   * to answer.
+   * Verifies what is to be stored, while others have their turn: scripts may take long to run, and a chain tracker to answer.
    *
    * @param tracker Without one, merkle paths are believed.
    * @returns What places its ordinals and is proven to.
@@ -135,53 +101,39 @@ export class OverlayEngine extends Engine {
     tracker: ChainTracker | undefined,
   ): Promise<TransactionRecord[]> {
     this.requireSubmittable(contents, topics)
-    let sources: TransactionRecord[] = []
-    await verifying(async () => {
-      await verifySubmission({ beef: contents, tracker, maxScriptWork: this.limits.maxScriptWork })
-      if (topics.includes(TOPICS.ordinals)) sources = await provenSources({ contents, tracker })
+    const { maxScriptWork } = this.options.limits
+    return await verifying(async () => {
+      await verifySubmission({ beef: contents, tracker, maxScriptWork })
+      return await provenSources({ contents, tracker })
     })
-    return sources
   }
 
   /**
-   * Gives a transaction to its topics that is verified; returns when all it changed is stored.
+   * Stores what a verified transaction brings; returns when all that follows from it is stored.
    *
    * @throws ConflictError: an admitted transaction spends one of its inputs already.
    */
-  async admit(
-    verified: Verified,
-    told: { onSteakReady?: OnSteak; mode?: Mode | undefined; offChainValues?: number[] | undefined } = {},
-  ): Promise<STEAK> {
-    const { contents, topics, sources, requestId } = verified
-    const beef = vouchedBeef(contents.subject)
-    readBeefAs(beef, contents)
-    const work = async (): Promise<STEAK> => {
-      const vouched = { beef: engineBeef(beef), topics }
-      const steak = await this.untracked.submit(vouched, told.onSteakReady, told.mode, told.offChainValues)
-      await this.keepLaterWord({ contents, steak, sources })
-      return steak
-    }
-    return await this.takeTurn(contents, work, requestId)
-  }
-
-  /** Keeps what the engine passes over of a submission that it has verified, and takes back what that shows to be out of date. */
-  private async keepLaterWord(told: Omit<LaterWordOptions, 'graph'>): Promise<void> {
-    for (const records of await laterWord({ ...told, graph: this.graph }))
-      await this.submission.record(records)
-    await this.proofs.takeBackRivals(provenSpends(told))
+  async admit({ contents, topics, sources, requestId }: Verified): Promise<STEAK> {
+    const { proofs } = this.options
+    const proven = new Map(sources.map((source) => [source.txid, source]))
+    const transactions = knownTransactions(contents).map(
+      (transaction) => proven.get(transaction.txid) ?? transaction,
+    )
+    return await this.takeTurn({ contents, topics, requestId }, transactions, async () => {
+      const mined = transactions.filter(({ proof }) => proof !== undefined)
+      await proofs.takeBackRivals(spendsOf(mined, contents))
+    })
   }
 
   /**
-   * Gives a raw transaction to its topics on the operator's word: neither its scripts nor any proof are checked,
-   * and it is kept as unproven.
+   * Stores a raw transaction on the operator's word: neither its scripts nor any proof are checked, and it is kept as
+   * unproven.
    */
   async submitTrusted(raw: Uint8Array, topics: string[]): Promise<STEAK> {
     const { txid } = readTransaction(raw)
-    const beef = engineBeef(vouchedBeef({ txid, raw }))
-    const unproven: BeefContents = { ...readBeef(beef), proof: () => undefined }
-    this.requireSubmittable(unproven, topics)
-    const work = (): Promise<STEAK> => this.untracked.submit({ beef, topics }, undefined, 'historical-tx')
-    return await this.takeTurn(unproven, work)
+    const contents: BeefContents = { ...readBeef(encodeBeef([{ raw }])), proof: () => undefined }
+    this.requireSubmittable(contents, topics)
+    return await this.takeTurn({ contents, topics }, [{ txid, raw }])
   }
 
   /** Does something while no submission is under way, and lets none begin. */
@@ -197,57 +149,102 @@ export class OverlayEngine extends Engine {
     await this.turn.runExclusive(work)
   }
 
+  /** What each topic says of itself. */
+  async listTopicManagers(): Promise<Record<string, Metadata>> {
+    return await metadataOf(this.managers)
+  }
+
+  /** What each lookup service says of itself. */
+  async listLookupServiceProviders(): Promise<Record<string, Metadata>> {
+    return await metadataOf(this.lookupServices)
+  }
+
+  /** Takes down why a topic admits nothing of the transaction that is being submitted; others are nobody's question. */
+  readonly noteRefusal = (refusal: Refusal): void => {
+    if (this.current?.txid === refusal.txid)
+      this.current.refusals.set(`${refusal.topic} ${refusal.code} ${refusal.message}`, refusal)
+  }
+
   private requireSubmittable(beef: BeefContents, topics: string[]): void {
     for (const topic of topics) if (!Object.hasOwn(this.managers, topic)) throw new UnknownTopicError(topic)
-    requireWithinLimits(beef, this.limits)
+    requireWithinLimits(beef, this.options.limits)
     const unsound = unsoundness(beef)
     if (unsound !== undefined) throw new InvalidSubmissionError(`no block can hold this: ${unsound}`)
   }
 
   private async takeTurn(
-    beef: BeefContents,
-    work: () => Promise<STEAK>,
-    requestId?: string | undefined,
+    { contents, topics, requestId }: Omit<Verified, 'sources'>,
+    transactions: TransactionRecord[],
+    before: () => Promise<void> = async () => {},
   ): Promise<STEAK> {
+    const { graph, onAdmitted, onRefusal } = this.options
+    const { txid } = contents.subject
     return await this.turn.runExclusive(async () => {
       this.requireWhole()
+      const refusals = new Map<string, Refusal>()
+      this.current = { txid, refusals }
       try {
-        const steak = await this.submission.run(beef, () => this.coins.during(work), requestId)
-        this.onAdmitted(steak)
-        return steak
+        await before()
+        const spends = spendsOf(transactions, contents)
+        const admitted = await graph.record(graphRecords({ transactions, spends }), { subject: txid })
+        for (const refusal of refusals.values())
+          if (topics.includes(refusal.topic)) onRefusal?.(refusal, requestId)
+        onAdmitted?.(newlyAdmitted(admitted))
+        return await this.steakOf(contents, topics)
       } catch (cause) {
         if (cause instanceof LostConflictError) throw new ConflictError(cause)
         throw cause
+      } finally {
+        this.current = undefined
       }
     })
   }
-}
 
-/**
- * The engine takes a topic manager that throws for one that admits nothing, and forgets why. What is thrown here
- * is our fault, not the transaction's: the submission fails instead, and may be sent again.
- */
-function reportFailures(manager: TopicManager, submission: CurrentSubmission): TopicManager {
-  return {
-    getDocumentation: () => manager.getDocumentation(),
-    getMetaData: () => manager.getMetaData(),
-    ...(manager.identifyNeededInputs && {
-      identifyNeededInputs: (...told) => manager.identifyNeededInputs?.(...told) ?? Promise.resolve([]),
-    }),
-    identifyAdmissibleOutputs: async (...told) => {
-      try {
-        return await manager.identifyAdmissibleOutputs(...told)
-      } catch (error) {
-        submission.fail(error)
-        throw error
-      }
-    },
+  /** What topics hold of a transaction, and of what it spends. */
+  private async steakOf({ subject }: BeefContents, topics: string[]): Promise<STEAK> {
+    const { graph } = this.options
+    const own = await graph.admissionsOfTransaction(subject.txid)
+    const spent = await graph.admissionsAmong(subject.inputs.map(({ txid, vout }) => ({ txid, vout })))
+    const holders = new Set(spent.map(({ topic, outpoint }) => `${topic} ${formatOutpoint(outpoint)}`))
+    return Object.fromEntries(
+      topics.map((topic): [string, AdmittanceInstructions] => [
+        topic,
+        {
+          outputsToAdmit: own.filter((each) => each.topic === topic).map(({ outpoint }) => outpoint.vout),
+          // History is the product: every spent coin stays.
+          coinsToRetain: subject.inputs.flatMap((input, index) =>
+            holders.has(`${topic} ${formatOutpoint(input)}`) ? [index] : [],
+          ),
+        },
+      ]),
+    )
   }
 }
 
-async function verifying(verify: () => Promise<void>): Promise<void> {
+type Metadata = Awaited<ReturnType<TopicManager['getMetaData']>>
+
+async function metadataOf(
+  described: Record<string, Pick<TopicManager, 'getMetaData'>>,
+): Promise<Record<string, Metadata>> {
+  const entries = Object.entries(described).map(
+    async ([name, each]) => [name, await each.getMetaData()] as const,
+  )
+  return Object.fromEntries(await Promise.all(entries))
+}
+
+/** What a write admitted, by topic. */
+function newlyAdmitted(admissions: AdmissionRecord[]): STEAK {
+  const steak: Record<string, AdmittanceInstructions> = {}
+  for (const { topic, outpoint } of admissions) {
+    steak[topic] ??= { outputsToAdmit: [], coinsToRetain: [] }
+    steak[topic].outputsToAdmit.push(outpoint.vout)
+  }
+  return steak
+}
+
+async function verifying<Result>(verify: () => Promise<Result>): Promise<Result> {
   try {
-    await verify()
+    return await verify()
   } catch (cause) {
     if (cause instanceof ChainTrackerError) throw cause
     throw new InvalidSubmissionError(`the transaction could not be verified: ${reasonOf(cause)}`, { cause })
@@ -255,18 +252,8 @@ async function verifying(verify: () => Promise<void>): Promise<void> {
 }
 
 /**
- * A transaction alone, as the engine takes one for verified: with a merkle path, which is of no block and is not kept. The
- * engine parses and hashes all it is given, and goes through unproven ancestors by ways that a stranger could make
- * endless; the topic managers ask for them by txid.
- */
-function vouchedBeef({ txid, raw }: { txid: string; raw: Uint8Array }): Uint8Array {
-  const path = new MerklePath(0, [[{ offset: 0, hash: txid, txid: true }]])
-  return encodeBeef([{ raw, proof: { merklePath: Uint8Array.from(path.toBinary()), height: 0, root: txid } }])
-}
-
-/**
- * Bytes in the type that the engine declares. It only hands them to the SDK's reader and to topic managers, which
- * take both; an array of numbers would be a copy of everything, in a wider type.
+ * Bytes in the type that topic managers declare. They take both; an array of numbers would be a copy of everything, in a
+ * wider type.
  */
 export function engineBeef(bytes: Uint8Array): number[] {
   return bytes as unknown as number[]
@@ -276,18 +263,4 @@ export function engineBeef(bytes: Uint8Array): number[] {
 function reasonOf(cause: unknown): string {
   const [reason = ''] = (cause instanceof Error ? cause.message : String(cause)).split('\n')
   return reason.length > 300 ? `${reason.slice(0, 300)}…` : reason
-}
-
-/** The engine logs to something with the face of `console`. */
-function engineConsole(logger: Logger, submission: CurrentSubmission): typeof console {
-  const say =
-    (level: 'error' | 'warn' | 'info') =>
-    (message: unknown, error?: unknown): void =>
-      logger[level]({ requestId: submission.requestId, err: error }, String(message))
-  return Object.assign(Object.create(console), {
-    error: say('error'),
-    warn: say('warn'),
-    info: say('info'),
-    log: say('info'),
-  })
 }

@@ -41,13 +41,13 @@ export function overlayRoutes(options: OverlayRoutesOptions): Router {
       const topic = topics(String(query.manager))
       if (!Object.hasOwn(engine.managers, topic))
         throw new NotFoundError('this host has no such topic manager')
-      response.type('text/markdown').send(await engine.getDocumentationForTopicManager(topic))
+      response.type('text/markdown').send(await engine.managers[topic]?.getDocumentation())
     })
     .get('/getDocumentationForLookupServiceProvider', async ({ query }, response) => {
       const service = services(String(query.lookupService))
       if (!Object.hasOwn(engine.lookupServices, service))
         throw new NotFoundError('this host has no such lookup service')
-      response.type('text/markdown').send(await engine.getDocumentationForLookupServiceProvider(service))
+      response.type('text/markdown').send(await engine.lookupServices[service]?.getDocumentation())
     })
     .post('/submit', express.raw({ limit: maxBodyBytes, type: () => true }), submit(options.submit, topics))
     .post(
@@ -88,14 +88,12 @@ function submit(send: Submit, topics: (name: string) => string): RequestHandler 
     }
     const body = plainBytes(received)
     const offChain = request.get('x-includes-off-chain-values') === 'true'
-    const { beef, offChainValues } = offChain
-      ? splitOffChainValues(body)
-      : { beef: body, offChainValues: undefined }
+    // No topic of this host has a use for what is on no chain.
+    const beef = offChain ? beforeOffChainValues(body) : body
     const requestId = response.getHeader('X-Request-Id')
     const steak = await send({
       beef,
       topics: withOrdinals(asked.map(topics)),
-      ...(offChainValues && { offChainValues }),
       ...(typeof requestId === 'string' && { requestId }),
     })
     response.json(withAsked(steak, asked, topics))
@@ -133,10 +131,9 @@ function parseJson(text: string | undefined): unknown {
 }
 
 /** The body is a length, a BEEF of that length, and values behind it that are on no chain. */
-function splitOffChainValues(body: Uint8Array): { beef: Uint8Array; offChainValues: Uint8Array } {
+function beforeOffChainValues(body: Uint8Array): Uint8Array {
   const cursor = new ByteCursor(body, (message) => new BadRequestError('BAD_BODY', message))
-  const beef = cursor.take(cursor.varint())
-  return { beef, offChainValues: body.subarray(cursor.at) }
+  return cursor.take(cursor.varint())
 }
 
 const question = z.object({ service: z.string(), query: z.unknown() })

@@ -3,12 +3,14 @@ import type { Logger } from 'pino'
 import type { GraphStore } from '../../backend/src/graph/graph-store.js'
 import { GuardedStore } from '../../backend/src/graph/guarded-store.js'
 import type { HookNotes } from '../../backend/src/graph/hook-note.js'
+import type { HostStore } from '../../backend/src/graph/host-store.js'
 import type { HookFailure } from '../../backend/src/lookup-services/failed-hooks.js'
 import type { Remembering } from '../../backend/src/lookup-services/hooks.js'
 import { NamesLookupService } from '../../backend/src/lookup-services/NamesLookupService.js'
 import { OrdinalsLookupService } from '../../backend/src/lookup-services/OrdinalsLookupService.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { LOOKUP_SERVICES, TOPICS } from '../../backend/src/protocol/profile.js'
+import { admissionRules } from '../../backend/src/topic-managers/admission-rules.js'
 import NamesTopicManager from '../../backend/src/topic-managers/NamesTopicManager.js'
 import OrdinalsTopicManager from '../../backend/src/topic-managers/OrdinalsTopicManager.js'
 import type { Refusal } from '../../backend/src/topic-managers/refusal.js'
@@ -16,9 +18,10 @@ import { type HeadersSource, openHeadersSource } from './chain-tracker.js'
 import type { Config } from './config.js'
 import { OverlayEngine } from './overlay-engine.js'
 import { ProofCheck } from './proof-check.js'
-import { CurrentSubmission } from './submission.js'
 
 export type { Refusal }
+
+const ORDINARY = new Set(['NO_NODE_SPENT', 'NO_ORDINAL'])
 
 /** What happens in an overlay, for whoever counts. */
 export type OverlayEvent =
@@ -57,7 +60,7 @@ export function createOverlay({
   logger,
 }: {
   config: Config
-  graph: GraphStore
+  graph: GraphStore & Pick<HostStore, 'deriveBy'>
   /** Where hooks are noted that failed after their submission was written. */
   notes: HookNotes
   /** Whether they are repeated here; by default, they are. */
@@ -68,7 +71,6 @@ export function createOverlay({
 }): Overlay {
   const { deployment, maxContentBytes, contentTypes } = config
   const policy = { maxContentBytes, ...(contentTypes && { contentTypes }) }
-  const submission = new CurrentSubmission(graph)
   const proofs = new ProofCheck({ headers, graph, logger })
   const served = new GuardedStore(graph)
   const listeners = new Set<(event: OverlayEvent) => void>()
@@ -85,8 +87,10 @@ export function createOverlay({
     listeners.add(listener)
     return () => listeners.delete(listener)
   }
-  const onRefusal = (refusal: Refusal): void => {
-    logger.info({ requestId: submission.requestId, refusal }, 'not admitted')
+  const onRefusal = (refusal: Refusal, requestId: string | undefined): void => {
+    // What most transactions are: neither a mint nor an ordinal.
+    const level = ORDINARY.has(refusal.code) ? 'debug' : 'info'
+    logger[level]({ requestId, refusal }, 'not admitted')
     tell({ kind: 'refused', refusal })
   }
   const remembering: Remembering = {
@@ -96,39 +100,42 @@ export function createOverlay({
     onHookFailure(failure) {
       const { service, note, kept, error } = failure
       const about = note && { hook: note.hook, outpoint: formatOutpoint(note.outpoint) }
-      logger.error({ requestId: submission.requestId, err: error, service, ...about, kept }, 'a hook failed')
+      logger.error({ err: error, service, ...about, kept }, 'a hook failed')
       tell({ kind: 'hook failed', failure })
     },
   }
   const services = {
     [LOOKUP_SERVICES.names]: new NamesLookupService({
       reader: served,
-      writer: submission,
+      writer: graph,
       deployment,
-      submissions: submission,
       remembering,
       maxOrigins: config.limits.maxOrigins,
     }),
     [LOOKUP_SERVICES.ordinals]: new OrdinalsLookupService({
       reader: served,
-      writer: submission,
-      submissions: submission,
+      writer: graph,
       remembering,
     }),
   }
   const engine: OverlayEngine = new OverlayEngine({
     managers: {
-      [TOPICS.names]: new NamesTopicManager({ deployment, store: graph, onRefusal }),
-      [TOPICS.ordinals]: new OrdinalsTopicManager({ store: graph, policy, onRefusal, seen: undefined }),
+      [TOPICS.names]: new NamesTopicManager({ deployment, store: graph }),
+      [TOPICS.ordinals]: new OrdinalsTopicManager({ store: graph, policy, seen: undefined }),
     },
     lookupServices: services,
     graph,
-    submission,
     proofs,
     limits: config.limits,
-    ...(config.hostingUrl && { hostingURL: config.hostingUrl }),
     onAdmitted: (steak) => tell({ kind: 'admitted', steak }),
-    logger,
+    onRefusal,
+  })
+  graph.deriveBy({
+    rules: admissionRules({ deployment, policy, onRefusal: engine.noteRefusal }),
+    pending: {
+      maxTransactions: config.limits.maxPendingTransactions,
+      maxBytes: config.limits.maxPendingBytes,
+    },
   })
   return {
     engine,

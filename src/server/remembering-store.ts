@@ -11,7 +11,13 @@ import type {
 } from '../../backend/src/graph/graph-store.js'
 import type { HostStore } from '../../backend/src/graph/host-store.js'
 import type { MapState } from '../../backend/src/graph/map-merge.js'
-import type { Block, GraphRecords, NameRecord, OutputRecord } from '../../backend/src/graph/records.js'
+import type {
+  AdmissionRecord,
+  Block,
+  GraphRecords,
+  NameRecord,
+  OutputRecord,
+} from '../../backend/src/graph/records.js'
 import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { ForwardingStore } from './forwarding-store.js'
 import { WriteWatch } from './write-watch.js'
@@ -91,8 +97,8 @@ export class RememberingStore extends ForwardingStore {
     await this.watch?.stop()
   }
 
-  override async record(records: GraphRecords, options?: RecordOptions): Promise<void> {
-    await this.writing(() => super.record(records, options))
+  override async record(records: GraphRecords, options?: RecordOptions): Promise<AdmissionRecord[]> {
+    return await this.writing(() => super.record(records, options))
   }
 
   override async disprove(block: Block): Promise<number> {

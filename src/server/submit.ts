@@ -1,12 +1,11 @@
 import type { STEAK } from '@bsv/sdk'
-import { engineBeef, type OverlayEngine } from './overlay-engine.js'
+import type { OverlayEngine } from './overlay-engine.js'
 
 /** A transaction that somebody submits. Can be sent to another thread as it is. */
 export interface Submitted {
   /** Plain bytes: not a view into a pool. */
   beef: Uint8Array
   topics: string[]
-  offChainValues?: Uint8Array
   /** Of the request that it came with: lines of the log about it have that. */
   requestId?: string
 }
@@ -15,11 +14,6 @@ export type Submit = (submitted: Submitted) => Promise<STEAK>
 
 /** Gives submissions to an engine of this thread. */
 export function submitTo(engine: OverlayEngine): Submit {
-  return async ({ beef, topics, offChainValues, requestId }) =>
-    await engine.submit(
-      { beef: engineBeef(beef), topics, ...(requestId !== undefined && { requestId }) },
-      undefined,
-      'current-tx',
-      offChainValues && Array.from(offChainValues),
-    )
+  return async ({ beef, topics, requestId }) =>
+    await engine.submit({ beef, topics, ...(requestId !== undefined && { requestId }) })
 }

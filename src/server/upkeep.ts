@@ -1,10 +1,10 @@
 import { setImmediate } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import { derivedRecords } from '../../backend/src/graph/derived-records.js'
 import type { GraphStore } from '../../backend/src/graph/graph-store.js'
-import { type GraphRecords, mergeRecords } from '../../backend/src/graph/records.js'
+import { type GraphRecords, graphRecords, mergeRecords } from '../../backend/src/graph/records.js'
+import { viewOf } from '../../backend/src/graph/stored-transaction.js'
+import { spendsBy } from '../../backend/src/graph/transaction-records.js'
 import type { Admitted, IndexComparison, IndexRebuild } from '../../backend/src/graph/upkeep.js'
-import type { Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { NotReadyError } from '../gateway/error-response.js'
 import { notReadyReason } from './readiness.js'
 
@@ -25,7 +25,6 @@ export interface UpkeepOptions {
   graph: GraphStore
   /** Runs something while no submission is under way. */
   exclusively: (work: () => Promise<void>) => Promise<void>
-  genesis: Outpoint | undefined
   logger: Logger
 }
 
@@ -171,12 +170,9 @@ export class Upkeep {
 
   private async tellAgain(missing: Admitted[]): Promise<void> {
     const { graph } = this.options
-    const byTxid = new Map<string, Admitted[]>()
-    for (const each of missing)
-      byTxid.set(each.outpoint.txid, [...(byTxid.get(each.outpoint.txid) ?? []), each])
-    for (const [txid, admitted] of byTxid) {
+    for (const txid of new Set(missing.map(({ outpoint }) => outpoint.txid))) {
       const transaction = await graph.transaction(txid)
-      const records = transaction && (await this.derive({ ...transaction, admitted }))
+      const records = transaction && this.recordsOf(transaction)
       if (records !== undefined) await graph.record(records, { again: true })
       await this.pause()
     }
@@ -205,7 +201,7 @@ export class Upkeep {
       this.progress('rebuilding', total === 0 ? 1 : Math.min(done / total, 1))
     }
     for await (const arrival of store.arrivals(mark.place)) {
-      const records = await this.derive(arrival)
+      const records = this.recordsOf(arrival)
       batch.add(arrival.place, arrival.raw.length, records)
       if (batch.isFull) await flush()
       await this.pause()
@@ -215,18 +211,18 @@ export class Upkeep {
     logger.info('the index is made anew')
   }
 
-  /** What the admissions of a transaction tell; undefined where its bytes are none of a transaction that could tell it. */
-  private async derive(of: {
-    txid: string
-    raw: Uint8Array
-    admitted: Admitted[]
-  }): Promise<GraphRecords | undefined> {
-    const { graph, genesis, logger } = this.options
+  /** A transaction as it came, to be judged again; undefined where its bytes are none. */
+  private recordsOf({ txid, raw }: { txid: string; raw: Uint8Array }): GraphRecords | undefined {
     try {
-      return await derivedRecords({ ...of, store: graph, genesis })
+      const spends = spendsBy(viewOf({ txid, raw }))
+      // What proves it stands with it already.
+      return graphRecords({ transactions: [{ txid, raw }], spends })
     } catch (error) {
       // The others are told all the same; the comparison says that this one is not.
-      logger.error({ err: error, txid: of.txid }, 'what was admitted of a transaction cannot be told again')
+      this.options.logger.error(
+        { err: error, txid },
+        'what was admitted of a transaction cannot be told again',
+      )
       return undefined
     }
   }

@@ -11,7 +11,6 @@ import { onEachEngine } from './stores.js'
 
 const servers = useServers()
 const chain = new FakeChain()
-const { genesis } = chain.deployment
 let writes: RecordedWrite[]
 
 beforeAll(async () => {
@@ -21,7 +20,7 @@ beforeAll(async () => {
 })
 
 function upkeepOf({ store: graph, upkeep: store }: OpenedStore): Upkeep {
-  return new Upkeep({ store, graph, exclusively: (work) => work(), genesis, logger: SILENT })
+  return new Upkeep({ store, graph, exclusively: (work) => work(), logger: SILENT })
 }
 
 /** The rows, but for how often a branch has turned: a rebuild turns what has to be turned anew. */

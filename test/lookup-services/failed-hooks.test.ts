@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Engine } from '@bsv/overlay'
 import type { GraphWriter } from '../../backend/src/graph/graph-store.js'
 import type { HookNote, HookNotes } from '../../backend/src/graph/hook-note.js'
-import type { GraphRecords } from '../../backend/src/graph/records.js'
+import type { AdmissionRecord, GraphRecords } from '../../backend/src/graph/records.js'
 import { FailedHooks, type HookFailure } from '../../backend/src/lookup-services/failed-hooks.js'
 import type { Remembering } from '../../backend/src/lookup-services/hooks.js'
 import { NamesLookupService } from '../../backend/src/lookup-services/NamesLookupService.js'
@@ -36,18 +36,19 @@ class FailingWriter implements GraphWriter {
     public fails: (call: number) => boolean,
   ) {}
 
-  async record(records: GraphRecords): Promise<void> {
-    await this.attempt(() => this.to.record(records))
+  async record(records: GraphRecords): Promise<AdmissionRecord[]> {
+    return await this.attempt(() => this.to.record(records))
   }
 
   async evict(outpoint: Outpoint): Promise<void> {
     await this.attempt(() => this.to.evict(outpoint))
   }
 
-  private async attempt(write: () => Promise<void>): Promise<void> {
+  private async attempt<Result>(write: () => Promise<Result>): Promise<Result> {
     if (this.fails(++this.calls)) throw new Error('deadlock found')
-    await write()
+    const result = await write()
     this.done++
+    return result
   }
 }
 

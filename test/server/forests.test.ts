@@ -47,10 +47,9 @@ async function expectReads(life: ForestLife): Promise<void> {
 async function expectRebuilt(life: ForestLife, other: ForestNode): Promise<boolean> {
   const rebuilt = await life.rebuilt(other)
   if (rebuilt === undefined) return false
-  const { forest, node, model } = life
+  const { forest, node } = life
   const { counts } = life.answers.decision
-  // Of what nothing was admitted of, nothing is answered; when its proof came, it may not have been known.
-  const isAnswered = (txid: string): boolean => counts.has(txid) && model.subjects.has(txid)
+  const isAnswered = (txid: string): boolean => counts.has(txid)
   const ofCounting = (answers: Answered): Answered =>
     Object.fromEntries(
       Object.entries(answers).filter(

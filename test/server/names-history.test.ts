@@ -1,7 +1,6 @@
 import type { LookupService } from '@bsv/overlay'
 import { Beef, Transaction, Utils } from '@bsv/sdk'
 import { NamesLookupService } from '../../backend/src/lookup-services/NamesLookupService.js'
-import { LOOKUP_SERVICES } from '../../backend/src/protocol/profile.js'
 import { expectError } from '../support/expect-error.js'
 import { beefOf, type FakeTransaction, p2pkh } from '../support/fake-chain.js'
 import { whileReplaced } from '../support/faults.js'
@@ -220,11 +219,5 @@ describe('an engine that puts BEEF together itself', () => {
     for (const each of [purse, moved, fee]) expect(await isOf(each)).toBe(false)
     const [plain] = await service().lookup({ service: 'ls_names', query: { origin: 'abc' } })
     expect(plain).toEqual({ txid: abc.txid, outputIndex: 2 })
-  })
-
-  test('fails in 0.4.6, which looks for an output among its own inputs', async () => {
-    const { engine } = server.node.overlay
-    const question = { service: LOOKUP_SERVICES.names, query: { origin: 'abc', history: true } }
-    await expect(engine.lookup(question)).rejects.toThrow('Error retrieving UTXO history')
   })
 })

@@ -61,7 +61,6 @@ function upkeepOf(db: Db, graph: MongoGraphStore): Upkeep {
     store: new MongoUpkeep({ db, writer: graph.writer, lease: LEASE }),
     graph,
     exclusively: (work) => work(),
-    genesis: chain.deployment.genesis,
     logger: SILENT,
   })
 }

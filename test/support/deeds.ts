@@ -3,7 +3,6 @@ import { concatBytes, utf8 } from '../../backend/src/protocol/bytes.js'
 import { parseOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { TOPICS } from '../../backend/src/protocol/profile.js'
 import type { Node } from '../../src/server/node.js'
-import { engineBeef } from '../../src/server/overlay-engine.js'
 import {
   beefOf,
   type FakeChain,
@@ -30,8 +29,8 @@ export async function does({ overlay, graph, upkeep }: Node, deed: Deed): Promis
     const { kind, value } = deed
     await graph.block({ kind, value, reason: 'for a test', since: Date.now() })
   } else {
-    const beef = engineBeef(Uint8Array.from(Buffer.from(deed.beef, 'hex')))
-    await overlay.engine.submit({ beef, topics: deed.topics }, undefined, 'historical-tx')
+    const beef = Uint8Array.from(Buffer.from(deed.beef, 'hex'))
+    await overlay.engine.submit({ beef, topics: deed.topics })
   }
 }
 

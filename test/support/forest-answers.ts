@@ -54,8 +54,7 @@ export class ForestAnswers {
       for (const spent of own) this.spenders.set(spent, txid)
     }
     for (const outpoint of this.held) {
-      const previous = previousOf(forest, this.transaction(outpoint), voutOf(outpoint), this.known)
-      this.before.set(outpoint, previous)
+      const previous = this.previousOf(outpoint)
       if (typeof previous === 'string' && !this.origins.has(outpoint)) this.next.set(previous, outpoint)
     }
   }
@@ -113,8 +112,13 @@ export class ForestAnswers {
     return undefined
   }
 
-  /** The 1-sat coin that a held output received. */
+  /** The 1-sat coin that an output received. */
   previousOf(outpoint: string): string | 'unknown' | undefined {
+    if (!this.before.has(outpoint))
+      this.before.set(
+        outpoint,
+        previousOf(this.forest, this.transaction(outpoint), voutOf(outpoint), this.known),
+      )
     return this.before.get(outpoint)
   }
 
@@ -124,9 +128,10 @@ export class ForestAnswers {
     const run = [outpoint]
     let whole = true
     for (let at: string | undefined = outpoint; at !== undefined; ) {
-      const previous: string | undefined = this.origins.has(at) ? undefined : this.before.get(at)
+      const previous: string | undefined = this.origins.has(at) ? undefined : this.previousOf(at)
       whole = previous === undefined
-      at = previous !== undefined && this.held.has(previous) ? previous : undefined
+      // A coin that is known and not held has no content: it precedes the ordinal.
+      at = previous !== undefined && this.known(previous.slice(0, 64)) ? previous : undefined
       if (at !== undefined) run.unshift(at)
     }
     for (let next = this.next.get(outpoint); next !== undefined; next = this.next.get(next)) run.push(next)
@@ -190,10 +195,12 @@ export class ForestAnswers {
 
   /** Where the ordinals are now of which something holds, by their lineages' first outputs. */
   tipsWhere(has: (tip: string) => boolean): string[] {
-    const firsts = [...this.held].filter((each) => this.lineageOf(each).run[0] === each)
-    return firsts
-      .sort(byOutpoint)
-      .map((first) => this.lastOf(first))
+    const lasts = new Map(
+      [...this.held].map((each) => [this.lineageOf(each).run[0] ?? each, this.lastOf(each)]),
+    )
+    return [...lasts]
+      .sort(([one], [other]) => byOutpoint(one, other))
+      .map(([, last]) => last)
       .filter(has)
   }
 

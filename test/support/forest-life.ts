@@ -15,10 +15,6 @@ export class ForestLife {
   /** How often each thing has happened. */
   readonly happened: Record<string, number> = {}
   private readonly submitted = new Set<string>()
-  /** What was submitted and taken, after all that it spends of. */
-  private readonly inOrder = new Set<string>()
-  /** What was admitted before something that it spends of. */
-  private readonly tooEarly = new Set<string>()
 
   private constructor(
     readonly forest: Forest,
@@ -46,8 +42,7 @@ export class ForestLife {
 
   /**
    * Tells another node from scratch of what counts here: what is mined in the order of blocks, and then the rest as it came.
-   * Undefined where what came here depends on the order in which it did beyond any conflict: of what came before something
-   * that it is built on, less was admitted.
+   * Undefined where something cannot be told by itself: nobody here can sign for it, and it came as the source of another.
    */
   async rebuilt(node: ForestNode): Promise<ForestLife | undefined> {
     const { counts, order } = this.answers.decision
@@ -55,7 +50,6 @@ export class ForestLife {
       .flatMap((txid) => this.forest.byTxid.get(txid) ?? [])
       .filter(({ txid }) => counts.has(txid))
     const own = all.filter((each) => each !== this.forest.genesis && each !== this.forest.purse)
-    if (!own.every(({ txid }) => this.inOrder.has(txid) && this.model.recorded.has(txid))) return undefined
     if (own.some(({ txid, needsProof }) => needsProof && !this.model.proofs.has(txid))) return undefined
     const life = await ForestLife.begin(this.forest, node, this.chain)
     const blockOf = (txid: string) => this.chain.everMined.get(this.model.proofs.get(txid)?.root ?? '')
@@ -193,18 +187,6 @@ export class ForestLife {
     expectOutcome(got, expected)
     if (expected.kind !== 'taken') return
     this.expectProvenToCount(toldBy(told.filter(({ needed }) => needed)))
-    const { genesis, purse } = this.forest
-    const isInOrder = transaction.spends
-      .map((spent) => spent.slice(0, 64))
-      .every((txid) => txid === genesis.txid || txid === purse.txid || this.inOrder.has(txid))
-    const isWhole = transaction.spends.every((spent) => {
-      const txid = spent.slice(0, 64)
-      return this.model.arrivals.has(txid) || told.some((member) => member.transaction.txid === txid)
-    })
-    const isDone = this.model.subjects.has(transaction.txid)
-    if (!(isInOrder && isWhole) && isDone && !this.inOrder.has(transaction.txid))
-      this.tooEarly.add(transaction.txid)
-    if (isInOrder && isWhole && !this.tooEarly.has(transaction.txid)) this.inOrder.add(transaction.txid)
   }
 
   /** What has just been proven counts, whatever proofs that are out of date its rivals had; unless what it is built on has lost. */

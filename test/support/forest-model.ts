@@ -18,25 +18,17 @@ export type Outcome =
   /** No block can hold it with all that it is built on: some of that spends the same. */
   | { kind: 'impossible' }
 
-/** A store as it should be, told of one submission after the other. */
+/** A store as it should be, told of one submission after the other: all that it holds follows from what it knows. */
 export class ForestModel {
-  readonly arrivals = new Map<string, number>()
-  readonly proofs = new Map<string, { height: number; root: string }>()
+  arrivals = new Map<string, number>()
+  proofs = new Map<string, { height: number; root: string }>()
   /** What each topic holds, by outpoint, whether it counts or not. */
-  readonly held: Record<Topic, Set<string>> = { [TOPICS.names]: new Set(), [TOPICS.ordinals]: new Set() }
-  /** Those of which a topic holds something. */
-  readonly subjects = new Set<string>()
-  /** Those that are known for their own sake: these, and what burns an ordinal. */
-  readonly recorded = new Set<string>()
-  private readonly applied: Record<Topic, Set<string>> = {
-    [TOPICS.names]: new Set(),
-    [TOPICS.ordinals]: new Set(),
-  }
+  held: Holdings = { [TOPICS.names]: new Set(), [TOPICS.ordinals]: new Set() }
 
   constructor(readonly forest: Forest) {}
 
   get decision(): Decision {
-    return decide(this.forest, this.facts(this.arrivals, this.proofs))
+    return decide(this.forest, factsOf(this.arrivals, this.proofs, this.held))
   }
 
   /**
@@ -48,68 +40,36 @@ export class ForestModel {
     const subject = members.at(-1)
     const transaction = subject && this.forest.byTxid.get(subject.txid)
     if (subject === undefined || transaction === undefined) throw new Error('nothing is submitted')
-    const admitted = {
-      [TOPICS.names]: this.names(transaction),
-      [TOPICS.ordinals]: this.ordinals(transaction, members),
-    }
-    const told = new Map<string, Told>()
-    const isAdmitted = admitted[TOPICS.names].length > 0 || admitted[TOPICS.ordinals].length > 0
-    const isSubject = isAdmitted || this.burns(transaction)
-    for (const each of needed(members, this.forest)) {
-      // Of what is not told anew, its proof is, where it is known.
-      const isNews = each.proof !== undefined && this.arrivals.has(each.txid)
-      if (isSubject || isNews) told.set(each.txid, each)
-    }
-    const isOrdinals = admitted[TOPICS.ordinals].length > 0 || this.applied[TOPICS.ordinals].has(subject.txid)
-    if (subject.proof !== undefined && isOrdinals) {
-      const placing = new Set(this.placing(transaction, members))
-      for (const each of members)
-        if (placing.has(each.txid) && !told.has(each.txid)) told.set(each.txid, each)
-    }
-
-    const isKnown = told.has(subject.txid) || this.arrivals.has(subject.txid)
-    if (
-      isKnown &&
-      this.isImpossible(members, { admitted: isAdmitted, minted: admitted[TOPICS.names].length > 0 })
-    )
-      return { kind: 'impossible' }
-
     const arrivals = new Map(this.arrivals)
     const proofs = new Map(this.proofs)
     const telling = arrivals.size
-    for (const { txid, proof } of told.values()) {
+    for (const { txid, proof } of knownBy(members, this.forest)) {
       if (!arrivals.has(txid)) arrivals.set(txid, telling)
       if (proof !== undefined) proofs.set(txid, proof)
     }
-    const names = admitted[TOPICS.names].map((vout) => transaction.outpoint(vout))
-    const decision = decide(
-      this.forest,
-      this.facts(arrivals, proofs, isAdmitted ? { names, subject } : undefined),
-    )
-    const isSilent = arrivals.has(subject.txid) && !decision.counts.has(subject.txid)
-    if (isSilent && !this.isMined(subject.txid, arrivals, proofs))
+    const held = holdingsOf(this.forest, arrivals)
+    if (this.isImpossible(members, held)) return { kind: 'impossible' }
+    const decision = decide(this.forest, factsOf(arrivals, proofs, held))
+    if (!decision.counts.has(subject.txid) && !this.isMined(subject.txid, arrivals, proofs))
       return { kind: 'lost', winners: decision.winnersOver(subject.txid) }
-    for (const [txid, arrival] of arrivals) this.arrivals.set(txid, arrival)
-    for (const [txid, proof] of proofs) this.proofs.set(txid, proof)
-    if (isAdmitted) this.subjects.add(subject.txid)
-    if (isSubject) this.recorded.add(subject.txid)
-    for (const topic of [TOPICS.names, TOPICS.ordinals] as const) {
-      for (const vout of admitted[topic]) this.held[topic].add(transaction.outpoint(vout))
-      if (admitted[topic].length > 0) this.applied[topic].add(transaction.txid)
+    this.arrivals = arrivals
+    this.proofs = proofs
+    this.held = held
+    const admitted = (topic: Topic): number[] =>
+      transaction.said.flatMap((_, vout) => (held[topic].has(transaction.outpoint(vout)) ? [vout] : []))
+    return {
+      kind: 'taken',
+      admitted: { [TOPICS.names]: admitted(TOPICS.names), [TOPICS.ordinals]: admitted(TOPICS.ordinals) },
     }
-    return { kind: 'taken', admitted }
   }
 
   /** Whether two of the unproven transactions that the subject is built on, itself included, spend the same. */
-  private isImpossible(members: readonly Told[], subject: { admitted: boolean; minted: boolean }): boolean {
-    const held = this.held[TOPICS.names]
-    const own = members.at(-1)?.txid
-    const isNoMint = (txid: string): boolean =>
-      txid === own && subject.admitted ? !subject.minted : this.subjects.has(txid) && !held.has(`${txid}_0`)
+  private isImpossible(members: readonly Told[], holdings: Holdings): boolean {
+    const held = holdings[TOPICS.names]
     const unproven = needed(members, this.forest).filter(({ proof }) => proof === undefined)
     const spent = unproven.flatMap(({ txid }) =>
       (this.forest.byTxid.get(txid)?.spends ?? []).filter(
-        (each) => !held.has(each) || each.endsWith('_2') || !isNoMint(txid),
+        (each) => !held.has(each) || each.endsWith('_2') || held.has(`${txid}_0`),
       ),
     )
     return new Set(spent).size < spent.length
@@ -125,24 +85,6 @@ export class ForestModel {
     this.proofs.delete(txid)
   }
 
-  isApplied(topic: Topic, txid: string): boolean {
-    return this.applied[topic].has(txid)
-  }
-
-  private facts(
-    arrivals: Map<string, number>,
-    proofs: Map<string, { height: number }>,
-    more: { names: string[]; subject?: Told } = { names: [] },
-  ): Facts {
-    const { txid } = more.subject ?? {}
-    return {
-      arrivals,
-      heights: new Map([...proofs].map(([txid, { height }]) => [txid, height])),
-      names: new Set([...this.held[TOPICS.names], ...more.names]),
-      admitted: new Set([...this.subjects, ...(txid === undefined ? [] : [txid])]),
-    }
-  }
-
   private isMined(txid: string, arrivals: Map<string, number>, proofs: Map<string, unknown>): boolean {
     if (proofs.has(txid)) return true
     return [...arrivals.keys()].some(
@@ -151,48 +93,88 @@ export class ForestModel {
         this.isMined(each, arrivals, proofs),
     )
   }
+}
 
-  /** Whether it spends what `tm_ordinals` holds, and leaves nothing that it does. */
-  private burns({ txid, spends }: ForestTransaction): boolean {
-    const { held, applied } = { held: this.held[TOPICS.ordinals], applied: this.applied[TOPICS.ordinals] }
-    return !applied.has(txid) && spends.some((spent) => held.has(spent))
-  }
+type Holdings = Record<Topic, Set<string>>
 
-  /** Genesis, and mints from nodes that the topic holds. */
-  private names({ txid, mint }: ForestTransaction): number[] {
-    if (this.applied[TOPICS.names].has(txid)) return []
-    if (txid === this.forest.genesis.txid) return [0]
-    return mint !== undefined && this.held[TOPICS.names].has(mint.node) ? [0, 1, 2] : []
-  }
-
-  /** What has content, 1-sat outputs with MAP, and those that receive what the topic holds. */
-  private ordinals(transaction: ForestTransaction, members: readonly Told[]): number[] {
-    if (this.applied[TOPICS.ordinals].has(transaction.txid)) return []
-    const here = new Set(members.map(({ txid }) => txid))
-    const isKnown = (txid: string): boolean => here.has(txid) || this.arrivals.has(txid)
-    return transaction.said.flatMap(({ satoshis, content, map }, vout) => {
-      const received = previousOf(this.forest, transaction, vout, isKnown)
-      const holds = content !== undefined || (satoshis === 1 && map !== undefined)
-      return holds || (typeof received === 'string' && this.held[TOPICS.ordinals].has(received)) ? [vout] : []
-    })
-  }
-
-  /** Those of the members that tell what the last 1-sat output of a transaction receives. */
-  private placing(transaction: ForestTransaction, members: readonly Told[]): string[] {
-    const here = new Set(members.map(({ txid }) => txid))
-    const last = transaction.said.findLastIndex(({ satoshis }) => satoshis === 1)
-    if (last === -1) return []
-    const start = startOf(transaction, last)
-    const placing = new Set<string>()
-    let end = 0
-    for (const spent of transaction.spends) {
-      if (end > start) break
-      const txid = spent.slice(0, 64)
-      if (here.has(txid)) placing.add(txid)
-      end += here.has(txid) ? (this.forest.byTxid.get(txid)?.said[Number(spent.slice(65))]?.satoshis ?? 0) : 0
+/** What topics hold of all that is known: worked out until nothing more follows. */
+function holdingsOf(forest: Forest, arrivals: ReadonlyMap<string, number>): Holdings {
+  const held: Holdings = { [TOPICS.names]: new Set(), [TOPICS.ordinals]: new Set() }
+  const isKnown = (txid: string): boolean => arrivals.has(txid)
+  const known = [...forest.byTxid.values()].filter(({ txid }) => isKnown(txid))
+  for (let before = -1; before < held[TOPICS.names].size + held[TOPICS.ordinals].size; ) {
+    before = held[TOPICS.names].size + held[TOPICS.ordinals].size
+    for (const transaction of known) {
+      for (const vout of mintedBy(forest, transaction, held[TOPICS.names]))
+        held[TOPICS.names].add(transaction.outpoint(vout))
+      for (const [vout, { satoshis, content, map }] of transaction.said.entries()) {
+        const received = previousOf(forest, transaction, vout, isKnown)
+        const holds = content !== undefined || (satoshis === 1 && map !== undefined)
+        if (holds || (typeof received === 'string' && held[TOPICS.ordinals].has(received)))
+          held[TOPICS.ordinals].add(transaction.outpoint(vout))
+      }
     }
-    return [...placing]
   }
+  return held
+}
+
+/** Genesis, and mints from nodes that the topic holds. */
+function mintedBy(forest: Forest, { txid, mint }: ForestTransaction, names: ReadonlySet<string>): number[] {
+  if (txid === forest.genesis.txid) return [0]
+  return mint !== undefined && names.has(mint.node) ? [0, 1, 2] : []
+}
+
+function factsOf(
+  arrivals: ReadonlyMap<string, number>,
+  proofs: ReadonlyMap<string, { height: number }>,
+  held: Holdings,
+): Facts {
+  return {
+    arrivals,
+    heights: new Map([...proofs].map(([txid, { height }]) => [txid, height])),
+    names: held[TOPICS.names],
+    admitted: new Set(arrivals.keys()),
+  }
+}
+
+/** What is known by a BEEF: what its subject is verified by, and behind that what places 1-sat outputs along their lineages. */
+function knownBy(members: readonly Told[], forest: Forest): Told[] {
+  const here = new Map(members.map((each) => [each.txid, each]))
+  const known = new Map(needed(members, forest).map((each) => [each.txid, each]))
+  const walked = new Set(known.keys())
+  for (const txid of walked) {
+    const transaction = forest.byTxid.get(txid)
+    if (transaction === undefined) continue
+    for (const spent of placingIn(transaction, forest, here)) {
+      const source = here.get(spent.slice(0, 64))
+      if (source === undefined) continue
+      known.set(source.txid, source)
+      if (forest.byTxid.get(source.txid)?.said[Number(spent.slice(65))]?.satoshis === 1)
+        walked.add(source.txid)
+    }
+  }
+  return [...known.values()]
+}
+
+/** What of the spent outputs that came along tells what the last 1-sat output of a transaction receives. */
+function placingIn(
+  transaction: ForestTransaction,
+  { byTxid }: Forest,
+  here: ReadonlyMap<string, unknown>,
+): string[] {
+  const last = transaction.said.findLastIndex(({ satoshis }) => satoshis === 1)
+  if (last === -1) return []
+  const start = startOf(transaction, last)
+  const placing: string[] = []
+  let end = 0
+  for (const spent of transaction.spends) {
+    if (end > start) break
+    const txid = spent.slice(0, 64)
+    if (!here.has(txid)) continue
+    placing.push(spent)
+    end += byTxid.get(txid)?.said[Number(spent.slice(65))]?.satoshis ?? 0
+  }
+  return placing
 }
 
 /** The subject and, where it is not proven, what it is built on, down to proven ones. */

@@ -15,7 +15,6 @@ import { HeadersSource, type Verdict } from '../../src/server/chain-tracker.js'
 import { readConfig } from '../../src/server/config.js'
 import { type Database, openSqlite } from '../../src/server/open-database.js'
 import { createOverlay } from '../../src/server/overlay.js'
-import { engineBeef } from '../../src/server/overlay-engine.js'
 import { ProofWatch } from '../../src/server/proof-watch.js'
 import { RememberingStore } from '../../src/server/remembering-store.js'
 import { FakeChain } from './fake-chain.js'
@@ -111,7 +110,7 @@ export async function openForestNode(): Promise<ForestNode> {
     services: engine.lookupServices,
     watch,
     url,
-    submit: (beef) => engine.submit({ beef: engineBeef(beef), topics: [TOPICS.names, TOPICS.ordinals] }),
+    submit: (beef) => engine.submit({ beef, topics: [TOPICS.names, TOPICS.ordinals] }),
     async ingest(txid, block) {
       const merklePath = pathIn(block, txid).toHex()
       const { status } = await ask(url, '/arc-ingest', posted({ txid, merklePath }))

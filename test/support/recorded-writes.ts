@@ -10,7 +10,7 @@ export function recordWrites(graph: RememberingStore): RecordedWrite[] {
   const { record, disprove, evict, block } = graph
   graph.record = async (...told) => {
     writes.push((store) => store.record(...told))
-    await record.apply(graph, told)
+    return await record.apply(graph, told)
   }
   graph.disprove = async (...told) => {
     writes.push((store) => store.disprove(...told))

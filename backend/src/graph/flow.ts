@@ -1,6 +1,9 @@
 import { type Predecessor, predecessorsOf } from '../protocol/ordinal-flow.js'
+import { formatOutpoint } from '../protocol/outpoint.js'
+import type { TransactionView } from '../protocol/transaction.js'
 import type { TransactionReader } from './graph-store.js'
 import type { BeefContents } from './read-beef.js'
+import type { SpendRecord } from './records.js'
 import { storedTransaction } from './stored-transaction.js'
 
 /** How 1-sat coins flow through a transaction (BRC-159). */
@@ -9,6 +12,14 @@ export interface Flow {
   inputValues: (number | undefined)[]
   /** For each output, the input whose coin it continues. */
   predecessors: Predecessor[]
+}
+
+/** The flow through a transaction, by the values that are known of what it spends. */
+export function flowBy({ inputs, outputs }: TransactionView, spends: SpendRecord[]): Flow {
+  const values = new Map(spends.map(({ outpoint, satoshis }) => [formatOutpoint(outpoint), satoshis]))
+  const inputValues = inputs.map((input) => values.get(formatOutpoint(input)))
+  const outputValues = outputs.map(({ satoshis }) => satoshis)
+  return { inputValues, predecessors: predecessorsOf({ inputValues, outputValues }) }
 }
 
 const known = new WeakMap<BeefContents, Promise<Flow>>()

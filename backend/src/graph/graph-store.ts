@@ -24,9 +24,10 @@ export interface GraphWriter {
    * is decided anew in the same step (`standing.ts`).
    *
    * @param options.subject A transaction that is to be refused where it does not count, unless it is mined.
+   * @returns The outputs that topics hold by this, and did not before.
    * @throws LostConflictError where it is refused; then nothing is added.
    */
-  record(records: GraphRecords, options?: RecordOptions): Promise<void>
+  record(records: GraphRecords, options?: RecordOptions): Promise<AdmissionRecord[]>
   /** Blocks an output for good, as what the engine lets go of: it is found no more, and no later `record` brings it back. */
   evict(outpoint: Outpoint): Promise<void>
 }
@@ -226,6 +227,8 @@ export interface StreamReader {
 export interface AdmissionsReader {
   /** The topics that hold an output. */
   admissionsOf(outpoint: Outpoint): Promise<AdmissionRecord[]>
+  /** Every admission of these outputs. */
+  admissionsAmong(outpoints: Outpoint[]): Promise<AdmissionRecord[]>
   /** Every admission of a transaction's outputs. */
   admissionsOfTransaction(txid: string): Promise<AdmissionRecord[]>
   /** The unspent outputs of a topic from a score on, by score. */

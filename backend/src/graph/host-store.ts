@@ -1,9 +1,15 @@
+import type { AdmissionOptions } from './admission-rules.js'
 import type { GraphStore } from './graph-store.js'
 
 /** A graph store with what a host asks of the one that it opens itself: no reader and no service needs more than the graph. */
 export interface HostStore extends GraphStore {
   /** Brings the schema up to date, and reads what is blocked. */
   open(): Promise<void>
+  /**
+   * From now on, what is recorded is judged by these rules: the store derives the admissions of all that it knows. Without
+   * them, as in a host whose engine judges, it holds those that it is told.
+   */
+  deriveBy(admission: AdmissionOptions): void
   /** Whether the database answers. @throws what the driver throws where it does not. */
   ping(): Promise<void>
   /** Whether it holds no transaction. */

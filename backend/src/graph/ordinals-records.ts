@@ -11,6 +11,12 @@ export const inscriptionOf = remembered(
   (output: TransactionOutput): Inscription => readInscription(output.lockingScript),
 )
 
+/** Whether `tm_ordinals` admits an output for what it holds: content, or MAP in one satoshi. */
+export function holdsOrdinal(output: TransactionOutput): boolean {
+  const { content, map } = inscriptionOf(output)
+  return content !== undefined || (output.satoshis === 1 && map.length > 0)
+}
+
 /**
  * What the admission of an output by `tm_ordinals` says of it: its value, its owner, its content by hash, its MAP, its
  * parent, and the 1-sat coin that it received, where the flow knows.

@@ -28,6 +28,8 @@ export interface TransactionRecord {
 export interface SpendRecord {
   outpoint: Outpoint
   spender: string
+  /** The value of the spent output, where it is known. */
+  satoshis?: number
 }
 
 /** What an output shows as content: enough to answer with headers before any byte is read. */
@@ -58,6 +60,11 @@ export interface OutputRecord {
    * whether there is a `previous`. A store settles it when it holds what is missing.
    */
   unsettled?: true
+  /**
+   * Set where no topic admitted the output: a 1-sat coin in front of an ordinal, kept so that it is known where the
+   * lineage starts. It is part of no answer.
+   */
+  carrier?: true
 }
 
 /** A body by its hash. */

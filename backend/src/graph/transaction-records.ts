@@ -3,6 +3,7 @@ import type { TransactionView } from '../protocol/transaction.js'
 import type { BeefContents } from './read-beef.js'
 import { type GraphRecords, graphRecords, type SpendRecord, type TransactionRecord } from './records.js'
 import { remembered } from './remembered.js'
+import { rememberView } from './stored-transaction.js'
 
 /**
  * What an admission tells of the transaction, whichever of its outputs is admitted: the transactions to keep, and what
@@ -31,7 +32,7 @@ export function spendsBy({ txid, inputs }: Pick<TransactionView, 'txid' | 'input
  * The transactions to keep when the subject of a BEEF is admitted: the subject, and where it is not proven, its
  * ancestors in the BEEF down to proven ones, so that a BEEF can be put together for it later.
  */
-export function admittedTransactions(beef: BeefContents): TransactionRecord[] {
+export const admittedTransactions = remembered((beef: BeefContents): TransactionRecord[] => {
   const kept = new Map<string, TransactionRecord>()
   const waiting = [beef.subject.txid]
   for (let txid = waiting.pop(); txid !== undefined; txid = waiting.pop()) {
@@ -39,10 +40,54 @@ export function admittedTransactions(beef: BeefContents): TransactionRecord[] {
     const view = beef.transaction(txid)
     if (view === undefined) continue
     const proof = beef.proof(txid)
+    rememberView(view)
     kept.set(txid, { txid, raw: view.raw, ...(proof && { proof }) })
     if (proof === undefined) waiting.push(...view.inputs.map((input) => input.txid))
   }
   return [...kept.values()]
+})
+
+/**
+ * All of a BEEF that is known with its subject: {@link admittedTransactions}, and behind what is proven the transactions
+ * that place 1-sat outputs (BRC-159), back along their lineages as far as they came. A verifier stops at what is proven, so
+ * these stand without proof; they are authentic even so, for what spends them names them by their hash.
+ */
+export const knownTransactions = remembered((beef: BeefContents): TransactionRecord[] => {
+  const known = new Map(admittedTransactions(beef).map((transaction) => [transaction.txid, transaction]))
+  const walked = new Set<string>()
+  const waiting = [...known.keys()]
+  for (let txid = waiting.pop(); txid !== undefined; txid = waiting.pop()) {
+    const view = walked.has(txid) ? undefined : beef.transaction(txid)
+    walked.add(txid)
+    if (view === undefined) continue
+    for (const [source, vout] of placingSources(view, beef)) {
+      if (!known.has(source.txid)) {
+        rememberView(source)
+        known.set(source.txid, { txid: source.txid, raw: source.raw })
+      }
+      // A larger coin is where the satoshi came out of: nothing before it matters.
+      if (source.outputs[vout]?.satoshis === 1) waiting.push(source.txid)
+    }
+  }
+  return [...known.values()]
+})
+
+/** The transactions of a BEEF whose values place the 1-sat outputs of one of them, with the outputs that it spends. */
+function placingSources(
+  { inputs, outputs }: TransactionView,
+  beef: BeefContents,
+): [TransactionView, vout: number][] {
+  const output = outputs.findLastIndex(({ satoshis }) => satoshis === 1)
+  if (output === -1) return []
+  const sources = inputs.map((input) => beef.transaction(input.txid))
+  const count = placingInputs({
+    inputValues: inputs.map((input, i) => sources[i]?.outputs[input.vout]?.satoshis),
+    outputValues: outputs.map(({ satoshis }) => satoshis),
+    output,
+  })
+  return sources
+    .slice(0, count)
+    .flatMap((source, i): [TransactionView, number][] => (source ? [[source, inputs[i]?.vout ?? 0]] : []))
 }
 
 /**
@@ -55,16 +100,8 @@ export function admittedTransactions(beef: BeefContents): TransactionRecord[] {
  * there may be as many as fit into a transaction; so up to its last 1-sat output, admitted or not.
  */
 export const placingRecords = remembered((beef: BeefContents): GraphRecords => {
-  const { txid, inputs, outputs } = beef.subject
-  const output = outputs.findLastIndex(({ satoshis }) => satoshis === 1)
-  if (output === -1 || beef.proof(txid) === undefined) return graphRecords({})
-  const sources = inputs.map((input) => beef.transaction(input.txid))
-  const count = placingInputs({
-    inputValues: inputs.map((input, i) => sources[i]?.outputs[input.vout]?.satoshis),
-    outputValues: outputs.map(({ satoshis }) => satoshis),
-    output,
-  })
-  const placing = new Set(sources.slice(0, count).filter((source) => source !== undefined))
-  const transactions = [...placing].map(({ txid, raw }) => ({ txid, raw }))
+  if (beef.proof(beef.subject.txid) === undefined) return graphRecords({})
+  const placing = new Map(placingSources(beef.subject, beef).map(([{ txid, raw }]) => [txid, { txid, raw }]))
+  const transactions = [...placing.values()]
   return graphRecords({ transactions, spends: spendsOf(transactions, beef) })
 })

@@ -52,6 +52,18 @@ export function unique<Item>(items: Item[], keyOf: (item: Item) => string): Item
   return [...new Map(items.map((item) => [keyOf(item), item])).values()]
 }
 
+/** Items by what they have in common, in their order. */
+export function groupBy<Key, Item>(items: Iterable<Item>, keyOf: (item: Item) => Key): Map<Key, Item[]> {
+  const groups = new Map<Key, Item[]>()
+  for (const item of items) {
+    const key = keyOf(item)
+    const group = groups.get(key)
+    if (group === undefined) groups.set(key, [item])
+    else group.push(item)
+  }
+  return groups
+}
+
 export interface OutpointRow {
   txid: unknown
   vout: unknown

@@ -1,11 +1,11 @@
 import type { BlockedRecord, BlockedSubject } from '../graph/blocked.js'
-import type { Block, SpendRecord, TransactionRecord } from '../graph/records.js'
+import type { AdmissionRecord, Block, SpendRecord, TransactionRecord } from '../graph/records.js'
 import type { RankedView, Standing } from '../graph/standing.js'
 import type { Trait } from '../graph/traits.js'
 import type { Outpoint } from '../protocol/outpoint.js'
 import type { Change, Lineage, Lineages } from './lineages.js'
 import type { Maps } from './merged-map.js'
-import type { Facts, Row } from './rows.js'
+import type { Facts, PendingRecord, Row } from './rows.js'
 import type { NewsView } from './telling.js'
 
 /** The tables that a write adds to. The collections of MongoDB have the same names, and the same rows. */
@@ -18,6 +18,7 @@ type Table =
   | 'graph_traits'
   | 'graph_admissions'
   | 'graph_applied'
+  | 'graph_pending'
   | 'graph_blocked'
   | 'graph_silent_facts'
   | Spends
@@ -40,6 +41,20 @@ export interface TransactionTables extends NewsView {
   childrenOf(txids: string[]): Promise<string[]>
   /** Whatever else spends one of these outpoints, silent or not. */
   rivalsOf(spends: SpendRecord[]): Promise<string[]>
+  /** Whatever spends one of these outpoints, silent or not. */
+  spendersOf(outpoints: Outpoint[]): Promise<string[]>
+  /** What a transaction spends, with the values that are known; silent or not, in no order. */
+  spendsBy(spender: string): Promise<SpendRecord[]>
+  /** The outputs of transactions that something spends which does not know their value. */
+  unvaluedOutputs(txids: string[]): Promise<Outpoint[]>
+  /** Writes the value of outputs of a transaction wherever they are spent. */
+  setSpentValue(spent: { txid: string; vouts: number[]; satoshis: number }): Promise<void>
+  /** Every admission of these outputs. */
+  admissionsAmong(outpoints: Outpoint[]): Promise<AdmissionRecord[]>
+  /** Every admission of the outputs of these transactions. */
+  admissionsOf(txids: string[]): Promise<AdmissionRecord[]>
+  /** Those of the transactions that spend an admitted output. */
+  spendingAdmitted(txids: string[]): Promise<string[]>
   /** See `StandingReader.winnerOver`. */
   winnerOver(txid: string): Promise<string | undefined>
   /**
@@ -63,12 +78,29 @@ export interface TransactionTables extends NewsView {
   deleteFacts(txids: string[]): Promise<void>
   /** Takes out what transactions would say that do not count, as `silentFactRows` has it. */
   takeSilentFacts(txids: string[]): Promise<{ kind: string; body: unknown }[]>
+  /** Those of the transactions that are pending. */
+  pendingAmong(txids: string[]): Promise<PendingRecord[]>
+  /** The pending transactions that go first: unproven before proven, in the order in which they came. */
+  firstPending(limit: number): Promise<PendingRecord[]>
+  setPendingProven(txid: string): Promise<void>
+  deletePending(txids: string[]): Promise<void>
+  /** What all pending transactions come to. */
+  pendingTotal(): Promise<PendingTotal>
+  setPendingTotal(total: PendingTotal): Promise<void>
+  /** Forgets a transaction of which nothing is said but what it spends: its bytes, its proof, its spends. */
+  deleteTransaction(txid: string): Promise<void>
   /** Counts that a branch has turned, where nothing else does. */
   countTurn(): Promise<void>
   /** Writes that something is blocked; of what is blocked already, the reason. Returns it as it stands. */
   setBlocked(record: BlockedRecord): Promise<BlockedRecord>
   /** Returns whether it was blocked. */
   deleteBlocked(subject: BlockedSubject): Promise<boolean>
+}
+
+/** `bytes` are those of raw transactions. */
+export interface PendingTotal {
+  transactions: number
+  bytes: number
 }
 
 /** An output that starts a lineage though the coin that it received is here. */
@@ -95,6 +127,14 @@ export interface OutputTables {
   unsettledSpenders(txids: string[]): Promise<string[]>
   /** Writes that it is known what an output received: a coin, or none of which it would be the next. */
   settle(outpoint: Outpoint, previous: Outpoint | undefined): Promise<void>
+  /** Those of the outputs that are here, and the values that they have. */
+  valuesAmong(outpoints: Outpoint[]): Promise<{ outpoint: Outpoint; satoshis: number }[]>
+  /** What the outputs received, of those that are not the origin of a name. */
+  receivedBy(outpoints: Outpoint[]): Promise<Outpoint[]>
+  /** The outputs of transactions that something here received, and that are not here themselves. */
+  missingBehind(txids: string[]): Promise<Outpoint[]>
+  /** Makes outputs that were carriers what they are to be; those that are none, or not here, stay as they are. */
+  admitCarriers(rows: Row[]): Promise<void>
   /** Those of the outputs that do not stand at the first step of their lineage. */
   furtherAmong(outpoints: Outpoint[]): Promise<Outpoint[]>
   /** The heads among outputs. An origin of a name is none. */

@@ -27,6 +27,8 @@ export interface StepRow {
 /** Where an output stands. */
 export interface Place {
   satoshis: number
+  /** Whether it is a coin in front of an ordinal, which is part of no answer. */
+  isCarrier: boolean
   lineage: Lineage
   step: number
 }

@@ -18,7 +18,7 @@ export async function ordinalAt(
   sequence: number,
 ): Promise<OrdinalStep | undefined> {
   const course = await lineages.courseOf(outpoint)
-  if (course === undefined) return undefined
+  if (course === undefined || course.isCarrier) return undefined
   if (course.satoshis !== 1) return alone(await lineages.outputAt(outpoint), sequence)
   const { lineage, isWhole, origin, last } = course
   if (!isWhole || origin === undefined) return undefined

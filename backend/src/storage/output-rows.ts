@@ -10,6 +10,7 @@ export interface OutputRow extends OutpointRow {
   previous_txid: unknown
   previous_vout: unknown
   unsettled: unknown
+  carrier: unknown
   owner: unknown
   parent_txid: unknown
   parent_vout: unknown
@@ -27,6 +28,7 @@ export const OUTPUT = [
   'previous_txid',
   'previous_vout',
   'unsettled',
+  'carrier',
   'owner',
   'parent_txid',
   'parent_vout',
@@ -48,6 +50,7 @@ export function outputOf(row: OutputRow): OutputRecord {
       previous: outpointOf({ txid: row.previous_txid, vout: row.previous_vout }),
     }),
     ...(Number(row.unsettled) === 1 && { unsettled: true }),
+    ...(Number(row.carrier) === 1 && { carrier: true }),
   }
 }
 

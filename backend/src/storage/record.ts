@@ -1,7 +1,7 @@
-import type { RecordOptions } from '../graph/graph-store.js'
-import { type Block, type GraphRecords, graphRecords } from '../graph/records.js'
+import { type AdmissionRecord, type Block, type GraphRecords, graphRecords } from '../graph/records.js'
 import type { Decision } from '../graph/standing.js'
 import type { Outpoint } from '../protocol/outpoint.js'
+import { writeCarriers } from './carriers.js'
 import { hashColumn, parts, ROWS_A_STATEMENT } from './columns.js'
 import type { GraphTables } from './graph-tables.js'
 import { keepLineages } from './lineage.js'
@@ -13,20 +13,28 @@ import { settleOutputs } from './settle.js'
 import { restore, silence, writeSilent } from './silence.js'
 import { turnedBy } from './telling.js'
 import { keepTraits } from './traits.js'
-import { takeProofs, writeTransactions } from './transaction-writes.js'
+import { takeProofs, type WriteOptions, writeTransactions } from './transaction-writes.js'
+
+/** What came of a write. */
+export interface Recorded {
+  /** How many transactions have turned. */
+  turned: number
+  /** What was admitted, and was not before. */
+  admitted: AdmissionRecord[]
+}
 
 /**
- * Writes the facts, and decides what counts by now; what is there already stays as it is.
+ * Writes the facts, derives what follows from them where the store does, and decides what counts by now; what is there
+ * already stays as it is.
  *
- * @returns How many transactions have turned.
  * @throws LostConflictError where the subject would not count, and is not mined.
  */
 export async function writeRecords(
   tables: GraphTables,
-  records: GraphRecords,
-  options: RecordOptions = {},
-): Promise<number> {
-  const decision = await writeTransactions(tables.transactions, records, options)
+  told: GraphRecords,
+  options: WriteOptions = {},
+): Promise<Recorded> {
+  const { decision, records, arrived } = await writeTransactions(tables, told, options)
   const { outputs, names, admissions, contents, maps, applied } = records
   const shown = new Set(outputs.map((output) => output.content?.sha256))
   await writePieces(tables.transactions, [
@@ -37,7 +45,14 @@ export async function writeRecords(
   ])
   await tables.transactions.insertNew('graph_admissions', admissions.map(admissionRow))
   await tables.transactions.insertNew('graph_applied', applied.map(appliedRow))
-  return await writeFacts(tables, { facts: { outputs, names }, records, decision })
+  const turned = await writeFacts(tables, {
+    facts: { outputs, names },
+    records,
+    decision,
+    // Where an engine judges, it may not have been asked about a coin that is known.
+    ...(options.admission && { arrived }),
+  })
+  return { turned, admitted: options.again ? [] : admissions }
 }
 
 /** Takes back the proofs that lead to a block. Returns of how many transactions, and how many have turned. */
@@ -53,7 +68,18 @@ export async function writeDisproof(
 /** Makes what answers follow a decision, and what is told of outputs. Returns how many transactions have turned. */
 async function writeFacts(
   tables: GraphTables,
-  { facts, records, decision }: { facts: Omit<Facts, 'nodes'>; records: GraphRecords; decision: Decision },
+  {
+    facts,
+    records,
+    decision,
+    arrived,
+  }: {
+    facts: Omit<Facts, 'nodes'>
+    records: GraphRecords
+    decision: Decision
+    /** Transactions that are new, by txid; where the store derives admissions. */
+    arrived?: ReadonlyMap<string, Uint8Array>
+  },
 ): Promise<number> {
   const { left, spent: freed } = await silence(tables, decision.silenced)
   const { facts: restored, spent } = await restore(tables.transactions, decision.restored)
@@ -72,11 +98,14 @@ async function writeFacts(
   const names = [...restored.names, ...origins.filter(counts)]
   for (const part of parts(outputs, ROWS_A_STATEMENT))
     await tables.transactions.insertNew('graph_outputs', part.map(outputRow))
+  await tables.outputs.admitCarriers(outputs.filter(({ carrier }) => !carrier).map(outputRow))
   await tables.transactions.insertNew('graph_nodes', restored.nodes.map(nodeRow))
   await tables.transactions.insertNew('graph_names', names.map(nameRow))
   const settled = await settleOutputs(tables, { outputs, transactions: records.transactions })
-  const added = outputs.map(({ outpoint }) => outpoint)
-  const changes = await keepLineages(tables, { outputs: [...added, ...settled], names })
+  const added = [...outputs.map(({ outpoint }) => outpoint), ...settled]
+  const carriers =
+    arrived === undefined ? [] : await writeCarriers(tables, { outputs: added, transactions: arrived })
+  const changes = await keepLineages(tables, { outputs: [...added, ...carriers], names })
   await keepMapStates(tables, changes)
   const moved = [...freed, ...spent, ...records.spends.map(({ outpoint }) => outpoint)]
   await keepTraits(tables, {

@@ -20,7 +20,7 @@ export type Row = Record<string, unknown>
 
 /** An output as it stands alone; what leads to it is found later. */
 export function outputRow(output: OutputRecord): Row {
-  const { outpoint, satoshis, content, owner, parent, mapLength, previous, unsettled } = output
+  const { outpoint, satoshis, content, owner, parent, mapLength, previous, unsettled, carrier } = output
   return {
     ...outpointColumns(outpoint),
     satoshis,
@@ -30,6 +30,7 @@ export function outputRow(output: OutputRecord): Row {
     previous_txid: previous ? hashColumn(previous.txid) : null,
     previous_vout: previous ? previous.vout : null,
     unsettled: unsettled === true,
+    carrier: carrier === true,
     lineage_txid: hashColumn(outpoint.txid),
     lineage_vout: outpoint.vout,
     step: 0,
@@ -52,8 +53,20 @@ export function nameRow({ outpoint, name }: NameRecord): Row {
   return { name, ...outpointColumns(outpoint) }
 }
 
-export function spendRow({ outpoint, spender }: SpendRecord): Row {
-  return { ...outpointColumns(outpoint), spender: hashColumn(spender) }
+export function spendRow({ outpoint, spender, satoshis }: SpendRecord): Row {
+  return { ...outpointColumns(outpoint), spender: hashColumn(spender), satoshis: satoshis ?? null }
+}
+
+/** A transaction that nothing admitted depends on. `bytes` is the length of the raw transaction. */
+export interface PendingRecord {
+  txid: string
+  proven: boolean
+  arrival: number
+  bytes: number
+}
+
+export function pendingRow({ txid, proven, arrival, bytes }: PendingRecord): Row {
+  return { txid: hashColumn(txid), proven, arrival, bytes }
 }
 
 export function admissionRow({ outpoint, topic, score }: AdmissionRecord): Row {
@@ -62,6 +75,16 @@ export function admissionRow({ outpoint, topic, score }: AdmissionRecord): Row {
 
 export function appliedRow({ txid, topic }: AppliedRecord): Row {
   return { txid: hashColumn(txid), topic }
+}
+
+export function pendingOf(row: {
+  txid: unknown
+  proven: unknown
+  arrival: unknown
+  bytes: unknown
+}): PendingRecord {
+  const { txid, proven, arrival, bytes } = row
+  return { txid: hexOf(txid), proven: Number(proven) === 1, arrival: Number(arrival), bytes: Number(bytes) }
 }
 
 /** What of a transaction's row says that it is proven. */
@@ -90,7 +113,7 @@ export function silentFactRows({ outputs, nodes, names }: Facts): Row[] {
   })
   return [
     ...outputs.map((output) => ({
-      ...row('output', output),
+      ...row(output.carrier ? 'carrier' : 'output', output),
       content_sha256: output.content ? hashColumn(output.content.sha256) : null,
     })),
     ...nodes.map((node) => row('node', node)),
@@ -101,7 +124,12 @@ export function silentFactRows({ outputs, nodes, names }: Facts): Row[] {
 /** What such rows say of the outputs of transactions that count again; of these, in the order of the transactions. */
 export function silentFactsOf(rows: { kind: string; body: unknown }[], txids: string[]): Facts {
   const facts: Facts = { outputs: [], nodes: [], names: [] }
-  const lists: Record<string, unknown[]> = { output: facts.outputs, node: facts.nodes, name: facts.names }
+  const lists: Record<string, unknown[]> = {
+    output: facts.outputs,
+    carrier: facts.outputs,
+    node: facts.nodes,
+    name: facts.names,
+  }
   for (const { kind, body } of rows)
     lists[kind]?.push(JSON.parse(Buffer.from(bytesOf(body)).toString('utf8')))
   // That is the order of ordinals through them, too: so each lineage grows at its end.

@@ -1,8 +1,7 @@
+import { flowBy } from '../graph/flow.js'
 import type { OutputRecord, TransactionRecord } from '../graph/records.js'
 import { storedTransaction } from '../graph/stored-transaction.js'
-import { predecessorsOf } from '../protocol/ordinal-flow.js'
 import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
-import type { TransactionView } from '../protocol/transaction.js'
 import type { GraphTables } from './graph-tables.js'
 import { rest } from './rest.js'
 
@@ -46,14 +45,8 @@ async function settleTransaction(tables: GraphTables, txid: string): Promise<Out
   const unsettled = await tables.outputs.unsettledOf(txid)
   const transaction = unsettled.length === 0 ? undefined : await storedTransaction(txid, tables.transactions)
   if (transaction === undefined) return []
-  const { inputs, outputs } = transaction
-  const sources = new Map<string, TransactionView | undefined>()
-  for (const source of new Set(inputs.map((input) => input.txid)))
-    sources.set(source, await storedTransaction(source, tables.transactions))
-  const predecessors = predecessorsOf({
-    inputValues: inputs.map((input) => sources.get(input.txid)?.outputs[input.vout]?.satoshis),
-    outputValues: outputs.map(({ satoshis }) => satoshis),
-  })
+  const { inputs } = transaction
+  const { predecessors } = flowBy(transaction, await tables.transactions.spendsBy(txid))
   const settled: Outpoint[] = []
   for (const vout of unsettled) {
     const predecessor = predecessors[vout]

@@ -1,44 +1,83 @@
+import type { AdmissionOptions } from '../graph/admission-rules.js'
 import { LostConflictError } from '../graph/conflict-error.js'
 import type { RecordOptions } from '../graph/graph-store.js'
 import { parentsFirst } from '../graph/parents-first.js'
-import type { Block, GraphRecords, NodeRecord, SpendRecord, TransactionRecord } from '../graph/records.js'
+import {
+  type Block,
+  type GraphRecords,
+  mergeRecords,
+  type NodeRecord,
+  type SpendRecord,
+  type TransactionRecord,
+} from '../graph/records.js'
 import { type Decision, decide, keepRanks, type Standing } from '../graph/standing.js'
+import { deriveAdmissions } from './admission.js'
 import { hashColumn } from './columns.js'
-import type { TransactionTables } from './graph-tables.js'
+import type { GraphTables, TransactionTables } from './graph-tables.js'
+import { keepPending } from './pending.js'
 import { insertPieces } from './piece-writes.js'
 import { rest } from './rest.js'
 import { nodeRow, proofColumns, spendRow } from './rows.js'
 import { writeSilent } from './silence.js'
+import { tellValues, withValues } from './spent-values.js'
 import { arrivalAfter, isSpentTwice, minedOf, newsOf, parentsIn, type Told } from './telling.js'
+
+export interface WriteOptions extends RecordOptions {
+  /** Where the store derives admissions, by what. */
+  admission?: AdmissionOptions | undefined
+}
 
 const NOTHING: Decision = { silenced: [], restored: [] }
 
+/** What a write of transactions has come to. */
+export interface Written {
+  decision: Decision
+  /** What was told, with what follows from it. */
+  records: GraphRecords
+  /** Raw transactions that are new here, or are told again. */
+  arrived: ReadonlyMap<string, Uint8Array>
+}
+
 /**
- * Writes transactions that are told, with their proofs, what they spend and which nodes they leave, and decides what
- * counts now.
+ * Writes transactions that are told, with their proofs, what they spend and which nodes they leave, derives what topics admit
+ * by that where the store does, and decides what counts now.
  *
  * @throws LostConflictError where the subject would not count, and is not mined.
  */
 export async function writeTransactions(
-  tables: TransactionTables,
-  { transactions, spends, nodes, names, outputs }: GraphRecords,
-  { subject, again = false }: RecordOptions = {},
-): Promise<Decision> {
-  const told = await newsOf(tables, { transactions, spends, again })
-  const lookedAt = new Set([...nodes, ...names, ...outputs].map(({ outpoint }) => outpoint.txid))
-  const changed = [
-    ...(await writeSorted(tables, told)),
-    ...(await writeNodes(tables, nodes, told)),
-    ...(await spendersOfNodes(tables, lookedAt, { told, spends })),
-  ]
-  if (changed.length > 0) {
-    const decision = await decideAnew(tables, changed, lookedAt)
-    if (subject !== undefined) await requireCounting(tables, subject)
-    return decision
+  graph: GraphTables,
+  told: GraphRecords,
+  { subject, again = false, admission }: WriteOptions = {},
+): Promise<Written> {
+  const { transactions: tables } = graph
+  const { transactions, spends } = told
+  const raw = new Map(transactions.map((transaction) => [transaction.txid, transaction.raw]))
+  const news = await newsOf(tables, { transactions, spends, again })
+  news.spends = await withValues(graph, news.spends, raw)
+  const touched = await writeSorted(tables, news)
+  await tellValues(graph, news.fresh)
+  const ranked = touched.length === 0 ? [] : await keepRanks(touched, tables.rankedView())
+  const arrived = again ? raw : new Map(news.fresh.map(({ txid, raw }) => [txid, raw]))
+  let records = told
+  const changed = [...touched]
+  if (admission !== undefined) {
+    const fresh = [...arrived.keys()]
+    const derived = await deriveAdmissions(graph, admission.rules, { transactions: raw, fresh, again })
+    records = mergeRecords([told, derived.records])
+    const isAgain = { fresh: again ? transactions : news.fresh, proven: news.proven }
+    changed.push(...(await keepPending(graph, { ...isAgain, kept: derived.kept }, admission.pending)))
   }
-  const isNew = told.fresh.some(({ txid }) => txid === subject)
-  if (subject !== undefined && !isNew) await requireCounting(tables, subject)
-  return NOTHING
+  const { nodes, names, outputs } = records
+  const lookedAt = new Set([...nodes, ...names, ...outputs].map(({ outpoint }) => outpoint.txid))
+  changed.push(
+    ...(await writeNodes(tables, nodes, news)),
+    ...(await spendersOfNodes(tables, lookedAt, news.fresh)),
+  )
+  const isNew = news.fresh.some(({ txid }) => txid === subject)
+  const decision =
+    changed.length === 0 ? NOTHING : await decideAnew(tables, { txids: changed, ranked, lookedAt })
+  if (subject !== undefined && (changed.length > 0 || !isNew)) await requireCounting(tables, subject)
+  return { decision, records, arrived }
 }
 
 /** Writes nodes. Returns the transactions that spend them, and may have rivals since. */
@@ -63,13 +102,14 @@ async function writeNodes(
 async function spendersOfNodes(
   tables: TransactionTables,
   lookedAt: ReadonlySet<string>,
-  { told: { fresh }, spends }: { told: Told; spends: SpendRecord[] },
+  fresh: TransactionRecord[],
 ): Promise<string[]> {
   const own = new Set(fresh.map(({ txid }) => txid))
   const known = await tables.standings([...lookedAt].filter((txid) => !own.has(txid)))
-  const others = new Set(known.map(({ txid }) => txid))
-  const rivals = await tables.rivalsOf(spends.filter(({ spender }) => others.has(spender)))
-  return [...others, ...rivals]
+  const others = known.map(({ txid }) => txid)
+  const spends: SpendRecord[] = []
+  for (const txid of others) spends.push(...(await tables.spendsBy(txid)))
+  return [...others, ...(await tables.rivalsOf(spends))]
 }
 
 /** Returns the transactions that are to be decided on; none where nothing can be in their way. */
@@ -107,15 +147,16 @@ async function writeSorted(tables: TransactionTables, { fresh, spends, proven }:
   return isPlain ? [] : [...txids, ...children, ...proven.map(({ txid }) => txid)]
 }
 
-/** Decides what counts after something of these transactions has changed. */
+/**
+ * Decides what counts after something of these transactions has changed.
+ *
+ * @param changed.ranked Those whose rank was changed by that.
+ */
 async function decideAnew(
   tables: TransactionTables,
-  txids: string[],
-  lookedAt?: ReadonlySet<string>,
+  { txids, ranked, lookedAt }: { txids: string[]; ranked: string[]; lookedAt?: ReadonlySet<string> },
 ): Promise<Decision> {
-  const view = tables.rankedView(lookedAt)
-  const ranked = await keepRanks(txids, view)
-  const decision = await decide({ txids, ranked, view, rest })
+  const decision = await decide({ txids, ranked, view: tables.rankedView(lookedAt), rest })
   await tables.setSilent(decision.silenced, true)
   await tables.setSilent(decision.restored, false)
   return decision
@@ -131,7 +172,9 @@ export async function takeProofs(
   block: Block,
 ): Promise<{ decision: Decision; count: number }> {
   const txids = await tables.takeProofs(block)
-  return { decision: txids.length === 0 ? NOTHING : await decideAnew(tables, txids), count: txids.length }
+  if (txids.length === 0) return { decision: NOTHING, count: 0 }
+  const ranked = await keepRanks(txids, tables.rankedView())
+  return { decision: await decideAnew(tables, { txids, ranked }), count: txids.length }
 }
 
 /** @param options.txids Parents first. Where ranks are still to be kept, `mined` is left open. */

@@ -1,18 +1,19 @@
 import type { TopicManager } from '@bsv/overlay'
 import type { AdmittanceInstructions } from '@bsv/sdk'
+import type { NodeInput } from '../graph/admission-rules.js'
 import type { TransactionReader } from '../graph/graph-store.js'
 import { isNodeOutpoint } from '../graph/names-records.js'
 import { nativeHash256 } from '../graph/native-hash.js'
 import { type BeefContents, readBeef } from '../graph/read-beef.js'
 import { unsoundness } from '../graph/soundness.js'
 import { storedTransaction } from '../graph/stored-transaction.js'
-import { decodeMineNode, isName, MineNodeError } from '../protocol/mine-node.js'
 import { type Deployment, MintError } from '../protocol/mint.js'
 import { followMint } from '../protocol/mint-outputs.js'
-import { formatOutpoint } from '../protocol/outpoint.js'
+import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
 import { deploymentOf, PROFILES, TOPICS } from '../protocol/profile.js'
-import type { TransactionView } from '../protocol/transaction.js'
+import type { TransactionOutput } from '../protocol/transaction.js'
 import { runBudget } from '../protocol/unlocking-run.js'
+import { admittedNames, isNode } from './admission-rules.js'
 import { NAMES_DOCUMENTATION } from './names-documentation.js'
 import type { OnRefusal } from './refusal.js'
 
@@ -65,49 +66,19 @@ export default class NamesTopicManager implements TopicManager {
     }
     const unsound = unsoundness(beef)
     if (unsound !== undefined) return refuse('UNSOUND', `no block can hold this: ${unsound}`)
-    if (deployment === undefined) return refuse('NO_GENESIS', 'this host follows no tree: no genesis is set')
-    if (subject.txid === deployment.genesis.txid) {
-      const { vout } = deployment.genesis
-      if (isNode(subject, vout)) return [vout]
-      return refuse('NOT_A_NODE', 'the genesis outpoint that is set is no node of a mine tree')
+    const nodeInputs: NodeInput[] = []
+    for (const input of previousCoins) {
+      const outpoint = subject.inputs[input]
+      if (outpoint === undefined || deployment === undefined) continue
+      if (!isNodeOutpoint(outpoint, deployment.genesis)) continue
+      nodeInputs.push({ input, spent: await this.output(outpoint, beef) })
     }
-    const nodeInputs = previousCoins.filter((input) => {
-      const spent = subject.inputs[input]
-      return spent !== undefined && isNodeOutpoint(spent, deployment.genesis)
-    })
-    const [input] = nodeInputs
-    if (input === undefined)
-      return refuse('NO_NODE_SPENT', 'the transaction spends no node of the tree that is known here')
-    // The covenant restates one node in output 0; a second one spent beside it would be lost to the tree.
-    if (nodeInputs.length > 1)
-      return refuse('MORE_THAN_ONE_NODE', 'the transaction spends more than one node')
-    try {
-      const mint = await this.checked(beef, input, deployment)
-      if (!isName(mint.name)) return refuse('NAME_TOO_LONG', 'the name is longer than 255 characters')
-      return [0, 1, 2]
-    } catch (error) {
-      if (error instanceof MintError) return refuse(error.code, error.message)
-      throw error
-    }
+    return admittedNames({ transaction: subject, nodeInputs, deployment, onRefusal: this.onRefusal })
   }
 
-  private async checked(
-    beef: BeefContents,
-    input: number,
-    deployment: Deployment,
-  ): Promise<{ name: string }> {
-    const transaction = beef.subject
-    const spent = transaction.inputs[input]
-    const source: TransactionView | undefined =
-      spent && (beef.transaction(spent.txid) ?? (await storedTransaction(spent.txid, this.store)))
-    const output = spent && source?.outputs[spent.vout]
-    return followMint({
-      transaction,
-      input,
-      deployment,
-      hash: nativeHash256,
-      ...(output && { spent: output }),
-    })
+  private async output({ txid, vout }: Outpoint, beef: BeefContents): Promise<TransactionOutput | undefined> {
+    const source = beef.transaction(txid) ?? (await storedTransaction(txid, this.store))
+    return source?.outputs[vout]
   }
 
   /**
@@ -146,18 +117,6 @@ export default class NamesTopicManager implements TopicManager {
       name: TOPICS.names,
       shortDescription: 'The mine tree: names found by proof of work, from genesis.',
     }
-  }
-}
-
-function isNode(transaction: TransactionView, vout: number): boolean {
-  const output = transaction.outputs[vout]
-  if (output === undefined) return false
-  try {
-    decodeMineNode(output.lockingScript)
-    return true
-  } catch (error) {
-    if (error instanceof MineNodeError) return false
-    throw error
   }
 }
 

@@ -2,7 +2,7 @@ import type { TopicManager } from '@bsv/overlay'
 import type { AdmittanceInstructions } from '@bsv/sdk'
 import { flowOf } from '../graph/flow.js'
 import type { TransactionReader } from '../graph/graph-store.js'
-import { inscriptionOf } from '../graph/ordinals-records.js'
+import { holdsOrdinal } from '../graph/ordinals-records.js'
 import { type BeefContents, readBeef } from '../graph/read-beef.js'
 import { type SeenBeefs, seenBeefs } from '../graph/seen-beefs.js'
 import { unsoundness } from '../graph/soundness.js'
@@ -144,8 +144,5 @@ export default class OrdinalsTopicManager implements TopicManager {
 
 /** Outputs that are admitted for what they hold: content, or MAP in one satoshi. */
 function ownOutputs({ outputs }: TransactionView): number[] {
-  return outputs.flatMap((output, vout) => {
-    const { content, map } = inscriptionOf(output)
-    return content !== undefined || (output.satoshis === 1 && map.length > 0) ? [vout] : []
-  })
+  return outputs.flatMap((output, vout) => (holdsOrdinal(output) ? [vout] : []))
 }

@@ -31,7 +31,7 @@ export async function takeGraph(graph: SyncGraph, options: TakeOptions): Promise
     options.signal.throwIfAborted()
     const contents = graph.contents(txid, told)
     const verifiedStep = { contents, topics, sources: sources.get(txid) ?? [] }
-    const steak = await engine.admit(verifiedStep, { mode: 'historical-tx' })
+    const steak = await engine.admit(verifiedStep)
     if (admittedCount(steak) === 0) continue
     for (const record of transactionRecords(contents).transactions) told.add(record.txid)
   }

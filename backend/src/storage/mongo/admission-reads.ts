@@ -1,6 +1,6 @@
 import type { AdmissionRecord } from '../../graph/records.js'
 import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
-import { hashColumn, hexOf, outpointColumns, outpointOf } from '../columns.js'
+import { hashColumn, hexOf, inParts, outpointColumns, outpointOf } from '../columns.js'
 import { anyOutpoint, type Doc, type Documents, type Filter } from './documents.js'
 
 /** How many admissions are looked at at once for those that are unspent. */
@@ -21,6 +21,14 @@ export async function admissionsOfTransaction(
     { txid: hashColumn(txid) },
     { sort: { vout: 1, topic: 1 } },
   )
+  return docs.map(admissionOf)
+}
+
+export async function admissionsAmong(
+  documents: Documents,
+  outpoints: Outpoint[],
+): Promise<AdmissionRecord[]> {
+  const docs = await inParts(outpoints, (part) => documents.all('graph_admissions', anyOutpoint(part)))
   return docs.map(admissionOf)
 }
 
@@ -75,6 +83,6 @@ export async function isApplied(documents: Documents, topic: string, txid: strin
   return (await documents.first('graph_applied', applied, { fields: ['topic'] })) !== undefined
 }
 
-function admissionOf(doc: Doc): AdmissionRecord {
+export function admissionOf(doc: Doc): AdmissionRecord {
   return { outpoint: outpointOf(doc), topic: doc.topic, score: doc.score }
 }

@@ -43,10 +43,12 @@ export const COLLECTIONS = {
     indexes: [],
   },
   graph_spends: {
+    nullable: ['satoshis'],
     idOf: spendId,
     indexes: [['txid', 'vout'], ['spender']],
   },
   graph_silent_spends: {
+    nullable: ['satoshis'],
     idOf: spendId,
     indexes: [['txid', 'vout'], ['spender']],
   },
@@ -115,6 +117,14 @@ export const COLLECTIONS = {
       ['kind', 'value'],
       ['txid', 'vout'],
     ],
+  },
+  graph_pending: {
+    idOf: ({ txid }) => txid,
+    indexes: [['proven', 'arrival', 'txid']],
+  },
+  graph_held: {
+    idOf: ({ txid }) => txid,
+    indexes: [['lock_time'], ['beef']],
   },
   graph_hook_notes: {
     nullable: ['topic', 'spender', 'beef'],

@@ -53,7 +53,10 @@ export async function comparePart(documents: Documents, after: string | undefine
 async function shownIn(documents: Documents, { tables, kinds }: ComparedSide, part: Part): Promise<Doc[]> {
   const silent = { txid: { ...part }, kind: { $in: kinds } }
   const shown = await documents.all('graph_silent_facts', silent, OUTPOINT)
-  for (const table of tables) shown.push(...(await documents.all(table, { txid: { ...part } }, OUTPOINT)))
+  for (const table of tables) {
+    const admitted = table === 'graph_outputs' ? { carrier: { $ne: true } } : {}
+    shown.push(...(await documents.all(table, { txid: { ...part }, ...admitted }, OUTPOINT)))
+  }
   return shown
 }
 

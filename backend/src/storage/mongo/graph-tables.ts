@@ -6,9 +6,9 @@ import type { PendingDocuments } from './pending-documents.js'
 import { transactionTablesIn } from './transaction-tables.js'
 
 /** What one write asks of MongoDB, with what it is about to write laid over it. */
-export function tablesIn(pending: PendingDocuments): GraphTables {
+export function tablesIn(pending: PendingDocuments, derives = false): GraphTables {
   return {
-    transactions: transactionTablesIn(pending),
+    transactions: transactionTablesIn(pending, derives),
     outputs: outputTablesIn(pending),
     rows: { ...lineagesIn(pending), ...mapsIn(pending) },
   }

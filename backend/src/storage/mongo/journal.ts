@@ -44,6 +44,8 @@ const ORDER: CollectionName[] = [
   'graph_traits',
   'graph_admissions',
   'graph_applied',
+  'graph_pending',
+  'graph_held',
   'graph_blocked',
   'graph_hook_notes',
   'graph_interactions',

@@ -17,11 +17,12 @@ export function lineagesIn(documents: Documents): Lineages {
       const doc = await documents.first(
         OUTPUTS,
         { _id: outpointId(outpoint) },
-        { fields: ['satoshis', 'lineage_txid', 'lineage_vout', 'step'] },
+        { fields: ['satoshis', 'carrier', 'lineage_txid', 'lineage_vout', 'step'] },
       )
       return (
         doc && {
           satoshis: doc.satoshis,
+          isCarrier: doc.carrier === true,
           lineage: [doc.lineage_txid, doc.lineage_vout],
           step: doc.step,
         }

@@ -1,4 +1,5 @@
 import type { Db } from 'mongodb'
+import type { AdmissionOptions } from '../../graph/admission-rules.js'
 import type { BlockedList, BlockedQuery, BlockedRecord, BlockedSubject } from '../../graph/blocked.js'
 import { consistentRead } from '../../graph/consistent-read.js'
 import type {
@@ -34,7 +35,13 @@ import { type Maps, readMap } from '../merged-map.js'
 import { lineageTip, mapUpTo, ordinalAt } from '../ordinal-reads.js'
 import { writeDisproof, writeRecords } from '../record.js'
 import { type Streams, streamChunks, streamSummary } from '../stream-reads.js'
-import { admissionsOf, admissionsOfTransaction, isApplied, unspentOfTopic } from './admission-reads.js'
+import {
+  admissionsAmong,
+  admissionsOf,
+  admissionsOfTransaction,
+  isApplied,
+  unspentOfTopic,
+} from './admission-reads.js'
 import { answered } from './answered.js'
 import { blocksIn } from './block-reads.js'
 import { allBlocked, blockedPage } from './blocked-reads.js'
@@ -70,6 +77,7 @@ export class MongoGraphStore implements HostStore {
   private readonly onTurn: ((transactions: number) => void) | undefined
   /** What those reads ask that are the same on every kind of database. */
   private readonly rows: Lineages & Maps & Streams
+  private admission: AdmissionOptions | undefined
 
   constructor({ db, onTurn, lease, isWatched = false }: MongoGraphStoreOptions) {
     const documents = dbDocuments(db)
@@ -107,8 +115,17 @@ export class MongoGraphStore implements HostStore {
     await this.writer.write((pending) => pending.put('graph_settings', { name, value }))
   }
 
-  async record(records: GraphRecords, options?: RecordOptions): Promise<void> {
-    this.tell(await this.write((tables) => writeRecords(tables, records, options)))
+  deriveBy(admission: AdmissionOptions): void {
+    this.admission = admission
+  }
+
+  async record(records: GraphRecords, options?: RecordOptions): Promise<AdmissionRecord[]> {
+    const { admission } = this
+    const { turned, admitted } = await this.write((tables) =>
+      writeRecords(tables, records, { ...options, admission }),
+    )
+    this.tell(turned)
+    return admitted
   }
 
   async disprove(block: Block): Promise<number> {
@@ -130,7 +147,7 @@ export class MongoGraphStore implements HostStore {
   }
 
   private async write<Result>(write: (tables: GraphTables) => Promise<Result>): Promise<Result> {
-    return await this.writer.write((pending) => write(tablesIn(pending)))
+    return await this.writer.write((pending) => write(tablesIn(pending, this.admission !== undefined)))
   }
 
   private tell(turned: number): void {
@@ -184,7 +201,7 @@ export class MongoGraphStore implements HostStore {
   }
 
   async winnerOver(txid: string): Promise<string | undefined> {
-    return await winnerIn(this.documents, txid)
+    return await winnerIn(this.documents, txid, this.admission !== undefined)
   }
 
   async nameOrigin(name: string): Promise<Outpoint | undefined> {
@@ -212,7 +229,8 @@ export class MongoGraphStore implements HostStore {
   }
 
   async output(outpoint: Outpoint): Promise<OutputRecord | undefined> {
-    return await this.rows.outputAt(outpoint)
+    const output = await this.rows.outputAt(outpoint)
+    return output?.carrier ? undefined : output
   }
 
   async firstContentOutput(txid: string): Promise<OutputRecord | undefined> {
@@ -266,6 +284,10 @@ export class MongoGraphStore implements HostStore {
 
   async admissionsOf(outpoint: Outpoint): Promise<AdmissionRecord[]> {
     return await admissionsOf(this.documents, outpoint)
+  }
+
+  async admissionsAmong(outpoints: Outpoint[]): Promise<AdmissionRecord[]> {
+    return await admissionsAmong(this.documents, outpoints)
   }
 
   async admissionsOfTransaction(txid: string): Promise<AdmissionRecord[]> {

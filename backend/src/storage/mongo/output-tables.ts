@@ -54,6 +54,53 @@ export function outputTablesIn(pending: PendingDocuments): OutputTables {
         },
       )
     },
+    valuesAmong: (outpoints) =>
+      inParts(outpoints, async (part) => {
+        const docs = await pending.all(
+          OUTPUTS,
+          { _id: { $in: part.map(outpointId) } },
+          { fields: ['txid', 'vout', 'satoshis'] },
+        )
+        return docs.map((doc) => ({ outpoint: outpointOf(doc), satoshis: doc.satoshis }))
+      }),
+    receivedBy: (outpoints) =>
+      inParts(outpoints, async (part) => {
+        const docs = await pending.all(
+          OUTPUTS,
+          { _id: { $in: part.map(outpointId) }, previous_txid: { $ne: null } },
+          { fields: ['txid', 'vout', 'previous_txid', 'previous_vout'] },
+        )
+        const named = await thoseIn(pending, 'graph_names', anyOutpoint(part))
+        return docs
+          .filter((doc) => !named.has(formatOutpoint(outpointOf(doc))))
+          .map((doc) => outpointOf({ txid: doc.previous_txid, vout: doc.previous_vout }))
+      }),
+    missingBehind: (txids) =>
+      inParts(txids, async (part) => {
+        const docs = await pending.all(
+          OUTPUTS,
+          { previous_txid: { $in: part.map(hashColumn) } },
+          { fields: ['previous_txid', 'previous_vout'] },
+        )
+        const previous = unique(
+          docs.map((doc) => outpointOf({ txid: doc.previous_txid, vout: doc.previous_vout })),
+          formatOutpoint,
+        )
+        const held = await thoseIn(pending, OUTPUTS, { _id: { $in: previous.map(outpointId) } })
+        return previous.filter((outpoint) => !held.has(formatOutpoint(outpoint)))
+      }),
+    async admitCarriers(rows) {
+      for (const { txid, vout, owner, parent_txid, parent_vout } of rows) {
+        const outpoint = { txid: hexOf(txid), vout: Number(vout) }
+        await pending.update(OUTPUTS, { _id: outpointId(outpoint), carrier: true }, ({ step }) => ({
+          carrier: false,
+          owner,
+          parent_txid,
+          parent_vout,
+          parent_step: parent_txid === null ? null : step,
+        }))
+      }
+    },
     async furtherAmong(outpoints) {
       const further = { _id: { $in: outpoints.map(outpointId) }, step: { $gt: 0 } }
       return (await pending.all(OUTPUTS, further, { fields: ['txid', 'vout'] })).map(outpointOf)

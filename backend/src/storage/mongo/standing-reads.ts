@@ -1,23 +1,28 @@
 import type { Block, SpendRecord } from '../../graph/records.js'
 import { type Standing, type StandingView, winnerOver } from '../../graph/standing.js'
 import type { Outpoint } from '../../protocol/outpoint.js'
-import { hashColumn, hexOf, inParts, outpointOf } from '../columns.js'
+import { hashColumn, hexOf, inParts, numberIn, outpointOf } from '../columns.js'
 import { type RivalRows, rivalsAmong, rivalsIn } from '../rivals.js'
 import { blocksIn } from './block-reads.js'
 import { COLLECTIONS, type CollectionName, outpointId } from './collections.js'
 import { anyOutpoint, type Doc, type Documents, type Filter, type FindOptions } from './documents.js'
 import { leftNodes } from './name-reads.js'
+import { heldPieces } from './piece-reads.js'
 
 /** Spends that count, and those that do not. */
-const SPENDS = ['graph_spends', 'graph_silent_spends'] as const
-const SPEND = ['txid', 'vout', 'spender']
+export const SPENDS = ['graph_spends', 'graph_silent_spends'] as const
+export const SPEND = ['txid', 'vout', 'spender', 'satoshis']
 
 /**
  * Where transactions stand; for one decision, as what was asked about nodes is not asked again.
  *
  * @param told Transactions of which outputs are told, and about to be written.
  */
-export function standingView(documents: Documents, told: ReadonlySet<string> = new Set()): StandingView {
+export function standingView(
+  documents: Documents,
+  told: ReadonlySet<string> = new Set(),
+  derives = false,
+): StandingView {
   return {
     standings: (wanted) => standings(documents, wanted),
     async parents(txid) {
@@ -25,23 +30,32 @@ export function standingView(documents: Documents, told: ReadonlySet<string> = n
       return [...new Set(docs.map((doc) => hexOf(doc.txid)))]
     },
     children: (txid) => childrenOf(documents, [txid]),
-    rivals: rivalsIn(rivalRows(documents), told),
+    rivals: rivalsIn(rivalRows(documents, derives), told),
   }
 }
 
 /** The spends of both kinds that match. */
-async function spends(documents: Documents, filter: Filter, options: FindOptions): Promise<Doc[]> {
+export async function spends(documents: Documents, filter: Filter, options: FindOptions): Promise<Doc[]> {
   const found = await Promise.all(SPENDS.map((name) => documents.all(name, filter, options)))
   return found.flat()
 }
 
-async function spendsOf(documents: Documents, outpoints: Outpoint[]): Promise<SpendRecord[]> {
+export async function spendsOf(documents: Documents, outpoints: Outpoint[]): Promise<SpendRecord[]> {
   const docs = await inParts(outpoints, (part) => spends(documents, anyOutpoint(part), { fields: SPEND }))
-  return docs.map((doc) => ({ outpoint: outpointOf(doc), spender: hexOf(doc.spender) }))
+  return docs.map(spendOf)
+}
+
+export function spendOf(doc: Doc): SpendRecord {
+  const satoshis = numberIn(doc.satoshis)
+  return {
+    outpoint: outpointOf(doc),
+    spender: hexOf(doc.spender),
+    ...(satoshis !== undefined && { satoshis }),
+  }
 }
 
 /** What a database says of who spends the same. */
-function rivalRows(documents: Documents): RivalRows {
+function rivalRows(documents: Documents, derives: boolean): RivalRows {
   const isThere = async (name: CollectionName, filter: Filter): Promise<boolean> =>
     (await documents.first(name, filter, { fields: ['txid'] })) !== undefined
   return {
@@ -61,6 +75,7 @@ function rivalRows(documents: Documents): RivalRows {
       )
     },
     async wasLookedAt(txid) {
+      if (derives) return (await heldPieces(documents, [txid])).has(txid)
       for (const name of ['graph_outputs', 'graph_names', 'graph_silent_facts'] as const)
         if (await isThere(name, { txid: hashColumn(txid) })) return true
       return false
@@ -102,8 +117,12 @@ export async function childrenOf(documents: Documents, txids: string[]): Promise
 }
 
 /** See `StandingReader.winnerOver`. */
-export async function winnerIn(documents: Documents, txid: string): Promise<string | undefined> {
-  return await winnerOver(txid, standingView(documents))
+export async function winnerIn(
+  documents: Documents,
+  txid: string,
+  derives?: boolean,
+): Promise<string | undefined> {
+  return await winnerOver(txid, standingView(documents, new Set(), derives))
 }
 
 /** See `SpendsReader.spenderOf`. Of a node, only a mint is: a spender that left no node of its own was none. */

@@ -1,16 +1,35 @@
-import { hashColumn, hexOf, inParts, outpointOf, parts, ROWS_A_STATEMENT } from '../columns.js'
+import { formatOutpoint } from '../../protocol/outpoint.js'
+import { hashColumn, hexOf, inParts, outpointOf, parts, ROWS_A_STATEMENT, unique } from '../columns.js'
 import type { TransactionTables } from '../graph-tables.js'
 import { outputOf } from '../output-rows.js'
-import { blockedRow, proofColumns } from '../rows.js'
+import { blockedRow, pendingOf, proofColumns } from '../rows.js'
 import { blockText } from '../telling.js'
+import { admissionOf, admissionsAmong } from './admission-reads.js'
 import { piecesOf } from './collections.js'
+import { anyOutpoint } from './documents.js'
 import type { PendingDocuments } from './pending-documents.js'
 import { heldPieces } from './piece-reads.js'
-import { childrenOf, heightIn, rivalsOf, standings, standingView, winnerIn } from './standing-reads.js'
+import {
+  childrenOf,
+  heightIn,
+  rivalsOf,
+  SPEND,
+  SPENDS,
+  spendOf,
+  spends,
+  spendsOf,
+  standings,
+  standingView,
+  winnerIn,
+} from './standing-reads.js'
 import { transactionRecord } from './transaction-reads.js'
 
-/** See {@link TransactionTables}. */
-export function transactionTablesIn(pending: PendingDocuments): TransactionTables {
+/**
+ * See {@link TransactionTables}.
+ *
+ * @param derives Whether the admissions of every transaction whose bytes are held are derived.
+ */
+export function transactionTablesIn(pending: PendingDocuments, derives = false): TransactionTables {
   return {
     insertNew: (table, rows) => pending.insertNew(table, rows),
     held: (owners) => heldPieces(pending, owners),
@@ -36,9 +55,56 @@ export function transactionTablesIn(pending: PendingDocuments): TransactionTable
     standings: (txids) => standings(pending, txids),
     childrenOf: (txids) => childrenOf(pending, txids),
     rivalsOf: (spends) => rivalsOf(pending, spends),
-    winnerOver: (txid) => winnerIn(pending, txid),
+    async spendersOf(outpoints) {
+      return [...new Set((await spendsOf(pending, outpoints)).map(({ spender }) => spender))]
+    },
+    async spendsBy(spender) {
+      const docs = await spends(pending, { spender: hashColumn(spender) }, { fields: SPEND })
+      return docs.map(spendOf)
+    },
+    async unvaluedOutputs(txids) {
+      const docs = await inParts(txids, (part) =>
+        spends(pending, { txid: { $in: part.map(hashColumn) } }, { fields: SPEND }),
+      )
+      return unique(
+        docs.filter(({ satoshis }) => satoshis === null || satoshis === undefined).map(outpointOf),
+        formatOutpoint,
+      )
+    },
+    async setSpentValue({ txid, vouts, satoshis }) {
+      for (const part of parts(vouts, ROWS_A_STATEMENT))
+        for (const table of SPENDS)
+          await pending.update(table, anyOutpoint(part.map((vout) => ({ txid, vout }))), { satoshis })
+    },
+    admissionsAmong: (outpoints) => admissionsAmong(pending, outpoints),
+    async admissionsOf(txids) {
+      const docs = await inParts(txids, (part) =>
+        pending.all('graph_admissions', { txid: { $in: part.map(hashColumn) } }),
+      )
+      return docs.map(admissionOf)
+    },
+    async spendingAdmitted(txids) {
+      const docs = await inParts(txids, (part) =>
+        spends(pending, { spender: { $in: part.map(hashColumn) } }, { fields: SPEND }),
+      )
+      const spent = docs.map(spendOf)
+      const admitted = await admissionsAmong(
+        pending,
+        unique(
+          spent.map(({ outpoint }) => outpoint),
+          formatOutpoint,
+        ),
+      )
+      const found = new Set(admitted.map(({ outpoint }) => formatOutpoint(outpoint)))
+      return [
+        ...new Set(
+          spent.filter(({ outpoint }) => found.has(formatOutpoint(outpoint))).map(({ spender }) => spender),
+        ),
+      ]
+    },
+    winnerOver: (txid) => winnerIn(pending, txid, derives),
     rankedView: (told) => ({
-      ...standingView(pending, told),
+      ...standingView(pending, told, derives),
       heightOf: (txid) => heightIn(pending, txid),
       async setRank({ txid, mined, arrival }) {
         await pending.update(
@@ -80,10 +146,10 @@ export function transactionTablesIn(pending: PendingDocuments): TransactionTable
       return docs.map(({ txid }) => hexOf(txid))
     },
     async takeSpends(table, spenders) {
-      const spends = { spender: { $in: spenders.map(hashColumn) } }
-      const docs = await pending.all(table, spends, { fields: ['txid', 'vout', 'spender'] })
-      await pending.delete(table, spends)
-      return docs.map((doc) => ({ outpoint: outpointOf(doc), spender: hexOf(doc.spender) }))
+      const theirs = { spender: { $in: spenders.map(hashColumn) } }
+      const docs = await pending.all(table, theirs, { fields: SPEND })
+      await pending.delete(table, theirs)
+      return docs.map(spendOf)
     },
     async factsOf(txids) {
       const theirs = { txid: { $in: txids.map(hashColumn) } }
@@ -106,6 +172,36 @@ export function transactionTablesIn(pending: PendingDocuments): TransactionTable
       const docs = await pending.all('graph_silent_facts', said, { fields: ['kind', 'body'] })
       await pending.delete('graph_silent_facts', said)
       return docs
+    },
+    async pendingAmong(txids) {
+      const docs = await inParts(txids, (part) =>
+        pending.all('graph_pending', { _id: { $in: part.map(hashColumn) } }),
+      )
+      return docs.map(pendingOf)
+    },
+    async firstPending(limit) {
+      const docs = await pending.all('graph_pending', {}, { sort: { proven: 1, arrival: 1, txid: 1 }, limit })
+      return docs.map(pendingOf)
+    },
+    async setPendingProven(txid) {
+      await pending.update('graph_pending', { _id: hashColumn(txid) }, { proven: true })
+    },
+    async deletePending(txids) {
+      for (const part of parts(txids, ROWS_A_STATEMENT))
+        await pending.delete('graph_pending', { _id: { $in: part.map(hashColumn) } })
+    },
+    async pendingTotal() {
+      const doc = await pending.first('graph_settings', { _id: 'pending' }, { fields: ['value'] })
+      return doc === undefined ? { transactions: 0, bytes: 0 } : JSON.parse(doc.value)
+    },
+    async setPendingTotal(total) {
+      await pending.put('graph_settings', { name: 'pending', value: JSON.stringify(total) })
+    },
+    async deleteTransaction(txid) {
+      const hash = hashColumn(txid)
+      await pending.delete('graph_pieces', piecesOf(hash))
+      for (const table of SPENDS) await pending.delete(table, { spender: hash })
+      await pending.delete('graph_transactions', { _id: hash })
     },
     // The journal counts.
     async countTurn() {},

@@ -1,7 +1,7 @@
 import type { AdmissionRecord } from '../../graph/records.js'
 import type { Outpoint } from '../../protocol/outpoint.js'
-import { hashColumn, type OutpointRow, outpointOf, outpointPair } from '../columns.js'
-import type { SqlReader } from './sql-reader.js'
+import { hashColumn, inParts, type OutpointRow, outpointOf, outpointPair } from '../columns.js'
+import { anyOutpoint, type SqlReader } from './sql-reader.js'
 
 /** These answer `AdmissionsReader`. */
 export async function admissionsOf(reader: SqlReader, outpoint: Outpoint): Promise<AdmissionRecord[]> {
@@ -17,6 +17,16 @@ export async function admissionsOfTransaction(reader: SqlReader, txid: string): 
     hashColumn(txid),
   ])
   return rows.map(admissionOf)
+}
+
+export async function admissionsAmong(reader: SqlReader, outpoints: Outpoint[]): Promise<AdmissionRecord[]> {
+  return await inParts(outpoints, async (part) => {
+    const rows = await reader.all(
+      `select * from graph_admissions where ${anyOutpoint(part)}`,
+      part.flatMap(outpointPair),
+    )
+    return rows.map(admissionOf)
+  })
 }
 
 export async function unspentOfTopic(
@@ -44,6 +54,6 @@ export async function isApplied(reader: SqlReader, topic: string, txid: string):
   return row !== undefined
 }
 
-function admissionOf(row: OutpointRow & { topic: string; score: unknown }): AdmissionRecord {
+export function admissionOf(row: OutpointRow & { topic: string; score: unknown }): AdmissionRecord {
   return { outpoint: outpointOf(row), topic: row.topic, score: Number(row.score) }
 }

@@ -53,7 +53,7 @@ async function admittedIn(
   const row = await reader.first(
     `select count(*) as held, sum(case when ${isAbsent} then 1 else 0 end) as absent
      from graph_admissions as admissions
-     left join ${first} as own on own.txid = admissions.txid and own.vout = admissions.vout
+     left join ${first} as own on own.txid = admissions.txid and own.vout = admissions.vout${first === 'graph_outputs' ? ' and own.carrier = 0' : ''}
      where ${within('admissions')} and ${isOf('admissions.topic')}`,
     [...part, topic],
   )
@@ -63,7 +63,7 @@ async function admittedIn(
 /** Of an admission: that a table does not have its output. */
 function notIn(table: string, condition = ''): string {
   return `not exists (
-    select 1 from ${table} as shown where ${condition}
+    select 1 from ${table} as shown where ${condition} ${table === 'graph_outputs' ? 'shown.carrier = 0 and' : ''}
     shown.txid = admissions.txid and shown.vout = admissions.vout
   )`
 }
@@ -86,7 +86,10 @@ async function missingIn(
 async function shownIn(reader: SqlReader, { tables, kinds }: ComparedSide, part: Part): Promise<number> {
   const silent = `${SILENT} where ${within(SILENT)} and kind in (${anyOf(kinds)})`
   let shown = await count(reader, silent, [...part, ...kinds])
-  for (const table of tables) shown += await count(reader, `${table} where ${within(table)}`, part)
+  for (const table of tables) {
+    const admitted = table === 'graph_outputs' ? ' and carrier = 0' : ''
+    shown += await count(reader, `${table} where ${within(table)}${admitted}`, part)
+  }
   return shown
 }
 

@@ -7,11 +7,15 @@ import { outputTablesIn } from './output-tables.js'
 import { knexWriter } from './sql-reader.js'
 import { transactionTablesIn } from './transaction-tables.js'
 
-/** What one write asks of a database of SQL, with what it has written so far. */
-export function tablesIn(trx: Knex.Transaction): GraphTables {
+/**
+ * What one write asks of a database of SQL, with what it has written so far.
+ *
+ * @param derives Whether the admissions of every transaction whose bytes are held are derived.
+ */
+export function tablesIn(trx: Knex.Transaction, derives = false): GraphTables {
   const writer = knexWriter(trx)
   return {
-    transactions: transactionTablesIn(trx, writer),
+    transactions: transactionTablesIn(trx, { writer, derives }),
     outputs: outputTablesIn(writer),
     rows: { ...lineagesIn(writer), ...mapsIn(writer) },
   }
@@ -21,6 +25,7 @@ export function tablesIn(trx: Knex.Transaction): GraphTables {
 export async function writeTables<Result>(
   knex: Knex,
   write: (tables: GraphTables) => Promise<Result>,
+  derives = false,
 ): Promise<Result> {
-  return await exclusiveWrite(knex, (trx) => write(tablesIn(trx)))
+  return await exclusiveWrite(knex, (trx) => write(tablesIn(trx, derives)))
 }

@@ -18,7 +18,7 @@ const isFirstOfAll = (first: string): string =>
     select 1 from graph_names as names where names.txid = ${first}.txid and names.vout = ${first}.vout
   ))`
 
-const COURSE = `select satoshis, lineage_txid, lineage_vout, step,
+const COURSE = `select satoshis, carrier, lineage_txid, lineage_vout, step,
   ${edge('step', 'desc')} as last_step,
   ${edge('content_step', 'asc')} as first_content,
   ${edge('content_step', 'desc')} as last_content,
@@ -32,7 +32,7 @@ export function lineagesIn(reader: SqlReader): Lineages {
   return {
     async placeOf(outpoint) {
       const row = await reader.first(
-        'select satoshis, lineage_txid, lineage_vout, step from graph_outputs where txid = ? and vout = ?',
+        'select satoshis, carrier, lineage_txid, lineage_vout, step from graph_outputs where txid = ? and vout = ?',
         outpointPair(outpoint),
       )
       return row && placeIn(row)
@@ -122,12 +122,14 @@ export async function firstContentIn(reader: SqlReader, txid: string): Promise<O
 /** Where an output stands. */
 export function placeIn(row: {
   satoshis: unknown
+  carrier: unknown
   lineage_txid: unknown
   lineage_vout: unknown
   step: unknown
 }): Place {
   return {
     satoshis: Number(row.satoshis),
+    isCarrier: Number(row.carrier) === 1,
     lineage: [hashColumn(hexOf(row.lineage_txid)), Number(row.lineage_vout)],
     step: Number(row.step),
   }

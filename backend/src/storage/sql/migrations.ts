@@ -4,6 +4,7 @@ import { admittedGraph } from './migrations/001-admitted-graph.js'
 import { conflicts } from './migrations/002-conflicts.js'
 import { blocked } from './migrations/003-blocked.js'
 import { hookNotes } from './migrations/004-hook-notes.js'
+import { derivedAdmissions } from './migrations/005-derived-admissions.js'
 import { holdingLock } from './named-lock.js'
 
 export interface Migration {
@@ -13,7 +14,7 @@ export interface Migration {
 }
 
 /** Every change of the schema, oldest first; a released one is never edited. */
-const migrations: Migration[] = [admittedGraph, conflicts, blocked, hookNotes]
+const migrations: Migration[] = [admittedGraph, conflicts, blocked, hookNotes, derivedAdmissions]
 
 const source: Knex.MigrationSource<Migration> = {
   getMigrations: async () => migrations,

@@ -6,7 +6,7 @@ import { unblocked } from './map-rows.js'
 import type { SqlReader } from './sql-reader.js'
 
 /** The first outputs of the lineage that an output stands in. */
-const FIRST = `select place.satoshis as place_satoshis, place.step as place_step, place.lineage_txid, place.lineage_vout,
+const FIRST = `select place.satoshis as place_satoshis, place.carrier as place_carrier, place.step as place_step, place.lineage_txid, place.lineage_vout,
   ${COURSE.map((column) => `each_one.${column}`).join(', ')}
   from graph_outputs as place join graph_outputs as each_one
     on each_one.lineage_txid = place.lineage_txid and each_one.lineage_vout = place.lineage_vout
@@ -22,8 +22,14 @@ export function mysqlLineagesIn(reader: SqlReader): Lineages {
       const rows = await reader.all(FIRST, outpointPair(outpoint))
       const [row] = rows
       if (row === undefined || rows.length === SHORT) return await lineages.courseOf(outpoint)
-      const { place_satoshis: satoshis, place_step: step, lineage_txid, lineage_vout } = row
-      const place = placeIn({ satoshis, step, lineage_txid, lineage_vout })
+      const {
+        place_satoshis: satoshis,
+        place_carrier: carrier,
+        place_step: step,
+        lineage_txid,
+        lineage_vout,
+      } = row
+      const place = placeIn({ satoshis, carrier, step, lineage_txid, lineage_vout })
       return await shortCourse(place, rows, {
         isWhole: () => lineages.isWhole(place.lineage),
         unblocked: (outputs) => unblocked(reader, outputs),

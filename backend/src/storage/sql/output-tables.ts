@@ -14,7 +14,7 @@ import type { Head, OutputTables } from '../graph-tables.js'
 import type { Lineage } from '../lineages.js'
 import { rest } from '../rest.js'
 import { UNBLOCKED } from './map-rows.js'
-import { anyOf, anyOutpoint, anyPair, type SqlWriter } from './sql-reader.js'
+import { anyOf, anyOutpoint, anyPair, type SqlValue, type SqlWriter } from './sql-reader.js'
 
 const FROM_STEP = 'from graph_outputs where lineage_txid = ? and lineage_vout = ? and'
 
@@ -59,6 +59,47 @@ export function outputTablesIn(writer: SqlWriter): OutputTables {
         ...(previous ? outpointPair(previous) : []),
         ...outpointPair(outpoint),
       ])
+    },
+    valuesAmong: (outpoints) =>
+      inParts(outpoints, async (part) => {
+        const rows = await writer.all(
+          `select txid, vout, satoshis from graph_outputs where ${anyOutpoint(part)}`,
+          part.flatMap(outpointPair),
+        )
+        return rows.map((row) => ({ outpoint: outpointOf(row), satoshis: Number(row.satoshis) }))
+      }),
+    receivedBy: (outpoints) =>
+      inParts(outpoints, async (part) => {
+        const rows = await writer.all(
+          `select own.previous_txid as txid, own.previous_vout as vout from graph_outputs as own
+           left join graph_names as names on names.txid = own.txid and names.vout = own.vout
+           where names.txid is null and own.previous_txid is not null
+             and ${anyPair(['own.txid', 'own.vout'], part)}`,
+          part.flatMap(outpointPair),
+        )
+        return rows.map(outpointOf)
+      }),
+    missingBehind: (txids) =>
+      inParts(txids, async (part) => {
+        const rows = await writer.all(
+          `select distinct own.previous_txid as txid, own.previous_vout as vout from graph_outputs as own
+           left join graph_outputs as previous
+             on previous.txid = own.previous_txid and previous.vout = own.previous_vout
+           where own.previous_txid in (${anyOf(part)}) and previous.txid is null`,
+          part.map(hashColumn),
+        )
+        return rows.map(outpointOf)
+      }),
+    async admitCarriers(rows) {
+      for (const { txid, vout, owner, parent_txid, parent_vout } of rows) {
+        await writer.run(
+          `update graph_outputs set carrier = 0, owner = ?, parent_txid = ?, parent_vout = ?,
+           parent_step = ${parent_txid === null ? 'null' : 'step'}
+           where txid = ? and vout = ? and carrier = 1`,
+          [owner, parent_txid, parent_vout, txid, vout] as SqlValue[],
+        )
+        await rest()
+      }
     },
     async furtherAmong(outpoints) {
       const rows = await writer.all(

@@ -1,4 +1,5 @@
 import type { Knex } from 'knex'
+import type { AdmissionOptions } from '../../graph/admission-rules.js'
 import type { BlockedList, BlockedQuery, BlockedRecord, BlockedSubject } from '../../graph/blocked.js'
 import { consistentRead } from '../../graph/consistent-read.js'
 import type {
@@ -28,6 +29,7 @@ import { BlockedCopy } from '../blocked-copy.js'
 import { writeBlocked, writeEviction, writeUnblocked } from '../blocked-writes.js'
 import { hexOf, outpointPair } from '../columns.js'
 import { contentPieces, shortBody } from '../content-reads.js'
+import type { GraphTables } from '../graph-tables.js'
 import { lineageOf } from '../lineage-reads.js'
 import { longestNode } from '../longest-node.js'
 import { readMap } from '../merged-map.js'
@@ -35,7 +37,13 @@ import { lineageTip, mapUpTo, ordinalAt } from '../ordinal-reads.js'
 import { writeDisproof, writeRecords } from '../record.js'
 import { streamChunks, streamSummary } from '../stream-reads.js'
 import { askedTogether } from '../together.js'
-import { admissionsOf, admissionsOfTransaction, isApplied, unspentOfTopic } from './admission-reads.js'
+import {
+  admissionsAmong,
+  admissionsOf,
+  admissionsOfTransaction,
+  isApplied,
+  unspentOfTopic,
+} from './admission-reads.js'
 import { allBlocked, blockedPage } from './blocked-rows.js'
 import { isMysql } from './dialect.js'
 import { writesOf } from './exclusive-write.js'
@@ -67,6 +75,7 @@ export class SqlGraphStore implements HostStore {
   private readonly blocked: BlockedCopy
   private readonly onTurn: SqlGraphStoreOptions['onTurn']
   private readonly rows: Rows
+  private admission: AdmissionOptions | undefined
   readonly turned: () => Promise<number>
 
   constructor({ writer, reader = knexReader(writer), onTurn }: SqlGraphStoreOptions) {
@@ -102,12 +111,25 @@ export class SqlGraphStore implements HostStore {
     await this.writer('graph_settings').insert({ name, value }).onConflict(['name']).merge(['value'])
   }
 
-  async record(records: GraphRecords, options?: RecordOptions): Promise<void> {
-    this.tell(await writeTables(this.writer, (tables) => writeRecords(tables, records, options)))
+  deriveBy(admission: AdmissionOptions): void {
+    this.admission = admission
+  }
+
+  async record(records: GraphRecords, options?: RecordOptions): Promise<AdmissionRecord[]> {
+    const { admission } = this
+    const { turned, admitted } = await this.write((tables) =>
+      writeRecords(tables, records, { ...options, admission }),
+    )
+    this.tell(turned)
+    return admitted
+  }
+
+  private async write<Result>(write: (tables: GraphTables) => Promise<Result>): Promise<Result> {
+    return await writeTables(this.writer, write, this.admission !== undefined)
   }
 
   async disprove(block: Block): Promise<number> {
-    const { count, turned } = await writeTables(this.writer, (tables) => writeDisproof(tables, block))
+    const { count, turned } = await this.write((tables) => writeDisproof(tables, block))
     this.tell(turned)
     return count
   }
@@ -126,18 +148,18 @@ export class SqlGraphStore implements HostStore {
 
   async evict(outpoint: Outpoint): Promise<void> {
     const since = Date.now()
-    const subject = await writeTables(this.writer, (tables) => writeEviction(tables, { outpoint, since }))
+    const subject = await this.write((tables) => writeEviction(tables, { outpoint, since }))
     this.blocked.tell(subject, true)
   }
 
   async block(record: BlockedRecord): Promise<BlockedRecord> {
-    const written = await writeTables(this.writer, (tables) => writeBlocked(tables, record))
+    const written = await this.write((tables) => writeBlocked(tables, record))
     this.blocked.tell(record, true)
     return written
   }
 
   async unblock(subject: BlockedSubject): Promise<boolean> {
-    const wasBlocked = await writeTables(this.writer, (tables) => writeUnblocked(tables, subject))
+    const wasBlocked = await this.write((tables) => writeUnblocked(tables, subject))
     this.blocked.tell(subject, false)
     return wasBlocked
   }
@@ -171,7 +193,7 @@ export class SqlGraphStore implements HostStore {
   }
 
   async winnerOver(txid: string): Promise<string | undefined> {
-    return await winnerIn(this.reader, txid)
+    return await winnerIn(this.reader, txid, this.admission !== undefined)
   }
 
   async nameOrigin(name: string): Promise<Outpoint | undefined> {
@@ -199,7 +221,8 @@ export class SqlGraphStore implements HostStore {
   }
 
   async output(outpoint: Outpoint): Promise<OutputRecord | undefined> {
-    return await this.rows.outputAt(outpoint)
+    const output = await this.rows.outputAt(outpoint)
+    return output?.carrier ? undefined : output
   }
 
   async firstContentOutput(txid: string): Promise<OutputRecord | undefined> {
@@ -253,6 +276,10 @@ export class SqlGraphStore implements HostStore {
 
   async admissionsOf(outpoint: Outpoint): Promise<AdmissionRecord[]> {
     return await admissionsOf(this.reader, outpoint)
+  }
+
+  async admissionsAmong(outpoints: Outpoint[]): Promise<AdmissionRecord[]> {
+    return await admissionsAmong(this.reader, outpoints)
   }
 
   async admissionsOfTransaction(txid: string): Promise<AdmissionRecord[]> {

@@ -1,19 +1,32 @@
 import type { Knex } from 'knex'
 import type { Block, SpendRecord } from '../../graph/records.js'
 import { type RankedView, type Standing, type StandingView, winnerOver } from '../../graph/standing.js'
-import { hashColumn, hexOf, inParts, outpointOf, outpointPair } from '../columns.js'
+import type { Outpoint } from '../../protocol/outpoint.js'
+import {
+  hashColumn,
+  hexOf,
+  inParts,
+  numberIn,
+  type OutpointRow,
+  outpointOf,
+  outpointPair,
+} from '../columns.js'
 import { type RivalRows, rivalsAmong, rivalsIn } from '../rivals.js'
 import { anyOf, anyOutpoint, knexReader, type SqlReader, type SqlValue } from './sql-reader.js'
 
 /** Spends that count, and those that do not. */
-const SPENDS = ['graph_spends', 'graph_silent_spends']
+export const SPENDS = ['graph_spends', 'graph_silent_spends'] as const
 
 /**
  * Where transactions stand, read row by row; for one decision, as what was asked about nodes is not asked again.
  *
  * @param told Transactions of which outputs are told, and about to be written.
  */
-export function standingView(reader: SqlReader, told: ReadonlySet<string> = new Set()): StandingView {
+export function standingView(
+  reader: SqlReader,
+  told: ReadonlySet<string> = new Set(),
+  derives = false,
+): StandingView {
   const txids = async (select: (spends: string) => string, txid: string): Promise<string[]> => {
     const rows = await reader.all(both(select), Array(2).fill(hashColumn(txid)))
     return rows.map(({ found }) => hexOf(found))
@@ -22,12 +35,12 @@ export function standingView(reader: SqlReader, told: ReadonlySet<string> = new 
     standings: (wanted) => standings(reader, wanted),
     parents: (txid) => txids((spends) => `select txid as found from ${spends} where spender = ?`, txid),
     children: (txid) => txids((spends) => `select spender as found from ${spends} where txid = ?`, txid),
-    rivals: rivalsIn(rivalRows(reader), told),
+    rivals: rivalsIn(rivalRows(reader, derives), told),
   }
 }
 
 /** The rows of both kinds of spends, each once. */
-function both(select: (spends: string) => string): string {
+export function both(select: (spends: string) => string): string {
   return SPENDS.map(select).join(' union ')
 }
 
@@ -42,11 +55,12 @@ const IS_NODE = `select 1 from graph_nodes where txid = ? and vout = ?
   union select 1 from graph_silent_facts where txid = ? and vout = ? and kind = 'node'`
 const LEFT_A_NODE = `select 1 from graph_nodes where txid = ?
   union select 1 from graph_silent_facts where txid = ? and kind = 'node'`
+const IS_HELD = 'select 1 from graph_pieces where owner = ? and position = 0'
 const WAS_LOOKED_AT = `select 1 from graph_outputs where txid = ?
   union select 1 from graph_names where txid = ? union select 1 from graph_silent_facts where txid = ?`
 
 /** What a database says of who spends the same. */
-function rivalRows(reader: SqlReader): RivalRows {
+function rivalRows(reader: SqlReader, derives: boolean): RivalRows {
   const isThere = async (sql: string, values: SqlValue[]): Promise<boolean> =>
     (await reader.first(sql, values)) !== undefined
   return {
@@ -56,7 +70,10 @@ function rivalRows(reader: SqlReader): RivalRows {
     },
     isNode: (outpoint) => isThere(IS_NODE, [...outpointPair(outpoint), ...outpointPair(outpoint)]),
     leftNode: (txid) => isThere(LEFT_A_NODE, Array(2).fill(hashColumn(txid))),
-    wasLookedAt: (txid) => isThere(WAS_LOOKED_AT, Array(3).fill(hashColumn(txid))),
+    wasLookedAt: (txid) =>
+      derives
+        ? isThere(IS_HELD, [hashColumn(txid)])
+        : isThere(WAS_LOOKED_AT, Array(3).fill(hashColumn(txid))),
   }
 }
 
@@ -76,10 +93,10 @@ export async function standings(reader: SqlReader, txids: string[]): Promise<Sta
 }
 
 /** Where transactions stand, and may be made to. */
-export function rankedView(trx: Knex.Transaction, told?: ReadonlySet<string>): RankedView {
+export function rankedView(trx: Knex.Transaction, told?: ReadonlySet<string>, derives?: boolean): RankedView {
   const reader = knexReader(trx)
   return {
-    ...standingView(reader, told),
+    ...standingView(reader, told, derives),
     heightOf: (txid) => heightIn(reader, txid),
     async setRank({ txid, mined, arrival }) {
       await trx('graph_transactions')
@@ -91,16 +108,33 @@ export function rankedView(trx: Knex.Transaction, told?: ReadonlySet<string>): R
 
 /** Whatever else spends one of these outpoints, silent or not. */
 export async function rivalsOf(reader: SqlReader, told: SpendRecord[]): Promise<string[]> {
-  return await rivalsAmong(told, async (outpoints) => {
-    const rows = await inParts(outpoints, (part) => {
-      const pairs = part.flatMap(outpointPair)
-      return reader.all(
-        both((table) => `select txid, vout, spender from ${table} where ${anyOutpoint(part)}`),
-        [...pairs, ...pairs],
-      )
-    })
-    return rows.map((row) => ({ outpoint: outpointOf(row), spender: hexOf(row.spender) }))
+  return await rivalsAmong(told, (outpoints) => spendsOf(reader, outpoints))
+}
+
+/** Whatever spends one of these outpoints, silent or not. */
+export async function spendersOf(reader: SqlReader, outpoints: Outpoint[]): Promise<string[]> {
+  return [...new Set((await spendsOf(reader, outpoints)).map(({ spender }) => spender))]
+}
+
+async function spendsOf(reader: SqlReader, outpoints: Outpoint[]): Promise<SpendRecord[]> {
+  const rows = await inParts(outpoints, (part) => {
+    const pairs = part.flatMap(outpointPair)
+    return reader.all(
+      both((table) => `select txid, vout, spender from ${table} where ${anyOutpoint(part)}`),
+      [...pairs, ...pairs],
+    )
   })
+  return rows.map(spendOf)
+}
+
+/** A spend as it stands in a row; its value where that was read and is known. */
+export function spendOf(row: OutpointRow & { spender: unknown; satoshis?: unknown }): SpendRecord {
+  const satoshis = numberIn(row.satoshis)
+  return {
+    outpoint: outpointOf(row),
+    spender: hexOf(row.spender),
+    ...(satoshis !== undefined && { satoshis }),
+  }
 }
 
 /** Whatever spends of these transactions, silent or not. */
@@ -116,8 +150,12 @@ export async function childrenOf(reader: SqlReader, txids: string[]): Promise<st
 }
 
 /** See `StandingReader.winnerOver`. */
-export async function winnerIn(reader: SqlReader, txid: string): Promise<string | undefined> {
-  return await winnerOver(txid, standingView(reader))
+export async function winnerIn(
+  reader: SqlReader,
+  txid: string,
+  derives?: boolean,
+): Promise<string | undefined> {
+  return await winnerOver(txid, standingView(reader, new Set(), derives))
 }
 
 /** See `ProofReader.heightOf`. */

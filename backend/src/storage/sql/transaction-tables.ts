@@ -3,17 +3,35 @@ import { hashColumn, hexOf, inParts, outpointOf, parts, ROWS_A_STATEMENT } from 
 import type { TransactionTables } from '../graph-tables.js'
 import { OUTPUT, type OutputRow, outputOf } from '../output-rows.js'
 import { rest } from '../rest.js'
-import { proofColumns } from '../rows.js'
+import { pendingOf, proofColumns } from '../rows.js'
 import { blockText } from '../telling.js'
+import { admissionOf, admissionsAmong } from './admission-reads.js'
 import { deleteBlocked, setBlocked } from './blocked-rows.js'
 import { insertNew } from './insert-new.js'
-import { anyOf, knexWriter } from './sql-reader.js'
-import { childrenOf, rankedView, rivalsOf, standings, winnerIn } from './standing-rows.js'
+import { anyOf, knexWriter, type SqlWriter } from './sql-reader.js'
+import {
+  both,
+  childrenOf,
+  rankedView,
+  rivalsOf,
+  SPENDS,
+  spendersOf,
+  spendOf,
+  standings,
+  winnerIn,
+} from './standing-rows.js'
 import { transactionRecord } from './transaction-reads.js'
 import { countTurn } from './turns.js'
 
-/** See {@link TransactionTables}. */
-export function transactionTablesIn(trx: Knex.Transaction, writer = knexWriter(trx)): TransactionTables {
+/**
+ * See {@link TransactionTables}.
+ *
+ * @param options.derives Whether the admissions of every transaction whose bytes are held are derived.
+ */
+export function transactionTablesIn(
+  trx: Knex.Transaction,
+  { writer = knexWriter(trx), derives = false }: { writer?: SqlWriter; derives?: boolean } = {},
+): TransactionTables {
   return {
     insertNew: (table, rows) => insertNew(writer, table, rows),
     async held(owners) {
@@ -48,8 +66,61 @@ export function transactionTablesIn(trx: Knex.Transaction, writer = knexWriter(t
     standings: (txids) => standings(writer, txids),
     childrenOf: (txids) => childrenOf(writer, txids),
     rivalsOf: (spends) => rivalsOf(writer, spends),
-    winnerOver: (txid) => winnerIn(writer, txid),
-    rankedView: (told) => rankedView(trx, told),
+    spendersOf: (outpoints) => spendersOf(writer, outpoints),
+    async spendsBy(spender) {
+      const rows = await writer.all(
+        both((spends) => `select txid, vout, satoshis from ${spends} where spender = ?`),
+        Array(2).fill(hashColumn(spender)),
+      )
+      return rows.map((row) => spendOf({ ...row, spender: hashColumn(spender) }))
+    },
+    unvaluedOutputs: (txids) =>
+      inParts(txids, async (part) => {
+        const hashes = part.map(hashColumn)
+        const rows = await writer.all(
+          both(
+            (spends) =>
+              `select txid, vout from ${spends} where txid in (${anyOf(part)}) and satoshis is null`,
+          ),
+          [...hashes, ...hashes],
+        )
+        return rows.map(outpointOf)
+      }),
+    async setSpentValue({ txid, vouts, satoshis }) {
+      for (const part of parts(vouts, ROWS_A_STATEMENT)) {
+        for (const spends of SPENDS)
+          await writer.run(`update ${spends} set satoshis = ? where txid = ? and vout in (${anyOf(part)})`, [
+            satoshis,
+            hashColumn(txid),
+            ...part,
+          ])
+        await rest()
+      }
+    },
+    admissionsAmong: (outpoints) => admissionsAmong(writer, outpoints),
+    admissionsOf: (txids) =>
+      inParts(txids, async (part) => {
+        const rows = await writer.all(
+          `select * from graph_admissions where txid in (${anyOf(part)})`,
+          part.map(hashColumn),
+        )
+        return rows.map(admissionOf)
+      }),
+    spendingAdmitted: (txids) =>
+      inParts(txids, async (part) => {
+        const hashes = part.map(hashColumn)
+        const rows = await writer.all(
+          both(
+            (spends) => `select distinct spends.spender as found from ${spends} as spends
+              join graph_admissions as spent on spent.txid = spends.txid and spent.vout = spends.vout
+              where spends.spender in (${anyOf(part)})`,
+          ),
+          [...hashes, ...hashes],
+        )
+        return rows.map(({ found }) => hexOf(found))
+      }),
+    winnerOver: (txid) => winnerIn(writer, txid, derives),
+    rankedView: (told) => rankedView(trx, told, derives),
     async lastArrival() {
       const last = await writer.first('select max(arrival) as arrival from graph_transactions', [])
       return Number(last?.arrival ?? 0)
@@ -80,9 +151,9 @@ export function transactionTablesIn(trx: Knex.Transaction, writer = knexWriter(t
     },
     async takeSpends(table, spenders) {
       const spends = () => trx(table).whereIn('spender', spenders.map(hashColumn))
-      const rows = await spends().select('txid', 'vout', 'spender')
+      const rows = await spends().select('txid', 'vout', 'spender', 'satoshis')
       await spends().delete()
-      return rows.map((row) => ({ outpoint: outpointOf(row), spender: hexOf(row.spender) }))
+      return rows.map(spendOf)
     },
     async factsOf(txids) {
       const of = (table: string) => trx(table).whereIn('txid', txids.map(hashColumn))
@@ -110,6 +181,45 @@ export function transactionTablesIn(trx: Knex.Transaction, writer = knexWriter(t
       const rows = await said().select('kind', 'body')
       await said().delete()
       return rows
+    },
+    pendingAmong: (txids) =>
+      inParts(txids, async (part) => {
+        const rows = await writer.all(
+          `select * from graph_pending where txid in (${anyOf(part)})`,
+          part.map(hashColumn),
+        )
+        return rows.map(pendingOf)
+      }),
+    async firstPending(limit) {
+      const rows = await writer.all(`select * from graph_pending order by proven, arrival, txid limit ?`, [
+        limit,
+      ])
+      return rows.map(pendingOf)
+    },
+    async setPendingProven(txid) {
+      await writer.run('update graph_pending set proven = 1 where txid = ?', [hashColumn(txid)])
+    },
+    async deletePending(txids) {
+      for (const part of parts(txids, ROWS_A_STATEMENT))
+        await writer.run(`delete from graph_pending where txid in (${anyOf(part)})`, part.map(hashColumn))
+    },
+    async pendingTotal() {
+      const row = await writer.first("select value from graph_settings where name = 'pending'", [])
+      return row === undefined ? { transactions: 0, bytes: 0 } : JSON.parse(String(row.value))
+    },
+    async setPendingTotal(total) {
+      const setting = { name: 'pending', value: JSON.stringify(total) }
+      await trx('graph_settings').insert(setting).onConflict(['name']).merge(['value'])
+    },
+    async deleteTransaction(txid) {
+      const hash = hashColumn(txid)
+      for (const [table, column] of [
+        ['graph_pieces', 'owner'],
+        ['graph_spends', 'spender'],
+        ['graph_silent_spends', 'spender'],
+        ['graph_transactions', 'txid'],
+      ])
+        await writer.run(`delete from ${table} where ${column} = ?`, [hash])
     },
     countTurn: () => countTurn(trx),
     setBlocked: (record) => setBlocked(trx, record),

@@ -1,0 +1,41 @@
+import type { Outpoint } from '../protocol/outpoint.js'
+import type { TransactionOutput, TransactionView } from '../protocol/transaction.js'
+
+/** An input that spends a genuine node of the mine tree, and the output that it spends. */
+export interface NodeInput {
+  input: number
+  spent: TransactionOutput | undefined
+}
+
+/**
+ * What the topics of a host admit, as functions of bytes. A store that has them derives the admissions of every transaction
+ * that it knows, whatever the order in which transactions came (`spec/overlay.md`, Order independence): an output is a node,
+ * a name or an ordinal because of what its transaction spends, and is judged again when more is known of that.
+ */
+export interface AdmissionRules {
+  /** The root of the tree that is followed; undefined: none is, and `tm_names` admits nothing. */
+  genesis: Outpoint | undefined
+  /** The outputs that `tm_names` admits: those of the genesis, or of a mint of the node that is spent. */
+  names(transaction: TransactionView, nodeInputs: NodeInput[]): number[]
+  /** Whether `tm_ordinals` admits an output that has content or MAP, or receives an admitted ordinal. */
+  permits(transaction: TransactionView, vout: number): boolean
+  /**
+   * Called for a transaction of which `tm_ordinals` admits nothing.
+   *
+   * @param unknownInput The first input whose value is not known, where the transaction spends an admitted ordinal behind it.
+   */
+  onNoOrdinal?(transaction: TransactionView, unknownInput: number | undefined): void
+}
+
+/** How much may be kept of transactions that nothing admitted depends on. */
+export interface PendingLimits {
+  maxTransactions: number
+  /** Of their raw bytes. */
+  maxBytes: number
+}
+
+/** What makes a store derive admissions. */
+export interface AdmissionOptions {
+  rules: AdmissionRules
+  pending: PendingLimits
+}

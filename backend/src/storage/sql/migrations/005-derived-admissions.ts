@@ -1,0 +1,57 @@
+import type { Knex } from 'knex'
+import { insertNew } from '../insert-new.js'
+import { knexWriter } from '../sql-reader.js'
+import { createTable } from './create-table.js'
+
+/** Admissions that follow from what is known: values of inputs, coins in front of ordinals, and what is pending. */
+export const derivedAdmissions = {
+  name: '005-derived-admissions',
+
+  async up(knex: Knex): Promise<void> {
+    for (const spends of ['graph_spends', 'graph_silent_spends']) {
+      if (await knex.schema.hasColumn(spends, 'satoshis')) continue
+      await knex.schema.alterTable(spends, (table) => {
+        table.bigInteger('satoshis').unsigned()
+      })
+    }
+    if (!(await knex.schema.hasColumn('graph_outputs', 'carrier'))) {
+      await knex.schema.alterTable('graph_outputs', (table) => {
+        table.boolean('carrier').notNullable().defaultTo(false)
+      })
+    }
+    await createTable(knex, 'graph_pending', (table) => {
+      table.binary('txid', 32).notNullable().primary()
+      table.boolean('proven').notNullable()
+      table.bigInteger('arrival').notNullable()
+      table.bigInteger('bytes').unsigned().notNullable()
+      table.index(['proven', 'arrival', 'txid'])
+    })
+    await createTable(knex, 'graph_held', (table) => {
+      table.binary('txid', 32).notNullable().primary()
+      // Of the submission: a height, or seconds since 1970 (BIP 113 aside, as transactions have it).
+      table.bigInteger('lock_time').unsigned().notNullable()
+      table.bigInteger('bytes').unsigned().notNullable()
+      table.binary('beef', 32).notNullable()
+      table.index(['lock_time'])
+      table.index(['beef'])
+    })
+    if ((await knex('graph_transactions').first('txid')) !== undefined)
+      await insertNew(knexWriter(knex), 'graph_settings', [{ name: 'reindex', value: 'needed' }])
+  },
+
+  async down(knex: Knex): Promise<void> {
+    await knex.schema.dropTableIfExists('graph_held')
+    await knex.schema.dropTableIfExists('graph_pending')
+    // The other service of a host may have been first.
+    if (!(await knex.schema.hasTable('graph_spends'))) return
+    for (const [table, column] of [
+      ['graph_outputs', 'carrier'],
+      ['graph_silent_spends', 'satoshis'],
+      ['graph_spends', 'satoshis'],
+    ] as const)
+      if (await knex.schema.hasColumn(table, column))
+        await knex.schema.alterTable(table, (altered) => {
+          altered.dropColumn(column)
+        })
+  },
+}

@@ -1,0 +1,104 @@
+import type { AdmissionRules, NodeInput } from '../graph/admission-rules.js'
+import { nativeHash256 } from '../graph/native-hash.js'
+import { decodeMineNode, isName, MineNodeError } from '../protocol/mine-node.js'
+import { type Deployment, MintError } from '../protocol/mint.js'
+import { followMint } from '../protocol/mint-outputs.js'
+import { formatOutpoint } from '../protocol/outpoint.js'
+import { TOPICS } from '../protocol/profile.js'
+import type { TransactionView } from '../protocol/transaction.js'
+import { type OrdinalsPolicy, policyCheck } from './ordinals-policy.js'
+import type { OnRefusal } from './refusal.js'
+
+/**
+ * What both topics admit, for a host that derives admissions from all that it knows. The topic managers, which an engine
+ * asks about one transaction at a time, decide by the same functions.
+ *
+ * @throws PolicyError where the policy cannot be meant.
+ */
+export function admissionRules({
+  deployment,
+  policy = {},
+  onRefusal,
+}: {
+  /** The tree to follow; undefined: none. */
+  deployment: Deployment | undefined
+  policy?: OrdinalsPolicy
+  onRefusal: OnRefusal
+}): AdmissionRules {
+  const refusalOf = policyCheck(policy)
+  return {
+    genesis: deployment?.genesis,
+    names: (transaction, nodeInputs) => admittedNames({ transaction, nodeInputs, deployment, onRefusal }),
+    permits(transaction, vout) {
+      const refusal = refusalOf(transaction, vout)
+      if (refusal !== undefined) onRefusal({ topic: TOPICS.ordinals, txid: transaction.txid, ...refusal })
+      return refusal === undefined
+    },
+    onNoOrdinal({ txid, inputs }, unknownInput) {
+      const unknown = unknownInput === undefined ? undefined : inputs[unknownInput]
+      onRefusal({
+        topic: TOPICS.ordinals,
+        txid,
+        ...(unknown === undefined
+          ? {
+              code: 'NO_ORDINAL',
+              message: 'no output has content or MAP, and none receives an admitted ordinal',
+            }
+          : {
+              code: 'UNKNOWN_VALUES',
+              message: `the value of ${formatOutpoint(unknown)} is not known, so where the ordinals behind it went is not either`,
+            }),
+      })
+    },
+  }
+}
+
+/** The outputs that `tm_names` admits of a transaction which spends these nodes (`protocol.md` 7). */
+export function admittedNames({
+  transaction,
+  nodeInputs,
+  deployment,
+  onRefusal,
+}: {
+  transaction: TransactionView
+  nodeInputs: NodeInput[]
+  deployment: Deployment | undefined
+  onRefusal: OnRefusal
+}): number[] {
+  const refuse = (code: string, message: string): number[] => {
+    onRefusal({ topic: TOPICS.names, txid: transaction.txid, code, message })
+    return []
+  }
+  if (deployment === undefined) return refuse('NO_GENESIS', 'this host follows no tree: no genesis is set')
+  if (transaction.txid === deployment.genesis.txid) {
+    const { vout } = deployment.genesis
+    if (isNode(transaction, vout)) return [vout]
+    return refuse('NOT_A_NODE', 'the genesis outpoint that is set is no node of a mine tree')
+  }
+  const [node] = nodeInputs
+  if (node === undefined)
+    return refuse('NO_NODE_SPENT', 'the transaction spends no node of the tree that is known here')
+  // The covenant restates one node in output 0; a second one spent beside it would be lost to the tree.
+  if (nodeInputs.length > 1) return refuse('MORE_THAN_ONE_NODE', 'the transaction spends more than one node')
+  const { input, spent } = node
+  try {
+    const mint = followMint({ transaction, input, deployment, hash: nativeHash256, ...(spent && { spent }) })
+    return isName(mint.name) ? [0, 1, 2] : refuse('NAME_TOO_LONG', 'the name is longer than 255 characters')
+  } catch (error) {
+    if (error instanceof MintError) return refuse(error.code, error.message)
+    throw error
+  }
+}
+
+/** Whether an output is laid out as a node; what makes one genuine is its lineage. */
+export function isNode(transaction: TransactionView, vout: number): boolean {
+  const output = transaction.outputs[vout]
+  if (output === undefined) return false
+  try {
+    decodeMineNode(output.lockingScript)
+    return true
+  } catch (error) {
+    if (error instanceof MineNodeError) return false
+    throw error
+  }
+}
