@@ -2,7 +2,8 @@ import { once } from 'node:events'
 import { Agent, request } from 'node:http'
 import { setTimeout as wait } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
-import { beefOf, FakeChain, OPEN_LOCK } from '../test/support/fake-chain.js'
+import type { HostileRequest } from '../test/costs/attack.js'
+import { HonestSubmissions } from '../test/costs/honest.js'
 
 /** What this process is told. */
 export type ReaderOrder = { order: 'read'; url: string; path: string; submits: boolean } | { order: 'stop' }
@@ -43,7 +44,7 @@ class Honest {
   private isOver = false
   private readonly agent = new Agent({ keepAlive: true, maxSockets: 1, localAddress: ADDRESS })
   private readonly waits: Span[] = []
-  private readonly chain = new FakeChain()
+  private readonly honest = new HonestSubmissions()
   private reads = 0
   private asked: number | undefined
   private readonly submissions: (ReaderReport['submissions'][number] & { since: number })[] = []
@@ -78,11 +79,11 @@ class Honest {
   private async submit(): Promise<void> {
     await wait(AGAIN)
     while (!this.isOver) {
-      const body = honestBeef(this.chain)
+      const { path, headers, body } = this.honest.next()
       const submission = { since: now(), admitted: false, took: 0, refusals: [] as number[] }
       this.submissions.push(submission)
       while (!this.isOver && !submission.admitted) {
-        const status = await this.ask({ path: '/submit', body })
+        const status = await this.ask({ path, headers, body })
         if (this.isOver) return
         submission.took = now() - submission.since
         if (status === 200) submission.admitted = true
@@ -92,35 +93,18 @@ class Honest {
     }
   }
 
-  private async ask({
-    path,
-    body,
-    agent,
-  }: {
-    path: string
-    body?: Uint8Array
-    agent?: Agent
-  }): Promise<number> {
+  private async ask(
+    question: Pick<HostileRequest, 'path' | 'headers' | 'body'> & { agent?: Agent },
+  ): Promise<number> {
+    const { body, ...asked } = question
     return await new Promise((resolve) => {
-      const headers = { 'Content-Type': 'application/octet-stream', 'X-Topics': '["tm_ordinals"]' }
-      const method = body === undefined ? 'GET' : 'POST'
       const { hostname, port } = new URL(this.told.url)
-      const sent = request(
-        {
-          hostname,
-          port,
-          path,
-          method,
-          localAddress: ADDRESS,
-          ...(body && { headers }),
-          ...(agent && { agent }),
-        },
-        (answer) => {
-          answer.resume()
-          answer.on('end', () => resolve(answer.statusCode ?? 0))
-          answer.on('error', () => resolve(0))
-        },
-      )
+      const method = body === undefined ? 'GET' : 'POST'
+      const sent = request({ hostname, port, method, localAddress: ADDRESS, ...asked }, (answer) => {
+        answer.resume()
+        answer.on('end', () => resolve(answer.statusCode ?? 0))
+        answer.on('error', () => resolve(0))
+      })
       sent.on('error', () => resolve(0))
       sent.end(body)
     })
@@ -147,14 +131,6 @@ function overlap(span: Span, pauses: readonly Span[]): number {
   let sum = 0
   for (const { from, to } of pauses) sum += Math.max(0, Math.min(to, span.to) - Math.max(from, span.from))
   return sum
-}
-
-/** An inscription whose coin opens to anybody, not mined yet. */
-function honestBeef(chain: FakeChain): Uint8Array {
-  const coin = chain.spend({ inputs: [], outputs: [{ satoshis: 5, lockingScript: OPEN_LOCK }] })
-  const inputs = [{ transaction: coin, vout: 0 }]
-  const outputs = [{ satoshis: 1, lockingScript: OPEN_LOCK }]
-  return beefOf(chain.spend({ inputs, outputs }), { proven: false, with: [coin] })
 }
 
 /** A thread that does nothing but look at the clock. */

@@ -2,8 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { builtPackage } from '../support/built-package.js'
-import { beefOf, FakeChain, OPEN_LOCK } from '../support/fake-chain.js'
-import { type Attack, submitting } from './attack.js'
+import type { Attack } from './attack.js'
 import { type AttackedServer, startAttackedServer } from './attacked-server.js'
 import { bodyAttacks } from './attacks/bodies.js'
 import { graphAttacks } from './attacks/graphs.js'
@@ -11,6 +10,7 @@ import { metadataAttacks } from './attacks/metadata.js'
 import { readAttacks } from './attacks/reads.js'
 import { scriptAttacks } from './attacks/scripts.js'
 import { type FilledStore, fillStore } from './fixture.js'
+import { HonestSubmissions } from './honest.js'
 import { type Outcome, Stranger } from './send.js'
 import { withSlowTracker } from './slow-tracker.js'
 
@@ -20,7 +20,7 @@ const MEMORY = 1024 * MiB
 
 /** The attacks of `npm run bench costs`, smaller: what they do to a host does not hang on a clock, but on their shape. */
 const SUITES: Record<string, { attacks: Attack[]; connections: number }> = {
-  bodies: { attacks: bodyAttacks({ bytes: 40 * MiB, slowness: 1 }), connections: 8 },
+  bodies: { attacks: bodyAttacks({ bytes: 24 * MiB, slowness: 1 }), connections: 8 },
   graphs: {
     attacks: graphAttacks({
       ...{ parts: 1500, transactions: 1000, depth: 100, pending: 100, steps: 100 },
@@ -46,6 +46,8 @@ const READER = '127.0.0.3'
 /** How often a reader has to be answered while a request is worked on that takes as long as this many reads. */
 const READS_MEANWHILE = 3
 const LONG = 60
+
+const honest = new HonestSubmissions()
 
 describe.each(Object.entries(SUITES))('next to hostile %s', (_, { attacks, connections }) => {
   const tracked = attacks.filter(({ trackerDelay }) => trackerDelay !== undefined)
@@ -122,7 +124,7 @@ async function hold(told: {
   const after = await reader.send(read)
   expect({ after, isRunning: server.isRunning() }).toEqual({ after: 200, isRunning: true })
   for (const outcome of [alone.outcome, ...outcomes]) expect(attack.statuses).toContain(outcome)
-  expect(await reader.send(honest())).toBe(200)
+  expect(await reader.send(honest.next())).toBe(200)
   expect(server.peakMemory()).toBeLessThan(MEMORY)
   reader.leave()
 }
@@ -168,14 +170,4 @@ async function sendTogether(
   const outcomes = await Promise.all(sent)
   stranger.leave()
   return outcomes
-}
-
-const chain = new FakeChain()
-
-/** An inscription that nobody has mined yet, whose coin opens to anybody. */
-function honest(): ReturnType<typeof submitting> {
-  const coin = chain.spend({ inputs: [], outputs: [{ satoshis: 5, lockingScript: OPEN_LOCK }] })
-  const inputs = [{ transaction: coin, vout: 0 }]
-  const outputs = [{ satoshis: 1, lockingScript: OPEN_LOCK }]
-  return submitting(beefOf(chain.spend({ inputs, outputs }), { proven: false, with: [coin] }))
 }

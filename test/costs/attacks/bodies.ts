@@ -19,9 +19,8 @@ const POSTS = [
   '/requestForeignGASPNode',
 ]
 
-/** Zeros as brotli. */
-function brotli(bytes: number): Uint8Array {
-  return brotliCompressSync(Buffer.alloc(bytes), { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } })
+function brotli(bytes: Uint8Array): Uint8Array {
+  return brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } })
 }
 
 const OFF_CHAIN = { ...SUBMIT_HEADERS, 'x-includes-off-chain-values': 'true' }
@@ -58,7 +57,7 @@ export function bodyAttacks({
       title: `the same ${Math.round(zeros / MiB)} MiB as brotli`,
       prepare: ({ chain }) => {
         const beef = beefOf(chain.inscribe({ contentType: 'text/plain', body: Uint8Array.of(2) }))
-        const body = brotliCompressSync(withOffChainValues(beef, zeros))
+        const body = brotli(withOffChainValues(beef, zeros))
         const headers = { ...OFF_CHAIN, 'Content-Encoding': 'br' }
         return () => ({ method: 'POST', path: '/submit', headers, body })
       },
@@ -69,7 +68,7 @@ export function bodyAttacks({
       name: 'unfinished-brotli',
       title: 'unfinished brotli bodies',
       prepare: () => {
-        const whole = brotli(zeros)
+        const whole = brotli(new Uint8Array(zeros))
         const headers = { ...SUBMIT_HEADERS, 'Content-Encoding': 'br' }
         const body = whole.subarray(0, whole.length - 1)
         return () => ({ method: 'POST', path: '/submit', headers, body, unfinished: true })
@@ -81,7 +80,7 @@ export function bodyAttacks({
       name: 'finished-brotli',
       title: 'brotli bodies of zeros',
       prepare: () => {
-        const body = brotli(zeros)
+        const body = brotli(new Uint8Array(zeros))
         return () => ({
           ...{ method: 'POST', path: '/submit', body },
           headers: { ...SUBMIT_HEADERS, 'Content-Encoding': 'br' },
