@@ -7,7 +7,7 @@ import { type AttackedServer, startAttackedServer } from './attacked-server.js'
 import { bodyAttacks } from './attacks/bodies.js'
 import { graphAttacks } from './attacks/graphs.js'
 import { metadataAttacks } from './attacks/metadata.js'
-import { readAttacks } from './attacks/reads.js'
+import { largeAttacks, readAttacks } from './attacks/reads.js'
 import { scriptAttacks } from './attacks/scripts.js'
 import { type FilledStore, fillStore } from './fixture.js'
 import { HonestSubmissions } from './honest.js'
@@ -34,11 +34,10 @@ const SUITES: Record<string, { attacks: Attack[]; connections: number }> = {
     connections: 4,
   },
   reads: {
-    attacks: readAttacks({
-      ...{ steps: 500, chunks: 200, names: 60, directoryBytes: 128 * 1024, largeBytes: 8 * MiB },
-    }),
+    attacks: readAttacks({ steps: 500, chunks: 200, names: 60, directoryBytes: 128 * 1024 }),
     connections: 20,
   },
+  'large transactions': { attacks: largeAttacks({ largeBytes: 8 * MiB }), connections: 4 },
 }
 
 const ATTACKER = '127.0.0.66'

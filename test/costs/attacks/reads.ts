@@ -7,6 +7,7 @@ import {
   p2pkh,
 } from '../../support/fake-chain.js'
 import { type Attack, type Fixture, type HostileRequest, postingJson } from '../attack.js'
+import { pick } from './hostile-chain.js'
 
 const MiB = 1024 * 1024
 
@@ -49,8 +50,7 @@ export function readAttacks({
   chunks = 20_000,
   names = 2000,
   directoryBytes = MiB,
-  largeBytes = 60 * MiB,
-}: Partial<Record<'steps' | 'chunks' | 'names' | 'directoryBytes' | 'largeBytes', number>> = {}): Attack[] {
+}: Partial<Record<'steps' | 'chunks' | 'names' | 'directoryBytes', number>> = {}): Attack[] {
   return [
     {
       name: 'provenance',
@@ -88,10 +88,10 @@ export function readAttacks({
         )
         const path = `/svc/gateway/stream/${life[0]?.outpoint(0)}`
         const ranges = ['bytes=-1', 'bytes=0-', 'bytes=1000000-1000001', 'bytes=-500000']
-        return (index) => ({ path, headers: { Range: ranges[index % ranges.length] ?? '' } })
+        return (index) => ({ path, headers: { Range: pick(ranges, index) } })
       },
       allowance: { requests: 600, connections: 50 },
-      statuses: [200, 206, 429, 503],
+      statuses: [200, 206, 416, 429, 503],
     },
     {
       name: 'directories',
@@ -124,7 +124,7 @@ export function readAttacks({
           postingJson('/lookup', { service: 'ls_names', query: { name: last, history: true } }),
           postingJson('/lookup', { service: 'ls_names', query: { mine: `${last}zzz`, history: true } }),
         ]
-        return (index) => asked[index % asked.length] ?? { path: '/' }
+        return (index) => pick(asked, index)
       },
       allowance: { requests: 100, connections: 8 },
       statuses: [200, 429, 503],
@@ -177,12 +177,44 @@ export function readAttacks({
         ]
         return (index) => ({
           path: `/content/${file.outpoint(0)}`,
-          headers: headers[index % headers.length] ?? {},
+          headers: pick(headers, index),
         })
       },
       allowance: { requests: 6000, connections: 100 },
       statuses: [200, 304, 400, 412, 429, 503],
     },
+    {
+      name: 'sync-offers',
+      title: 'what a peer asks for, from odd scores on',
+      async prepare({ chain, admit }) {
+        for (let at = 0; at < names; at++)
+          await admit(chain.inscribe({ contentType: 'text/plain', body: utf8(`offer ${at}`) }))
+        const since = [0, 1, Number.MAX_SAFE_INTEGER, 2 ** 31, 1e15]
+        return (index) => ({
+          ...postingJson('/requestSyncResponse', { version: 1, since: pick(since, index) }),
+          headers: { 'x-bsv-topic': 'tm_ordinals', 'Content-Type': 'application/json' },
+        })
+      },
+      allowance: { requests: 600, connections: 50 },
+      statuses: [200, 400, 429, 503],
+    },
+    {
+      name: 'connections',
+      title: 'a read on each of the connections that one client may open, all at once',
+      async prepare({ chain, admit }) {
+        const file = chain.inscribe({ contentType: 'text/plain', body: utf8('a'.repeat(4096)) })
+        await admit(file)
+        return () => ({ path: `/content/${file.outpoint(0)}` })
+      },
+      allowance: { requests: 4900, connections: 4900 },
+      statuses: [200, 429, 503, 'ECONNRESET'] as Attack['statuses'],
+    },
+  ]
+}
+
+/** Reads of what a large transaction holds, or of what says that it does. */
+export function largeAttacks({ largeBytes = 60 * MiB }: { largeBytes?: number } = {}): Attack[] {
+  return [
     {
       name: 'large-kept',
       title: `${Math.round(largeBytes / MiB)} MiB that are kept: the record of a name in it, garbage for it, what peers ask of it`,
@@ -201,7 +233,7 @@ export function readAttacks({
           { path: '/svc/names/mine/zz' },
           { path: `/svc/gateway/metadata/${mint.outpoint(2)}:-1` },
         ]
-        return (index) => asked[index % asked.length] ?? { path: '/' }
+        return (index) => pick(asked, index)
       },
       allowance: { requests: 3000, connections: 100 },
       statuses: [200, 400, 404, 429, 503],
@@ -216,32 +248,6 @@ export function readAttacks({
       },
       allowance: { requests: 16, connections: 16 },
       statuses: [200, 413, 429, 503],
-    },
-    {
-      name: 'sync-offers',
-      title: 'what a peer asks for, from odd scores on',
-      async prepare({ chain, admit }) {
-        for (let at = 0; at < names; at++)
-          await admit(chain.inscribe({ contentType: 'text/plain', body: utf8(`offer ${at}`) }))
-        const since = [0, 1, Number.MAX_SAFE_INTEGER, 2 ** 31, 1e15]
-        return (index) => ({
-          ...postingJson('/requestSyncResponse', { version: 1, since: since[index % since.length] }),
-          headers: { 'x-bsv-topic': 'tm_ordinals', 'Content-Type': 'application/json' },
-        })
-      },
-      allowance: { requests: 600, connections: 50 },
-      statuses: [200, 400, 429, 503],
-    },
-    {
-      name: 'connections',
-      title: 'a read on each of the connections that one client may open, all at once',
-      async prepare({ chain, admit }) {
-        const file = chain.inscribe({ contentType: 'text/plain', body: utf8('a'.repeat(4096)) })
-        await admit(file)
-        return () => ({ path: `/content/${file.outpoint(0)}` })
-      },
-      allowance: { requests: 4900, connections: 4900 },
-      statuses: [200, 429, 503, 'ECONNRESET'] as Attack['statuses'],
     },
   ]
 }
@@ -271,7 +277,7 @@ async function mintMany({ chain, admit }: Fixture, count: number): Promise<strin
   const minted: string[] = []
   for (let row = 0; minted.length < count; row++) {
     for (let length = 1; length <= 200 && minted.length < count; length++) {
-      const name = (letters[row % letters.length] ?? 'a') + 'n'.repeat(length - 1)
+      const name = pick([...letters], row) + 'n'.repeat(length - 1)
       await admit(chain.mint(name))
       minted.push(name)
     }
