@@ -45,8 +45,11 @@ interface Phase {
 
 /**
  * What strangers may cost this host: for each attack, the longest wait of a reader next to one hostile request, and next to
- * a client that uses its whole allowance, with what an idle thread of the machine waited meanwhile; the most memory; and
- * how long an honest submission took. The exit code is 1 where one of them is over what is allowed.
+ * a client that uses its whole allowance; the most memory; and how long an honest submission took. The exit code is 1 where
+ * one of them is over what is allowed.
+ *
+ * Of a wait, the server owes what is left without the time in which it had work and the machine let others run. How long an
+ * idle thread was kept waiting says how busy the machine was.
  *
  * @param wanted Names of attacks; all where there are none.
  */
@@ -110,7 +113,7 @@ async function heard(
   { filled }: { filled: FilledStore },
   time: number,
 ): Promise<void> {
-  order(reader, { order: 'read', url: server.url, path: filled.readPath, submits: true })
+  order(reader, { order: 'read', url: server.url, pid: server.pid, path: filled.readPath, submits: true })
   await wait(time)
   order(reader, { order: 'stop' })
   await once(reader, 'message')
@@ -123,7 +126,13 @@ async function attacked(
 ): Promise<Phase> {
   const { filled, requests, connections, from } = told
   const stranger = new Stranger(server.url, { address: ATTACKER, connections })
-  order(reader, { order: 'read', url: server.url, path: filled.readPath, submits: requests > 1 })
+  order(reader, {
+    order: 'read',
+    url: server.url,
+    pid: server.pid,
+    path: filled.readPath,
+    submits: requests > 1,
+  })
   await wait(50)
   const since = performance.now()
   const outcomes = await sendAll(stranger, {
@@ -136,9 +145,9 @@ async function attacked(
   const took = performance.now() - since
   if (server.isRunning()) await wait(QUIET)
   const died = !server.isRunning()
-  const told2 = once(reader, 'message')
+  const reported = once(reader, 'message')
   order(reader, { order: 'stop' })
-  const [report] = (await told2) as [ReaderReport]
+  const [report] = (await reported) as [ReaderReport]
   stranger.leave()
   return { report, outcomes, died, took }
 }
@@ -192,7 +201,7 @@ function whatIsOver({ attack, alone, whole, peak }: Measured): string[] {
 }
 
 function longestHonest({ report }: Phase): number {
-  return Math.max(0, ...report.submissions.map(({ took }) => took))
+  return Math.max(0, ...report.submissions.map(({ owed }) => owed))
 }
 
 const HEAD = `| attack | one: reader, idle thread (ms) | one: answered after (ms) | all: requests × connections | all: reader, idle thread (ms) | answered after (ms) | honest submission (ms) | peak memory (MiB) | answers | over |
@@ -203,9 +212,11 @@ function rowOf({ attack, alone, whole, peak }: Measured, over: string[]): string
   const waited = ({ report: { longest, owed, idle } }: Phase): string =>
     `${longest.toFixed(0)} (${owed.toFixed(0)} owed), ${idle.toFixed(0)}`
   const refusals = whole.report.submissions.flatMap((each) => each.refusals).length
-  const longest = longestHonest(whole)
-  const waiting = whole.report.submissions.some(({ admitted, took }) => !admitted && took === longest)
-  const honest = `${longest.toFixed(0)}${waiting ? ' and more' : ''}${refusals > 0 ? `, refused ${refusals}×` : ''}`
+  const owed = longestHonest(whole)
+  const slowest = whole.report.submissions.find((each) => each.owed === owed)
+  const more = slowest?.admitted === false ? ' and more' : ''
+  const refused = refusals > 0 ? `, refused ${refusals}×` : ''
+  const honest = `${slowest?.took.toFixed(0) ?? ''} (${owed.toFixed(0)} owed)${more}${refused}`
   const cells = [
     `${attack.name}: ${attack.title}`,
     waited(alone),

@@ -7,10 +7,10 @@ import type { Environment } from '../support/test-server.js'
 /** A server that is attacked: the command, as a process of its own. */
 export interface AttackedServer {
   url: string
+  pid: number
   isRunning(): boolean
   /** The most memory that it has had since it was last asked to forget, in bytes. */
   peakMemory(): number
-  memory(): number
   forgetPeak(): void
   /** The last that it said on stderr. */
   stderr(): string
@@ -67,8 +67,8 @@ export async function startAttackedServer(options: {
   }, 50)
   return {
     url,
+    pid: child.pid ?? 0,
     isRunning,
-    memory: () => field('VmRSS'),
     peakMemory: () => Math.max(peak, field('VmHWM')),
     forgetPeak() {
       // `proc(5)`, clear_refs: 5 resets the peak.
