@@ -19,8 +19,9 @@ export interface AttackedServer {
 }
 
 const KEPT_STDERR = 4000
-/** How long a server may take to end by itself, in milliseconds. */
+/** How long a server may take to end by itself, in milliseconds; longer where it is to leave profiles. */
 const PATIENCE = 5000
+const PROFILING_PATIENCE = 60_000
 
 /**
  * Starts the compiled command as `npm start` does, and waits until it listens.
@@ -80,7 +81,8 @@ export async function startAttackedServer(options: {
       clearInterval(watch)
       if (!isRunning()) return
       child.kill('SIGTERM')
-      const kill = setTimeout(() => child.kill('SIGKILL'), PATIENCE)
+      const patience = profileFolder === undefined ? PATIENCE : PROFILING_PATIENCE
+      const kill = setTimeout(() => child.kill('SIGKILL'), patience)
       await exited
       clearTimeout(kill)
     },
