@@ -34,11 +34,13 @@ async function admit(node: Node, txid: string, submit: () => Promise<STEAK>): Pr
     if (refusal.txid === txid) refusals.push(refusal)
   })
   try {
+    const before = (await node.graph.admissionsOfTransaction(txid)).length
     const steak = await submit()
     const winner = await node.graph.winnerOver(txid)
     if (winner !== undefined) return { kind: 'refused', why: `CONFLICT: it is kept, but ${winner} counts` }
     const outputs = admittedCount(steak)
-    if (outputs > 0) return { kind: 'admitted', outputs }
+    if (outputs > before) return { kind: 'admitted', outputs: outputs - before }
+    if (outputs > 0) return { kind: 'known' }
     // A topic that says nothing has it already; one may say several things.
     if (new Set(refusals.map(({ topic }) => topic)).size < ALL_TOPICS.length) return { kind: 'known' }
     return { kind: 'passed over', why: refusals.map(({ code, message }) => `${code}: ${message}`).join('; ') }

@@ -116,6 +116,10 @@ export class ForwardingStore implements HostStore {
     return this.store.blocks(query)
   }
 
+  lastHeight(): Promise<number> {
+    return this.store.lastHeight()
+  }
+
   rivalBlocks(spends: SpendRecord[]): Promise<Block[]> {
     return this.store.rivalBlocks(spends)
   }

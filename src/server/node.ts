@@ -53,12 +53,12 @@ export async function openNode({
       logger.warn({ transactions }, 'a conflict was decided anew: a branch has turned')
       overlay?.tell({ kind: 'turned', transactions })
     })
-    const { notes, notesWaiting, isShared } = stores
+    const { notes, held, notesWaiting, isShared } = stores
     const onWrite = async (): Promise<void> => upkeep?.notice()
     graph = new RememberingStore({ store: stores.graph, isShared, onWrite, logger })
     await graph.open()
     const followed = await followTree({ graph, config, ...(deploy && { deploy }) })
-    overlay = createOverlay({ config: followed.config, graph, notes, logger })
+    overlay = createOverlay({ config: followed.config, graph, notes, held, logger })
     if (followed.deployed !== undefined) {
       await overlay.engine.submit({ beef: followed.deployed.beef, topics: [TOPICS.names] })
     }

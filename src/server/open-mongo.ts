@@ -1,5 +1,6 @@
 import { MongoClient } from 'mongodb'
 import { MongoGraphStore } from '../../backend/src/storage/mongo/mongo-graph-store.js'
+import { MongoHeldSubmissions } from '../../backend/src/storage/mongo/mongo-held-submissions.js'
 import { MongoHookNotes } from '../../backend/src/storage/mongo/mongo-hook-notes.js'
 import { MongoUpkeep } from '../../backend/src/storage/mongo/mongo-upkeep.js'
 import { whileAvailable } from '../../backend/src/storage/mongo/unavailable.js'
@@ -43,6 +44,7 @@ export async function openMongo({
   return {
     graph,
     notes,
+    held: new MongoHeldSubmissions({ db, writer: graph.writer }),
     upkeep: new MongoUpkeep({ db, writer: graph.writer }),
     notesWaiting: () => notes.waiting(),
     isShared: true,

@@ -3,7 +3,9 @@ import type { AdmittanceInstructions, ChainTracker, STEAK, TaggedBEEF } from '@b
 import { Mutex } from 'async-mutex'
 import { encodeBeef } from '../../backend/src/graph/assemble-beef.js'
 import { LostConflictError } from '../../backend/src/graph/conflict-error.js'
+import { type ChainPosition, isOver, lockOf } from '../../backend/src/graph/finality.js'
 import type { GraphStore } from '../../backend/src/graph/graph-store.js'
+import type { HeldSubmissions } from '../../backend/src/graph/held-submissions.js'
 import { type BeefContents, readBeef } from '../../backend/src/graph/read-beef.js'
 import {
   type AdmissionRecord,
@@ -21,6 +23,7 @@ import {
   ChainTrackerError,
   ConflictError,
   InvalidSubmissionError,
+  SubmissionError,
   UnknownTopicError,
 } from './overlay-errors.js'
 import type { ProofCheck } from './proof-check.js'
@@ -33,11 +36,20 @@ export interface OverlayEngineOptions {
   /** Against which chain proofs are checked. */
   proofs: ProofCheck
   limits: SubmissionLimits
+  /** Where submissions wait that no block can hold yet; without it, they are refused. */
+  held?: HeldSubmissions | undefined
   /** Called with what was admitted of a submission, of its subject and of others that it was news for. */
   onAdmitted?: (steak: STEAK) => void
   /** Called with why a topic admits nothing of a subject, or not one of its outputs. */
   onRefusal?: (refusal: Refusal, requestId: string | undefined) => void
 }
+
+/** Of submissions that are not final: how many wait, how long each is, and how many are taken at once. */
+const MAX_HELD = 1000
+const MAX_HELD_BYTES = 256 * 1024
+const A_RELEASE = 20
+/** About how far the median time of the last eleven blocks is behind the clock, in seconds (BIP 113). */
+const MEDIAN_TIME_LAG = 3600
 
 /** A transaction that was verified. */
 export interface Verified {
@@ -115,6 +127,9 @@ export class OverlayEngine {
    */
   async admit({ contents, topics, sources, requestId }: Verified): Promise<STEAK> {
     const { proofs } = this.options
+    const lock = lockOf(contents)
+    if (lock !== undefined && !isOver(lock, await this.position()))
+      return await this.hold({ contents, topics, lock })
     const proven = new Map(sources.map((source) => [source.txid, source]))
     const transactions = knownTransactions(contents).map(
       (transaction) => proven.get(transaction.txid) ?? transaction,
@@ -123,6 +138,24 @@ export class OverlayEngine {
       const mined = transactions.filter(({ proof }) => proof !== undefined)
       await proofs.takeBackRivals(spendsOf(mined, contents))
     })
+  }
+
+  /** Takes some of the submissions that were not final when they came and are by now. @returns How many. */
+  async releaseHeld(): Promise<number> {
+    const { held } = this.options
+    if (held === undefined) return 0
+    let released = 0
+    for (const { txid, beef } of await held.heldUntil(await this.position(), A_RELEASE)) {
+      try {
+        await this.submit({ beef, topics: Object.keys(this.managers) })
+      } catch (error) {
+        // What the chain tracker did not answer for is tried again; what has lost to another by now is not.
+        if (!(error instanceof SubmissionError)) throw error
+      }
+      await held.release(txid)
+      released++
+    }
+    return released
   }
 
   /**
@@ -163,6 +196,30 @@ export class OverlayEngine {
   readonly noteRefusal = (refusal: Refusal): void => {
     if (this.current?.txid === refusal.txid)
       this.current.refusals.set(`${refusal.topic} ${refusal.code} ${refusal.message}`, refusal)
+  }
+
+  /**
+   * How far the chain has come. Without block headers, as far as proofs say; its time is some blocks behind the clock, as a
+   * block's is that of the median of those before it.
+   */
+  private async position(): Promise<ChainPosition> {
+    const { proofs, graph } = this.options
+    const height = (await proofs.headers?.currentHeight()) ?? (await graph.lastHeight())
+    return { height, time: Math.floor(Date.now() / 1000) - MEDIAN_TIME_LAG }
+  }
+
+  private async hold({
+    contents,
+    topics,
+    lock,
+  }: Pick<Verified, 'contents' | 'topics'> & { lock: ChainPosition }): Promise<STEAK> {
+    const { held } = this.options
+    const { txid } = contents.subject
+    const beef = encodeBeef([...knownTransactions(contents)].reverse())
+    if (held === undefined || beef.length > MAX_HELD_BYTES)
+      throw new InvalidSubmissionError(`${txid} is not final yet: submit it when a block can hold it`)
+    await this.exclusively(() => held.hold({ txid, lock, beef }, { maxCount: MAX_HELD }))
+    return Object.fromEntries(topics.map((topic) => [topic, { outputsToAdmit: [], coinsToRetain: [] }]))
   }
 
   private requireSubmittable(beef: BeefContents, topics: string[]): void {

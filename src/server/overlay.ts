@@ -1,7 +1,9 @@
 import type { STEAK } from '@bsv/sdk'
 import type { Logger } from 'pino'
+import type { AdmissionOptions } from '../../backend/src/graph/admission-rules.js'
 import type { GraphStore } from '../../backend/src/graph/graph-store.js'
 import { GuardedStore } from '../../backend/src/graph/guarded-store.js'
+import type { HeldSubmissions } from '../../backend/src/graph/held-submissions.js'
 import type { HookNotes } from '../../backend/src/graph/hook-note.js'
 import type { HostStore } from '../../backend/src/graph/host-store.js'
 import type { HookFailure } from '../../backend/src/lookup-services/failed-hooks.js'
@@ -38,6 +40,8 @@ export type OverlayEvent =
 export interface Overlay {
   engine: OverlayEngine
   proofs: ProofCheck
+  /** By what the store derives admissions. */
+  admission: AdmissionOptions
   /** Called with every refusal of a topic manager, until the function that comes back is called. */
   onRefusal(listener: (refusal: Refusal) => void): () => void
   /** Called with everything that happens, until the function that comes back is called. */
@@ -55,6 +59,7 @@ export function createOverlay({
   config,
   graph,
   notes,
+  held,
   repeats = true,
   headers = openHeadersSource(config),
   logger,
@@ -63,6 +68,8 @@ export function createOverlay({
   graph: GraphStore & Pick<HostStore, 'deriveBy'>
   /** Where hooks are noted that failed after their submission was written. */
   notes: HookNotes
+  /** Where submissions wait that are not final. */
+  held?: HeldSubmissions
   /** Whether they are repeated here; by default, they are. */
   repeats?: boolean
   /** Against which proofs are checked; by default, what the settings name. */
@@ -125,21 +132,24 @@ export function createOverlay({
     },
     lookupServices: services,
     graph,
+    held,
     proofs,
     limits: config.limits,
     onAdmitted: (steak) => tell({ kind: 'admitted', steak }),
     onRefusal,
   })
-  graph.deriveBy({
+  const admission: AdmissionOptions = {
     rules: admissionRules({ deployment, policy, onRefusal: engine.noteRefusal }),
     pending: {
       maxTransactions: config.limits.maxPendingTransactions,
       maxBytes: config.limits.maxPendingBytes,
     },
-  })
+  }
+  graph.deriveBy(admission)
   return {
     engine,
     proofs,
+    admission,
     tell,
     onEvent,
     refused: () => structuredClone(refused),

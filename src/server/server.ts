@@ -4,6 +4,7 @@ import type { Logger } from 'pino'
 import { createApp } from './app.js'
 import type { Config } from './config.js'
 import type { Deploy } from './followed-tree.js'
+import { HeldWatch } from './held-watch.js'
 import { LargeSubmissions } from './large-submissions.js'
 import { openHttpServer } from './limits/http-server.js'
 import { Metrics } from './metrics.js'
@@ -57,6 +58,7 @@ export async function startServer({
   const large = submissionWorker && new LargeSubmissions({ config, node, logger, worker: submissionWorker })
   const proofWatch = openProofWatch(node, logger)
   const peersSync = openPeersSync(node, logger)
+  const heldWatch = new HeldWatch({ engine: node.overlay.engine, logger })
   const metrics = metricsOf(node)
   if (ownsProcess) metrics.addProcess()
   const app = createApp({
@@ -84,6 +86,7 @@ export async function startServer({
   node.upkeep.start()
   proofWatch?.start()
   peersSync?.start()
+  heldWatch.start()
   const { port } = server.address() as AddressInfo
   const host = config.host.includes(':') ? `[${config.host}]` : config.host
   return {
@@ -94,6 +97,7 @@ export async function startServer({
       const impatient = setTimeout(() => server.closeAllConnections(), PATIENCE)
       await proofWatch?.stop()
       await peersSync?.stop()
+      await heldWatch.stop()
       await finished
       clearTimeout(impatient)
       await large?.close()

@@ -1,7 +1,9 @@
+import type { HeldSubmissions } from '../../backend/src/graph/held-submissions.js'
 import type { HookNotes } from '../../backend/src/graph/hook-note.js'
 import type { HostStore } from '../../backend/src/graph/host-store.js'
 import type { IndexComparison, IndexRebuild } from '../../backend/src/graph/upkeep.js'
 import { SqlGraphStore } from '../../backend/src/storage/sql/sql-graph-store.js'
+import { SqlHeldSubmissions } from '../../backend/src/storage/sql/sql-held-submissions.js'
 import { SqlHookNotes, waitingHookNotes } from '../../backend/src/storage/sql/sql-hook-notes.js'
 import { SqlUpkeep } from '../../backend/src/storage/sql/sql-upkeep.js'
 import type { Config } from './config.js'
@@ -13,6 +15,7 @@ export interface Stores {
   graph: HostStore
   notes: HookNotes
   upkeep: IndexComparison & IndexRebuild
+  held: HeldSubmissions
   /** How many notes wait, of all services. */
   notesWaiting(): Promise<number>
   /** Whether other processes may write to it, too. */
@@ -52,6 +55,7 @@ function sqlStores(database: Database, onTurn: OnTurn): Stores {
   return {
     graph: new SqlGraphStore({ writer, reader, onTurn }),
     notes: new SqlHookNotes(writer),
+    held: new SqlHeldSubmissions({ writer, reader }),
     upkeep: new SqlUpkeep({ writer, reader }),
     notesWaiting: () => waitingHookNotes(reader),
     isShared,

@@ -42,10 +42,10 @@ let opened: Submit | undefined
 
 /** Connects to the store. @throws StoreUnavailableError where it cannot be reached; it is tried again with the next submission. */
 async function open(): Promise<Submit> {
-  const { graph, notes } = await connectStores(config, (transactions) =>
+  const { graph, notes, held } = await connectStores(config, (transactions) =>
     report({ event: { kind: 'turned', transactions } }),
   )
-  const overlay = createOverlay({ config, graph, notes, repeats: false, logger })
+  const overlay = createOverlay({ config, graph, notes, held, repeats: false, logger })
   overlay.onEvent((event) => report({ event: portable(event) }))
   return submitTo(overlay.engine)
 }

@@ -267,7 +267,7 @@ test('a lineage with a hole is shown when the hole closes', async () => {
   const missing = spend([[origin, 0]], [output(1)])
   const tip = spend([[missing, 0]], [mapped('behind it')])
   await submit(origin, { with: [funding] })
-  await submit(tip, { with: [missing] })
+  await submit(tip)
   await expectNone(tip.outpoint(0))
   await submit(missing, { with: [origin] })
   await expectShown(origin.outpoint(0), {

@@ -70,7 +70,7 @@ describeWithMongo('what is done to MongoDB and is cut off', (mongo) => {
 
   beforeAll(async () => {
     const { node } = await servers.start({ ...treeOf(chain.deployment), CHAIN_TRACKER: 'scripts-only' })
-    writes = recordWrites(node.graph)
+    writes = recordWrites(node.graph, node.overlay.admission)
     for (const deed of everyDeed(chain)) await does(node, deed)
   })
 

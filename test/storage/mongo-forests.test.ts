@@ -28,7 +28,7 @@ describeWithMongo('a forest on MongoDB', (mongo) => {
   })
 
   test('is document by document what it is row by row on SQLite', async () => {
-    const writes = recordWrites(node.graph)
+    const writes = recordWrites(node.graph, node.admission)
     let runs = 0
     const property = fc.asyncProperty(run, async ({ plantings, happenings }) => {
       writes.length = 0

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import type { LookupService } from '@bsv/overlay'
 import type { STEAK } from '@bsv/sdk'
+import type { AdmissionOptions } from '../../backend/src/graph/admission-rules.js'
 import type { Block } from '../../backend/src/graph/records.js'
 import { TOPICS } from '../../backend/src/protocol/profile.js'
 import { SqlGraphStore } from '../../backend/src/storage/sql/sql-graph-store.js'
@@ -25,6 +26,7 @@ import { ask, posted, SILENT, treeOf } from './test-server.js'
 export interface ForestNode {
   graph: RememberingStore
   database: Database
+  admission: AdmissionOptions
   services: Record<string, LookupService>
   /** Takes back the proofs that the chain no longer has. */
   watch: ProofWatch
@@ -107,6 +109,7 @@ export async function openForestNode(): Promise<ForestNode> {
   return {
     graph,
     database,
+    admission: overlay.admission,
     services: engine.lookupServices,
     watch,
     url,

@@ -245,7 +245,7 @@ export async function answeringRows(
        )`,
     ),
     spends: await rows('select * from graph_spends'),
-    outputs: await rows('select * from graph_outputs'),
+    outputs: await rows('select * from graph_outputs where carrier = 0'),
     nodes: await rows('select * from graph_nodes'),
     names: await rows('select * from graph_names'),
     traits: await rows('select * from graph_traits'),

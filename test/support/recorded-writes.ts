@@ -1,15 +1,23 @@
+import type { AdmissionOptions } from '../../backend/src/graph/admission-rules.js'
 import type { HostStore } from '../../backend/src/graph/host-store.js'
 import type { RememberingStore } from '../../src/server/remembering-store.js'
 
 /** Something that was written to a store, to be done to another. */
 export type RecordedWrite = (store: HostStore) => Promise<unknown>
 
-/** All that is written to a store from now on, in its order, whether it was refused or not. */
-export function recordWrites(graph: RememberingStore): RecordedWrite[] {
+/**
+ * All that is written to a store from now on, in its order, whether it was refused or not.
+ *
+ * @param admission By what the store derives admissions, and so does one to which this is done.
+ */
+export function recordWrites(graph: RememberingStore, admission: AdmissionOptions): RecordedWrite[] {
   const writes: RecordedWrite[] = []
   const { record, disprove, evict, block } = graph
   graph.record = async (...told) => {
-    writes.push((store) => store.record(...told))
+    writes.push((store) => {
+      store.deriveBy(admission)
+      return store.record(...told)
+    })
     return await record.apply(graph, told)
   }
   graph.disprove = async (...told) => {

@@ -65,6 +65,8 @@ export interface ProofReader {
 export interface ProvenBlocksReader {
   /** The blocks that the kept proofs lead to, from a height on, highest first. */
   blocks(query: { from: number }): Promise<Block[]>
+  /** The height of the last block that a kept proof leads to; 0 where there is none. */
+  lastHeight(): Promise<number>
   /** The blocks that prove rivals of whatever makes these spends: others that spend the same, and are mined or spent by one that is. */
   rivalBlocks(spends: SpendRecord[]): Promise<Block[]>
 }

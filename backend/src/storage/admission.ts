@@ -34,15 +34,17 @@ export async function deriveAdmissions(
   arrived: { transactions: ReadonlyMap<string, Uint8Array>; fresh: string[]; again: boolean },
 ): Promise<Derived> {
   const { transactions, fresh, again } = arrived
+  const known = new Set(fresh)
   const read = async (txid: string): Promise<TransactionView | undefined> => {
     const raw = transactions.get(txid)
     return raw === undefined ? await storedTransaction(txid, tables) : viewOf({ txid, raw })
   }
-  const judge = new Judge(tables, { rules, read })
+  // Of what is told again, something may be admitted already; of what is new, nothing is.
+  const isNew = (txid: string): boolean => !again && known.has(txid)
+  const judge = new Judge(tables, { rules, read, isNew })
   const queue = new ArrivalQueue(tables)
   await queue.add(fresh)
   // Of what spends them, the value of an input is news; it matters where an ordinal is among the others.
-  const known = new Set(fresh)
   const children = (await tables.childrenOf(fresh)).filter((txid) => !known.has(txid))
   await queue.add(await tables.spendingAdmitted(children))
   for (let txid = queue.take(); txid !== undefined; txid = queue.take()) {
@@ -113,6 +115,7 @@ class Judge {
     private readonly options: {
       rules: AdmissionRules
       read: (txid: string) => Promise<TransactionView | undefined>
+      isNew: (txid: string) => boolean
     },
   ) {}
 
@@ -139,13 +142,15 @@ class Judge {
 
   private async admissionsOf(txid: string): Promise<AdmissionRecord[]> {
     // What this write has admitted is not stored yet.
-    return [...(await this.tables.admissionsOf([txid])), ...(this.found.get(txid) ?? [])]
+    const stored = this.options.isNew(txid) ? [] : await this.tables.admissionsOf([txid])
+    return [...stored, ...(this.found.get(txid) ?? [])]
   }
 
   /** The topics that hold what a transaction spends, by the index of the input. */
   private async admissionsSpent({ inputs }: TransactionView): Promise<Map<number, string[]>> {
     const stored = new Map<string, string[]>()
-    for (const { topic, outpoint } of await this.tables.admissionsAmong(inputs.map(outpointOf))) {
+    const known = inputs.filter(({ txid }) => !this.options.isNew(txid)).map(outpointOf)
+    for (const { topic, outpoint } of await this.tables.admissionsAmong(known)) {
       const key = formatOutpoint(outpoint)
       stored.set(key, [...(stored.get(key) ?? []), topic])
     }

@@ -1,5 +1,6 @@
 import type { PendingLimits } from '../graph/admission-rules.js'
-import type { TransactionRecord } from '../graph/records.js'
+import type { SpendRecord, TransactionRecord } from '../graph/records.js'
+import { groupBy } from './columns.js'
 import type { GraphTables, TransactionTables } from './graph-tables.js'
 import { rest } from './rest.js'
 import { type PendingRecord, pendingRow } from './rows.js'
@@ -16,6 +17,8 @@ const A_PAGE = 50
 export interface Arrived {
   /** New transactions. */
   fresh: TransactionRecord[]
+  /** What these spend. */
+  spends: SpendRecord[]
   /** Transactions that are to be kept for good. */
   kept: ReadonlySet<string>
   /** Of what was known before, the transactions that are proven since. */
@@ -29,13 +32,13 @@ export interface Arrived {
  */
 export async function keepPending(
   { transactions: tables }: GraphTables,
-  { fresh, kept, proven }: Arrived,
+  { fresh, spends, kept, proven }: Arrived,
   limits: PendingLimits,
 ): Promise<string[]> {
   const before = await tables.pendingTotal()
   const total = { ...before }
   for (const { txid } of proven) if (before.transactions > 0) await tables.setPendingProven(txid)
-  const needed = await neededBy(tables, { fresh, kept }, before.transactions > 0)
+  const needed = await neededBy(tables, { fresh, spends, kept }, before.transactions > 0)
   if (before.transactions > 0) {
     const released = await release(tables, needed)
     total.transactions -= released.length
@@ -66,12 +69,14 @@ export async function keepPending(
 /** Those that are to be kept for good, with their ancestors; of these, the ones that are new or pending. */
 async function neededBy(
   tables: TransactionTables,
-  { fresh, kept }: Pick<Arrived, 'fresh' | 'kept'>,
+  { fresh, spends, kept }: Omit<Arrived, 'proven'>,
   anyPending: boolean,
 ): Promise<Set<string>> {
   const needed = new Set(kept)
   const isFresh = new Set(fresh.map(({ txid }) => txid))
-  for (const txid of isFresh) {
+  const spentBy = groupBy(spends, ({ spender }) => spender)
+  const anyChildren = (await tables.childrenOf([...isFresh])).some((child) => !isFresh.has(child))
+  for (const txid of anyChildren ? isFresh : []) {
     if (needed.has(txid)) continue
     const children = (await tables.childrenOf([txid])).filter((child) => !isFresh.has(child))
     if (children.length === 0) continue
@@ -80,8 +85,8 @@ async function neededBy(
   }
   const waiting = [...needed]
   for (let txid = waiting.pop(); txid !== undefined; txid = waiting.pop()) {
-    const spends = await tables.spendsBy(txid)
-    const parents = new Set(spends.map(({ outpoint }) => outpoint.txid).filter((each) => !needed.has(each)))
+    const own = isFresh.has(txid) ? (spentBy.get(txid) ?? []) : await tables.spendsBy(txid)
+    const parents = new Set(own.map(({ outpoint }) => outpoint.txid).filter((each) => !needed.has(each)))
     const known = [...parents].filter((parent) => !isFresh.has(parent))
     // What is known and not pending is kept already, and so are its ancestors.
     const pending = anyPending ? await tables.pendingAmong(known) : []

@@ -1,4 +1,5 @@
 import type { BlockedRecord } from '../graph/blocked.js'
+import type { HeldSubmission } from '../graph/held-submissions.js'
 import { type HookNote, noteBeef, subjectOf } from '../graph/hook-note.js'
 import { sha256 } from '../graph/native-hash.js'
 import type {
@@ -85,6 +86,30 @@ export function pendingOf(row: {
 }): PendingRecord {
   const { txid, proven, arrival, bytes } = row
   return { txid: hexOf(txid), proven: Number(proven) === 1, arrival: Number(arrival), bytes: Number(bytes) }
+}
+
+export interface HeldRow {
+  txid: unknown
+  lock_height: unknown
+  lock_time: unknown
+  beef: unknown
+}
+
+export function heldRow({ txid, lock, beef }: HeldSubmission): Row {
+  return {
+    txid: hashColumn(txid),
+    lock_height: lock.height,
+    lock_time: lock.time,
+    beef: Buffer.from(beef),
+  }
+}
+
+export function heldOf({ txid, lock_height, lock_time, beef }: HeldRow): HeldSubmission {
+  return {
+    txid: hexOf(txid),
+    lock: { height: Number(lock_height), time: Number(lock_time) },
+    beef: Uint8Array.from(bytesOf(beef)),
+  }
 }
 
 /** What of a transaction's row says that it is proven. */

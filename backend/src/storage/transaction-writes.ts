@@ -64,8 +64,9 @@ export async function writeTransactions(
     const fresh = [...arrived.keys()]
     const derived = await deriveAdmissions(graph, admission.rules, { transactions: raw, fresh, again })
     records = mergeRecords([told, derived.records])
-    const isAgain = { fresh: again ? transactions : news.fresh, proven: news.proven }
-    changed.push(...(await keepPending(graph, { ...isAgain, kept: derived.kept }, admission.pending)))
+    const { proven } = news
+    const arrivals = { fresh: again ? transactions : news.fresh, spends: news.spends, proven }
+    changed.push(...(await keepPending(graph, { ...arrivals, kept: derived.kept }, admission.pending)))
   }
   const { nodes, names, outputs } = records
   const lookedAt = new Set([...nodes, ...names, ...outputs].map(({ outpoint }) => outpoint.txid))

@@ -124,7 +124,7 @@ export const COLLECTIONS = {
   },
   graph_held: {
     idOf: ({ txid }) => txid,
-    indexes: [['lock_time'], ['beef']],
+    indexes: [['lock_height', 'lock_time', 'txid']],
   },
   graph_hook_notes: {
     nullable: ['topic', 'spender', 'beef'],

@@ -196,6 +196,15 @@ export class MongoGraphStore implements HostStore {
     return await blocksIn(this.documents, query)
   }
 
+  async lastHeight(): Promise<number> {
+    const last = await this.documents.first(
+      'graph_transactions',
+      { height: { $gte: 0 } },
+      { sort: { height: -1 }, fields: ['height'] },
+    )
+    return last?.height ?? 0
+  }
+
   async rivalBlocks(spends: SpendRecord[]): Promise<Block[]> {
     return await rivalBlocks(this.documents, spends)
   }

@@ -195,7 +195,8 @@ export function transactionTablesIn(pending: PendingDocuments, derives = false):
       return doc === undefined ? { transactions: 0, bytes: 0 } : JSON.parse(doc.value)
     },
     async setPendingTotal(total) {
-      await pending.put('graph_settings', { name: 'pending', value: JSON.stringify(total) })
+      if (total.transactions === 0) await pending.delete('graph_settings', { _id: 'pending' })
+      else await pending.put('graph_settings', { name: 'pending', value: JSON.stringify(total) })
     },
     async deleteTransaction(txid) {
       const hash = hashColumn(txid)

@@ -188,6 +188,11 @@ export class SqlGraphStore implements HostStore {
     return await blocksFrom(this.reader, query)
   }
 
+  async lastHeight(): Promise<number> {
+    const row = await this.reader.first('select max(height) as height from graph_transactions', [])
+    return Number(row?.height ?? 0)
+  }
+
   async rivalBlocks(spends: SpendRecord[]): Promise<Block[]> {
     return await rivalBlocks(this.reader, spends)
   }

@@ -208,8 +208,10 @@ export function transactionTablesIn(
       return row === undefined ? { transactions: 0, bytes: 0 } : JSON.parse(String(row.value))
     },
     async setPendingTotal(total) {
+      const settings = trx('graph_settings')
       const setting = { name: 'pending', value: JSON.stringify(total) }
-      await trx('graph_settings').insert(setting).onConflict(['name']).merge(['value'])
+      if (total.transactions === 0) await settings.where({ name: setting.name }).delete()
+      else await settings.insert(setting).onConflict(['name']).merge(['value'])
     },
     async deleteTransaction(txid) {
       const hash = hashColumn(txid)

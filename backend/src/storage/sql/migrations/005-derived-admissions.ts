@@ -1,7 +1,7 @@
 import type { Knex } from 'knex'
 import { insertNew } from '../insert-new.js'
 import { knexWriter } from '../sql-reader.js'
-import { createTable } from './create-table.js'
+import { anyBytes, createTable } from './create-table.js'
 
 /** Admissions that follow from what is known: values of inputs, coins in front of ordinals, and what is pending. */
 export const derivedAdmissions = {
@@ -28,12 +28,10 @@ export const derivedAdmissions = {
     })
     await createTable(knex, 'graph_held', (table) => {
       table.binary('txid', 32).notNullable().primary()
-      // Of the submission: a height, or seconds since 1970 (BIP 113 aside, as transactions have it).
+      table.bigInteger('lock_height').unsigned().notNullable()
       table.bigInteger('lock_time').unsigned().notNullable()
-      table.bigInteger('bytes').unsigned().notNullable()
-      table.binary('beef', 32).notNullable()
-      table.index(['lock_time'])
-      table.index(['beef'])
+      table.specificType('beef', anyBytes(knex)).notNullable()
+      table.index(['lock_height', 'lock_time', 'txid'])
     })
     if ((await knex('graph_transactions').first('txid')) !== undefined)
       await insertNew(knexWriter(knex), 'graph_settings', [{ name: 'reindex', value: 'needed' }])

@@ -1,0 +1,42 @@
+import type { TransactionView } from '../protocol/transaction.js'
+import type { BeefContents } from './read-beef.js'
+import { transactionRecords } from './transaction-records.js'
+
+/** Below this, a lock time is a height; from here on, seconds since 1970 (as every node has it). */
+const FIRST_TIME = 500_000_000
+const FINAL_SEQUENCE = 0xffffffff
+
+/** How far a chain has come: the height of its last block, and its time in seconds since 1970. */
+export interface ChainPosition {
+  height: number
+  time: number
+}
+
+/**
+ * The chain position from which on a block can hold a transaction with all that it is built on; undefined where one can
+ * already. What a merkle path proves, the chain has judged.
+ */
+export function lockOf(beef: BeefContents): ChainPosition | undefined {
+  const lock = { height: 0, time: 0 }
+  for (const { txid, proof } of transactionRecords(beef).transactions) {
+    const transaction = proof === undefined ? beef.transaction(txid) : undefined
+    if (transaction === undefined || !isLocked(transaction)) continue
+    const { lockTime } = transaction
+    if (lockTime < FIRST_TIME) lock.height = Math.max(lock.height, lockTime)
+    else lock.time = Math.max(lock.time, lockTime)
+  }
+  return lock.height === 0 && lock.time === 0 ? undefined : lock
+}
+
+/** A lock time counts where not all inputs have given up their say. */
+function isLocked({ lockTime, inputs }: TransactionView): boolean {
+  return lockTime > 0 && inputs.some(({ sequence }) => sequence !== FINAL_SEQUENCE)
+}
+
+/**
+ * Whether the next block may hold what has a lock: its height is one more than the last one's, and lock times are compared
+ * with the height of the block that holds a transaction, and with the time of the one before (BIP 113).
+ */
+export function isOver(lock: ChainPosition, { height, time }: ChainPosition): boolean {
+  return lock.height <= height && lock.time < time
+}
