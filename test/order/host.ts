@@ -1,13 +1,13 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { PassThrough } from 'node:stream'
 import { setTimeout } from 'node:timers/promises'
 import { encodeBeef } from '../../backend/src/graph/assemble-beef.js'
 import { runReindex } from '../../src/cli/reindex.js'
 import { readConfig } from '../../src/server/config.js'
 import { startServer } from '../../src/server/server.js'
 import { proofIn } from '../support/block.js'
+import { keptOutput } from '../support/command-output.js'
 import type { HeaderChain } from '../support/header-chain.js'
 import { HeaderService } from '../support/header-service.js'
 import { listening } from '../support/other-server.js'
@@ -114,7 +114,7 @@ export class OrderHost {
   async reindex(): Promise<void> {
     await this.running.stop()
     const config = readConfig(this.parts.env)
-    await runReindex({ config, logger: SILENT, out: new PassThrough(), progress: new PassThrough() })
+    await runReindex({ config, logger: SILENT, output: keptOutput().output })
     this.running = await startOf(this.parts.env, this.parts.main)
   }
 
