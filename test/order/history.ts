@@ -40,6 +40,8 @@ export interface History {
 const OUTPUT_KINDS = [
   'plain',
   'plain',
+  'plain',
+  'plain',
   'owned',
   'inscribed',
   'inscribed',
@@ -60,6 +62,8 @@ type OutputKind = (typeof OUTPUT_KINDS)[number]
 /** Which coin to spend: numbers choose among what there is, from the latest back. */
 interface Pick {
   from: 'free' | 'spent' | 'all'
+  /** Whether it is a coin that an ordinal stands in, where there is one. */
+  carries: boolean
   at: number
 }
 
@@ -73,32 +77,34 @@ export interface Deed {
   coins: Pick[]
   /** Where a coin of which nobody has the transaction stands among the inputs; beyond them, there is none. */
   foreign: number
-  pays: {
-    coin: Pick
-    place: 'last' | 'first' | 'nowhere'
-    /** Whether the first output takes all of a coin that pays first, as in a sale: what comes behind it goes on. */
-    passesOn: boolean
-  }
+  pays: { coin: Pick; place: 'last' | 'first' | 'nowhere' }
+  /** What becomes of the coins of a move: each goes on, in an output of its value; or outputs come as they do. */
+  flow: 'goes on' | 'free'
   outputs: { kind: OutputKind; key: number; text: number }[]
 }
 
 const pick: fc.Arbitrary<Pick> = fc.record({
-  from: fc.constantFrom('free', 'free', 'free', 'spent', 'all'),
+  from: fc.constantFrom('free', 'free', 'free', 'free', 'free', 'free', 'spent', 'all'),
+  carries: fc.constantFrom(true, true, true, false),
   at: fc.nat(9),
 })
 
 export const deed: fc.Arbitrary<Deed> = fc.record({
-  kind: fc.constantFrom('mint', 'mint', 'move', 'move', 'move', 'inscribe'),
+  kind: fc.constantFrom('mint', 'mint', 'move', 'move', 'move', 'move', 'move', 'inscribe', 'inscribe'),
   node: pick,
   character: fc.nat(1),
   position: fc.nat(2),
-  coins: fc.array(pick, { maxLength: 3 }),
-  foreign: fc.nat(24),
+  coins: fc.array(pick, { minLength: 1, maxLength: 3 }),
+  foreign: fc.nat(40),
   pays: fc.record({
-    coin: fc.record({ from: fc.constantFrom('free', 'free', 'free', 'free', 'spent'), at: fc.nat(9) }),
+    coin: fc.record({
+      from: fc.constantFrom('free', 'free', 'free', 'free', 'free', 'free', 'spent'),
+      carries: fc.constant(false),
+      at: fc.nat(9),
+    }),
     place: fc.constantFrom('last', 'last', 'first', 'first', 'nowhere'),
-    passesOn: fc.constantFrom(true, true, false),
   }),
+  flow: fc.constantFrom('goes on', 'goes on', 'goes on', 'free'),
   outputs: fc.array(fc.record({ kind: fc.constantFrom(...OUTPUT_KINDS), key: fc.nat(2), text: fc.nat(2) }), {
     minLength: 1,
     maxLength: 4,
@@ -112,9 +118,10 @@ export const TEXTS = [0, 1, 2]
 export const PARENT = `${'ee'.repeat(32)}_1`
 
 const CHUNK_TYPE = 'gw/stream'
-const PURSES = 3
+/** Many with few coins each, so that what places an ordinal is often not known yet. */
+const PURSES = 8
 /** What a purse holds: odd coins, whose own history nobody knows, around those that pay. */
-const PURSE_VALUES = [1, 0, 3, 6, 4, 8, 3, 6, 1]
+const PURSE_VALUES = [1, 0, 4, 7]
 
 /** Makes a history of deeds. The same deeds make the same history. */
 export function historyOf(deeds: readonly Deed[]): History {
@@ -141,6 +148,8 @@ export function historyOf(deeds: readonly Deed[]): History {
 class Grower {
   readonly made: HistoryTransaction[] = []
   private readonly spent = new Set<string>()
+  /** Coins that an ordinal stands in. */
+  private readonly carriers = new Set<string>()
   private readonly coins: string[]
   private readonly paying: string[]
   private readonly nodes: string[]
@@ -159,7 +168,7 @@ class Grower {
     this.nodes = [genesis.outpoint(0)]
   }
 
-  grow({ kind, node, character, position, coins, foreign, pays, outputs }: Deed): void {
+  grow({ kind, node, character, position, coins, foreign, pays, flow, outputs }: Deed): void {
     const payment =
       pays.place === 'nowhere' && kind === 'move' ? undefined : this.chosen(pays.coin, this.paying)
     const held = kind === 'inscribe' ? [] : coins.flatMap((each) => this.chosen(each, this.coins) ?? [])
@@ -180,12 +189,19 @@ class Grower {
     const made = outputs.map((each) =>
       this.saying({ ...each, kind: kind === 'inscribe' ? inscribing(each.kind) : each.kind }),
     )
-    const passedOn =
-      payment !== undefined && pays.place === 'first' && pays.passesOn
-        ? [{ satoshis: this.saidAt(payment).satoshis, script: OPEN_LOCK }]
-        : []
-    const said = affordable([...passedOn, ...made], purse)
+    const goesOn = kind === 'move' && flow === 'goes on' && unknown === undefined
+    const said = affordable(goesOn ? this.goingOn(known, made) : made, purse)
     this.add(described(this.chain.spend({ inputs: funding, outputs: said.map(outputOf) }), said, needsProof))
+  }
+
+  /** An output for each coin, of its value; for coins of 1 satoshi one of those that were made, where it is worth that. */
+  private goingOn(coins: string[], made: Said[]): Said[] {
+    return coins.flatMap((coin, i): Said[] => {
+      const { satoshis } = this.saidAt(coin)
+      const own = made[i % made.length]
+      if (satoshis !== 1) return satoshis === 0 ? [] : [{ satoshis, script: OPEN_LOCK }]
+      return [own?.satoshis === 1 ? own : { satoshis, script: OPEN_LOCK }]
+    })
   }
 
   private mint(options: {
@@ -244,13 +260,29 @@ class Grower {
     this.byTxid.set(transaction.txid, transaction)
     this.made.push(transaction)
     for (const each of transaction.spends) this.spent.add(each)
-    for (const [vout, { domain }] of transaction.said.entries())
-      (domain === undefined ? this.coins : this.nodes).push(transaction.outpoint(vout))
+    for (const [vout, { satoshis, domain, content }] of transaction.said.entries()) {
+      const outpoint = transaction.outpoint(vout)
+      ;(domain === undefined ? this.coins : this.nodes).push(outpoint)
+      if (satoshis === 1 && (content !== undefined || this.continues(transaction, vout)))
+        this.carriers.add(outpoint)
+    }
   }
 
-  private chosen({ from, at }: Pick, among: string[]): string | undefined {
+  /** Whether a 1-sat output continues a coin that an ordinal stands in, as far as everything is known. */
+  private continues({ spends, said }: HistoryTransaction, vout: number): boolean {
+    const start = said.slice(0, vout).reduce((sum, { satoshis }) => sum + satoshis, 0)
+    let before = 0
+    for (const spent of spends) {
+      if (before === start && this.carriers.has(spent)) return true
+      before += this.byTxid.has(spent.slice(0, 64)) ? this.saidAt(spent).satoshis : Number.NaN
+    }
+    return false
+  }
+
+  private chosen({ from, carries, at }: Pick, among: string[]): string | undefined {
     const some = among.filter((each) => from === 'all' || this.spent.has(each) === (from === 'spent'))
-    const list = some.length > 0 ? some : among
+    const carrying = some.filter((each) => this.carriers.has(each))
+    const list = carries && carrying.length > 0 ? carrying : some.length > 0 ? some : among
     return list[list.length - 1 - (at % list.length)]
   }
 

@@ -49,8 +49,8 @@ const CERTAIN: Manner = {
 }
 
 const manner = fc.record({
-  proven: fc.constantFrom(true, true, false),
-  sources: fc.constantFrom(0, 0.3, 0.7, 1),
+  proven: fc.constantFrom(true, true, true, false),
+  sources: fc.constantFrom(0, 0, 0.3, 0.7, 1),
   deep: fc.boolean(),
   sourceProofs: fc.boolean(),
   lag: fc.constantFrom(false, false, true),
@@ -95,7 +95,7 @@ export interface Plan {
 }
 
 export const plan: fc.Arbitrary<Plan> = fc.record({
-  deeds: fc.array(deed, { minLength: 2, maxLength: 16, size: 'max' }),
+  deeds: fc.array(deed, { minLength: 4, maxLength: 18, size: 'max' }),
   mined: choice,
   happenings: fc.array(happening, { minLength: 2, maxLength: 28, size: 'max' }),
   rest: choice,
@@ -390,7 +390,7 @@ export class OrderRun {
         return this.mined.has(source) || !byTxid.has(source)
       })
       const isLost = each.spends.some((one) => spent.has(one))
-      const isChosen = chance() < (each.needsProof ? 0.9 : 0.65)
+      const isChosen = chance() < (each.needsProof ? 0.95 : 0.8)
       if (!isFirst && (!isBuiltOnMined || isLost || !isChosen)) continue
       this.mined.set(each.txid, onto.mine([each]).header.height)
       for (const one of each.spends) spent.add(one)
