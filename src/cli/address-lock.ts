@@ -8,6 +8,7 @@ import { CommandError } from './command-error.js'
  */
 export function addressLock(address: string): Uint8Array {
   const hash = decodeAddress(address)
-  if (hash === undefined) throw new CommandError(`not a P2PKH address: ${JSON.stringify(address)}`)
+  if (hash === undefined)
+    throw new CommandError(`not a P2PKH address: ${JSON.stringify(address)}`, { exit: 'usage' })
   return p2pkhLock(hash)
 }

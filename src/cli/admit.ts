@@ -43,7 +43,11 @@ async function admit(node: Node, txid: string, submit: () => Promise<STEAK>): Pr
     if (outputs > 0) return { kind: 'known' }
     // A topic that says nothing has it already; one may say several things.
     if (new Set(refusals.map(({ topic }) => topic)).size < ALL_TOPICS.length) return { kind: 'known' }
-    return { kind: 'passed over', why: refusals.map(({ code, message }) => `${code}: ${message}`).join('; ') }
+    return {
+      kind: 'passed over',
+      why: refusals.map(({ code, message }) => `${code}: ${message}`).join('; '),
+      codes: refusals.map(({ code }) => code),
+    }
   } catch (error) {
     if (!(error instanceof SubmissionError || error instanceof BeefError)) throw error
     return { kind: 'refused', why: `${error.code}: ${error.message}` }

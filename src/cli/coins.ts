@@ -3,7 +3,7 @@ import { toHex } from '../../backend/src/protocol/bytes.js'
 import type { Coin } from '../mining/fund-with-key.js'
 import { keyLock } from '../mining/key-lock.js'
 import { CommandError } from './command-error.js'
-import { cutOut, findTransactions } from './import-files.js'
+import { findTransactions } from './import-files.js'
 
 /**
  * The transactions that files hold, each with its proof or with its ancestors.
@@ -12,12 +12,14 @@ import { cutOut, findTransactions } from './import-files.js'
  * @throws ImportError where a path cannot be read; CommandError where a transaction has neither.
  */
 export async function readTransactions(paths: string[]): Promise<Transaction[]> {
-  const { transactions } = await findTransactions(paths)
+  const found = await findTransactions(paths)
   const read: Transaction[] = []
-  for (const { view, beef } of transactions) {
-    if (beef === undefined)
-      throw new CommandError(`${view.txid} carries no proof: coins are to come in a BEEF`)
-    read.push(Transaction.fromBEEF(Array.from(await cutOut(view, beef)), view.txid))
+  for (const transaction of found.transactions) {
+    const { txid } = transaction
+    const { value: beef } = await found.beefsOf(transaction).next()
+    if (!found.isInBeef(transaction) || !beef)
+      throw new CommandError(`${txid} carries no proof: coins are to come in a BEEF`, { exit: 'usage' })
+    read.push(Transaction.fromBEEF(Array.from(beef), txid))
   }
   return read
 }

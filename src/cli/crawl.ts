@@ -1,5 +1,3 @@
-import { setMaxListeners } from 'node:events'
-import type { Writable } from 'node:stream'
 import type { Logger } from 'pino'
 import { Crawl } from '../crawl/crawl.js'
 import type { CrawlReport } from '../crawl/crawl-report.js'
@@ -9,6 +7,7 @@ import { harmless } from '../server/harmless-text.js'
 import { openNode } from '../server/node.js'
 import { admitBeef } from './admit.js'
 import { CommandError } from './command-error.js'
+import type { CommandOutput } from './output.js'
 
 export interface CrawlCommand {
   config: Config
@@ -20,13 +19,11 @@ export interface CrawlCommand {
   /** After how many transactions to stop. */
   most: number
   signal: AbortSignal
-  out: Writable
-  /** Where the progress line goes. */
-  progress: Writable & { isTTY?: boolean }
+  output: CommandOutput
 }
 
-/** Between two progress lines, in milliseconds: more often where they write over each other. */
-const EVERY = { terminal: 200, file: 5000 }
+/** How often the progress line is brought up to date, in milliseconds. */
+const TICK = 100
 /** Failures that are told, each in a line: a source that lies at all lies often. */
 const MAX_TOLD = 100
 
@@ -37,18 +34,18 @@ const MAX_TOLD = 100
  * `Crawl.run` throws; StartError where the store cannot be opened, as when a server has it.
  */
 export async function runCrawl(command: CrawlCommand): Promise<void> {
-  const { config, logger, source: url, parallel, namesOnly, most, signal, out, progress } = command
-  if (!isHttp(url)) throw new CommandError(`--source: ${url} is no URL`)
+  const { config, logger, source: url, parallel, namesOnly, most, signal, output } = command
+  if (!isHttp(url)) throw new CommandError(`--source: ${url} is no URL`, { exit: 'usage' })
   const node = await openNode({ config, logger })
   try {
     const { deployment, limits } = node.config
     if (deployment === undefined)
-      throw new CommandError('there is no tree to follow: set PROFILE=mainnet, or GENESIS')
+      throw new CommandError('there is no tree to follow: set PROFILE=mainnet, or GENESIS', {
+        exit: 'usage',
+      })
     // What is answered decides what is taken.
     if (node.upkeep.status.state === 'rebuilding') await node.upkeep.run()
     const { maxBodyBytes } = config
-    // Each question under way hears it.
-    setMaxListeners(0, signal)
     const source = new JungleBusSource({ url, parallel, maxTransactionBytes: maxBodyBytes, signal })
     const crawl = new Crawl({
       node: {
@@ -60,23 +57,22 @@ export async function runCrawl(command: CrawlCommand): Promise<void> {
       names: !namesOnly,
       limits: { maxTransactions: limits.maxBeefTransactions, maxBytes: maxBodyBytes },
     })
-    const say = (): void => {
+    const progress = output.progress()
+    const ticking = setInterval(() => {
       const { mints, transfers } = crawl.report
-      const line = `${mints} mints, ${transfers} transfers; ${source.asked.requests} requests, ${source.asked.again} of them again`
-      progress.write(progress.isTTY ? `\r${line} ` : `${line}\n`)
-    }
-    const saying = setInterval(say, progress.isTTY ? EVERY.terminal : EVERY.file)
+      const { requests, again } = source.asked
+      progress.update(() => ({
+        text: `${mints} mints, ${transfers} transfers; ${requests} requests, ${again} of them again`,
+      }))
+    }, TICK)
     try {
       await crawl.run()
     } finally {
-      clearInterval(saying)
-      if (progress.isTTY) {
-        say()
-        progress.write('\n')
-      }
-      out.write(`${summary(crawl.report, source.asked).join('\n')}\n`)
+      clearInterval(ticking)
+      progress.end()
+      output.result(documentOf(crawl.report, source.asked), ...summary(crawl.report, source.asked))
     }
-    requireWhole(crawl.report)
+    requireWhole(crawl.report, signal)
   } finally {
     await node.close()
   }
@@ -84,6 +80,16 @@ export async function runCrawl(command: CrawlCommand): Promise<void> {
 
 function isHttp(url: string): boolean {
   return URL.canParse(url) && /^https?:$/.test(new URL(url).protocol)
+}
+
+function documentOf({ unproven, unknown, ...report }: CrawlReport, asked: JungleBusSource['asked']): object {
+  return {
+    ...report,
+    unproven: [...unproven],
+    unknown: [...unknown],
+    requests: asked.requests,
+    retried: asked.again,
+  }
 }
 
 function summary(report: CrawlReport, asked: JungleBusSource['asked']): string[] {
@@ -105,8 +111,8 @@ function listed(lines: string[]): string[] {
   return lines.length > MAX_TOLD ? [...shown, `  and ${lines.length - MAX_TOLD} more`] : shown
 }
 
-function requireWhole({ stopped, failures }: CrawlReport): void {
-  if (stopped === 'by signal') throw new CommandError('stopped: the same command goes on from here')
+function requireWhole({ stopped, failures }: CrawlReport, signal: AbortSignal): void {
+  if (stopped === 'by signal') throw signal.reason
   if (stopped === 'at limit')
     throw new CommandError('stopped at --most transactions: the same command goes on from here')
   if (failures.length > 0)

@@ -1,59 +1,256 @@
-import { readdir, readFile, stat } from 'node:fs/promises'
+import { createReadStream } from 'node:fs'
+import { open, readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { LRUCache } from 'lru-cache'
 import { assembleBeef } from '../../backend/src/graph/assemble-beef.js'
 import type { TransactionReader } from '../../backend/src/graph/graph-store.js'
 import { nativeHash256 } from '../../backend/src/graph/native-hash.js'
 import { parentsFirst } from '../../backend/src/graph/parents-first.js'
 import { type BeefContents, readBeef } from '../../backend/src/graph/read-beef.js'
+import type { Proof } from '../../backend/src/graph/records.js'
 import { BeefError } from '../../backend/src/protocol/beef.js'
 import {
   readTransaction,
   TransactionError,
   type TransactionView,
 } from '../../backend/src/protocol/transaction.js'
-import { plainBytes } from '../server/plain-bytes.js'
 
 /** A path that cannot be read. */
 export class ImportError extends Error {
   override readonly name = 'ImportError'
 }
 
-/** A transaction found in a file; `beef` where it came in one, and so with its proof or ancestry. */
-export interface FoundTransaction {
-  view: TransactionView
-  beef?: BeefContents
+/** The largest BEEF or raw transaction that is read, in bytes: one at a time is held in memory. */
+const MAX_ITEM_BYTES = 1024 ** 3
+/** How many bytes of items that were read last are kept, beside the largest one. */
+const KEPT_BYTES = 64 * 1024 ** 2
+
+/** Where a BEEF or a raw transaction stands: a whole file, or a line of hex in one. */
+interface Item {
+  file: string
+  offset: number
+  length: number
+  isHex: boolean
 }
 
-export interface FoundFiles {
-  /** Each transaction once, parents before children. */
-  transactions: FoundTransaction[]
-  /** Files that are neither BEEF nor raw transactions, and lines of hex that are neither, as `<file>:<line>`. */
-  skipped: string[]
+/** One place in which a transaction was found. */
+interface Copy {
+  item: Item
+  kind: 'proven' | 'in BEEF' | 'raw'
+  /** The block that its proof leads to, so that the same proof is noted once. */
+  block?: string
+}
+
+/** A transaction found in files. Its bytes stay there: only what orders transactions is held. */
+export interface FoundTransaction {
+  txid: string
+  /** The transactions that it spends of, each once. */
+  sources: string[]
+  /** Where it is, each proof once; those that tell most come first. */
+  copies: Copy[]
 }
 
 /**
- * Reads files, and whatever stands in folders, for BEEF and raw transactions, as bytes or as hex, one a line.
- *
- * @throws ImportError where a path cannot be read.
+ * What files hold: BEEF and raw transactions, as bytes or as hex, one a line. Files are read one at a time and again when a
+ * transaction of them is wanted, so that what is held does not grow with their size. What several files say of a transaction
+ * is taken together: its proof may be in one and its sources in others.
  */
-export async function findTransactions(paths: string[]): Promise<FoundFiles> {
-  const found = new Map<string, FoundTransaction>()
-  const skipped: string[] = []
-  for (const path of paths) {
-    for (const file of await filesAt(path)) {
-      const items = readItems(await readable(readFile(file), file))
-      const useless = items.filter(({ transactions }) => transactions.length === 0)
-      if (useless.length === items.length) skipped.push(file)
-      else skipped.push(...useless.map(({ line }) => `${file}:${line}`))
-      for (const transaction of items.flatMap(({ transactions }) => transactions)) {
-        const { txid } = transaction.view
-        if (tells(transaction) > tells(found.get(txid))) found.set(txid, transaction)
-      }
+export class FoundFiles {
+  /** Each transaction once, parents before children. */
+  readonly transactions: FoundTransaction[]
+  private readonly byTxid: ReadonlyMap<string, FoundTransaction>
+  private readonly items: LRUCache<string, ParsedItem>
+
+  constructor(
+    found: ReadonlyMap<string, FoundTransaction>,
+    /** Files that are neither BEEF nor raw transactions, and lines of hex that are neither, as `<file>:<line>`. */
+    readonly skipped: string[],
+    largest: number,
+  ) {
+    this.byTxid = found
+    this.transactions = parentsFirst(found, ({ sources }) => sources)
+    this.items = new LRUCache({
+      maxSize: Math.max(KEPT_BYTES, largest),
+      sizeCalculation: (item) => item.bytes,
+    })
+  }
+
+  has(txid: string): boolean {
+    return this.byTxid.has(txid)
+  }
+
+  /** Whether it stands in any BEEF, and so with its proof or ancestors. */
+  isInBeef({ copies }: FoundTransaction): boolean {
+    return copies.some(({ kind }) => kind !== 'raw')
+  }
+
+  /** The bytes of a transaction. */
+  async raw({ txid, copies }: FoundTransaction): Promise<Uint8Array> {
+    const [copy] = copies
+    const read = copy && (await this.read(copy, txid))
+    if (read === undefined) throw new ImportError(`${txid} is not in its file any more`)
+    return read.view.raw
+  }
+
+  /**
+   * The BEEFs that may admit a transaction, the most telling first: one put together of all files, with the values of the
+   * coins that it spends, which place its ordinals whether it is proven or not; then as each file has it, for a proof in
+   * one may hold where that in another does not.
+   */
+  async *beefsOf({ txid, sources, copies }: FoundTransaction): AsyncGenerator<Uint8Array, void> {
+    const seen = new Set<string>()
+    const readers = [
+      this.everyFile(),
+      ...copies.filter(({ kind }) => kind !== 'raw').map((copy) => this.oneFile(copy)),
+    ]
+    for (const reader of readers) {
+      const known: string[] = []
+      for (const source of sources) if ((await reader.transaction(source)) !== undefined) known.push(source)
+      const beef = await assembleBeef([...known, txid], reader)
+      if (beef === undefined) continue
+      const hash = Buffer.from(nativeHash256(beef)).toString('hex')
+      if (!seen.has(hash)) yield beef
+      seen.add(hash)
     }
   }
-  return {
-    transactions: parentsFirst(found, ({ view }) => view.inputs.map((input) => input.txid)),
-    skipped,
+
+  private everyFile(): TransactionReader {
+    return {
+      transaction: async (txid) => {
+        const [copy] = this.byTxid.get(txid)?.copies ?? []
+        return copy && recordOf(await this.read(copy, txid))
+      },
+    }
+  }
+
+  private oneFile(copy: Copy): TransactionReader {
+    return { transaction: async (txid) => recordOf(await this.read(copy, txid)) }
+  }
+
+  private async read({ item }: Copy, txid: string): Promise<ReadCopy | undefined> {
+    const key = `${item.offset} ${item.file}`
+    let parsed = this.items.get(key)
+    if (parsed === undefined) {
+      parsed = parseItem(await readItem(item))
+      if (parsed === undefined) throw new ImportError(`${item.file} changed while it was read`)
+      this.items.set(key, parsed)
+    }
+    const { contents } = parsed
+    if ('subject' in contents) {
+      const view = contents.transaction(txid)
+      return view && { view, proof: proofIn(contents, txid) }
+    }
+    return contents.txid === txid ? { view: contents, proof: undefined } : undefined
+  }
+}
+
+interface ReadCopy {
+  view: TransactionView
+  proof: Proof | undefined
+}
+
+function recordOf(read: ReadCopy | undefined) {
+  return read && { txid: read.view.txid, raw: read.view.raw, ...(read.proof && { proof: read.proof }) }
+}
+
+/**
+ * Looks through files, and through whatever stands in folders.
+ *
+ * @param onFile Called before each file, with how many there are.
+ * @throws ImportError where a path cannot be read.
+ */
+export async function findTransactions(
+  paths: string[],
+  onFile: (done: number, of: number) => void = () => {},
+): Promise<FoundFiles> {
+  const files: string[] = []
+  for (const path of paths) files.push(...(await filesAt(path)))
+  const found = new Map<string, FoundTransaction>()
+  const skipped: string[] = []
+  let largest = 0
+  for (const [index, file] of files.entries()) {
+    onFile(index, files.length)
+    const useless: number[] = []
+    let useful = 0
+    for await (const { item, bytes, line } of itemsOf(file)) {
+      const parsed = bytes && parseItem(bytes)
+      if (parsed === undefined) {
+        useless.push(line)
+        continue
+      }
+      useful++
+      largest = Math.max(largest, parsed.bytes)
+      for (const { view, kind, proof } of transactionsIn(parsed)) note(found, view, { item, kind }, proof)
+    }
+    if (useful === 0) skipped.push(file)
+    else skipped.push(...useless.map((line) => `${file}:${line}`))
+  }
+  return new FoundFiles(found, skipped, largest)
+}
+
+const RANKS = ['proven', 'in BEEF', 'raw'] as const
+
+/** What a copy adds to what is known of its transaction: another proof, or a BEEF where there was none. */
+function note(
+  found: Map<string, FoundTransaction>,
+  { txid, inputs }: TransactionView,
+  copy: Copy,
+  proof: Proof | undefined,
+): void {
+  const noted = found.get(txid) ?? {
+    txid,
+    sources: [...new Set(inputs.map((input) => input.txid))],
+    copies: [],
+  }
+  found.set(txid, noted)
+  const block = proof && `${proof.height} ${proof.root}`
+  if (noted.copies.some((each) => each.kind === copy.kind && each.block === block)) return
+  noted.copies.push({ ...copy, ...(block !== undefined && { block }) })
+  noted.copies.sort((one, other) => RANKS.indexOf(one.kind) - RANKS.indexOf(other.kind))
+}
+
+interface ParsedItem {
+  contents: BeefContents | TransactionView
+  bytes: number
+}
+
+function* transactionsIn({ contents }: ParsedItem): Generator<{
+  view: TransactionView
+  kind: Copy['kind']
+  proof: Proof | undefined
+}> {
+  if (!('subject' in contents)) {
+    yield { view: contents, kind: 'raw', proof: undefined }
+    return
+  }
+  for (const txid of contents.txids) {
+    const view = contents.transaction(txid)
+    const proof = proofIn(contents, txid)
+    if (view !== undefined) yield { view, kind: proof === undefined ? 'in BEEF' : 'proven', proof }
+  }
+}
+
+/** A proof that does not hold together is as good as none; whoever imports the transaction says why. */
+function proofIn(beef: BeefContents, txid: string): Proof | undefined {
+  try {
+    return beef.proof(txid)
+  } catch (error) {
+    if (error instanceof BeefError) return undefined
+    throw error
+  }
+}
+
+function parseItem(bytes: Uint8Array): ParsedItem | undefined {
+  try {
+    return { contents: readBeef(bytes), bytes: bytes.length || 1 }
+  } catch (error) {
+    if (!(error instanceof BeefError)) throw error
+  }
+  try {
+    return { contents: readTransaction(bytes, { hash: nativeHash256 }), bytes: bytes.length || 1 }
+  } catch (error) {
+    if (error instanceof TransactionError) return undefined
+    throw error
   }
 }
 
@@ -70,79 +267,128 @@ async function readable<Result>(reading: Promise<Result>, path: string): Promise
   try {
     return await reading
   } catch (cause) {
+    if (cause instanceof ImportError) throw cause
     const reason = cause instanceof Error ? cause.message : String(cause)
     throw new ImportError(`cannot read ${path}: ${reason}`, { cause })
   }
 }
 
-/** How much a find tells of its transaction: with its proof more than without, and with ancestors more than alone. */
-function tells(transaction: FoundTransaction | undefined): number {
-  if (transaction === undefined) return 0
-  const { view, beef } = transaction
-  if (beef === undefined) return 1
-  try {
-    return beef.proof(view.txid) === undefined ? 2 : 3
-  } catch (error) {
-    // A proof that does not hold together is as good as none; whoever imports it says why.
-    if (error instanceof BeefError) return 2
-    throw error
-  }
-}
-
-interface FileItem {
-  /** The line of the file that it stands in, from 1. */
+interface ScannedItem {
+  item: Item
+  /** Undefined where a line is no hex. */
+  bytes: Uint8Array | undefined
+  /** From 1. */
   line: number
-  /** None where it is something else. */
-  transactions: FoundTransaction[]
 }
 
-/** What a file holds: bytes as they are, or lines of hex. */
-function readItems(bytes: Uint8Array): FileItem[] {
-  const lines = hexLines(bytes)
-  if (lines === undefined) return [{ line: 1, transactions: readItem(plainBytes(bytes)) }]
-  return lines.map(({ line, hex }) => ({ line, transactions: readItem(plainBytes(Buffer.from(hex, 'hex'))) }))
+const TEXT = /^[0-9a-fA-F\s]+$/
+/** So many bytes tell lines of hex from bytes. */
+const HEAD_BYTES = 100
+
+/** What a file holds: bytes as they are, or lines of hex, one in memory at a time. */
+async function* itemsOf(file: string): AsyncGenerator<ScannedItem, void> {
+  const { size } = await readable(stat(file), file)
+  const head = await readable(readRange({ file, offset: 0, length: Math.min(size, HEAD_BYTES) }), file)
+  if (size > 0 && TEXT.test(Buffer.from(head).toString('latin1'))) {
+    yield* linesOf(file)
+    return
+  }
+  requireSize(file, size)
+  const item = { file, offset: 0, length: size, isHex: false }
+  if (size === 0) return
+  yield { item, bytes: await readItem(item), line: 1 }
 }
 
-function hexLines(bytes: Uint8Array): { line: number; hex: string }[] | undefined {
-  // A hundred bytes tell text from bytes without turning a large file into a string.
-  if (!/^[0-9a-fA-F\s]+$/.test(Buffer.from(bytes.subarray(0, 100)).toString('latin1'))) return undefined
-  const lines = Buffer.from(bytes)
-    .toString('latin1')
-    .split(/\r\n?|\n/)
-    .map((text, index) => ({ line: index + 1, hex: text.trim() }))
-    .filter(({ hex }) => hex !== '')
-  return lines.every(({ hex }) => hex.length % 2 === 0 && /^[0-9a-fA-F]+$/.test(hex)) ? lines : undefined
+async function* linesOf(file: string): AsyncGenerator<ScannedItem, void> {
+  let line = 0
+  let offset = 0
+  const scanned = (text: Buffer, start: number): ScannedItem | undefined => {
+    line++
+    const shown = text.toString('latin1', 0, HEAD_BYTES).trimStart()
+    if (shown === '' && text.toString('latin1').trim() === '') return undefined
+    const item = { file, offset: start, length: text.length, isHex: true }
+    return { item, bytes: decodeHex(text), line }
+  }
+  let parts: Buffer[] = []
+  let length = 0
+  let afterReturn = false
+  for await (const chunk of createReadStream(file) as AsyncIterable<Buffer>) {
+    let from = 0
+    for (let at = 0; at < chunk.length; at++) {
+      const isReturn = chunk[at] === 0x0d
+      if (!isReturn && chunk[at] !== 0x0a) {
+        afterReturn = false
+        continue
+      }
+      // CR LF is one end of a line.
+      const isSecond = !isReturn && afterReturn && length + at - from === 0
+      const text = Buffer.concat([...parts, chunk.subarray(from, at)])
+      const item = isSecond ? undefined : scanned(text, offset)
+      if (item !== undefined) yield item
+      offset += text.length + 1
+      afterReturn = isReturn
+      parts = []
+      length = 0
+      from = at + 1
+    }
+    parts.push(chunk.subarray(from))
+    length += chunk.length - from
+    requireSize(file, length / 2)
+  }
+  const item = scanned(Buffer.concat(parts), offset)
+  if (item !== undefined) yield item
 }
 
-function readItem(bytes: Uint8Array): FoundTransaction[] {
+/** How many characters of hex are decoded at once: a string has a longest length. */
+const HEX_PART = 2 ** 20
+
+/** The bytes of a line of hex, with blanks around it; undefined where it is something else. */
+function decodeHex(line: Buffer): Uint8Array | undefined {
+  let [start, end] = [0, line.length]
+  while (start < end && isBlank(line[start])) start++
+  while (end > start && isBlank(line[end - 1])) end--
+  if ((end - start) % 2 !== 0) return undefined
+  const bytes = new Uint8Array((end - start) / 2)
+  for (let at = start; at < end; at += HEX_PART) {
+    const text = line.toString('latin1', at, Math.min(end, at + HEX_PART))
+    const part = Buffer.from(text, 'hex')
+    // Node stops at the first character that is none of hex.
+    if (part.length * 2 !== text.length) return undefined
+    bytes.set(part, (at - start) / 2)
+  }
+  return bytes
+}
+
+function isBlank(code: number | undefined): boolean {
+  return code === 0x20 || code === 0x09
+}
+
+function requireSize(file: string, bytes: number): void {
+  if (bytes > MAX_ITEM_BYTES)
+    throw new ImportError(`cannot read ${file}: it holds more than ${MAX_ITEM_BYTES} bytes in one piece`)
+}
+
+async function readItem(item: Item): Promise<Uint8Array> {
+  const bytes = await readable(readRange(item), item.file)
+  return item.isHex ? (decodeHex(Buffer.from(bytes.buffer)) ?? new Uint8Array()) : bytes
+}
+
+async function readRange({
+  file,
+  offset,
+  length,
+}: Pick<Item, 'file' | 'offset' | 'length'>): Promise<Uint8Array> {
+  const handle = await open(file)
   try {
-    const beef = readBeef(bytes)
-    return beef.txids.flatMap((txid) => {
-      const view = beef.transaction(txid)
-      return view === undefined ? [] : [{ view, beef }]
-    })
-  } catch (error) {
-    if (!(error instanceof BeefError)) throw error
+    const bytes = new Uint8Array(length)
+    let filled = 0
+    while (filled < length) {
+      const { bytesRead } = await handle.read(bytes, filled, length - filled, offset + filled)
+      if (bytesRead === 0) throw new ImportError(`${file} became shorter while it was read`)
+      filled += bytesRead
+    }
+    return bytes
+  } finally {
+    await handle.close()
   }
-  try {
-    return [{ view: readTransaction(bytes, { hash: nativeHash256 }) }]
-  } catch (error) {
-    if (!(error instanceof TransactionError)) throw error
-    return []
-  }
-}
-
-/** The BEEF of one of the transactions of a larger one, with those whose values place its ordinals, proven or not. */
-export async function cutOut({ txid, inputs }: TransactionView, beef: BeefContents): Promise<Uint8Array> {
-  const source: TransactionReader = {
-    transaction: async (wanted) => {
-      const view = beef.transaction(wanted)
-      const proof = view && beef.proof(wanted)
-      return view && { txid: wanted, raw: view.raw, ...(proof && { proof }) }
-    },
-  }
-  const sources = inputs.map((input) => input.txid).filter((each) => beef.transaction(each) !== undefined)
-  const cut = await assembleBeef([...new Set(sources), txid], source)
-  if (cut === undefined) throw new Error(`${txid} is not in the BEEF it was found in`)
-  return cut
 }

@@ -1,64 +1,203 @@
-import type { Writable } from 'node:stream'
 import type { Admission } from '../crawl/crawl.js'
 import { harmless } from '../server/harmless-text.js'
 import type { Node } from '../server/node.js'
 import { admitBeef, admitTrusted } from './admit.js'
-import { cutOut, type FoundTransaction, findTransactions } from './import-files.js'
+import { CommandError } from './command-error.js'
+import { type FoundFiles, type FoundTransaction, findTransactions } from './import-files.js'
+import type { CommandOutput } from './output.js'
+import { grouped } from './progress-line.js'
 
 export interface ImportOptions {
-  node: Node
+  /** Opens the store: when all arguments are known to be good. */
+  open(): Promise<Node>
   paths: string[]
   /** Take raw transactions that carry no proof. */
   trust: boolean
-  out: Writable
-  /** Where the progress line goes. */
-  progress: Writable & { isTTY?: boolean }
+  output: CommandOutput
+  signal: AbortSignal
 }
+
+/** What became of a transaction by the end. */
+type Outcome =
+  | { status: 'admitted'; outputs: number }
+  | { status: 'known' }
+  /** No topic takes any of it now; what it spends of is neither here nor in the files, and may decide otherwise. */
+  | { status: 'waiting'; reason: string; missing: string[] }
+  /** No topic takes any of it; it is there for the sake of others, which spend its outputs. */
+  | { status: 'source' }
+  | { status: 'refused'; reason: string }
+
+/** What topics say where they know nothing that a transaction spends: more may change that. */
+const OPEN_CODES = new Set(['NO_NODE_SPENT', 'NO_ORDINAL'])
 
 /**
- * Admits what the files hold, parents first, and says what was admitted, what not, and why.
+ * Admits what the files hold, parents first, and reports what became of each transaction.
  *
- * @throws ImportError where a path cannot be read; then nothing was admitted.
+ * @throws ImportError where a path cannot be read; then no store is opened. CommandError where something was refused, or
+ * nothing was admitted; the reason of the signal, after the report.
  */
-export async function runImport({ node, paths, trust, out, progress }: ImportOptions): Promise<void> {
-  const { transactions, skipped } = await findTransactions(paths)
-  const total = { admitted: 0, outputs: 0, known: 0 }
-  const refused: string[] = []
-  for (const [index, transaction] of transactions.entries()) {
-    const outcome = await importOne({ node, transaction, trust })
-    if (outcome.kind === 'admitted') {
-      total.admitted++
-      total.outputs += outcome.outputs
-    } else if (outcome.kind === 'known') {
-      total.known++
-    } else {
-      refused.push(`${transaction.view.txid}: ${outcome.why}`)
-    }
-    if (progress.isTTY) progress.write(`\r${index + 1} of ${transactions.length} transactions`)
+export async function runImport({ open, paths, trust, output, signal }: ImportOptions): Promise<void> {
+  const progress = output.progress()
+  const found = await findTransactions(paths, (done, of) =>
+    progress.update(() => ({ text: `read ${grouped(done)} of ${grouped(of)} files`, share: done / of })),
+  )
+  progress.end()
+  if (found.transactions.length === 0) {
+    report({ found, counts: countOf([]), listed: [], output })
+    throw new CommandError('the files hold no transaction', { exit: 'refused' })
   }
-  if (progress.isTTY) progress.write('\n')
-  const lines = [
-    `admitted ${total.admitted} of ${transactions.length} transactions (${total.outputs} outputs), ${total.known} known before`,
-    `not admitted: ${refused.length}`,
-    ...refused.map((line) => `  ${harmless(line)}`),
-    `files and lines that are neither BEEF nor raw transactions: ${skipped.length}`,
-    ...skipped.map((file) => `  ${harmless(file)}`),
-  ]
-  out.write(`${lines.join('\n')}\n`)
+  const node = await open()
+  try {
+    // What is answered decides what is taken.
+    if (node.upkeep.status.state === 'rebuilding') await node.upkeep.run()
+    const importing = new Import({ node, found, trust, output, signal })
+    await importing.run()
+  } finally {
+    await node.close()
+  }
 }
 
-async function importOne(options: {
-  node: Node
-  transaction: FoundTransaction
-  trust: boolean
-}): Promise<Admission> {
-  const { node, transaction, trust } = options
-  const { view, beef } = transaction
-  if (beef === undefined && !trust) {
-    return { kind: 'refused', why: 'NO_PROOF: a raw transaction; --trust takes it on your word' }
+class Import {
+  private readonly options: Omit<ImportOptions, 'open' | 'paths'> & { node: Node; found: FoundFiles }
+  private readonly done: Outcome['status'][] = []
+  private outputs = 0
+  private readonly open: { transaction: FoundTransaction; admission: Admission }[] = []
+  private readonly listed: Listed[] = []
+
+  constructor(options: Import['options']) {
+    this.options = options
   }
-  const { txid } = view
-  return beef === undefined
-    ? await admitTrusted(node, { txid, raw: view.raw })
-    : await admitBeef(node, { txid, beef: () => cutOut(view, beef) })
+
+  async run(): Promise<void> {
+    const { found, output, signal } = this.options
+    const progress = output.progress()
+    const all = found.transactions.length
+    try {
+      for (const [index, transaction] of found.transactions.entries()) {
+        if (signal.aborted) break
+        const admission = await this.admit(transaction)
+        if (admission.kind === 'admitted' || admission.kind === 'known')
+          this.tell(transaction, outcomeOf(admission))
+        else this.open.push({ transaction, admission })
+        progress.update(() => ({
+          text: `${grouped(index + 1)} of ${grouped(all)} transactions`,
+          share: (index + 1) / all,
+        }))
+      }
+    } finally {
+      progress.end()
+    }
+    // Last, since what came later may have decided what was open.
+    const sources = new Set(found.transactions.flatMap((transaction) => transaction.sources))
+    for (const { transaction, admission } of this.open)
+      this.tell(transaction, await this.judge(transaction, admission, sources))
+    const counts = countOf(this.done, this.outputs)
+    report({ found, counts, listed: this.listed, output })
+    signal.throwIfAborted()
+    if (counts.refused > 0)
+      throw new CommandError(`${counts.refused} transactions were refused`, { exit: 'refused' })
+    if (counts.admitted + counts.known === 0)
+      throw new CommandError('nothing was admitted', { exit: 'refused' })
+  }
+
+  private async admit(transaction: FoundTransaction): Promise<Admission> {
+    const { node, found, trust } = this.options
+    const { txid } = transaction
+    if (!found.isInBeef(transaction)) {
+      if (!trust)
+        return { kind: 'refused', why: 'NO_PROOF: a raw transaction; --trust takes it on your word' }
+      return await admitTrusted(node, { txid, raw: await found.raw(transaction) })
+    }
+    let first: Admission | undefined
+    for await (const beef of found.beefsOf(transaction)) {
+      const admission = await admitBeef(node, { txid, beef: () => beef })
+      if (admission.kind !== 'refused') return admission
+      first ??= admission
+    }
+    return first ?? { kind: 'refused', why: 'BAD_BEEF: its file does not hold it any more' }
+  }
+
+  private async judge(
+    { txid, sources }: FoundTransaction,
+    admission: Admission,
+    needed: ReadonlySet<string>,
+  ): Promise<Outcome> {
+    const { node } = this.options
+    const admitted = (await node.graph.admissionsOfTransaction(txid)).length
+    if (admitted > 0 && admission.kind === 'passed over') return { status: 'admitted', outputs: admitted }
+    if (admission.kind !== 'passed over') return outcomeOf(admission)
+    const isOpen = admission.codes.every((code) => OPEN_CODES.has(code))
+    if (isOpen && needed.has(txid)) return { status: 'source' }
+    const missing = isOpen ? await this.missing(sources) : []
+    if (missing.length > 0) return { status: 'waiting', reason: admission.why, missing }
+    return { status: 'refused', reason: admission.why }
+  }
+
+  /** The transactions that one spends of and that neither the store nor the files have. */
+  private async missing(sources: readonly string[]): Promise<string[]> {
+    const { node, found } = this.options
+    const missing: string[] = []
+    for (const source of sources) {
+      if (!found.has(source) && (await node.graph.transaction(source)) === undefined) missing.push(source)
+    }
+    return missing
+  }
+
+  private tell({ txid }: FoundTransaction, outcome: Outcome): void {
+    const { output } = this.options
+    this.done.push(outcome.status)
+    if (outcome.status === 'admitted') this.outputs += outcome.outputs
+    if (outcome.status === 'waiting' || outcome.status === 'refused') this.listed.push({ txid, ...outcome })
+    if (output.json) output.result({ txid, ...outcome })
+  }
+}
+
+type Listed = { txid: string } & Extract<Outcome, { reason: string }>
+
+function outcomeOf(admission: Admission): Outcome {
+  if (admission.kind === 'admitted') return { status: 'admitted', outputs: admission.outputs }
+  if (admission.kind === 'known') return { status: 'known' }
+  return { status: 'refused', reason: admission.why }
+}
+
+type Counts = Record<Outcome['status'] | 'outputs', number>
+
+function countOf(statuses: readonly Outcome['status'][], outputs = 0): Counts {
+  const counts = { admitted: 0, known: 0, waiting: 0, source: 0, refused: 0, outputs }
+  for (const status of statuses) counts[status]++
+  return counts
+}
+
+function report({
+  found,
+  counts,
+  listed,
+  output,
+}: {
+  found: FoundFiles
+  counts: Counts
+  listed: readonly Listed[]
+  output: CommandOutput
+}): void {
+  const { transactions, skipped } = found
+  const { admitted, outputs, known, source, waiting, refused } = counts
+  const linesOf = (status: Listed['status']): string[] =>
+    listed
+      .filter((each) => each.status === status)
+      .map((each) => {
+        const { txid, reason } = each
+        const waits = each.status === 'waiting' ? `; it waits for ${each.missing.join(', ')}` : ''
+        return `  ${txid}: ${harmless(reason)}${waits}`
+      })
+  output.result(
+    { summary: { transactions: transactions.length, ...counts, skipped } },
+    `admitted ${admitted} of ${transactions.length} transactions (${outputs} outputs), ${known} known before`,
+    ...(source > 0 ? [`came along as sources of others: ${source}`] : []),
+    ...(waiting > 0 ? [`waiting for transactions that are not here: ${waiting}`] : []),
+    ...linesOf('waiting'),
+    `not admitted: ${refused}`,
+    ...linesOf('refused'),
+    `files and lines that are neither BEEF nor raw transactions: ${skipped.length}`,
+    ...skipped.map((file) => `  ${harmless(file)}`),
+  )
 }

@@ -35,7 +35,7 @@ export class LocalServer {
   static async at(text: string): Promise<LocalServer> {
     const parsed = URL.canParse(text) ? new URL(text) : undefined
     if (parsed === undefined || !/^https?:$/.test(parsed.protocol))
-      throw new CommandError(`not the URL of a server: ${JSON.stringify(text)}`)
+      throw new CommandError(`not the URL of a server: ${JSON.stringify(text)}`, { exit: 'usage' })
     const url = `${parsed.origin}${parsed.pathname}`.replace(/\/+$/, '')
     const { body } = await ask(url, '/openapi.json')
     const described = openapi.safeParse(body)
@@ -65,7 +65,9 @@ export class LocalServer {
     const refused = refusal.safeParse(body)
     if (refused.success) {
       const { code, error } = refused.data
-      throw new CommandError(`${this.url} refuses ${called} (${status} ${code}): ${error}`)
+      throw new CommandError(`${this.url} refuses ${called} (${status} ${code}): ${error}`, {
+        exit: status === 503 ? 'unavailable' : 'refused',
+      })
     }
     const taken = steak.safeParse(body)
     if (!taken.success) throw new CommandError(`${this.url} answers ${status}, and not as minetree does`)
@@ -73,6 +75,7 @@ export class LocalServer {
     if (left > 0) {
       throw new CommandError(
         `${this.url} refuses ${left} of ${outputs} outputs of ${called}: its log says why`,
+        { exit: 'refused' },
       )
     }
   }
@@ -93,7 +96,7 @@ async function ask(url: string, path: string, init?: Request): Promise<{ status:
     // A server that refuses a body by its length may do so before all of it is sent, and its answer be lost.
     const told =
       init && hungUp ? `hung up on ${init.body.length} bytes, which may be too many` : 'does not answer'
-    throw new CommandError(`${url} ${told}: ${reason}`, { cause })
+    throw new CommandError(`${url} ${told}: ${reason}`, { cause, exit: 'unavailable' })
   }
 }
 

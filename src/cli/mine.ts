@@ -1,18 +1,17 @@
 import { readFile } from 'node:fs/promises'
-import type { Writable } from 'node:stream'
 import { ARC, type Broadcaster, defaultBroadcaster, HTTPWalletJSON, PrivateKey, WalletClient } from '@bsv/sdk'
 import type { Deployment } from '../../backend/src/protocol/mint.js'
 import { MADE_UP_PAYER } from '../mining/made-up-mint.js'
 import { HttpMineIndex, type MineIndex } from '../mining/mine-index.js'
-import { type MintPayer, mineName } from '../mining/mine-name.js'
+import { type MintPayer, mineName, requireMinableName } from '../mining/mine-name.js'
 import { type ServerDeployment, serverDeployment } from '../mining/server-deployment.js'
-import { harmless } from '../server/harmless-text.js'
 import { addressLock } from './address-lock.js'
 import { readTransactions } from './coins.js'
 import { CommandError } from './command-error.js'
-import { MiningProgress, type ProgressStream } from './mining-progress.js'
+import { MiningProgress } from './mining-progress.js'
 import { MintFolder } from './mint-folder.js'
 import { keyPayer, walletPayer } from './mint-payers.js'
+import type { CommandOutput } from './output.js'
 import { KeepingIndex, sendPending } from './send-mint.js'
 
 export interface MineOptions {
@@ -37,37 +36,41 @@ export interface MineOptions {
   arcApiKey?: string
   /** The tree that is meant; undefined: whichever the server says that it follows. */
   expected: Deployment | undefined
-  out: Writable
-  progress: ProgressStream
+  output: CommandOutput
   signal: AbortSignal
 }
 
 /**
- * Mines what is missing of a name, and submits each mint to `tm_names` and `tm_ordinals`. What was paid for and not
- * submitted before a stop is submitted first.
+ * Mines what is missing of a name, submits each mint to `tm_names` and `tm_ordinals`, and prints its outpoint. What was paid
+ * for and not submitted before a stop is submitted first.
  *
  * @throws CommandError, MiningError, MintError, ImportError: what stands against it, in a line; the reason of the signal.
  */
 export async function runMine(options: MineOptions): Promise<void> {
-  const { name, owner, workers, expected, out, signal } = options
+  const { name, owner, workers, expected, output, signal } = options
   const url = options.url.replace(/\/+$/, '')
   const lock = owner === undefined ? undefined : addressLock(owner)
   const server = await serverDeployment(url, expected)
+  requireMinableName(name, server.deployment)
   const { payer, index, again } = await moneyFor(options, server, new HttpMineIndex(url))
-  for (const each of await again()) out.write(`${harmless(each)} was submitted again\n`)
-  const progress = new MiningProgress(options.progress)
+  for (const each of await again()) output.note(`${each} was submitted again`)
+  const progress = new MiningProgress(output.progressStream, output.errorColors)
   try {
-    const minted = await mineName({
+    await mineName({
       name,
       deployment: server.deployment,
       index,
       pay: (draft) => payer.pay(draft),
       ownerLock: async (each) => lock ?? (await payer.ownerLock(each)),
       signal,
-      onEvent: (event) => progress.tell(event),
+      onEvent(event) {
+        progress.tell(event)
+        if (event.kind !== 'minted') return
+        const origin = `${event.txid}_2`
+        output.result({ name: event.name, origin, hashes: event.hashes }, `${event.name} ${origin}`)
+      },
       ...(workers !== undefined && { workers }),
     })
-    for (const { mint, transaction } of minted) out.write(`${mint.name} ${transaction.id('hex')}_2\n`)
   } finally {
     progress.end()
   }
@@ -84,10 +87,10 @@ interface Money {
 async function moneyFor(options: MineOptions, server: ServerDeployment, index: MineIndex): Promise<Money> {
   const { wallet, keyFile } = options
   if (wallet !== undefined && keyFile !== undefined)
-    throw new CommandError('a wallet pays or a key, not both')
+    throw new CommandError('a wallet pays or a key, not both', { exit: 'usage' })
   if (wallet === undefined && keyFile === undefined) {
     if (server.profile !== 'local')
-      throw new CommandError('say who pays: --wallet, or --key-file with --coins')
+      throw new CommandError('say who pays: --wallet, or --key-file with --coins', { exit: 'usage' })
     return { payer: MADE_UP_PAYER, index, again: async () => [] }
   }
   const folder = await MintFolder.at(options.folder)
@@ -113,7 +116,8 @@ async function moneyFor(options: MineOptions, server: ServerDeployment, index: M
 const ORIGINATOR = 'minetree'
 
 function walletAt(url: string): WalletClient {
-  if (!URL.canParse(url)) throw new CommandError(`not the URL of a wallet: ${JSON.stringify(url)}`)
+  if (!URL.canParse(url))
+    throw new CommandError(`not the URL of a wallet: ${JSON.stringify(url)}`, { exit: 'usage' })
   return new WalletClient(new HTTPWalletJSON(ORIGINATOR, url.replace(/\/+$/, '')), ORIGINATOR)
 }
 
@@ -134,12 +138,13 @@ async function readKey(path: string): Promise<PrivateKey> {
   } catch (cause) {
     throw new CommandError(`cannot read ${path}: ${cause instanceof Error ? cause.message : cause}`, {
       cause,
+      exit: 'usage',
     })
   }
   try {
     return PrivateKey.fromWif(text.trim())
   } catch {
     // What the SDK says may quote the key.
-    throw new CommandError(`${path} holds no key as WIF`)
+    throw new CommandError(`${path} holds no key as WIF`, { exit: 'usage' })
   }
 }

@@ -1,15 +1,18 @@
-import type { Writable } from 'node:stream'
+import picocolors from 'picocolors'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import type { MiningEvent } from '../mining/mine-name.js'
 import { harmless } from '../server/harmless-text.js'
-
-export type ProgressStream = Writable & { isTTY?: boolean }
+import type { Colors, Stream } from './output.js'
+import { grouped } from './progress-line.js'
 
 /** Tells how mining goes on: the search in one line that changes, where a person looks on, and what happened below it. */
 export class MiningProgress {
   private shown = false
 
-  constructor(private readonly stream: ProgressStream) {}
+  constructor(
+    private readonly stream: Stream,
+    private readonly colors: Colors = picocolors.createColors(false),
+  ) {}
 
   tell(event: MiningEvent): void {
     if (event.kind === 'searching') this.show(searching(event))
@@ -17,13 +20,14 @@ export class MiningProgress {
       this.say(`mining ${event.name} from ${formatOutpoint(event.node.outpoint)}`)
     else if (event.kind === 'moved')
       this.say(`the node to mine ${event.name} from has moved: going on from the new one`)
-    else if (event.kind === 'minted') this.say(`mined ${event.name} after ${grouped(event.hashes)} hashes`)
+    else if (event.kind === 'minted')
+      this.say(`mined ${event.name} after ${grouped(event.hashes)} hashes`, this.colors.green)
   }
 
   /** Says something in a line of its own; a server may have a say in it. */
-  say(text: string): void {
+  say(text: string, style: (text: string) => string = (plain) => plain): void {
     this.end()
-    this.stream.write(`${harmless(text)}\n`)
+    this.stream.write(`${style(harmless(text))}\n`)
   }
 
   /** Leaves no half line behind. */
@@ -34,7 +38,9 @@ export class MiningProgress {
 
   private show(text: string): void {
     if (this.stream.isTTY !== true) return
-    this.stream.write(`\r\x1b[K${harmless(text)}`)
+    // A line that wraps could not be written over.
+    const room = (this.stream.columns ?? 80) - 1
+    this.stream.write(`\r\x1b[K${this.colors.dim(harmless(text).slice(0, room))}`)
     this.shown = true
   }
 }
@@ -43,8 +49,4 @@ function searching({ name, progress }: Extract<MiningEvent, { kind: 'searching' 
   const { hashes, hashesPerSecond, expectedSeconds, luck } = progress
   const rate = (hashesPerSecond / 1e6).toFixed(1)
   return `${name}: ${grouped(hashes)} hashes, ${rate} million a second; one in ${expectedSeconds.toFixed(1)} s on average, ${(luck * 100).toFixed(0)} % would have it by now`
-}
-
-function grouped(count: number): string {
-  return count.toLocaleString('en-US')
 }

@@ -79,6 +79,9 @@ async function possible<Result>(doing: Promise<Result>, path: string): Promise<R
   try {
     return await doing
   } catch (cause) {
-    throw new CommandError(`cannot use ${path}: ${cause instanceof Error ? cause.message : cause}`, { cause })
+    throw new CommandError(`cannot use ${path}: ${cause instanceof Error ? cause.message : cause}`, {
+      cause,
+      exit: 'usage',
+    })
   }
 }

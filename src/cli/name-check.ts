@@ -1,4 +1,3 @@
-import type { Writable } from 'node:stream'
 import type { Deployment } from '../../backend/src/protocol/mint.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { HttpNameSource } from '../client/http-source.js'
@@ -6,8 +5,8 @@ import { type IndexReport, type ResolvedName, resolveName } from '../client/reso
 import { serverDeployment } from '../mining/server-deployment.js'
 import { openHeadersSource } from '../server/chain-tracker.js'
 import { type Config, readConfig } from '../server/config.js'
-import { harmless } from '../server/harmless-text.js'
 import { CommandError } from './command-error.js'
+import type { CommandOutput } from './output.js'
 
 export interface NameCheckOptions {
   name: string
@@ -19,8 +18,7 @@ export interface NameCheckOptions {
   requireProofs: boolean
   /** The settings, as environment variables. */
   env: Record<string, string | undefined>
-  /** Where remarks go. */
-  notes: Writable
+  output: CommandOutput
 }
 
 /** A name that was checked, and by what. */
@@ -38,14 +36,16 @@ export interface CheckedName extends ResolvedName {
  * throw.
  */
 export async function checkName(options: NameCheckOptions): Promise<CheckedName> {
-  const { name, requireProofs, notes } = options
+  const { name, requireProofs, output } = options
   const config = readConfig({ ...options.env, ...(options.genesis && { GENESIS: options.genesis }) })
+  for (const warning of config.warnings) output.warn(warning)
   const urls = [...new Set(options.urls.map(serverUrl))]
   const deployment = config.deployment ?? (await deploymentFrom(urls, config))
   const genesis = formatOutpoint(deployment.genesis)
   const genesisFrom = config.deployment === undefined ? 'servers' : 'settings'
-  if (genesisFrom === 'servers')
-    notes.write(`minetree: the genesis ${genesis} is on the word of ${urls.join(', ')}: set GENESIS\n`)
+  // A server on this machine is the user's own, and the tree of a local network is nobody else's to know.
+  if (genesisFrom === 'servers' && !urls.every(isLoopback))
+    output.warn(`the genesis ${genesis} is on the word of ${urls.join(', ')}: set GENESIS`)
   const resolved = await resolveName({
     name,
     deployment,
@@ -60,8 +60,12 @@ export async function checkName(options: NameCheckOptions): Promise<CheckedName>
 function serverUrl(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (url === undefined || !/^https?:$/.test(url.protocol))
-    throw new CommandError(`not the URL of a server: ${JSON.stringify(text)}`)
+    throw new CommandError(`not the URL of a server: ${JSON.stringify(text)}`, { exit: 'usage' })
   return `${url.origin}${url.pathname}`.replace(/\/+$/, '')
+}
+
+function isLoopback(url: string): boolean {
+  return /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(new URL(url).hostname)
 }
 
 /** BRC-174 section 4, step 4, which no proof can stand in for. */
@@ -81,20 +85,23 @@ function requireUnspent({ name, tip, spendStatus }: ResolvedName): void {
 async function deploymentFrom(urls: readonly string[], { profile }: Config): Promise<Deployment> {
   const said = await Promise.all(urls.map((url) => serverDeployment(url)))
   const [first, ...others] = said.map(({ deployment }) => deployment)
-  if (first === undefined) throw new CommandError('no server is named to ask')
+  if (first === undefined) throw new CommandError('no server is named to ask', { exit: 'usage' })
   const stranger = said.find((server) => server.profile !== profile.name)
   if (stranger !== undefined)
     throw new CommandError(
       `the server follows the ${stranger.profile} network, and PROFILE is ${profile.name}`,
+      { exit: 'usage' },
     )
   if (others.some((other) => JSON.stringify(other) !== JSON.stringify(first)))
-    throw new CommandError('the servers follow different trees: set GENESIS to the one that is meant')
+    throw new CommandError('the servers follow different trees: set GENESIS to the one that is meant', {
+      exit: 'usage',
+    })
   return first
 }
 
 /** Says which indexes did not agree with what was found, each in a line. */
-export function noteDissent(reports: readonly IndexReport[], notes: Writable): void {
+export function noteDissent(reports: readonly IndexReport[], output: CommandOutput): void {
   for (const report of reports)
     if (report.verdict !== 'agrees')
-      notes.write(`minetree: ${report.index} is set aside (${report.verdict}): ${harmless(report.message)}\n`)
+      output.warn(`${report.index} is set aside (${report.verdict}): ${report.message}`)
 }

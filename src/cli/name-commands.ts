@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import type { CommandContext } from './command-context.js'
 import { DEFAULT_URL } from './default-url.js'
 import type { NameCheckOptions } from './name-check.js'
 import { runResolve } from './resolve.js'
@@ -11,19 +12,17 @@ interface NameArguments {
 }
 
 /** Adds `resolve` and `verify`: both check the whole of a name, and say different things of it. */
-export function addNameCommands(program: Command): void {
+export function addNameCommands(program: Command, context: CommandContext): void {
   nameCommand(
     program,
     'resolve',
     'say where a name is and whose, once all of it is checked: see docs/resolving.md',
-  )
-    .option('--json', 'as JSON', false)
-    .action(async (name: string, options: NameArguments & { json: boolean }) => {
-      await runResolve({ ...checkOptions(name, options), json: options.json, out: process.stdout })
-    })
+  ).action(async (name: string, options: NameArguments) => {
+    await runResolve(checkOptions(name, options, context))
+  })
   nameCommand(program, 'verify', 'check a name from the genesis on, and say each step that held').action(
     async (name: string, options: NameArguments) => {
-      await runVerify({ ...checkOptions(name, options), out: process.stdout })
+      await runVerify(checkOptions(name, options, context))
     },
   )
 }
@@ -38,13 +37,17 @@ function nameCommand(program: Command, command: string, description: string): Co
     .option('--require-proofs', 'take nothing that is in no block', false)
 }
 
-function checkOptions(name: string, { url, genesis, requireProofs }: NameArguments): NameCheckOptions {
+function checkOptions(
+  name: string,
+  { url, genesis, requireProofs }: NameArguments,
+  { output }: CommandContext,
+): NameCheckOptions {
   return {
     name,
     urls: url,
     requireProofs,
     env: process.env,
-    notes: process.stderr,
+    output,
     ...(genesis !== undefined && { genesis }),
   }
 }

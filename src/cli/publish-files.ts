@@ -25,9 +25,10 @@ export async function findAt(path: string, name: string, above: readonly string[
   const stats = await readable(stat(path), path)
   if (stats.isFile()) return { kind: 'file', name, path, size: stats.size }
   if (!stats.isDirectory())
-    throw new CommandError(`cannot publish ${path}: it is neither a file nor a folder`)
+    throw new CommandError(`cannot publish ${path}: it is neither a file nor a folder`, { exit: 'usage' })
   const real = await readable(realpath(path), path)
-  if (above.includes(real)) throw new CommandError(`cannot publish ${path}: it leads back to ${real}`)
+  if (above.includes(real))
+    throw new CommandError(`cannot publish ${path}: it leads back to ${real}`, { exit: 'usage' })
   const entries: Found[] = []
   for (const entry of await readable(readdir(path), path)) {
     entries.push(await findAt(join(path, entry), entry, [...above, real]))
@@ -44,12 +45,15 @@ export async function readWhole(found: Found): Promise<FolderEntry> {
   const size = sizeOf(found)
   if (size > MAX_TRANSACTION_BYTES) {
     const limit = `one transaction has room for ${MAX_TRANSACTION_BYTES}`
-    throw new CommandError(`cannot publish ${found.path}: it has ${size} bytes, and ${limit}`)
+    throw new CommandError(`cannot publish ${found.path}: it has ${size} bytes, and ${limit}`, {
+      exit: 'usage',
+    })
   }
   return await readEntry(found)
 }
 
-function sizeOf(found: Found): number {
+/** The bytes of a file, or of all files of a folder. */
+export function sizeOf(found: Found): number {
   if (found.kind === 'file') return found.size
   return found.entries.reduce((sum, entry) => sum + sizeOf(entry), 0)
 }
@@ -99,6 +103,6 @@ async function readable<Result>(reading: Promise<Result>, path: string): Promise
     return await reading
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause)
-    throw new CommandError(`cannot read ${path}: ${reason}`, { cause })
+    throw new CommandError(`cannot read ${path}: ${reason}`, { cause, exit: 'usage' })
   }
 }

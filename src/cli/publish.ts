@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto'
 import { basename, resolve } from 'node:path'
-import type { Writable } from 'node:stream'
 import { equalBytes } from '../../backend/src/protocol/bytes.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { PROFILES } from '../../backend/src/protocol/profile.js'
@@ -12,23 +11,28 @@ import { addressLock } from './address-lock.js'
 import { CommandError } from './command-error.js'
 import { LocalServer } from './local-server.js'
 import { fundedTransaction, type MadeUpTransaction, spendingTransaction } from './made-up-money.js'
-import { type Found, findAt, hashOf, readChunks, readWhole } from './publish-files.js'
+import type { CommandOutput } from './output.js'
+import { bytesText, grouped } from './progress-line.js'
+import { type Found, findAt, hashOf, readChunks, readWhole, sizeOf } from './publish-files.js'
 
 const profile = PROFILES.local
+
+/** So many transactions are published without being asked for: a stream of a gigabyte in chunks of the usual size. */
+export const DEFAULT_MAX_TRANSACTIONS = 1024
 
 export interface PublishOptions {
   path: string
   /** Publish a file as a stream, in chunks of 1 MiB; or of `chunkSize` bytes, which asks for a stream as well. */
   stream: boolean
   chunkSize?: number
+  /** How many transactions may be submitted. */
+  maxTransactions: number
   /** A P2PKH address. */
   owner?: string
   /** Of the server. */
   url: string
-  /** Where the URL of what was published goes. */
-  out: Writable
-  /** Where remarks go. */
-  notes: Writable
+  output: CommandOutput
+  signal: AbortSignal
 }
 
 /**
@@ -37,25 +41,40 @@ export interface PublishOptions {
  * @throws CommandError where something stands against it; PublishError where a folder cannot be laid out.
  */
 export async function runPublish(options: PublishOptions): Promise<void> {
-  const { path, chunkSize, url, out, notes } = options
+  const { path, chunkSize, url, output, maxTransactions, signal } = options
   const stream = options.stream || chunkSize !== undefined
   const lock = options.owner === undefined ? NOBODY_LOCK : addressLock(options.owner)
   const found = await findAt(path, basename(resolve(path)))
   if (stream && found.kind === 'folder')
-    throw new CommandError(`${path} is a folder, which goes into one transaction; a stream is made of a file`)
+    throw new CommandError(
+      `${path} is a folder, which goes into one transaction; a stream is made of a file`,
+      { exit: 'usage' },
+    )
+  const bytes = sizeOf(found)
+  const size = chunkSize ?? DEFAULT_STREAM_CHUNK_SIZE
+  const transactions = stream ? Math.max(1, Math.ceil(bytes / size)) : 1
+  if (transactions > maxTransactions)
+    throw new CommandError(
+      `${path} has ${grouped(bytes)} bytes: in chunks of ${grouped(size)} that takes ${grouped(transactions)} transactions, and --max-transactions allows ${grouped(maxTransactions)}; use a larger --chunk-size, or allow as many`,
+      { exit: 'usage' },
+    )
   const server = await LocalServer.at(url)
+  if (stream) output.note(`publishing ${bytesText(bytes)} in ${grouped(transactions)} transactions`)
   if (stream) {
-    const size = chunkSize ?? DEFAULT_STREAM_CHUNK_SIZE
-    const txid = await publishStream({ server, found, lock, chunkSize: size })
-    out.write(`${server.url}${profile.gatewayPrefixes[0]}/stream/${formatOutpoint({ txid, vout: 0 })}\n`)
+    const txid = await publishStream({ server, found, lock, chunkSize: size, transactions, output, signal })
+    const outpoint = formatOutpoint({ txid, vout: 0 })
+    const address = `${server.url}${profile.gatewayPrefixes[0]}/stream/${outpoint}`
+    output.result({ url: address, outpoint, transactions, bytes }, address)
     return
   }
   const { outputs, root, suffix, note } = await layOutWhole(found, lock)
   const transaction = fundedTransaction(outputs)
   await server.submit(transaction, { outputs: outputs.length, called: found.path })
   const { txid } = transaction
-  out.write(`${server.url}/content/${formatOutpoint({ txid, vout: root })}${suffix}\n`)
-  if (note !== undefined) notes.write(`minetree: ${note}\n`)
+  const outpoint = formatOutpoint({ txid, vout: root })
+  const address = `${server.url}/content/${outpoint}${suffix}`
+  output.result({ url: address, outpoint, transactions, bytes }, address)
+  if (note !== undefined) output.note(note)
 }
 
 interface LaidOut {
@@ -81,21 +100,34 @@ async function publishStream(options: {
   found: Found
   lock: Uint8Array
   chunkSize: number
+  transactions: number
+  output: CommandOutput
+  signal: AbortSignal
 }): Promise<string> {
-  const { server, found, lock, chunkSize } = options
+  const { server, found, lock, chunkSize, transactions, output, signal } = options
   const { name, path } = found
   const sha256 = await hashOf(path)
   const published = createHash('sha256')
   let first: string | undefined
   let last: MadeUpTransaction | undefined
   let index = 0
-  for await (const chunk of readChunks(path, chunkSize)) {
-    const output = layOutStreamChunk({ name, chunk, index, sha256, lock, profile })
-    last = last === undefined ? fundedTransaction([output]) : spendingTransaction(last, output)
-    await server.submit(last, { outputs: 1, called: `chunk ${index} of ${path}` })
-    published.update(chunk)
-    first ??= last.txid
-    index++
+  const progress = output.progress()
+  try {
+    for await (const chunk of readChunks(path, chunkSize)) {
+      signal.throwIfAborted()
+      const laidOut = layOutStreamChunk({ name, chunk, index, sha256, lock, profile })
+      last = last === undefined ? fundedTransaction([laidOut]) : spendingTransaction(last, laidOut)
+      await server.submit(last, { outputs: 1, called: `chunk ${index} of ${path}` })
+      published.update(chunk)
+      first ??= last.txid
+      index++
+      progress.update(() => ({
+        text: `${grouped(index)} of ${grouped(transactions)} transactions`,
+        share: index / transactions,
+      }))
+    }
+  } finally {
+    progress.end()
   }
   if (first === undefined || !equalBytes(published.digest(), sha256))
     throw new CommandError(`${path} changed while it was published: what the server has is not what it is`)

@@ -1,19 +1,17 @@
-import type { Writable } from 'node:stream'
 import type { Logger } from 'pino'
 import type { Config } from '../server/config.js'
 import { openNode } from '../server/node.js'
 import { CommandError } from './command-error.js'
+import type { CommandOutput } from './output.js'
 
 export interface ReindexOptions {
   config: Config
   logger: Logger
-  out: Writable
-  /** Where the progress line goes. */
-  progress: Writable & { isTTY?: boolean }
+  output: CommandOutput
 }
 
-/** Between two progress lines, in milliseconds: more often where they write over each other. */
-const EVERY = { terminal: 200, file: 5000 }
+/** How often the progress line is brought up to date, in milliseconds. */
+const TICK = 100
 
 /**
  * Makes the index of a store anew. Where it is ended before it is done, the next start of whatever opens the store goes
@@ -22,24 +20,21 @@ const EVERY = { terminal: 200, file: 5000 }
  * @throws StartError where the store cannot be opened, as when a server has it; CommandError where the new index is not
  * all that was admitted.
  */
-export async function runReindex({ config, logger, out, progress }: ReindexOptions): Promise<void> {
+export async function runReindex({ config, logger, output }: ReindexOptions): Promise<void> {
   const node = await openNode({ config, logger })
   const { upkeep } = node
-  const say = (): void => {
-    const { state, done } = upkeep.status
-    progress.write(
-      `${progress.isTTY ? '\r' : ''}${state}: ${Math.floor(done * 100)} %${progress.isTTY ? ' ' : '\n'}`,
-    )
-  }
-  const saying = setInterval(say, progress.isTTY ? EVERY.terminal : EVERY.file)
+  const progress = output.progress()
+  const ticking = setInterval(() => {
+    progress.update(() => ({ text: upkeep.status.state, share: upkeep.status.done }))
+  }, TICK)
   try {
     await upkeep.rebuild()
   } finally {
-    clearInterval(saying)
-    if (progress.isTTY) progress.write('\n')
+    clearInterval(ticking)
+    progress.end()
     await node.close()
   }
   if (upkeep.status.state !== 'equal')
     throw new CommandError('not all that was admitted could be told again: the log says what')
-  out.write('made all that is answered anew\n')
+  output.result({ state: upkeep.status.state }, 'made all that is answered anew')
 }

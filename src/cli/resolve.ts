@@ -1,25 +1,22 @@
-import type { Writable } from 'node:stream'
 import { encodeAddress } from '../../backend/src/protocol/address.js'
 import { toHex } from '../../backend/src/protocol/bytes.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
-import { harmless } from '../server/harmless-text.js'
 import { type CheckedName, checkName, type NameCheckOptions, noteDissent } from './name-check.js'
+import type { Colors } from './output.js'
 
 /** Prints what a name is: all of it checked, or nothing. */
-export async function runResolve(
-  options: NameCheckOptions & { json: boolean; out: Writable },
-): Promise<void> {
-  const { json, out, notes } = options
+export async function runResolve(options: NameCheckOptions): Promise<void> {
+  const { output } = options
   const checked = await checkName(options)
-  noteDissent(checked.reports, notes)
-  out.write(json ? `${harmless(JSON.stringify(record(checked)))}\n` : text(checked))
+  noteDissent(checked.reports, output)
+  output.result(record(checked), ...lines(checked, output.colors))
 }
 
 function ownerOf({ tip, config }: CheckedName): string | undefined {
   return tip.owner && encodeAddress(tip.owner, config.network)
 }
 
-function text(checked: CheckedName): string {
+function lines(checked: CheckedName, colors: Colors): string[] {
   const { origin, tip, proven, config } = checked
   const headers = config.chainTracker === 'scripts-only'
   const provenText = proven
@@ -27,13 +24,12 @@ function text(checked: CheckedName): string {
     : headers
       ? 'no: CHAIN_TRACKER is scripts-only, so no block header was asked for'
       : 'no: not all of it is in a block yet'
-  const lines = [
+  return [
     `origin  ${formatOutpoint(origin.origin)}`,
     `tip     ${formatOutpoint(tip.tip)}`,
     `owner   ${ownerOf(checked) ?? 'no address: the lock is no P2PKH'}`,
-    `proven  ${provenText}`,
+    `proven  ${proven ? colors.green(provenText) : provenText}`,
   ]
-  return `${lines.join('\n')}\n`
 }
 
 function record(checked: CheckedName): Record<string, unknown> {

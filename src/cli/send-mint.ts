@@ -25,7 +25,9 @@ export async function sendMint(sent: {
   if (answer === undefined || !isBroadcastFailure(answer)) return
   const txid = transaction.id('hex')
   if (NEVER.test(answer.code)) await folder.settle(txid, 'lost')
-  throw new CommandError(`the network does not take ${txid}: ${answer.code} ${answer.description}`)
+  throw new CommandError(`the network does not take ${txid}: ${answer.code} ${answer.description}`, {
+    exit: 'refused',
+  })
 }
 
 /** An index that is told of kept mints: what becomes of each is noted. */

@@ -1,13 +1,24 @@
 import type { Logger } from 'pino'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
+import { trackerName } from '../server/chain-tracker.js'
 import type { Config } from '../server/config.js'
 import { placeOf } from '../server/open-database.js'
-import { startServer } from '../server/server.js'
+import { type RunningServer, startServer } from '../server/server.js'
 import { deployHere } from './local-network/deploy.js'
 import { seedLocalNetwork } from './local-network/seed.js'
+import type { Stream } from './output.js'
 
 /** Starts the service and keeps it up until SIGINT or SIGTERM; resolves when it has stopped. */
-export async function serve({ config, logger }: { config: Config; logger: Logger }): Promise<void> {
+export async function serve({
+  config,
+  logger,
+  out,
+}: {
+  config: Config
+  logger: Logger
+  /** Where a person looks on while a local network is filled. */
+  out: Stream
+}): Promise<void> {
   // Before anything is opened: whoever reads that it listens may stop it at once.
   const signalled = new Promise<NodeJS.Signals>((resolve) => {
     process.once('SIGINT', resolve)
@@ -16,7 +27,7 @@ export async function serve({ config, logger }: { config: Config; logger: Logger
   const submissionWorker = new URL('../server/submission-worker.js', import.meta.url)
   const minePage = new URL('../../mine-page/', import.meta.url)
   const deploy = config.seed ? deployHere : undefined
-  const server = await startServer({
+  const starting = startServer({
     config,
     logger,
     submissionWorker,
@@ -24,9 +35,11 @@ export async function serve({ config, logger }: { config: Config; logger: Logger
     ownsProcess: true,
     ...(deploy && { deploy }),
   })
+  const server = await unlessSignalled(starting, signalled, logger)
+  if (server === undefined) return
   sayHow({ config: server.node.config, logger, url: server.url })
   const stop = new AbortController()
-  const seeded = seedLocalNetwork({ server, logger, out: process.stderr, signal: stop.signal })
+  const seeded = seedLocalNetwork({ server, logger, out, signal: stop.signal })
   const signal = await signalled
   stop.abort()
   await seeded
@@ -35,16 +48,39 @@ export async function serve({ config, logger }: { config: Config; logger: Logger
   logger.info('stopped')
 }
 
+/** How long a start that was told to stop may take to come to an end of its own, in milliseconds. */
+const START_GRACE = 5000
+
+/** The server once it has started; undefined where a signal came first, which a start that hangs must not outlive. */
+async function unlessSignalled(
+  starting: Promise<RunningServer>,
+  signalled: Promise<NodeJS.Signals>,
+  logger: Logger,
+): Promise<RunningServer | undefined> {
+  const first = await Promise.race([starting, signalled])
+  if (typeof first !== 'string') return first
+  logger.info({ signal: first }, 'stopping before the start is complete')
+  const impatient = setTimeout(() => process.exit(first === 'SIGINT' ? 130 : 143), START_GRACE)
+  const server = await starting
+  await server.stop()
+  clearTimeout(impatient)
+  return undefined
+}
+
 function sayHow({ config, logger, url }: { config: Config; logger: Logger; url: string }): void {
-  const { profile, deployment, chainTracker, dataDir, knexUrl, mongoUrl, unused } = config
+  const { profile, deployment, chainTracker, dataDir, knexUrl, mongoUrl, unused, warnings } = config
   const genesis = deployment && formatOutpoint(deployment.genesis)
   const isElsewhere = knexUrl !== undefined || mongoUrl !== undefined
   const place = isElsewhere ? { database: placeOf(config) } : { dataDir }
-  logger.info({ profile: profile.name, genesis, chainTracker, ...place }, `listening on ${url}`)
+  logger.info(
+    { profile: profile.name, genesis, chainTracker: trackerName(chainTracker), ...place },
+    `listening on ${url}`,
+  )
   if (genesis === undefined) logger.warn('no GENESIS is set: content is served, names are off')
   if (chainTracker === 'scripts-only' && profile.name === 'mainnet') {
     logger.warn('CHAIN_TRACKER is scripts-only: merkle proofs are not checked, whoever submits is believed')
   }
+  for (const warning of warnings) logger.warn(warning)
   if (unused.length > 0)
     logger.warn({ unused }, 'these settings are set, but nothing in this release uses them')
 }

@@ -1,12 +1,17 @@
-import type { Writable } from 'node:stream'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
+import { trackerName } from '../server/chain-tracker.js'
 import { type CheckedName, checkName, type NameCheckOptions, noteDissent } from './name-check.js'
 
 /** Checks a name, and says each step that held. */
-export async function runVerify(options: NameCheckOptions & { out: Writable }): Promise<void> {
+export async function runVerify(options: NameCheckOptions): Promise<void> {
+  const { output } = options
   const checked = await checkName(options)
-  noteDissent(checked.reports, options.notes)
-  for (const [what, found] of steps(checked)) options.out.write(`${what.padEnd(8)} ${found}\n`)
+  noteDissent(checked.reports, output)
+  const held = steps(checked)
+  output.result(
+    { name: checked.name, proven: checked.proven, steps: held.map(([step, found]) => ({ step, found })) },
+    ...held.map(([what, found]) => `${output.colors.green(what.padEnd(8))} ${found}`),
+  )
 }
 
 function steps(checked: CheckedName): [what: string, found: string][] {
@@ -32,7 +37,7 @@ function steps(checked: CheckedName): [what: string, found: string][] {
 function blocks({ origin, tip, proven, config }: CheckedName): string {
   if (config.chainTracker === 'scripts-only')
     return 'not checked: CHAIN_TRACKER is scripts-only, so no block header was asked for'
-  if (proven) return `all of it is in blocks that ${config.chainTracker} knows`
+  if (proven) return `all of it is in blocks that ${trackerName(config.chainTracker)} knows`
   const all = [...origin.line, ...tip.path.slice(1)]
   const open = all.filter(({ height }) => height === undefined).length
   return `${open} of ${all.length} transactions are in none yet; their scripts were run`

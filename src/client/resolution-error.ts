@@ -4,6 +4,8 @@ import type { IndexReport } from './resolve.js'
 export type ResolutionErrorCode =
   /** It is none: 1 to 255 characters of `a-z 0-9 -`. */
   | 'BAD_NAME'
+  /** A source is neither one nor the URL of a server. */
+  | 'BAD_SOURCE'
   /** Every index that answered says that it is not claimed. */
   | 'NOT_CLAIMED'
   /** No index showed anything that held. */

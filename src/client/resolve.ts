@@ -1,6 +1,7 @@
 import { isName } from '../../backend/src/protocol/mine-node.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { compare, provenHeights, unbeaten, withHeights } from './agreement.js'
+import { HttpNameSource } from './http-source.js'
 import { type VerifiedHistory, verifyNameHistory } from './name-history.js'
 import { type NameTrust, type VerifiedName, verifyNameProof } from './name-proof.js'
 import type { Evidence, IndexReply, NameSource } from './name-source.js'
@@ -48,8 +49,8 @@ export interface ResolvedName {
 
 export interface ResolveOptions extends NameTrust {
   name: string
-  /** Where to ask. Several of them can contradict each other, which is how a stale answer shows. */
-  sources: readonly NameSource[]
+  /** Where to ask: sources, or URLs of servers to ask over HTTP. Several of them can contradict each other, which is how a stale answer shows. */
+  sources: readonly (NameSource | string | URL)[]
 }
 
 /**
@@ -62,8 +63,9 @@ export interface ResolveOptions extends NameTrust {
  * tracker did not answer.
  */
 export async function resolveName(options: ResolveOptions): Promise<ResolvedName> {
-  const { name, sources } = options
+  const { name } = options
   if (!isName(name)) throw new ResolutionError('BAD_NAME', 'a name is 1 to 255 characters of a-z 0-9 -')
+  const sources = options.sources.map(nameSource)
   const checkedAt = Date.now()
   const replies = (await Promise.all(sources.map((source) => source.ask(name)))).flat()
   const judged: (Held | IndexReport)[] = []
@@ -92,6 +94,15 @@ export async function resolveName(options: ResolveOptions): Promise<ResolvedName
     checkedAt,
     reports,
   }
+}
+
+function nameSource(source: NameSource | string | URL): NameSource {
+  if (typeof source === 'object' && 'ask' in source && typeof source.ask === 'function') return source
+  const text = typeof source === 'string' || source instanceof URL ? String(source) : undefined
+  if (text !== undefined && URL.canParse(text) && /^https?:$/.test(new URL(text).protocol))
+    return new HttpNameSource({ url: text })
+  const shown = text === undefined ? `a ${typeof source}` : JSON.stringify(text)
+  throw new ResolutionError('BAD_SOURCE', `not a source or the URL of a server: ${shown}`)
 }
 
 /** What an index shows, where it holds. */

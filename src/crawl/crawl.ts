@@ -15,8 +15,8 @@ export type Admission =
   | { kind: 'admitted'; outputs: number }
   /** Every topic that takes it has it already. */
   | { kind: 'known' }
-  /** It holds, and no topic takes any of it. */
-  | { kind: 'passed over'; why: string }
+  /** It holds, and no topic takes any of it; `codes` are theirs. */
+  | { kind: 'passed over'; why: string; codes: string[] }
   /** It does not hold, or does not count. */
   | { kind: 'refused'; why: string }
 

@@ -13,6 +13,7 @@ import { metadataRoutes } from './metadata.js'
 import { namesRoutes } from './names.js'
 import { previewRoutes } from './preview.js'
 import { provenanceRoutes } from './provenance.js'
+import { RequestBodies } from './request-body.js'
 import { sandboxPolicy } from './security-headers.js'
 import { streamRoutes } from './stream.js'
 
@@ -36,6 +37,8 @@ export interface GatewayOptions {
   crossOrigin?: boolean
   /** Takes what went wrong here, which is said to nobody else; where nothing is given, it goes to standard output in JSON. */
   logger?: ErrorResponseOptions['logger']
+  /** Reads the bodies of requests; where nothing is given, none that is compressed, and each up to its own limit. */
+  bodies?: RequestBodies
 }
 
 /** What is asked of an Express app: so little that those of Express 4 have it, too. */
@@ -61,8 +64,11 @@ export interface GatewayApp {
  */
 export function attachGateway(app: GatewayApp, { graph }: GatewayStores, options: GatewayOptions = {}): void {
   const { profile = PROFILES.mainnet, network = 'main', logger = pino({ name: 'minetree' }) } = options
+  const { bodies = new RequestBodies() } = options
   const genesis = 'genesis' in options ? options.genesis : deploymentOf(profile)?.genesis
-  const { maxPointers, maxOrigins, maxDirectoryBytes } = { ...GATEWAY_LIMITS, ...options.limits }
+  const limits = { ...GATEWAY_LIMITS, ...options.limits }
+  const { maxPointers, maxOrigins, maxDirectoryBytes, maxMapBytes } = limits
+  const maxPathBytes = Math.max(limits.maxDirectoryPathBytes, maxDirectoryBytes)
   const { directoryContentTypes, gatewayPrefixes: prefixes, streamChunkContentTypes: chunkTypes } = profile
   const store = new GuardedStore(graph)
   const policy = sandboxPolicy(options.contentPolicy)
@@ -74,13 +80,23 @@ export function attachGateway(app: GatewayApp, { graph }: GatewayStores, options
     routes.use([...prefixes, ...profile.namesPrefixes], handler)
   }
   // Straight on the app: a router of its own takes time that `npm run bench gateway` shows.
-  const content = contentHandlers({ store, directoryContentTypes, policy, maxDirectoryBytes })
+  const content = contentHandlers({ store, directoryContentTypes, policy, maxDirectoryBytes, maxPathBytes })
   app.get(CONTENT_PATH, ...origins, ...content, errors)
   routes
-    .use(namesRoutes({ store, network, prefixes: profile.namesPrefixes, genesis, maxOrigins }))
+    .use(
+      namesRoutes({
+        store,
+        network,
+        prefixes: profile.namesPrefixes,
+        genesis,
+        maxOrigins,
+        maxMapBytes,
+        bodies,
+      }),
+    )
     .use(streamRoutes({ store, prefixes, chunkTypes, policy }))
-    .use(metadataRoutes({ store, network, prefixes, maxPointers }))
-    .use(previewRoutes({ prefixes, policy }))
+    .use(metadataRoutes({ store, network, prefixes, maxPointers, maxMapBytes, bodies }))
+    .use(previewRoutes({ prefixes, policy, bodies }))
     .use(provenanceRoutes({ store, evidence: graph, prefixes }))
     .use(errors)
   app.use(routes)

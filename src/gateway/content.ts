@@ -18,6 +18,8 @@ export interface ContentOptions {
   policy: string
   /** The longest JSON of a directory that paths lead into, in bytes. */
   maxDirectoryBytes: number
+  /** The JSON of all directories that one path leads through, in bytes. */
+  maxPathBytes: number
 }
 
 /** Not a path with parameters: Express would decode those before anything here is split. */

@@ -3,6 +3,7 @@ import type { RequestHandler } from 'express'
 
 /** Every header of `spec/http.md`, of the page for mining and of the log that a page of another origin may read. */
 export const EXPOSED_HEADERS = [
+  'Accept-Encoding',
   'Accept-Ranges',
   'Cache-Control',
   'Content-Length',

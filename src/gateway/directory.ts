@@ -1,12 +1,14 @@
+import { Mutex } from 'async-mutex'
 import { LRUCache } from 'lru-cache'
 import type { ContentReader } from '../../backend/src/graph/graph-store.js'
 import type { ContentSummary } from '../../backend/src/graph/records.js'
 import { joinBytes } from '../../backend/src/protocol/bytes.js'
-import { DirectoryError, readDirectory } from '../../backend/src/protocol/directory.js'
+import { DirectoryError, directoryEntries } from '../../backend/src/protocol/directory.js'
 import { type Outpoint, PointerError, parsePointer } from '../../backend/src/protocol/outpoint.js'
 import { type ContentOutput, type ContentStore, contentAt } from './content-output.js'
 import { servedType } from './content-type.js'
 import { BadRequestError, NotFoundError } from './error-response.js'
+import { Slices } from './slices.js'
 
 /** The entries with a meaning of their own (`service.md` 2.4). */
 const DEFAULT = '.'
@@ -15,8 +17,16 @@ const INDEX = 'index.html'
 /** How many directories one path may open, the root among them (`service.md` 8). */
 const MAX_LEVELS = 8
 
-/** Bytes of the bodies whose maps are kept. As a map, a body of tiny entries takes several times as much. */
-const CACHED_BYTES = 4 * 1024 * 1024
+/** About how much memory the maps take that are kept, and an entry of one beside its characters. */
+const CACHED_BYTES = 32 * 1024 * 1024
+const ENTRY_BYTES = 100
+
+/** From how many bytes on a directory is long: those are read one at a time in this process. */
+const LONG_BYTES = 64 * 1024
+/** How many entries are read before the time is looked at. */
+const ENTRIES_A_LOOK = 500
+
+const longDirectories = new Mutex()
 
 /** What a path leads to: a file, or the same path with `/index.html` behind it. */
 export type Found = { kind: 'file'; file: ContentOutput } | { kind: 'index' }
@@ -38,18 +48,21 @@ export function fileFinder({
   store,
   directoryContentTypes,
   maxDirectoryBytes,
+  maxPathBytes,
 }: {
   store: ContentStore
   directoryContentTypes: string[]
   /** Of a directory, all is read into memory. */
   maxDirectoryBytes: number
+  /** Of all directories that one path opens. */
+  maxPathBytes: number
 }): (question: PathQuestion) => Found | Promise<Found> {
   const types = new Set(directoryContentTypes.map((type) => type.toLowerCase()))
   const isDirectory = ({ content }: ContentOutput): boolean =>
     types.has(servedType(content.contentType).essence)
   const readMap = mapReader(store, maxDirectoryBytes)
   const findIn = async ({ root, segments, raw }: PathQuestion): Promise<Found> => {
-    const walk = new Walk({ store, isDirectory, readMap })
+    const walk = new Walk({ store, isDirectory, readMap, maxPathBytes })
     // `/content/{pointer}/` asks for the directory, too: the slash alone is an empty path.
     if (segments.length > 1 || (segments[0] ?? '') !== '') {
       return { kind: 'file', file: await walk.follow(root, segments) }
@@ -66,12 +79,14 @@ type ReadMap = (content: ContentSummary) => Promise<ReadonlyMap<string, string>>
 /** One way through directories, which counts those it has opened: maps that lead back to themselves end there. */
 class Walk {
   private levels = 0
+  private bytes = 0
 
   constructor(
     private readonly options: {
       store: ContentStore
       isDirectory: (output: ContentOutput) => boolean
       readMap: ReadMap
+      maxPathBytes: number
     },
   ) {}
 
@@ -122,7 +137,12 @@ class Walk {
   private async open(directory: ContentOutput): Promise<ReadonlyMap<string, string>> {
     this.levels++
     if (this.levels > MAX_LEVELS) throw new BadRequestError('NESTING_TOO_DEEP', 'directory nesting too deep')
-    return await this.options.readMap(directory.content)
+    const { readMap, maxPathBytes } = this.options
+    this.bytes += directory.content.length
+    // Before anything of it is read; one alone has a limit of its own.
+    if (this.levels > 1 && this.bytes > maxPathBytes)
+      throw new NotFoundError(`the directories on this path have over ${maxPathBytes} bytes together`)
+    return await readMap(directory.content)
   }
 
   private async load(directory: ContentOutput, pointer: string): Promise<ContentOutput> {
@@ -157,17 +177,26 @@ function absolute(text: string, { txid }: Outpoint): Parameters<typeof contentAt
  */
 function mapReader(store: ContentReader, maxDirectoryBytes: number): ReadMap {
   // With what a body is refused for, so that a large wrong one is not read again for every request.
-  const known = new LRUCache<string, ReadonlyMap<string, string> | DirectoryError>({ maxSize: CACHED_BYTES })
+  const known = new LRUCache<string, ReadMapResult>({ maxSize: CACHED_BYTES })
+  const underWay = new Map<string, Promise<ReadMapResult>>()
+  const read = async (content: ContentSummary): Promise<ReadMapResult> => {
+    const parse = async () => await readMap(await wholeBody(store, content))
+    const map = await (content.length > LONG_BYTES ? longDirectories.runExclusive(parse) : parse())
+    known.set(content.sha256, map, { size: weightOf(map) })
+    return map
+  }
   return async (content) => {
     if (content.length > maxDirectoryBytes) {
       throw new NotFoundError(
         `no paths lead into a directory of over ${maxDirectoryBytes} bytes: it is served raw only`,
       )
     }
-    let map = known.get(content.sha256)
+    const { sha256 } = content
+    let map = known.get(sha256)
     if (map === undefined) {
-      map = readMap(await wholeBody(store, content))
-      known.set(content.sha256, map, { size: Math.max(content.length, 1) })
+      const reading = underWay.get(sha256) ?? read(content).finally(() => underWay.delete(sha256))
+      underWay.set(sha256, reading)
+      map = await reading
     }
     if (map instanceof DirectoryError) {
       throw new NotFoundError(`no paths lead into this directory, it is served raw only: ${map.message}`)
@@ -176,9 +205,26 @@ function mapReader(store: ContentReader, maxDirectoryBytes: number): ReadMap {
   }
 }
 
-function readMap(body: Uint8Array): Map<string, string> | DirectoryError {
+type ReadMapResult = ReadonlyMap<string, string> | DirectoryError
+
+function weightOf(map: ReadMapResult): number {
+  if (map instanceof DirectoryError) return ENTRY_BYTES
+  let weight = ENTRY_BYTES
+  for (const [name, pointer] of map) weight += ENTRY_BYTES + name.length + pointer.length
+  return weight
+}
+
+/** A body of a mebibyte may have a hundred thousand entries: others are served between. */
+async function readMap(body: Uint8Array): Promise<ReadMapResult> {
+  const map = new Map<string, string>()
+  const slices = new Slices()
   try {
-    return readDirectory(body)
+    let read = 0
+    for (const [name, pointer] of directoryEntries(body)) {
+      map.set(name, pointer)
+      if (++read % ENTRIES_A_LOOK === 0) await slices.rest()
+    }
+    return map
   } catch (error) {
     if (error instanceof DirectoryError) return error
     throw error

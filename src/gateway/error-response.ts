@@ -1,8 +1,10 @@
-import type { ErrorRequestHandler, Response } from 'express'
+import type { ErrorRequestHandler, Request, Response } from 'express'
+import { LRUCache } from 'lru-cache'
 import type { BaseLogger } from 'pino'
 import { BlockedError } from '../../backend/src/graph/blocked-error.js'
 import { UnsteadyError } from '../../backend/src/graph/consistent-read.js'
 import { QueryError } from '../../backend/src/graph/query-error.js'
+import { isStoreFull } from '../../backend/src/graph/store-full.js'
 import { StoreUnavailableError } from '../../backend/src/graph/store-unavailable-error.js'
 import { BeefError } from '../../backend/src/protocol/beef.js'
 import { PointerError } from '../../backend/src/protocol/outpoint.js'
@@ -21,11 +23,14 @@ export const ERROR_CODES = [
   'TAKEN',
   'CONFLICT',
   'BLOCKED',
+  'PRECONDITION_FAILED',
   'TOO_LARGE',
+  'UNSUPPORTED_ENCODING',
   'RANGE_NOT_SATISFIABLE',
   'RATE_LIMITED',
   'INTERNAL',
   'NOT_READY',
+  'STORE_FULL',
 ] as const
 
 export type ErrorCode = (typeof ERROR_CODES)[number]
@@ -86,6 +91,17 @@ export class RangeNotSatisfiableError extends AnswerError {
   }
 }
 
+/** What would be sent is not what `If-Match` asks for. */
+export class PreconditionFailedError extends AnswerError {
+  override readonly name = 'PreconditionFailedError'
+  readonly status = 412
+  readonly code = 'PRECONDITION_FAILED'
+
+  constructor() {
+    super('what is here has another entity tag than If-Match names')
+  }
+}
+
 /** Not able to answer now; later, perhaps. */
 export class NotReadyError extends AnswerError {
   override readonly name = 'NotReadyError'
@@ -106,6 +122,10 @@ export interface Answer {
 export function answerFor(error: unknown): Answer | undefined {
   if (error instanceof AnswerError) return error
   if (error instanceof PointerError) return { status: 400, code: error.code, message: error.message }
+  if (isStoreFull(error)) {
+    const message = 'the store is full; nothing can be written until the operator makes room'
+    return { status: 503, code: 'STORE_FULL', message, headers: { 'Retry-After': '60' } }
+  }
   if (error instanceof UnsteadyError || error instanceof StoreUnavailableError)
     return { status: 503, code: 'NOT_READY', message: error.message }
   if (error instanceof QueryError || error instanceof BeefError) {
@@ -128,9 +148,43 @@ function bodyParserStatus(error: unknown): number | undefined {
 const DESCRIBING = ['ETag', 'Content-Type', 'Content-Length', 'Content-Range', 'Accept-Ranges']
 
 export interface ErrorResponseOptions {
-  logger: Pick<BaseLogger, 'error'>
+  logger: Pick<BaseLogger, 'error' | 'warn'>
   /** Add the fields that overlay clients expect (`spec/http.md`, Overlay). */
   overlay?: boolean
+}
+
+function aboutRequest(request: Request, response: Response): Record<string, unknown> {
+  // Whoever asked has the id, too: so a line is found by what he saw.
+  return {
+    requestId: response.getHeader('X-Request-Id'),
+    method: request.method,
+    url: request.originalUrl,
+  }
+}
+
+const MINUTE = 60_000
+/** How many reasons are told apart at a time. */
+const MAX_REASONS = 100
+/** The reasons that were logged within the last minute, of each log. */
+const recent = new WeakMap<ErrorResponseOptions['logger'], LRUCache<string, true>>()
+
+/**
+ * Not able to answer now (503) is an answer that is meant, and as many get it as ask: a line a minute for each reason says
+ * so, without a stack. Reasons that differ in nothing but numbers are one.
+ */
+function logUnable(
+  logger: ErrorResponseOptions['logger'],
+  told: { answer: Answer; error: unknown; request: Request; response: Response },
+): void {
+  const { answer, error, request, response } = told
+  const logged = recent.get(logger) ?? new LRUCache({ max: MAX_REASONS, ttl: MINUTE })
+  recent.set(logger, logged)
+  const reason = answer.message.replace(/\d+/g, '#')
+  if (logged.has(reason)) return
+  logged.set(reason, true)
+  const cause = error instanceof Error && error.cause instanceof Error ? error.cause.message : undefined
+  const about = { ...aboutRequest(request, response), code: answer.code, reason: answer.message, cause }
+  logger.warn(about, 'not able to answer; at most one line a minute says so')
 }
 
 /** Answers every error in the one shape that all routes share. */
@@ -145,17 +199,9 @@ export function errorResponse({ logger, overlay = false }: ErrorResponseOptions)
     }
     // For whoever counts or logs what was answered.
     response.locals.code = answer.code
-    if (answer.status >= 500)
-      logger.error(
-        {
-          // Whoever asked has it, too: so a line is found by what he saw.
-          requestId: response.getHeader('X-Request-Id'),
-          method: request.method,
-          url: request.originalUrl,
-          err: error,
-        },
-        'request failed',
-      )
+    if (answer.status === 503) logUnable(logger, { answer, error, request, response })
+    else if (answer.status >= 500)
+      logger.error({ ...aboutRequest(request, response), err: error }, 'request failed')
     if (response.headersSent) {
       // The head is out: only a broken connection tells that the body is not whole.
       response.destroy()

@@ -27,8 +27,10 @@ export async function mergedMapHeaders(
 }
 
 function mapHeader(map: MapState | undefined): Record<string, string> {
-  const text = map === undefined || map.size === 0 ? undefined : asciiJson(mapRecordOf(map))
-  return text === undefined || text.length > MAX_HEADER_BYTES ? {} : { 'X-Map': text }
+  // What was cut is longer than any header, and half of it would look whole.
+  if (map === undefined || map.size === 0 || map.truncated) return {}
+  const text = asciiJson(mapRecordOf(map))
+  return text.length > MAX_HEADER_BYTES ? {} : { 'X-Map': text }
 }
 
 function parentHeader(parent: Outpoint | undefined): Record<string, string> {

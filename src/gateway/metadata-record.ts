@@ -6,7 +6,7 @@ import type {
   ProofReader,
   SpendsReader,
 } from '../../backend/src/graph/graph-store.js'
-import { EMPTY_MAP, type JsonValue, mapRecordOf } from '../../backend/src/graph/map-merge.js'
+import { EMPTY_MAP, type MapState, type ServedMap, servedMap } from '../../backend/src/graph/map-merge.js'
 import type { OutputRecord } from '../../backend/src/graph/records.js'
 import type { Network } from '../../backend/src/protocol/address.js'
 import { type ContentReference, formatOutpoint } from '../../backend/src/protocol/outpoint.js'
@@ -16,7 +16,7 @@ import { ownerAddress } from './owner-address.js'
 export type MetadataStore = ConsistentReader & OrdinalsReader & MapReader & ProofReader & SpendsReader
 
 /** What is known of an output, or of an ordinal at a step (`spec/http.md`, Metadata). Absent: unknown, or none. */
-export interface MetadataRecord {
+export interface MetadataRecord extends ServedMap {
   outpoint: string
   /** These three with a sequence alone. */
   origin?: string
@@ -28,7 +28,6 @@ export interface MetadataRecord {
   /** In bytes. */
   contentLength?: number
   sha256?: string
-  map: Record<string, JsonValue>
   parent?: string
   satoshis: number
   /** An address, where the lock is P2PKH. */
@@ -42,6 +41,8 @@ export interface MetadataOptions {
   store: MetadataStore
   /** Whose addresses owners have. */
   network: Network
+  /** How many bytes of MAP a record shows. */
+  maxMapBytes: number
 }
 
 /** The record of what a reference refers to; undefined where the store has no such output, or the ordinal no such step. */
@@ -53,22 +54,23 @@ export async function metadataRecord(
 }
 
 async function readRecord(
-  { store, network }: MetadataOptions,
+  options: MetadataOptions,
   { pointer, sequence }: ContentReference,
 ): Promise<MetadataRecord | undefined> {
+  const { store } = options
   const found = pointer.kind === 'outpoint' ? undefined : await contentAt(store, pointer)
   const outpoint = pointer.kind === 'outpoint' ? pointer.outpoint : found?.outpoint
   if (outpoint === undefined) return undefined
   if (sequence !== undefined) {
     const step = await store.ordinalAt(outpoint, sequence)
-    return step && (await recordOf({ store, network }, step))
+    return step && (await recordOf(options, step))
   }
   const output = found ?? (await store.output(outpoint))
-  return output && (await recordOf({ store, network }, { output, content: output }))
+  return output && (await recordOf(options, { output, content: output }))
 }
 
 async function recordOf(
-  { store, network }: MetadataOptions,
+  { store, network, maxMapBytes }: MetadataOptions,
   told: { output: OutputRecord; content: OutputRecord } | OrdinalStep,
 ): Promise<MetadataRecord> {
   const { outpoint, satoshis, owner } = told.output
@@ -76,7 +78,10 @@ async function recordOf(
   const parent = isStep ? told.parent : told.output.parent
   // Side by side: where the database is another process, each takes a way there and back.
   const [map, height, spender] = await Promise.all([
-    isStep ? store.mergedMap(outpoint) : ownMap(store, told.output),
+    // Of what is not to be shown, only whether there is any is looked at.
+    isStep
+      ? store.mergedMap(outpoint, maxMapBytes === 0 ? 0 : undefined)
+      : ownMap(store, told.output, maxMapBytes),
     store.heightOf(outpoint.txid),
     store.spenderOf(outpoint),
   ])
@@ -90,7 +95,7 @@ async function recordOf(
       contentLength: content.length,
       sha256: content.sha256,
     }),
-    map: mapRecordOf(map ?? EMPTY_MAP),
+    ...(map === undefined ? { map: {}, mapTruncated: true } : servedMap(map, maxMapBytes)),
     ...(parent && { parent: formatOutpoint(parent) }),
     satoshis,
     ...(owner !== undefined && { owner: ownerAddress(owner, network) }),
@@ -99,6 +104,12 @@ async function recordOf(
   }
 }
 
-async function ownMap(store: MapReader, { outpoint, mapLength }: OutputRecord) {
-  return mapLength === undefined ? undefined : await store.ownMap(outpoint)
+/** Undefined where there is MAP, and none of it is to be shown. */
+async function ownMap(
+  store: MapReader,
+  { outpoint, mapLength }: OutputRecord,
+  maxMapBytes: number,
+): Promise<MapState | undefined> {
+  if (mapLength === undefined) return EMPTY_MAP
+  return maxMapBytes === 0 ? undefined : await store.ownMap(outpoint)
 }

@@ -1,15 +1,17 @@
-import express, { type Request, type RequestHandler, Router } from 'express'
+import { type Request, type RequestHandler, Router } from 'express'
 import { z } from 'zod'
 import { BlockedError } from '../../backend/src/graph/blocked-error.js'
 import { sha256 } from '../../backend/src/graph/native-hash.js'
 import { PointerError, parseContentReference } from '../../backend/src/protocol/outpoint.js'
 import { CACHE } from './cache-policy.js'
-import { entityTag } from './entity-tag.js'
+import { endedByPrecondition, entityTag } from './entity-tag.js'
 import { BadRequestError, NotFoundError, TooLargeError } from './error-response.js'
 import { type MetadataOptions, type MetadataRecord, metadataRecord } from './metadata-record.js'
 import { percentDecoded } from './percent-decode.js'
+import type { RequestBodies } from './request-body.js'
 import { JSON_TYPE } from './send-json.js'
 import { sendPieces } from './send-pieces.js'
+import { Slices } from './slices.js'
 
 /** 100 pointers, the most that the settings allow, with sequences, of at most 96 characters, with room for their quotes and spaces. */
 const MAX_BODY_BYTES = 64 * 1024
@@ -20,16 +22,13 @@ export function metadataRoutes(
     prefixes: string[]
     /** How many pointers are taken at once. */
     maxPointers: number
+    bodies: RequestBodies
   },
 ): Router {
   const routes = Router()
     // Not a path with parameters: Express would decode escapes before anything is read here.
     .get(/^\/metadata\/[^/]+$/, single(options))
-    .post(
-      '/metadata',
-      express.json({ limit: MAX_BODY_BYTES, type: () => true, strict: false }),
-      bulk(options),
-    )
+    .post('/metadata', options.bodies.json({ limit: MAX_BODY_BYTES }), bulk(options))
   return Router().use(options.prefixes, routes)
 }
 
@@ -40,9 +39,10 @@ function single(options: MetadataOptions): RequestHandler {
       throw new NotFoundError('no such output or step in this store, or its origin is not known here')
     }
     const body = Buffer.from(JSON.stringify(record), 'utf8')
-    response.set('Cache-Control', CACHE.revalidate).set('ETag', entityTag(sha256(body).toString('hex')))
-    if (request.fresh) response.status(304).end()
-    else response.set('Content-Type', JSON_TYPE).set('Content-Length', String(body.length)).end(body)
+    const tag = entityTag(sha256(body).toString('hex'))
+    response.set('Cache-Control', CACHE.revalidate).set('ETag', tag)
+    if (endedByPrecondition({ request, response, tag })) return
+    response.set('Content-Type', JSON_TYPE).set('Content-Length', String(body.length)).end(body)
   }
 }
 
@@ -86,6 +86,9 @@ async function servedRecord(
   }
 }
 
+/** Of all records of an answer together, so many times the MAP that one of them shows: most have some hundred bytes. */
+const MAPS_AN_ANSWER = 16
+
 /** How much text is gathered before it is sent: records are short, and there are many. */
 const CHARACTERS_A_PIECE = 64 * 1024
 
@@ -94,9 +97,15 @@ async function* recordsOf(
   options: MetadataOptions,
   references: { text: string; reference: ReturnType<typeof parseContentReference> }[],
 ): AsyncGenerator<string> {
+  const slices = new Slices()
   let piece = ''
+  let mapBytes = options.maxMapBytes * MAPS_AN_ANSWER
   for (const [index, { text, reference }] of references.entries()) {
-    const record = await servedRecord(options, reference)
+    const maxMapBytes = Math.min(options.maxMapBytes, mapBytes)
+    const record = await servedRecord({ ...options, maxMapBytes }, reference)
+    if (record !== undefined) mapBytes = Math.max(mapBytes - JSON.stringify(record.map).length, 0)
+    // The embedded store answers at once, and everything else would wait for the last of them.
+    await slices.rest()
     piece += `${index === 0 ? '{' : ','}${JSON.stringify(text)}:${JSON.stringify(record ?? null)}`
     if (piece.length < CHARACTERS_A_PIECE) continue
     yield piece

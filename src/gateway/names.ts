@@ -1,15 +1,18 @@
-import express, { type ErrorRequestHandler, type RequestHandler, type Response, Router } from 'express'
+import { type ErrorRequestHandler, type RequestHandler, type Response, Router } from 'express'
 import { z } from 'zod'
-import type { ConsistentReader, NamesReader, TransactionReader } from '../../backend/src/graph/graph-store.js'
+import type { ConsistentReader, NamesReader } from '../../backend/src/graph/graph-store.js'
 import { nameProof } from '../../backend/src/graph/name-proof.js'
+import type { OutlineStore } from '../../backend/src/graph/transaction-outline.js'
 import { isName } from '../../backend/src/protocol/mine-node.js'
 import { formatOutpoint, type Outpoint, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
+import { countTransactions } from './answer-cost.js'
 import { CACHE } from './cache-policy.js'
 import { BadRequestError, NotFoundError, TooLargeError } from './error-response.js'
 import { type NamesOptions, nameRecord } from './name-record.js'
-import { readingFor } from './reading-for.js'
+import { longRead } from './reading-for.js'
+import type { RequestBodies } from './request-body.js'
 import { sendJson } from './send-json.js'
-import { incompleteProof, sendOutpointBeef } from './send-outpoint-beef.js'
+import { incompleteProof, outpointBeefAnswer, sendOutpointBeef } from './send-outpoint-beef.js'
 
 /** 1,000 outpoints, the most that the settings allow, of at most 78 characters, with room for their quotes and spaces. */
 const MAX_ORIGINS_BYTES = 256 * 1024
@@ -20,22 +23,19 @@ export interface NamesRoutesOptions extends NamesOptions {
   genesis: Outpoint | undefined
   /** How many outpoints `/origins` takes at once. */
   maxOrigins: number
+  bodies: RequestBodies
 }
 
 /** The lookup routes for names (`service.md` 4.4, `spec/http.md` Names), below each of the prefixes. */
 export function namesRoutes(options: NamesRoutesOptions): Router {
-  const { store, network, prefixes, genesis, maxOrigins } = options
+  const { store, prefixes, genesis, maxOrigins, bodies } = options
   const routes = Router()
     .get('/', list(store))
     .get('/origin/:name', origin(store))
     .get('/mine/:name', mine(store))
     .get('/proof/:name', proof(store, genesis))
-    .post(
-      '/origins',
-      express.json({ limit: MAX_ORIGINS_BYTES, type: () => true, strict: false }),
-      origins(store, maxOrigins),
-    )
-    .get('/:name', whole({ store, network }))
+    .post('/origins', bodies.json({ limit: MAX_ORIGINS_BYTES }), origins(store, maxOrigins))
+    .get('/:name', whole(options))
     .use(badEscapes)
   return Router().use(prefixes, routes)
 }
@@ -103,17 +103,21 @@ function whole(options: NamesOptions): RequestHandler<{ name: string }> {
 
 /** All that shows a name to be genuine, to whoever knows the genesis outpoint and has block headers (BRC-174). */
 function proof(
-  store: ConsistentReader & NamesReader & TransactionReader,
+  store: ConsistentReader & NamesReader & OutlineStore,
   genesis: Outpoint | undefined,
 ): RequestHandler<{ name: string }> {
   return async (request, response) => {
     const name = nameOf(request.params.name)
-    const reading = readingFor(response, store)
-    const found = genesis && (await store.consistent(() => nameProof(name, { store: reading, genesis })))
-    if (found === undefined || found.kind === 'unclaimed') throw notClaimed(name)
-    if (found.kind === 'incomplete') throw incompleteProof(found)
-    const { origin: subject, transactions } = found
-    await sendOutpointBeef({ request, response, subject, transactions, store })
+    const answer = await longRead(response, async (read) => {
+      const reading = read.over(store)
+      const found = genesis && (await store.consistent(() => nameProof(name, { store: reading, genesis })))
+      if (found === undefined || found.kind === 'unclaimed') throw notClaimed(name)
+      if (found.kind === 'incomplete') throw incompleteProof(found)
+      const { origin: subject, transactions } = found
+      countTransactions(response, transactions.length)
+      return await outpointBeefAnswer({ subject, transactions, store })
+    })
+    await sendOutpointBeef({ request, response, answer })
   }
 }
 

@@ -1,9 +1,10 @@
-import express, { type RequestHandler, type Response, Router } from 'express'
+import { type RequestHandler, type Response, Router } from 'express'
 import { UNTYPED } from '../../backend/src/protocol/media-type.js'
 import { CACHE } from './cache-policy.js'
 import { servedType } from './content-type.js'
 import { BadRequestError, TooLargeError } from './error-response.js'
 import { percentDecoded } from './percent-decode.js'
+import type { RequestBodies } from './request-body.js'
 import { setSecurityHeaders } from './security-headers.js'
 import { refuseServiceWorkers } from './service-worker.js'
 
@@ -19,16 +20,19 @@ const HTML = 'text/html; charset=utf-8'
  *
  * A path is as long as `MAX_PATH_BYTES` allows (414 beyond): longer HTML has to be posted.
  */
-export function previewRoutes({ prefixes, policy }: { prefixes: string[]; policy: string }): Router {
+export function previewRoutes({
+  prefixes,
+  policy,
+  bodies,
+}: {
+  prefixes: string[]
+  policy: string
+  bodies: RequestBodies
+}): Router {
   const routes = Router()
     // Not a path with parameters: base64 has slashes, and Express would decode escapes before anything is read here.
     .get(/^\/preview(?:\/|$)/, refuseServiceWorkers, previewPath(policy))
-    .post(
-      '/preview',
-      refuseServiceWorkers,
-      express.raw({ limit: MAX_PREVIEW_BYTES, type: () => true }),
-      previewBody(policy),
-    )
+    .post('/preview', refuseServiceWorkers, bodies.raw({ limit: MAX_PREVIEW_BYTES }), previewBody(policy))
   return Router().use(prefixes, routes)
 }
 

@@ -2,10 +2,11 @@ import { type RequestHandler, Router } from 'express'
 import { type ConsistentReader, type OrdinalsReader, TIP } from '../../backend/src/graph/graph-store.js'
 import { type ProvenanceStore, provenanceOf } from '../../backend/src/graph/provenance.js'
 import { PointerError, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
+import { countTransactions } from './answer-cost.js'
 import { NotFoundError } from './error-response.js'
 import { percentDecoded } from './percent-decode.js'
-import { readingFor } from './reading-for.js'
-import { incompleteProof, sendOutpointBeef } from './send-outpoint-beef.js'
+import { longRead } from './reading-for.js'
+import { incompleteProof, outpointBeefAnswer, sendOutpointBeef } from './send-outpoint-beef.js'
 
 export interface ProvenanceOptions {
   store: OrdinalsReader
@@ -33,13 +34,17 @@ function serveProvenance({ store, evidence }: ProvenanceOptions): RequestHandler
     const outpoint = parseOutpoint(text)
     // Throws where what the proof would be about is blocked.
     await store.ordinalAt(outpoint, TIP)
-    const reading = readingFor(response, evidence)
-    const provenance = await evidence.consistent(() => provenanceOf(outpoint, reading))
-    if (provenance.kind === 'unknown') {
-      throw new NotFoundError('no ordinal at this outpoint in this store, or its origin is not known here')
-    }
-    if (provenance.kind === 'incomplete') throw incompleteProof(provenance)
-    const { tip: subject, transactions } = provenance
-    await sendOutpointBeef({ request, response, subject, transactions, store: evidence })
+    const answer = await longRead(response, async (read) => {
+      const reading = read.over(evidence)
+      const provenance = await evidence.consistent(() => provenanceOf(outpoint, reading))
+      if (provenance.kind === 'unknown') {
+        throw new NotFoundError('no ordinal at this outpoint in this store, or its origin is not known here')
+      }
+      if (provenance.kind === 'incomplete') throw incompleteProof(provenance)
+      const { tip: subject, transactions } = provenance
+      countTransactions(response, transactions.length)
+      return await outpointBeefAnswer({ subject, transactions, store: evidence })
+    })
+    await sendOutpointBeef({ request, response, answer })
   }
 }

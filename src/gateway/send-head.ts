@@ -3,7 +3,7 @@ import type { ByteRange } from '../../backend/src/graph/graph-store.js'
 import type { ContentSummary } from '../../backend/src/graph/records.js'
 import { askedRange, contentRange } from './byte-range.js'
 import { servedType } from './content-type.js'
-import { entityTag } from './entity-tag.js'
+import { endedByPrecondition, entityTag } from './entity-tag.js'
 import { RangeNotSatisfiableError } from './error-response.js'
 import { setSecurityHeaders } from './security-headers.js'
 
@@ -11,7 +11,8 @@ import { setSecurityHeaders } from './security-headers.js'
  * Sets the status and the headers that belong to bytes whose length is known (`spec/http.md`, Content), and says which of
  * them are to be sent; undefined where the answer is over, as to HEAD and to whoever has them already.
  *
- * @throws RangeNotSatisfiableError where a range is asked for that has none of the bytes.
+ * @throws RangeNotSatisfiableError where a range is asked for that has none of the bytes; PreconditionFailedError where
+ * other bytes are.
  */
 export function sendHead(options: {
   request: Request
@@ -26,11 +27,7 @@ export function sendHead(options: {
   setSecurityHeaders(response, { active: type.active, policy })
   response.setHeader('ETag', tag)
   response.setHeader('Accept-Ranges', 'bytes')
-  // Express reads several headers for it; there is nothing but the tag to compare.
-  if (request.headers['if-none-match'] !== undefined && request.fresh) {
-    response.status(304).end()
-    return undefined
-  }
+  if (endedByPrecondition({ request, response, tag })) return undefined
   const asked = rangeOf(request, { tag, length: content.length })
   if (asked === 'unsatisfiable') throw new RangeNotSatisfiableError(content.length)
   const range = asked === 'whole' ? { from: 0, length: content.length } : asked

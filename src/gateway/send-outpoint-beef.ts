@@ -1,32 +1,44 @@
 import { createHash } from 'node:crypto'
+import { setImmediate } from 'node:timers/promises'
 import type { Request, Response } from 'express'
-import type { TransactionReader } from '../../backend/src/graph/graph-store.js'
 import type { ListedBeef, ListedTransaction } from '../../backend/src/graph/listed-beef.js'
 import { outpointBeef } from '../../backend/src/graph/outpoint-beef.js'
+import type { OutlineStore } from '../../backend/src/graph/transaction-outline.js'
 import { UNTYPED } from '../../backend/src/protocol/media-type.js'
 import type { Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { CACHE } from './cache-policy.js'
-import { entityTag } from './entity-tag.js'
+import { endedByPrecondition, entityTag } from './entity-tag.js'
 import { NotFoundError } from './error-response.js'
 import { setSecurityHeaders } from './security-headers.js'
 import { sendPieces } from './send-pieces.js'
 
-/** Answers with the Outpoint BEEF (BRC-158) of stored transactions, which stand parents first. */
+/** A proof that is laid out, and what tells it from every other. */
+export interface OutpointBeefAnswer {
+  body: Pick<ListedBeef, 'length' | 'bytes'>
+  tag: string
+}
+
+/** Lays out the Outpoint BEEF (BRC-158) of stored transactions, which stand parents first. */
+export async function outpointBeefAnswer(options: {
+  subject: Outpoint
+  transactions: ListedTransaction[]
+  store: OutlineStore
+}): Promise<OutpointBeefAnswer> {
+  const body = await outpointBeef(options)
+  return { body, tag: await tagOf(body, options.transactions) }
+}
+
+/** Answers with it. */
 export async function sendOutpointBeef(options: {
   request: Request
   response: Response
-  subject: Outpoint
-  transactions: ListedTransaction[]
-  store: TransactionReader
+  answer: OutpointBeefAnswer
 }): Promise<void> {
-  const { request, response, ...proof } = options
-  const body = await outpointBeef(proof)
+  const { request, response, answer } = options
+  const { body, tag } = answer
   setSecurityHeaders(response, { active: false })
-  response.set({ 'Cache-Control': CACHE.revalidate, ETag: tagOf(body, proof.transactions) })
-  if (request.fresh) {
-    response.status(304).end()
-    return
-  }
+  response.set({ 'Cache-Control': CACHE.revalidate, ETag: tag })
+  if (endedByPrecondition({ request, response, tag })) return
   response.setHeader('Content-Type', UNTYPED)
   response.setHeader('Content-Length', body.length)
   if (request.method === 'HEAD') {
@@ -36,11 +48,16 @@ export async function sendOutpointBeef(options: {
   await sendPieces(response, { pieces: body.bytes(), length: body.length })
 }
 
+const HASHED_A_SLICE = 2000
+
 /** Of what makes the body: its head, and then its transactions by their hashes. */
-function tagOf({ head }: ListedBeef, transactions: { txid: string }[]): string {
+async function tagOf({ head }: ListedBeef, transactions: { txid: string }[]): Promise<string> {
   const hash = createHash('sha256')
-  for (const piece of head) hash.update(piece)
-  for (const { txid } of transactions) hash.update(txid)
+  let hashed = 0
+  for (const piece of [...head, ...transactions.map(({ txid }) => txid)]) {
+    hash.update(piece)
+    if (++hashed % HASHED_A_SLICE === 0) await setImmediate()
+  }
   return entityTag(hash.digest('hex'))
 }
 

@@ -1,7 +1,12 @@
 import type { Transaction } from '@bsv/sdk'
 import { ascii } from '../../backend/src/protocol/bytes.js'
 import { isName } from '../../backend/src/protocol/mine-node.js'
-import { type Deployment, requireMinable } from '../../backend/src/protocol/mint.js'
+import {
+  type Deployment,
+  type DeploymentTerms,
+  longestName,
+  requireMinable,
+} from '../../backend/src/protocol/mint.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import type { LiveNode, MineIndex } from './mine-index.js'
 import { MiningError, NodeMovedError } from './mining-error.js'
@@ -87,8 +92,8 @@ export async function mineName(options: MineNameOptions): Promise<PaidMint[]> {
  * @throws MiningError `BAD_NAME`; `TAKEN`; what the index throws; the reason of the signal.
  */
 export async function solveNext(options: SolveOptions): Promise<Solved> {
-  const { name, index } = options
-  if (!isName(name)) throw new MiningError('BAD_NAME', 'a name is 1 to 255 characters of a-z 0-9 -')
+  const { name, index, deployment } = options
+  requireMinableName(name, deployment)
   for (;;) {
     options.signal?.throwIfAborted()
     const node = await index.liveNode(name)
@@ -102,6 +107,18 @@ export async function solveNext(options: SolveOptions): Promise<Solved> {
     const solved = await unlessMoved(options, { name: next }, () => solveFrom(options, { name: next, node }))
     if (solved !== undefined) return solved
   }
+}
+
+/**
+ * Checks before anything is searched or paid for that the tree's covenant can carry a name to its last character.
+ *
+ * @throws MiningError `BAD_NAME`, with how long a name of this tree may be.
+ */
+export function requireMinableName(name: string, deployment: DeploymentTerms): void {
+  const longest = longestName(deployment)
+  if (isName(name) && name.length <= longest) return
+  const has = name.length > longest ? `, and this one has ${name.length}` : ''
+  throw new MiningError('BAD_NAME', `a name is 1 to ${longest} characters of a-z 0-9 -${has}`)
 }
 
 /** Undefined where the node has moved, which is told. */

@@ -1,4 +1,4 @@
-import express, { type RequestHandler, Router } from 'express'
+import { type RequestHandler, Router } from 'express'
 import { z } from 'zod'
 import type { GraphStore } from '../../backend/src/graph/graph-store.js'
 import { readProof } from '../../backend/src/graph/read-proof.js'
@@ -7,6 +7,7 @@ import { spendsBy } from '../../backend/src/graph/transaction-records.js'
 import { fromHex } from '../../backend/src/protocol/bytes.js'
 import { readTransaction } from '../../backend/src/protocol/transaction.js'
 import { BadRequestError, NotFoundError } from '../gateway/error-response.js'
+import type { RequestBodies } from '../gateway/request-body.js'
 import { requireBearer } from './admin-guard.js'
 import type { OverlayEngine } from './overlay-engine.js'
 import { ChainTrackerError } from './overlay-errors.js'
@@ -17,8 +18,9 @@ const MAX_BODY_BYTES = 32 * 1024
 
 export interface ArcIngestOptions {
   engine: Pick<OverlayEngine, 'exclusively'>
-  graph: Pick<GraphStore, 'transaction' | 'record'>
+  graph: Pick<GraphStore, 'holdsTransaction' | 'transaction' | 'record'>
   proofs: ProofCheck
+  bodies: RequestBodies
   /** What whoever brings proofs has to show; without one, anybody may: a proof shows by itself whether it is one. */
   token?: string | undefined
 }
@@ -36,14 +38,9 @@ const notice = z.object({
 
 /** `POST /arc-ingest`: a transaction processor (ARC) brings the merkle path of a transaction (`spec/http.md`, Overlay). */
 export function arcIngestRoutes(options: ArcIngestOptions): Router {
-  const { token } = options
+  const { token, bodies } = options
   const guards = token === undefined ? [] : [requireBearer(token, 'the token of the callback')]
-  return Router().post(
-    '/arc-ingest',
-    ...guards,
-    express.json({ limit: MAX_BODY_BYTES, type: () => true }),
-    ingest(options),
-  )
+  return Router().post('/arc-ingest', ...guards, bodies.json({ limit: MAX_BODY_BYTES }), ingest(options))
 }
 
 function ingest(options: ArcIngestOptions): RequestHandler {
@@ -57,13 +54,15 @@ function ingest(options: ArcIngestOptions): RequestHandler {
       )
     }
     const { txid, merklePath, blockHeight } = told.data
-    const kept = await graph.transaction(txid)
-    if (kept === undefined) throw new NotFoundError('this store holds no such transaction')
     const proof = readProof({ txid, bump: fromHex(merklePath) })
     if (blockHeight !== undefined && blockHeight !== proof.height)
       throw new BadRequestError('BAD_BODY', `the merkle path is of a block at ${proof.height}`)
+    if (!(await graph.holdsTransaction(txid))) throw unknownTransaction()
     await requireHeld(proof, proofs)
     await engine.exclusively(async () => {
+      // Its bytes last: they may be many.
+      const kept = await graph.transaction(txid)
+      if (kept === undefined) throw unknownTransaction()
       const transaction = { txid, raw: kept.raw, proof }
       const spends = spendsBy(readTransaction(kept.raw, { txid }))
       await proofs.takeBackRivals(spends)
@@ -71,6 +70,10 @@ function ingest(options: ArcIngestOptions): RequestHandler {
     })
     response.json({ status: 'success', message: 'Transaction status updated' })
   }
+}
+
+function unknownTransaction(): NotFoundError {
+  return new NotFoundError('this store holds no such transaction')
 }
 
 /** Before anything has to wait for it: an answer may take long. What turns out since then, the next round finds. */

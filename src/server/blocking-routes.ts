@@ -1,4 +1,4 @@
-import express, { type RequestHandler, Router } from 'express'
+import { type RequestHandler, Router } from 'express'
 import type { Logger } from 'pino'
 import { z } from 'zod'
 import {
@@ -12,6 +12,7 @@ import {
 import { isName } from '../../backend/src/protocol/mine-node.js'
 import { formatOutpoint, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { BadRequestError } from '../gateway/error-response.js'
+import type { RequestBodies } from '../gateway/request-body.js'
 
 const MAX_BODY_BYTES = 16 * 1024
 const MAX_LISTED = 1000
@@ -26,6 +27,7 @@ const FIELDS = { content: 'sha256', name: 'name', outpoint: 'outpoint' } as cons
 export interface BlockingOptions {
   graph: BlockedReader & BlockedWriter
   logger: Logger
+  bodies: RequestBodies
 }
 
 /**
@@ -33,7 +35,7 @@ export interface BlockingOptions {
  * Eviction; `docs/blocking.md`). What is not here can be blocked, too, before it comes. Each change stands in the log.
  */
 export function blockingRoutes(options: BlockingOptions): Router {
-  const json = express.json({ limit: MAX_BODY_BYTES, type: () => true })
+  const json = options.bodies.json({ limit: MAX_BODY_BYTES })
   return Router()
     .post('/block', json, block(options))
     .post('/unblock', json, unblock(options))

@@ -4,10 +4,11 @@ import type { Deployment, DeploymentTerms } from '../../backend/src/protocol/min
 import { type Outpoint, PointerError, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { deploymentOf, PROFILES, type Profile, termsOf } from '../../backend/src/protocol/profile.js'
 import { isContentTypePattern } from '../../backend/src/topic-managers/ordinals-policy.js'
-import { type Limits, readLimits } from './limits/limits.js'
+import { LIMITS, type Limits, readLimits } from './limits/limits.js'
 import { isMongoUrl } from './mongo-url.js'
 import { ConfigError } from './settings/config-error.js'
 import { parseSettings, wholeNumber } from './settings/parse-settings.js'
+import { misspelledSettings } from './settings/setting-names.js'
 
 export { ConfigError }
 
@@ -41,6 +42,8 @@ export interface Config {
   hostingUrl: string | undefined
   /** The largest body of a submission, in bytes. */
   maxBodyBytes: number
+  /** Whether bodies may be compressed; then they count as what they are inflated to. */
+  acceptCompressedBodies: boolean
   /** The longest content that `tm_ordinals` takes, in bytes. */
   maxContentBytes: number
   /** The content types that it takes, as `text/plain` or `image/*`; undefined: all. */
@@ -59,6 +62,8 @@ export interface Config {
   logRequests: boolean
   /** Settings of the ecosystem that are set, and that nothing in this release uses. */
   unused: string[]
+  /** What to tell the operator about other variables of the environment, a sentence each. */
+  warnings: string[]
 }
 
 const outpoint = z.string().transform((text, context): Outpoint => {
@@ -128,6 +133,10 @@ const environment = z.object({
     .default('main'),
   HOSTING_URL: z.url({ protocol: /^https?$/, error: 'must be a URL' }).optional(),
   MAX_BODY_BYTES: wholeNumber(1024, 1024 ** 3).default(72 * 1024 * 1024),
+  ACCEPT_COMPRESSED_BODIES: z
+    .enum(['true', 'false'], 'must be true or false')
+    .default('false')
+    .transform((text) => text === 'true'),
   MAX_CONTENT_BYTES: wholeNumber(1, 1024 ** 3).default(64 * 1024 * 1024),
   CONTENT_TYPES: z
     .string()
@@ -182,17 +191,29 @@ function isPeerUrl(text: string): boolean {
 }
 
 /** Settings of other overlay hosts. */
-const UNUSED = ['SERVER_PRIVATE_KEY', 'ARC_API_KEY']
+export const UNUSED_SETTINGS: readonly string[] = ['SERVER_PRIVATE_KEY', 'ARC_API_KEY']
+
+/** The names of all settings, those included that nothing uses. */
+export const SETTINGS: readonly string[] = [
+  ...Object.keys(environment.shape),
+  ...Object.values(LIMITS).map(({ setting }) => setting),
+  ...UNUSED_SETTINGS,
+]
 
 /**
  * The settings, from environment variables; an empty one counts as not set.
  *
- * @throws ConfigError naming the first setting that does not hold.
+ * @throws ConfigError naming the first setting that does not hold, or a variable that must be a setting misspelled: what it
+ * was to change would stay as it is, without a word.
  */
 export function readConfig(env: Record<string, string | undefined>): Config {
   const set = Object.fromEntries(
     Object.entries(env).filter(([, value]) => value !== undefined && value !== ''),
   )
+  const misspelled = misspelledSettings(set, SETTINGS)
+  const certain = misspelled.find(({ isCertain }) => isCertain)
+  if (certain !== undefined)
+    throw new ConfigError(`${certain.name}: there is no such setting; did you mean ${certain.setting}?`)
   const settings = parseSettings(environment, set)
   if (settings.KNEX_URL !== undefined && settings.MONGO_URL !== undefined)
     throw new ConfigError('MONGO_URL: the store is where KNEX_URL says; unset one of them')
@@ -228,6 +249,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     network: settings.NETWORK,
     hostingUrl: settings.HOSTING_URL,
     maxBodyBytes: settings.MAX_BODY_BYTES,
+    acceptCompressedBodies: settings.ACCEPT_COMPRESSED_BODIES,
     maxContentBytes: settings.MAX_CONTENT_BYTES,
     contentTypes: settings.CONTENT_TYPES,
     contentPolicy: settings.CONTENT_SECURITY_POLICY,
@@ -237,6 +259,9 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     limits: readLimits(set),
     logLevel: settings.LOG_LEVEL,
     logRequests: settings.LOG_REQUESTS,
-    unused: UNUSED.filter((name) => name in set),
+    unused: UNUSED_SETTINGS.filter((name) => name in set),
+    warnings: misspelled.map(
+      ({ name, setting }) => `${name} is set and is no setting; if ${setting} is meant, set that`,
+    ),
   }
 }

@@ -1,5 +1,6 @@
 import { Router } from 'express'
 import { readUtf8 } from '../../backend/src/protocol/bytes.js'
+import { longestName } from '../../backend/src/protocol/mint.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { CACHE } from '../gateway/cache-policy.js'
 import type { Config } from './config.js'
@@ -18,6 +19,7 @@ export function deploymentRoutes({
     difficulty: deployment.difficulty,
     nameContentType: deployment.nameContentType,
     marker: readUtf8(deployment.marker),
+    maxNameLength: longestName(deployment),
     ...(deployment.tld !== undefined && { tld: deployment.tld }),
   }
   return Router().get('/deployment.json', (_request, response) => {

@@ -2,6 +2,7 @@ import type { HostStore } from '../../backend/src/graph/host-store.js'
 import { readUtf8 } from '../../backend/src/protocol/bytes.js'
 import type { DeploymentTerms } from '../../backend/src/protocol/mint.js'
 import { formatOutpoint, type Outpoint, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
+import { RESTORE_MARK } from './backup/store-tables.js'
 import { type Config, ConfigError } from './config.js'
 import { placeOf } from './open-database.js'
 
@@ -31,6 +32,10 @@ export async function followTree({
   config: Config
   deploy?: Deploy
 }): Promise<{ config: Config; deployed?: DeployedTree }> {
+  if ((await graph.setting(RESTORE_MARK)) !== undefined)
+    throw new ConfigError(
+      `the store in ${placeOf(config)} holds part of a backup, whose restore was stopped: empty it and restore again`,
+    )
   const pinned = await graph.setting('genesis')
   // Where the start that deployed a tree ended before it was stored, that tree has never been.
   const isFree = pinned === undefined || (await isDeployedHere(graph))

@@ -9,6 +9,7 @@ import type {
   ByteRange,
   KeptAnswer,
   OrdinalStep,
+  RawTransaction,
   RecordOptions,
   StreamChunk,
   StreamQuery,
@@ -104,8 +105,16 @@ export class ForwardingStore implements HostStore {
     return this.store.consistent(read, kept)
   }
 
+  rawTransaction(txid: string): Promise<RawTransaction | undefined> {
+    return this.store.rawTransaction(txid)
+  }
+
   transaction(txid: string): Promise<TransactionRecord | undefined> {
     return this.store.transaction(txid)
+  }
+
+  holdsTransaction(txid: string): Promise<boolean> {
+    return this.store.holdsTransaction(txid)
   }
 
   heightOf(txid: string): Promise<number | undefined> {

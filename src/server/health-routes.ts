@@ -1,44 +1,59 @@
 import { Router } from 'express'
 import { NotReadyError } from '../gateway/error-response.js'
-import { notReadyReason } from './readiness.js'
+import type { Readiness } from './readiness.js'
 import type { IndexStatus } from './upkeep.js'
 
 /**
- * `/health/live`: the process answers. `/health/ready`: the store does too, and what is answered is known to be all that
- * was admitted. `/health`: both in one, how that is known, and what the topics have refused since the start.
+ * `/health/live`: the process answers. `/health/ready`: the store does too, and no part of the host says that it is not
+ * ready. `/health`: both in one, why not, how far the index is, and what the topics have refused since the start.
  */
 export function healthRoutes({
   ping,
+  readiness,
   index,
   refused,
 }: {
   ping: () => Promise<void>
+  readiness: Readiness
   index: () => IndexStatus
   refused: () => Record<string, Record<string, number>>
 }): Router {
-  const notReady = async (): Promise<string | undefined> => {
+  let pinging: Promise<void> | undefined
+  const notReady = async (): Promise<Record<string, string>> => {
     try {
-      await ping()
+      // Calls that arrive mid-query share its answer: nobody is limited here, and the connections to the store are few.
+      pinging ??= ping().finally(() => {
+        pinging = undefined
+      })
+      await pinging
     } catch {
       // What the store said is in the log of whatever needed it; here it is a yes or a no.
-      return 'the store does not answer'
+      return { store: 'the store does not answer' }
     }
-    return notReadyReason(index())
+    return readiness.reasons()
   }
   return Router()
     .get('/health/live', (_request, response) => {
       response.set('Cache-Control', 'no-store').json({ status: 'ok' })
     })
     .get('/health/ready', async (_request, response) => {
-      const reason = await notReady()
+      const [reason] = Object.values(await notReady())
       if (reason !== undefined) throw new NotReadyError(reason)
       response.set('Cache-Control', 'no-store').json({ status: 'ok' })
     })
     .get('/health', async (_request, response) => {
-      const ready = (await notReady()) === undefined
+      const reasons = await notReady()
+      const ready = Object.keys(reasons).length === 0
       response
         .set('Cache-Control', 'no-store')
         .status(ready ? 200 : 503)
-        .json({ status: ready ? 'ok' : 'error', live: true, ready, index: index(), refused: refused() })
+        .json({
+          status: ready ? 'ok' : 'error',
+          live: true,
+          ready,
+          reasons,
+          index: index(),
+          refused: refused(),
+        })
     })
 }

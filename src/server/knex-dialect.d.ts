@@ -4,5 +4,6 @@ declare module 'knex/lib/dialects/better-sqlite3/index.js' {
     readonly transacting?: boolean
     _driver(): unknown
     acquireConnection(): Promise<unknown>
+    _query<Query extends { sql: string }>(connection: unknown, query: Query): Promise<Query>
   }
 }

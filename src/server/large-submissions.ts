@@ -1,15 +1,24 @@
 import { Worker } from 'node:worker_threads'
 import type { STEAK } from '@bsv/sdk'
+import { Mutex, Semaphore } from 'async-mutex'
 import { type Logger, pino } from 'pino'
-import { type Answer, AnswerError, type ErrorCode } from '../gateway/error-response.js'
+import { type Answer, AnswerError, type ErrorCode, NotReadyError } from '../gateway/error-response.js'
 import type { Config } from './config.js'
+import { handingOver, type ScriptRunner } from './limits/script-runner.js'
 import type { Node } from './node.js'
 import type { OverlayEvent } from './overlay.js'
-import type { LogRecord, SubmissionReport, SubmissionRequest } from './submission-worker.js'
-import { type Submit, submitTo } from './submit.js'
+import type { LogRecord, SubmissionReport, SubmissionRequest, SubmissionTask } from './submission-worker.js'
+import { type Submit, type Submitted, submitTo } from './submit.js'
 
 /** From how many bytes on a BEEF is large: parsing and hashing one holds a thread up, the longer the larger it is. */
-const LARGE = 1024 * 1024
+const LARGE = 256 * 1024
+/** How many bytes of large ones are in the other thread at once, where they are held parsed. One alone always is. */
+const LARGE_AT_ONCE = 128 * 1024 * 1024
+/**
+ * What the objects of the thread may take: the interpreter holds a byte of a script in eight, and the longest script is a
+ * body. Over it the thread ends, and not the process.
+ */
+const MAX_HEAP_MIB = 768
 /** How long a thread without work is kept, in milliseconds: it takes a while to start, and much memory. */
 const IDLE = 10_000
 
@@ -29,13 +38,28 @@ class RelayedError extends AnswerError {
   }
 }
 
+/** It says nothing about the submission: the next one gets a new thread. */
+class ThreadEndedError extends NotReadyError {
+  override readonly headers = { 'Retry-After': '5' }
+
+  constructor(code?: number, cause?: unknown) {
+    super('the thread that verifies large submissions has ended; try again')
+    this.cause = cause ?? `it ended with ${code}`
+  }
+}
+
 /**
- * Submissions, of which the large ones are admitted in a thread of their own, so that readers are answered meanwhile. They
- * still come one at a time: whoever has the turn of the engine here writes, in this thread or in the other.
+ * Submissions, of which the large ones are verified and admitted in a thread of their own, so that readers are answered
+ * meanwhile. That thread runs the scripts of small ones, too, where they take long. Verifying needs no turn; then they still
+ * come one at a time: whoever has the turn of the engine here writes, in this thread or in the other. Of large ones one
+ * waits for the turn, so that a small one waits for no more than that.
  */
 export class LargeSubmissions {
   private readonly here: Submit
+  private readonly room = new Semaphore(LARGE_AT_ONCE)
+  private readonly queue = new Mutex()
   private thread: SubmissionThread | undefined
+  private tasks = 0
   private idle: NodeJS.Timeout | undefined
 
   constructor(private readonly options: { config: Config; node: Node; logger: Logger; worker: URL }) {
@@ -44,24 +68,51 @@ export class LargeSubmissions {
 
   readonly submit: Submit = async (submitted) => {
     if (submitted.beef.length < LARGE) return await this.here(submitted)
-    const { overlay, graph } = this.options.node
-    return await overlay.engine.exclusively(async () => {
-      clearTimeout(this.idle)
-      this.thread ??= this.startThread()
-      try {
-        const { thread } = this
-        return await graph.writing(() => thread.submit(submitted))
-      } finally {
-        await graph.readBlocked()
-        this.idle = setTimeout(() => void this.close(), IDLE).unref()
-      }
-    })
+    const weight = Math.min(submitted.beef.length, LARGE_AT_ONCE)
+    return await this.room.runExclusive(() => this.working((thread) => this.take(submitted, thread)), weight)
   }
+
+  /** Runs the scripts of small submissions: in this thread what takes little, and in the other what takes more. */
+  readonly runScripts: ScriptRunner = handingOver(async (job) => {
+    await this.working((thread) => thread.ask({ kind: 'run scripts', job }))
+  })
 
   async close(): Promise<void> {
     const { thread } = this
     this.thread = undefined
+    clearTimeout(this.idle)
     await thread?.end()
+  }
+
+  private async take(submitted: Submitted, thread: SubmissionThread): Promise<STEAK> {
+    const { overlay, graph } = this.options.node
+    const verified = await thread.verify(submitted)
+    return await this.queue.runExclusive(async () => {
+      try {
+        return await overlay.engine.exclusively(async () => {
+          try {
+            return await graph.writing(() => thread.admit(verified))
+          } finally {
+            await graph.readBlocked()
+          }
+        })
+      } finally {
+        thread.drop(verified)
+      }
+    })
+  }
+
+  /** Does something with the thread, which is kept for as long as there is something to do. */
+  private async working<Result>(work: (thread: SubmissionThread) => Promise<Result>): Promise<Result> {
+    clearTimeout(this.idle)
+    this.tasks++
+    this.thread ??= this.startThread()
+    try {
+      return await work(this.thread)
+    } finally {
+      this.tasks--
+      if (this.tasks === 0) this.idle = setTimeout(() => void this.close(), IDLE).unref()
+    }
   }
 
   private startThread(): SubmissionThread {
@@ -76,7 +127,7 @@ export class LargeSubmissions {
 }
 
 interface Waiting {
-  resolve(steak: STEAK): void
+  resolve(done: STEAK | undefined): void
   reject(error: Error): void
 }
 
@@ -85,10 +136,14 @@ class SubmissionThread {
   private readonly worker: Worker
   private readonly waiting = new Map<number, Waiting>()
   private count = 0
+  private hasEnded = false
 
   constructor(options: { config: Config; node: Node; logger: Logger; worker: URL; onEnd: () => void }) {
     const { config, node, logger, onEnd } = options
-    this.worker = new Worker(options.worker, { workerData: config })
+    this.worker = new Worker(options.worker, {
+      workerData: config,
+      resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MIB },
+    })
     this.worker.on('message', (report: SubmissionReport) => {
       if ('record' in report) relay(report.record, logger)
       else if ('event' in report) node.overlay.tell(report.event)
@@ -99,17 +154,37 @@ class SubmissionThread {
       cause = error
     })
     this.worker.on('exit', (code) => {
+      this.hasEnded = true
       onEnd()
-      for (const { reject } of this.waiting.values())
-        reject(new Error(`the thread that admits large transactions has ended with ${code}`, { cause }))
+      for (const { reject } of this.waiting.values()) reject(new ThreadEndedError(code, cause))
     })
   }
 
-  async submit(submitted: Parameters<Submit>[0]): Promise<STEAK> {
+  /** @returns What {@link admit} takes. */
+  async verify(submitted: Submitted): Promise<number> {
+    const id = this.count
+    await this.ask({ kind: 'verify', submitted })
+    return id
+  }
+
+  async admit(verified: number): Promise<STEAK> {
+    const steak = await this.ask({ kind: 'admit', verified })
+    if (steak === undefined) throw new Error('the thread that admits large transactions says nothing of one')
+    return steak
+  }
+
+  /** Forgets what was verified, if it was not admitted. */
+  drop(verified: number): void {
+    if (this.hasEnded) return
+    this.worker.postMessage({ kind: 'drop', verified, id: this.count++ } satisfies SubmissionRequest)
+  }
+
+  async ask(task: SubmissionTask): Promise<STEAK | undefined> {
     const id = this.count++
     return await new Promise((resolve, reject) => {
+      if (this.hasEnded) throw new ThreadEndedError()
       this.waiting.set(id, { resolve, reject })
-      this.worker.postMessage({ id, submitted } satisfies SubmissionRequest)
+      this.worker.postMessage({ ...task, id } satisfies SubmissionRequest)
     })
   }
 
@@ -120,7 +195,8 @@ class SubmissionThread {
   private settle(report: Exclude<SubmissionReport, { record: LogRecord } | { event: OverlayEvent }>): void {
     const waiting = this.waiting.get(report.id)
     this.waiting.delete(report.id)
-    if ('steak' in report) waiting?.resolve(report.steak)
+    if ('done' in report) waiting?.resolve(report.done)
+    else if ('refusal' in report) waiting?.reject(new Error(report.refusal))
     else if ('answer' in report) waiting?.reject(new RelayedError(report.answer))
     else waiting?.reject(new Error(report.fault))
   }

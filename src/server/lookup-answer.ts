@@ -1,63 +1,101 @@
 import { Utils } from '@bsv/sdk'
 import type { Request, Response } from 'express'
 import { Collection } from '../../backend/src/graph/collection.js'
-import type { TransactionReader } from '../../backend/src/graph/graph-store.js'
-import { type ListedTransaction, listedBeef } from '../../backend/src/graph/listed-beef.js'
+import { type ListedBeef, type ListedTransaction, listedBeef } from '../../backend/src/graph/listed-beef.js'
+import type { OutlineStore } from '../../backend/src/graph/transaction-outline.js'
 import type { AnsweringOutput, Reading } from '../../backend/src/lookup-services/output-history.js'
 import { fromHex } from '../../backend/src/protocol/bytes.js'
 import { UNTYPED } from '../../backend/src/protocol/media-type.js'
-import { readingFor } from '../gateway/reading-for.js'
+import { countTransactions } from '../gateway/answer-cost.js'
+import { longRead } from '../gateway/reading-for.js'
 import { sendPieces } from '../gateway/send-pieces.js'
 
 interface LookupAnswer {
   request: Request
   response: Response
   formula: AnsweringOutput[]
-  graph: TransactionReader
+  graph: OutlineStore
+  /** How many bytes of BEEF a page may have; undefined where all outputs belong in the answer. */
+  pageBytes?: number | undefined
 }
+
+/** What is to be sent, laid out: an answer of some length, or JSON that is written as it is sent. */
+type LaidOut = { binary: ListedBeef } | { outputs: ListedOutput[]; isTruncated: boolean }
 
 /**
  * Answers a lookup with outputs and their BEEF (BRC-24), as JSON or in binary (`spec/http.md`, Overlay). What is to be in
  * it is listed first, and each transaction read again as it is sent: a history or an unproven chain may be of any length.
+ *
+ * A page ends with the output by which it has `pageBytes`; as JSON it says that it was cut, `"truncated"`.
  */
-export async function sendLookupAnswer({ request, response, formula, graph }: LookupAnswer): Promise<void> {
-  const reading: Reading = (store) => readingFor(response, store)
-  const store = reading(graph)
+export async function sendLookupAnswer(answer: LookupAnswer): Promise<void> {
+  const { request, response, formula, graph } = answer
   const aggregated = request.get('X-Aggregation') === 'yes'
   const asksHistory = formula.some(({ transactions }) => transactions !== undefined)
   // The SDK's client asks for binary always, and keeps of it what vouches for the output: of a proven one, no history.
-  const binary = aggregated && (!asksHistory || request.accepts('json', UNTYPED) === UNTYPED)
-  if (binary) {
-    const transactions = await listedFor(formula, { store, reading })
-    const beef = await listedBeef({ transactions, store, envelope: [outputList(formula)] })
+  const isBinary = aggregated && (!asksHistory || request.accepts('json', UNTYPED) === UNTYPED)
+  const laidOut = await longRead(response, async (read): Promise<LaidOut> => {
+    const reading: Reading = (store) => read.over(store)
+    return isBinary ? { binary: await listedTogether(answer, reading) } : await listedApart(answer, reading)
+  })
+  if ('binary' in laidOut) {
+    const { binary: beef } = laidOut
     response.setHeader('Content-Type', UNTYPED)
     response.setHeader('Content-Length', beef.length)
     await sendPieces(response, { pieces: beef.bytes(), length: beef.length })
   } else {
-    const outputs: ListedOutput[] = []
-    for (const output of formula) {
-      const transactions = await listedFor([output], { store, reading })
-      outputs.push({ outputIndex: output.outputIndex, transactions })
-    }
     response.setHeader('Content-Type', 'application/json; charset=utf-8')
-    await sendPieces(response, { pieces: jsonPieces(outputs, store) })
+    await sendPieces(response, { pieces: jsonPieces(laidOut, graph) })
   }
 }
 
-/** All that is to be in the BEEF of outputs: their histories, or what vouches for them, each transaction once. */
-async function listedFor(
-  outputs: AnsweringOutput[],
-  { store, reading }: { store: TransactionReader; reading: Reading },
-): Promise<ListedTransaction[]> {
+/** The outputs of an answer, and one BEEF for all of them, with each transaction once. */
+async function listedTogether(
+  { response, formula, graph, pageBytes = Number.POSITIVE_INFINITY }: LookupAnswer,
+  reading: Reading,
+): Promise<ListedBeef> {
   const histories = new Map<string, ListedTransaction>()
-  const vouching = new Collection(store)
-  for (const { txid, transactions } of outputs) {
+  const vouching = new Collection(reading(graph))
+  const outputs: AnsweringOutput[] = []
+  for (const output of formula) {
+    const { txid, transactions } = output
     if (transactions === undefined) await vouching.addAncestry(txid)
     else for (const each of await transactions(reading)) histories.set(each.txid, each)
-    if (!histories.has(txid) && !vouching.has(txid))
-      throw new Error(`the index names a transaction that the store does not hold: ${txid}`)
+    if (!histories.has(txid) && !vouching.has(txid)) throw notHeld(txid)
+    outputs.push(output)
+    if (vouching.bytes >= pageBytes) break
   }
-  return [...histories.values(), ...vouching.parentsFirst().filter(({ txid }) => !histories.has(txid))]
+  const others = (await vouching.parentsFirst()).filter(({ txid }) => !histories.has(txid))
+  const transactions = [...histories.values(), ...others]
+  countTransactions(response, transactions.length)
+  return await listedBeef({ transactions, store: graph, envelope: [outputList(outputs)] })
+}
+
+/** The outputs of an answer, each with all that is to be in a BEEF of its own. */
+async function listedApart(
+  { response, formula, graph, pageBytes = Number.POSITIVE_INFINITY }: LookupAnswer,
+  reading: Reading,
+): Promise<{ outputs: ListedOutput[]; isTruncated: boolean }> {
+  const outputs: ListedOutput[] = []
+  let bytes = 0
+  for (const { txid, outputIndex, transactions } of formula) {
+    const vouching = new Collection(reading(graph))
+    if (transactions === undefined) await vouching.addAncestry(txid)
+    const listed = (await transactions?.(reading)) ?? (await vouching.parentsFirst())
+    if (!listed.some((each) => each.txid === txid)) throw notHeld(txid)
+    outputs.push({ outputIndex, transactions: listed })
+    bytes += vouching.bytes
+    if (bytes >= pageBytes) break
+  }
+  countTransactions(
+    response,
+    outputs.reduce((sum, { transactions }) => sum + transactions.length, 0),
+  )
+  return { outputs, isTruncated: outputs.length < formula.length }
+}
+
+function notHeld(txid: string): Error {
+  return new Error(`the index names a transaction that the store does not hold: ${txid}`)
 }
 
 /** Count, then txid, index and context of each output (no context here). */
@@ -79,7 +117,10 @@ interface ListedOutput {
 }
 
 /** What `response.json` would send, but a number for each byte is never all in memory. */
-async function* jsonPieces(outputs: ListedOutput[], store: TransactionReader): AsyncGenerator<string> {
+async function* jsonPieces(
+  { outputs, isTruncated }: { outputs: ListedOutput[]; isTruncated: boolean },
+  store: OutlineStore,
+): AsyncGenerator<string> {
   let text = '{"type":"output-list","outputs":['
   for (const [position, { transactions, outputIndex }] of outputs.entries()) {
     text += position === 0 ? '{"beef":[' : ',{"beef":['
@@ -96,7 +137,7 @@ async function* jsonPieces(outputs: ListedOutput[], store: TransactionReader): A
     }
     text += `],"outputIndex":${outputIndex}}`
   }
-  yield `${text}]}`
+  yield `${text}]${isTruncated ? ',"truncated":true' : ''}}`
 }
 
 /** Each is up to four characters of JSON. */

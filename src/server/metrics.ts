@@ -59,6 +59,7 @@ export class Metrics {
     'Submissions answered with an error, by its code.',
     ['code'],
   )
+  private gathering: Promise<string> | undefined
   private readonly conflicts = this.counter(
     'minetree_conflicts_total',
     'Submissions refused as they spend what a transaction that counts spends already.',
@@ -141,9 +142,15 @@ export class Metrics {
     collectDefaultMetrics({ register: this.registry })
   }
 
-  /** All of it in the text format of Prometheus, and the media type of that. */
+  /**
+   * All of it in the text format of Prometheus, and the media type of that. Calls that arrive while it is gathered get the
+   * same: nobody is limited here, and some numbers are counted in the store.
+   */
   async text(): Promise<{ type: string; body: string }> {
-    return { type: this.registry.contentType, body: await this.registry.metrics() }
+    this.gathering ??= this.registry.metrics().finally(() => {
+      this.gathering = undefined
+    })
+    return { type: this.registry.contentType, body: await this.gathering }
   }
 
   private countAdmitted(steak: STEAK): void {

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { type RequestHandler, Router } from 'express'
 import { CACHE } from '../gateway/cache-policy.js'
-import { entityTag } from '../gateway/entity-tag.js'
+import { endedByPrecondition, entityTag } from '../gateway/entity-tag.js'
 import { NotFoundError } from '../gateway/error-response.js'
 
 /** What the build leaves in the folder of the page, and what it is served as. */
@@ -72,8 +72,8 @@ export function minePageRoutes(page: MinePage | undefined): Router {
       if (!isFile(name)) throw new NotFoundError('the page for mining has no such file')
       const { body, tag } = page[name]
       response.set({ ...HEADERS, ETag: tag })
-      if (request.fresh) response.status(304).end()
-      else response.set('Content-Type', MINE_PAGE_FILES[name]).send(body)
+      if (endedByPrecondition({ request, response, tag })) return
+      response.set('Content-Type', MINE_PAGE_FILES[name]).send(body)
     }
   }
   return Router()

@@ -1,5 +1,5 @@
-import { mkdir } from 'node:fs/promises'
-import { join } from 'node:path'
+import { access, constants, mkdir } from 'node:fs/promises'
+import { dirname, join, resolve } from 'node:path'
 import createKnex, { type Knex } from 'knex'
 import BetterSqlite3Client from 'knex/lib/dialects/better-sqlite3/index.js'
 import Libsql from 'libsql'
@@ -43,6 +43,20 @@ class PreparingConnection extends LibsqlConnection {
 class LibsqlClient extends BetterSqlite3Client {
   override _driver(): unknown {
     return PreparingConnection
+  }
+
+  /**
+   * SQLite undoes a transaction by itself where the disk is full. The rollback that knex then asks for fails, and knex would
+   * tell of that instead of what went wrong.
+   */
+  override async _query<Query extends { sql: string }>(connection: unknown, query: Query): Promise<Query> {
+    try {
+      return await super._query(connection, query)
+    } catch (error) {
+      const isUndone = query.sql === 'ROLLBACK' && /no transaction is active/.test(String(error))
+      if (isUndone) return query
+      throw error
+    }
   }
 
   /**
@@ -109,7 +123,7 @@ export function placeOf({ dataDir, knexUrl, mongoUrl }: Place & Pick<Config, 'mo
  * another process has it.
  */
 export async function openSqlite(folder: string): Promise<Database> {
-  await mkdir(folder, { recursive: true })
+  await makeFolder(folder)
   const unlock = lock(folder)
   try {
     const { close, ...database } = await connectSqlite(folder)
@@ -124,6 +138,36 @@ export async function openSqlite(folder: string): Promise<Database> {
     unlock()
     throw error
   }
+}
+
+/**
+ * Makes a folder and those above it that are missing. Not by `mkdir` with `recursive`, which tries forever where a file system
+ * says of a folder that it is not there and cannot be made, as `/proc` does.
+ *
+ * @throws what the file system throws where a folder cannot be made, or nothing can be written into it.
+ */
+async function makeFolder(folder: string): Promise<void> {
+  try {
+    await mkdir(folder)
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (
+      code === 'ENOENT' &&
+      dirname(resolve(folder)) !== resolve(folder) &&
+      !(await exists(dirname(folder)))
+    ) {
+      await makeFolder(dirname(folder))
+      await mkdir(folder)
+    } else if (code !== 'EEXIST') throw error
+  }
+  await access(folder, constants.R_OK | constants.W_OK | constants.X_OK)
+}
+
+async function exists(path: string): Promise<boolean> {
+  return await access(path).then(
+    () => true,
+    () => false,
+  )
 }
 
 /** The connections alone: for another thread of the process that has the store open. */
@@ -157,7 +201,7 @@ export async function connectSqlite(folder: string): Promise<Database> {
  * that holds it, however that ends.
  */
 function lock(folder: string): () => void {
-  const connection = new LibsqlConnection(join(folder, 'minetree.lock'))
+  const connection = openFile(join(folder, 'minetree.lock'))
   try {
     connection.exec('pragma busy_timeout = 0; begin exclusive;')
   } catch (cause) {
@@ -166,6 +210,17 @@ function lock(folder: string): () => void {
     throw new Error('another minetree has it open', { cause })
   }
   return () => connection.close()
+}
+
+/** @throws Error that says what SQLite does not: libsql gives the bare number of its error. */
+function openFile(filename: string): Connection {
+  try {
+    return new LibsqlConnection(filename)
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    if (!/ConnectionFailed\(.*: 14\)?/s.test(reason)) throw cause
+    throw new Error(`SQLite cannot open or create ${filename}: is the folder writable?`, { cause })
+  }
 }
 
 function connectWriter(filename: string): Knex {

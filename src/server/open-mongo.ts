@@ -29,15 +29,7 @@ export async function openMongo({
   onTurn: OnTurn
   isWatched: boolean
 }): Promise<Stores> {
-  const set = mongoOptions(url)
-  const limits = Object.entries(LIMITS).filter(([name]) => !set.has(name.toLowerCase()))
-  const client = new MongoClient(url, { appName: 'minetree', ...Object.fromEntries(limits) })
-  try {
-    await whileAvailable(() => client.connect())
-  } catch (error) {
-    await client.close()
-    throw error
-  }
+  const client = await openClient(url)
   const db = client.db()
   const graph = new MongoGraphStore({ db, onTurn, isWatched })
   const notes = new MongoHookNotes(db, graph.writer)
@@ -50,4 +42,18 @@ export async function openMongo({
     isShared: true,
     close: () => client.close(),
   }
+}
+
+/** A client that is connected. @throws as {@link openMongo}. */
+export async function openClient(url: string): Promise<MongoClient> {
+  const set = mongoOptions(url)
+  const limits = Object.entries(LIMITS).filter(([name]) => !set.has(name.toLowerCase()))
+  const client = new MongoClient(url, { appName: 'minetree', ...Object.fromEntries(limits) })
+  try {
+    await whileAvailable(() => client.connect())
+  } catch (error) {
+    await client.close()
+    throw error
+  }
+  return client
 }

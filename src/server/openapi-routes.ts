@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { Router } from 'express'
 import type { Profile } from '../../backend/src/protocol/profile.js'
 import { CACHE } from '../gateway/cache-policy.js'
-import { entityTag } from '../gateway/entity-tag.js'
+import { endedByPrecondition, entityTag } from '../gateway/entity-tag.js'
 import { openapiDocument } from './openapi/document.js'
 
 /** `/openapi.json`: all routes in words that machines read. It is another after an update, and never in between. */
@@ -11,7 +11,6 @@ export function openapiRoutes(options: { profile: Profile; version: string }): R
   const tag = entityTag(createHash('sha256').update(text).digest('hex'))
   return Router().get('/openapi.json', (request, response) => {
     response.set({ 'Cache-Control': CACHE.revalidate, ETag: tag })
-    if (request.fresh) response.status(304).end()
-    else response.type('application/json').send(text)
+    if (!endedByPrecondition({ request, response, tag })) response.type('application/json').send(text)
   })
 }

@@ -17,10 +17,11 @@ import { knownTransactions, spendsOf } from '../../backend/src/graph/transaction
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { readTransaction } from '../../backend/src/protocol/transaction.js'
 import type { Refusal } from '../../backend/src/topic-managers/refusal.js'
+import { AnswerError } from '../gateway/error-response.js'
+import { runScriptsHere, type ScriptRunner } from './limits/script-runner.js'
 import { requireWithinLimits, type SubmissionLimits } from './limits/submission-limits.js'
 import { verifySubmission } from './limits/verify-submission.js'
 import {
-  ChainTrackerError,
   ConflictError,
   InvalidSubmissionError,
   SubmissionError,
@@ -76,6 +77,8 @@ export class OverlayEngine {
   private current: { txid: string; refusals: Map<string, Refusal> } | undefined
   /** Throws where nothing may be written now, however long it has waited for its turn. */
   requireWhole: () => void = () => {}
+  /** Where scripts are run that submissions bring. */
+  runScripts: ScriptRunner = runScriptsHere
 
   constructor(private readonly options: OverlayEngineOptions) {
     this.managers = options.managers
@@ -113,9 +116,9 @@ export class OverlayEngine {
     tracker: ChainTracker | undefined,
   ): Promise<TransactionRecord[]> {
     this.requireSubmittable(contents, topics)
-    const { maxScriptWork } = this.options.limits
+    const { limits } = this.options
     return await verifying(async () => {
-      await verifySubmission({ beef: contents, tracker, maxScriptWork })
+      await verifySubmission({ beef: contents, tracker, ...limits, runScripts: this.runScripts })
       return await provenSources({ contents, tracker })
     })
   }
@@ -303,7 +306,7 @@ async function verifying<Result>(verify: () => Promise<Result>): Promise<Result>
   try {
     return await verify()
   } catch (cause) {
-    if (cause instanceof ChainTrackerError) throw cause
+    if (cause instanceof AnswerError) throw cause
     throw new InvalidSubmissionError(`the transaction could not be verified: ${reasonOf(cause)}`, { cause })
   }
 }

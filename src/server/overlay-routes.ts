@@ -1,12 +1,14 @@
 import type { STEAK } from '@bsv/sdk'
-import express, { type RequestHandler, Router } from 'express'
+import { type RequestHandler, Router } from 'express'
 import { z } from 'zod'
 import type { GraphStore } from '../../backend/src/graph/graph-store.js'
 import { GuardedStore } from '../../backend/src/graph/guarded-store.js'
 import type { AnsweringOutput } from '../../backend/src/lookup-services/output-history.js'
 import { ByteCursor } from '../../backend/src/protocol/byte-cursor.js'
 import type { Profile } from '../../backend/src/protocol/profile.js'
-import { BadRequestError, NotFoundError } from '../gateway/error-response.js'
+import { BadRequestError, NotFoundError, TooLargeError } from '../gateway/error-response.js'
+import type { RequestBodies } from '../gateway/request-body.js'
+import { clientKey, isLocal } from './limits/rate-limits.js'
 import { sendLookupAnswer } from './lookup-answer.js'
 import { withOrdinals } from './overlay.js'
 import type { OverlayEngine } from './overlay-engine.js'
@@ -22,12 +24,17 @@ export interface OverlayRoutesOptions {
   maxBodyBytes: number
   /** The largest body of a question. */
   maxQueryBytes: number
+  /** The most that may stand behind the BEEF of a submission. */
+  maxOffChainBytes: number
+  bodies: RequestBodies
+  /** How many bytes of BEEF a page of a lookup has. */
+  maxPageBytes: number
   submit: Submit
 }
 
 /** The surface that overlay clients speak, as OverlayExpress 2.x has it (`spec/http.md`, Overlay). */
 export function overlayRoutes(options: OverlayRoutesOptions): Router {
-  const { engine, graph, profile, maxBodyBytes, maxQueryBytes } = options
+  const { engine, graph, profile, maxBodyBytes, maxQueryBytes, bodies } = options
   const topics = aliased(profile.topicAliases)
   const services = aliased(profile.lookupServiceAliases)
   return Router()
@@ -49,16 +56,17 @@ export function overlayRoutes(options: OverlayRoutesOptions): Router {
         throw new NotFoundError('this host has no such lookup service')
       response.type('text/markdown').send(await engine.lookupServices[service]?.getDocumentation())
     })
-    .post('/submit', express.raw({ limit: maxBodyBytes, type: () => true }), submit(options.submit, topics))
+    .post('/submit', bodies.raw({ limit: maxBodyBytes }), submit(options, topics))
     .post(
       '/lookup',
-      express.json({ limit: maxQueryBytes, type: () => true, strict: false }),
-      lookup({ engine, graph, services }),
+      bodies.json({ limit: maxQueryBytes }),
+      lookup({ engine, graph, services, maxPageBytes: options.maxPageBytes }),
     )
     .use(
       syncRoutes({
         graph,
         guard: new GuardedStore(graph),
+        bodies,
         topicOf: (name) => [topics(name)].find((topic) => Object.hasOwn(engine.managers, topic)),
       }),
     )
@@ -79,7 +87,10 @@ function withAliases<Entry>(
   return { ...entries, ...Object.fromEntries(more) }
 }
 
-function submit(send: Submit, topics: (name: string) => string): RequestHandler {
+function submit(
+  { submit: send, maxOffChainBytes }: Pick<OverlayRoutesOptions, 'submit' | 'maxOffChainBytes'>,
+  topics: (name: string) => string,
+): RequestHandler {
   return async (request, response) => {
     const asked = readTopics(request.get('X-Topics'))
     const received: unknown = request.body
@@ -88,13 +99,13 @@ function submit(send: Submit, topics: (name: string) => string): RequestHandler 
     }
     const body = plainBytes(received)
     const offChain = request.get('x-includes-off-chain-values') === 'true'
-    // No topic of this host has a use for what is on no chain.
-    const beef = offChain ? beforeOffChainValues(body) : body
+    const beef = offChain ? withoutOffChainValues(body, maxOffChainBytes) : body
     const requestId = response.getHeader('X-Request-Id')
     const steak = await send({
       beef,
       topics: withOrdinals(asked.map(topics)),
       ...(typeof requestId === 'string' && { requestId }),
+      ...(!isLocal(request) && { client: clientKey(request) }),
     })
     response.json(withAsked(steak, asked, topics))
   }
@@ -130,10 +141,18 @@ function parseJson(text: string | undefined): unknown {
   }
 }
 
-/** The body is a length, a BEEF of that length, and values behind it that are on no chain. */
-function beforeOffChainValues(body: Uint8Array): Uint8Array {
+/**
+ * The BEEF of a body that is a length, a BEEF of that length, and values behind it that are on no chain. No topic of this
+ * host reads such values, so they are left behind here: the BEEF is copied, so that nothing holds the rest.
+ *
+ * @throws TooLargeError where the values are over the limit; BadRequestError where the length is none.
+ */
+function withoutOffChainValues(body: Uint8Array, limit: number): Uint8Array {
   const cursor = new ByteCursor(body, (message) => new BadRequestError('BAD_BODY', message))
-  return cursor.take(cursor.varint())
+  const beef = cursor.take(cursor.varint())
+  if (body.length - cursor.at > limit)
+    throw new TooLargeError(`off-chain values are over the limit of ${limit} bytes`)
+  return beef.slice()
 }
 
 const question = z.object({ service: z.string(), query: z.unknown() })
@@ -142,8 +161,9 @@ function lookup(options: {
   engine: OverlayEngine
   graph: GraphStore
   services: (name: string) => string
+  maxPageBytes: number
 }): RequestHandler {
-  const { engine, graph, services } = options
+  const { engine, graph, services, maxPageBytes } = options
   return async (request, response) => {
     const asked = question.safeParse(request.body)
     if (!asked.success)
@@ -154,6 +174,14 @@ function lookup(options: {
       : undefined
     if (provider === undefined) throw new BadRequestError('BAD_BODY', 'this host has no such lookup service')
     const formula: AnsweringOutput[] = await provider.lookup({ service, query: asked.data.query })
-    await sendLookupAnswer({ request, response, formula, graph })
+    const pageBytes = isPage(asked.data.query) ? maxPageBytes : undefined
+    await sendLookupAnswer({ request, response, formula, graph, pageBytes })
   }
+}
+
+/** The forms of a query that are answered with a page, which `after` goes on from. */
+const PAGED = ['prefix', 'map', 'parent', 'contentType', 'owner']
+
+function isPage(query: unknown): boolean {
+  return typeof query === 'object' && query !== null && PAGED.some((form) => Object.hasOwn(query, form))
 }

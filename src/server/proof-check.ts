@@ -20,8 +20,16 @@ export class ProofCheck {
     this.logger = options.logger
   }
 
-  /** A tracker for what comes in together, which is asked about each block once; undefined where nobody is asked. */
+  /**
+   * A tracker for one submission, which is asked about each block once, and about no more than the limits allow; undefined
+   * where nobody is asked.
+   */
   openTracker(): ChainTracker | undefined {
+    return this.headers?.forSubmission()
+  }
+
+  /** The same for what a peer of the operator's choice brings together, which has limits of its own. */
+  openSyncTracker(): ChainTracker | undefined {
     return this.headers && new OnceAsked(this.headers)
   }
 

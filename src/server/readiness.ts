@@ -8,6 +8,25 @@ export function isAboutHost(path: string): boolean {
   return /^\/(health|metrics)(\/|$)/.test(path)
 }
 
+/**
+ * Why a host is not ready, if it is not: each of its parts says so under a name, in one line where it is put together.
+ * What is ready takes traffic, so a part says no where it would answer wrongly, or nothing that is asked of it.
+ */
+export class Readiness {
+  private readonly checks = new Map<string, () => string | undefined>()
+
+  /** @param check Says in a sentence for a person why the host is not ready; undefined where it is. Called for each question. */
+  add(name: string, check: () => string | undefined): void {
+    this.checks.set(name, check)
+  }
+
+  /** What stands against it, by the names of the parts. */
+  reasons(): Record<string, string> {
+    const said = [...this.checks].map(([name, check]) => [name, check()] as const)
+    return Object.fromEntries(said.filter((each): each is [string, string] => each[1] !== undefined))
+  }
+}
+
 /** What a host says of itself while its index is not known to be equal to what topics hold. */
 export function notReadyReason({ state, done }: IndexStatus): string | undefined {
   const left = `${Math.ceil((1 - done) * 100)} % left`

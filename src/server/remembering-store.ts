@@ -28,10 +28,12 @@ import { WriteWatch } from './write-watch.js'
  */
 const MAX_ANSWERS = 20_000
 const MAX_WEIGHT = 32 * 1024 * 1024
-const MAX_ANSWER_WEIGHT = 64 * 1024
+const MAX_ANSWER_WEIGHT = 1024 * 1024
 /** Of an answer that has neither, and of a segment. */
 const USUAL_WEIGHT = 1024
 const SEGMENT_WEIGHT = 256
+/** Of a text in metadata beside its characters: a stranger may have written ten thousand that are empty. */
+const TEXT_WEIGHT = 100
 /** Bytes of the short bodies that are kept. */
 const MAX_BODIES = 32 * 1024 * 1024
 
@@ -270,8 +272,8 @@ export class RememberingStore extends ForwardingStore {
 function mapWeight(map: MapState | undefined): number {
   let weight = USUAL_WEIGHT
   for (const [key, value] of map ?? []) {
-    weight += key.length
-    for (const text of typeof value === 'string' ? [value] : value) weight += text.length
+    weight += TEXT_WEIGHT + key.length
+    for (const text of typeof value === 'string' ? [value] : value) weight += TEXT_WEIGHT + text.length
   }
   return weight
 }

@@ -11,8 +11,11 @@ import { Metrics } from './metrics.js'
 import { type MinePage, readMinePage } from './mine-page-routes.js'
 import { type Node, openNode } from './node.js'
 import { openProofWatch } from './proof-watch.js'
+import { Readiness } from './readiness.js'
+import type { EndedRequest } from './request-metrics.js'
 import { listenerOf } from './request-target.js'
 import { StartError } from './start-error.js'
+import { StoreSpace } from './store-space.js'
 import { openPeersSync } from './sync/peers-sync.js'
 import { watchedRequests } from './watched-requests.js'
 
@@ -23,6 +26,9 @@ export interface RunningServer {
   /** Ends: takes no more requests, lets those under way finish, and closes the store. */
   stop(): Promise<void>
 }
+
+/** The setting in the store that is written where it is tried whether it has space. */
+const PROBE = 'space probed'
 
 /** How long requests under way may take when the server stops, in milliseconds. */
 const PATIENCE = 10_000
@@ -56,16 +62,23 @@ export async function startServer({
   const node = await openNode({ config: settings, logger, ...(deploy && { deploy }) })
   const { config } = node
   const large = submissionWorker && new LargeSubmissions({ config, node, logger, worker: submissionWorker })
+  if (large) node.overlay.engine.runScripts = large.runScripts
   const proofWatch = openProofWatch(node, logger)
   const peersSync = openPeersSync(node, logger)
   const heldWatch = new HeldWatch({ engine: node.overlay.engine, logger })
   const metrics = metricsOf(node)
   if (ownsProcess) metrics.addProcess()
+  const readiness = new Readiness()
+  const space = new StoreSpace({ probe: () => node.graph.setSetting(PROBE, String(Date.now())), logger })
+  readiness.add('space', () => space.reason())
+  let isStopping = false
+  readiness.add('shutdown', () => (isStopping ? 'the host is shutting down' : undefined))
   const app = createApp({
     config,
     overlay: node.overlay,
     graph: node.graph,
     ping: () => node.graph.ping(),
+    readiness,
     index: () => node.upkeep.status,
     metrics,
     logger,
@@ -73,7 +86,11 @@ export async function startServer({
     ...(minePage && { minePage }),
     ...(large && { submit: large.submit }),
   })
-  const watch = { onEnd: metrics.countRequest, ...(config.logRequests && { log: logger }) }
+  const onEnd = (ended: EndedRequest): void => {
+    if (ended.code === 'STORE_FULL') space.found()
+    metrics.countRequest(ended)
+  }
+  const watch = { onEnd, ...(config.logRequests && { log: logger }) }
   const server = openHttpServer(listenerOf(app), config.limits, (listener) =>
     watchedRequests(listener, watch),
   )
@@ -93,6 +110,7 @@ export async function startServer({
     url: `http://${host}:${port}`,
     node,
     async stop() {
+      isStopping = true
       const finished = server.finish()
       const impatient = setTimeout(() => server.closeAllConnections(), PATIENCE)
       await proofWatch?.stop()
@@ -101,6 +119,7 @@ export async function startServer({
       await finished
       clearTimeout(impatient)
       await large?.close()
+      node.overlay.proofs.headers?.close()
       await node.close()
     },
   }

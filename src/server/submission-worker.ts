@@ -1,20 +1,28 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import type { STEAK } from '@bsv/sdk'
 import { pino } from 'pino'
+import { readBeef } from '../../backend/src/graph/read-beef.js'
 import { type Answer, answerFor } from '../gateway/error-response.js'
 import type { Config } from './config.js'
-import { createOverlay, type OverlayEvent } from './overlay.js'
+import { runScriptsHere, type ScriptJob } from './limits/script-runner.js'
+import { createOverlay, type Overlay, type OverlayEvent } from './overlay.js'
+import type { Verified } from './overlay-engine.js'
 import { connectStores } from './stores.js'
-import { type Submit, type Submitted, submitTo } from './submit.js'
+import type { Submitted } from './submit.js'
+
+/** What this thread is asked to do. A submission that was verified is kept until it is admitted or dropped. */
+export type SubmissionTask =
+  | { kind: 'run scripts'; job: ScriptJob }
+  | { kind: 'verify'; submitted: Submitted }
+  | { kind: 'admit'; verified: number }
+  | { kind: 'drop'; verified: number }
 
 /** What this thread is sent, and what it sends back. */
-export interface SubmissionRequest {
-  id: number
-  submitted: Submitted
-}
+export type SubmissionRequest = SubmissionTask & { id: number }
 export type SubmissionReport =
-  | { id: number; steak: STEAK }
+  | { id: number; done: STEAK | undefined }
   | { id: number; answer: Answer }
+  | { id: number; refusal: string }
   | { id: number; fault: string }
   | { record: LogRecord }
   | { event: OverlayEvent }
@@ -27,8 +35,9 @@ export interface LogRecord {
 }
 
 /**
- * A thread that admits large transactions, over connections of its own to the store that the process has open. While it
- * parses and hashes, for seconds, readers are answered. It does one submission at a time, when it is told to.
+ * A thread that runs scripts which take long, and verifies and admits large transactions, over connections of its own to
+ * the store that the process has open. While it parses and hashes, for seconds, readers are answered. What it verifies at
+ * once goes on in turn; it admits when it is told to.
  */
 const port = parentPort
 if (port === null) throw new Error('this is the code of a worker')
@@ -38,22 +47,62 @@ const logger = pino(
   { level: config.logLevel },
   { write: (line) => report({ record: JSON.parse(line) as LogRecord }) },
 )
-let opened: Submit | undefined
+let opening: Promise<Overlay> | undefined
 
 /** Connects to the store. @throws StoreUnavailableError where it cannot be reached; it is tried again with the next submission. */
-async function open(): Promise<Submit> {
+async function open(): Promise<Overlay> {
   const { graph, notes, held } = await connectStores(config, (transactions) =>
     report({ event: { kind: 'turned', transactions } }),
   )
   const overlay = createOverlay({ config, graph, notes, held, repeats: false, logger })
   overlay.onEvent((event) => report({ event: portable(event) }))
-  return submitTo(overlay.engine)
+  return overlay
 }
 
-port.on('message', async ({ id, submitted }: SubmissionRequest) => {
+async function overlay(): Promise<Overlay> {
+  opening ??= open()
   try {
-    opened ??= await open()
-    report({ id, steak: await opened(submitted) })
+    return await opening
+  } catch (error) {
+    opening = undefined
+    throw error
+  }
+}
+
+const kept = new Map<number, Verified>()
+
+async function verify(id: number, { beef, topics, requestId }: Submitted): Promise<void> {
+  const { proofs, engine } = await overlay()
+  const contents = readBeef(beef)
+  const sources = await engine.verify(contents, topics, proofs.openTracker())
+  kept.set(id, { contents, topics, sources, requestId })
+}
+
+async function admit(id: number): Promise<STEAK> {
+  const verified = kept.get(id)
+  kept.delete(id)
+  if (verified === undefined) throw new Error('what is to be admitted was not verified here')
+  return await (await overlay()).engine.admit(verified)
+}
+
+async function runScripts(id: number, job: ScriptJob): Promise<void> {
+  try {
+    await runScriptsHere(job)
+    report({ id, done: undefined })
+  } catch (error) {
+    const answer = answerFor(error)
+    // Whatever else is thrown there is what the scripts say.
+    report(answer === undefined ? { id, refusal: reasonOf(error) } : { id, answer: plain(answer) })
+  }
+}
+
+port.on('message', async (request: SubmissionRequest) => {
+  const { id } = request
+  if (request.kind === 'drop') kept.delete(request.verified)
+  if (request.kind === 'run scripts') return await runScripts(id, request.job)
+  try {
+    if (request.kind === 'verify') await verify(id, request.submitted)
+    report({ id, done: request.kind === 'admit' ? await admit(request.verified) : undefined })
   } catch (error) {
     const answer = answerFor(error)
     if (answer === undefined)
@@ -72,4 +121,10 @@ function portable(event: OverlayEvent): OverlayEvent {
 /** Errors lose what makes them answers on the way to another thread. */
 function plain({ status, code, message, data, headers }: Answer): Answer {
   return { status, code, message, ...(data && { data }), ...(headers && { headers }) }
+}
+
+/** The first line: the interpreter may quote what it was given. */
+function reasonOf(error: unknown): string {
+  const [reason = ''] = (error instanceof Error ? error.message : String(error)).split('\n')
+  return reason.slice(0, 300)
 }

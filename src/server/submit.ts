@@ -8,6 +8,8 @@ export interface Submitted {
   topics: string[]
   /** Of the request that it came with: lines of the log about it have that. */
   requestId?: string
+  /** Who sends it; without one, it counts as nobody's. */
+  client?: string
 }
 
 export type Submit = (submitted: Submitted) => Promise<STEAK>

@@ -2,12 +2,15 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
+import { parse } from 'yaml'
+import { readConfig, SETTINGS, UNUSED_SETTINGS } from '../../src/server/config.js'
 import { useServers } from '../support/test-server.js'
 
 const root = resolve(import.meta.dirname, '../..')
 const read = (file: string): string => readFileSync(join(root, file), 'utf8')
 const dockerfile = read('Dockerfile')
-const compose = ['compose.yaml', 'compose.mariadb.yaml', 'compose.mongo.yaml'].map(read)
+const COMPOSE_FILES = ['compose.yaml', 'compose.mariadb.yaml', 'compose.mongo.yaml']
+const compose = COMPOSE_FILES.map(read)
 const servers = useServers()
 
 /** The names that the table of the README begins its rows with. */
@@ -51,4 +54,51 @@ test('the health check of the image passes while the service answers, and no lon
   expect(await check()).toBe(0)
   await server.stop()
   expect(await check()).toBe(1)
+})
+
+/** The settings of an environment file, also those that are commented out. */
+function settingsIn(file: string, { commented }: { commented: boolean }): [name: string, value: string][] {
+  const line = commented ? /^#([A-Z][A-Z0-9_]*)=(.*)$/gm : /^([A-Z][A-Z0-9_]*)=(.*)$/gm
+  return [...read(file).matchAll(line)].map(([, name = '', value = '']) => [name, value])
+}
+
+/** What nothing uses has no row. */
+const usable = SETTINGS.filter((name) => !UNUSED_SETTINGS.includes(name))
+
+describe('the settings of a deployment', () => {
+  test('the table of the README has every setting, and nothing else', () => {
+    expect([...documented].sort()).toEqual([...usable].sort())
+  })
+
+  test('the example file has each of them once, with a value that is taken', () => {
+    const example = settingsIn('minetree.env.example', { commented: true })
+    expect(example.map(([name]) => name).sort()).toEqual([...usable].sort())
+    // Nothing is set by copying it.
+    expect(settingsIn('minetree.env.example', { commented: false })).toEqual([])
+    for (const [name, value] of example) expect(() => readConfig({ [name]: value })).not.toThrow()
+  })
+
+  test.each(COMPOSE_FILES)('%s takes all of them from minetree.env, which need not be there', (file) => {
+    const { services } = parse(read(file)) as {
+      services: Record<string, { env_file?: unknown; environment?: Record<string, string> }>
+    }
+    expect(services.minetree?.env_file).toEqual([
+      { path: 'compose.env' },
+      { path: 'minetree.env', required: false },
+    ])
+    // What stands there could not be changed in minetree.env.
+    const fixed = Object.keys(services.minetree?.environment ?? {})
+    expect(fixed.filter((name) => !['KNEX_URL', 'MONGO_URL'].includes(name))).toEqual([])
+  })
+
+  test('what compose sets itself is a mainnet node behind a proxy', () => {
+    const config = readConfig(Object.fromEntries(settingsIn('compose.env', { commented: false })))
+    expect(config).toMatchObject({ profile: { name: 'mainnet' }, chainTracker: 'whatsonchain', warnings: [] })
+    expect(config.limits.trustedProxies).toBe(1)
+  })
+
+  test('nobody commits or ships the file with the secrets', () => {
+    for (const file of ['.gitignore', '.dockerignore'])
+      expect(read(file).split('\n')).toContain('minetree.env')
+  })
 })

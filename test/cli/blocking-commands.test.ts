@@ -19,8 +19,8 @@ const linesOf = (text: string): unknown[] =>
     .trim()
     .split('\n')
     .map((line) => JSON.parse(line) as unknown)
-const refused = (reason: string) => ({
-  code: 1,
+const refused = (code: number, reason: string) => ({
+  code,
   stdout: '',
   stderr: expect.stringMatching(new RegExp(`^minetree: [^\\n]*${reason}[^\\n]*\\n$`)),
 })
@@ -46,14 +46,14 @@ test(
 test(
   'is told in a line what is wrong',
   async () => {
-    expect(await run(['blocked'], {})).toMatchObject(refused('set ADMIN_TOKEN'))
+    expect(await run(['blocked'], {})).toMatchObject(refused(2, 'set ADMIN_TOKEN'))
     expect(await run(['blocked'], { ADMIN_TOKEN: 'another-token-of-some' })).toMatchObject(
-      refused('401: this takes'),
+      refused(4, '401: this takes'),
     )
-    expect(await run(['block', 'alice', '--reason', 'x'])).toMatchObject(refused('"alice" is none of'))
-    expect(await run(['unblock', 'name:ALICE'])).toMatchObject(refused('400: a name is'))
+    expect(await run(['block', 'alice', '--reason', 'x'])).toMatchObject(refused(2, '"alice" is none of'))
+    expect(await run(['unblock', 'name:ALICE'])).toMatchObject(refused(4, '400: a name is'))
     expect(await cli.run(['blocked', '--url', 'http://127.0.0.1:9'], { ADMIN_TOKEN })).toMatchObject(
-      refused('does not answer'),
+      refused(5, 'does not answer'),
     )
   },
   PATIENCE,

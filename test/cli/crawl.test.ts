@@ -86,7 +86,7 @@ test(
       if (service.asked.length >= 20) service.delay = 2000
     }
     const ended = quietly(await running.ended)
-    expect(ended).toMatchObject({ code: 1, signal: null })
+    expect(ended).toMatchObject({ code: 130, signal: null })
     expect(ended.stderr).toBe('minetree: stopped: the same command goes on from here\n')
     expect(ended.stdout).toContain('admitted ')
     service.onQuestion = () => undefined
@@ -122,13 +122,13 @@ test(
   async () => {
     const { env, args } = await setUp()
     const noTree = await run(args, { DATA_DIR: await servers.folder() })
-    expect(noTree).toMatchObject({ code: 1, stdout: '' })
+    expect(noTree).toMatchObject({ code: 2, stdout: '' })
     expect(noTree.stderr).toBe('minetree: there is no tree to follow: set PROFILE=mainnet, or GENESIS\n')
     const noUrl = await run(['crawl', '--source', 'nowhere'], env)
-    expect(noUrl).toMatchObject({ code: 1, stderr: 'minetree: --source: nowhere is no URL\n' })
+    expect(noUrl).toMatchObject({ code: 2, stderr: 'minetree: --source: nowhere is no URL\n' })
     const server = await servers.start(env)
     const second = await run(args, env)
-    expect(second.code).toBe(1)
+    expect(second.code).toBe(5)
     expect(second.stderr).toMatch(/^minetree: cannot open the store in [^\n]+\n$/)
     await server.stop()
   },

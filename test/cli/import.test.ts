@@ -1,8 +1,16 @@
-import { mkdir, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { toHex, utf8 } from '../../backend/src/protocol/bytes.js'
+import { readTransaction } from '../../backend/src/protocol/transaction.js'
 import { useBuiltCli } from '../support/built-cli.js'
-import { beefOf, FakeChain, type FakeTransaction, inscriptionScript, p2pkh } from '../support/fake-chain.js'
+import {
+  beefOf,
+  FakeChain,
+  type FakeTransaction,
+  inscriptionScript,
+  OPEN_LOCK,
+  p2pkh,
+} from '../support/fake-chain.js'
 import { type Environment, posted, storedRows, treeOf, useServers } from '../support/test-server.js'
 
 // The command as it is installed, as a process of its own; what it left is asked over HTTP.
@@ -44,13 +52,18 @@ const hex = ({ raw }: FakeTransaction): string => toHex(raw)
 function summary(lines: {
   admitted: [count: number, of: number, outputs: number]
   known?: number
+  sources?: number
+  waiting?: string[]
   refused?: string[]
   skipped?: string[]
 }): string {
-  const { admitted, known = 0, refused = [], skipped = [] } = lines
+  const { admitted, known = 0, sources = 0, waiting = [], refused = [], skipped = [] } = lines
   const [count, of, outputs] = admitted
   return [
     `admitted ${count} of ${of} transactions (${outputs} outputs), ${known} known before`,
+    ...(sources > 0 ? [`came along as sources of others: ${sources}`] : []),
+    ...(waiting.length > 0 ? [`waiting for transactions that are not here: ${waiting.length}`] : []),
+    ...waiting.map((line) => `  ${line}`),
     `not admitted: ${refused.length}`,
     ...refused.map((line) => `  ${line}`),
     `files and lines that are neither BEEF nor raw transactions: ${skipped.length}`,
@@ -121,6 +134,7 @@ test(
     ]
     const first = await cli.run(['import', ...paths], narrow)
     expect(first.stdout).toBe(summary({ admitted: [2, 3, 4], refused }))
+    expect(first).toMatchObject({ code: 4, stderr: 'minetree: 1 transactions were refused\n' })
     const again = await cli.run(['import', ...paths], narrow)
     expect(again.stdout).toBe(summary({ admitted: [0, 3, 0], known: 2, refused }))
   },
@@ -139,6 +153,7 @@ test(
     expect(refused.stdout).toBe(
       summary({ admitted: [0, 3, 0], refused: all.map(({ txid }) => `${txid}: ${why}`) }),
     )
+    expect(refused).toMatchObject({ code: 4, stderr: 'minetree: 3 transactions were refused\n' })
     expect(storedRows(env.DATA_DIR ?? '').graph_transactions).toEqual([])
     const trusted = await cli.run(['import', '--trust', path], env)
     expect(trusted.stdout).toBe(summary({ admitted: [3, 3, 9] }))
@@ -167,8 +182,8 @@ test(
     expect(stdout).toBe(
       summary({
         admitted: [4, 5, 10],
-        refused: [
-          `${payment.txid}: NO_NODE_SPENT: the transaction spends no node of the tree that is known here; NO_ORDINAL: no output has content or MAP, and none receives an admitted ordinal`,
+        waiting: [
+          `${payment.txid}: NO_NODE_SPENT: the transaction spends no node of the tree that is known here; NO_ORDINAL: no output has content or MAP, and none receives an admitted ordinal; it waits for ${readTransaction(payment.raw).inputs[0]?.txid}`,
         ],
         skipped: [`${join(folder, 'below/odd.hex')}:2`, join(folder, 'notes.md')],
       }),
@@ -188,7 +203,7 @@ test(
     const ab = chain.mint('ab')
     const paths = await files(beefOf(chain.genesis), beefOf(a), beefOf(rival), beefOf(ab))
     const { code, stdout } = await cli.run(['import', ...paths], env)
-    expect(code).toBe(0)
+    expect(code).toBe(4)
     expect(stdout).toBe(
       summary({
         admitted: [3, 4, 9],
@@ -207,7 +222,7 @@ test(
     const note = chain.inscribe({ contentType: 'text/plain', body: utf8('note') })
     const paths = await files(beefOf(note, { proven: false }), beefOf(chain.genesis))
     const { code, stdout } = await cli.run(['import', ...paths], env)
-    expect(code).toBe(0)
+    expect(code).toBe(4)
     expect(stdout).toContain('admitted 1 of 2 transactions (1 outputs), 0 known before\nnot admitted: 1\n')
     expect(stdout).toMatch(new RegExp(`\\n  ${note.txid}: BAD_BODY: the transaction could not be verified`))
   },
@@ -215,17 +230,17 @@ test(
 )
 
 test(
-  'a path that is not there ends the import in one line, with nothing admitted',
+  'a path that is not there ends the import in one line, before a store is made',
   async () => {
     const { chain, env, files } = await setUp()
     const paths = await files(beefOf(chain.genesis))
     const missing = join(env.DATA_DIR ?? '', 'missing')
     const { code, stdout, stderr } = await cli.run(['import', ...paths, missing], env)
-    expect(code).toBe(1)
+    expect(code).toBe(2)
     expect(stdout).toBe('')
     expect(stderr).toMatch(/^minetree: cannot read [^\n]+\n$/)
     expect(stderr).toContain(missing)
-    expect(storedRows(env.DATA_DIR ?? '').graph_transactions).toEqual([])
+    expect(await readdir(env.DATA_DIR ?? '')).toEqual([])
   },
   PATIENCE,
 )
@@ -235,8 +250,107 @@ test(
   async () => {
     const { env } = await setUp()
     const { code, stderr } = await cli.run(['import'], env)
-    expect(code).toBe(1)
+    expect(code).toBe(2)
     expect(stderr).toContain("missing required argument 'paths'")
+  },
+  PATIENCE,
+)
+
+test(
+  'files without a transaction admit nothing, and make no store',
+  async () => {
+    const { env, files } = await setUp()
+    const [path = ''] = await files('# not one')
+    const { code, stdout, stderr } = await cli.run(['import', path], env)
+    expect({ code, stdout }).toEqual({ code: 4, stdout: summary({ admitted: [0, 0, 0], skipped: [path] }) })
+    expect(stderr).toBe('minetree: the files hold no transaction\n')
+    expect(await readdir(env.DATA_DIR ?? '')).toEqual([])
+  },
+  PATIENCE,
+)
+
+describe('whatever the files are called', () => {
+  test.each([false, true])(
+    'coins in one file place the ordinals in another, and are no failure (reversed: %s)',
+    async (isReversed) => {
+      const { chain, env, files } = await setUp()
+      const coin = chain.spend({ inputs: [], outputs: [{ satoshis: 9, lockingScript: p2pkh(0) }] })
+      const lockingScript = inscriptionScript({ contentType: 'text/plain', body: utf8('placed') })
+      const first = chain.spend({
+        inputs: [{ transaction: coin, vout: 0 }],
+        outputs: [{ satoshis: 1, lockingScript }],
+      })
+      const moved = chain.spend({
+        inputs: [{ transaction: first, vout: 0 }],
+        outputs: [{ satoshis: 1, lockingScript: p2pkh(7) }],
+      })
+      const beefs = [beefOf(coin), beefOf(first), beefOf(moved)]
+      const paths = await files(...(isReversed ? beefs.toReversed() : beefs))
+      const { code, stdout } = await cli.run(['import', ...paths], env)
+      expect({ code, stdout }).toEqual({ code: 0, stdout: summary({ admitted: [2, 3, 2], sources: 1 }) })
+      const server = await servers.start(env)
+      const tip = await server.ask(`/content/${first.outpoint(0)}:-1`)
+      expect(tip).toMatchObject({ status: 200, headers: { 'x-origin': first.outpoint(0) } })
+      expect((await server.ask(`/svc/gateway/metadata/${moved.outpoint(0)}:-1`)).json).toMatchObject({
+        sequence: 1,
+      })
+      await server.stop()
+    },
+    PATIENCE,
+  )
+
+  test.each([false, true])(
+    'of a transaction that is in two files, once without its parents, both count (reversed: %s)',
+    async (isReversed) => {
+      const { chain, env, files } = await setUp()
+      const coin = chain.spend({ inputs: [], outputs: [{ satoshis: 9, lockingScript: OPEN_LOCK }] })
+      const lockingScript = inscriptionScript({ contentType: 'text/plain', body: utf8('placed') })
+      const ordinal = chain.spend({
+        inputs: [{ transaction: coin, vout: 0 }],
+        outputs: [{ satoshis: 1, lockingScript }],
+      })
+      const beefs = [beefOf(ordinal, { proven: false }), beefOf(ordinal, { proven: false, with: [coin] })]
+      const paths = await files(...(isReversed ? beefs.toReversed() : beefs))
+      const { code, stdout } = await cli.run(['import', ...paths], env)
+      expect({ code, stdout }).toEqual({ code: 0, stdout: summary({ admitted: [1, 2, 1], sources: 1 }) })
+      const server = await servers.start(env)
+      expect((await server.ask(`/content/${ordinal.outpoint(0)}:0`)).body.toString()).toBe('placed')
+      await server.stop()
+    },
+    PATIENCE,
+  )
+})
+
+test(
+  'with --json each transaction has a line, and the last line sums up',
+  async () => {
+    const { chain, env, files } = await setUp()
+    const note = chain.inscribe({ contentType: 'text/plain', body: utf8('note') })
+    const paths = await files(beefOf(note), toHex(chain.genesis.raw))
+    const { code, stdout, stderr } = await cli.run(['import', '--json', ...paths], env)
+    expect(code).toBe(4)
+    const lines = stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line))
+    expect(lines).toEqual([
+      { txid: note.txid, status: 'admitted', outputs: 1 },
+      { txid: chain.genesis.txid, status: 'refused', reason: expect.stringMatching(/^NO_PROOF: /) },
+      {
+        summary: {
+          transactions: 2,
+          admitted: 1,
+          outputs: 1,
+          known: 0,
+          waiting: 0,
+          source: 0,
+          refused: 1,
+          skipped: [],
+        },
+      },
+      { error: '1 transactions were refused', code: 'REFUSED', exitCode: 4 },
+    ])
+    expect(stderr).toBe('minetree: 1 transactions were refused\n')
   },
   PATIENCE,
 )

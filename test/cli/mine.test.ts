@@ -116,7 +116,7 @@ describe('with a key', () => {
       const { mints, args } = await purse(900)
       arc.says = 'REJECTED'
       const refused = await cli.run(mine(server, 'a', ...args, '--arc', arc.url))
-      expect(refused).toMatchObject({ code: 1, stdout: '' })
+      expect(refused).toMatchObject({ code: 4, stdout: '' })
       expect(refused.stderr).toMatch(/\nminetree: the network does not take [0-9a-f]{64}: REJECTED/)
       expect(await statesIn(mints)).toEqual(['lost.beef'])
       expect((await server.ask('/svc/names/a')).status).toBe(404)
@@ -200,8 +200,8 @@ test(
     const names = ends.flatMap(({ stdout }) => stdout.match(/^\w+/gm) ?? [])
     const { names: known } = (await server.ask('/svc/names')).json as { names: { name: string }[] }
     expect(known.map(({ name }) => name)).toEqual(['a', 'ab', 'abc'])
-    expect(ends.map(({ code }) => code).sort()).toEqual([0, 1])
-    expect(ends.find(({ code }) => code === 1)?.stderr).toContain('minetree: abc is taken')
+    expect(ends.map(({ code }) => code).sort()).toEqual([0, 4])
+    expect(ends.find(({ code }) => code === 4)?.stderr).toContain('minetree: abc is taken')
     expect(names.length).toBeLessThanOrEqual(3)
   },
   PATIENCE,
@@ -216,10 +216,10 @@ test(
     const running = cli.start(mine(server, 'never'))
     running.child.stderr?.once('data', () => running.child.kill('SIGINT'))
     expect(await running.ended).toMatchObject({
-      code: 1,
+      code: 130,
       stdout: '',
       stderr: expect.stringMatching(
-        /^mining n from .*\nminetree: stopped: the same command goes on from here\n$/,
+        /^mining n from .*\nminetree: stopped: run the same command again to continue\n$/,
       ),
     })
   },
@@ -227,17 +227,18 @@ test(
 )
 
 describe('what cannot be mined is said in one line', () => {
-  const failure = async (args: string[], env?: Record<string, string>): Promise<string> => {
+  const failure = async (args: string[], env?: Record<string, string>, exit = 2): Promise<string> => {
     const { code, stdout, stderr } = await cli.run(['mine', ...args], env)
-    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
-    expect(stderr).toMatch(/^(minetree|error): [^\n]+\n$/)
+    expect({ code, stdout }).toEqual({ code: exit, stdout: '' })
+    expect(stderr).toMatch(/^minetree: [^\n]+\n$/)
     return stderr
   }
   const other = `${'ab'.repeat(32)}_0`
 
-  test.each<[string, string[], string]>([
-    ['a server that is not there', ['q', '--url', 'http://127.0.0.1:9'], 'does not answer'],
-    ['no name', ['Q'], 'a name is 1 to 255 characters'],
+  test.each<[string, string[], string, number?]>([
+    ['a name that the covenant cannot write to its end', ['q'.repeat(76)], 'a name is 1 to 75 characters'],
+    ['a server that is not there', ['q', '--url', 'http://127.0.0.1:9'], 'does not answer', 5],
+    ['no name', ['Q'], 'a name is 1 to 75 characters'],
     ['no address', ['q', '--owner', 'nobody'], 'not a P2PKH address: "nobody"'],
     ['a wallet and a key', ['q', '--wallet', 'http://127.0.0.1:9', '--key-file', '/dev/null'], 'not both'],
     ['no URL of a wallet', ['q', '--wallet', 'x'], 'not the URL of a wallet: "x"'],
@@ -252,9 +253,9 @@ describe('what cannot be mined is said in one line', () => {
     ],
   ])(
     '%s',
-    async (_, args, message) => {
+    async (_, args, message, exit) => {
       const url = args.includes('--url') ? [] : ['--url', (await tree()).url]
-      expect(await failure([...args, ...url])).toContain(message)
+      expect(await failure([...args, ...url], undefined, exit)).toContain(message)
     },
     PATIENCE,
   )
@@ -268,7 +269,7 @@ describe('what cannot be mined is said in one line', () => {
         `not of ${PROFILES.mainnet.genesis}`,
       )
       const { url } = await servers.start()
-      expect(await failure(['q', '--url', url])).toContain('follows no tree of names')
+      expect(await failure(['q', '--url', url], undefined, 3)).toContain('follows no tree of names')
     },
     PATIENCE,
   )

@@ -26,7 +26,7 @@ async function published(server: TestServer, args: string[]): Promise<string> {
     code: 0,
     signal: null,
     stdout: expect.stringMatching(/^http:\S+\n$/),
-    stderr: '',
+    stderr: expect.stringMatching(/^(?:minetree: publishing [\d.]+ \w+ in [\d,]+ transactions\n)?$/),
   })
   expect(ended.stdout.startsWith(`${server.url}/`)).toBe(true)
   return ended.stdout.trim().slice(server.url.length)

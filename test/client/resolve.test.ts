@@ -318,3 +318,36 @@ function rootOf({ genesis, deployment }: FakeChain) {
   const lockingScript = genesis.transaction.outputs[0]?.lockingScript ?? new Uint8Array()
   return { satoshis: 1, lockingScript, outpoint: deployment.genesis }
 }
+
+describe('sources', () => {
+  test.each([
+    ['a path', '/names'],
+    ['another scheme', 'ftp://names.example'],
+    ['a URL object of another scheme', new URL('data:,x')],
+    ['nothing', undefined],
+    ['an object that cannot be asked', {}],
+  ])('that are %s are refused by a code', async (_, source) => {
+    const wrong = [source] as unknown as NameSource[]
+    const error = await refusal([], { sources: wrong })
+    expect(error).toMatchObject({
+      code: 'BAD_SOURCE',
+      message: expect.stringMatching(/^not a source or the URL/),
+    })
+  })
+
+  test('that are URLs are asked over HTTP', async () => {
+    const asked: string[] = []
+    const fetching = globalThis.fetch
+    globalThis.fetch = async (input) => {
+      asked.push(String(input))
+      return Response.json({ error: 'there is no such name', code: 'NOT_FOUND' }, { status: 404 })
+    }
+    try {
+      const error = await refusal([], { sources: ['https://one.example/', new URL('https://two.example')] })
+      expect(error).toMatchObject({ code: 'NOT_CLAIMED' })
+    } finally {
+      globalThis.fetch = fetching
+    }
+    expect(asked).toEqual(['https://one.example/svc/names/abc', 'https://two.example/svc/names/abc'])
+  })
+})

@@ -195,6 +195,30 @@ onEachEngine(({ openStore, closeStores, runs }) => {
     })
   })
 
+  describe('a transaction that is read in parts', () => {
+    const KiB = 1024
+
+    test.each([100, 256 * KiB - 1, 256 * KiB, 256 * KiB + 1, 512 * KiB])(
+      'of %i bytes is whole, with its proof',
+      async (length) => {
+        const { store } = await openStore()
+        const raw = new Uint8Array(randomBytes(length))
+        const txid = 'ab'.repeat(32)
+        const proof = { merklePath: text('path'), height: 7, root: 'cd'.repeat(32) }
+        await store.record(graphRecords({ transactions: [{ txid, raw, proof }] }))
+        const read = await store.rawTransaction(txid)
+        expect({ ...read?.proof, merklePath: undefined }).toEqual({ ...proof, merklePath: undefined })
+        expect(read?.length).toBe(length)
+        const pieces: Uint8Array[] = []
+        for await (const { bytes } of read?.pieces() ?? []) pieces.push(bytes)
+        expect(Buffer.compare(Buffer.concat(pieces), raw)).toBe(0)
+        for await (const { at, bytes } of read?.pieces(length - 1) ?? [])
+          expect([at <= length - 1, bytes.at(length - 1 - at)]).toEqual([true, raw.at(-1)])
+        expect(await store.rawTransaction('00'.repeat(32))).toBeUndefined()
+      },
+    )
+  })
+
   describe('content', () => {
     test('over one piece comes piece by piece, and is whole', async () => {
       const { store } = await openStore()

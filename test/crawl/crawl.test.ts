@@ -1,6 +1,5 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { PassThrough } from 'node:stream'
 import { MerklePath } from '@bsv/sdk'
 import { encodeBeef } from '../../backend/src/graph/assemble-beef.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
@@ -11,6 +10,7 @@ import { JungleBusSource } from '../../src/crawl/junglebus.js'
 import { readConfig } from '../../src/server/config.js'
 import { type Node, openNode } from '../../src/server/node.js'
 import { recordOf } from '../support/block.js'
+import { keptOutput } from '../support/command-output.js'
 import { CrawledTree } from '../support/crawled-tree.js'
 import { OPEN_LOCK } from '../support/fake-chain.js'
 import { useHeaderServices } from '../support/header-service.js'
@@ -72,13 +72,9 @@ async function world(): Promise<World> {
       const dataDir = await servers.folder()
       const file = join(await servers.folder(), 'all.beef')
       await writeFile(file, encodeBeef(tree.records))
-      const node = await open(dataDir)
-      const nowhere = new PassThrough().resume()
-      try {
-        await runImport({ node, paths: [file], trust: false, out: nowhere, progress: nowhere })
-      } finally {
-        await node.close()
-      }
+      const { output } = keptOutput()
+      const { signal } = new AbortController()
+      await runImport({ open: () => open(dataDir), paths: [file], trust: false, output, signal })
       return factsIn(dataDir)
     },
   }

@@ -1,4 +1,5 @@
 import { ERROR_CODES, type ErrorCode } from '../../src/gateway/error-response.js'
+import { eventually } from '../support/eventually.js'
 import { type ExpectedError, expectError, expectErrorHead } from '../support/expect-error.js'
 import { beefOf, FakeChain, OPEN_LOCK } from '../support/fake-chain.js'
 import { keptLog, whileReplaced } from '../support/faults.js'
@@ -34,16 +35,19 @@ const loop = await published(directory({ '.': '_0' }))
 
 /** What nobody outside is to read. */
 const SECRET = 'cannot open /var/lib/minetree/secret.sqlite'
-const failing = async (): Promise<never> => {
-  throw new Error(SECRET)
+const failingWith = (code?: string) => async (): Promise<never> => {
+  throw Object.assign(new Error(SECRET), code !== undefined && { code })
 }
+const failing = failingWith()
 
 interface Row extends ExpectedError {
   code: ErrorCode
   path: string
   question?: Question
   /** The method of the store that fails meanwhile. */
-  broken?: 'output' | 'ordinalAt' | 'nameOrigin' | 'namesByPrefix' | 'ping'
+  broken?: 'output' | 'ordinalAt' | 'nameOrigin' | 'namesByPrefix' | 'ping' | 'record'
+  /** What the engine of the store calls that. */
+  engineCode?: string
   contentRange?: string
 }
 
@@ -77,6 +81,25 @@ const ROWS: Row[] = [
     overlay: true,
     data: { txid: expect.stringMatching(/^[0-9a-f]{64}$/) },
   },
+  {
+    code: 'PRECONDITION_FAILED',
+    status: 412,
+    path: content(file.outpoint(0)),
+    question: { headers: { 'If-Match': '"another"' } },
+  },
+  {
+    code: 'UNSUPPORTED_ENCODING',
+    status: 415,
+    path: '/svc/names/origins',
+    question: { method: 'POST', headers: { 'Content-Encoding': 'gzip' }, body: '[]' },
+  },
+  {
+    code: 'UNSUPPORTED_ENCODING',
+    status: 415,
+    path: '/lookup',
+    question: { method: 'POST', headers: { 'Content-Encoding': 'br' }, body: '{}' },
+    overlay: true,
+  },
   { code: 'BLOCKED', status: 451, path: content(hidden.outpoint(0)) },
   { code: 'BLOCKED', status: 451, path: '/svc/names/mine/d' },
   { code: 'TOO_LARGE', status: 413, path: '/svc/names/origins', question: posted('a'.repeat(300_000)) },
@@ -108,14 +131,25 @@ const ROWS: Row[] = [
     broken: 'nameOrigin',
     overlay: true,
   },
+  ...['SQLITE_FULL', 'ER_DISK_FULL', 'ER_RECORD_FILE_FULL', '14031', 'ENOSPC'].map(
+    (engineCode): Row => ({
+      code: 'STORE_FULL',
+      status: 503,
+      path: '/submit',
+      question: submission(beefOf(chain.inscribe(text(engineCode))), ['tm_ordinals']),
+      broken: 'record',
+      engineCode,
+      overlay: true,
+    }),
+  ),
   { code: 'NOT_READY', status: 503, path: '/health/ready', broken: 'ping' },
 ]
 
-async function answerTo({ code, path, question, broken }: Row, method?: string): Promise<Answer> {
+async function answerTo({ code, path, question, broken, engineCode }: Row, method?: string): Promise<Answer> {
   if (code === 'RATE_LIMITED') await server.ask(path, question)
   const ask = (): Promise<Answer> => server.ask(path, { ...question, ...(method && { method }) })
   if (broken === undefined) return await ask()
-  return await whileReplaced(server.node.graph, broken, { by: failing, during: ask })
+  return await whileReplaced(server.node.graph, broken, { by: failingWith(engineCode), during: ask })
 }
 
 const title = ({ code, path, broken }: Row): string =>
@@ -171,13 +205,29 @@ describe('what went wrong inside', () => {
 
   test('is no more once the store answers again', async () => {
     expect((await server.ask(content(file.outpoint(0)))).body.toString('utf8')).toBe('file')
-    expect((await server.ask('/health/ready')).status).toBe(200)
+    // It is tried after a while whether the store has space.
+    await eventually(async () => expect((await server.ask('/health/ready')).status).toBe(200))
   })
 
   test('is not what the caller did wrong, which is not logged', async () => {
     records.length = 0
     for (const row of ROWS.filter(({ status }) => status < 500)) await answerTo(row)
     expect(records).toEqual([])
+  })
+
+  test('is not what is answered for now, of which each reason has one line a minute and no stack', async () => {
+    records.length = 0
+    for (let asked = 0; asked < 3; asked++)
+      for (const row of ROWS.filter(({ status }) => status === 503)) await answerTo(row)
+    expect(records.filter(({ msg }) => msg === 'request failed')).toEqual([])
+    const told = records.filter(({ reason }) => reason !== undefined)
+    for (const { level, err, ...record } of told) {
+      expect({ level, err }).toEqual({ level: 40, err: undefined })
+      expect(JSON.stringify(record)).not.toMatch(/\bat .+:\d+/)
+    }
+    // Those that came before within this minute have theirs already.
+    const reasons = told.map(({ reason }) => reason)
+    expect(reasons).toEqual([...new Set(reasons)])
   })
 
   test('before the first byte of a body is an answer, not a broken connection', async () => {

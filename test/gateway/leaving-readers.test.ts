@@ -118,7 +118,7 @@ describe('readers that leave', () => {
     let read = (): void => undefined
     const mayRead = new Promise<void>((resolve) => (read = resolve))
     const counts = { begun: 0, ended: 0 }
-    const transaction = graph.transaction.bind(graph)
+    const transaction = graph.rawTransaction.bind(graph)
     const by: typeof transaction = async (txid) => {
       counts.begun++
       await mayRead
@@ -134,7 +134,7 @@ describe('readers that leave', () => {
       const { status } = await server.ask(path)
       expect({ status, read: counts.begun - READERS >= steps.length }).toEqual({ status: 200, read: true })
     }
-    await whileReplaced(graph, 'transaction', { by, during })
+    await whileReplaced(graph, 'rawTransaction', { by, during })
     await expectAnswers()
   })
 

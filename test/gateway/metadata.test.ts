@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { jest } from '@jest/globals'
 import { encodeAddress } from '../../backend/src/protocol/address.js'
 import { MAP_MARKER } from '../../backend/src/protocol/bitcom.js'
 import { concatBytes, utf8 } from '../../backend/src/protocol/bytes.js'
@@ -14,7 +15,7 @@ import {
 } from '../support/fake-chain.js'
 import { ownerOf } from '../support/life.js'
 import { livesOn } from '../support/lives.js'
-import { posted, useServers } from '../support/test-server.js'
+import { posted, treeOf, useServers } from '../support/test-server.js'
 
 const { start } = useServers()
 const server = await start()
@@ -321,19 +322,68 @@ describe('metadata in headers', () => {
     }
   })
 
-  test('may have 5 MiB, which are in the record alone', async () => {
+  test('of 5 MiB is cut in the record, which says so, and left out of headers', async () => {
     const text = 'y'.repeat(5 * 1024 * 1024)
-    const origin = await inscribed(mapTail({ text }))
+    const origin = await inscribed(mapTail({ app: 'test', text, type: 'ord' }))
     for (const pointer of [at(origin), `${at(origin)}:0`]) {
       const { status, headers } = await server.ask(`/content/${pointer}`)
       expect(status).toBe(200)
       expect(headers).not.toHaveProperty('x-map')
-      expect((await metadata(pointer)).json).toMatchObject({ map: { text } })
+      expect((await metadata(pointer)).json).toMatchObject({
+        map: { app: 'test', type: 'ord' },
+        mapTruncated: true,
+      })
     }
   })
 
+  test('that is JSON without a bound is not parsed, however often it is added', async () => {
+    const json = JSON.stringify(Array.from({ length: 300_000 }, (_, at) => at))
+    const adding = (each: string) =>
+      concatBytes(p2pkh(1), bitcomTail([MAP_MARKER, 'ADD', 'subTypeData', each]))
+    const origin = concatBytes(
+      inscriptionScript({ contentType: 'text/plain', body: utf8('big') }),
+      mapTail({ royalties: json, a: '1' }),
+    )
+    const steps = await life(origin, ['1', `${json} `, json, '2'].map(adding))
+    const parse = jest.spyOn(JSON, 'parse')
+    const { json: record } = await metadata(`${at(steps.at(-1))}:-1`)
+    const longest = Math.max(...parse.mock.calls.map(([text]) => text.length))
+    parse.mockRestore()
+    expect(record).toMatchObject({ map: { a: '1', subTypeData: [1, 2] }, mapTruncated: true })
+    expect(longest).toBeLessThan(64 * 1024)
+    expect((await server.ask(`/content/${at(steps.at(-1))}:-1`)).headers).not.toHaveProperty('x-map')
+    expect(
+      (await server.ask(`/svc/gateway/metadata/${at(steps.at(-1))}:-1`, { method: 'HEAD' })).status,
+    ).toBe(200)
+  })
+
+  test('has room for MAX_MAP_BYTES in a record, and for sixteen times that in an answer with many', async () => {
+    const small = await start({ MAX_MAP_BYTES: '4096', ...treeOf(chain.deployment) })
+    const lives = livesOn(small, chain)
+    const withMap = async (body: string, map: Record<string, string>) => {
+      const envelope = inscriptionScript({ contentType: 'text/plain', body: utf8(body) })
+      return at((await lives.life(concatBytes(envelope, mapTail(map)), []))[0])
+    }
+    const one = await withMap('a', { a: '1', b: 'x'.repeat(3000), c: 'y'.repeat(3000), d: '4' })
+    const { json: single } = await small.ask(`/svc/gateway/metadata/${one}`)
+    expect(single).toMatchObject({ map: { a: '1', b: 'x'.repeat(3000), d: '4' }, mapTruncated: true })
+    const pointers: string[] = []
+    for (let body = 0; body < 12; body++) {
+      const outpoint = await withMap(`${body}`, { b: `${body}`.padEnd(4000) })
+      pointers.push(outpoint, `${outpoint}:-1`)
+    }
+    const { json: many } = await small.ask('/svc/gateway/metadata', posted(pointers))
+    const records = Object.values(many as Record<string, { map: object; mapTruncated?: true }>)
+    const bytes = records.reduce((sum, { map }) => sum + JSON.stringify(map).length, 0)
+    expect(bytes).toBeGreaterThan(15 * 4096)
+    expect(bytes).toBeLessThan(17 * 4096)
+    for (const record of records.slice(-2)) expect(record).toMatchObject({ map: {}, mapTruncated: true })
+    const { json: plain } = await small.ask('/svc/gateway/metadata', posted([`${chain.genesis.outpoint(0)}`]))
+    expect(JSON.stringify(plain)).not.toContain('mapTruncated')
+  })
+
   test('takes keys and depths as they come', async () => {
-    const deep = `${'['.repeat(50_000)}${']'.repeat(50_000)}`
+    const deep = `${'['.repeat(30_000)}${']'.repeat(30_000)}`
     const words = ['SET', '__proto__', 'a', 'constructor', 'b', 'subTypeData', deep]
     const origin = await inscribed(bitcomTail([MAP_MARKER, ...words]))
     const { body } = await metadata(`${at(origin)}:-1`)

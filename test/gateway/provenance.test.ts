@@ -141,16 +141,16 @@ describe('an ordinal with MAP at four steps', () => {
 
   test('breaks the connection where what was listed is gone, and never looks whole', async () => {
     const { graph } = server.node
-    const read = graph.transaction.bind(graph)
+    const read = graph.rawTransaction.bind(graph)
     let listed = 0
-    graph.transaction = async (txid) => {
+    graph.rawTransaction = async (txid) => {
       if (txid === tip.txid) listed++
       return listed > 1 ? undefined : await read(txid)
     }
     try {
       await expect(provenance(tip.outpoint(0))).rejects.toThrow(/aborted|hang up|ECONNRESET/)
     } finally {
-      graph.transaction = read
+      graph.rawTransaction = read
     }
     expect(await provenance(tip.outpoint(0))).toMatchObject({ status: 200 })
   })

@@ -1,7 +1,6 @@
 import type { LookupService, OutputAdmittedByTopic } from '@bsv/overlay'
 import { BlockedError } from '../../backend/src/graph/blocked-error.js'
 import { GuardedStore } from '../../backend/src/graph/guarded-store.js'
-import { readBeef } from '../../backend/src/graph/read-beef.js'
 import { NamesLookupService } from '../../backend/src/lookup-services/NamesLookupService.js'
 import createNamesLookupService from '../../backend/src/lookup-services/NamesLookupServiceFactory.js'
 import { OrdinalsLookupService } from '../../backend/src/lookup-services/OrdinalsLookupService.js'
@@ -287,33 +286,19 @@ describe('a notice', () => {
     await expect(asked(ordinals, { outpoint: ab.outpoint(0) })).rejects.toBeInstanceOf(BlockedError)
   })
 
-  test('without its transaction is found in the submission under way, or is an error', async () => {
+  test('without its transaction is an error', async () => {
     const { chain, store, mintOf } = await world()
-    const mint = chain.mint('d')
-    const beef = readBeef(beefOf(mint, { proven: false, with: [mintOf('c')] }))
-    const submitted = (txid: string) => (txid === mint.txid ? beef : undefined)
-    const submissions = { submitted, open: true }
-    const { deployment } = chain
-    const names = new NamesLookupService({ reader: store, writer: store, deployment, submissions })
-    const ordinals = new OrdinalsLookupService({ reader: store, writer: store, submissions })
-    const notice = (topic: string, txid: string): OutputAdmittedByTopic => ({
+    const names = new NamesLookupService({ reader: store, writer: store, deployment: chain.deployment })
+    expect(names.admissionMode).toBe('whole-tx')
+    const notice: OutputAdmittedByTopic = {
       mode: 'locking-script',
-      topic,
-      txid,
+      topic: 'tm_names',
+      txid: mintOf('a').txid,
       outputIndex: 2,
       satoshis: 1,
       lockingScript: undefined as never,
-    })
-    for (const service of [names, ordinals]) expect(service.admissionMode).toBe('locking-script')
-    await names.outputAdmittedByTopic(notice('tm_names', mint.txid))
-    await ordinals.outputAdmittedByTopic(notice('tm_ordinals', mint.txid))
-    expect(await asked(names, { name: 'd' })).toEqual([mint.outpoint(2)])
-    expect(await asked(ordinals, { outpoint: mint.outpoint(2) })).toEqual([mint.outpoint(2)])
-    const other = notice('tm_names', mintOf('a').txid)
-    await expect(names.outputAdmittedByTopic(other)).rejects.toThrow('came without its transaction')
-    const alone = new NamesLookupService({ reader: store, writer: store, deployment })
-    expect(alone.admissionMode).toBe('whole-tx')
-    await expect(alone.outputAdmittedByTopic(notice('tm_names', mint.txid))).rejects.toThrow('whole-tx')
+    }
+    await expect(names.outputAdmittedByTopic(notice)).rejects.toThrow('whole-tx')
   })
 })
 

@@ -1,4 +1,3 @@
-import { LockingScript } from '@bsv/sdk'
 import fc from 'fast-check'
 import {
   type GraphStore,
@@ -7,7 +6,6 @@ import {
   type TransactionReader,
 } from '../../backend/src/graph/graph-store.js'
 import { EMPTY_MAP, mapRecordOf } from '../../backend/src/graph/map-merge.js'
-import { type BeefContents, readBeef } from '../../backend/src/graph/read-beef.js'
 import { type Trait, trait } from '../../backend/src/graph/traits.js'
 import { NamesLookupService } from '../../backend/src/lookup-services/NamesLookupService.js'
 import { OrdinalsLookupService } from '../../backend/src/lookup-services/OrdinalsLookupService.js'
@@ -19,27 +17,17 @@ import { model, type Told } from '../support/life-model.js'
 // The life of ordinals, told in any order and with holes, against a plain model that walks the chain satoshi by satoshi.
 
 async function tell(store: GraphStore, life: Life, told: Submitted[]): Promise<void> {
-  let current: BeefContents | undefined
-  const submissions = { submitted: () => current, open: true }
   const services = [
-    new NamesLookupService({ reader: store, writer: store, deployment: life.chain.deployment, submissions }),
-    new OrdinalsLookupService({ reader: store, writer: store, submissions }),
+    new NamesLookupService({ reader: store, writer: store, deployment: life.chain.deployment }),
+    new OrdinalsLookupService({ reader: store, writer: store }),
   ]
   for (const { transaction, beef, admitted } of told) {
-    current = readBeef(Uint8Array.from(beef))
+    const atomicBEEF = Uint8Array.from(beef) as unknown as number[]
     for (const { topic, vout } of admitted) {
-      const output = transaction.transaction.outputs[vout]
-      if (output === undefined) throw new Error('an output that is not there was admitted')
-      for (const service of services) {
-        await service.outputAdmittedByTopic({
-          mode: 'locking-script',
-          txid: transaction.txid,
-          outputIndex: vout,
-          topic,
-          satoshis: output.satoshis,
-          lockingScript: LockingScript.fromBinary(Array.from(output.lockingScript)),
-        })
-      }
+      if (transaction.transaction.outputs[vout] === undefined)
+        throw new Error('an output that is not there was admitted')
+      for (const service of services)
+        await service.outputAdmittedByTopic({ mode: 'whole-tx', topic, outputIndex: vout, atomicBEEF })
     }
   }
 }

@@ -73,6 +73,15 @@ test('flags of leaves beside a transaction are kept as the SDK keeps them', () =
   }
 })
 
+test('a path tells the places of transactions, and how deep they stand', () => {
+  const txids = blockTxids(5)
+  const path = read(wholeBlock(txids, HEIGHT))
+  expect(path.depth).toBe(3)
+  expect(txids.map((txid) => path.offsetOf(txid))).toEqual([0, 1, 2, 3, 4])
+  const [alone = ''] = blockTxids(1)
+  expect(read(wholeBlock([alone], HEIGHT))).toMatchObject({ depth: 0, root: alone })
+})
+
 test('a txid that no leaf has cannot be cut out', () => {
   const path = read(wholeBlock(blockTxids(3), HEIGHT))
   expect(path.has('ab'.repeat(32))).toBe(false)
@@ -135,6 +144,12 @@ describe('a path that does not hold together', () => {
     ['an empty lowest level', '050100', 'starts at no transaction'],
     ['no levels', '0500', '1 to 32 levels'],
     ['too many levels', `0521${'00'.repeat(33)}`, '1 to 32 levels'],
+    ['an inner node flagged as a transaction', `0502${lowest}01${leafHex(1, 2, cd)}`, 'an inner node'],
+    [
+      'fewer levels than a place needs',
+      `050202${leafHex(4, 2, a)}${leafHex(5, 0, b)}01${leafHex(3, 0, cd)}`,
+      'fewer levels',
+    ],
     ['two leaves in one place', `050102${leafHex(0, 2, a)}${leafHex(0, 2, b)}`, 'two leaves'],
     ['a place beyond any block', `050101${leafHex(2 ** 31, 2, a)}`, 'beyond any block'],
     ['a height that no block has', `fe00000080${'01'}01${leafHex(0, 2, a)}`, 'no block has the height'],

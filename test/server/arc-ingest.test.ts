@@ -63,6 +63,31 @@ test('a transaction that is not known is not found, and nothing is stored', asyn
   expect(world.server.rows()).toEqual(before)
 })
 
+test('of a transaction the bytes are read when all else holds, and not before', async () => {
+  const world = await worlds.start()
+  const mint = await admittedEarly(world)
+  world.headers.mine([mint])
+  const { graph } = world.server.node
+  const read: string[] = []
+  const transaction = graph.transaction.bind(graph)
+  graph.transaction = (txid) => {
+    read.push(txid)
+    return transaction(txid)
+  }
+  const notice = noticeOf(mint, world.headers.branch)
+  const elsewhere = world.headers.fork(world.headers.bestTip.height - 1)
+  elsewhere.mine([mint, world.chain.genesis])
+  const garbage = [
+    { ...notice, merklePath: 'abcd' },
+    { ...notice, blockHeight: 5 },
+    noticeOf(mint, elsewhere),
+  ]
+  for (const each of garbage) expect((await tell(world, each)).status).toBe(400)
+  expect(read).toEqual([])
+  expect((await tell(world, notice)).status).toBe(200)
+  expect(read).toContain(mint.txid)
+})
+
 describe('what is no proof of it is refused, and nothing is stored:', () => {
   const world = worlds.start()
   const mint = world.then(admittedEarly)

@@ -1,4 +1,3 @@
-import { gzipSync } from 'node:zlib'
 import { fromHex, joinBytes, utf8 } from '../../backend/src/protocol/bytes.js'
 import { type ExpectedError, expectError } from '../support/expect-error.js'
 import { beefOf, FakeChain } from '../support/fake-chain.js'
@@ -154,9 +153,6 @@ describe('/submit with a body that is no BEEF', () => {
   test('a body over the limit', async () => {
     const expected = { status: 413, code: 'TOO_LARGE', overlay: true }
     await expectRefused('/submit', submission(new Uint8Array(20 * MiB + 1)), expected)
-    const bomb = submission(gzipSync(new Uint8Array(21 * MiB)))
-    const packed = { ...bomb, headers: { ...bomb.headers, 'Content-Encoding': 'gzip' } }
-    await expectRefused('/submit', packed, expected)
   })
 
   test('the limit is the one that is set', async () => {
@@ -176,7 +172,7 @@ describe('/submit with a body that is no BEEF', () => {
     for (const encoding of ['gzip', 'unheard-of']) {
       const asked = submission(good)
       const question = { ...asked, headers: { ...asked.headers, 'Content-Encoding': encoding } }
-      await expectRefused('/submit', question, BAD_BODY)
+      await expectRefused('/submit', question, { status: 415, code: 'UNSUPPORTED_ENCODING', overlay: true })
     }
   })
 })
@@ -234,8 +230,8 @@ describe('/lookup', () => {
     ['an unknown form of ordinals', ordinals({ name: 'a' })],
     ['an ordinal and more', ordinals({ outpoint: `${txid}_0`, more: 1 })],
     [
-      'a charset that nobody has',
-      { ...names({ name: 'a' }), headers: { 'Content-Type': 'application/json; charset=none' } },
+      'bytes that are not UTF-8',
+      { method: 'POST', body: Buffer.from('{"service":"ls_names\xff"}', 'latin1') },
     ],
   ])('%s', async (_, question) => {
     await expectRefused('/lookup', question, BAD_BODY)

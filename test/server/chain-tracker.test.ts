@@ -1,8 +1,19 @@
+import { OP } from '../../backend/src/protocol/script-walk.js'
+import { readTransaction } from '../../backend/src/protocol/transaction.js'
 import { openHeadersSource, type Verdict } from '../../src/server/chain-tracker.js'
-import { FakeChain, type FakeTransaction, OPEN_LOCK } from '../support/fake-chain.js'
+import { eventually } from '../support/eventually.js'
+import { expectError } from '../support/expect-error.js'
+import {
+  beefOf,
+  FakeChain,
+  type FakeTransaction,
+  inscriptionScript,
+  OPEN_LOCK,
+} from '../support/fake-chain.js'
 import { HeaderChain } from '../support/header-chain.js'
 import { type HeaderService, type Mood, useHeaderServices } from '../support/header-service.js'
-import { type TestServer, treeOf, useServers } from '../support/test-server.js'
+import { encodeTransaction } from '../support/raw-transaction.js'
+import { type Environment, type TestServer, treeOf, useServers } from '../support/test-server.js'
 
 // Beyond the machine stands a service of block headers: here one that speaks as the real ones do, with a chain that a test
 // makes.
@@ -17,22 +28,24 @@ interface World {
   headers: HeaderChain
   service: HeaderService
   server: TestServer
+  /** Of the service. */
+  url: string
   stopService(): Promise<void>
   /** Mines a transaction alone in a block, and gives its BEEF. */
   mined(transaction: FakeTransaction): Uint8Array
 }
 
-async function setUp(): Promise<World> {
+async function setUp(env: Environment = {}, path = ''): Promise<World> {
   const chain = new FakeChain()
   const headers = new HeaderChain()
-  const { url: CHAIN_TRACKER, service, stop } = await services.start(headers)
-  const patience = { CHAIN_TRACKER_TIMEOUT_MS: '5000' }
-  const server = await servers.start({ ...treeOf(chain.deployment), CHAIN_TRACKER, ...patience })
+  const { url, service, stop } = await services.start(headers)
+  const settings = { CHAIN_TRACKER: `${url}${path}`, CHAIN_TRACKER_TIMEOUT_MS: '5000', ...env }
+  const server = await servers.start({ ...treeOf(chain.deployment), ...settings })
   const mined = (transaction: FakeTransaction): Uint8Array => {
     headers.mine([transaction])
     return headers.branch.beef(transaction)
   }
-  return { chain, headers, service, server, stopService: stop, mined }
+  return { chain, headers, service, server, stopService: stop, mined, url }
 }
 
 test('a proof that the headers confirm is taken', async () => {
@@ -118,6 +131,153 @@ test('a service that is not there is the same as one that fails', async () => {
   expect(server.rows()).toEqual(before)
 })
 
+describe('what a submission asks about', () => {
+  /** A mint whose coins are each in a block of their own. */
+  async function mintOf(world: World, blocks: number): Promise<Uint8Array> {
+    const { chain, headers } = world
+    const coins = Array.from({ length: blocks }, () =>
+      chain.spend({ inputs: [], outputs: [{ satoshis: 1000, lockingScript: OPEN_LOCK }] }),
+    )
+    for (const coin of coins) headers.mine([coin])
+    const funding = coins.map((transaction) => ({ transaction, vout: 0 }))
+    return headers.branch.beef(chain.mint('a', { funding }), [chain.genesis, ...coins])
+  }
+
+  test('is so many blocks and no more', async () => {
+    const world = await setUp({ MAX_TRACKER_BLOCKS: '3' })
+    await world.server.submit(world.mined(world.chain.genesis))
+    world.service.asked.length = 0
+    const beef = await mintOf(world, 3)
+    const before = world.server.rows()
+    expectError(await world.server.submit(beef), { status: 413, code: 'TOO_LARGE', overlay: true })
+    expect(world.service.asked.filter((question) => question !== 'tip')).toHaveLength(3)
+    expect(world.server.rows()).toEqual(before)
+  })
+
+  test('is asked for by no more than so many at once', async () => {
+    const world = await setUp({ MAX_TRACKER_REQUESTS: '2' })
+    const { server, service, chain, mined } = world
+    await server.submit(mined(chain.genesis))
+    let open = 0
+    let most = 0
+    service.onQuestion = () => {
+      open++
+      most = Math.max(most, open)
+    }
+    service.onAnswer = () => {
+      open--
+    }
+    const notes = Array.from({ length: 8 }, () => mined(chain.inscribe({ contentType: 'text/plain' })))
+    service.delay = 20
+    const answers = await Promise.all(notes.map((note) => server.submit(note, ['tm_ordinals'])))
+    expect(answers.map(({ status }) => status)).toEqual(notes.map(() => 200))
+    expect(most).toBe(2)
+  })
+
+  test('is nothing where the bytes alone show that it is refused', async () => {
+    const { server, service, chain, headers, mined } = await setUp({ MAX_SCRIPT_WORK: '1000000' })
+    const costly = new Uint8Array(20_000).fill(0x61)
+    const coin = chain.spend({ inputs: [], outputs: [{ satoshis: 1, lockingScript: costly }] })
+    mined(coin)
+    service.asked.length = 0
+    const spender = chain.spend({
+      inputs: [{ transaction: coin, vout: 0 }],
+      outputs: [{ satoshis: 1, lockingScript: OPEN_LOCK }],
+    })
+    const answer = await server.submit(headers.branch.beef(spender, [coin]), ['tm_ordinals'])
+    expectError(answer, { status: 400, code: 'BAD_BODY', overlay: true })
+    expect(service.asked.filter((question) => question !== 'tip')).toEqual([])
+  })
+})
+
+test('of the URL of the service no more is shown than its origin', async () => {
+  const { chain, service, server, stopService, mined, url } = await setUp({}, '/of/a-key-in-the-path')
+  const beef = mined(chain.genesis)
+  service.mood = 'fails'
+  for (const stop of [async () => {}, stopService]) {
+    await stop()
+    const { status, body } = await server.submit(beef)
+    expect(status).toBe(503)
+    expect(body.toString()).toContain(`the chain tracker ${url} did not answer`)
+    expect(body.toString()).not.toContain('a-key-in-the-path')
+  }
+})
+
+test('a host is not ready while the service does not answer, and is again by itself when it does', async () => {
+  const { chain, service, server, mined } = await setUp()
+  const genesis = mined(chain.genesis)
+  expect((await server.ask('/health/ready')).status).toBe(200)
+  service.mood = 'fails'
+  expect((await server.submit(genesis)).status).toBe(503)
+  const answer = await server.ask('/health/ready')
+  expectError(answer, {
+    status: 503,
+    code: 'NOT_READY',
+    error: expect.stringMatching(/chain tracker http:.* since/),
+  })
+  expect((await server.ask('/health/live')).status).toBe(200)
+  service.mood = 'answers'
+  // Nobody submits anything meanwhile.
+  await eventually(async () => expect((await server.ask('/health/ready')).status).toBe(200))
+}, 30_000)
+
+describe('a coinbase', () => {
+  /** A transaction that spends the coinbase of a block with so many confirmations, and is in no block itself. */
+  async function spentAfter(confirmations: number) {
+    const world = await setUp()
+    const { headers, chain } = world
+    const { coinbase } = headers.mine()
+    headers.grow(confirmations - 1)
+    const raw = encodeTransaction({
+      inputs: [{ outpoint: { txid: coinbase.txid, vout: 0 }, unlockingScript: Uint8Array.of(OP.ONE) }],
+      outputs: [
+        {
+          satoshis: 1,
+          lockingScript: inscriptionScript({ contentType: 'text/plain', body: Uint8Array.of(0x61) }),
+        },
+      ],
+    })
+    const spender = { raw, txid: readTransaction(raw).txid }
+    return { ...world, chain, coinbase, beef: headers.branch.beef(spender, [coinbase]) }
+  }
+
+  test.each([100, 101, 300])('can be spent when it has %d confirmations', async (confirmations) => {
+    const { server, beef } = await spentAfter(confirmations)
+    expect(await server.submit(beef, ['tm_ordinals'])).toMatchObject({
+      status: 200,
+      json: { tm_ordinals: { outputsToAdmit: [0] } },
+    })
+  })
+
+  test.each([1, 99])('cannot be spent when it has %d', async (confirmations) => {
+    const { server, beef } = await spentAfter(confirmations)
+    const { graph_transactions: before } = server.rows()
+    expectError(await server.submit(beef, ['tm_ordinals']), {
+      status: 400,
+      code: 'BAD_BODY',
+      overlay: true,
+      error: expect.stringMatching(new RegExp(`has ${confirmations} confirmations`)),
+    })
+    expect(server.rows().graph_transactions).toEqual(before)
+  })
+
+  test.each([1, 300])('with %d confirmations is in its block', async (confirmations) => {
+    const { server, headers, coinbase } = await spentAfter(confirmations)
+    expect((await server.submit(headers.branch.beef(coinbase), ['tm_ordinals'])).status).toBe(200)
+  })
+})
+
+test('nothing but a coinbase is the first of a block', async () => {
+  const { chain, server } = await setUp()
+  const note = chain.inscribe({ contentType: 'text/plain' })
+  expectError(await server.submit(beefOf(note), ['tm_ordinals']), {
+    status: 400,
+    code: 'BAD_BODY',
+    overlay: true,
+    error: expect.stringMatching(/a coinbase is the first of its block/),
+  })
+})
+
 describe.each(['a block headers service', 'WhatsOnChain'])('%s', (name) => {
   /** Where WhatsOnChain is asked, the chain of the test answers. */
   const withSource = async (
@@ -167,6 +327,15 @@ describe.each(['a block headers service', 'WhatsOnChain'])('%s', (name) => {
         await expect(verdict(800_005, 'ab'.repeat(32))).rejects.toMatchObject({ code: 'NOT_READY' })
         await expect(tip()).rejects.toMatchObject({ code: 'NOT_READY' })
       }
+    })
+  })
+
+  test('says nothing where it tells of another block than the one that it was asked about', async () => {
+    await withSource(async ({ headers, service, verdict, tip }) => {
+      service.mood = 'confirms another block'
+      await expect(verdict(800_005)).rejects.toMatchObject({ code: 'NOT_READY' })
+      await expect(verdict(800_005, headers.bestTip.root)).rejects.toMatchObject({ code: 'NOT_READY' })
+      expect(await verdict(await tip())).toBe('yes')
     })
   })
 

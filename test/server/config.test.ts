@@ -29,12 +29,14 @@ test('with nothing set it is a local network that nobody else can reach', () => 
     syncPeers: [],
     syncInterval: 60_000,
     maxBodyBytes: 72 * 1024 * 1024,
+    acceptCompressedBodies: false,
     maxContentBytes: 64 * 1024 * 1024,
     contentTypes: undefined,
     limits: expect.objectContaining({ maxHeaderBytes: 16 * 1024, trustedProxies: 0 }),
     logLevel: 'info',
     logRequests: false,
     unused: [],
+    warnings: [],
   })
 })
 
@@ -79,6 +81,7 @@ test.each<[string, string, Partial<Config>]>([
   ['SYNC_INTERVAL_MS', '0', { syncInterval: 0 }],
   ['MAX_BODY_BYTES', '1024', { maxBodyBytes: 1024 }],
   ['MAX_BODY_BYTES', '1073741824', { maxBodyBytes: 1024 ** 3 }],
+  ['ACCEPT_COMPRESSED_BODIES', 'true', { acceptCompressedBodies: true }],
   ['MAX_CONTENT_BYTES', '1', { maxContentBytes: 1 }],
   ['MAX_CONTENT_BYTES', '1073741824', { maxContentBytes: 1024 ** 3 }],
   ['CONTENT_TYPES', 'text/plain', { contentTypes: ['text/plain'] }],

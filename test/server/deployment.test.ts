@@ -17,6 +17,7 @@ test('a host says which tree it follows, and by what rules', async () => {
     difficulty: 9,
     nameContentType: PROFILES.local.nameContentType,
     marker: 'a marker',
+    maxNameLength: 70,
     tld: 'test',
   })
 })
@@ -31,6 +32,7 @@ test('a host of the live network names the live tree', async () => {
     difficulty,
     nameContentType,
     marker,
+    maxNameLength: 255,
   })
 })
 

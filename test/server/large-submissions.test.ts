@@ -82,6 +82,65 @@ test(
   PATIENCE,
 )
 
+/** Hashes an item of 2 to the power of `doublings` bytes, over and over; any push opens it. */
+const hashing = ({ doublings, hashes }: { doublings: number; hashes: number }): Uint8Array =>
+  Uint8Array.from([
+    ...[0x75, 0x51],
+    ...new Array(doublings).fill([0x76, 0x7e]).flat(),
+    ...new Array(hashes).fill([0x76, 0xaa, 0x75]).flat(),
+  ])
+
+/** An inscription that nobody has mined, on a coin with such a lock. */
+function unproven(lockingScript: Uint8Array, length: number): Uint8Array {
+  const from = chain.spend({ inputs: [], outputs: [{ satoshis: 5, lockingScript }] })
+  const body = new Uint8Array(length)
+  const outputs = [{ satoshis: 1, lockingScript: inscriptionScript({ contentType: 'text/plain', body }) }]
+  const transaction = chain.spend({ inputs: [{ transaction: from, vout: 0 }], outputs })
+  return beefOf(transaction, { proven: false, with: [from] })
+}
+
+test(
+  'while a large transaction is verified, others have the turn of the writers',
+  async () => {
+    const host = await started()
+    const order: string[] = []
+    const large = unproven(hashing({ doublings: 18, hashes: 250 }), 2 * MiB)
+    const sent = ask(host.at, '/submit', ordinals(large)).then((answer) => {
+      order.push('large')
+      return answer
+    })
+    for (let left = 3; left > 0; left--) {
+      expect((await ask(host.at, '/submit', ordinals(inscribed(10).beef))).status).toBe(200)
+      order.push('small')
+    }
+    expect(await sent).toMatchObject({ status: 200, json: { tm_ordinals: { outputsToAdmit: [0] } } })
+    expect(order).toEqual(['small', 'small', 'small', 'large'])
+    await stopped(host)
+  },
+  PATIENCE,
+)
+
+test(
+  'scripts of a small transaction that take long are run, or refused, as short ones are',
+  async () => {
+    const host = await started()
+    const long = unproven(hashing({ doublings: 16, hashes: 100 }), 10)
+    expect(await ask(host.at, '/submit', ordinals(long))).toMatchObject({
+      status: 200,
+      json: { tm_ordinals: { outputsToAdmit: [0] } },
+    })
+    const endless = unproven(hashing({ doublings: 16, hashes: 20_000 }), 10)
+    expectError(await ask(host.at, '/submit', ordinals(endless)), {
+      status: 400,
+      code: 'BAD_BODY',
+      overlay: true,
+      error: 'the transaction could not be verified: its scripts take too much to run',
+    })
+    await stopped(host)
+  },
+  PATIENCE,
+)
+
 test(
   'what was blocked in the other thread is blocked here when the submission is answered',
   async () => {

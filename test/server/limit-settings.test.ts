@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs'
+import { PROFILES } from '../../backend/src/protocol/profile.js'
 import { ConfigError, readConfig } from '../../src/server/config.js'
 import { LIMITS, type Limits } from '../../src/server/limits/limits.js'
+import { openapiDocument } from '../../src/server/openapi/document.js'
 
 const entries = Object.entries(LIMITS) as [keyof Limits, (typeof LIMITS)[keyof Limits]][]
 const PAGES = ['README.md', 'docs/limits.md'].map((page) => [page, readFileSync(page, 'utf8')] as const)
@@ -28,6 +30,17 @@ test('a request may not be cut off before its headers may', () => {
   const env = { HEADERS_TIMEOUT_MS: '2001', REQUEST_TIMEOUT_MS: '2000' }
   expect(() => readConfig(env)).toThrow(/^HEADERS_TIMEOUT_MS: must not be longer than REQUEST_TIMEOUT_MS$/)
 })
+
+test.each(Object.keys(openapiDocument({ profile: PROFILES.local, version: '0' }).paths))(
+  'docs/limits.md says what %s may cost, in bytes, CPU and time',
+  (path) => {
+    const rows = readFileSync('docs/limits.md', 'utf8')
+      .split('\n')
+      .map((line) => line.split('|').map((cell) => cell.trim()))
+      .filter((cells) => cells[1]?.split(', ').includes(`\`${path}\``))
+    expect(rows).toEqual([['', expect.any(String), ...new Array(3).fill(expect.stringMatching(/../)), '']])
+  },
+)
 
 test.each(PAGES)('%s has every limit with what it is where nothing is set', (_, text) => {
   for (const [, { setting, usual }] of entries) {

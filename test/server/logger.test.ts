@@ -157,6 +157,20 @@ describe('a secret', () => {
     },
   )
 
+  test('is whatever stands behind the host in the URL of a chain tracker or a peer', () => {
+    const tracker = 'https://user:word@headers.example/v1/a-key?token=b-key'
+    const { logger, lines } = writtenLog({
+      CHAIN_TRACKER: tracker,
+      SYNC_PEERS: 'https://one.example, http://two.example:8080/c-key/',
+    })
+    const err = new Error('fetch http://two.example:8080/c-key/lookup', { cause: new Error(`of ${tracker}`) })
+    logger.error({ err, peer: 'https://one.example' }, `asked ${tracker}`)
+    const written = lines.join()
+    for (const key of ['a-key', 'b-key', 'c-key']) expect(written).not.toContain(key)
+    for (const host of ['headers.example', 'https://one.example"', 'http://two.example:8080/'])
+      expect(written).toContain(host)
+  })
+
   test('that is not set, or is too short to be one, changes no text', () => {
     for (const settings of [{}, { ADMIN_TOKEN: '' }, { ADMIN_TOKEN: 'e' }])
       expect(hidingSecrets(settings)('the text')).toBe('the text')

@@ -1,3 +1,4 @@
+import { clientKey } from '../../src/server/limits/rate-limits.js'
 import { expectError } from '../support/expect-error.js'
 import { beefOf, FakeChain } from '../support/fake-chain.js'
 import { type Answer, posted, type Question, type TestServer, useServers } from '../support/test-server.js'
@@ -69,16 +70,51 @@ describe('behind one proxy', () => {
         expect((await server.ask(path, from('192.0.2.1'))).status).toBe(200)
   })
 
-  test('of IPv6, a client has all addresses of a /56, and an IPv4 address is one however it is written', async () => {
+  test('of IPv6, a client has all addresses of a /64, and an address is one however it is written', async () => {
     const server = await servers.start(env)
-    for (const address of ['2001:db8::1', '2001:db8:0:1::1', '2001:db8:0:ff:1:2:3:4', '2001:db8::2'])
-      await server.ask('/svc/names', from(address))
-    expectLimited(await flood(server, '/svc/names', from('2001:db8:0:7::9')))
-    expect((await server.ask('/svc/names', from('2001:db8:0:100::1'))).status).toBe(200)
-    for (const address of ['192.0.2.1', '::ffff:192.0.2.1', '192.0.2.1', '::ffff:c000:201'])
-      await server.ask('/svc/names', from(address))
-    expectLimited(await flood(server, '/svc/names', from('192.0.2.1')))
+    const WRITTEN = [
+      ['2001:db8::1', '2001:DB8::2', '[2001:db8::3]:443', '2001:db8::4%eth0', '2001:db8:0:0:ffff::'],
+      ['192.0.2.1', '192.0.2.1:4711', '::ffff:192.0.2.1', '[::ffff:c000:201]:80', '::FFFF:192.0.2.1'],
+      ['garbage', 'more garbage', '192.0.2.256', '2001:db8::1::', ''],
+    ]
+    for (const client of WRITTEN) {
+      for (const address of client.slice(0, 4)) await server.ask('/svc/names', from(address))
+      expectLimited(await flood(server, '/svc/names', from(client[4] ?? '')))
+    }
+    expect((await server.ask('/svc/names', from('2001:db8:0:1::1'))).status).toBe(200)
+    expect((await server.ask('/svc/names', from('192.0.2.2'))).status).toBe(200)
   })
+})
+
+test.each<[key: string, written: string[]]>([
+  ['192.0.2.1', ['192.0.2.1', ' 192.0.2.1 ', '192.0.2.1:1', '192.0.2.1:65535']],
+  ['192.0.2.1', ['::ffff:192.0.2.1', '::FFFF:192.0.2.1', '::ffff:c000:201', '0:0:0:0:0:ffff:c000:0201']],
+  ['192.0.2.1', ['[::ffff:192.0.2.1]', '[::ffff:192.0.2.1]:80']],
+  ['2001:db8::/64', ['2001:db8::', '2001:db8::1', '2001:DB8::FFFF', '2001:0db8:0000:0000:1:2:3:4']],
+  ['2001:db8::/64', ['[2001:db8::1]', '[2001:db8::1]:443', '2001:db8::1%eth0', '[2001:db8::1%25en0]:1']],
+  ['2001:db8:0:1::/64', ['2001:db8:0:1::1', '[2001:db8:0:1:ffff:ffff:ffff:ffff]']],
+  ['fe80::/64', ['fe80::1', 'fe80::1%lo', 'FE80::2%a%b', 'fe80::3%']],
+  [
+    'unreadable',
+    [
+      '',
+      ' ',
+      'unknown',
+      '_hidden',
+      '192.0.2',
+      '192.0.2.1.1',
+      '192.0.2.01',
+      '192.0.2.1:',
+      '192.0.2.1:x',
+      '[192.0.2.1',
+    ],
+  ],
+  [
+    'unreadable',
+    ['2001:db8::1::', '[2001:db8::1]x', '[]', '%eth0', ':', '1:2:3:4:5:6:7:8:9', 'a.test:80', '\u0000'],
+  ],
+])('%s is the client of %j', (key, written) => {
+  expect(written.map((ip) => [ip, clientKey({ ip })])).toEqual(written.map((ip) => [ip, key]))
 })
 
 test('without a proxy that is believed, whoever claims another address is counted as one', async () => {

@@ -75,10 +75,14 @@ test('what was asked is not asked again, until something is written', async () =
 })
 
 test.each([
-  ['short', 1000, 0],
-  ['that takes much memory', 100_000, 1],
-])('metadata %s is kept accordingly', async (_, length, again) => {
-  const bytes = encodeMap([{ command: 'SET', entries: [['a', 'x'.repeat(length)]] }])
+  ['long', 1, 60_000, 0],
+  ['that takes much memory', 6000, 1, 1],
+])('metadata %s is kept accordingly', async (_, keys, length, again) => {
+  const entries = Array.from({ length: keys }, (_, at): [string, string] => [
+    at === 0 ? 'a' : at.toString(36),
+    'x'.repeat(length),
+  ])
+  const bytes = encodeMap([{ command: 'SET', entries }])
   const outputs = [{ ...first, mapLength: bytes.length }]
   const maps = [{ outpoint: first.outpoint, bytes }]
   await store.record(graphRecords({ outputs, maps }))
@@ -90,7 +94,7 @@ test.each([
 
 test.each([
   ['short', 1000, 0],
-  ['that takes much memory', 100_000, 1],
+  ['that takes much memory', 2_000_000, 1],
 ])('an answer %s is kept accordingly, until something is written', async (_, weight, again) => {
   await store.record(graphRecords({ outputs: [first] }))
   const tip = async () => (await store.ordinalAt(first.outpoint, TIP))?.output.outpoint

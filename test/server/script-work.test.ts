@@ -3,6 +3,7 @@ import { readBeef } from '../../backend/src/graph/read-beef.js'
 import { utf8 } from '../../backend/src/protocol/bytes.js'
 import { OP } from '../../backend/src/protocol/script-walk.js'
 import { readTransaction } from '../../backend/src/protocol/transaction.js'
+import { runScripts } from '../../src/server/limits/run-scripts.js'
 import { verifySubmission } from '../../src/server/limits/verify-submission.js'
 import { expectError } from '../support/expect-error.js'
 import {
@@ -191,12 +192,30 @@ const ENDLESS: [string, { lock: Uint8Array; unlock: Uint8Array }[]][] = [
     'many hashes of a long item',
     [{ lock: bytes(OP.ONE, times(22, 0x76, 0x7e), times(5000, 0x76, 0xaa, 0x75), 0x82), unlock: NOTHING }],
   ],
+  [
+    'signatures that commit to the whole transaction, each anew',
+    [{ lock: bytes(times(1000, 0x6e, CHECKSIG, 0x75), OP.ONE), unlock: endlessSignature(0x01) }],
+  ],
+  [
+    'a signature that many keys are tried with',
+    [
+      {
+        lock: bytes([...manyKeys(400)], 0xae, 0x75, OP.ONE),
+        unlock: bytes(0, [...endlessSignature().subarray(0, -34)], OP.ONE),
+      },
+    ],
+  ],
   ['opcodes without end', [{ lock: bytes(times(4_000_000, 0x61), OP.ONE), unlock: NOTHING }]],
 ]
 
-function endlessSignature(): Uint8Array {
+function manyKeys(count: number): Uint8Array {
+  const key = PrivateKey.fromRandom().toPublicKey().toDER() as number[]
+  return bytes(times(count, key.length, ...key), 2, count & 0xff, count >> 8)
+}
+
+function endlessSignature(scope = 0x41): Uint8Array {
   const key = PrivateKey.fromRandom()
-  const signature = [...(key.sign([1, 2, 3]).toDER() as number[]), 0x41]
+  const signature = [...(key.sign([1, 2, 3]).toDER() as number[]), scope]
   const point = key.toPublicKey().toDER() as number[]
   return bytes(signature.length, signature, point.length, point)
 }
@@ -235,6 +254,25 @@ test('while such scripts run, others are answered, and have their turn', async (
   // In one thread, none would be: the note itself is taken behind them.
   expect(answered).toBeGreaterThan(0)
   expect(await Promise.all(hostile)).toEqual([400, 400, 400])
+})
+
+test('what hashing a transaction for its signatures takes is charged for before it is done', async () => {
+  // As long as ten signatures; each of the old digest writes it all anew, the others share what was hashed once.
+  const outputs = [{ satoshis: 1, lockingScript: new Uint8Array(1_000_000) }]
+  const work = (scope: number, checks: number): number => {
+    const lock = bytes(times(checks, 0x6e, CHECKSIG, 0x75), OP.ONE)
+    const unlockingScript = endlessSignature(scope)
+    const outpoint = { txid: 'ab'.repeat(32), vout: 0 }
+    const raw = encodeTransaction({ inputs: [{ outpoint, unlockingScript }], outputs, version: 2 })
+    const { txid } = readTransaction(raw)
+    const spent = [{ satoshis: 5, lockingScript: lock }]
+    let units = 0
+    for (const step of runScripts([{ txid, raw, spent }], { maxWork: 1e12 })) units += step.units
+    return units
+  }
+  expect(work(0x01, 3) - work(0x01, 1)).toBeGreaterThan(2 * 3 * 1_000_000)
+  expect(work(0x41, 3) - work(0x41, 1)).toBeLessThan(2 * 1_000_000)
+  expect(work(0x41, 1)).toBeGreaterThan(2 * 1_000_000)
 })
 
 test('how much scripts may take is a setting, for all of a submission together', async () => {

@@ -141,6 +141,9 @@ test('connections over their number are closed, and those under it answered', as
 test('a server that stops waits for whoever asked, and not for those who said nothing', async () => {
   const stopping = await servers.start()
   const silent = await open(stopping.url)
+  const idle = await open(stopping.url)
+  idle.send('GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n')
+  await until(async () => idle.heard().endsWith('}'))
   let answer = (): void => undefined
   const mayAnswer = new Promise<void>((resolve) => (answer = resolve))
   let isAsked = false
@@ -155,14 +158,61 @@ test('a server that stops waits for whoever asked, and not for those who said no
       asked.send(`GET ${NOTE} HTTP/1.1\r\nHost: x\r\n\r\n`)
       await until(async () => isAsked)
       const stopped = stopping.stop()
-      await silent.ended
+      await Promise.all([silent.ended, idle.ended])
       expect(asked.heard()).toBe('')
       answer()
       await asked.ended
-      expect(asked.heard()).toMatch(/^HTTP\/1\.1 404 /)
+      // It is told that the connection ends, so that it does not ask on it again.
+      expect(asked.heard()).toMatch(/^HTTP\/1\.1 404 [\s\S]*\r\nConnection: close\r\n/)
+      expect(idle.heard()).toMatch(/^HTTP\/1\.1 200 [\s\S]*\r\nConnection: keep-alive\r\n/)
+      await expect(stopping.ask('/health/live')).rejects.toMatchObject({ code: 'ECONNREFUSED' })
       await stopped
     },
   })
+})
+
+test('of answers that are due on one connection when a server stops, all come, and the last says that it is', async () => {
+  const stopping = await servers.start()
+  let answer = (): void => undefined
+  const mayAnswer = new Promise<void>((resolve) => (answer = resolve))
+  let asked = 0
+  await whileReplaced(stopping.node.graph, 'output', {
+    by: async () => {
+      asked++
+      await mayAnswer
+      return undefined
+    },
+    during: async () => {
+      const client = await open(stopping.url)
+      const others = [2, 3].map((vout) => NOTE.replace(/\d+$/, String(vout)))
+      for (const path of others) client.send(`GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`)
+      await until(async () => asked === others.length)
+      const stopped = stopping.stop()
+      answer()
+      await client.ended
+      expect(client.heard().match(/HTTP\/1.1 \d+|Connection: [\w-]+/g)).toEqual([
+        'HTTP/1.1 404',
+        'Connection: keep-alive',
+        'HTTP/1.1 404',
+        'Connection: close',
+      ])
+      await stopped
+    },
+  })
+})
+
+test('one address has so many connections and no more, unless a proxy stands before the host', async () => {
+  const env = { MAX_CLIENT_CONNECTIONS: '2', KEEP_ALIVE_TIMEOUT_MS: '60000' }
+  const few = await servers.start(env)
+  const held = [await open(few.url), await open(few.url)]
+  const third = await open(few.url)
+  await third.ended
+  expect(third.heard()).toBe('')
+  held[0]?.socket.destroy()
+  await until(async () => (await few.ask('/health/live').catch(() => undefined))?.status === 200)
+  const proxied = await servers.start({ ...env, TRUST_PROXY: '1' })
+  await Promise.all(Array.from({ length: 3 }, () => open(proxied.url)))
+  expect((await proxied.ask('/health/live')).status).toBe(200)
 })
 
 function openConnections(): number {

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { readBeef } from '../../backend/src/graph/read-beef.js'
 import { transactionRecords } from '../../backend/src/graph/transaction-records.js'
 import { utf8 } from '../../backend/src/protocol/bytes.js'
+import { readTransaction } from '../../backend/src/protocol/transaction.js'
 import { unprovenDepth } from '../../src/server/limits/submission-limits.js'
 import { expectError } from '../support/expect-error.js'
 import {
@@ -11,7 +12,8 @@ import {
   inscriptionScript,
   OPEN_LOCK,
 } from '../support/fake-chain.js'
-import { posted, type TestServer, useServers } from '../support/test-server.js'
+import { encodeTransaction } from '../support/raw-transaction.js'
+import { type Answer, posted, submission, type TestServer, useServers } from '../support/test-server.js'
 
 const servers = useServers()
 const chain = new FakeChain()
@@ -95,6 +97,30 @@ describe('a BEEF', () => {
   })
 })
 
+test('a transaction as long as an inner node of a merkle tree is refused, whichever it is', async () => {
+  const server = await servers.start()
+  const node = encodeTransaction({
+    inputs: [{ outpoint: chain.madeUpCoin(), unlockingScript: Uint8Array.of(0x51) }],
+    outputs: [{ satoshis: 1, lockingScript: Uint8Array.of(0x51, 0x51, 0x51) }],
+  })
+  expect(node).toHaveLength(64)
+  const transaction = readTransaction(node)
+  const fake = { ...coin(), txid: transaction.txid, raw: node, transaction }
+  const spender = chain.spend({
+    inputs: [{ transaction: fake, vout: 0 }],
+    outputs: [{ satoshis: 1, lockingScript: inscriptionScript({ contentType: 'text/plain' }) }],
+  })
+  const before = server.rows()
+  for (const beef of [beefOf(fake), beefOf(spender, { with: [fake] })])
+    expectError(await server.submit(beef, ['tm_ordinals']), {
+      status: 400,
+      code: 'BAD_BODY',
+      overlay: true,
+      error: expect.stringMatching(/has 64 bytes/),
+    })
+  expect(server.rows()).toEqual(before)
+})
+
 describe('how deep unproven transactions stand', () => {
   const depthOf = (beef: Uint8Array): number => {
     const contents = readBeef(beef)
@@ -123,12 +149,25 @@ describe('how deep unproven transactions stand', () => {
   })
 })
 
+const CLIENT_BUSY = { status: 429, code: 'RATE_LIMITED' } as const
+
 describe('submissions that wait', () => {
   const note = (bytes = 1): Uint8Array =>
     beefOf(chain.inscribe({ contentType: 'text/plain', body: new Uint8Array(bytes) }))
 
+  /** @param address Of the client, as a proxy would hand it on. */
+  async function send(server: TestServer, beef: Uint8Array, address?: string): Promise<Answer> {
+    const { headers, ...question } = submission(beef, ['tm_ordinals'])
+    const forwarded: Record<string, string> = address === undefined ? {} : { 'X-Forwarded-For': address }
+    return await server.ask('/submit', { ...question, headers: { ...headers, ...forwarded } })
+  }
+
   /** Holds the turn while submissions come, then lets all of them through. */
-  async function whileHeld(server: TestServer, beefs: Uint8Array[], refusals: number): Promise<number[]> {
+  async function whileHeld(
+    server: TestServer,
+    beefs: Uint8Array[],
+    { refusals, from = [] }: { refusals: number; from?: string[] },
+  ): Promise<number[]> {
     let release = (): void => {}
     const held = server.node.overlay.engine.exclusively(
       async () =>
@@ -137,11 +176,13 @@ describe('submissions that wait', () => {
         }),
     )
     let answered = 0
-    const answers = beefs.map(async (beef) => {
-      const answer = await server.submit(beef, ['tm_ordinals'])
+    const answers = beefs.map(async (beef, at) => {
+      const address = from[at]
+      const answer = await send(server, beef, address)
       answered++
       if (answer.status !== 200) {
-        expectError(answer, { status: 503, code: 'NOT_READY', overlay: true })
+        const busy = address === undefined ? ({ status: 503, code: 'NOT_READY' } as const) : CLIENT_BUSY
+        expectError(answer, { ...busy, overlay: true })
         expect(answer.headers['retry-after']).toBe('5')
       }
       return answer.status
@@ -156,13 +197,31 @@ describe('submissions that wait', () => {
   test('are so many and no more', async () => {
     const server = await servers.start({ MAX_WAITING_SUBMISSIONS: '3' })
     const beefs = Array.from({ length: 5 }, () => note())
-    expect(await whileHeld(server, beefs, 2)).toEqual([200, 200, 200, 503, 503])
+    expect(await whileHeld(server, beefs, { refusals: 2 })).toEqual([200, 200, 200, 503, 503])
     for (const beef of beefs) await taken(server, beef)
+  })
+
+  test('are so many of one client and no more, and others still come', async () => {
+    const server = await servers.start({
+      TRUST_PROXY: '1',
+      MAX_WAITING_SUBMISSIONS: '4',
+      MAX_WAITING_PER_CLIENT: '2',
+    })
+    const beefs = Array.from({ length: 4 }, () => note())
+    const others = Array.from({ length: 2 }, () => note())
+    const from = [...beefs.map(() => '192.0.2.1'), ...others.map(() => '192.0.2.2')]
+    expect(await whileHeld(server, [...beefs, ...others], { refusals: 2, from })).toEqual([
+      ...[200, 200, 200, 200],
+      ...[429, 429],
+    ])
+    // Whoever was answered may come again.
+    const again = await Promise.all(beefs.slice(0, 2).map((beef) => send(server, beef, '192.0.2.1')))
+    expect(again.map(({ status }) => status)).toEqual([200, 200])
   })
 
   test('have so many bytes and no more; one alone is taken however large', async () => {
     const server = await servers.start({ MAX_WAITING_BYTES: '4096' })
-    expect(await whileHeld(server, [note(3000), note(3000)], 1)).toEqual([200, 503])
+    expect(await whileHeld(server, [note(3000), note(3000)], { refusals: 1 })).toEqual([200, 503])
     await taken(server, note(10_000))
   })
 })
@@ -204,7 +263,7 @@ describe('JSON that nests deeper than any stack', () => {
       `{"service":"ls_ordinals","query":{"map":{"a":${'['.repeat(depth)}${']'.repeat(depth)}}}}`,
     ],
   ])('is no question: %s', async (_, body) => {
-    const server = await servers.start()
+    const server = await servers.start({ MAX_QUERY_BYTES: String(1024 * 1024) })
     const answer = await server.ask('/lookup', { method: 'POST', body })
     expectError(answer, { status: 400, code: 'BAD_BODY', overlay: true })
   })

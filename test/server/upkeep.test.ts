@@ -2,8 +2,6 @@ import { once } from 'node:events'
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { PassThrough } from 'node:stream'
-import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import Database from 'libsql'
 import { graphRecords } from '../../backend/src/graph/records.js'
@@ -12,6 +10,7 @@ import { NotReadyError } from '../../src/gateway/error-response.js'
 import { createApp } from '../../src/server/app.js'
 import { readConfig } from '../../src/server/config.js'
 import type { IndexStatus } from '../../src/server/upkeep.js'
+import { keptOutput } from '../support/command-output.js'
 import { type Deed, does, everyDeed } from '../support/deeds.js'
 import { expectError } from '../support/expect-error.js'
 import { beefOf, FakeChain } from '../support/fake-chain.js'
@@ -127,11 +126,10 @@ test('nothing is written where all agree', async () => {
 
 describe('reindex', () => {
   const run = async (dataDir: string): Promise<string> => {
-    const out = new PassThrough()
+    const { output, written } = keptOutput()
     const config = readConfig({ ...SETTINGS, DATA_DIR: dataDir })
-    await runReindex({ config, logger: SILENT, out, progress: new PassThrough() })
-    out.end()
-    return await text(out)
+    await runReindex({ config, logger: SILENT, output })
+    return await written()
   }
 
   test('makes the same index again', async () => {

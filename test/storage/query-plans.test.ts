@@ -6,7 +6,9 @@ import { graphRecords } from '../../backend/src/graph/records.js'
 import { trait } from '../../backend/src/graph/traits.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { hashColumn, outpointColumns } from '../../backend/src/storage/columns.js'
+import { placeText } from '../../backend/src/storage/rebuild-mark.js'
 import { insertNew } from '../../backend/src/storage/sql/insert-new.js'
+import { arrivalsIn } from '../../backend/src/storage/sql/rebuild.js'
 import { SqlGraphStore } from '../../backend/src/storage/sql/sql-graph-store.js'
 import { knexWriter, type SqlValue, type SqlWriter } from '../../backend/src/storage/sql/sql-reader.js'
 import { watchedReader, watchedWriter } from '../contract/sql-store.js'
@@ -145,6 +147,30 @@ onEachSqlEngine(({ name, openStore, closeStores }) => {
     const steps = await plans()
     expect(steps.some(({ kind }) => kind === 'search')).toBe(true)
     expect(steps.filter(({ kind }) => kind === 'scan')).toEqual([])
+  })
+
+  test.each<[string, SqlValue[], (store: SqlGraphStore) => Promise<unknown>]>([
+    [
+      'after a name',
+      ['ab', 'a\x7f', 10],
+      (store) => store.namesByPrefix({ prefix: 'a', after: 'ab', limit: 10 }),
+    ],
+    [
+      'before the prefix',
+      ['b', 'b\x7f', 10],
+      (store) => store.namesByPrefix({ prefix: 'b', after: 'a', limit: 10 }),
+    ],
+  ])('a page of names %s has one lower bound, where it starts', async (_, bounds, ask) => {
+    await ask(store)
+    expect(asked.map(({ values }) => values)).toEqual([bounds])
+    expect(asked[0]?.sql.match(/name >/g)).toHaveLength(1)
+  })
+
+  test('a page of arrivals is sought where it starts, and so is a page of what has a trait', async () => {
+    await arrivalsIn(store.reader).page(placeText({ arrival: 7, txid: hashColumn(txid) }), 10)
+    await store.tipsWith({ traits: several, limit: 10, after: outpoint })
+    expect(asked.filter(({ sql }) => /order by arrival/.test(sql))).toHaveLength(1)
+    expect((await plans()).filter(({ kind }) => kind === 'scan')).toEqual([])
   })
 
   test('a step of an ordinal is found without sorting its life', async () => {

@@ -4,7 +4,7 @@ import { nativeHash256 } from '../../backend/src/graph/native-hash.js'
 import { concatBytes, fromHex, joinBytes, reversed, toHex, utf8 } from '../../backend/src/protocol/bytes.js'
 import { encodePush } from '../../backend/src/protocol/script-walk.js'
 import { proofIn } from './block.js'
-import { type FakeTransaction, p2pkh } from './fake-chain.js'
+import { type FakeTransaction, OPEN_LOCK } from './fake-chain.js'
 import { encodeTransaction } from './raw-transaction.js'
 
 /** What a header needs to know of a transaction. */
@@ -27,6 +27,7 @@ export interface Header {
 /** A block: a header that its work fits, a coinbase, and what else was mined in it. */
 export class Block {
   readonly header: Header
+  readonly coinbase: Mined
   /** The txids of its merkle tree, the coinbase first. */
   readonly txids: string[]
 
@@ -35,7 +36,8 @@ export class Block {
     options: { height: number; salt: string; transactions: readonly Mined[] },
   ) {
     const { height, salt, transactions } = options
-    this.txids = [coinbase(height, salt), ...transactions.map(({ txid }) => txid)]
+    this.coinbase = coinbase(height, salt)
+    this.txids = [this.coinbase.txid, ...transactions.map(({ txid }) => txid)]
     const [root = ''] = merkleLevels(this.txids).at(-1) ?? []
     this.header = findHeader({
       height,
@@ -163,15 +165,15 @@ const FIRST_HEIGHT = 800_000
 /** The easiest target there is (that of regression test networks): every second hash meets it. */
 const EASIEST_BITS = 0x207fffff
 
-/** A coinbase that no other block has: it names its height (BIP 34) and its branch. */
-function coinbase(height: number, salt: string): string {
+/** A coinbase that no other block has: it names its height (BIP 34) and its branch. Any push opens its output. */
+function coinbase(height: number, salt: string): Mined {
   const spent = { txid: '00'.repeat(32), vout: 0xffffffff }
   const unlockingScript = concatBytes(encodePush(u32(height)), encodePush(utf8(salt)))
   const raw = encodeTransaction({
     inputs: [{ outpoint: spent, unlockingScript }],
-    outputs: [{ satoshis: 312_500_000, lockingScript: p2pkh(0) }],
+    outputs: [{ satoshis: 312_500_000, lockingScript: OPEN_LOCK }],
   })
-  return shownHash(raw)
+  return { txid: shownHash(raw), raw }
 }
 
 /** The hashes of each level, from the txids to the root. The last of an odd number is paired with itself. */

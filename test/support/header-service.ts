@@ -13,6 +13,7 @@ export type Mood =
   | 'talks nonsense'
   | 'answers something else'
   | 'knows no path'
+  | 'confirms another block'
 
 /** Anything that is JSON, and no answer. */
 const SOMETHING_ELSE = { message: 'welcome' }
@@ -32,6 +33,8 @@ export class HeaderService {
   syncedTo: number | undefined
   /** Called with every question, before it is answered. */
   onQuestion: ((question: string) => void) | undefined
+  /** Called when it has answered. */
+  onAnswer: (() => void) | undefined
   /** Everything it was asked: `tip`, or `<height> <root>`, of WhatsOnChain `<height>`. */
   readonly asked: string[] = []
 
@@ -52,8 +55,10 @@ export class HeaderService {
       response.destroy()
       return
     }
-    const [status, value] = this.mood === 'answers' ? reply : this.badReply()
+    const speaks = this.mood === 'answers' || this.mood === 'confirms another block'
+    const [status, value] = speaks ? reply : this.badReply()
     const text = this.mood === 'talks nonsense' ? '{' : JSON.stringify(value)
+    this.onAnswer?.()
     response.writeHead(status, { 'Content-Type': 'application/json' }).end(text)
   }
 
@@ -81,7 +86,7 @@ export class HeaderService {
     const [, height] = /^\/v1\/bsv\/main\/block\/(\d+)\/header$/.exec(url) ?? []
     if (height === undefined) return [404, { message: 'no such path' }]
     this.asked.push(height)
-    const block = this.block(Number(height))
+    const block = this.mood === 'confirms another block' ? this.tip() : this.block(Number(height))
     return block === undefined ? [404, 'Not Found'] : [200, this.explorersHeader(block)]
   }
 
@@ -94,6 +99,11 @@ export class HeaderService {
       const confirmation = header?.root === merkleRoot ? 'CONFIRMED' : other
       return { blockHash: header?.hash ?? '', blockHeight, merkleRoot, confirmation }
     })
+    if (this.mood === 'confirms another block') {
+      const { height: blockHeight, root: merkleRoot, hash: blockHash } = this.tip().header
+      const other = { blockHash, blockHeight, merkleRoot, confirmation: 'CONFIRMED' }
+      return { confirmationState: 'CONFIRMED', confirmations: [other] }
+    }
     const states = confirmations.map(({ confirmation }) => confirmation)
     const worst = ['INVALID', 'UNABLE_TO_VERIFY'].find((state) => states.includes(state))
     return { confirmationState: worst ?? 'CONFIRMED', confirmations }

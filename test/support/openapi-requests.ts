@@ -1,10 +1,12 @@
 import { join } from 'node:path'
 import { MerklePath } from '@bsv/sdk'
 import Database from 'libsql'
+import { encodeBeef } from '../../backend/src/graph/assemble-beef.js'
 import { graphRecords } from '../../backend/src/graph/records.js'
 import { utf8 } from '../../backend/src/protocol/bytes.js'
 import { PROFILES, type ProfileName } from '../../backend/src/protocol/profile.js'
 import { MINE_PAGE_FILES } from '../../src/server/mine-page-routes.js'
+import { blockOfTwo, proofIn, recordOf } from './block.js'
 import { builtMinePage } from './built-page.js'
 import { beefOf, FakeChain, inscriptionScript, mapTail, OPEN_LOCK, p2pkh } from './fake-chain.js'
 import { whileReplaced } from './faults.js'
@@ -37,6 +39,8 @@ export interface Hosts {
   forgetting: TestServer
   /** {@link FLOODER} has asked more of it than a client may. */
   flooded: TestServer
+  /** Its store has no space left for what is written. */
+  full: TestServer
   /** What it answers is being made anew, and does not get done. */
   rebuilding: TestServer
 }
@@ -75,6 +79,8 @@ export async function openapiHosts({
   const broken = await start({ ...settings, ADMIN_TOKEN })
   await broken.node.close()
 
+  const full = await start({ ...settings, ADMIN_TOKEN })
+
   const limits = { READS_PER_MINUTE: '1', SUBMISSIONS_PER_MINUTE: '1', TRUST_PROXY: '1' }
   const flooded = await start({ ...settings, ...limits })
   const flood = async (): Promise<void> => {
@@ -110,13 +116,15 @@ export async function openapiHosts({
     chain.spend({ inputs: [{ transaction: note, vout: 0 }], outputs: [{ satoshis: 1, lockingScript }] }),
   )
   // A rival that is mined would be kept.
-  const [submittable = new Uint8Array(), conflicting = new Uint8Array()] = spent.map((each, at) =>
-    beefOf(each, { with: [note], proven: at === 0 }),
-  )
+  const [first, rival] = spent
+  if (first === undefined || rival === undefined) throw new Error('there are two')
+  const conflicting = beefOf(rival, { with: [note], proven: false })
+  // The second of its block: where a chain tracker is asked, nothing but a coinbase is the first.
+  const block = blockOfTwo(note, first, first.height)
+  const submittable = encodeBeef([recordOf(note, note.height), { ...first, proof: proofIn(block, first) }])
   const { txid, raw, height: blockHeight } = note
   await empty.node.graph.record(graphRecords({ transactions: [{ txid, raw }] }))
-  const path = new MerklePath(blockHeight, [[{ offset: 0, hash: txid, txid: true }]])
-  const notice = { txid, merklePath: path.toHex(), blockHeight }
+  const notice = noticeOf(txid, blockHeight)
   const hidden = chain.inscribe({ contentType: 'text/plain', body: utf8('not to be seen') })
   await submit(beefOf(hidden), ['tm_ordinals'])
   const blocked = hidden.outpoint(0)
@@ -128,9 +136,33 @@ export async function openapiHosts({
     return await flooded.ask(...asked)
   }
   return {
-    hosts: { well, empty, broken, ...(await watchingHosts(start)), flooded: { ...flooded, ask }, rebuilding },
+    hosts: {
+      well,
+      empty,
+      broken,
+      ...(await watchingHosts(start)),
+      flooded: { ...flooded, ask },
+      full: fullHost(full),
+      rebuilding,
+    },
     stored: { site: site.outpoint, blocked, submittable, conflicting, notice },
   }
+}
+
+/** The host, with a store that is written to in vain. */
+function fullHost(host: TestServer): TestServer {
+  const { graph } = host.node
+  const by = async (): Promise<never> => {
+    throw Object.assign(new Error('no space is left'), { code: 'SQLITE_FULL' })
+  }
+  const ask: TestServer['ask'] = (...asked) => {
+    const writing = (['record', 'block', 'unblock'] as const).reduce(
+      (during, method) => () => whileReplaced(graph, method, { by, during }),
+      () => host.ask(...asked),
+    )
+    return writing()
+  }
+  return { ...host, ask }
 }
 
 async function watchingHosts(
@@ -153,6 +185,12 @@ async function watchingHosts(
   const forgetting: TestServer['ask'] = (...asked) =>
     whileReplaced(watching.node.graph, 'setting', { by, during: () => watching.ask(...asked) })
   return { watching, unheard: { ...watching, ask: unheard }, forgetting: { ...watching, ask: forgetting } }
+}
+
+/** What a transaction processor tells of a transaction alone in its block. */
+function noticeOf(txid: string, blockHeight: number): Stored['notice'] {
+  const path = new MerklePath(blockHeight, [[{ offset: 0, hash: txid, txid: true }]])
+  return { txid, merklePath: path.toHex(), blockHeight }
 }
 
 /** Requests that have every operation answer in each of its ways, below one prefix of each kind. */
@@ -324,6 +362,7 @@ export function openapiRequests({
     },
     { name: 'a submission without headers', host: 'empty', path: '/submit', question: overlay, status: 503 },
     { ...lost('/submit'), question: overlay },
+    { name: 'a submission to a full store', host: 'full', path: '/submit', question: overlay, status: 503 },
     { name: 'a question', path: '/lookup', question: question({ origin: 'a' }), status: 200 },
     {
       name: 'a question in binary',
@@ -373,7 +412,7 @@ export function openapiRequests({
     {
       name: 'a proof for what is not here',
       path: '/arc-ingest',
-      question: posted({ ...notice, txid: 'ab'.repeat(32) }),
+      question: posted(noticeOf('ab'.repeat(32), 800_000)),
       status: 404,
     },
     {
@@ -391,6 +430,13 @@ export function openapiRequests({
     },
     { name: 'a proof without headers', host: 'empty', path: '/arc-ingest', question: shown, status: 503 },
     { ...lost('/arc-ingest'), question: posted(notice) },
+    {
+      name: 'a proof to a full store',
+      host: 'full',
+      path: '/arc-ingest',
+      question: posted(notice),
+      status: 503,
+    },
 
     { name: 'life', path: '/health/live', status: 200 },
     { name: 'readiness', path: '/health/ready', status: 200 },
@@ -406,7 +452,13 @@ export function openapiRequests({
       status: 304,
     },
   ]
-  return [...requests, ...overRate(requests), ...tooEarly(requests)].flatMap(withHead)
+  return [
+    ...requests,
+    ...overRate(requests),
+    ...tooEarly(requests),
+    ...otherwise(requests),
+    ...packed(requests),
+  ].flatMap(withHead)
 }
 
 /** What peers ask that sync with a host: of an output that it holds, and of one that is blocked. */
@@ -476,6 +528,33 @@ function overRate(requests: OpenapiRequest[]): OpenapiRequest[] {
   }))
 }
 
+/** Whatever has a tag, where another is asked for. */
+function otherwise(requests: OpenapiRequest[]): OpenapiRequest[] {
+  return requests
+    .filter(({ status }) => status === 304)
+    .map((request) => ({
+      ...request,
+      name: `${request.name}, and is to be another`,
+      question: { headers: { 'If-Match': '"another"' } },
+      status: 412,
+    }))
+}
+
+/** Whatever is sent, with the word that it is compressed. */
+function packed(requests: OpenapiRequest[]): OpenapiRequest[] {
+  return answeredOf(requests)
+    .filter(({ question }) => question?.method === 'POST')
+    .map((request) => ({
+      ...request,
+      name: `${request.name}, compressed`,
+      question: {
+        ...request.question,
+        headers: { ...request.question?.headers, 'Content-Encoding': 'gzip' },
+      },
+      status: 415,
+    }))
+}
+
 /** From an address that is for documentation (RFC 5737). */
 const FLOODER = { headers: { 'X-Forwarded-For': '192.0.2.1' } }
 const SHOWN: Question = { headers: { Authorization: `Bearer ${ADMIN_TOKEN}` } }
@@ -508,6 +587,7 @@ function blocking(path: string, rest: { reason?: string }): OpenapiRequest[] {
     { name: 'the operator, of no outpoint', path, question: asked({ outpoint: 'x' }), status: 400 },
     { name: 'the operator, of no name', path, question: asked({ name: 'E' }), status: 400 },
     { name: 'the operator, at length', path, question: asked({ name: 'e'.repeat(2 ** 15) }), status: 413 },
+    { name: 'the operator, of a full store', host: 'full', path, question: asked({ sha256 }), status: 503 },
     ...guarded(path, asked({ sha256 })),
   ]
 }

@@ -1,5 +1,4 @@
 import { readTransaction } from '../protocol/transaction.js'
-import type { TransactionReader } from './graph-store.js'
 import type { TransactionRecord } from './records.js'
 
 /** What becomes of a transaction on the walk. */
@@ -14,17 +13,18 @@ export interface Visit<Item> {
  * A stored transaction and what is to be given before it, and so on: each once, parents before children, the
  * transaction itself last. Depth first without recursion: how deep a chain is, is for strangers to say.
  *
+ * @param options.read Reads a transaction, as a record or as far as it is looked at; undefined where the store does not hold it.
  * @param options.seen Transactions to pass over; those that come are added. One set for several walks, as long as each
  * is walked to its end, gives what they share once.
  * @param options.visit Called as soon as a record is read, which is held no longer than that.
  */
-export async function* ancestry<Item>(options: {
+export async function* ancestry<Record, Item>(options: {
   txid: string
-  store: TransactionReader
+  read: (txid: string) => Promise<Record | undefined>
   seen: Set<string>
-  visit: (record: TransactionRecord) => Visit<Item> | Promise<Visit<Item>>
+  visit: (record: Record) => Visit<Item> | Promise<Visit<Item>>
 }): AsyncGenerator<Item> {
-  const { store, seen, visit } = options
+  const { read, seen, visit } = options
   const path: { txid: string; found?: Visit<Item | undefined> }[] = [{ txid: options.txid }]
   for (let step = path.at(-1); step !== undefined; step = path.at(-1)) {
     if (step.found === undefined) {
@@ -33,7 +33,7 @@ export async function* ancestry<Item>(options: {
         continue
       }
       seen.add(step.txid)
-      const record = await store.transaction(step.txid)
+      const record = await read(step.txid)
       step.found = record === undefined ? { item: undefined, before: [] } : await visit(record)
     }
     const parent = step.found.before.pop()

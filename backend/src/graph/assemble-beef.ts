@@ -21,7 +21,8 @@ export async function assembleBeef(
     if (seen.has(txid)) continue
     let last: TransactionRecord | undefined
     const visit = (record: TransactionRecord) => ({ item: record, before: unprovenParents(record) })
-    for await (const record of ancestry({ txid, store, seen, visit })) {
+    const read = (each: string) => store.transaction(each)
+    for await (const record of ancestry({ txid, read, seen, visit })) {
       ordered.push(record)
       last = record
     }

@@ -1,5 +1,6 @@
 import { BEEF_V1 } from '@bsv/sdk'
 import { type Bump, encodeBump, readBump } from '../protocol/bump.js'
+import { ByteCursor } from '../protocol/byte-cursor.js'
 import { encodeVarint } from '../protocol/varint.js'
 import type { Proof } from './records.js'
 
@@ -14,9 +15,10 @@ const PATHS_A_BUMP = 16
  * what they share is told by the root that each leads to: nothing is hashed, and each of their leaves is looked at once.
  */
 export class BeefLayout {
-  private readonly bumps: Bump[] = []
+  /** Each as it is kept, until another one joins it: as nodes to look up, a path takes ten times as much. */
+  private readonly bumps: (Bump | Uint8Array)[] = []
   /** Of each block, the path that others join. */
-  private readonly open = new Map<string, { bump: Bump; index: number; paths: number }>()
+  private readonly open = new Map<string, { index: number; paths: number }>()
   private count = 0
 
   /** Adds the next transaction. @returns What stands behind its raw bytes. */
@@ -25,32 +27,47 @@ export class BeefLayout {
     return proof === undefined ? Uint8Array.of(0) : Uint8Array.of(1, ...encodeVarint(this.indexOf(proof)))
   }
 
-  /** What stands before the first transaction, in pieces, when all were added. */
-  head(): Uint8Array[] {
+  /** What stands before the first transaction, in pieces, when all were added. A path takes time when its turn comes. */
+  *head(): Generator<Uint8Array> {
     const version = new Uint8Array(4)
     new DataView(version.buffer).setUint32(0, BEEF_V1, true)
-    const bumps = this.bumps.map((bump) => encodeBump(trimmed(bump)))
-    return [version, encodeVarint(bumps.length), ...bumps, encodeVarint(this.count)]
+    yield version
+    yield encodeVarint(this.bumps.length)
+    for (const bump of this.bumps) yield encodeBump(trimmed(asBump(bump)))
+    yield encodeVarint(this.count)
   }
 
   /** Of the path that holds this one from now on. */
   private indexOf({ merklePath, height, root }: Proof): number {
-    const path = readBump(
-      merklePath,
-      (message) => new Error(`a proof that is kept cannot be read: ${message}`),
-    )
     // A store may know a height from before and after a reorg.
-    const block = `${height} ${root} ${path.levels.length}`
+    const block = `${height} ${root} ${levelsOf(merklePath)}`
     const open = this.open.get(block)
     if (open !== undefined && open.paths < PATHS_A_BUMP) {
-      addLeaves(open.bump, path)
+      const known = asBump(this.bumps[open.index] ?? merklePath)
+      addLeaves(known, asBump(merklePath))
+      this.bumps[open.index] = known
       open.paths++
       return open.index
     }
-    const index = this.bumps.push(path) - 1
-    this.open.set(block, { bump: path, index, paths: 1 })
+    const index = this.bumps.push(merklePath) - 1
+    this.open.set(block, { index, paths: 1 })
     return index
   }
+}
+
+function asBump(path: Bump | Uint8Array): Bump {
+  return 'levels' in path ? path : readBump(path, unreadable)
+}
+
+/** How many levels a path has: the byte behind its height. */
+function levelsOf(path: Uint8Array): number {
+  const cursor = new ByteCursor(path, unreadable)
+  cursor.varint()
+  return cursor.u8()
+}
+
+function unreadable(message: string): Error {
+  return new Error(`a proof that is kept cannot be read: ${message}`)
 }
 
 /** Adds the leaves of a path to those of another of the same tree. */

@@ -1,28 +1,9 @@
+import { setImmediate } from 'node:timers/promises'
 import type { Outpoint } from '../protocol/outpoint.js'
-import { readTransaction } from '../protocol/transaction.js'
 import { ancestry, parentsOf } from './ancestry.js'
-import type { TransactionReader } from './graph-store.js'
-import { type ListedTransaction, listed } from './listed-beef.js'
-import { parentsFirst } from './parents-first.js'
-
-/** What of a stored transaction is looked at, without its scripts. */
-export interface Outline {
-  listed: ListedTransaction
-  inputs: Outpoint[]
-  outputValues: number[]
-}
-
-/** A stored transaction, looked at; undefined where the store does not hold it. */
-export async function readOutline(txid: string, store: TransactionReader): Promise<Outline | undefined> {
-  const record = await store.transaction(txid)
-  if (record === undefined) return undefined
-  const { inputs, outputs } = readTransaction(record.raw, { txid })
-  return {
-    listed: listed(record),
-    inputs: inputs.map((input) => ({ txid: input.txid, vout: input.vout })),
-    outputValues: outputs.map(({ satoshis }) => satoshis),
-  }
-}
+import type { ListedTransaction } from './listed-beef.js'
+import { inParentsFirst } from './parents-first.js'
+import { type OutlineStore, readOutline, type TransactionOutline } from './transaction-outline.js'
 
 interface Collected {
   listed: ListedTransaction
@@ -38,7 +19,10 @@ export class Collection {
   private readonly collected = new Map<string, Collected>()
   private readonly seen = new Set<string>()
 
-  constructor(private readonly store: TransactionReader) {}
+  /** Of the transactions with their merkle paths: about what a BEEF of them has. */
+  bytes = 0
+
+  constructor(private readonly store: OutlineStore) {}
 
   has(txid: string): boolean {
     return this.collected.has(txid)
@@ -56,34 +40,51 @@ export class Collection {
     const { store, seen } = this
     const walk = ancestry({
       txid,
-      store,
+      read: (each) => readOutline(each, store),
       seen,
-      visit: async (record) => {
-        const { txid, inputs } = readTransaction(record.raw, { txid: record.txid })
+      visit: async (outline) => {
+        const { txid, inputs } = outline
         const parents = parentsOf({ inputs })
         const first = await more?.({ txid, inputs })
         return {
-          item: { listed: listed(record), parents },
-          before: [...(record.proof === undefined ? parents : []), ...(first === undefined ? [] : [first])],
+          item: { listed: listed(outline), parents },
+          before: [...(outline.proof === undefined ? parents : []), ...(first === undefined ? [] : [first])],
         }
       },
     })
-    for await (const each of walk) this.collected.set(each.listed.txid, each)
+    for await (const each of walk) this.keep(each)
   }
 
   /** Adds a transaction that was looked at and, where it is not proven, its ancestors as {@link addAncestry} has them. */
-  async addOutlined({ listed, inputs }: Outline): Promise<void> {
-    const parents = parentsOf({ inputs })
-    if (listed.proof === undefined) for (const parent of parents) await this.addAncestry(parent)
-    this.seen.add(listed.txid)
-    this.collected.set(listed.txid, { listed, parents })
+  async addOutlined(outline: TransactionOutline): Promise<void> {
+    const parents = parentsOf(outline)
+    if (outline.proof === undefined) for (const parent of parents) await this.addAncestry(parent)
+    this.seen.add(outline.txid)
+    this.keep({ listed: listed(outline), parents })
+  }
+
+  private keep(collected: Collected): void {
+    const { txid, length, proof } = collected.listed
+    this.bytes += length + (proof?.merklePath.length ?? 0)
+    this.collected.set(txid, collected)
   }
 
   /**
    * All of them, parents before children (BRC-62); else in the order in which they were added. So one of which all
-   * others are ancestors stands last.
+   * others are ancestors stands last. Others are served meanwhile, however many there are.
    */
-  parentsFirst(): ListedTransaction[] {
-    return parentsFirst(this.collected, ({ parents }) => parents).map(({ listed }) => listed)
+  async parentsFirst(): Promise<ListedTransaction[]> {
+    const ordered: ListedTransaction[] = []
+    for (const { listed } of inParentsFirst(this.collected, ({ parents }) => parents)) {
+      ordered.push(listed)
+      if (ordered.length % ORDERED_A_SLICE === 0) await setImmediate()
+    }
+    return ordered
   }
+}
+
+const ORDERED_A_SLICE = 1000
+
+function listed({ txid, length, proof }: TransactionOutline): ListedTransaction {
+  return { txid, length, ...(proof && { proof }) }
 }

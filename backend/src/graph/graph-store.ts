@@ -8,6 +8,7 @@ import type {
   NameRecord,
   NodeRecord,
   OutputRecord,
+  Proof,
   SpendRecord,
   TransactionRecord,
 } from './records.js'
@@ -52,12 +53,28 @@ export interface TransactionReader {
   transaction(txid: string): Promise<TransactionRecord | undefined>
 }
 
+/** A transaction that is held, of which no more is read than is asked for. */
+export interface RawTransaction {
+  txid: string
+  proof?: Proof
+  /** In bytes. */
+  length: number
+  /** The pieces that its bytes stand in, from the one that holds a byte on. */
+  pieces(from?: number): AsyncGenerator<{ at: number; bytes: Uint8Array }>
+}
+
+export interface RawTransactionReader {
+  rawTransaction(txid: string): Promise<RawTransaction | undefined>
+}
+
 export interface StandingReader {
   /** The transaction that a silent one lost to, itself or with what it is built on; undefined where it counts, or is not known. */
   winnerOver(txid: string): Promise<string | undefined>
 }
 
 export interface ProofReader {
+  /** Whether a transaction is stored; none of its bytes are read for it. */
+  holdsTransaction(txid: string): Promise<boolean>
   /** The height of the block that a transaction is proven to be in; undefined where it is not. */
   heightOf(txid: string): Promise<number | undefined>
 }
@@ -271,6 +288,7 @@ export interface GraphStore
     ProofWriter,
     ConsistentReader,
     TransactionReader,
+    RawTransactionReader,
     StandingReader,
     ProofReader,
     ProvenBlocksReader,

@@ -13,6 +13,8 @@ import {
   type OrdinalStep,
   type OrdinalsReader,
   type ProofReader,
+  type RawTransaction,
+  type RawTransactionReader,
   type SpendsReader,
   type StreamChunk,
   type StreamQuery,
@@ -29,6 +31,7 @@ import type { Trait } from './traits.js'
 /** What answers are made of. */
 export type AnswerReads = ConsistentReader &
   TransactionReader &
+  RawTransactionReader &
   ProofReader &
   SpendsReader &
   NamesReader &
@@ -63,6 +66,14 @@ export class GuardedStore implements AnswerReads {
 
   transaction(txid: string): Promise<TransactionRecord | undefined> {
     return this.store.transaction(txid)
+  }
+
+  holdsTransaction(txid: string): Promise<boolean> {
+    return this.store.holdsTransaction(txid)
+  }
+
+  rawTransaction(txid: string): Promise<RawTransaction | undefined> {
+    return this.store.rawTransaction(txid)
   }
 
   heightOf(txid: string): Promise<number | undefined> {

@@ -1,17 +1,13 @@
 import { setImmediate } from 'node:timers/promises'
 import { BeefLayout } from './beef-layout.js'
-import type { TransactionReader } from './graph-store.js'
-import type { Proof, TransactionRecord } from './records.js'
+import type { Proof } from './records.js'
+import { type OutlineStore, openTransaction } from './transaction-outline.js'
 
 /** A transaction of a BEEF to come, without its bytes, of which there are `length`. */
 export interface ListedTransaction {
   txid: string
   length: number
   proof?: Proof
-}
-
-export function listed({ txid, raw, proof }: TransactionRecord): ListedTransaction {
-  return { txid, length: raw.length, ...(proof && { proof }) }
 }
 
 /** Each is read, and merged with others of its block. */
@@ -24,7 +20,7 @@ export interface ListedBeef {
   /** What stands before the first transaction, in pieces. With the txids it tells which body this is. */
   head: Uint8Array[]
   /**
-   * The whole of it, one transaction held at a time.
+   * The whole of it, a piece of one transaction held at a time.
    *
    * @throws Error where a transaction is no longer held as it was listed, with what came before given already.
    */
@@ -38,29 +34,35 @@ export interface ListedBeef {
  */
 export async function listedBeef(options: {
   transactions: ListedTransaction[]
-  store: TransactionReader
+  store: OutlineStore
   envelope?: Uint8Array[]
 }): Promise<ListedBeef> {
   const { transactions, store, envelope = [] } = options
   const layout = new BeefLayout()
-  const entries: { transaction: ListedTransaction; tail: Uint8Array }[] = []
+  const entries: { transaction: Pick<ListedTransaction, 'txid' | 'length'>; tail: Uint8Array }[] = []
   for (const transaction of transactions) {
-    entries.push({ transaction, tail: layout.add(transaction.proof) })
+    const { txid, length, proof } = transaction
+    entries.push({ transaction: { txid, length }, tail: layout.add(proof) })
     // Others are served between: a history may be of any length.
     if (entries.length % PROOFS_A_SLICE === 0) await setImmediate()
   }
-  const head = [...envelope, ...layout.head()]
+  const head = [...envelope]
+  for (const piece of layout.head()) {
+    head.push(piece)
+    if (head.length % PROOFS_A_SLICE === 0) await setImmediate()
+  }
   const lengths = entries.map(({ transaction, tail }) => transaction.length + tail.length)
+  const total = (sum: number, length: number): number => sum + length
   return {
-    length: [...head.map((piece) => piece.length), ...lengths].reduce((total, length) => total + length, 0),
+    length: head.map((piece) => piece.length).reduce(total, 0) + lengths.reduce(total, 0),
     head,
     async *bytes() {
       yield* head
       for (const { transaction, tail } of entries) {
         const { txid, length } = transaction
-        const raw = (await store.transaction(txid))?.raw
+        const raw = await openTransaction(txid, store)
         if (raw?.length !== length) throw new Error(`of ${txid}, ${length} bytes were held`)
-        yield raw
+        for await (const { bytes } of raw.pieces()) yield bytes
         yield tail
       }
     },

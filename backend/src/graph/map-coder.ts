@@ -1,22 +1,99 @@
 import type { MapCommand } from '../protocol/bitcom.js'
-import { utf8 } from '../protocol/bytes.js'
-import type { MapState } from './map-merge.js'
+import { ByteCursor } from '../protocol/byte-cursor.js'
+import { joinBytes, utf8 } from '../protocol/bytes.js'
+import { encodeVarint } from '../protocol/varint.js'
+import { boundedCommands, type MapChange, type MapState } from './map-merge.js'
 
-/** MAP commands as they are kept: the same commands give the same bytes. */
+/**
+ * MAP as it is kept: a version byte, then the commands, each a byte, the number of its words, and the words with their
+ * lengths. About as long as the pushes that it was inscribed with, however short they are.
+ */
+const VERSION = 1
+const COMMANDS = ['SET', 'REMOVE', 'ADD', 'DELETE', 'TRUNCATED'] as const
+/** What MAP starts with that an earlier release kept, as JSON. */
+const JSON_ARRAY = 0x5b
+
+/** MAP commands as they are kept, as far as they are within the bound: the same commands give the same bytes. */
 export function encodeMap(commands: MapCommand[]): Uint8Array {
-  return utf8(JSON.stringify(commands))
+  return encodeChanges(boundedCommands(commands))
+}
+
+/** A state as it is kept: as commands that make it out of nothing, and so merged on as any other MAP. */
+export function encodeMapState(state: MapState): Uint8Array {
+  return encodeChanges(commandsFor(state))
 }
 
 /** Reads what {@link encodeMap} wrote. Only for bytes that this host wrote. */
-export function decodeMap(bytes: Uint8Array): MapCommand[] {
-  return JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('utf8'))
+export function decodeMap(bytes: Uint8Array): MapChange[] {
+  if (bytes[0] === JSON_ARRAY)
+    return JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('utf8'))
+  const cursor = new ByteCursor(bytes, (message) => new Error(`MAP that is kept cannot be read: ${message}`))
+  if (cursor.u8() !== VERSION) throw new Error('MAP that is kept is of a version that is not known here')
+  const changes: MapChange[] = []
+  while (!cursor.atEnd) {
+    const command = COMMANDS[cursor.u8()]
+    const words = Array.from({ length: cursor.varint() }, () => textOf(cursor.take(cursor.varint())))
+    const [key = '', ...values] = words
+    switch (command) {
+      case 'SET':
+        changes.push({ command, entries: pairsOf(words) })
+        break
+      case 'REMOVE':
+        changes.push({ command, keys: words })
+        break
+      case 'ADD':
+      case 'DELETE':
+        changes.push({ command, key, values })
+        break
+      case 'TRUNCATED':
+        changes.push({ command })
+        break
+      case undefined:
+        throw new Error('MAP that is kept has a command that is not known here')
+    }
+  }
+  return changes
 }
 
-/** Commands that make `state` out of nothing: so a state is kept, and merged on, as any other MAP is. */
-export function commandsFor(state: MapState): MapCommand[] {
-  return Array.from(state, ([key, value]) =>
-    typeof value === 'string'
-      ? { command: 'SET', entries: [[key, value]] }
-      : { command: 'ADD', key, values: [...value] },
-  )
+function commandsFor(state: MapState): MapChange[] {
+  const changes: MapChange[] = []
+  for (const [key, value] of state) {
+    const last = changes.at(-1)
+    if (typeof value !== 'string') changes.push({ command: 'ADD', key, values: [...value] })
+    else if (last?.command === 'SET') last.entries.push([key, value])
+    else changes.push({ command: 'SET', entries: [[key, value]] })
+  }
+  if (state.truncated) changes.push({ command: 'TRUNCATED' })
+  return changes
+}
+
+function encodeChanges(changes: MapChange[]): Uint8Array {
+  const pieces: Uint8Array[] = [Uint8Array.of(VERSION)]
+  for (const change of changes) {
+    const words = wordsOf(change)
+    pieces.push(Uint8Array.of(COMMANDS.indexOf(change.command)), encodeVarint(words.length))
+    for (const word of words.map(utf8)) pieces.push(encodeVarint(word.length), word)
+  }
+  return joinBytes(pieces)
+}
+
+function wordsOf(change: MapChange): string[] {
+  switch (change.command) {
+    case 'SET':
+      return change.entries.flat()
+    case 'REMOVE':
+      return change.keys
+    case 'TRUNCATED':
+      return []
+    default:
+      return [change.key, ...change.values]
+  }
+}
+
+function pairsOf(words: string[]): [string, string][] {
+  return Array.from({ length: words.length / 2 }, (_, at) => [words[2 * at] ?? '', words[2 * at + 1] ?? ''])
+}
+
+function textOf(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('utf8')
 }

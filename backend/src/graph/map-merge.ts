@@ -1,10 +1,20 @@
 import type { MapCommand } from '../protocol/bitcom.js'
 
 /**
- * Metadata as a run of MAP commands leaves it: a key holds a text, or a list of texts without a twin, in the order in
- * which they came. A map and sets, since keys are a stranger's: `__proto__` is a key as any other.
+ * How much metadata an ordinal has at the most, in bytes as {@link mapBytes} counts them, and how much one output adds or
+ * takes away. It is no setting: what is found by its metadata, and what is kept of it, is the same on every host.
  */
-export type MapState = ReadonlyMap<string, string | ReadonlySet<string>>
+export const MAX_MAP_BYTES = 64 * 1024
+
+/** A command, or the mark that something was left out here that had no room. */
+export type MapChange = MapCommand | { command: 'TRUNCATED' }
+
+/**
+ * Metadata as a run of MAP commands leaves it: a key holds a text, or a list of texts without a twin, in the order in
+ * which they came. A map and sets, since keys are a stranger's: `__proto__` is a key as any other. `truncated` is set
+ * where something that was said had no room.
+ */
+export type MapState = ReadonlyMap<string, string | ReadonlySet<string>> & { readonly truncated?: true }
 
 /** Metadata of which nothing was said yet. */
 export const EMPTY_MAP: MapState = new Map()
@@ -20,49 +30,196 @@ export const EMPTY_MAP: MapState = new Map()
  *   that holds a list puts the text in its place.
  * - DELETE from a key that holds a text changes nothing: REMOVE is the word for that.
  * - A list that DELETE has emptied is gone with its key, as if REMOVE had "removed all list values at once".
+ *
+ * What has no room within {@link MAX_MAP_BYTES} when its turn comes is left out: of SET the whole entry, with what the key
+ * held before, which is no longer true; of ADD the value. What is shorter and comes later may still have room. From there
+ * on the state is `truncated`, whatever is removed later: so it follows from the commands alone.
  */
-export function mergeMap(state: MapState, commands: Iterable<MapCommand>): MapState {
-  const merged = new Map(state)
-  // Lists that this call has made, and so may change; those of `state` are copied once, when first written to.
-  const own = new Map<string, Set<string>>()
-  const listOf = (key: string): Set<string> | undefined => {
-    const value = merged.get(key)
-    if (value === undefined || typeof value === 'string') return undefined
-    const mine = own.get(key)
-    if (mine === value) return mine
-    return keep(key, new Set(value))
-  }
-  const keep = (key: string, list: Set<string>): Set<string> => {
-    own.set(key, list)
-    merged.set(key, list)
-    return list
+export function mergeMap(state: MapState, commands: Iterable<MapChange>): MapState {
+  const merger = new Merger(state)
+  for (const command of commands) merger.apply(command)
+  return merger.state
+}
+
+/** How many bytes the JSON of metadata takes: of each entry its key, its texts, and what stands around them. */
+export function mapBytes(state: MapState): number {
+  let bytes = 0
+  for (const [key, value] of state) bytes += entryBytes(key, value)
+  return bytes
+}
+
+function entryBytes(key: string, value: string | ReadonlySet<string>): number {
+  if (typeof value === 'string') return textEntryBytes(key, value)
+  let bytes = listBytes(key)
+  for (const text of value) bytes += valueBytes(text)
+  return bytes
+}
+
+/** With a colon and a comma. */
+function textEntryBytes(key: string, text: string): number {
+  return jsonBytes(key) + jsonBytes(text) + 2
+}
+
+/** Of a list without its texts. */
+function listBytes(key: string): number {
+  return jsonBytes(key) + 4
+}
+
+/** Of a text in a list. */
+function valueBytes(text: string): number {
+  return jsonBytes(text) + 1
+}
+
+/** A text as JSON in UTF-8; infinite where it is longer than all that has room, which is told without writing it. */
+function jsonBytes(text: string): number {
+  return text.length > MAX_MAP_BYTES ? Number.POSITIVE_INFINITY : Buffer.byteLength(JSON.stringify(text))
+}
+
+class Merger {
+  private readonly merged: Map<string, string | Set<string> | ReadonlySet<string>>
+  /** Lists that were made here, and so may change; those of the state are copied once, when first written to. */
+  private readonly own = new Map<string, Set<string>>()
+  private bytes: number
+  private truncated: boolean
+
+  constructor(state: MapState) {
+    this.merged = new Map(state)
+    this.bytes = mapBytes(state)
+    this.truncated = state.truncated === true
   }
 
-  for (const command of commands) {
-    switch (command.command) {
+  get state(): MapState {
+    return this.truncated ? Object.assign(this.merged, { truncated: true as const }) : this.merged
+  }
+
+  apply(change: MapChange): void {
+    switch (change.command) {
       case 'SET':
-        for (const [key, value] of command.entries) merged.set(key, value)
+        for (const [key, value] of change.entries) this.set(key, value)
         break
       case 'REMOVE':
-        for (const key of command.keys) merged.delete(key)
+        for (const key of change.keys) this.remove(key)
         break
-      case 'ADD': {
-        const { key, values } = command
-        const text = merged.get(key)
-        const list = listOf(key) ?? keep(key, new Set(typeof text === 'string' ? [text] : []))
-        for (const value of values) list.add(value)
+      case 'ADD':
+        this.add(change.key, change.values)
         break
-      }
-      case 'DELETE': {
-        const { key, values } = command
-        const list = listOf(key)
-        for (const value of values) list?.delete(value)
-        if (list?.size === 0) merged.delete(key)
+      case 'DELETE':
+        this.delete(change.key, change.values)
         break
-      }
+      case 'TRUNCATED':
+        this.truncated = true
+        break
     }
   }
-  return merged
+
+  private set(key: string, value: string): void {
+    const before = this.merged.get(key)
+    const freed = before === undefined ? 0 : entryBytes(key, before)
+    if (this.take(textEntryBytes(key, value) - freed)) this.merged.set(key, value)
+    else this.remove(key)
+  }
+
+  private remove(key: string): void {
+    const value = this.merged.get(key)
+    if (value === undefined) return
+    this.bytes -= entryBytes(key, value)
+    this.merged.delete(key)
+  }
+
+  private add(key: string, values: string[]): void {
+    const text = this.merged.get(key)
+    let list = this.listOf(key)
+    if (list === undefined) {
+      const first = typeof text === 'string' ? [text] : []
+      const [next = ''] = values
+      // A list is not begun without a text in it.
+      const needed = first.length === 0 ? valueBytes(next) : 0
+      const grown = listBytes(key) + first.reduce((sum, each) => sum + valueBytes(each), 0)
+      const freed = typeof text === 'string' ? textEntryBytes(key, text) : 0
+      if (!this.hasRoom(grown - freed + needed)) {
+        this.truncated = true
+        return
+      }
+      this.bytes += grown - freed
+      list = this.keep(key, new Set(first))
+    }
+    for (const value of values) if (!list.has(value) && this.take(valueBytes(value))) list.add(value)
+  }
+
+  private delete(key: string, values: string[]): void {
+    const list = this.listOf(key)
+    if (list === undefined) return
+    for (const value of values) if (list.delete(value)) this.bytes -= valueBytes(value)
+    if (list.size === 0) this.remove(key)
+  }
+
+  private hasRoom(bytes: number): boolean {
+    return this.bytes + bytes <= MAX_MAP_BYTES
+  }
+
+  private take(bytes: number): boolean {
+    const hasRoom = this.hasRoom(bytes)
+    if (hasRoom) this.bytes += bytes
+    else this.truncated = true
+    return hasRoom
+  }
+
+  private listOf(key: string): Set<string> | undefined {
+    const value = this.merged.get(key)
+    if (value === undefined || typeof value === 'string') return undefined
+    const mine = this.own.get(key)
+    return mine === value ? mine : this.keep(key, new Set(value))
+  }
+
+  private keep(key: string, list: Set<string>): Set<string> {
+    this.own.set(key, list)
+    this.merged.set(key, list)
+    return list
+  }
+}
+
+/**
+ * The commands of one output as far as they have room within {@link MAX_MAP_BYTES}, counted as in a state; with the mark
+ * `TRUNCATED` where something has none. Of a SET without room, its key is removed: what it held is no longer true.
+ */
+export function boundedCommands(commands: MapCommand[]): MapChange[] {
+  let left = MAX_MAP_BYTES
+  let truncated = false
+  const fits = (bytes: number): boolean => {
+    const hasRoom = bytes <= left
+    if (hasRoom) left -= bytes
+    else truncated = true
+    return hasRoom
+  }
+  const bounded: MapChange[] = []
+  for (const command of commands) bounded.push(...boundedCommand(command, fits))
+  return truncated ? [...bounded, { command: 'TRUNCATED' }] : bounded
+}
+
+function boundedCommand(command: MapCommand, fits: (bytes: number) => boolean): MapCommand[] {
+  switch (command.command) {
+    case 'SET': {
+      const bounded: Extract<MapCommand, { command: 'SET' | 'REMOVE' }>[] = []
+      for (const [key, value] of command.entries) {
+        const last = bounded.at(-1)
+        if (fits(textEntryBytes(key, value))) {
+          if (last?.command === 'SET') last.entries.push([key, value])
+          else bounded.push({ command: 'SET', entries: [[key, value]] })
+        } else if (fits(valueBytes(key))) bounded.push({ command: 'REMOVE', keys: [key] })
+      }
+      return bounded
+    }
+    case 'REMOVE': {
+      const keys = command.keys.filter((key) => fits(valueBytes(key)))
+      return keys.length === 0 ? [] : [{ command: 'REMOVE', keys }]
+    }
+    default: {
+      const { key } = command
+      if (!fits(listBytes(key))) return []
+      const values = command.values.filter((value) => fits(valueBytes(value)))
+      return values.length === 0 ? [] : [{ ...command, values }]
+    }
+  }
 }
 
 export type JsonValue = string | number | boolean | null | JsonValue[] | { [key: string]: JsonValue }
@@ -70,9 +227,34 @@ export type JsonValue = string | number | boolean | null | JsonValue[] | { [key:
 /** Keys whose texts are JSON (`protocol.md` 4). */
 const JSON_KEYS: ReadonlySet<string> = new Set(['subTypeData', 'royalties'])
 
+/** Metadata as a record shows it. */
+export interface ServedMap {
+  map: Record<string, JsonValue>
+  /** Set where not all that was said has room in it. */
+  mapTruncated?: true
+}
+
 /**
  * Metadata as it is served: texts as texts, lists as arrays. Each text of `subTypeData` and `royalties`, alone or in a
  * list, is parsed as JSON where it parses, and stays a text where it does not.
+ *
+ * @param most How many bytes the entries may take together; one that has no room is left out, whatever comes behind it.
+ */
+export function servedMap(state: MapState, most = MAX_MAP_BYTES): ServedMap {
+  const shown = new Map<string, string | ReadonlySet<string>>()
+  let left = most
+  for (const [key, value] of state) {
+    const bytes = entryBytes(key, value)
+    if (bytes > left) continue
+    left -= bytes
+    shown.set(key, value)
+  }
+  const isWhole = state.truncated !== true && shown.size === state.size
+  return { map: mapRecordOf(shown), ...(!isWhole && { mapTruncated: true }) }
+}
+
+/**
+ * All of it, as {@link servedMap} shows it.
  *
  * @returns An object without a prototype, for JSON.
  */

@@ -1,11 +1,12 @@
 import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
 import { Collection } from './collection.js'
-import type { NamesReader, TransactionReader } from './graph-store.js'
+import type { NamesReader } from './graph-store.js'
 import type { ListedTransaction } from './listed-beef.js'
 import { addHop, type ProvenanceStore } from './provenance.js'
 import type { NodeRecord } from './records.js'
+import type { OutlineStore } from './transaction-outline.js'
 
-type NodesStore = TransactionReader & Pick<NamesReader, 'genuineNodes'>
+type NodesStore = OutlineStore & Pick<NamesReader, 'genuineNodes'>
 
 /** What it takes to check that a name is genuine, or why there is none. */
 export type NameProof =
@@ -35,7 +36,7 @@ export async function nameProof(
   const collection = new Collection(store)
   const end = await addDescent(mintedBeside(origin, name), { collection, store, genesis })
   return end === undefined
-    ? { kind: 'whole', origin, transactions: collection.parentsFirst() }
+    ? { kind: 'whole', origin, transactions: await collection.parentsFirst() }
     : { kind: 'incomplete', txid: end }
 }
 
@@ -62,7 +63,7 @@ export async function nameHistory(
     previous = hop
   }
   await collection.addAncestry(tip.txid)
-  return collection.parentsFirst()
+  return await collection.parentsFirst()
 }
 
 /** Everything from a node back to genesis, its transaction last, as {@link nameHistory} has it. */
@@ -72,7 +73,7 @@ export async function nodeHistory(
 ): Promise<ListedTransaction[]> {
   const collection = new Collection(store)
   await addDescent(node, { collection, store, genesis })
-  return collection.parentsFirst()
+  return await collection.parentsFirst()
 }
 
 /** The node that a mint left beside the name in output 2: what makes the one genuine makes the other. */

@@ -9,7 +9,14 @@ export function parentsFirst<Item>(
   items: ReadonlyMap<string, Item>,
   parentsOf: (item: Item) => readonly string[],
 ): Item[] {
-  const ordered: Item[] = []
+  return [...inParentsFirst(items, parentsOf)]
+}
+
+/** As {@link parentsFirst}, one at a time: whoever has many of them lets others come between. */
+export function* inParentsFirst<Item>(
+  items: ReadonlyMap<string, Item>,
+  parentsOf: (item: Item) => readonly string[],
+): Generator<Item> {
   const seen = new Set<string>()
   const path: { item: Item; parents: readonly string[]; next: number }[] = []
   const enter = (txid: string): void => {
@@ -27,8 +34,7 @@ export function parentsFirst<Item>(
         continue
       }
       path.pop()
-      ordered.push(step.item)
+      yield step.item
     }
   }
-  return ordered
 }

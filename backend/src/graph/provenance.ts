@@ -1,12 +1,12 @@
 import { placement } from '../protocol/ordinal-flow.js'
 import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
 import { parentsOf } from './ancestry.js'
-import { Collection, type Outline, readOutline } from './collection.js'
-import type { LineageReader, NamesReader, TransactionReader } from './graph-store.js'
+import { Collection } from './collection.js'
+import type { LineageReader, NamesReader } from './graph-store.js'
 import type { ListedTransaction } from './listed-beef.js'
-import { storedTransaction } from './stored-transaction.js'
+import { type OutlineStore, readOutline, type TransactionOutline } from './transaction-outline.js'
 
-export type ProvenanceStore = TransactionReader & LineageReader & Pick<NamesReader, 'genuineOrigins'>
+export type ProvenanceStore = OutlineStore & LineageReader & Pick<NamesReader, 'genuineOrigins'>
 
 /** What it takes to check where an ordinal comes from, or why there is none. */
 export type Provenance =
@@ -43,7 +43,7 @@ export async function provenanceOf(outpoint: Outpoint, store: ProvenanceStore): 
   }
   return tip === undefined
     ? { kind: 'unknown' }
-    : { kind: 'whole', tip, transactions: collection.parentsFirst() }
+    : { kind: 'whole', tip, transactions: await collection.parentsFirst() }
 }
 
 /**
@@ -73,15 +73,19 @@ export async function addHop(options: {
 type Placing = { kind: 'told'; inputs: Outpoint[] } | { kind: 'missing'; txid: string }
 
 /** The inputs up to the one that carries the ordinal: that it is the one, the lineage says. */
-function carryingInputs({ listed, inputs }: Outline, previous: Outpoint): Placing {
+function carryingInputs({ txid, inputs }: TransactionOutline, previous: Outpoint): Placing {
   const carrier = inputs.findIndex(({ txid, vout }) => txid === previous.txid && vout === previous.vout)
   // A lineage that was read while it changed.
-  if (carrier === -1) return { kind: 'missing', txid: listed.txid }
+  if (carrier === -1) return { kind: 'missing', txid }
   return { kind: 'told', inputs: inputs.slice(0, carrier + 1) }
 }
 
 /** The inputs up to the one that covers the place where the first output of a lineage starts. */
-async function startingInputs(step: Outline, first: Outpoint, store: ProvenanceStore): Promise<Placing> {
+async function startingInputs(
+  step: TransactionOutline,
+  first: Outpoint,
+  store: ProvenanceStore,
+): Promise<Placing> {
   const { inputs, outputValues } = step
   if (outputValues[first.vout] !== 1) return { kind: 'told', inputs: [] }
   const placing = await coveringInputs({ inputs, outputValues, output: first.vout }, store)
@@ -92,7 +96,7 @@ async function startingInputs(step: Outline, first: Outpoint, store: ProvenanceS
 
 async function coveringInputs(
   place: { inputs: Outpoint[]; outputValues: number[]; output: number },
-  store: TransactionReader,
+  store: OutlineStore,
 ): Promise<Placing> {
   const { inputs } = place
   const isPlaced = placement(place)
@@ -108,7 +112,7 @@ async function coveringInputs(
 /** Tells the values of the coins that a transaction spends; each transaction that it spends of is read once. */
 function spentValues(
   inputs: Outpoint[],
-  store: TransactionReader,
+  store: OutlineStore,
 ): (input: Outpoint) => Promise<number | undefined> {
   const spent = new Map<string, number[]>()
   for (const { txid, vout } of inputs) {
@@ -120,9 +124,9 @@ function spentValues(
   return async (input) => {
     const wanted = formatOutpoint(input)
     if (!values.has(wanted)) {
-      const source = await storedTransaction(input.txid, store)
+      const source = await readOutline(input.txid, store)
       for (const vout of spent.get(input.txid) ?? [])
-        values.set(formatOutpoint({ txid: input.txid, vout }), source?.outputs[vout]?.satoshis)
+        values.set(formatOutpoint({ txid: input.txid, vout }), source?.outputValues[vout])
     }
     return values.get(wanted)
   }

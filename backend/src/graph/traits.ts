@@ -1,6 +1,6 @@
 import { essenceOf } from '../protocol/media-type.js'
 import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
-import type { MapState } from './map-merge.js'
+import { type MapState, mapBytes } from './map-merge.js'
 import { sha256 } from './native-hash.js'
 
 /**
@@ -14,7 +14,12 @@ export interface Trait {
 
 export type TraitKind = 'map' | 'parent' | 'contentType' | 'owner'
 
-/** How many entries of a MAP an ordinal is found by, the first that were set: a stranger may set as many as he likes. */
+/**
+ * How many entries of a MAP an ordinal is found by, the first that were set: so many, one more for each so many bytes that
+ * it says, and so many at the most. A row for an entry of four bytes takes fifty times as much, with its indexes.
+ */
+const LEAST_MAP_TRAITS = 16
+const BYTES_A_TRAIT = 256
 const MAX_MAP_TRAITS = 256
 
 export const trait = {
@@ -34,9 +39,10 @@ function traitOf(kind: TraitKind, ...said: string[]): Trait {
 /** The traits of merged MAP, each once. */
 export function mapTraits(state: MapState): Trait[] {
   const traits: Trait[] = []
+  const most = Math.min(LEAST_MAP_TRAITS + Math.floor(mapBytes(state) / BYTES_A_TRAIT), MAX_MAP_TRAITS)
   for (const [key, value] of state) {
     for (const text of typeof value === 'string' ? [value] : value) {
-      if (traits.length === MAX_MAP_TRAITS) return traits
+      if (traits.length === most) return traits
       traits.push(trait.map(key, text))
     }
   }

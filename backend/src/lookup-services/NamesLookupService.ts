@@ -19,7 +19,7 @@ import { isName } from '../protocol/mine-node.js'
 import type { Deployment } from '../protocol/mint.js'
 import type { Outpoint } from '../protocol/outpoint.js'
 import { LOOKUP_SERVICES, TOPICS } from '../protocol/profile.js'
-import { admittedBeef, type SubmissionSource } from './admission.js'
+import { admittedBeef } from './admission.js'
 import { Hooks, type Remembering } from './hooks.js'
 import { NAMES_LOOKUP_DOCUMENTATION } from './names-documentation.js'
 import { outpointText } from './outpoint-text.js'
@@ -33,8 +33,6 @@ export interface NamesLookupServiceOptions {
     TransactionReader
   writer: GraphWriter
   deployment: Deployment | undefined
-  /** Given by a host that reads submissions itself; without it the engine is asked for whole transactions. */
-  submissions?: SubmissionSource
   /** Where what a hook could not do is remembered; without it, a hook that fails throws and that is all. */
   remembering?: Remembering
   /** How many outpoints `{origins}` takes; a host may take fewer than the 1,000 of the form. */
@@ -73,17 +71,15 @@ interface Found {
 
 /** `ls_names`: who holds a name, where it was mined, where mining goes on (`spec/overlay.md`; BRC-24, BRC-174). */
 export class NamesLookupService implements LookupService {
-  readonly admissionMode: 'locking-script' | 'whole-tx'
+  readonly admissionMode = 'whole-tx'
   /** Only an admitted mint spends a node, and it tells so itself: the engine's notices add nothing. */
   readonly spendNotificationMode = 'none'
   private readonly hooks: Hooks
 
   constructor(private readonly options: NamesLookupServiceOptions) {
-    const { writer, submissions, remembering } = options
-    this.admissionMode = submissions === undefined ? 'whole-tx' : 'locking-script'
+    const { writer, remembering } = options
     this.hooks = new Hooks({
       service: LOOKUP_SERVICES.names,
-      submissions,
       remembering,
       admit: (payload) => this.admit(payload),
       evict: (outpoint) => writer.evict(outpoint),
@@ -95,9 +91,9 @@ export class NamesLookupService implements LookupService {
   }
 
   private async admit(payload: OutputAdmittedByTopic): Promise<void> {
-    const { deployment, writer, submissions } = this.options
+    const { deployment, writer } = this.options
     if (deployment === undefined) return
-    const beef = admittedBeef(payload, submissions)
+    const beef = admittedBeef(payload)
     const { genesis } = deployment
     await writer.record(
       mergeRecords([

@@ -13,7 +13,7 @@ import { graphRecords, mergeRecords } from '../graph/records.js'
 import { placingRecords, transactionRecords } from '../graph/transaction-records.js'
 import type { Outpoint } from '../protocol/outpoint.js'
 import { LOOKUP_SERVICES, TOPICS } from '../protocol/profile.js'
-import { admittedBeef, type SubmissionSource, spendingBeef } from './admission.js'
+import { admittedBeef, spendingBeef } from './admission.js'
 import { Hooks, type Remembering } from './hooks.js'
 import { ORDINALS_LOOKUP_DOCUMENTATION } from './ordinals-documentation.js'
 import { type OrdinalsQuery, readOrdinalsQuery } from './ordinals-query.js'
@@ -21,25 +21,20 @@ import { type OrdinalsQuery, readOrdinalsQuery } from './ordinals-query.js'
 export interface OrdinalsLookupServiceOptions {
   reader: ConsistentReader & OrdinalsReader & TraitsReader & TransactionReader
   writer: GraphWriter
-  /** Given by a host that reads submissions itself; without it the engine is asked for whole transactions. */
-  submissions?: SubmissionSource
   /** Where what a hook could not do is remembered; without it, a hook that fails throws and that is all. */
   remembering?: Remembering
 }
 
 /** `ls_ordinals`: ordinals and content by outpoint, and by what they say (`spec/overlay.md`; BRC-24). */
 export class OrdinalsLookupService implements LookupService {
-  readonly admissionMode: 'locking-script' | 'whole-tx'
-  readonly spendNotificationMode: 'txid' | 'whole-tx'
+  readonly admissionMode = 'whole-tx'
+  readonly spendNotificationMode = 'whole-tx'
   private readonly hooks: Hooks
 
   constructor(private readonly options: OrdinalsLookupServiceOptions) {
-    const { writer, submissions, remembering } = options
-    this.spendNotificationMode = submissions === undefined ? 'whole-tx' : 'txid'
-    this.admissionMode = submissions === undefined ? 'whole-tx' : 'locking-script'
+    const { writer, remembering } = options
     this.hooks = new Hooks({
       service: LOOKUP_SERVICES.ordinals,
-      submissions,
       remembering,
       admit: (payload) => this.admit(payload),
       spend: (payload) => this.spend(payload),
@@ -52,8 +47,8 @@ export class OrdinalsLookupService implements LookupService {
   }
 
   private async admit(payload: OutputAdmittedByTopic): Promise<void> {
-    const { reader, writer, submissions } = this.options
-    const beef = admittedBeef(payload, submissions)
+    const { reader, writer } = this.options
+    const beef = admittedBeef(payload)
     await writer.record(
       mergeRecords([
         transactionRecords(beef),
@@ -73,8 +68,8 @@ export class OrdinalsLookupService implements LookupService {
 
   /** A spend is one even where its transaction admits nothing: the ordinal is burnt. */
   private async spend(payload: OutputSpent): Promise<void> {
-    const { writer, submissions } = this.options
-    const beef = spendingBeef(payload, submissions)
+    const { writer } = this.options
+    const beef = spendingBeef(payload)
     if (beef !== undefined) {
       await writer.record(transactionRecords(beef))
     } else if (payload.mode !== 'none' && payload.mode !== 'whole-tx') {

@@ -2,7 +2,6 @@ import type { OutputAdmittedByTopic, OutputSpent } from '@bsv/overlay'
 import type { HookNote } from '../graph/hook-note.js'
 import { seenBeefs } from '../graph/seen-beefs.js'
 import type { Outpoint } from '../protocol/outpoint.js'
-import type { SubmissionSource } from './admission.js'
 import { FailedHooks, type FailedHooksOptions } from './failed-hooks.js'
 import { admissionNote, notedAdmission, notedSpend, spendNote } from './noted-notices.js'
 
@@ -15,7 +14,6 @@ export interface HooksOptions {
   admit: (payload: OutputAdmittedByTopic) => Promise<void>
   evict: (outpoint: Outpoint) => Promise<void>
   spend?: (payload: OutputSpent) => Promise<void>
-  submissions: SubmissionSource | undefined
   remembering: Remembering | undefined
 }
 
@@ -41,9 +39,9 @@ export class Hooks {
   async spent(told: OutputSpent): Promise<void> {
     const payload =
       told.mode === 'whole-tx' ? { ...told, spendingAtomicBEEF: whole(told.spendingAtomicBEEF) } : told
-    const { service, submissions, spend } = this.options
+    const { service, spend } = this.options
     await this.run(
-      () => spendNote(service, payload, submissions),
+      () => spendNote(service, payload),
       async () => await spend?.(payload),
     )
   }
@@ -62,7 +60,7 @@ export class Hooks {
 
   private async run(noteOf: () => HookNote, work: () => Promise<void>): Promise<void> {
     const { failed } = this
-    if (failed === undefined || this.options.submissions?.open) await work()
+    if (failed === undefined) await work()
     else await failed.run(noteOf, work)
   }
 

@@ -11,6 +11,9 @@ Questions about the mine tree that \`tm_names\` follows. Every answer is a list 
 | \`{"origins": ["<txid>_<vout>"]}\` | those of the outpoints that are origins of genuine names; at most 1,000 |
 | \`{"prefix": "al", "limit": 100, "after": "alf"}\` | origins in order of their names, from behind \`after\` on; at most 100 |
 
+The page of a prefix may have fewer outputs than its limit, since its BEEF is bounded in bytes; as JSON it then says
+\`"truncated": true\`. Only an empty page is the last: go on with the name of the last output.
+
 The first four take \`"history": true\`. Then the BEEF holds all that shows the output to be genuine (BRC-174 section 4), each
 transaction once, parents before children, the output's own last: of an origin or a node, every transaction that spends
 a node on the way from genesis to it; of a current output, these, every transaction of the ordinal from the origin on, and

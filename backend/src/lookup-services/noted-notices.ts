@@ -1,9 +1,6 @@
 import type { OutputAdmittedByTopic, OutputSpent } from '@bsv/overlay'
-import { encodeBeef } from '../graph/assemble-beef.js'
 import type { HookNote } from '../graph/hook-note.js'
 import { readBeef } from '../graph/read-beef.js'
-import { transactionRecords } from '../graph/transaction-records.js'
-import type { SubmissionSource } from './admission.js'
 
 /** The engine's notices as notes, and back: whole transactions, whatever mode they came in. */
 
@@ -17,11 +14,7 @@ export function admissionNote(service: string, payload: OutputAdmittedByTopic): 
 }
 
 /** @throws Error for a notice of a mode that does not say what spends. */
-export function spendNote(
-  service: string,
-  payload: OutputSpent,
-  submissions: SubmissionSource | undefined,
-): HookNote {
+export function spendNote(service: string, payload: OutputSpent): HookNote {
   const { topic, txid, outputIndex: vout } = payload
   const spent = { service, hook: 'spent', topic, outpoint: { txid, vout } } as const
   if (payload.mode === 'whole-tx') {
@@ -31,10 +24,7 @@ export function spendNote(
   }
   if (payload.mode === 'none')
     throw new Error('a notice that does not say what spends cannot be acted on later')
-  const submitted = submissions?.submitted(payload.spendingTxid)
-  // The subject is named last, as readers of a BEEF have it.
-  const beef = submitted && encodeBeef([...transactionRecords(submitted).transactions].reverse())
-  return { ...spent, spender: payload.spendingTxid, ...(beef && { beef }) }
+  return { ...spent, spender: payload.spendingTxid }
 }
 
 export function notedAdmission({

@@ -56,6 +56,7 @@ export function readBump(bytes: Uint8Array, fail: (message: string) => Error): B
   const levels = Array.from({ length: count }, (): PathLevel => new Map())
   for (const { level, offset, node } of takeLeaves(cursor, count)) {
     if (offset > MAX_OFFSET) throw fail('a leaf of a merkle path stands beyond any block')
+    if (level > 0 && node.isTxid) throw fail('a merkle path flags an inner node as a transaction')
     if (levels[level]?.has(offset)) throw fail('a merkle path has two leaves in one place')
     levels[level]?.set(offset, node)
   }

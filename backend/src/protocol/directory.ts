@@ -14,26 +14,94 @@ export class DirectoryError extends Error {
  * string or a name with `/`.
  */
 export function readDirectory(body: Uint8Array): Map<string, string> {
-  const text = readStrictUtf8(body)
-  if (text === undefined) throw new DirectoryError('it is not UTF-8')
-  const value = parseJson(text)
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    throw new DirectoryError('it is not a JSON object')
-  }
-  // A Map, not the object itself: strangers name the keys, and an object answers to names that nobody put in it.
-  const map = new Map<string, string>()
-  for (const [name, pointer] of Object.entries(value)) {
-    if (name.includes('/')) throw new DirectoryError('a name in it has a slash')
-    if (typeof pointer !== 'string') throw new DirectoryError('a value in it is not a string')
-    map.set(name, pointer)
-  }
-  return map
+  return new Map(directoryEntries(body))
 }
 
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch (cause) {
-    throw new DirectoryError('it is not JSON', { cause })
+/**
+ * The entries of a directory one after the other, for a {@link readDirectory} that lets others come between: a body of a
+ * mebibyte may have a hundred thousand, and `JSON.parse` stops for none. What it refuses is known at its end.
+ */
+export function* directoryEntries(body: Uint8Array): Generator<[name: string, pointer: string]> {
+  const text = readStrictUtf8(body)
+  if (text === undefined) throw new DirectoryError('it is not UTF-8')
+  const scanner = new Scanner(text)
+  if (!scanner.takes('{')) throw scanner.refusal('it is not a JSON object')
+  if (!scanner.takes('}')) {
+    do {
+      const name = scanner.string()
+      if (name === undefined) throw new DirectoryError(NOT_JSON)
+      if (!scanner.takes(':')) throw new DirectoryError(NOT_JSON)
+      const pointer = scanner.string()
+      if (pointer === undefined) throw scanner.refusal('a value in it is not a string')
+      if (name.includes('/')) throw new DirectoryError('a name in it has a slash')
+      yield [name, pointer]
+    } while (scanner.takes(','))
+    if (!scanner.takes('}')) throw new DirectoryError(NOT_JSON)
+  }
+  if (!scanner.isAtEnd) throw new DirectoryError(NOT_JSON)
+}
+
+const NOT_JSON = 'it is not JSON'
+/** What a value of another kind starts with. */
+const OTHER_VALUE = /["[{tfn\d-]/
+const WHITE_SPACE = /[ \t\n\r]*/y
+/** What stands in no string, or not as itself. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: JSON refuses these in strings.
+const UNPLAIN = /[\\\x00-\x1f]/
+
+/** Goes through JSON as far as a flat object of strings needs it. */
+class Scanner {
+  private at = 0
+
+  constructor(private readonly text: string) {}
+
+  get isAtEnd(): boolean {
+    this.skip()
+    return this.at === this.text.length
+  }
+
+  takes(sign: string): boolean {
+    this.skip()
+    if (this.text[this.at] !== sign) return false
+    this.at++
+    return true
+  }
+
+  /** The string that stands here, unescaped; undefined where something else does. */
+  string(): string | undefined {
+    this.skip()
+    const { text, at } = this
+    if (text[at] !== '"') return undefined
+    let end = text.indexOf('"', at + 1)
+    while (end !== -1 && this.isEscaped(end, at)) end = text.indexOf('"', end + 1)
+    if (end === -1) throw new DirectoryError(NOT_JSON)
+    this.at = end + 1
+    const plain = text.slice(at + 1, end)
+    return UNPLAIN.test(plain) ? this.unescaped(plain) : plain
+  }
+
+  /** That something is not what it should be: another value, or no JSON. */
+  refusal(message: string): DirectoryError {
+    return new DirectoryError(OTHER_VALUE.test(this.text[this.at] ?? '') ? message : NOT_JSON)
+  }
+
+  private isEscaped(quote: number, start: number): boolean {
+    let before = quote - 1
+    while (before > start && this.text[before] === '\\') before--
+    return (quote - before) % 2 === 0
+  }
+
+  private unescaped(plain: string): string {
+    try {
+      return JSON.parse(`"${plain}"`)
+    } catch (cause) {
+      throw new DirectoryError(NOT_JSON, { cause })
+    }
+  }
+
+  private skip(): void {
+    WHITE_SPACE.lastIndex = this.at
+    WHITE_SPACE.test(this.text)
+    this.at = WHITE_SPACE.lastIndex
   }
 }

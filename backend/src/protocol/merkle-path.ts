@@ -13,6 +13,8 @@ export class MerklePath {
   readonly height: number
   /** The merkle root, hex in shown order. */
   readonly root: string
+  /** How many levels of the tree stand above its transactions; none where a block has but one. */
+  readonly depth: number
   /** What is given, with a level for each that the places of the transactions need. */
   private readonly levels: PathLevel[]
   /** What is given or follows from it, by level and place; the root alone in the last. */
@@ -26,12 +28,13 @@ export class MerklePath {
   constructor(bytes: Uint8Array, { hash, fail }: { hash: Hash256; fail: (message: string) => Error }) {
     const bump = readBump(bytes, fail)
     this.height = bump.height
-    const tree = treeOf(bump)
+    const tree = treeOf(bump, fail)
     this.levels = tree.levels
     this.hashes = workOut(tree, { hash, fail })
     const root = this.hashes.at(-1)?.get(0)
     if (root === undefined) throw fail('a merkle path starts at no transaction')
     this.root = toHex(reversed(root))
+    this.depth = this.hashes.length - 1
     for (const [offset, { hash }] of tree.levels[0] ?? []) {
       if (hash === undefined) continue
       const txid = toHex(reversed(hash))
@@ -47,6 +50,11 @@ export class MerklePath {
 
   has(txid: string): boolean {
     return this.offsets.has(txid)
+  }
+
+  /** The place of a transaction in its block, the coinbase first; undefined where the path does not have it. */
+  offsetOf(txid: string): number | undefined {
+    return this.offsets.get(txid)
   }
 
   /**
@@ -81,11 +89,15 @@ interface Tree {
 }
 
 /** The levels that a path gives, and those that it leaves out above them. */
-function treeOf({ levels }: Bump): Tree {
+function treeOf({ levels }: Bump, fail: (message: string) => Error): Tree {
   const [lowest = new Map<number, PathNode>()] = levels
   let last = 0
   for (const offset of lowest.keys()) last = Math.max(last, offset)
-  const height = Math.max(levels.length, last.toString(2).length)
+  const needed = last.toString(2).length
+  // One that lists a whole block leaves out all levels above; any other has as many as the tree.
+  if (levels.length > 1 && needed > levels.length)
+    throw fail('a merkle path has fewer levels than the places of its transactions need')
+  const height = Math.max(levels.length, needed)
   return {
     levels: Array.from({ length: height }, (_, level) => levels[level] ?? new Map()),
     last,

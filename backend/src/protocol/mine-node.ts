@@ -26,6 +26,8 @@ export class MineNodeError extends Error {
 export const NAME_CHARACTERS = 'abcdefghijklmnopqrstuvwxyz0123456789-'
 
 const NAME_CODES: ReadonlySet<number> = new Set(ascii(NAME_CHARACTERS))
+/** How many characters a name can have, where a covenant does not set a tighter limit. */
+export const MAX_NAME_LENGTH = 255
 const NAME = /^[a-z0-9-]{1,255}$/
 
 /** Whether a character code is one that names are made of. */

@@ -7,6 +7,7 @@ import {
   encodeMineNode,
   isClaimed,
   isNameCharacter,
+  MAX_NAME_LENGTH,
   type MineNode,
   UNCLAIMED,
 } from './mine-node.js'
@@ -216,6 +217,12 @@ function requireFree(parent: MineNode, push: Uint8Array): string {
     throw new MintError('CLAIMED', `${JSON.stringify(character)} was claimed from this node before`)
   }
   return character
+}
+
+/** How many characters a name of a tree can have: what its script may hold, or what the covenant can write. */
+export function longestName({ limits, tld }: DeploymentTerms): number {
+  const suffix = nameText('', tld).length
+  return Math.min(MAX_NAME_LENGTH, (limits?.nameBytes ?? MAX_NAME_LENGTH + suffix) - suffix)
 }
 
 /** No longer than the covenant can write: it would refuse the spend, whatever the outputs. */

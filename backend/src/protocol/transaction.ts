@@ -64,6 +64,12 @@ export function readTransaction(
   return { raw, txid, ...fields }
 }
 
+/** Whether a transaction mints the coins of its block: its one input spends nothing that there is. */
+export function isCoinbase({ inputs }: Pick<TransactionView, 'inputs'>): boolean {
+  const [first] = inputs
+  return inputs.length === 1 && first?.vout === 0xffffffff && /^0{64}$/.test(first.txid)
+}
+
 /** Inputs, or outputs, of one transaction: more than any that has to do with ordinals; each costs memory to hold. */
 const MAX_PARTS = 100_000
 

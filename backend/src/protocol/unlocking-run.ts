@@ -1,12 +1,15 @@
 import { LockingScript, OP, Spend, UnlockingScript } from '@bsv/sdk'
 import { MintError } from './mint-error.js'
 import { type MintUnlocking, readMintUnlocking } from './mint-unlocking.js'
-import { countOpcodes, type RunBudget, readingCost, signatureCost, stepCost } from './script-cost.js'
+import { countOpcodes, type RunBudget, readingCost, SignatureCosts, stepCost } from './script-cost.js'
 import type { TransactionView } from './transaction.js'
 
-/** A budget for one transaction: about a second of a slow machine. */
+/**
+ * A budget for one transaction: some tens of milliseconds, as it is spent while others wait. A mint that takes more is read
+ * from its outputs.
+ */
 export function runBudget(): RunBudget {
-  return { units: 32_000_000 }
+  return { units: 3_000_000 }
 }
 
 /**
@@ -58,17 +61,15 @@ function runUnlocking(unlocking: {
   budget: RunBudget
 }): number[][] {
   const { script, transaction, budget } = unlocking
-  const opcodes = countOpcodes(script)
+  const scripts = { opcodes: countOpcodes(script), bytes: script.length }
   // Before anything is made of the script: a million opcodes would be a million objects.
-  charge(budget, readingCost(opcodes) + transaction.raw.length)
+  charge(budget, readingCost(scripts) + transaction.raw.length)
   const run = interpreter(unlocking)
   const { chunks } = run.unlockingScript
-  const aSignature = signatureCost(transaction, opcodes)
+  const signatures = new SignatureCosts(transaction)
+  const signatureCost = (signature: readonly number[]): number => signatures.of(signature, scripts)
   while (run.programCounter < chunks.length) {
-    charge(
-      budget,
-      stepCost(run, { op: chunks[run.programCounter]?.op ?? OP.OP_0, signatureCost: aSignature }),
-    )
+    charge(budget, stepCost(run, { op: chunks[run.programCounter]?.op ?? OP.OP_0, signatureCost }))
     if (run.stackMem + run.altStackMem > MAX_STACK_BYTES) throw tooCostly()
     try {
       run.step()

@@ -14,6 +14,7 @@ const BYTES_AN_OUTPUT = 256
 export class MapGrowth {
   private kept: number
   private since = 0
+  private outputs = 0
 
   /**
    * @param options.kept How long the last merged MAP is, in bytes.
@@ -27,16 +28,20 @@ export class MapGrowth {
   /** Whether the next output has to keep all MAP up to it. @param length Of its own MAP, in bytes. */
   isDue(length: number): boolean {
     this.add(length)
-    return this.since >= Math.max(this.kept, LEAST_BYTES)
+    // One output alone is its own merged MAP: kept once more, it would be no sooner read.
+    const isAlone = this.kept === 0 && this.outputs === 1
+    return !isAlone && this.since >= Math.max(this.kept, LEAST_BYTES)
   }
 
   /** Goes on from an output that keeps so many bytes. */
   keep(length: number): void {
     this.kept = length
     this.since = 0
+    this.outputs = 0
   }
 
   private add(length: number): void {
     this.since += length + BYTES_AN_OUTPUT
+    this.outputs++
   }
 }

@@ -1,4 +1,4 @@
-import { commandsFor, encodeMap } from '../graph/map-coder.js'
+import { encodeMapState } from '../graph/map-coder.js'
 import { EMPTY_MAP } from '../graph/map-merge.js'
 import type { Outpoint } from '../protocol/outpoint.js'
 import { outpointPair } from './columns.js'
@@ -28,9 +28,12 @@ async function keepAlong(tables: GraphTables, change: Change): Promise<void> {
   const growth = await growthOver(tables, { lineage, from: origin, to: from - 1 })
   for (let next: number | undefined = Math.max(origin, from); next !== undefined; ) {
     const page = await tables.outputs.mapsFrom({ lineage, from: next, limit: PAGE })
+    for (const { outpoint, step, length } of page.maps) {
+      if (!growth.isDue(length)) continue
+      growth.keep(await keep(tables, outpoint, { lineage, from: origin, to: step }))
+      await rest()
+    }
     await rest()
-    for (const { outpoint, step, length } of page.maps)
-      if (growth.isDue(length)) growth.keep(await keep(tables, outpoint, { lineage, from: origin, to: step }))
     next = page.next
   }
 }
@@ -48,7 +51,7 @@ async function growthOver(tables: GraphTables, stretch: Steps): Promise<MapGrowt
 
 /** Returns how many bytes it keeps. */
 async function keep(tables: GraphTables, outpoint: Outpoint, stretch: Steps): Promise<number> {
-  const bytes = encodeMap(commandsFor((await mergedMap(tables.rows, stretch)) ?? EMPTY_MAP))
+  const bytes = encodeMapState((await mergedMap(tables.rows, stretch)) ?? EMPTY_MAP)
   await writePieces(tables.transactions, [{ owner: mapOwner({ outpoint, merged: true }), bytes }])
   await tables.outputs.setMerged(outpoint, bytes.length)
   return bytes.length

@@ -1,7 +1,6 @@
 import { decodeMap } from '../graph/map-coder.js'
-import { EMPTY_MAP, type MapState, mergeMap } from '../graph/map-merge.js'
+import { EMPTY_MAP, MAX_MAP_BYTES, type MapChange, type MapState, mergeMap } from '../graph/map-merge.js'
 import { sha256 } from '../graph/native-hash.js'
-import type { MapCommand } from '../protocol/bitcom.js'
 import { joinBytes } from '../protocol/bytes.js'
 import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
 import { numberIn, type OutpointRow, outpointOf } from './columns.js'
@@ -104,8 +103,15 @@ async function mergeParts(pieces: Pieces, ordered: MapPart[]): Promise<MapState>
   return mergeMap(EMPTY_MAP, commands.flat())
 }
 
+/**
+ * The longest MAP that is read: all that is written now is shorter, as each byte of it counts for one at least. A store
+ * that an earlier release filled may have longer, until its index is made anew.
+ */
+const MAX_KEPT_BYTES = 2 * MAX_MAP_BYTES
+
 /** The commands that one output holds. */
-export async function readMap(pieces: Pieces, part: MapPart): Promise<MapCommand[]> {
+export async function readMap(pieces: Pieces, part: MapPart): Promise<MapChange[]> {
+  if (part.length > MAX_KEPT_BYTES) return [{ command: 'TRUNCATED' }]
   const owner = mapOwner(part)
   const found: Uint8Array[] = []
   for (let length = 0, position = 0; length < part.length; position++) {

@@ -8,7 +8,8 @@ import { type Maps, mergedMap } from './merged-map.js'
 /** The last output of the lineage that an output stands in; undefined where the store does not hold the output. */
 export async function lineageTip(lineages: Lineages, outpoint: Outpoint): Promise<Outpoint | undefined> {
   const place = await lineages.placeOf(outpoint)
-  return place && (await lineages.lastOf(place.lineage))?.outpoint
+  // A coin in front of an ordinal is part of no answer.
+  return place === undefined || place.isCarrier ? undefined : (await lineages.lastOf(place.lineage))?.outpoint
 }
 
 /** See `OrdinalsReader.ordinalAt`. */

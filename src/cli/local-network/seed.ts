@@ -2,7 +2,8 @@ import type { Logger } from 'pino'
 import { isDeployedHere } from '../../server/followed-tree.js'
 import type { RunningServer } from '../../server/server.js'
 import { submitTo } from '../../server/submit.js'
-import { MiningProgress, type ProgressStream } from '../mining-progress.js'
+import { MiningProgress } from '../mining-progress.js'
+import type { Stream } from '../output.js'
 import { fill, filledWith } from './fill.js'
 import { OwnIndex } from './own-index.js'
 import { whatToOpen } from './what-to-open.js'
@@ -17,7 +18,7 @@ import { whatToOpen } from './what-to-open.js'
 export async function seedLocalNetwork(seeding: {
   server: RunningServer
   logger: Logger
-  out: ProgressStream
+  out: Stream
   signal: AbortSignal
 }): Promise<void> {
   const { server, logger, out, signal } = seeding

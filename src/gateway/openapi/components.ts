@@ -22,6 +22,7 @@ interface Header {
 }
 
 export const HEADERS = {
+  'Accept-Encoding': { description: 'How a body may be sent instead.', schema: TEXT },
   'Accept-Ranges': { description: 'Parts can be asked for.', schema: { const: 'bytes' } },
   'Access-Control-Allow-Origin': { description: 'Pages of any origin may ask.', schema: { const: '*' } },
   'Access-Control-Expose-Headers': {
@@ -150,6 +151,12 @@ export const PARAMETERS = {
     description: 'An ETag: with another than this, `Range` does not count.',
     schema: { type: 'string' },
   },
+  'If-Match': {
+    name: 'If-Match',
+    in: 'header',
+    description: 'ETags: where none of them holds, 412.',
+    schema: { type: 'string' },
+  },
   'If-None-Match': {
     name: 'If-None-Match',
     in: 'header',
@@ -208,7 +215,15 @@ export const SCHEMAS = {
     type: 'string',
     pattern: `^${ASKED_POINTER}(:${SEQUENCE})?$`,
   },
-  Map: { description: 'MAP metadata: texts, and lists of them.', type: 'object' },
+  Map: {
+    description: 'MAP metadata: texts, and lists of them. At most 64 KiB, or what the host says.',
+    type: 'object',
+  },
+  MapTruncated: {
+    description: 'Present where not all that was said has room in `map`.',
+    type: 'boolean',
+    enum: [true],
+  },
   Name: {
     description: '1 to 255 characters, so narrow that no two names look alike.',
     type: 'string',

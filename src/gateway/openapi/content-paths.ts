@@ -52,7 +52,7 @@ const SENT: Operation['responses'] = {
   default: internal(),
 }
 
-const HEADERS_TAKEN = parameters('Range', 'If-Range', 'If-None-Match', 'Service-Worker')
+const HEADERS_TAKEN = parameters('Range', 'If-Range', 'If-Match', 'If-None-Match', 'Service-Worker')
 
 /** `GET /content/{pointer}[:seq][/filepath]`, which is two templates to OpenAPI. */
 export const CONTENT_PATHS: Paths = {

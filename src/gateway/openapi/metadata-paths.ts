@@ -6,6 +6,7 @@ import {
   internal,
   type Paths,
   parameters,
+  preconditionFailed,
   type Schema,
   schema,
 } from './operation.js'
@@ -34,6 +35,7 @@ const RECORD: Schema = {
     contentLength: { type: 'integer', minimum: 0, description: 'In bytes.' },
     sha256: { type: 'string', pattern: '^[0-9a-f]{64}$' },
     map: { ...schema('Map'), description: 'That of the output; with a sequence, merged up to the step.' },
+    mapTruncated: schema('MapTruncated'),
     parent: schema('Outpoint'),
     satoshis: { type: 'integer', minimum: 0 },
     owner: { type: 'string', minLength: 1, description: 'An address, where the lock is P2PKH.' },
@@ -51,7 +53,7 @@ export const METADATA_PATHS: Paths = {
       operationId: 'metadata',
       tags: ['content'],
       summary: 'What is known of an output, or of an ordinal at a step',
-      parameters: parameters('Reference', 'If-None-Match'),
+      parameters: parameters('Reference', 'If-Match', 'If-None-Match'),
       responses: {
         '200': answer({
           description: 'The record.',
@@ -62,6 +64,7 @@ export const METADATA_PATHS: Paths = {
           description: 'It is what whoever asks has.',
           headers: ['Cache-Control', 'ETag'],
         }),
+        '412': preconditionFailed(),
         '400': errorAnswer({
           codes: ['BAD_OUTPOINT', 'BAD_SEQUENCE'],
           description: 'No outpoint, or no sequence.',

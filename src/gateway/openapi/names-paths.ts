@@ -41,13 +41,15 @@ const WHOLE: Schema = {
         script: {
           type: 'string',
           pattern: '^([0-9a-f]{2})*$',
-          description: 'The locking script; absent where it is over 64 KiB.',
+          description:
+            'The locking script; absent where it is over 64 KiB, or its transaction so large that it is not looked for.',
         },
         spent: { type: 'boolean', description: 'Whether it was spent, and the ordinal lost.' },
       },
     },
     sequence: { type: 'integer', minimum: 0, description: 'How many steps its ordinal has made.' },
     map: { ...schema('Map'), description: 'That of its ordinal, merged.' },
+    mapTruncated: schema('MapTruncated'),
     node: { ...schema('Outpoint'), description: 'Its live node, from which longer names are mined.' },
     height: { type: 'integer', minimum: 0, description: 'Of the block that holds the mint.' },
   },
@@ -143,7 +145,7 @@ export const NAMES_PATHS: Paths = {
       summary: 'Proof that a name is genuine',
       description:
         'The origin of the name, and every transaction that spends a node on the way from the genesis outpoint to its mint, each with its merkle path where the store has one. Whoever knows the genesis outpoint and has block headers can check the name with no trust in this host.',
-      parameters: parameters('Name', 'If-None-Match'),
+      parameters: parameters('Name', 'If-Match', 'If-None-Match'),
       responses: {
         ...proofAnswers(),
         '400': BAD_NAME,

@@ -64,6 +64,9 @@ export function parameters(...names: ParameterName[]): Reference[] {
   return names.map((name) => ({ $ref: `#/components/parameters/${name}` }))
 }
 
+/** Headers that no error has: they speak of the body that is not sent. */
+const DESCRIBING: readonly HeaderName[] = ['ETag', 'Accept-Ranges', 'Cache-Control']
+
 /** How bytes of whatever type are answered, whole, in part or not again; `called` is what they are to a reader. */
 export function bytesAnswers({
   called,
@@ -82,6 +85,7 @@ export function bytesAnswers({
       content,
     }),
     '304': answer({ description: 'It is what whoever asks has.', headers }),
+    '412': preconditionFailed(headers.filter((name) => !DESCRIBING.includes(name))),
   }
 }
 
@@ -100,6 +104,7 @@ export function proofAnswers(): Operation['responses'] {
       content: { 'application/octet-stream': {} },
     }),
     '304': answer({ description: 'It is what whoever asks has.', headers }),
+    '412': preconditionFailed(['X-Content-Type-Options', 'Cross-Origin-Resource-Policy']),
   }
 }
 
@@ -156,6 +161,15 @@ export function errorAnswer({
     headers: ['Cache-Control', ...headers],
     content: { 'application/json': narrowed },
     ...(shut && { shut }),
+  })
+}
+
+/** What `If-Match` does not ask for. */
+export function preconditionFailed(headers: readonly HeaderName[] = []): Answer {
+  return errorAnswer({
+    codes: ['PRECONDITION_FAILED'],
+    description: 'There is something else than `If-Match` asks for.',
+    headers,
   })
 }
 

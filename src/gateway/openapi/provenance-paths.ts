@@ -17,7 +17,7 @@ export const PROVENANCE_PATHS: Paths = {
       summary: 'Proof of where an ordinal comes from and where it is now',
       description:
         'The tip, every hop to the origin, and for each hop the transactions whose values place the ordinal, each with its merkle path where the store has one.',
-      parameters: parameters('Outpoint', 'If-None-Match'),
+      parameters: parameters('Outpoint', 'If-Match', 'If-None-Match'),
       responses: {
         ...proofAnswers(),
         '400': errorAnswer({ codes: ['BAD_OUTPOINT'], description: 'No outpoint.' }),

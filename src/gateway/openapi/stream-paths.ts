@@ -27,7 +27,7 @@ export const STREAM_PATHS: Paths = {
       summary: 'The bytes that an ordinal holds from an output on, step after step',
       description:
         'The output’s own content, and that of the next steps, up to one without content, one of a type that is no chunk’s, or one that is not in this store. From an output in the middle, the rest.',
-      parameters: parameters('Outpoint', 'Range', 'If-Range', 'If-None-Match', 'Service-Worker'),
+      parameters: parameters('Outpoint', 'Range', 'If-Range', 'If-Match', 'If-None-Match', 'Service-Worker'),
       responses: {
         ...bytesAnswers({
           called: 'The stream, with the type of its first chunk, also from the middle on.',

@@ -12,6 +12,7 @@ import {
   writeRefusal,
 } from './http-refusal.js'
 import type { Limits } from './limits.js'
+import { addressKey } from './rate-limits.js'
 
 /** How often connections are looked at for what takes too long to come, in milliseconds, at the longest. */
 const CHECKING = 30_000
@@ -20,7 +21,8 @@ export interface HttpServer extends Server {
   /**
    * Takes no more connections, and ends those that there are: with the answer that is due, and at once where none is.
    * Node leaves those open whose answer is under way, and those on which nobody has said a word yet, as browsers and
-   * proxies open them in advance.
+   * proxies open them in advance. Answers whose head is not out yet say `Connection: close`, so that whoever asks next
+   * does so on another connection.
    */
   finish(): Promise<void>
 }
@@ -32,6 +34,7 @@ export interface HttpServer extends Server {
  * - Headers and requests that take too long to come are answered 408, and the connection ends.
  * - A connection on which nothing moves ends, where it is the other side's turn: to send on, or to read. While an answer
  *   is worked on here, nothing needs to move.
+ * - One address has so many connections and no more, so that it leaves some for others.
  * - What Node would refuse without a body, or without our headers, is refused as everything else is.
  *
  * @param watched Puts a watch before whatever answers requests, refusals of their heads among it.
@@ -66,7 +69,10 @@ export function openHttpServer(
     (answering: RequestListener): RequestListener =>
     (request, response) => {
       exchanges.add(request, response)
-      if (!server.listening) endAfter(response)
+      if (!server.listening) {
+        response.shouldKeepAlive = false
+        endAfter(response)
+      }
       answering(request, response)
     }
   server.on('request', begun(answer))
@@ -80,7 +86,12 @@ export function openHttpServer(
     refuse(socket, { exchanges, refusal: refusalOf(error), bodiless })
   })
   const sockets = new Set<Socket>()
+  const connections = new ConnectionCount(limits)
   server.on('connection', (socket) => {
+    if (!connections.admit(socket)) {
+      socket.destroy()
+      return
+    }
     sockets.add(socket)
     socket.once('close', () => sockets.delete(socket))
   })
@@ -93,12 +104,41 @@ export function openHttpServer(
       const closed = once(server, 'close')
       server.close()
       for (const socket of sockets) {
-        for (const { response } of exchanges.on(socket)) endAfter(response)
+        const due = exchanges.on(socket)
+        for (const { response } of due) endAfter(response)
+        // Not of those before it: Node ends the connection behind the first that says so.
+        const last = due.at(-1)?.response
+        if (last?.headersSent === false) last.shouldKeepAlive = false
         if (socket.bytesRead === 0) socket.destroy()
       }
       await closed
     },
   })
+}
+
+/** How many connections each address has. Behind a proxy they are all the proxy's, and not counted. */
+class ConnectionCount {
+  private readonly counts = new Map<string, number>()
+  private readonly most: number
+
+  constructor({ maxClientConnections, trustedProxies }: Limits) {
+    this.most =
+      maxClientConnections === 0 || trustedProxies > 0 ? Number.POSITIVE_INFINITY : maxClientConnections
+  }
+
+  /** Counts a connection until it closes; false where its address has as many as it may. */
+  admit(socket: Socket): boolean {
+    const client = addressKey(socket.remoteAddress ?? '')
+    const count = this.counts.get(client) ?? 0
+    if (count >= this.most) return false
+    this.counts.set(client, count + 1)
+    socket.once('close', () => {
+      const left = (this.counts.get(client) ?? 0) - 1
+      if (left > 0) this.counts.set(client, left)
+      else this.counts.delete(client)
+    })
+    return true
+  }
 }
 
 /** In its turn behind the answers that are due on the connection, and never into one that has begun. */

@@ -25,7 +25,19 @@ export const LIMITS = {
   /** The path of a request with its query. */
   maxPathBytes: { setting: 'MAX_PATH_BYTES', least: 256, most: MiB, usual: 12 * KiB },
   /** The body of `/lookup`. */
-  maxQueryBytes: { setting: 'MAX_QUERY_BYTES', least: KiB, most: 16 * MiB, usual: MiB },
+  maxQueryBytes: { setting: 'MAX_QUERY_BYTES', least: KiB, most: 16 * MiB, usual: 128 * KiB },
+  /** What may stand behind the BEEF of a submission. */
+  maxOffChainBytes: { setting: 'MAX_OFF_CHAIN_BYTES', least: 0, most: KiB * MiB, usual: MiB },
+  /** What the bodies hold that are being read: of all clients, and of one. */
+  maxUploadBytes: { setting: 'MAX_UPLOAD_BYTES', least: MiB, most: 64 * KiB * MiB, usual: 256 * MiB },
+  maxClientUploadBytes: {
+    setting: 'MAX_CLIENT_UPLOAD_BYTES',
+    least: MiB,
+    most: 64 * KiB * MiB,
+    usual: 144 * MiB,
+  },
+  /** The BEEF of a page that `/lookup` answers with, as long as it has one output. */
+  maxPageBytes: { setting: 'MAX_LOOKUP_BYTES', least: KiB, most: 64 * MiB, usual: MiB },
   /** How many outpoints `/metadata` takes at once. */
   maxPointers: { setting: 'MAX_METADATA_LIST', least: 1, most: 100, usual: GATEWAY_LIMITS.maxPointers },
   /** How many `/origins` and the query `{origins}` take at once. */
@@ -37,6 +49,20 @@ export const LIMITS = {
     most: 16 * MiB,
     usual: GATEWAY_LIMITS.maxDirectoryBytes,
   },
+  /** The JSON of all directories that one path leads through. */
+  maxDirectoryPathBytes: {
+    setting: 'MAX_DIRECTORY_PATH_BYTES',
+    least: 2,
+    most: 128 * MiB,
+    usual: GATEWAY_LIMITS.maxDirectoryPathBytes,
+  },
+  /** The MAP that a record shows. */
+  maxMapBytes: {
+    setting: 'MAX_MAP_BYTES',
+    least: 4 * KiB,
+    most: 64 * KiB,
+    usual: GATEWAY_LIMITS.maxMapBytes,
+  },
   maxBeefTransactions: { setting: 'MAX_BEEF_TRANSACTIONS', least: 1, most: 10_000, usual: 10_000 },
   /** Transactions of the longest unproven chain in a BEEF. */
   maxBeefDepth: { setting: 'MAX_BEEF_DEPTH', least: 1, most: 10_000, usual: 1000 },
@@ -46,14 +72,24 @@ export const LIMITS = {
   maxScriptBytes: { setting: 'MAX_SCRIPT_BYTES', least: KiB, most: KiB * MiB, usual: 72 * MiB },
   /** What running the scripts of a submission may cost, in the units of `RunBudget`: some ten nanoseconds each. */
   maxScriptWork: { setting: 'MAX_SCRIPT_WORK', least: 1_000_000, most: 1e12, usual: 300_000_000 },
+  /** How long verifying a submission may take, with all that is verified beside it. */
+  verificationTimeout: { setting: 'VERIFICATION_TIMEOUT_MS', least: 1, most: 3_600_000, usual: 60_000 },
+  /** Blocks that the chain tracker is asked about for the sake of one submission. */
+  maxTrackerBlocks: { setting: 'MAX_TRACKER_BLOCKS', least: 1, most: 1_000_000, usual: 256 },
+  /** Questions to the chain tracker that are under way at once. */
+  maxTrackerRequests: { setting: 'MAX_TRACKER_REQUESTS', least: 1, most: 1000, usual: 8 },
   /** Submissions under way and waiting, and the bytes of their bodies. */
   maxSubmissions: { setting: 'MAX_WAITING_SUBMISSIONS', least: 1, most: 100_000, usual: 100 },
+  /** Of them those of one client. */
+  maxClientSubmissions: { setting: 'MAX_WAITING_PER_CLIENT', least: 1, most: 100_000, usual: 25 },
   maxSubmissionBytes: { setting: 'MAX_WAITING_BYTES', least: KiB, most: 64 * KiB * MiB, usual: 512 * MiB },
   /** What is kept of transactions that nothing admitted depends on: how many, and the bytes of all. */
   maxPendingTransactions: { setting: 'MAX_PENDING_TRANSACTIONS', least: 0, most: 10_000_000, usual: 100_000 },
   maxPendingBytes: { setting: 'MAX_PENDING_BYTES', least: 0, most: 64 * KiB * MiB, usual: 256 * MiB },
   /** Of one client; 0 is no limit. */
   readRate: { setting: 'READS_PER_MINUTE', least: 0, most: 10_000_000, usual: 6000 },
+  /** An answer with a BEEF counts as one more read for each so many transactions in it. */
+  transactionsPerRead: { setting: 'TRANSACTIONS_PER_READ', least: 1, most: 1_000_000, usual: 100 },
   submissionRate: { setting: 'SUBMISSIONS_PER_MINUTE', least: 0, most: 10_000_000, usual: 600 },
   /** How many proxies stand before this host, and are believed about who asks. */
   trustedProxies: { setting: 'TRUST_PROXY', least: 0, most: 16, usual: 0 },
@@ -64,6 +100,8 @@ export const LIMITS = {
   syncTimeout: { setting: 'SYNC_TIMEOUT_MS', least: 1, most: 3_600_000, usual: 30_000 },
   syncGraphTimeout: { setting: 'SYNC_GRAPH_TIMEOUT_MS', least: 1, most: 86_400_000, usual: 600_000 },
   maxConnections: { setting: 'MAX_CONNECTIONS', least: 1, most: 1_000_000, usual: 5000 },
+  /** Of one address; 0 is no limit, and behind a proxy there is none. */
+  maxClientConnections: { setting: 'MAX_CLIENT_CONNECTIONS', least: 0, most: 1_000_000, usual: 500 },
   /** How long the headers of a request may take to come, and all of it. */
   headersTimeout: { setting: 'HEADERS_TIMEOUT_MS', least: 1, most: 3_600_000, usual: 15_000 },
   requestTimeout: { setting: 'REQUEST_TIMEOUT_MS', least: 1, most: 3_600_000, usual: 300_000 },

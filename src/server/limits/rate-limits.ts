@@ -1,10 +1,12 @@
+import { isIP } from 'node:net'
 import type { Request, RequestHandler } from 'express'
-import { ipKeyGenerator, rateLimit } from 'express-rate-limit'
+import { ipKeyGenerator, MemoryStore, rateLimit } from 'express-rate-limit'
+import { countTransactionsWith } from '../../gateway/answer-cost.js'
 import { AnswerError } from '../../gateway/error-response.js'
 import type { Limits } from './limits.js'
 
 /** More requests of one client than it may make. When to come again is in the headers. */
-class RateLimitedError extends AnswerError {
+export class RateLimitedError extends AnswerError {
   override readonly name = 'RateLimitedError'
   readonly status = 429
   readonly code = 'RATE_LIMITED'
@@ -24,18 +26,21 @@ const OVERLAY = /^\/(?:lookup|listTopicManagers|listLookupServiceProviders|getDo
  * not cost its reader a submission. Over it, the answer is 429 `RATE_LIMITED` with `Retry-After`; every counted answer
  * says in `RateLimit` how much is left.
  *
- * A client is an IPv4 address or the /56 of an IPv6 one, which is what a household has: as `TRUST_PROXY` lets Express
- * read it off `X-Forwarded-For`. A program on this machine that comes without a proxy is not limited.
+ * A client is what {@link clientKey} says. A program on this machine that comes without a proxy is not limited.
  *
  * @returns `gateway` for all routes but those of the overlay, `overlay` for those, and `operator` for those below `/admin`,
  * where a token can be guessed at.
  */
-export function rateLimits({ readRate, submissionRate }: Pick<Limits, 'readRate' | 'submissionRate'>): {
+export function rateLimits({
+  readRate,
+  submissionRate,
+  transactionsPerRead,
+}: Pick<Limits, 'readRate' | 'submissionRate' | 'transactionsPerRead'>): {
   gateway: RequestHandler
   overlay: RequestHandler
   operator: RequestHandler
 } {
-  const reads = limiter('reads', readRate)
+  const reads = limiter('reads', readRate, transactionsPerRead)
   const submissions = limiter('submissions', submissionRate)
   return {
     gateway: function limitGateway(request, response, next) {
@@ -57,27 +62,70 @@ export function rateLimits({ readRate, submissionRate }: Pick<Limits, 'readRate'
   }
 }
 
-/** @param rate Requests a minute; 0 is no limit. */
-function limiter(identifier: string, rate: number): RequestHandler {
+/**
+ * @param rate Requests a minute; 0 is no limit.
+ * @param transactionsPerRead An answer counts as one more request for each so many transactions in it.
+ */
+function limiter(
+  identifier: string,
+  rate: number,
+  transactionsPerRead = Number.POSITIVE_INFINITY,
+): RequestHandler {
   if (rate === 0) return (_request, _response, next) => next()
-  return rateLimit({
+  const store = new MemoryStore()
+  const limit = rateLimit({
+    store,
     windowMs: MINUTE,
     limit: rate,
     identifier,
     standardHeaders: 'draft-8',
     legacyHeaders: false,
-    keyGenerator: ({ ip = '' }) => ipKeyGenerator(ip),
+    keyGenerator: clientKey,
     handler: (_request, _response, next) =>
       next(new RateLimitedError(`over ${rate} ${identifier} a minute; Retry-After says when to come again`)),
     // It warns of a header that any stranger can send.
     validate: { xForwardedForHeader: false, forwardedHeader: false },
   })
+  return function limitRequests(request, response, next) {
+    countTransactionsWith(response, (transactions) => {
+      const more = Math.min(Math.floor(transactions / transactionsPerRead), rate)
+      for (let counted = 0; counted < more; counted++) void store.increment(clientKey(request))
+    })
+    return limit(request, response, next)
+  }
+}
+
+/** The bits of an IPv6 address that one network has for itself (RFC 4291 2.5.1): one host may use all that follow. */
+const IPV6_PREFIX = 64
+
+/** All clients whose address cannot be read: text that is no address is no way to be counted as somebody else. */
+const UNREADABLE = 'unreadable'
+
+/**
+ * Who a request is counted as: an IPv4 address, or the /64 of an IPv6 one, as `TRUST_PROXY` lets Express read it off
+ * `X-Forwarded-For`. However a proxy writes an address, with a port, in brackets, with a zone, in capitals, or an IPv4
+ * address as an IPv6 one, it is the same client.
+ */
+export function clientKey({ ip }: Pick<Request, 'ip'>): string {
+  return addressKey(ip ?? '')
+}
+
+/** The same of an address by itself. */
+export function addressKey(written: string): string {
+  const address = plainAddress(written.trim())
+  return isIP(address) === 0 ? UNREADABLE : ipKeyGenerator(address, IPV6_PREFIX)
+}
+
+/** An address without what may stand around it: `a.b.c.d:port`, `[v6]`, `[v6]:port`, `v6%zone`. */
+function plainAddress(written: string): string {
+  const address = /^\[(.*)\](?::\d+)?$/.exec(written)?.[1] ?? written.replace(/^([\d.]+):\d+$/, '$1')
+  return address.replace(/%.*$/, '')
 }
 
 const FORWARDING = ['x-forwarded-for', 'forwarded', 'x-real-ip', 'via']
 
 /** Whether a request comes from this machine, and not through a proxy on it. */
-function isLocal({ socket, headers }: Request): boolean {
+export function isLocal({ socket, headers }: Pick<Request, 'socket' | 'headers'>): boolean {
   const { remoteAddress = '' } = socket
   if (!/^(?:::1$|127\.|::ffff:127\.)/.test(remoteAddress)) return false
   return FORWARDING.every((name) => headers[name] === undefined)

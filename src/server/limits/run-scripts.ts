@@ -3,11 +3,15 @@ import {
   countOpcodes,
   type RunBudget,
   readingCost,
-  signatureCost,
+  SignatureCosts,
+  scriptPrice,
   stepCost,
 } from '../../../backend/src/protocol/script-cost.js'
-import type { TransactionOutput, TransactionView } from '../../../backend/src/protocol/transaction.js'
-import type { Slices } from '../../gateway/slices.js'
+import {
+  readTransaction,
+  type TransactionOutput,
+  type TransactionView,
+} from '../../../backend/src/protocol/transaction.js'
 
 /** Scripts that take more to run than is left, whether they would hold or not. */
 export class TooCostlyError extends Error {
@@ -22,52 +26,125 @@ export class TooCostlyError extends Error {
 const LONGEST_STEP = 32_000_000
 /** The interpreter holds a byte in eight. Above this its own limit lies. */
 const MAX_STACK_BYTES = 8_000_000
+/** What the interpreter makes of an opcode takes as much memory as so many bytes on its stack. */
+const BYTES_OF_OPCODE = 12
+/** And an input or an output, which are no shorter than that in a transaction. */
+const BYTES_OF_PART = 40
+
+/** What an input spends. */
+export type SpentOutput = Pick<TransactionOutput, 'satoshis' | 'lockingScript'>
+
+/** An unproven transaction whose scripts are to be run. Can be sent to another thread as it is. */
+export interface ScriptSpender {
+  txid: string
+  raw: Uint8Array
+  /** What its inputs spend, in their order. */
+  spent: SpentOutput[]
+}
+
+/** What a step is about to take. */
+export interface StepDemand {
+  /** In the units of `RunBudget`. */
+  units: number
+  /** How many bytes the interpreter holds then, at most; of its memory, each takes eight. */
+  bytes: number
+}
 
 /** What `Spend.validate` asks of the interpreter around the steps; the SDK's types keep it to themselves. */
 interface Judgements {
   shouldEnforceSigPushOnly(): boolean
   shouldEnforceCleanStack(): boolean
   requireTruthyTopStack(): void
-}
-
-interface Input {
-  transaction: TransactionView
-  /** The index of the input. */
-  input: number
-  /** What it spends. */
-  spent: TransactionOutput
-  /** Less of it is left afterwards. */
-  budget: RunBudget
-  slices: Slices
+  scriptEvaluationError(reason: string): never
+  sigHashCache: unknown
 }
 
 /**
- * Runs the unlocking and locking script of an input, as `Spend.validate` of the SDK does, but step by step, each charged
- * for before it is taken: what a stranger wrote ends with the budget, and others have their turn meanwhile. That says
- * yes or no as the SDK does is for a test to hold.
+ * Runs the scripts of transactions, the unlocking and the locking script of every input, as `Spend.validate` of the SDK
+ * does, but step by step, each charged for before it is taken: what a stranger wrote ends with the budget. That it says yes
+ * or no as the SDK does is for a test to hold.
  *
- * @throws TooCostlyError where the budget does not suffice to tell; what the interpreter throws where the scripts do not
- * let the input spend.
+ * @param options.maxWork What all scripts may cost together (`RunBudget`).
+ * @returns Steps, each of which says what it will take before it is taken, so that it can be taken later or elsewhere. The
+ * object is the same each time.
+ * @throws TooCostlyError where the budget does not suffice to tell; Error where scripts do not let an input spend.
  */
-export async function runScripts({ transaction, input, spent, budget, slices }: Input): Promise<void> {
-  const unlocking = transaction.inputs[input]?.unlockingScript ?? new Uint8Array()
-  const opcodes = countOpcodes(unlocking) + countOpcodes(spent.lockingScript)
-  charge(budget, readingCost(opcodes) + transaction.inputs.length + transaction.outputs.length)
-  const run = interpreter({ transaction, input, spent, unlocking })
-  const judge = run as unknown as Judgements
-  if (judge.shouldEnforceSigPushOnly() && !run.unlockingScript.isPushOnly())
-    throw new Error('the unlocking script has more than pushes')
-  const aSignature = signatureCost(transaction, opcodes)
-  do {
-    const cost = stepCost(run, { op: nextOpcode(run), signatureCost: aSignature })
-    if (cost > LONGEST_STEP || run.stackMem + run.altStackMem > MAX_STACK_BYTES) throw new TooCostlyError()
-    charge(budget, cost + 1)
-    if (slices.isOver) await slices.rest()
-  } while (run.step())
-  if (run.ifStack.length > 0) throw new Error('the locking script ends within an OP_IF')
-  judge.requireTruthyTopStack()
-  if (judge.shouldEnforceCleanStack() && run.stack.length !== 1)
-    throw new Error('the scripts leave more than one item')
+export function* runScripts(
+  spenders: Iterable<ScriptSpender>,
+  { maxWork }: { maxWork: number },
+): Generator<Readonly<StepDemand>, void> {
+  const budget: RunBudget = { units: maxWork }
+  const demand: StepDemand = { units: 0, bytes: 0 }
+  const charge = (units: number, bytes: number): StepDemand => {
+    if (units > budget.units) throw new TooCostlyError()
+    budget.units -= units
+    demand.units = units
+    demand.bytes = bytes
+    return demand
+  }
+  for (const { txid, raw, spent } of spenders) {
+    yield charge(raw.length, raw.length)
+    const transaction = readTransaction(raw, { txid })
+    const parts = BYTES_OF_PART * (transaction.inputs.length + transaction.outputs.length)
+    const interpreters = new Interpreters(transaction)
+    const signatures = new SignatureCosts(transaction)
+    for (const [input, { unlockingScript }] of transaction.inputs.entries()) {
+      const source = spent[input]
+      if (source === undefined) throw new RangeError(`it is not told what input ${input} of ${txid} spends`)
+      const scripts = scriptsOf(unlockingScript, source)
+      const held = parts + scripts.bytes + BYTES_OF_OPCODE * scripts.opcodes
+      yield charge(readingCost(scripts) + transaction.inputs.length, held)
+      const run = interpreters.open(input, source)
+      const judge = run as unknown as Judgements
+      if (judge.shouldEnforceSigPushOnly() && !run.unlockingScript.isPushOnly())
+        throw new Error('the unlocking script has more than pushes')
+      const signatureCost = (signature: readonly number[]): number => signatures.of(signature, scripts)
+      do {
+        const units = stepCost(run, { op: nextOpcode(run), signatureCost }) + 1
+        const stack = run.stackMem + run.altStackMem
+        if (units > LONGEST_STEP || stack > MAX_STACK_BYTES) throw new TooCostlyError()
+        // What is not there yet is charged for as it is made, or with the step after.
+        yield charge(units, held + 2 * stack)
+      } while (run.step())
+      if (run.ifStack.length > 0) throw new Error('the locking script ends within an OP_IF')
+      judge.requireTruthyTopStack()
+      if (judge.shouldEnforceCleanStack() && run.stack.length !== 1)
+        throw new Error('the scripts leave more than one item')
+    }
+  }
+}
+
+/**
+ * What it is likely to cost to run the scripts of transactions, as far as they show without being run.
+ *
+ * @throws TooCostlyError where it costs too much in any case.
+ */
+export function likelyWork(
+  spenders: Iterable<ScriptSpender & { unlockingScripts: Uint8Array[] }>,
+  { maxWork }: { maxWork: number },
+): number {
+  let least = 0
+  let likely = 0
+  for (const { raw, spent, unlockingScripts } of spenders) {
+    least += raw.length
+    for (const script of [...unlockingScripts, ...spent.map(({ lockingScript }) => lockingScript)]) {
+      const price = scriptPrice(script, maxWork - least)
+      least += price.least
+      likely += price.likely
+      if (least > maxWork) throw new TooCostlyError()
+    }
+  }
+  return likely
+}
+
+function scriptsOf(
+  unlockingScript: Uint8Array,
+  { lockingScript }: SpentOutput,
+): { opcodes: number; bytes: number } {
+  return {
+    opcodes: countOpcodes(unlockingScript) + countOpcodes(lockingScript),
+    bytes: unlockingScript.length + lockingScript.length,
+  }
 }
 
 /** At the end of the unlocking script, a step is the first of the locking script. */
@@ -77,40 +154,45 @@ function nextOpcode({ context, programCounter, unlockingScript, lockingScript }:
   return (inUnlocking ? unlockingScript : lockingScript).chunks[at]?.op ?? OP.OP_0
 }
 
-function charge(budget: RunBudget, cost: number): void {
-  if (cost > budget.units) throw new TooCostlyError()
-  budget.units -= cost
-}
+/** Interpreters for the inputs of a transaction. They share what of it is the same for all, and the hashes of that. */
+class Interpreters {
+  private readonly inputs: { sourceTXID: string; sourceOutputIndex: number; sequence: number }[]
+  private readonly outputs: { satoshis: number; lockingScript: LockingScript }[]
+  private readonly hashes = { hashOutputsSingle: new Map() }
 
-function interpreter({
-  transaction,
-  input,
-  spent,
-  unlocking,
-}: {
-  transaction: TransactionView
-  input: number
-  spent: TransactionOutput
-  unlocking: Uint8Array
-}): Spend {
-  const spender = transaction.inputs[input]
-  if (spender === undefined) throw new RangeError(`the transaction has no input ${input}`)
-  return new Spend({
-    sourceTXID: spender.txid,
-    sourceOutputIndex: spender.vout,
-    sourceSatoshis: spent.satoshis,
-    lockingScript: new LockingScript([], spent.lockingScript, undefined, false),
-    transactionVersion: transaction.version,
-    otherInputs: transaction.inputs
-      .filter((_, index) => index !== input)
-      .map(({ txid, vout, sequence }) => ({ sourceTXID: txid, sourceOutputIndex: vout, sequence })),
-    outputs: transaction.outputs.map((output) => ({
-      satoshis: output.satoshis,
-      lockingScript: new LockingScript([], output.lockingScript, undefined, false),
-    })),
-    inputIndex: input,
-    unlockingScript: new UnlockingScript([], unlocking, undefined, false),
-    inputSequence: spender.sequence,
-    lockTime: transaction.lockTime,
-  })
+  constructor(private readonly transaction: TransactionView) {
+    this.inputs = transaction.inputs.map(({ txid, vout, sequence }) => ({
+      ...{ sourceTXID: txid, sourceOutputIndex: vout, sequence },
+    }))
+    this.outputs = transaction.outputs.map(({ satoshis, lockingScript }) => ({
+      satoshis,
+      lockingScript: new LockingScript([], lockingScript, undefined, false),
+    }))
+  }
+
+  open(input: number, spent: SpentOutput): Spend {
+    const { transaction } = this
+    const spender = transaction.inputs[input]
+    if (spender === undefined) throw new RangeError(`the transaction has no input ${input}`)
+    const run = new Spend({
+      sourceTXID: spender.txid,
+      sourceOutputIndex: spender.vout,
+      sourceSatoshis: spent.satoshis,
+      lockingScript: new LockingScript([], spent.lockingScript, undefined, false),
+      transactionVersion: transaction.version,
+      otherInputs: this.inputs.filter((_, index) => index !== input),
+      outputs: this.outputs,
+      inputIndex: input,
+      unlockingScript: new UnlockingScript([], spender.unlockingScript, undefined, false),
+      inputSequence: spender.sequence,
+      lockTime: transaction.lockTime,
+    })
+    const judge = run as unknown as Judgements
+    judge.sigHashCache = this.hashes
+    // The SDK's error is written with all of the stacks in hex, which a stranger may have made long.
+    judge.scriptEvaluationError = (reason) => {
+      throw new Error(reason)
+    }
+    return run
+  }
 }

@@ -2,18 +2,24 @@ import type { BeefContents } from '../../../backend/src/graph/read-beef.js'
 import type { TransactionRecord } from '../../../backend/src/graph/records.js'
 import { transactionRecords } from '../../../backend/src/graph/transaction-records.js'
 import type { TransactionView } from '../../../backend/src/protocol/transaction.js'
-import { SubmissionTooLargeError } from '../overlay-errors.js'
+import { InvalidSubmissionError, SubmissionTooLargeError } from '../overlay-errors.js'
 import type { Limits } from './limits.js'
 
 export type SubmissionLimits = Pick<
   Limits,
-  'maxBeefTransactions' | 'maxBeefDepth' | 'maxParts' | 'maxScriptBytes' | 'maxScriptWork'
+  | 'maxBeefTransactions'
+  | 'maxBeefDepth'
+  | 'maxParts'
+  | 'maxScriptBytes'
+  | 'maxScriptWork'
+  | 'verificationTimeout'
 >
 
 /**
  * Holds what somebody submits against the limits, cheapest first, before it waits for its turn.
  *
- * @throws SubmissionTooLargeError for the first limit that it is over.
+ * @throws SubmissionTooLargeError for the first limit that it is over; InvalidSubmissionError for a transaction that may be
+ * an inner node of a merkle tree.
  */
 export function requireWithinLimits(beef: BeefContents, limits: SubmissionLimits): void {
   const { maxBeefTransactions, maxBeefDepth } = limits
@@ -28,10 +34,15 @@ export function requireWithinLimits(beef: BeefContents, limits: SubmissionLimits
     throw new SubmissionTooLargeError(`a chain of unproven transactions has at most ${maxBeefDepth}`)
 }
 
+/** Two hashes side by side: of inner nodes of merkle trees, everything but the length is a matter of work. */
+const INNER_NODE_BYTES = 64
+
 function requireTransactionWithinLimits(
-  { txid, inputs, outputs }: TransactionView,
+  { txid, raw, inputs, outputs }: TransactionView,
   { maxParts, maxScriptBytes }: SubmissionLimits,
 ): void {
+  if (raw.length === INNER_NODE_BYTES)
+    throw new InvalidSubmissionError(`${txid} has 64 bytes, as an inner node of a merkle tree has`)
   // The engine asks its storage about every input, for every topic, while others wait their turn.
   if (Math.max(inputs.length, outputs.length) > maxParts)
     throw new SubmissionTooLargeError(`${txid} has more than ${maxParts} inputs or outputs`)

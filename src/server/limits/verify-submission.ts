@@ -1,65 +1,131 @@
-import { type ChainTracker, MerklePath, Utils } from '@bsv/sdk'
+import type { ChainTracker } from '@bsv/sdk'
 import type { BeefContents } from '../../../backend/src/graph/read-beef.js'
+import { readPath } from '../../../backend/src/graph/read-proof.js'
 import type { Proof } from '../../../backend/src/graph/records.js'
 import { transactionRecords } from '../../../backend/src/graph/transaction-records.js'
-import type { RunBudget } from '../../../backend/src/protocol/script-cost.js'
-import type { TransactionView } from '../../../backend/src/protocol/transaction.js'
-import { Slices } from '../../gateway/slices.js'
-import { runScripts } from './run-scripts.js'
+import { isCoinbase, type TransactionView } from '../../../backend/src/protocol/transaction.js'
+import { likelyWork, type ScriptSpender, type SpentOutput } from './run-scripts.js'
+import { runScriptsHere, type ScriptRunner } from './script-runner.js'
+
+/** How many confirmations a coinbase has when the next block may spend it (consensus, `COINBASE_MATURITY`). */
+const COINBASE_MATURITY = 100
+/** How long the scripts of a submission may take where nobody says, in milliseconds. */
+const TIMEOUT = 60_000
 
 /**
  * Verifies the subject of a BEEF: its merkle path, or the scripts of it and of its unproven ancestors and the merkle paths
  * of what these rest on. What `Transaction.verify` of the SDK does, but without its recursion, which a long chain makes
- * overflow and a dense one makes endless, each transaction once, and with an end to what scripts may cost.
+ * overflow and a dense one makes endless, each transaction once, and with an end to what scripts may cost. Cheapest first:
+ * what the bytes alone tell, then what the chain tracker says, then the scripts.
+ *
+ * A coinbase can be spent by an unproven transaction when the next block may do so. That it is in a block itself is for
+ * its path alone to show; the SDK refuses old ones instead.
  *
  * @param options.tracker Without one, merkle paths are believed.
  * @param options.maxScriptWork What all scripts may cost together (`RunBudget`).
- * @throws what the tracker throws, and Error where something does not hold, in words that may quote a stranger.
+ * @param options.verificationTimeout How long the scripts may take with all that runs beside them, in milliseconds.
+ * @param options.runScripts Where they run; by default, in this thread.
+ * @throws what the tracker and the runner throw, and Error where something does not hold, in words that may quote a
+ * stranger.
  */
 export async function verifySubmission({
   beef,
   tracker,
-  maxScriptWork,
+  maxScriptWork: maxWork,
+  verificationTimeout: timeout = TIMEOUT,
+  runScripts = runScriptsHere,
 }: {
   beef: BeefContents
   tracker: ChainTracker | undefined
   maxScriptWork: number
+  verificationTimeout?: number
+  runScripts?: ScriptRunner
 }): Promise<void> {
-  const budget: RunBudget = { units: maxScriptWork }
-  const slices = new Slices()
+  const spenders: PricedSpender[] = []
+  const proven: Proven[] = []
+  const spentTxids = new Set<string>()
   for (const { txid, proof } of transactionRecords(beef).transactions) {
-    await slices.rest()
     const transaction = beef.transaction(txid)
-    if (proof === undefined && transaction !== undefined)
-      await requireSpends({ transaction, beef, budget, slices })
-    else if (proof !== undefined && tracker !== undefined) await requireProof(txid, { proof, tracker })
+    if (transaction === undefined) continue
+    if (proof !== undefined) {
+      if (tracker !== undefined) proven.push({ transaction, proof, ...placeOf(transaction, proof) })
+      continue
+    }
+    spenders.push(spenderOf(transaction, beef))
+    for (const { txid: source } of transaction.inputs) spentTxids.add(source)
+  }
+  requireSameDepths(proven)
+  const likely = likelyWork(spenders, { maxWork })
+  if (tracker !== undefined) await requireBlocks(proven, { tracker, spentTxids })
+  if (spenders.length === 0) return
+  const job = spenders.map(({ txid, raw, spent }) => ({ txid, raw, spent }))
+  await runScripts({ spenders: job, likelyWork: likely, maxWork, timeout })
+}
+
+type PricedSpender = ScriptSpender & { unlockingScripts: Uint8Array[] }
+
+interface Proven {
+  transaction: TransactionView
+  proof: Proof
+  /** The place of the transaction in its block. */
+  offset: number
+  /** How many levels the tree of the block has above its transactions. */
+  depth: number
+}
+
+/** @throws Error where a coinbase is not the first of its block, or what is first is no coinbase: no block is so. */
+function placeOf({ txid, inputs }: TransactionView, { merklePath }: Proof): Pick<Proven, 'offset' | 'depth'> {
+  const path = readPath(merklePath)
+  const offset = path.offsetOf(txid)
+  if (offset === undefined) throw new Error(`the merkle path of ${txid} does not hold it`)
+  if (isCoinbase({ inputs }) !== (offset === 0))
+    throw new Error(`a coinbase is the first of its block, and nothing else is: ${txid} stands at ${offset}`)
+  return { offset, depth: path.depth }
+}
+
+/**
+ * All transactions of a block stand at the same depth. Where two paths to one root do not agree on it, one of them takes an
+ * inner node of the tree for a transaction.
+ */
+function requireSameDepths(proven: Proven[]): void {
+  const depths = new Map<string, number>()
+  for (const { transaction, proof, depth } of proven) {
+    const other = depths.get(proof.root) ?? depth
+    depths.set(proof.root, depth)
+    if (other !== depth)
+      throw new Error(`the merkle path of ${transaction.txid} is not as deep as another one of its block`)
   }
 }
 
-async function requireProof(
-  txid: string,
-  { proof, tracker }: { proof: Proof; tracker: ChainTracker },
+async function requireBlocks(
+  proven: Proven[],
+  { tracker, spentTxids }: { tracker: ChainTracker; spentTxids: ReadonlySet<string> },
 ): Promise<void> {
-  const path = MerklePath.fromReader(new Utils.ReaderUint8Array(proof.merklePath), false)
-  if (!(await path.verify(txid, tracker))) throw new Error(`the merkle path of ${txid} does not hold`)
+  for (const { transaction, proof, offset } of proven) {
+    const { txid } = transaction
+    if (!(await tracker.isValidRootForHeight(proof.root, proof.height)))
+      throw new Error(`the merkle path of ${txid} does not hold`)
+    if (offset !== 0 || !spentTxids.has(txid)) continue
+    const confirmations = (await tracker.currentHeight()) - proof.height + 1
+    if (confirmations < COINBASE_MATURITY)
+      throw new Error(
+        `the coinbase ${txid} has ${confirmations} confirmations, and can be spent with ${COINBASE_MATURITY}`,
+      )
+  }
 }
 
-async function requireSpends(told: {
-  transaction: TransactionView
-  beef: BeefContents
-  budget: RunBudget
-  slices: Slices
-}): Promise<void> {
-  const { transaction, beef, budget, slices } = told
-  const { txid, inputs, outputs } = transaction
+/** @throws Error where the BEEF does not hold what it spends, or it pays out more than it has. */
+function spenderOf({ txid, raw, inputs, outputs }: TransactionView, beef: BeefContents): PricedSpender {
+  const spent: SpentOutput[] = []
   let left = 0
-  for (const [input, { txid: source, vout }] of inputs.entries()) {
-    const spent = beef.transaction(source)?.outputs[vout]
-    if (spent === undefined)
+  for (const { txid: source, vout } of inputs) {
+    const output = beef.transaction(source)?.outputs[vout]
+    if (output === undefined)
       throw new Error(`${txid} is not proven, and the BEEF does not hold ${source}_${vout}, which it spends`)
-    await runScripts({ transaction, input, spent, budget, slices })
-    left += spent.satoshis
+    spent.push({ satoshis: output.satoshis, lockingScript: output.lockingScript })
+    left += output.satoshis
   }
   for (const { satoshis } of outputs) left -= satoshis
   if (left < 0) throw new Error(`${txid} has more in its outputs than in its inputs`)
+  return { txid, raw, spent, unlockingScripts: inputs.map(({ unlockingScript }) => unlockingScript) }
 }

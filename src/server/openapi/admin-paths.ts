@@ -60,6 +60,12 @@ const told = (description: string, content: Schema) =>
 const refusal = (options: Pick<Parameters<typeof errorAnswer>[0], 'codes' | 'description' | 'headers'>) =>
   errorAnswer({ ...options, shape: 'OverlayError', shut: true })
 
+const UNABLE = refusal({
+  codes: ['NOT_READY', 'STORE_FULL'],
+  description: 'What is answered is made anew of what was admitted; later. Or the store has no space left.',
+  headers: ['Retry-After'],
+})
+
 const SHARED: Operation['responses'] = {
   '401': refusal({
     codes: ['UNAUTHORIZED'],
@@ -101,6 +107,7 @@ export const ADMIN_PATHS: Paths = {
         '200': told('It is blocked.', BLOCKED),
         '400': BAD_SUBJECT,
         '413': LARGE,
+        '503': UNABLE,
         ...SHARED,
       },
     },
@@ -127,6 +134,7 @@ export const ADMIN_PATHS: Paths = {
         }),
         '400': BAD_SUBJECT,
         '413': LARGE,
+        '503': UNABLE,
         ...SHARED,
       },
     },

@@ -1,3 +1,4 @@
+import { MAX_NAME_LENGTH } from '../../../backend/src/protocol/mine-node.js'
 import { PROFILES } from '../../../backend/src/protocol/profile.js'
 import { answer, type Paths, type Schema } from '../../gateway/openapi/operation.js'
 
@@ -17,6 +18,12 @@ const DEPLOYMENT: Schema = {
     difficulty: { type: 'integer', minimum: 1, maximum: 64, description: 'Zero bits of a solution.' },
     nameContentType: { type: 'string', minLength: 1 },
     marker: { type: 'string', minLength: 1, description: 'The protocol marker of name outputs.' },
+    maxNameLength: {
+      type: 'integer',
+      minimum: 1,
+      maximum: MAX_NAME_LENGTH,
+      description: 'How many characters a name can have: longer ones the covenant of this tree cannot write.',
+    },
     tld: { type: 'string', minLength: 1, description: 'What stands after every name, behind a dot.' },
   },
 }

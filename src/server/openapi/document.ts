@@ -8,6 +8,7 @@ import {
   type PathItem,
   type Paths,
   parameters,
+  preconditionFailed,
 } from '../../gateway/openapi/operation.js'
 import { isAboutHost } from '../readiness.js'
 import { ADMIN_PATHS } from './admin-paths.js'
@@ -38,6 +39,8 @@ Pages of any origin may ask: preflights are answered at every path (204), but fo
 Every error is \`{"error": "<sentence>", "code": "<CODE>"}\` and is not to be stored; a path that is not in here is 404 \`NOT_FOUND\`.
 Before any route, a path may be too long (414 \`TOO_LARGE\`), the head of a request, too (431), and a request may come too slowly (408 \`BAD_BODY\`), or not be one (400, 417).
 
+Compressed bodies are refused (415 \`UNSUPPORTED_ENCODING\`), unless the operator accepts them. A body may be given up half-way where too many are uploaded at once (503 \`NOT_READY\` with \`Retry-After\`), and nothing is written while the store is full (503 \`STORE_FULL\`).
+
 Requests of a client are counted, but for those that come from the machine itself and those to \`/health\`: \`RateLimit\` says how many are left.`
 
 const SECURITY_SCHEMES = {
@@ -51,7 +54,7 @@ const OWN_PATHS: Paths = {
       operationId: 'openapi',
       tags: ['health'],
       summary: 'This document',
-      parameters: parameters('If-None-Match'),
+      parameters: parameters('If-Match', 'If-None-Match'),
       responses: {
         '200': answer({
           description: 'An OpenAPI 3.1 document.',
@@ -62,6 +65,7 @@ const OWN_PATHS: Paths = {
           description: 'It is what whoever asks has.',
           headers: ['Cache-Control', 'ETag'],
         }),
+        '412': preconditionFailed(),
       },
     },
   },
@@ -105,7 +109,7 @@ export function openapiDocument({
       { name: 'health', description: 'For whoever watches the host, or reads about it.' },
     ],
     paths: Object.fromEntries(
-      Object.entries(paths).map(([path, item]) => [path, withHead(withNotReady(path, item))]),
+      Object.entries(paths).map(([path, item]) => [path, withHead(withNotReady(path, withBody(item)))]),
     ),
     components: {
       headers: HEADERS,
@@ -133,6 +137,21 @@ function counted(paths: Paths): Paths {
     return [path, Object.fromEntries(operations)] as const
   })
   return Object.fromEntries(items)
+}
+
+/** No operation takes a body that is compressed, unless a setting allows it. */
+function withBody(item: PathItem): PathItem {
+  const { post } = item
+  if (post?.requestBody === undefined) return item
+  const isOperators = post.tags[0] === 'operator'
+  const unsupported = errorAnswer({
+    codes: ['UNSUPPORTED_ENCODING'],
+    description: 'The body is compressed; send it as `Accept-Encoding` says.',
+    headers: ['Accept-Encoding'],
+    shape: post.tags[0] === 'overlay' || isOperators ? 'OverlayError' : 'Error',
+    shut: isOperators,
+  })
+  return { ...item, post: { ...post, responses: { ...post.responses, '415': unsupported } } }
 }
 
 /** Nothing but what is about the host is answered while the index is made anew. */

@@ -13,6 +13,13 @@ const REFUSED: Schema = {
   additionalProperties: { type: 'object', additionalProperties: { type: 'integer', minimum: 1 } },
 }
 
+const REASONS: Schema = {
+  description:
+    'Why it is not ready, a sentence for each part of the host that says so; empty where it is ready.',
+  type: 'object',
+  additionalProperties: { type: 'string' },
+}
+
 const INDEX: Schema = {
   description:
     'Whether what is answered is known to be all that was admitted. `rebuilding`: nothing else is answered meanwhile.',
@@ -27,12 +34,13 @@ const INDEX: Schema = {
 
 const whole = (ready: boolean): Schema => ({
   type: 'object',
-  required: ['status', 'live', 'ready', 'index', 'refused'],
+  required: ['status', 'live', 'ready', 'reasons', 'index', 'refused'],
   additionalProperties: false,
   properties: {
     status: { const: ready ? 'ok' : 'error' },
     live: { const: true },
     ready: { const: ready },
+    reasons: REASONS,
     index: INDEX,
     refused: REFUSED,
   },
@@ -54,10 +62,14 @@ export const HEALTH_PATHS: Paths = {
     get: {
       operationId: 'ready',
       tags: ['health'],
-      summary: 'Whether the store answers, and what is answered is all that was admitted',
+      summary:
+        'Whether the store answers and has space, the chain tracker answers, and what is answered is all that was admitted',
       responses: {
-        '200': told('Both.', OK),
-        '503': errorAnswer({ codes: ['NOT_READY'], description: 'Not yet; `error` says what is left.' }),
+        '200': told('All of it.', OK),
+        '503': errorAnswer({
+          codes: ['NOT_READY'],
+          description: 'Not now; `error` says why, as `/health` does in full.',
+        }),
       },
     },
   },

@@ -5,6 +5,7 @@ import {
   type Operation,
   type Paths,
   parameters,
+  preconditionFailed,
   type Schema,
 } from '../../gateway/openapi/operation.js'
 import { MINE_PAGE_FILES } from '../mine-page-routes.js'
@@ -29,6 +30,7 @@ const answers = (described: {
     content: described.content,
   }),
   '304': answer({ description: 'It is what whoever asks has.', headers: HEADERS }),
+  '412': preconditionFailed(HEADERS.filter((name) => name !== 'ETag' && name !== 'Cache-Control')),
   '404': errorAnswer({ codes: ['NOT_FOUND'], description: described.missing }),
 })
 
@@ -46,7 +48,7 @@ export const MINE_PAGE_PATHS: Paths = {
           description: 'What the page has in its field for the name when it opens.',
           schema: { type: 'string' },
         },
-        ...parameters('If-None-Match'),
+        ...parameters('If-Match', 'If-None-Match'),
       ],
       responses: answers({
         content: { 'text/html': { type: 'string' } },
@@ -67,7 +69,7 @@ export const MINE_PAGE_PATHS: Paths = {
           description: 'Its name.',
           schema: { enum: Object.keys(MINE_PAGE_FILES) },
         },
-        ...parameters('If-None-Match'),
+        ...parameters('If-Match', 'If-None-Match'),
       ],
       responses: answers({
         content: {

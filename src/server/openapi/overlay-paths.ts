@@ -55,6 +55,11 @@ const OUTPUT_LIST: Schema = {
         },
       },
     },
+    truncated: {
+      description: 'Present where a page ends before its limit, as its BEEF is long: go on with `after`.',
+      type: 'boolean',
+      enum: [true],
+    },
   },
 }
 
@@ -164,7 +169,7 @@ export const OVERLAY_PATHS: Paths = {
           name: 'x-includes-off-chain-values',
           in: 'header',
           description:
-            'With `true`, the body is a varint, a BEEF of that many bytes, and the values behind it.',
+            'With `true`, the body is a varint, a BEEF of that many bytes, and off-chain values behind it. No topic here reads those.',
           schema: { type: 'string' },
         },
       ],
@@ -191,13 +196,13 @@ export const OVERLAY_PATHS: Paths = {
         '413': errorAnswer({
           codes: ['TOO_LARGE'],
           description:
-            'The body is over the limit, or the BEEF is: by its transactions, the depth of unproven ones, their inputs and outputs, or a script.',
+            'The body is over the limit, what stands behind the BEEF is, or the BEEF is: by its transactions, the depth of unproven ones, their inputs and outputs, a script, or the blocks that its proofs lead to.',
           shape: 'OverlayError',
         }),
         '503': errorAnswer({
-          codes: ['NOT_READY'],
+          codes: ['NOT_READY', 'STORE_FULL'],
           description:
-            'The source of block headers did not answer, so that no proof can be checked, or as many submissions wait as may: try again.',
+            'The source of block headers did not answer, so that no proof can be checked, as many submissions wait as may, or this one could not be verified in time next to the others: try again. Or the store has no space left.',
           headers: ['Retry-After'],
           shape: 'OverlayError',
         }),
@@ -300,9 +305,9 @@ export const OVERLAY_PATHS: Paths = {
           shape: 'OverlayError',
         }),
         '503': errorAnswer({
-          codes: ['NOT_READY'],
+          codes: ['NOT_READY', 'STORE_FULL'],
           description:
-            'The source of block headers did not answer, or knows of no block at that height yet: try again.',
+            'The source of block headers did not answer, or knows of no block at that height yet: try again. Or the store has no space left.',
           headers: ['Retry-After'],
           shape: 'OverlayError',
         }),

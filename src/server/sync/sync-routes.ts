@@ -1,10 +1,10 @@
-import express, { type RequestHandler, type Response, Router } from 'express'
-import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
+import { type RequestHandler, type Response, Router } from 'express'
+import type { GraphStore, RawTransaction } from '../../../backend/src/graph/graph-store.js'
 import type { GuardedStore } from '../../../backend/src/graph/guarded-store.js'
-import type { TransactionRecord } from '../../../backend/src/graph/records.js'
 import { toHex } from '../../../backend/src/protocol/bytes.js'
 import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { BadRequestError, NotFoundError } from '../../gateway/error-response.js'
+import type { RequestBodies } from '../../gateway/request-body.js'
 import { sendPieces } from '../../gateway/send-pieces.js'
 import { offeredOutputs } from './offered-outputs.js'
 import { formatGaspOutpoint, nodeRequest, syncRequest } from './sync-messages.js'
@@ -17,13 +17,14 @@ const PIECE = 64 * 1024
 export interface SyncRoutesOptions {
   graph: GraphStore
   guard: GuardedStore
+  bodies: RequestBodies
   /** The topic of this host that a name or an alias means; undefined where there is none. */
   topicOf: (name: string) => string | undefined
 }
 
 /** What peers ask that sync with this host (GASP): what it has to offer, and transactions of that (`docs/sync.md`). */
 export function syncRoutes(options: SyncRoutesOptions): Router {
-  const body = express.json({ limit: MAX_BODY_BYTES, type: () => true })
+  const body = options.bodies.json({ limit: MAX_BODY_BYTES })
   return Router()
     .post('/requestSyncResponse', body, offer(options))
     .post('/requestForeignGASPNode', body, hydrate(options))
@@ -55,13 +56,18 @@ function hydrate({ graph, guard }: SyncRoutesOptions): RequestHandler {
       )
     const { graphID, txid, outputIndex } = asked.data
     const outpoint = { txid, vout: outputIndex }
-    const record = await graph.transaction(txid)
-    if (record === undefined || !(await isOfGraph(outpoint, graph)) || !(await isOffered(graphID, graph)))
-      throw new NotFoundError('this host has no such output in a graph that it offers')
+    // Bytes are read for nobody who asks for anything else.
+    if (!(await isOfGraph(outpoint, graph)) || !(await isOffered(graphID, graph))) throw notOffered()
     // What was spent is evidence of what came after it, blocked or not (`docs/blocking.md`).
     await guard.refuse((await graph.spenderOf(outpoint)) === undefined ? [graphID, outpoint] : [graphID])
-    await sendNode(response, { record, graphId: formatGaspOutpoint(graphID), outputIndex })
+    const transaction = await graph.rawTransaction(txid)
+    if (transaction === undefined) throw notOffered()
+    await sendNode(response, { transaction, graphId: formatGaspOutpoint(graphID), outputIndex })
   }
+}
+
+function notOffered(): NotFoundError {
+  return new NotFoundError('this host has no such output in a graph that it offers')
 }
 
 /** Whether a topic holds an output, and its transaction counts. */
@@ -78,20 +84,25 @@ async function isOfGraph(outpoint: Outpoint, graph: GraphStore): Promise<boolean
 /** Written a piece at a time: as text, a transaction is twice as long as it is. */
 async function sendNode(
   response: Response,
-  node: { record: TransactionRecord; graphId: string; outputIndex: number },
+  node: { transaction: RawTransaction; graphId: string; outputIndex: number },
 ): Promise<void> {
-  const { record, graphId, outputIndex } = node
-  const proof = record.proof && `,"proof":"${toHex(record.proof.merklePath)}"`
+  const { transaction, graphId, outputIndex } = node
+  const proof = transaction.proof && `,"proof":"${toHex(transaction.proof.merklePath)}"`
   const head = `{"graphID":"${graphId}","outputIndex":${outputIndex}${proof ?? ''},"rawTx":"`
   const tail = '"}'
-  const length = head.length + 2 * record.raw.length + tail.length
+  const length = head.length + 2 * transaction.length + tail.length
   response.type('json').set('Content-Length', String(length))
-  await sendPieces(response, { pieces: written({ head, raw: record.raw, tail }), length })
+  await sendPieces(response, { pieces: written({ head, transaction, tail }), length })
 }
 
-async function* written(text: { head: string; raw: Uint8Array; tail: string }): AsyncGenerator<string> {
+async function* written(text: {
+  head: string
+  transaction: RawTransaction
+  tail: string
+}): AsyncGenerator<string> {
   yield text.head
-  for (let at = 0; at < text.raw.length; at += PIECE)
-    yield Buffer.from(text.raw.subarray(at, at + PIECE)).toString('hex')
+  for await (const { bytes } of text.transaction.pieces())
+    for (let at = 0; at < bytes.length; at += PIECE)
+      yield Buffer.from(bytes.subarray(at, at + PIECE)).toString('hex')
   yield text.tail
 }

@@ -9,7 +9,7 @@ import type { Step, SyncGraph } from './sync-graph.js'
 export interface TakeOptions {
   topics: string[]
   engine: Pick<OverlayEngine, 'verify' | 'admit'>
-  proofs: Pick<ProofCheck, 'openTracker'>
+  proofs: Pick<ProofCheck, 'openSyncTracker'>
   graph: Holdings
   signal: AbortSignal
 }
@@ -61,7 +61,7 @@ async function verified(
   steps: Step[],
   { topics, engine, proofs }: TakeOptions,
 ): Promise<Map<string, TransactionRecord[]>> {
-  const tracker = proofs.openTracker()
+  const tracker = proofs.openSyncTracker()
   const sources = new Map<string, TransactionRecord[]>()
   const covered = new Set<string>()
   for (const { txid } of [...steps].reverse()) {

@@ -6,18 +6,17 @@ export async function blockedPage(
   documents: Documents,
   { kind, after, limit }: BlockedQuery,
 ): Promise<BlockedRecord[]> {
-  const behind: Filter[] = after
-    ? [
-        { kind: { $gte: after.kind } },
-        { $or: [{ kind: { $gt: after.kind } }, { value: { $gt: after.value } }] },
-      ]
-    : []
-  const docs = await documents.all(
-    'graph_blocked',
-    { ...(kind && { kind }), ...(behind.length > 0 && { $and: behind }) },
-    { sort: { kind: 1, value: 1 }, limit },
-  )
-  return docs.map(blockedOf)
+  const page = async (filter: Filter, size: number): Promise<BlockedRecord[]> => {
+    const docs = await documents.all('graph_blocked', filter, { sort: { kind: 1, value: 1 }, limit: size })
+    return docs.map(blockedOf)
+  }
+  if (after === undefined) return await page(kind ? { kind } : {}, limit)
+  // What is left of the kind, then the kinds behind it: each is one range of the index.
+  const isOfKind = kind === undefined || kind === after.kind
+  const same = isOfKind ? await page({ kind: after.kind, value: { $gt: after.value } }, limit) : []
+  if (same.length === limit || kind === after.kind) return same
+  const further = await page({ kind: { $gt: after.kind, ...(kind && { $eq: kind }) } }, limit - same.length)
+  return [...same, ...further]
 }
 
 /** All that is blocked. */

@@ -6,6 +6,7 @@ import type {
   ByteRange,
   KeptAnswer,
   OrdinalStep,
+  RawTransaction,
   RecordOptions,
   StreamChunk,
   StreamQuery,
@@ -53,10 +54,10 @@ import { firstContentIn, lineagesIn } from './lineage-reads.js'
 import { mapsIn } from './map-reads.js'
 import { MongoWriter } from './mongo-writer.js'
 import { domainsIn, genuineNodes, genuineOrigins, liveNode, nameOrigin, namesByPrefix } from './name-reads.js'
-import { heightIn, rivalBlocks, spenderOf, winnerIn } from './standing-reads.js'
+import { heightIn, isStored, rivalBlocks, spenderOf, winnerIn } from './standing-reads.js'
 import { streamsIn } from './stream-rows.js'
 import { tipsWith } from './trait-reads.js'
-import { transactionRecord } from './transaction-reads.js'
+import { rawTransaction, transactionRecord } from './transaction-reads.js'
 
 export interface MongoGraphStoreOptions {
   db: Db
@@ -186,6 +187,14 @@ export class MongoGraphStore implements HostStore {
 
   async transaction(txid: string): Promise<TransactionRecord | undefined> {
     return await transactionRecord(this.documents, txid)
+  }
+
+  async holdsTransaction(txid: string): Promise<boolean> {
+    return await isStored(this.documents, txid)
+  }
+
+  async rawTransaction(txid: string): Promise<RawTransaction | undefined> {
+    return await rawTransaction(this.documents, txid)
   }
 
   async heightOf(txid: string): Promise<number | undefined> {

@@ -136,6 +136,14 @@ export async function spenderOf(documents: Documents, outpoint: Outpoint): Promi
   return spenders.map(hexOf).find((spender) => mints.has(spender))
 }
 
+/** See `ProofReader.holdsTransaction`. */
+export async function isStored(documents: Documents, txid: string): Promise<boolean> {
+  return (
+    (await documents.first('graph_transactions', { _id: hashColumn(txid) }, { fields: ['_id'] })) !==
+    undefined
+  )
+}
+
 /** See `ProofReader.heightOf`. */
 export async function heightIn(documents: Documents, txid: string): Promise<number | undefined> {
   const doc = await documents.first('graph_transactions', { _id: hashColumn(txid) }, { fields: ['height'] })

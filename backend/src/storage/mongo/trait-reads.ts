@@ -2,6 +2,7 @@ import type { Trait } from '../../graph/traits.js'
 import type { Outpoint } from '../../protocol/outpoint.js'
 import { hashColumn, outpointPair, parts, ROWS_A_STATEMENT } from '../columns.js'
 import type { Lineage } from '../lineages.js'
+import { rest } from '../rest.js'
 import { traitId } from './collections.js'
 import type { Documents, Filter } from './documents.js'
 import { lineagesIn } from './lineage-reads.js'
@@ -53,6 +54,7 @@ async function* lineagesWith(
     yield page
     last = page.at(-1)
     if (last === undefined || page.length < limit) return
+    await rest()
   }
 }
 

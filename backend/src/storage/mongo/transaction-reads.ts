@@ -1,7 +1,10 @@
+import type { RawTransaction } from '../../graph/graph-store.js'
 import type { TransactionRecord } from '../../graph/records.js'
 import { hashColumn, hexOf } from '../columns.js'
+import { rawTransactionOf } from '../raw-transaction.js'
+import { piecesOf } from './collections.js'
 import type { Doc, Documents } from './documents.js'
-import { readPieces } from './piece-reads.js'
+import { piecesIn, readPieces } from './piece-reads.js'
 
 /** A transaction, put together from its pieces; undefined where the store does not hold it. */
 export async function transactionRecord(
@@ -16,6 +19,33 @@ export async function transactionRecord(
   if (doc === undefined || raw === undefined) return undefined
   const proof = proofOf(doc)
   return { txid, raw, ...(proof && { proof }) }
+}
+
+/** See `RawTransactionReader.rawTransaction`. */
+export async function rawTransaction(
+  documents: Documents,
+  txid: string,
+): Promise<RawTransaction | undefined> {
+  const id = hashColumn(txid)
+  const pieces = piecesIn(documents)
+  const [doc, first] = await Promise.all([
+    documents.first('graph_transactions', { _id: id }, { fields: ['merkle_path', 'height', 'merkle_root'] }),
+    pieces.piece(id, 0),
+  ])
+  if (doc === undefined || first === undefined) return undefined
+  return await rawTransactionOf({
+    txid,
+    proof: proofOf(doc),
+    first,
+    async last() {
+      const last = await documents.first('graph_pieces', piecesOf(id), {
+        sort: { _id: -1 },
+        fields: ['position', 'bytes'],
+      })
+      return last && { position: last.position, length: last.bytes.length }
+    },
+    pieces,
+  })
 }
 
 function proofOf({ merkle_path, height, merkle_root }: Doc): TransactionRecord['proof'] {

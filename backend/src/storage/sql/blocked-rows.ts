@@ -23,22 +23,26 @@ export async function blockedPage(
   reader: SqlReader,
   { kind, after, limit }: BlockedQuery,
 ): Promise<BlockedRecord[]> {
-  const conditions: string[] = []
-  const values: SqlValue[] = []
-  if (kind !== undefined) {
-    conditions.push('kind = ?')
-    values.push(kind)
+  const page = async (conditions: string[], values: SqlValue[], rows: number): Promise<BlockedRecord[]> => {
+    const where = conditions.length === 0 ? '' : `where ${conditions.join(' and ')}`
+    const found = await reader.all(
+      `select kind, value, reason, since from graph_blocked ${where} order by kind, value limit ?`,
+      [...values, rows],
+    )
+    return found.map(recordOf)
   }
-  if (after !== undefined) {
-    conditions.push('kind >= ? and (kind > ? or value > ?)')
-    values.push(after.kind, after.kind, after.value)
-  }
-  const where = conditions.length === 0 ? '' : `where ${conditions.join(' and ')}`
-  const rows = await reader.all(
-    `select kind, value, reason, since from graph_blocked ${where} order by kind, value limit ?`,
-    [...values, limit],
+  if (after === undefined) return await page(kind ? ['kind = ?'] : [], kind ? [kind] : [], limit)
+  // What is left of the kind, then the kinds behind it: each is one range of the key.
+  const isOfKind = kind === undefined || kind === after.kind
+  const same = isOfKind ? await page(['kind = ?', 'value > ?'], [after.kind, after.value], limit) : []
+  if (same.length === limit || kind === after.kind) return same
+  const behind = kind === undefined ? ['kind > ?'] : ['kind > ?', 'kind = ?']
+  const further = await page(
+    behind,
+    kind === undefined ? [after.kind] : [after.kind, kind],
+    limit - same.length,
   )
-  return rows.map(recordOf)
+  return [...same, ...further]
 }
 
 /** All that is blocked. */

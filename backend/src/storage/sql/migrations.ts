@@ -31,8 +31,18 @@ export function migrationsFor(owner: string): Migration[] {
   return migrations.map((migration) => ({ ...migration, name: `minetree-${owner}-${migration.name}` }))
 }
 
+/** Where it stands which of them were done. */
+export const MIGRATIONS_TABLE = 'minetree_migrations'
+
+/** The names of all, oldest first: what the schema of this version is called by. */
+export function schemaNames(): string[] {
+  return migrations.map(({ name }) => name)
+}
+
 /** For how long another process may be at it, in seconds. */
 const PATIENCE = 60
+
+const OPTIONS = { migrationSource: source, tableName: MIGRATIONS_TABLE }
 
 /**
  * Brings a database to the newest schema. Processes that start together on one MySQL do it one after another.
@@ -40,10 +50,17 @@ const PATIENCE = 60
  * @throws Error where another process is at it for longer than a minute.
  */
 export async function migrate(knex: Knex): Promise<void> {
-  const options = { migrationSource: source, tableName: 'minetree_migrations' }
   await holdingLock(knex, { name: 'migration', patience: PATIENCE }, async () => {
     // Whoever had knex's own lock there has ended.
-    if (isMysql(knex)) await knex.migrate.forceFreeMigrationsLock(options)
-    await knex.migrate.latest(options)
+    if (isMysql(knex)) await knex.migrate.forceFreeMigrationsLock(OPTIONS)
+    await knex.migrate.latest(OPTIONS)
+  })
+}
+
+/** Brings an empty database to an older schema: that of the first so many migrations. */
+export async function migrateThrough(knex: Knex, count: number): Promise<void> {
+  await holdingLock(knex, { name: 'migration', patience: PATIENCE }, async () => {
+    const [done] = (await knex.migrate.list(OPTIONS)) as [unknown[], unknown[]]
+    for (let at = done.length; at < count; at++) await knex.migrate.up(OPTIONS)
   })
 }

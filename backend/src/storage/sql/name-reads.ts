@@ -67,10 +67,12 @@ export async function namesByPrefix(
   query: { prefix: string; after?: string; limit: number },
 ): Promise<NameRecord[]> {
   const { prefix, after = '', limit } = query
+  // One lower bound, the larger: of two, an engine may seek the smaller and read all the way to the other.
+  const [lower, bound] = after < prefix ? ['name >= ?', prefix] : ['name > ?', after]
   const rows = await reader.all(
-    `select name, txid, vout from graph_names where name >= ? and name < ? and name > ? order by name limit ?`,
+    `select name, txid, vout from graph_names where ${lower} and name < ? order by name limit ?`,
     // Characters of names all sort below DEL.
-    [prefix, `${prefix}\x7f`, after, limit],
+    [bound, `${prefix}\x7f`, limit],
   )
   return rows.map(nameOf)
 }

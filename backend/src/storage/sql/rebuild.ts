@@ -100,7 +100,8 @@ async function derivedOwners(knex: Knex, owners: Buffer[]): Promise<Buffer[]> {
   return owners.filter((owner) => !kept.has(hexOf(owner)))
 }
 
-const BEHIND = 'arrival > ? or (arrival = ? and txid > ?)'
+/** With a lower bound for `arrival` alone: without it, no engine seeks the place, and each page reads all that is left. */
+const BEHIND = 'arrival >= ? and (arrival > ? or txid > ?)'
 
 function behind(place: string): [arrival: number, again: number, txid: Buffer] {
   const { arrival, txid } = placeOf(place)

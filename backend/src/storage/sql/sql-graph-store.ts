@@ -6,6 +6,7 @@ import type {
   ByteRange,
   KeptAnswer,
   OrdinalStep,
+  RawTransaction,
   RecordOptions,
   StreamChunk,
   StreamQuery,
@@ -53,9 +54,9 @@ import { migrate } from './migrations.js'
 import { domainsIn, genuineNodes, genuineOrigins, liveNode, nameOrigin, namesByPrefix } from './name-reads.js'
 import { knexReader, type SqlReader } from './sql-reader.js'
 import { type Rows, rowsIn } from './sql-rows.js'
-import { blocksFrom, heightIn, rivalBlocks, winnerIn } from './standing-rows.js'
+import { blocksFrom, heightIn, isStored, rivalBlocks, winnerIn } from './standing-rows.js'
 import { tipsWith } from './trait-reads.js'
-import { transactionRecord } from './transaction-reads.js'
+import { rawTransaction, transactionRecord } from './transaction-reads.js'
 import { turnsOf } from './turns.js'
 
 export interface SqlGraphStoreOptions {
@@ -178,6 +179,14 @@ export class SqlGraphStore implements HostStore {
 
   async transaction(txid: string): Promise<TransactionRecord | undefined> {
     return await transactionRecord(this.reader, txid)
+  }
+
+  async holdsTransaction(txid: string): Promise<boolean> {
+    return await isStored(this.reader, txid)
+  }
+
+  async rawTransaction(txid: string): Promise<RawTransaction | undefined> {
+    return await rawTransaction(this.reader, txid)
   }
 
   async heightOf(txid: string): Promise<number | undefined> {

@@ -158,6 +158,13 @@ export async function winnerIn(
   return await winnerOver(txid, standingView(reader, new Set(), derives))
 }
 
+/** See `ProofReader.holdsTransaction`. */
+export async function isStored(reader: SqlReader, txid: string): Promise<boolean> {
+  return (
+    (await reader.first('select 1 from graph_transactions where txid = ?', [hashColumn(txid)])) !== undefined
+  )
+}
+
 /** See `ProofReader.heightOf`. */
 export async function heightIn(reader: SqlReader, txid: string): Promise<number | undefined> {
   const row = await reader.first(

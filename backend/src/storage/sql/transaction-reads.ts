@@ -1,6 +1,9 @@
+import type { RawTransaction } from '../../graph/graph-store.js'
 import type { TransactionRecord } from '../../graph/records.js'
 import { joinBytes } from '../../protocol/bytes.js'
 import { bytesOf, hashColumn, hexOf } from '../columns.js'
+import { rawTransactionOf } from '../raw-transaction.js'
+import { piecesIn } from './pieces.js'
 import type { SqlReader } from './sql-reader.js'
 
 /** A transaction, put together from its pieces; undefined where the store does not hold it. */
@@ -16,11 +19,41 @@ export async function transactionRecord(
   )
   const [first] = rows
   if (first === undefined) return undefined
+  const proof = proofOf(first)
   const raw = rows.length === 1 ? bytesOf(first.bytes) : joinBytes(rows.map(({ bytes }) => bytesOf(bytes)))
-  const proof = first.merkle_path && {
-    merklePath: bytesOf(first.merkle_path),
-    height: Number(first.height),
-    root: hexOf(first.merkle_root),
-  }
   return { txid, raw, ...(proof && { proof }) }
+}
+
+/** See `RawTransactionReader.rawTransaction`. */
+export async function rawTransaction(reader: SqlReader, txid: string): Promise<RawTransaction | undefined> {
+  const owner = hashColumn(txid)
+  const row = await reader.first(
+    `select merkle_path, height, merkle_root, bytes from graph_transactions as transactions
+     join graph_pieces as pieces on pieces.owner = transactions.txid
+     where transactions.txid = ? and position = 0`,
+    [owner],
+  )
+  if (row === undefined) return undefined
+  return await rawTransactionOf({
+    txid,
+    proof: proofOf(row),
+    first: bytesOf(row.bytes),
+    async last() {
+      const last = await reader.first(
+        'select position, length(bytes) as length from graph_pieces where owner = ? order by position desc limit 1',
+        [owner],
+      )
+      return last && { position: Number(last.position), length: Number(last.length) }
+    },
+    pieces: piecesIn(reader),
+  })
+}
+
+function proofOf(row: {
+  merkle_path: unknown
+  height: unknown
+  merkle_root: unknown
+}): TransactionRecord['proof'] {
+  if (!row.merkle_path) return undefined
+  return { merklePath: bytesOf(row.merkle_path), height: Number(row.height), root: hexOf(row.merkle_root) }
 }

@@ -1,0 +1,105 @@
+import type { Command } from 'commander'
+import { type Config, readConfig } from '../server/config.js'
+import { type CommandContext, quieter, wholeNumber } from './command-context.js'
+import type { CrawlCommand } from './crawl.js'
+import { untilSignal } from './signals.js'
+import { openLog } from './terminal-log.js'
+
+/** Adds the commands that open a store. What they need of it is loaded when they run: the others start sooner. */
+export function addStoreCommands(program: Command, context: CommandContext): void {
+  const { hideSecrets } = context
+  const settings = (): Config => {
+    const config = readConfig(process.env)
+    for (const warning of config.warnings) context.output.warn(warning)
+    return config
+  }
+  // Their results are on standard output; the log is for what goes wrong.
+  const logFor = (config: Config) =>
+    openLog({
+      to: 'stderr',
+      level: quieter(config.logLevel),
+      json: context.output.json,
+      hideSecrets,
+    })
+
+  program
+    .command('serve')
+    .description('start the service; with --json, log JSON on a terminal, too')
+    .action(async () => {
+      const config = readConfig(process.env)
+      const { json } = context.output
+      const logger = await openLog({ to: 'stdout', level: config.logLevel, json, hideSecrets })
+      const { serve } = await import('./serve.js')
+      await serve({ config, logger, out: context.output.progressStream })
+    })
+
+  program
+    .command('import')
+    .description('admit transactions from files: BEEF, or raw transactions as hex, in any order')
+    .argument('<paths...>', 'files, or folders to search')
+    .option('--trust', 'take raw transactions without a proof on your word; they are kept as unproven', false)
+    .action(async (paths: string[], { trust }: { trust: boolean }) => {
+      const { runImport } = await import('./import.js')
+      const config = settings()
+      const interruption = untilSignal()
+      const { output } = context
+      const open = async () => {
+        const { openNode } = await import('../server/node.js')
+        return await openNode({ config, logger: await logFor(config) })
+      }
+      await interruption.during(() => runImport({ open, paths, trust, output, signal: interruption.signal }))
+    })
+
+  program
+    .command('crawl')
+    .description('follow the tree from its genesis through an index of the chain: see docs/crawl.md')
+    .option('--source <url>', 'what speaks as JungleBus does', 'https://junglebus.gorillapool.io')
+    .option('--parallel <count>', 'requests at once', wholeNumber(1, 256), 3)
+    .option('--names-only', 'do not follow where names went after they were mined', false)
+    .option('--most <count>', 'stop after so many transactions', wholeNumber(1, 1_000_000_000), 1_000_000)
+    .action(async (options: Pick<CrawlCommand, 'source' | 'parallel' | 'namesOnly' | 'most'>) => {
+      const config = settings()
+      const interruption = untilSignal()
+      const { runCrawl } = await import('./crawl.js')
+      const { output } = context
+      const logger = await logFor(config)
+      await interruption.during(() =>
+        runCrawl({ ...options, output, config, logger, signal: interruption.signal }),
+      )
+    })
+
+  program
+    .command('reindex')
+    .description('rebuild the index from the transactions and what was admitted: see docs/nothing-lost.md')
+    .action(async () => {
+      const config = settings()
+      const { runReindex } = await import('./reindex.js')
+      await runReindex({ config, logger: await logFor(config), output: context.output })
+    })
+
+  program
+    .command('backup')
+    .description('write the whole store to a file, while the service runs: see docs/operating.md')
+    .argument('<file>', 'must not exist yet')
+    .action(async (file: string) => {
+      const config = settings()
+      const interruption = untilSignal()
+      const { runBackup } = await import('./backup.js')
+      const { output } = context
+      await interruption.during(() => runBackup({ config, file, output, signal: interruption.signal }))
+    })
+
+  program
+    .command('restore')
+    .description(
+      'load a backup into an empty store, of the same engine or another one: see docs/operating.md',
+    )
+    .argument('<file>', 'what `minetree backup` wrote')
+    .action(async (file: string) => {
+      const config = settings()
+      const interruption = untilSignal()
+      const { runRestore } = await import('./backup.js')
+      const { output } = context
+      await interruption.during(() => runRestore({ config, file, output, signal: interruption.signal }))
+    })
+}

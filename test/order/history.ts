@@ -1,0 +1,350 @@
+import fc from 'fast-check'
+import { MAP_MARKER } from '../../backend/src/protocol/bitcom.js'
+import { concatBytes, utf8 } from '../../backend/src/protocol/bytes.js'
+import { decodeMineNode, encodeMineNode, isClaimed, UNCLAIMED } from '../../backend/src/protocol/mine-node.js'
+import { formatOutpoint, type Outpoint, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
+import {
+  bitcomTail,
+  FakeChain,
+  type FakeTransaction,
+  inscriptionScript,
+  mapTail,
+  OPEN_LOCK,
+  p2pkh,
+} from '../support/fake-chain.js'
+import type { Said } from '../support/forest.js'
+import { ownerOf } from '../support/life.js'
+
+/** A transaction of a history, with what the test knows of it without reading a script. */
+export interface HistoryTransaction extends FakeTransaction {
+  /** What it spends, each as `<txid>_<vout>`, in the order of its inputs. */
+  spends: string[]
+  /** What each of its outputs says. */
+  said: Said[]
+  /** Set where it is built as a mint: the name, were the node genuine that it spends. */
+  mint?: { name: string; node: string }
+  /** Set where an input cannot be signed for here, or spends what nobody has: it is valid with a proof only. */
+  needsProof: boolean
+}
+
+/** Transactions, parents first: genesis, purses that pay, and what came of the deeds. */
+export interface History {
+  chain: FakeChain
+  genesis: HistoryTransaction
+  transactions: HistoryTransaction[]
+  byTxid: ReadonlyMap<string, HistoryTransaction>
+  /** What the deeds made, and genesis: answers are read about their outputs. */
+  subjects: HistoryTransaction[]
+}
+
+const OUTPUT_KINDS = [
+  'plain',
+  'plain',
+  'owned',
+  'inscribed',
+  'inscribed',
+  'inscribed with MAP',
+  'owned inscribed',
+  'child',
+  'chunk',
+  'set',
+  'add',
+  'remove',
+  'larger',
+  'larger inscribed',
+  'empty',
+  'copied node',
+] as const
+type OutputKind = (typeof OUTPUT_KINDS)[number]
+
+/** Which coin to spend: numbers choose among what there is, from the latest back. */
+interface Pick {
+  from: 'free' | 'spent' | 'all'
+  at: number
+}
+
+/** One thing that somebody does. */
+export interface Deed {
+  kind: 'mint' | 'move' | 'inscribe'
+  node: Pick
+  character: number
+  /** Where the node stands among a mint's inputs. */
+  position: number
+  coins: Pick[]
+  /** Where a coin of which nobody has the transaction stands among the inputs; beyond them, there is none. */
+  foreign: number
+  pays: {
+    coin: Pick
+    place: 'last' | 'first' | 'nowhere'
+    /** Whether the first output takes all of a coin that pays first, as in a sale: what comes behind it goes on. */
+    passesOn: boolean
+  }
+  outputs: { kind: OutputKind; key: number; text: number }[]
+}
+
+const pick: fc.Arbitrary<Pick> = fc.record({
+  from: fc.constantFrom('free', 'free', 'free', 'spent', 'all'),
+  at: fc.nat(9),
+})
+
+export const deed: fc.Arbitrary<Deed> = fc.record({
+  kind: fc.constantFrom('mint', 'mint', 'move', 'move', 'move', 'inscribe'),
+  node: pick,
+  character: fc.nat(1),
+  position: fc.nat(2),
+  coins: fc.array(pick, { maxLength: 3 }),
+  foreign: fc.nat(24),
+  pays: fc.record({
+    coin: fc.record({ from: fc.constantFrom('free', 'free', 'free', 'free', 'spent'), at: fc.nat(9) }),
+    place: fc.constantFrom('last', 'last', 'first', 'first', 'nowhere'),
+    passesOn: fc.constantFrom(true, true, false),
+  }),
+  outputs: fc.array(fc.record({ kind: fc.constantFrom(...OUTPUT_KINDS), key: fc.nat(2), text: fc.nat(2) }), {
+    minLength: 1,
+    maxLength: 4,
+  }),
+})
+
+/** Values that lookups ask for. */
+export const CONTENT_TYPES = ['text/plain', 'text/css', 'gw/stream']
+export const KEYS = [0, 1, 2]
+export const TEXTS = [0, 1, 2]
+export const PARENT = `${'ee'.repeat(32)}_1`
+
+const CHUNK_TYPE = 'gw/stream'
+const PURSES = 3
+/** What a purse holds: odd coins, whose own history nobody knows, around those that pay. */
+const PURSE_VALUES = [1, 0, 3, 6, 4, 8, 3, 6, 1]
+
+/** Makes a history of deeds. The same deeds make the same history. */
+export function historyOf(deeds: readonly Deed[]): History {
+  const chain = new FakeChain({ difficulty: 1 })
+  const root = { satoshis: 1, script: chain.node('').lockingScript, domain: '' }
+  const genesis = described(chain.genesis, [root, { satoshis: 1000, script: p2pkh(0) }], true)
+  const purses = Array.from({ length: PURSES }, () => {
+    const said = PURSE_VALUES.map((satoshis): Said => ({ satoshis, script: OPEN_LOCK }))
+    return described(chain.spend({ inputs: [], outputs: said.map(outputOf) }), said, true)
+  })
+  const byTxid = new Map([genesis, ...purses].map((each) => [each.txid, each]))
+  const grower = new Grower(chain, byTxid, { genesis, purses })
+  for (const each of deeds) grower.grow(each)
+  const { made } = grower
+  return {
+    chain,
+    genesis,
+    byTxid,
+    transactions: [genesis, ...purses, ...made],
+    subjects: [genesis, ...made],
+  }
+}
+
+class Grower {
+  readonly made: HistoryTransaction[] = []
+  private readonly spent = new Set<string>()
+  private readonly coins: string[]
+  private readonly paying: string[]
+  private readonly nodes: string[]
+
+  constructor(
+    private readonly chain: FakeChain,
+    private readonly byTxid: Map<string, HistoryTransaction>,
+    { genesis, purses }: { genesis: HistoryTransaction; purses: HistoryTransaction[] },
+  ) {
+    const coinsOf = (isPaying: boolean): string[] =>
+      purses.flatMap(({ said, outpoint }) =>
+        said.flatMap(({ satoshis }, vout) => (satoshis > 1 === isPaying ? [outpoint(vout)] : [])),
+      )
+    this.coins = coinsOf(false)
+    this.paying = coinsOf(true)
+    this.nodes = [genesis.outpoint(0)]
+  }
+
+  grow({ kind, node, character, position, coins, foreign, pays, outputs }: Deed): void {
+    const payment =
+      pays.place === 'nowhere' && kind === 'move' ? undefined : this.chosen(pays.coin, this.paying)
+    const held = kind === 'inscribe' ? [] : coins.flatMap((each) => this.chosen(each, this.coins) ?? [])
+    const around = payment === undefined ? [] : [payment]
+    const known = [...new Set(pays.place === 'first' ? [...around, ...held] : [...held, ...around])]
+    const unknown = foreign <= known.length ? this.chain.madeUpCoin() : undefined
+    const funding = known.map(parseOutpoint)
+    if (unknown !== undefined) funding.splice(foreign, 0, unknown)
+    if (funding.length === 0) return
+    const needsProof = unknown !== undefined || known.some((each) => this.isLocked(each))
+    const purse = unknown === undefined ? this.sumOf(known) : Number.POSITIVE_INFINITY
+    if (kind === 'mint') {
+      const outpoint = this.chosen(node, this.nodes)
+      if (outpoint !== undefined)
+        this.mint({ outpoint, character, position, funding, outputs, purse, needsProof })
+      return
+    }
+    const made = outputs.map((each) =>
+      this.saying({ ...each, kind: kind === 'inscribe' ? inscribing(each.kind) : each.kind }),
+    )
+    const passedOn =
+      payment !== undefined && pays.place === 'first' && pays.passesOn
+        ? [{ satoshis: this.saidAt(payment).satoshis, script: OPEN_LOCK }]
+        : []
+    const said = affordable([...passedOn, ...made], purse)
+    this.add(described(this.chain.spend({ inputs: funding, outputs: said.map(outputOf) }), said, needsProof))
+  }
+
+  private mint(options: {
+    outpoint: string
+    character: number
+    position: number
+    funding: Outpoint[]
+    outputs: Deed['outputs']
+    purse: number
+    needsProof: boolean
+  }): void {
+    const { outpoint, funding, purse, needsProof } = options
+    const { domain, script } = this.saidAt(outpoint)
+    if (domain === undefined) throw new Error(`no node stands in ${outpoint}`)
+    const { claimed } = decodeMineNode(script)
+    const free = ['a', 'b'].filter((each) => !isClaimed(claimed, each.charCodeAt(0)))
+    const letter = free[options.character % free.length]
+    // The node brings one satoshi, and three go into what the covenant asks for.
+    if (letter === undefined || purse < 2) return
+    const [extra] = options.outputs
+    const isOwned = extra?.kind.startsWith('owned') ?? false
+    const said = affordable(
+      options.outputs.slice(1).map((each) => this.saying(each)),
+      purse - 2,
+    )
+    const name = domain + letter
+    const minted = this.chain.mint(name, {
+      from: { outpoint: parseOutpoint(outpoint), satoshis: 1, lockingScript: script },
+      character: letter,
+      funding,
+      nodeInputPosition: Math.min(options.position, funding.length),
+      ownerLock: isOwned && extra ? p2pkh(extra.key) : OPEN_LOCK,
+      trailing: said.map(outputOf),
+    })
+    const scripts = minted.transaction.outputs.map(({ lockingScript }) => lockingScript)
+    const bound = (vout: number, more: Partial<Said>): Said => ({
+      satoshis: 1,
+      script: scripts[vout] ?? new Uint8Array(),
+      ...more,
+    })
+    const { nameContentType: contentType } = this.chain.deployment
+    const all = [
+      bound(0, { domain }),
+      bound(1, { domain: name }),
+      bound(2, {
+        content: { contentType, body: utf8(name) },
+        ...(isOwned && extra && { owner: ownerOf(extra.key) }),
+      }),
+      ...said,
+    ]
+    this.add({ ...described(minted, all, needsProof), mint: { name, node: outpoint } })
+  }
+
+  private add(transaction: HistoryTransaction): void {
+    if (this.byTxid.has(transaction.txid)) return
+    this.byTxid.set(transaction.txid, transaction)
+    this.made.push(transaction)
+    for (const each of transaction.spends) this.spent.add(each)
+    for (const [vout, { domain }] of transaction.said.entries())
+      (domain === undefined ? this.coins : this.nodes).push(transaction.outpoint(vout))
+  }
+
+  private chosen({ from, at }: Pick, among: string[]): string | undefined {
+    const some = among.filter((each) => from === 'all' || this.spent.has(each) === (from === 'spent'))
+    const list = some.length > 0 ? some : among
+    return list[list.length - 1 - (at % list.length)]
+  }
+
+  private saidAt(outpoint: string): Said {
+    const said = this.byTxid.get(outpoint.slice(0, 64))?.said[Number(outpoint.slice(65))]
+    if (said === undefined) throw new Error(`no such output in this history: ${outpoint}`)
+    return said
+  }
+
+  private isLocked(outpoint: string): boolean {
+    return this.saidAt(outpoint).owner !== undefined
+  }
+
+  private sumOf(outpoints: string[]): number {
+    return outpoints.reduce((sum, each) => sum + this.saidAt(each).satoshis, 0)
+  }
+
+  /** An output of a kind. Few texts, so that rivals show the same content. */
+  private saying({ kind, key, text }: Deed['outputs'][number]): Said {
+    const lock = kind.startsWith('owned') ? p2pkh(key) : OPEN_LOCK
+    const owner = kind.startsWith('owned') ? { owner: ownerOf(key) } : {}
+    const inscribed = (satoshis: number, contentType: string, parent?: string): Said => {
+      const content = { contentType, body: utf8(`text ${text}`) }
+      const script = inscriptionScript({ ...content, lock, ...(parent && { parent: parseOutpoint(parent) }) })
+      return { satoshis, script, content, ...owner, ...(parent && { parent }) }
+    }
+    const entry = { key: `key ${key}`, value: `value ${text}` }
+    const mapped = (command: 'SET' | 'ADD' | 'REMOVE'): Said => {
+      const words = command === 'REMOVE' ? [entry.key] : [entry.key, entry.value]
+      const script = concatBytes(lock, bitcomTail([MAP_MARKER, command, ...words]))
+      return { satoshis: 1, script, map: { command, ...entry } }
+    }
+    switch (kind) {
+      case 'plain':
+      case 'owned':
+        return { satoshis: 1, script: lock, ...owner }
+      case 'inscribed':
+      case 'owned inscribed':
+        return inscribed(1, key === 0 ? 'text/css' : 'text/plain')
+      case 'inscribed with MAP': {
+        const content = { contentType: 'text/plain', body: utf8(`text ${text}`) }
+        const script = inscriptionScript({ ...content, lock, suffix: mapTail({ [entry.key]: entry.value }) })
+        return { satoshis: 1, script, content, map: { command: 'SET', ...entry } }
+      }
+      case 'child':
+        return inscribed(1, 'text/plain', PARENT)
+      case 'chunk':
+        return inscribed(1, CHUNK_TYPE)
+      case 'set':
+        return mapped('SET')
+      case 'add':
+        return mapped('ADD')
+      case 'remove':
+        return mapped('REMOVE')
+      case 'larger':
+        return { satoshis: 5, script: lock }
+      case 'larger inscribed':
+        return inscribed(4, 'text/plain')
+      case 'empty':
+        return { satoshis: 0, script: lock }
+      case 'copied node':
+        return this.copiedNode(key)
+    }
+  }
+
+  /** The covenant with a state that no mint has left: by its script as good as any node. */
+  private copiedNode(key: number): Said {
+    const { code } = decodeMineNode(this.chain.node('').lockingScript)
+    const domain = ['', 'a', 'b'][key] ?? ''
+    const { genesis } = this.chain.deployment
+    const state = { code, genesis, claimed: UNCLAIMED, domain, seed: new Uint8Array(32).fill(key) }
+    return { satoshis: 1, script: encodeMineNode(state), domain }
+  }
+}
+
+function described(transaction: FakeTransaction, said: Said[], needsProof: boolean): HistoryTransaction {
+  const spends = transaction.transaction.inputs.map(({ txid, vout }) => formatOutpoint({ txid, vout }))
+  return { ...transaction, spends, said, needsProof }
+}
+
+function outputOf({ satoshis, script }: Said): { satoshis: number; lockingScript: Uint8Array } {
+  return { satoshis, lockingScript: script }
+}
+
+/** As many of the outputs as there is money for. */
+function affordable(outputs: Said[], purse: number): Said[] {
+  let left = purse
+  return outputs.map((each) => {
+    const isPaid = each.satoshis <= left
+    if (isPaid) left -= each.satoshis
+    return isPaid ? each : { satoshis: 0, script: OPEN_LOCK }
+  })
+}
+
+function inscribing(kind: OutputKind): OutputKind {
+  return kind === 'plain' || kind === 'larger' || kind === 'empty' ? 'inscribed' : kind
+}
