@@ -168,7 +168,8 @@ describe('what a submission asks about', () => {
       open--
     }
     const notes = Array.from({ length: 8 }, () => mined(chain.inscribe({ contentType: 'text/plain' })))
-    service.delay = 20
+    // Long beside what a submission takes until it asks.
+    service.delay = 500
     const answers = await Promise.all(notes.map((note) => server.submit(note, ['tm_ordinals'])))
     expect(answers.map(({ status }) => status)).toEqual(notes.map(() => 200))
     expect(most).toBe(2)

@@ -196,15 +196,17 @@ class Judge {
     )
     const flow = ordinals.size === 0 ? undefined : await this.flowOf(transaction)
     const found: AdmissionRecord[] = []
+    let candidates = held.size
     for (const [vout, output] of outputs.entries()) {
       if (vout % ROWS_A_STATEMENT === 0) await rest()
       if (held.has(vout)) continue
       const predecessor = flow?.predecessors[vout]
       const receives = predecessor?.kind === 'input' && ordinals.has(predecessor.input)
       if (!receives && !holdsOrdinal(output)) continue
+      candidates++
       if (rules.permits(transaction, vout)) found.push(this.admission(TOPICS.ordinals, transaction, vout))
     }
-    if (found.length === 0 && held.size === 0 && !again) {
+    if (candidates === 0 && !again) {
       const unknown = flow?.inputValues.indexOf(undefined) ?? -1
       const isBehind = unknown !== -1 && [...ordinals].some((input) => input >= unknown)
       rules.onNoOrdinal?.(transaction, isBehind ? unknown : undefined)

@@ -133,6 +133,10 @@ export interface OutputTables {
   receivedBy(outpoints: Outpoint[]): Promise<Outpoint[]>
   /** The outputs of transactions that something here received, and that are not here themselves. */
   missingBehind(txids: string[]): Promise<Outpoint[]>
+  /** Those of the outputs that are all of their lineage. */
+  aloneAmong(outpoints: Outpoint[]): Promise<Outpoint[]>
+  /** Those of the outpoints that something spends which counts. */
+  spentAmong(outpoints: Outpoint[]): Promise<Outpoint[]>
   /** Those of the outputs that are carriers. */
   carriersAmong(outpoints: Outpoint[]): Promise<Outpoint[]>
   /** Makes carriers what they are to be. */

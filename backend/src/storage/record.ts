@@ -18,7 +18,7 @@ import { admissionRow, appliedRow, type Facts, nameRow, nodeRow, outputRow } fro
 import { settleOutputs } from './settle.js'
 import { restore, silence, writeSilent } from './silence.js'
 import { turnedBy } from './telling.js'
-import { keepTraits } from './traits.js'
+import { keepFirstTraits, keepTraits } from './traits.js'
 import { takeProofs, type WriteOptions, writeTransactions } from './transaction-writes.js'
 
 /** What came of a write. */
@@ -122,11 +122,19 @@ async function writeFacts(
   const carriers =
     arrived === undefined ? [] : await writeCarriers(tables, { outputs: added, transactions: arrived })
   const changes = await keepLineages(tables, { outputs: [...added, ...carriers], names })
-  await keepMapStates(tables, changes)
+  const first =
+    arrived === undefined
+      ? new Set<string>()
+      : await keepFirstTraits(tables, {
+          outputs: told.filter((output) => counts(output)),
+          names: new Set(names.map(({ outpoint }) => formatOutpoint(outpoint))),
+        })
+  const others = changes.filter(({ lineage }) => !first.has(formatOutpoint(lineage)))
+  await keepMapStates(tables, others)
   const moved = [...freed, ...spent, ...records.spends.map(({ outpoint }) => outpoint)]
   await keepTraits(tables, {
     // What a lineage said at the steps that it lost, it says no more.
-    changes: [...left.map(({ lineage }) => ({ lineage, from: 0 })), ...changes],
+    changes: [...left.map(({ lineage }) => ({ lineage, from: 0 })), ...others],
     spent: (await tables.outputs.stepsOf(moved)).map(({ lineage }) => lineage),
   })
   const turned = turnedBy(decision, records)

@@ -1,9 +1,11 @@
+import type { OutputRecord } from '../graph/records.js'
 import { type Trait, trait } from '../graph/traits.js'
 import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
-import { hashColumn, outpointPair, unique } from './columns.js'
+import { hashColumn, outpointPair, parts, ROWS_A_STATEMENT, unique } from './columns.js'
 import type { GraphTables } from './graph-tables.js'
 import type { Change, Lineage } from './lineages.js'
 import { rest } from './rest.js'
+import type { Row } from './rows.js'
 import { saidTraits } from './said-traits.js'
 
 /** What a tip alone tells, and what is told of the ordinal up to there. */
@@ -39,13 +41,46 @@ export async function keepTraits(
   await tables.outputs.deleteTraits(sayingMore, SAID)
   await tables.transactions.insertNew(
     'graph_traits',
-    found.map(({ lineage: [txid, vout], trait: { kind, hash } }) => ({
-      trait: hashColumn(hash),
-      lineage_txid: txid,
-      lineage_vout: vout,
-      kind,
-    })),
+    found.map(({ lineage, trait }) => traitRow(lineage, trait)),
   )
+}
+
+/**
+ * Writes what ordinals are found by of which the first output has just come and says no MAP: most are such, and a transaction
+ * may bring thousands of them, so they are looked at together.
+ *
+ * @param names The outpoints of names' origins, as text: their lineages start there whatever they received.
+ * @returns Those that are written, as text. What is said of others follows from their lineages.
+ */
+export async function keepFirstTraits(
+  tables: GraphTables,
+  { outputs, names }: { outputs: OutputRecord[]; names: ReadonlySet<string> },
+): Promise<Set<string>> {
+  const plain = outputs.filter(({ mapLength, carrier }) => mapLength === undefined && !carrier)
+  const outpoints = plain.map(({ outpoint }) => outpoint)
+  const alone = new Set((await tables.outputs.aloneAmong(outpoints)).map(formatOutpoint))
+  const spent = new Set((await tables.outputs.spentAmong(outpoints)).map(formatOutpoint))
+  const rows: Row[] = []
+  for (const part of parts(plain, ROWS_A_STATEMENT)) {
+    for (const { outpoint, content, parent, owner, previous, unsettled } of part) {
+      const key = formatOutpoint(outpoint)
+      if (!alone.has(key)) continue
+      const isWhole = names.has(key) || (previous === undefined && !unsettled)
+      const traits = [
+        ...(owner !== undefined && !spent.has(key) ? [trait.owner(owner)] : []),
+        ...(isWhole && content ? [trait.contentType(content.contentType)] : []),
+        ...(isWhole && content && parent ? [trait.parent(parent)] : []),
+      ]
+      rows.push(...traits.map((each) => traitRow(outpointPair(outpoint), each)))
+    }
+    await rest()
+  }
+  await tables.transactions.insertNew('graph_traits', rows)
+  return alone
+}
+
+function traitRow([txid, vout]: Lineage, { kind, hash }: Trait): Row {
+  return { trait: hashColumn(hash), lineage_txid: txid, lineage_vout: vout, kind }
 }
 
 /** Whose a tip is that nothing spends. */

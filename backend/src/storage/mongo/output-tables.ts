@@ -5,6 +5,7 @@ import {
   inParts,
   outpointColumns,
   outpointOf,
+  outpointPair,
   parts,
   ROWS_A_STATEMENT,
   unique,
@@ -88,6 +89,29 @@ export function outputTablesIn(pending: PendingDocuments): OutputTables {
         )
         const held = await thoseIn(pending, OUTPUTS, { _id: { $in: previous.map(outpointId) } })
         return previous.filter((outpoint) => !held.has(formatOutpoint(outpoint)))
+      }),
+    aloneAmong: (outpoints) =>
+      inParts(outpoints, async (part) => {
+        const starting = { _id: { $in: part.map(outpointId) }, step: 0 }
+        const firsts = (await pending.all(OUTPUTS, starting, { fields: ['txid', 'vout'] })).map(outpointOf)
+        const further = await pending.all(
+          OUTPUTS,
+          {
+            $and: [{ $or: firsts.map((first) => inLineage(outpointPair(first))) }, { step: { $gt: 0 } }],
+          },
+          { fields: ['lineage_txid', 'lineage_vout'] },
+        )
+        const longer = new Set(
+          further.map((doc) =>
+            formatOutpoint(outpointOf({ txid: doc.lineage_txid, vout: doc.lineage_vout })),
+          ),
+        )
+        return firsts.filter((first) => !longer.has(formatOutpoint(first)))
+      }),
+    spentAmong: (outpoints) =>
+      inParts(outpoints, async (part) => {
+        const docs = await pending.all('graph_spends', anyOutpoint(part), { fields: ['txid', 'vout'] })
+        return unique(docs.map(outpointOf), formatOutpoint)
       }),
     carriersAmong: (outpoints) =>
       inParts(outpoints, async (part) => {

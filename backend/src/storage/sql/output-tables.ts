@@ -97,6 +97,26 @@ export function outputTablesIn(writer: SqlWriter): OutputTables {
         )
         return rows.map(outpointOf)
       }),
+    aloneAmong: (outpoints) =>
+      inParts(outpoints, async (part) => {
+        const rows = await writer.all(
+          `select txid, vout from graph_outputs as own where ${anyOutpoint(part)}
+             and lineage_txid = txid and lineage_vout = vout and not exists (
+               select 1 from graph_outputs as other
+               where other.lineage_txid = own.txid and other.lineage_vout = own.vout and other.step > 0
+             )`,
+          part.flatMap(outpointPair),
+        )
+        return rows.map(outpointOf)
+      }),
+    spentAmong: (outpoints) =>
+      inParts(outpoints, async (part) => {
+        const rows = await writer.all(
+          `select distinct txid, vout from graph_spends where ${anyOutpoint(part)}`,
+          part.flatMap(outpointPair),
+        )
+        return rows.map(outpointOf)
+      }),
     carriersAmong: (outpoints) =>
       inParts(outpoints, async (part) => {
         const rows = await writer.all(
