@@ -2,7 +2,6 @@ import { type GraphRecords, graphRecords, mergeRecords } from '../backend/src/gr
 import { viewOf } from '../backend/src/graph/stored-transaction.js'
 import { spendsBy } from '../backend/src/graph/transaction-records.js'
 import { utf8 } from '../backend/src/protocol/bytes.js'
-import { TOPICS } from '../backend/src/protocol/profile.js'
 import { type Node, openNode } from '../src/server/node.js'
 import { FakeChain } from '../test/support/fake-chain.js'
 import { sqlOf } from '../test/support/sql-of.js'

@@ -1,5 +1,6 @@
 import { admission } from './admission.js'
 import { comparison } from './comparison.js'
+import { costs } from './costs.js'
 import { covenant } from './covenant.js'
 import { crawl } from './crawl.js'
 import { gateway } from './gateway.js'
@@ -35,11 +36,14 @@ const benches = {
   stores,
   processes,
   crawl,
+  costs,
 }
 
 const wanted = process.argv.slice(2)
+/** Names of something within a bench. */
+const within = wanted.filter((name) => !Object.hasOwn(benches, name))
 for (const [name, run] of Object.entries(benches)) {
   if (wanted.length > 0 && !wanted.includes(name)) continue
   process.stdout.write(`\n${name}\n`)
-  for await (const line of run()) process.stdout.write(`  ${line}\n`)
+  for await (const line of run(within)) process.stdout.write(`  ${line}\n`)
 }

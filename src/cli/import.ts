@@ -95,7 +95,7 @@ class Import {
     report({ found, counts, listed: this.listed, output })
     signal.throwIfAborted()
     if (counts.refused > 0)
-      throw new CommandError(`${counts.refused} transactions were refused`, { exit: 'refused' })
+      throw new CommandError(`${counts.refused} of ${all} transactions refused`, { exit: 'refused' })
     if (counts.admitted + counts.known === 0)
       throw new CommandError('nothing was admitted', { exit: 'refused' })
   }

@@ -5,6 +5,7 @@ import { MADE_UP_PAYER } from '../mining/made-up-mint.js'
 import { HttpMineIndex, type MineIndex } from '../mining/mine-index.js'
 import { type MintPayer, mineName, requireMinableName } from '../mining/mine-name.js'
 import { type ServerDeployment, serverDeployment } from '../mining/server-deployment.js'
+import { harmless } from '../server/harmless-text.js'
 import { addressLock } from './address-lock.js'
 import { readTransactions } from './coins.js'
 import { CommandError } from './command-error.js'
@@ -53,7 +54,8 @@ export async function runMine(options: MineOptions): Promise<void> {
   const server = await serverDeployment(url, expected)
   requireMinableName(name, server.deployment)
   const { payer, index, again } = await moneyFor(options, server, new HttpMineIndex(url))
-  for (const each of await again()) output.note(`${each} was submitted again`)
+  for (const each of await again())
+    output.result({ name: each, submittedAgain: true }, `${harmless(each)} was submitted again`)
   const progress = new MiningProgress(output.progressStream, output.errorColors)
   try {
     await mineName({

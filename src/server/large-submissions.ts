@@ -11,7 +11,7 @@ import type { LogRecord, SubmissionReport, SubmissionRequest, SubmissionTask } f
 import { type Submit, type Submitted, submitTo } from './submit.js'
 
 /** From how many bytes on a BEEF is large: parsing and hashing one holds a thread up, the longer the larger it is. */
-const LARGE = 256 * 1024
+const LARGE = 64 * 1024
 /** How many bytes of large ones are in the other thread at once, where they are held parsed. One alone always is. */
 const LARGE_AT_ONCE = 128 * 1024 * 1024
 /**

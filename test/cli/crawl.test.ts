@@ -87,7 +87,7 @@ test(
     }
     const ended = quietly(await running.ended)
     expect(ended).toMatchObject({ code: 130, signal: null })
-    expect(ended.stderr).toBe('minetree: stopped: the same command goes on from here\n')
+    expect(ended.stderr).toBe('minetree: stopped: run the same command again to continue\n')
     expect(ended.stdout).toContain('admitted ')
     service.onQuestion = () => undefined
     service.delay = 0

@@ -134,7 +134,7 @@ test(
     ]
     const first = await cli.run(['import', ...paths], narrow)
     expect(first.stdout).toBe(summary({ admitted: [2, 3, 4], refused }))
-    expect(first).toMatchObject({ code: 4, stderr: 'minetree: 1 transactions were refused\n' })
+    expect(first).toMatchObject({ code: 4, stderr: 'minetree: 1 of 3 transactions refused\n' })
     const again = await cli.run(['import', ...paths], narrow)
     expect(again.stdout).toBe(summary({ admitted: [0, 3, 0], known: 2, refused }))
   },
@@ -153,7 +153,7 @@ test(
     expect(refused.stdout).toBe(
       summary({ admitted: [0, 3, 0], refused: all.map(({ txid }) => `${txid}: ${why}`) }),
     )
-    expect(refused).toMatchObject({ code: 4, stderr: 'minetree: 3 transactions were refused\n' })
+    expect(refused).toMatchObject({ code: 4, stderr: 'minetree: 3 of 3 transactions refused\n' })
     expect(storedRows(env.DATA_DIR ?? '').graph_transactions).toEqual([])
     const trusted = await cli.run(['import', '--trust', path], env)
     expect(trusted.stdout).toBe(summary({ admitted: [3, 3, 9] }))
@@ -348,9 +348,9 @@ test(
           skipped: [],
         },
       },
-      { error: '1 transactions were refused', code: 'REFUSED', exitCode: 4 },
+      { error: '1 of 2 transactions refused', code: 'REFUSED', exitCode: 4 },
     ])
-    expect(stderr).toBe('minetree: 1 transactions were refused\n')
+    expect(stderr).toBe('minetree: 1 of 2 transactions refused\n')
   },
   PATIENCE,
 )

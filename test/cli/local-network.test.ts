@@ -228,7 +228,7 @@ test(
   async () => {
     const env = await settings({ DIFFICULTY: '33' })
     const { code, stdout, stderr } = await cli.run(['serve'], env)
-    expect({ code, stdout }).toEqual({ code: 5, stdout: '' })
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
     expect(stderr).toMatch(/^minetree: DIFFICULTY: no covenant has it: [^\n]*33[^\n]*\n$/)
     const again = start({ ...env, DIFFICULTY: '8' })
     await toOpen(again)

@@ -164,7 +164,7 @@ describe('resolve', () => {
       const asking = async (...urls: string[]) => await run(['resolve', 'abc', '--url', ...urls], {})
       expect(await asking(server.url, other.url)).toEqual(refusedWith(line1('different trees'), 2))
       expect(await asking(none.url)).toEqual(refusedWith(line1('follows no tree'), 3))
-      expect(await asking(live.url)).toEqual(refusedWith(line1('follows the mainnet network')))
+      expect(await asking(live.url)).toEqual(refusedWith(line1('follows the mainnet network'), 2))
       const stranger = await indexes.start({ '/deployment.json': { body: 'nothing' } })
       expect(await asking(stranger.url)).toEqual(refusedWith(line1('is not a minetree server')))
     },

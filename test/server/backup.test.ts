@@ -211,7 +211,7 @@ describe('on SQLite', () => {
 
 onEachSharedEngine('on', ({ settings }) => {
   test(
-    'a backup that is made while submissions come is of one moment, and is restored to the same answers',
+    'a backup of a shared database that is made while submissions come is of one moment, and restored to the same answers',
     async () => {
       await roundTrip(await settings(), await settings())
     },

@@ -56,7 +56,9 @@ test('a host that is shutting down is not ready, and says that the connection en
   const stopped = server.stop()
   send('Host: x\r\n\r\n')
   await ended
-  expect(heard()).toMatch(/^HTTP\/1\.1 503 [\s\S]*\r\nConnection: close\r\n[\s\S]*"the host is shutting down"/)
+  expect(heard()).toMatch(
+    /^HTTP\/1\.1 503 [\s\S]*\r\nConnection: close\r\n[\s\S]*"the host is shutting down"/,
+  )
   await stopped
 })
 

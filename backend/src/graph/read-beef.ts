@@ -39,11 +39,6 @@ export function readBeef(beef: number[] | Uint8Array): BeefContents {
   return contents
 }
 
-/** Makes {@link readBeef} answer for an array with what was read from another, of which it is a part. */
-export function readBeefAs(beef: Uint8Array, contents: BeefContents): void {
-  known.set(beef, contents)
-}
-
 function parseBeef(bytes: Uint8Array): BeefContents {
   const { atomicTxid, bumps, transactions } = readBeefFrame(bytes)
   const views = new Map<string, TransactionView>()

@@ -133,7 +133,9 @@ export interface OutputTables {
   receivedBy(outpoints: Outpoint[]): Promise<Outpoint[]>
   /** The outputs of transactions that something here received, and that are not here themselves. */
   missingBehind(txids: string[]): Promise<Outpoint[]>
-  /** Makes outputs that were carriers what they are to be; those that are none, or not here, stay as they are. */
+  /** Those of the outputs that are carriers. */
+  carriersAmong(outpoints: Outpoint[]): Promise<Outpoint[]>
+  /** Makes carriers what they are to be. */
   admitCarriers(rows: Row[]): Promise<void>
   /** Those of the outputs that do not stand at the first step of their lineage. */
   furtherAmong(outpoints: Outpoint[]): Promise<Outpoint[]>

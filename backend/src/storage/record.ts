@@ -1,6 +1,12 @@
-import { type AdmissionRecord, type Block, type GraphRecords, graphRecords } from '../graph/records.js'
+import {
+  type AdmissionRecord,
+  type Block,
+  type GraphRecords,
+  graphRecords,
+  type OutputRecord,
+} from '../graph/records.js'
 import type { Decision } from '../graph/standing.js'
-import type { Outpoint } from '../protocol/outpoint.js'
+import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
 import { writeCarriers } from './carriers.js'
 import { hashColumn, parts, ROWS_A_STATEMENT } from './columns.js'
 import type { GraphTables } from './graph-tables.js'
@@ -65,6 +71,16 @@ export async function writeDisproof(
   return { count, turned: await writeFacts(tables, { facts: records, records, decision }) }
 }
 
+/** Of outputs that are admitted, some may have been carriers until now. */
+async function admitCarriers({ outputs: tables }: GraphTables, outputs: OutputRecord[]): Promise<void> {
+  const admitted = new Map(
+    outputs.filter(({ carrier }) => !carrier).map((output) => [formatOutpoint(output.outpoint), output]),
+  )
+  const carriers = await tables.carriersAmong([...admitted.values()].map(({ outpoint }) => outpoint))
+  const rows = carriers.flatMap((outpoint) => admitted.get(formatOutpoint(outpoint)) ?? []).map(outputRow)
+  await tables.admitCarriers(rows)
+}
+
 /** Makes what answers follow a decision, and what is told of outputs. Returns how many transactions have turned. */
 async function writeFacts(
   tables: GraphTables,
@@ -98,7 +114,7 @@ async function writeFacts(
   const names = [...restored.names, ...origins.filter(counts)]
   for (const part of parts(outputs, ROWS_A_STATEMENT))
     await tables.transactions.insertNew('graph_outputs', part.map(outputRow))
-  await tables.outputs.admitCarriers(outputs.filter(({ carrier }) => !carrier).map(outputRow))
+  if (arrived !== undefined) await admitCarriers(tables, outputs)
   await tables.transactions.insertNew('graph_nodes', restored.nodes.map(nodeRow))
   await tables.transactions.insertNew('graph_names', names.map(nameRow))
   const settled = await settleOutputs(tables, { outputs, transactions: records.transactions })

@@ -34,6 +34,7 @@ import type { Lineages } from '../lineages.js'
 import { longestNode } from '../longest-node.js'
 import { type Maps, readMap } from '../merged-map.js'
 import { lineageTip, mapUpTo, ordinalAt } from '../ordinal-reads.js'
+import { markText, REBUILD_MARK } from '../rebuild-mark.js'
 import { writeDisproof, writeRecords } from '../record.js'
 import { type Streams, streamChunks, streamSummary } from '../stream-reads.js'
 import {
@@ -58,6 +59,9 @@ import { heightIn, isStored, rivalBlocks, spenderOf, winnerIn } from './standing
 import { streamsIn } from './stream-rows.js'
 import { tipsWith } from './trait-reads.js'
 import { rawTransaction, transactionRecord } from './transaction-reads.js'
+
+/** Changes where what is indexed does: the collections have no migrations. */
+const SCHEMA = '2'
 
 export interface MongoGraphStoreOptions {
   db: Db
@@ -97,7 +101,15 @@ export class MongoGraphStore implements HostStore {
   /** Makes what collections and indexes there are not, and finishes what a writer has left. */
   async open(): Promise<void> {
     await this.writer.open()
+    await this.requireSchema()
     await this.blocked.read()
+  }
+
+  /** What an earlier version has written is indexed again, once. */
+  private async requireSchema(): Promise<void> {
+    if ((await this.setting('schema')) === SCHEMA) return
+    if (!(await this.isEmpty())) await this.setSetting(REBUILD_MARK, markText({ state: 'needed' }))
+    await this.setSetting('schema', SCHEMA)
   }
 
   async ping(): Promise<void> {

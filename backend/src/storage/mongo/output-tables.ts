@@ -89,6 +89,11 @@ export function outputTablesIn(pending: PendingDocuments): OutputTables {
         const held = await thoseIn(pending, OUTPUTS, { _id: { $in: previous.map(outpointId) } })
         return previous.filter((outpoint) => !held.has(formatOutpoint(outpoint)))
       }),
+    carriersAmong: (outpoints) =>
+      inParts(outpoints, async (part) => {
+        const carriers = { _id: { $in: part.map(outpointId) }, carrier: true }
+        return (await pending.all(OUTPUTS, carriers, { fields: ['txid', 'vout'] })).map(outpointOf)
+      }),
     async admitCarriers(rows) {
       for (const { txid, vout, owner, parent_txid, parent_vout } of rows) {
         const outpoint = { txid: hexOf(txid), vout: Number(vout) }

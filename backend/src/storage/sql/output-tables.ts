@@ -43,16 +43,23 @@ export function outputTablesIn(writer: SqlWriter): OutputTables {
       ])
       return rows.map(({ vout }) => Number(vout))
     },
-    unsettledSpenders: (txids) =>
-      inParts(txids, async (part) => {
-        const rows = await writer.all(
-          `select distinct spends.spender from graph_spends as spends
-           join graph_outputs as outputs on outputs.txid = spends.spender
-           where spends.txid in (${anyOf(part)}) and outputs.unsettled = 1`,
+    async unsettledSpenders(txids) {
+      // In two steps: joined, each spend would meet each output of what spends.
+      const spenders = await inParts(txids, (part) =>
+        writer.all(
+          `select distinct spender from graph_spends where txid in (${anyOf(part)})`,
           part.map(hashColumn),
-        )
-        return rows.map(({ spender }) => hexOf(spender))
-      }),
+        ),
+      )
+      const distinct = [...new Set(spenders.map(({ spender }) => hexOf(spender)))]
+      const rows = await inParts(distinct, (part) =>
+        writer.all(
+          `select distinct txid from graph_outputs where txid in (${anyOf(part)}) and unsettled = 1`,
+          part.map(hashColumn),
+        ),
+      )
+      return rows.map(({ txid }) => hexOf(txid))
+    },
     async settle(outpoint, previous) {
       const received = previous ? ', previous_txid = ?, previous_vout = ?' : ''
       await writer.run(`update graph_outputs set unsettled = 0${received} where txid = ? and vout = ?`, [
@@ -87,6 +94,14 @@ export function outputTablesIn(writer: SqlWriter): OutputTables {
              on previous.txid = own.previous_txid and previous.vout = own.previous_vout
            where own.previous_txid in (${anyOf(part)}) and previous.txid is null`,
           part.map(hashColumn),
+        )
+        return rows.map(outpointOf)
+      }),
+    carriersAmong: (outpoints) =>
+      inParts(outpoints, async (part) => {
+        const rows = await writer.all(
+          `select txid, vout from graph_outputs where ${anyOutpoint(part)} and carrier = 1`,
+          part.flatMap(outpointPair),
         )
         return rows.map(outpointOf)
       }),

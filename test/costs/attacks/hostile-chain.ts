@@ -1,0 +1,34 @@
+import { formatOutpoint, type Outpoint } from '../../../backend/src/protocol/outpoint.js'
+import { readTransaction } from '../../../backend/src/protocol/transaction.js'
+import type { FakeOutput, FakeTransaction } from '../../support/fake-chain.js'
+import { encodeTransaction, type FakeInput } from '../../support/raw-transaction.js'
+
+/** A transaction of exactly these inputs and outputs, smaller than those of a fake chain, and quicker to make. */
+export function bareTransaction(parts: {
+  inputs: readonly (Outpoint | FakeInput)[]
+  outputs: readonly FakeOutput[]
+  height?: number
+  lockTime?: number
+}): FakeTransaction {
+  const inputs = parts.inputs.map(
+    (input): FakeInput =>
+      'outpoint' in input ? input : { outpoint: input, unlockingScript: new Uint8Array() },
+  )
+  const raw = encodeTransaction({ ...parts, inputs })
+  const transaction = readTransaction(raw)
+  const { txid } = transaction
+  return {
+    ...{ txid, raw, transaction, height: parts.height ?? 700_000 },
+    outpoint: (vout) => formatOutpoint({ txid, vout }),
+  }
+}
+
+/** A script that anything unlocks. */
+export const ANYONE = Uint8Array.of(0x51)
+
+/** One of them, by turns. */
+export function pick<Item>(items: readonly Item[], index: number): Item {
+  const item = items[index % items.length]
+  if (item === undefined) throw new Error('there is nothing to pick from')
+  return item
+}

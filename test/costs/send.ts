@@ -1,0 +1,87 @@
+import { Agent, type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http'
+import { setTimeout as wait } from 'node:timers/promises'
+import type { HostileRequest } from './attack.js'
+
+/** What came of a request: a status, `held` where the server was still waiting in the end, else how the connection broke. */
+export type Outcome = number | string
+
+/**
+ * A stranger: it has an address of its own, and says that it comes through a proxy, so that the server counts what it asks
+ * for as it does for everybody who is not on its machine.
+ */
+export class Stranger {
+  private readonly agent: Agent
+  private readonly open = new Set<ClientRequest>()
+  private readonly flushed: Promise<void>[] = []
+
+  constructor(
+    private readonly url: string,
+    private readonly options: { address: string; connections: number },
+  ) {
+    this.agent = new Agent({ keepAlive: true, maxSockets: options.connections })
+  }
+
+  /** Sends a request, and reads the answer to its end without keeping it. */
+  async send(hostile: HostileRequest): Promise<Outcome> {
+    const { method = 'GET', path, body } = hostile
+    const bytes = typeof body === 'string' ? Buffer.from(body) : body
+    const { hostname, port } = new URL(this.url)
+    const length = (bytes?.length ?? 0) + (hostile.unfinished === true ? 1 : 0)
+    const headers = {
+      ...hostile.headers,
+      ...(bytes && { 'Content-Length': String(length) }),
+      'X-Forwarded-For': this.options.address,
+    }
+    const { agent, options } = this
+    return await new Promise<Outcome>((resolve) => {
+      const sent = httpRequest({
+        ...{ hostname, port, path, method, headers, agent },
+        localAddress: options.address,
+      })
+      this.open.add(sent)
+      const settle = (outcome: Outcome): void => {
+        this.open.delete(sent)
+        resolve(outcome)
+      }
+      sent.on('response', (answer) => {
+        void this.read(answer, hostile).then(
+          () => settle(answer.statusCode ?? 0),
+          () => settle(`cut ${answer.statusCode}`),
+        )
+      })
+      sent.on('error', (error: NodeJS.ErrnoException) => settle(error.code ?? error.message))
+      // The rest of an unfinished body is never sent; what was written is flushed by itself.
+      if (hostile.unfinished === true)
+        this.flushed.push(new Promise((done) => sent.write(bytes, () => done())))
+      else if (hostile.slow !== undefined && bytes !== undefined) void trickle(sent, bytes, hostile.slow)
+      else sent.end(bytes)
+    })
+  }
+
+  private async read(answer: IncomingMessage, { slow }: HostileRequest): Promise<void> {
+    for await (const _ of answer) if (slow !== undefined) await wait(slow.everyMs)
+  }
+
+  /** Resolves when all has been written of bodies that are never finished. */
+  async sentAll(): Promise<void> {
+    await Promise.all(this.flushed)
+  }
+
+  /** Hangs up on whatever is still open; what was waited for is `held`. */
+  leave(): void {
+    for (const sent of this.open) sent.destroy(Object.assign(new Error('held'), { code: 'held' }))
+    this.agent.destroy()
+  }
+}
+
+async function trickle(
+  sent: ClientRequest,
+  bytes: Uint8Array,
+  { pieceBytes, everyMs }: NonNullable<HostileRequest['slow']>,
+): Promise<void> {
+  for (let at = 0; at < bytes.length && !sent.destroyed; at += pieceBytes) {
+    sent.write(bytes.subarray(at, at + pieceBytes))
+    await wait(everyMs)
+  }
+  if (!sent.destroyed) sent.end()
+}
