@@ -84,13 +84,24 @@ export interface Deed {
 }
 
 const pick: fc.Arbitrary<Pick> = fc.record({
-  from: fc.constantFrom('free', 'free', 'free', 'free', 'free', 'free', 'spent', 'all'),
+  from: fc.oneof({ weight: 14, arbitrary: fc.constant('free' as const) }, fc.constantFrom('spent', 'all')),
   carries: fc.constantFrom(true, true, true, false),
   at: fc.nat(9),
 })
 
 export const deed: fc.Arbitrary<Deed> = fc.record({
-  kind: fc.constantFrom('mint', 'mint', 'move', 'move', 'move', 'move', 'move', 'inscribe', 'inscribe'),
+  kind: fc.constantFrom(
+    'mint',
+    'mint',
+    'move',
+    'move',
+    'move',
+    'move',
+    'move',
+    'move',
+    'inscribe',
+    'inscribe',
+  ),
   node: pick,
   character: fc.nat(1),
   position: fc.nat(2),
@@ -98,11 +109,11 @@ export const deed: fc.Arbitrary<Deed> = fc.record({
   foreign: fc.nat(40),
   pays: fc.record({
     coin: fc.record({
-      from: fc.constantFrom('free', 'free', 'free', 'free', 'free', 'free', 'spent'),
+      from: fc.oneof({ weight: 14, arbitrary: fc.constant('free' as const) }, fc.constant('spent' as const)),
       carries: fc.constant(false),
       at: fc.nat(9),
     }),
-    place: fc.constantFrom('last', 'last', 'first', 'first', 'nowhere'),
+    place: fc.constantFrom('last', 'first', 'first', 'first', 'nowhere'),
   }),
   flow: fc.constantFrom('goes on', 'goes on', 'goes on', 'free'),
   outputs: fc.array(fc.record({ kind: fc.constantFrom(...OUTPUT_KINDS), key: fc.nat(2), text: fc.nat(2) }), {
@@ -194,14 +205,15 @@ class Grower {
     this.add(described(this.chain.spend({ inputs: funding, outputs: said.map(outputOf) }), said, needsProof))
   }
 
-  /** An output for each coin, of its value; for coins of 1 satoshi one of those that were made, where it is worth that. */
+  /** An output for each coin, of its value; for every third of 1 satoshi one of those that were made, where it is worth that. */
   private goingOn(coins: string[], made: Said[]): Said[] {
-    return coins.flatMap((coin, i): Said[] => {
+    const outputs = coins.flatMap((coin, i): Said[] => {
       const { satoshis } = this.saidAt(coin)
       const own = made[i % made.length]
       if (satoshis !== 1) return satoshis === 0 ? [] : [{ satoshis, script: OPEN_LOCK }]
-      return [own?.satoshis === 1 ? own : { satoshis, script: OPEN_LOCK }]
+      return [own?.satoshis === 1 && (i + this.made.length) % 3 === 0 ? own : { satoshis, script: OPEN_LOCK }]
     })
+    return outputs.length > 0 ? outputs : [{ satoshis: 0, script: OPEN_LOCK }]
   }
 
   private mint(options: {
@@ -282,7 +294,7 @@ class Grower {
   private chosen({ from, carries, at }: Pick, among: string[]): string | undefined {
     const some = among.filter((each) => from === 'all' || this.spent.has(each) === (from === 'spent'))
     const carrying = some.filter((each) => this.carriers.has(each))
-    const list = carries && carrying.length > 0 ? carrying : some.length > 0 ? some : among
+    const list = carries && carrying.length > 0 ? carrying : some
     return list[list.length - 1 - (at % list.length)]
   }
 

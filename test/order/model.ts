@@ -62,8 +62,10 @@ export class OrderModel {
     }
     const decision = decisionOf(this.history, { arrivals, heights })
     const isLost = !decision.counts.has(subject.txid)
-    if (isLost && !isMined(this.history, subject.txid, { arrivals, heights }))
-      return { kind: 'lost', winners: decision.winnersOver(subject.txid) }
+    if (isLost && !isMined(this.history, subject.txid, { arrivals, heights })) {
+      const isHopeless = conflictsWithin(this.history, subject.txid)
+      return { kind: 'lost', winners: isHopeless ? new Set() : decision.winnersOver(subject.txid) }
+    }
     for (const [txid, arrival] of arrivals) this.arrivals.set(txid, arrival)
     for (const [txid, height] of heights) this.heights.set(txid, height)
     this.worked = undefined
@@ -98,7 +100,12 @@ export class OrderModel {
 
   get answers(): OrderAnswers {
     const { history, arrivals, heights, blocked } = this
-    this.worked ??= new OrderAnswers(history, { arrivals, heights, blocked })
+    // What is known goes on to grow.
+    this.worked ??= new OrderAnswers(history, {
+      arrivals: new Map(arrivals),
+      heights: new Map(heights),
+      blocked,
+    })
     return this.worked
   }
 }
@@ -169,6 +176,14 @@ function isMined(history: History, txid: string, known: Known): boolean {
       history.byTxid.get(each)?.spends.some((spent) => spent.startsWith(txid)) &&
       isMined(history, each, known),
   )
+}
+
+/** Whether two of the transactions that one is built on, itself included, spend the same. */
+function conflictsWithin({ byTxid }: History, txid: string): boolean {
+  const line = new Set([txid])
+  for (const each of line) for (const spent of byTxid.get(each)?.spends ?? []) line.add(spent.slice(0, 64))
+  const spends = [...line].flatMap((each) => byTxid.get(each)?.spends ?? [])
+  return new Set(spends).size < spends.length
 }
 
 /** What `tm_names` admits, by outpoint: the domain of a node, or the name of an origin. */
@@ -265,11 +280,16 @@ export class OrderAnswers {
     return this.facts.heights.get(txid)
   }
 
-  /** Whether what is known vouches for a transaction: its block, or the blocks of all that it is built on. */
+  isKnown(txid: string): boolean {
+    return this.facts.arrivals.has(txid)
+  }
+
+  /** Whether what is known vouches for a transaction: its block, or scripts that pass, back to blocks. */
   isVouchedFor(txid: string): boolean {
     if (this.facts.heights.has(txid)) return true
-    const spends = this.history.byTxid.get(txid)?.spends ?? []
-    return this.facts.arrivals.has(txid) && spends.every((spent) => this.isVouchedFor(spent.slice(0, 64)))
+    const transaction = this.history.byTxid.get(txid)
+    if (transaction === undefined || transaction.needsProof || !this.isKnown(txid)) return false
+    return transaction.spends.every((spent) => this.isVouchedFor(spent.slice(0, 64)))
   }
 
   /** In order of names, without what is blocked. */

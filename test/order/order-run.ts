@@ -4,7 +4,7 @@ import { HeaderChain } from '../support/header-chain.js'
 import { type Answer, type Differences, differences } from './answers.js'
 import { type Deed, deed, type History, type HistoryTransaction, historyOf } from './history.js'
 import { type Enclosed, OrderHost } from './host.js'
-import { type Block, OrderModel, sha256 } from './model.js'
+import { type Block, type OrderAnswers, OrderModel, sha256 } from './model.js'
 
 /** How a transaction is submitted; numbers choose. */
 interface Manner {
@@ -49,9 +49,9 @@ const CERTAIN: Manner = {
 }
 
 const manner = fc.record({
-  proven: fc.constantFrom(true, true, true, false),
-  sources: fc.constantFrom(0, 0, 0.3, 0.7, 1),
-  deep: fc.boolean(),
+  proven: fc.constantFrom(true, true, true, true, true, false),
+  sources: fc.constantFrom(0, 0, 0, 0.5, 1),
+  deep: fc.constantFrom(false, false, true),
   sourceProofs: fc.boolean(),
   lag: fc.constantFrom(false, false, true),
   topics: fc.constantFrom(TOPICS, TOPICS, ['tm_names'], ['tm_ordinals']),
@@ -95,7 +95,7 @@ export interface Plan {
 }
 
 export const plan: fc.Arbitrary<Plan> = fc.record({
-  deeds: fc.array(deed, { minLength: 4, maxLength: 18, size: 'max' }),
+  deeds: fc.array(deed, { minLength: 8, maxLength: 20, size: 'max' }),
   mined: choice,
   happenings: fc.array(happening, { minLength: 2, maxLength: 28, size: 'max' }),
   rest: choice,
@@ -219,8 +219,9 @@ export class OrderRun {
     which,
     at,
   }: Pick<Extract<Happening, { kind: 'submit' }>, 'which' | 'at'>): HistoryTransaction | undefined {
-    const { transactions } = this.history
-    const some = transactions
+    const { transactions, subjects } = this.history
+    // What pays comes late more often than not, so that what it places has to wait.
+    const some = (which === 'new' ? subjects : transactions)
       .filter(({ txid }) => which === 'any' || !this.submitted.has(txid))
       .filter((each) => this.membersOf(each, CERTAIN) !== undefined)
     return which === 'next' ? some[0] : some[at % Math.max(some.length, 1)]
@@ -231,12 +232,15 @@ export class OrderRun {
     const chance = numbers(this.plan.rest)
     const left = this.history.transactions
       .filter(({ txid }) => !this.submitted.has(txid))
-      .map((transaction) => ({ transaction, place: chance() }))
+      .map((transaction) => ({
+        transaction,
+        place: chance() + (this.history.subjects.includes(transaction) ? 0 : chance()),
+      }))
       .sort((a, b) => a.place - b.place)
     for (const { transaction } of left) {
       await this.submit(transaction, {
-        proven: chance() < 0.7,
-        sources: chance() < 0.5 ? 0 : chance(),
+        proven: chance() < 0.85,
+        sources: chance() < 0.7 ? 0 : chance(),
         deep: chance() < 0.5,
         sourceProofs: chance() < 0.5,
         lag: chance() < 0.2,
@@ -257,7 +261,9 @@ export class OrderRun {
       ...(proven && { height: this.mined.get(txid) }),
     }))
     const shown = members.map((each) => `${this.named(each.transaction)}${each.proven ? '*' : ''}`)
+    const before = this.model.answers
     const outcome = this.model.submit(told as { txid: string; height?: number }[])
+    this.countLate(before)
     this.note(`submit: ${outcome.kind}`, `submit ${shown.join(' ')} to ${how.topics.join()}: ${outcome.kind}`)
     const answer = await this.running.submit(members, how.topics)
     const asked = `POST /submit of ${this.named(transaction)}`
@@ -282,6 +288,23 @@ export class OrderRun {
       answers.admittedOf(topic as 'tm_names' | 'tm_ordinals', transaction.txid),
     ])
     if (JSON.stringify(got) !== JSON.stringify(expected)) this.fail(asked, { got, expected })
+  }
+
+  /** Counts what was known before and is admitted only now, by what it had waited for. */
+  private countLate(before: OrderAnswers): void {
+    const { answers } = this.model
+    const isLate = (topic: 'tm_names' | 'tm_ordinals') => (outpoint: string) =>
+      answers.admitted[topic].has(outpoint) && !before.admitted[topic].has(outpoint)
+    const isNew = isLate('tm_ordinals')
+    for (const { txid, spends, said, outpoint } of this.history.transactions) {
+      if (!before.isKnown(txid)) continue
+      const outpoints = said.map((_, vout) => outpoint(vout))
+      if (outpoints.some(isLate('tm_names'))) this.count('late: a name')
+      if (outpoints.some(isNew))
+        this.count(`late: an ordinal, by ${spends.some(isNew) ? 'its parent' : 'a value'}`)
+      const hadNone = outpoints.some((each) => before.held.has(each) && before.lineage(each).length === 0)
+      if (hadNone && outpoints.some((each) => answers.lineage(each).length > 0)) this.count('late: an origin')
+    }
   }
 
   /** What the BEEF of a transaction holds, the subject last; undefined where it cannot be verified that way. */
@@ -390,7 +413,7 @@ export class OrderRun {
         return this.mined.has(source) || !byTxid.has(source)
       })
       const isLost = each.spends.some((one) => spent.has(one))
-      const isChosen = chance() < (each.needsProof ? 0.95 : 0.8)
+      const isChosen = chance() < (each.needsProof ? 0.97 : 0.9)
       if (!isFirst && (!isBuiltOnMined || isLost || !isChosen)) continue
       this.mined.set(each.txid, onto.mine([each]).header.height)
       for (const one of each.spends) spent.add(one)
