@@ -12,8 +12,9 @@ import { type Submit, type Submitted, submitTo } from './submit.js'
 
 /** From how many bytes on a BEEF is large: parsing and hashing one holds a thread up, the longer the larger it is. */
 const LARGE = 64 * 1024
-/** How many bytes of large ones are in the other thread at once, where they are held parsed. One alone always is. */
-const LARGE_AT_ONCE = 128 * 1024 * 1024
+const MiB = 1024 * 1024
+/** How many MiB of large ones are in the other thread at once, where they are held parsed. One alone always is. */
+const LARGE_AT_ONCE = 128
 /**
  * What the objects of the thread may take: the interpreter holds a byte of a script in eight, and the longest script is a
  * body. Over it the thread ends, and not the process.
@@ -68,7 +69,7 @@ export class LargeSubmissions {
 
   readonly submit: Submit = async (submitted) => {
     if (submitted.beef.length < LARGE) return await this.here(submitted)
-    const weight = Math.min(submitted.beef.length, LARGE_AT_ONCE)
+    const weight = Math.min(Math.ceil(submitted.beef.length / MiB), LARGE_AT_ONCE)
     return await this.room.runExclusive(() => this.working((thread) => this.take(submitted, thread)), weight)
   }
 
@@ -163,7 +164,10 @@ class SubmissionThread {
   /** @returns What {@link admit} takes. */
   async verify(submitted: Submitted): Promise<number> {
     const id = this.count
-    await this.ask({ kind: 'verify', submitted })
+    const { buffer, byteLength } = submitted.beef
+    // A body has a buffer of its own, which goes over as it is; a part of one is copied.
+    const isWhole = buffer instanceof ArrayBuffer && buffer.byteLength === byteLength
+    await this.ask({ kind: 'verify', submitted }, isWhole ? [buffer] : [])
     return id
   }
 
@@ -179,12 +183,12 @@ class SubmissionThread {
     this.worker.postMessage({ kind: 'drop', verified, id: this.count++ } satisfies SubmissionRequest)
   }
 
-  async ask(task: SubmissionTask): Promise<STEAK | undefined> {
+  async ask(task: SubmissionTask, given: ArrayBuffer[] = []): Promise<STEAK | undefined> {
     const id = this.count++
     return await new Promise((resolve, reject) => {
       if (this.hasEnded) throw new ThreadEndedError()
       this.waiting.set(id, { resolve, reject })
-      this.worker.postMessage({ ...task, id } satisfies SubmissionRequest)
+      this.worker.postMessage({ ...task, id } satisfies SubmissionRequest, given)
     })
   }
 
