@@ -72,7 +72,7 @@ export function createApp(options: AppOptions): Express {
       requireAdmin(config.adminToken),
       refuseWhileRebuilding(index),
       blockingRoutes({ graph, logger, bodies }),
-      headersRoutes(options.watch, bodies),
+      headersRoutes(options.watch, { engine, bodies }),
       refuseUnknown,
       errorResponse({ logger, overlay: true }),
     )

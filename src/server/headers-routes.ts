@@ -2,6 +2,7 @@ import { Router } from 'express'
 import { z } from 'zod'
 import { BadRequestError, NotFoundError } from '../gateway/error-response.js'
 import type { RequestBodies } from '../gateway/request-body.js'
+import type { OverlayEngine } from './overlay-engine.js'
 import type { ProofWatch } from './proof-watch.js'
 
 const MAX_BODY_BYTES = 1024
@@ -14,13 +15,19 @@ const told = z.object({ height: z.int().nonnegative().optional() })
  *
  * @param watch Without one, proofs are not checked here.
  */
-export function headersRoutes(watch: ProofWatch | undefined, bodies: RequestBodies): Router {
+export function headersRoutes(
+  watch: ProofWatch | undefined,
+  { engine, bodies }: { engine: Pick<OverlayEngine, 'releaseHeld'>; bodies: RequestBodies },
+): Router {
   return Router().post('/headers', bodies.json({ limit: MAX_BODY_BYTES }), async (request, response) => {
     const asked = told.safeParse(request.body ?? {})
     if (!asked.success)
       throw new BadRequestError('BAD_BODY', 'the body must be {"height": <number>}, or nothing')
     if (watch === undefined)
       throw new NotFoundError('this host checks no proofs: CHAIN_TRACKER is scripts-only')
-    response.json(await watch.round(asked.data.height))
+    const round = await watch.round(asked.data.height)
+    // A longer chain may hold what was not final before.
+    while ((await engine.releaseHeld()) > 0);
+    response.json(round)
   })
 }

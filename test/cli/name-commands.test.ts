@@ -58,9 +58,13 @@ async function headersService(): Promise<{ url: string; close: () => void }> {
       blockHeight: number
       merkleRoot: string
     }[]
-    const known = asked.every(({ blockHeight, merkleRoot }) => roots.get(blockHeight) === merkleRoot)
+    const confirmations = asked.map((block) => {
+      const isKnown = roots.get(block.blockHeight) === block.merkleRoot
+      return { ...block, blockHash: '', confirmation: isKnown ? 'CONFIRMED' : 'INVALID' }
+    })
+    const isKnown = confirmations.every(({ confirmation }) => confirmation === 'CONFIRMED')
     response.writeHead(200, { 'content-type': 'application/json' })
-    response.end(JSON.stringify({ confirmationState: known ? 'CONFIRMED' : 'INVALID', confirmations: [] }))
+    response.end(JSON.stringify({ confirmationState: isKnown ? 'CONFIRMED' : 'INVALID', confirmations }))
   })
   service.listen(0, '127.0.0.1')
   await once(service, 'listening')

@@ -111,43 +111,16 @@ export class OrderModel {
 }
 
 /**
- * What becomes known by a submission that is taken: what the subject is verified by, down to what is proven; and behind
- * that what places the 1-sat outputs of any of these (BRC-159), back along 1-sat coins, as far as it came. Anything else in
- * a BEEF is nobody's word.
+ * What a submission tells: all of its BEEF that the subject is built on, however far back. Anything else in a BEEF is nobody's
+ * word.
  */
 function learnedOf({ byTxid }: History, members: readonly Member[]): Member[] {
-  const here = new Map(members.map((each) => [each.txid, each]))
-  const satoshisOf = (outpoint: string): number => {
-    const source = here.has(outpoint.slice(0, 64)) ? byTxid.get(outpoint.slice(0, 64)) : undefined
-    return source?.said[voutOf(outpoint)]?.satoshis ?? 0
+  const here = new Set(members.map(({ txid }) => txid))
+  const learned = new Set([members.at(-1)?.txid ?? ''])
+  for (const txid of learned) {
+    const parents = (byTxid.get(txid)?.spends ?? []).map((spent) => spent.slice(0, 64))
+    for (const parent of parents) if (here.has(parent)) learned.add(parent)
   }
-  const learned = new Set<string>()
-  const verify = (txid: string): void => {
-    const member = here.get(txid)
-    if (member === undefined || learned.has(txid)) return
-    learned.add(txid)
-    if (member.height !== undefined) return
-    for (const spent of byTxid.get(txid)?.spends ?? []) verify(spent.slice(0, 64))
-  }
-  verify(members.at(-1)?.txid ?? '')
-  const walked = new Set<string>()
-  const place = (txid: string): void => {
-    const { said = [], spends = [] } = byTxid.get(txid) ?? {}
-    const last = said.findLastIndex(({ satoshis }) => satoshis === 1)
-    if (walked.has(txid) || !here.has(txid) || last === -1) return
-    walked.add(txid)
-    let left = said.slice(0, last).reduce((sum, { satoshis }) => sum + satoshis, 0)
-    for (const spent of spends) {
-      if (left < 0) return
-      const satoshis = satoshisOf(spent)
-      left -= satoshis
-      if (!here.has(spent.slice(0, 64))) continue
-      learned.add(spent.slice(0, 64))
-      // A larger coin is where the satoshi came out of.
-      if (satoshis === 1) place(spent.slice(0, 64))
-    }
-  }
-  for (const txid of [...learned]) place(txid)
   return members.filter(({ txid }) => learned.has(txid))
 }
 

@@ -137,44 +137,14 @@ function factsOf(
   }
 }
 
-/** What is known by a BEEF: what its subject is verified by, and behind that what places 1-sat outputs along their lineages. */
-function knownBy(members: readonly Told[], forest: Forest): Told[] {
+/** What is known by a BEEF: all of it that its subject is built on, however far back. */
+function knownBy(members: readonly Told[], { byTxid }: Forest): Told[] {
   const here = new Map(members.map((each) => [each.txid, each]))
-  const known = new Map(needed(members, forest).map((each) => [each.txid, each]))
-  const walked = new Set(known.keys())
-  for (const txid of walked) {
-    const transaction = forest.byTxid.get(txid)
-    if (transaction === undefined) continue
-    for (const spent of placingIn(transaction, forest, here)) {
-      const source = here.get(spent.slice(0, 64))
-      if (source === undefined) continue
-      known.set(source.txid, source)
-      if (forest.byTxid.get(source.txid)?.said[Number(spent.slice(65))]?.satoshis === 1)
-        walked.add(source.txid)
-    }
-  }
-  return [...known.values()]
-}
-
-/** What of the spent outputs that came along tells what the last 1-sat output of a transaction receives. */
-function placingIn(
-  transaction: ForestTransaction,
-  { byTxid }: Forest,
-  here: ReadonlyMap<string, unknown>,
-): string[] {
-  const last = transaction.said.findLastIndex(({ satoshis }) => satoshis === 1)
-  if (last === -1) return []
-  const start = startOf(transaction, last)
-  const placing: string[] = []
-  let end = 0
-  for (const spent of transaction.spends) {
-    if (end > start) break
-    const txid = spent.slice(0, 64)
-    if (!here.has(txid)) continue
-    placing.push(spent)
-    end += byTxid.get(txid)?.said[Number(spent.slice(65))]?.satoshis ?? 0
-  }
-  return placing
+  const found = new Set<string>([members.at(-1)?.txid ?? ''])
+  for (const txid of found)
+    for (const spent of byTxid.get(txid)?.spends ?? [])
+      if (here.has(spent.slice(0, 64))) found.add(spent.slice(0, 64))
+  return [...found].flatMap((txid) => here.get(txid) ?? [])
 }
 
 /** The subject and, where it is not proven, what it is built on, down to proven ones. */

@@ -48,9 +48,9 @@ export const admittedTransactions = remembered((beef: BeefContents): Transaction
 })
 
 /**
- * All of a BEEF that is known with its subject: {@link admittedTransactions}, and behind what is proven the transactions
- * that place 1-sat outputs (BRC-159), back along their lineages as far as they came. A verifier stops at what is proven, so
- * these stand without proof; they are authentic even so, for what spends them names them by their hash.
+ * All of a BEEF that is known with its subject: {@link admittedTransactions}, and whatever else of it these are built on,
+ * however far back it goes. A verifier stops at what is proven, so what stands behind that is without proof; it is authentic
+ * even so, for what spends it names it by its hash.
  */
 export const knownTransactions = remembered((beef: BeefContents): TransactionRecord[] => {
   const known = new Map(admittedTransactions(beef).map((transaction) => [transaction.txid, transaction]))
@@ -59,36 +59,16 @@ export const knownTransactions = remembered((beef: BeefContents): TransactionRec
   for (let txid = waiting.pop(); txid !== undefined; txid = waiting.pop()) {
     const view = walked.has(txid) ? undefined : beef.transaction(txid)
     walked.add(txid)
-    if (view === undefined) continue
-    for (const [source, vout] of placingSources(view, beef)) {
-      if (!known.has(source.txid)) {
-        rememberView(source)
-        known.set(source.txid, { txid: source.txid, raw: source.raw })
-      }
-      // A larger coin is where the satoshi came out of: nothing before it matters.
-      if (source.outputs[vout]?.satoshis === 1) waiting.push(source.txid)
+    for (const input of view?.inputs ?? []) {
+      const source = known.has(input.txid) ? undefined : beef.transaction(input.txid)
+      if (source === undefined) continue
+      rememberView(source)
+      known.set(source.txid, { txid: source.txid, raw: source.raw })
+      waiting.push(source.txid)
     }
   }
   return [...known.values()]
 })
-
-/** The transactions of a BEEF whose values place the 1-sat outputs of one of them, with the outputs that it spends. */
-function placingSources(
-  { inputs, outputs }: TransactionView,
-  beef: BeefContents,
-): [TransactionView, vout: number][] {
-  const output = outputs.findLastIndex(({ satoshis }) => satoshis === 1)
-  if (output === -1) return []
-  const sources = inputs.map((input) => beef.transaction(input.txid))
-  const count = placingInputs({
-    inputValues: inputs.map((input, i) => sources[i]?.outputs[input.vout]?.satoshis),
-    outputValues: outputs.map(({ satoshis }) => satoshis),
-    output,
-  })
-  return sources
-    .slice(0, count)
-    .flatMap((source, i): [TransactionView, number][] => (source ? [[source, inputs[i]?.vout ?? 0]] : []))
-}
 
 /**
  * What of a BEEF is to be kept beside that when `tm_ordinals` admits an output of a proven subject: the transactions
@@ -100,8 +80,16 @@ function placingSources(
  * there may be as many as fit into a transaction; so up to its last 1-sat output, admitted or not.
  */
 export const placingRecords = remembered((beef: BeefContents): GraphRecords => {
-  if (beef.proof(beef.subject.txid) === undefined) return graphRecords({})
-  const placing = new Map(placingSources(beef.subject, beef).map(([{ txid, raw }]) => [txid, { txid, raw }]))
-  const transactions = [...placing.values()]
+  const { txid, inputs, outputs } = beef.subject
+  const output = outputs.findLastIndex(({ satoshis }) => satoshis === 1)
+  if (output === -1 || beef.proof(txid) === undefined) return graphRecords({})
+  const sources = inputs.map((input) => beef.transaction(input.txid))
+  const count = placingInputs({
+    inputValues: inputs.map((input, i) => sources[i]?.outputs[input.vout]?.satoshis),
+    outputValues: outputs.map(({ satoshis }) => satoshis),
+    output,
+  })
+  const placing = new Set(sources.slice(0, count).filter((source) => source !== undefined))
+  const transactions = [...placing].map(({ txid, raw }) => ({ txid, raw }))
   return graphRecords({ transactions, spends: spendsOf(transactions, beef) })
 })

@@ -16,7 +16,7 @@ import { outputRow } from './rows.js'
  *
  * @param told.outputs Outputs that are new, or of which it is known since what they received.
  * @param told.transactions Raw transactions that are new, by txid.
- * @returns The carriers that were written, and their transactions.
+ * @returns The carriers that were written, those first that stand first, so that a lineage grows at its end.
  */
 export async function writeCarriers(
   tables: GraphTables,
@@ -36,7 +36,7 @@ export async function writeCarriers(
     wanted = carriers.flatMap(({ previous }) => previous ?? [])
     await rest()
   }
-  return written
+  return written.reverse()
 }
 
 /** Those of the outpoints that are coins without content of known transactions, and are not here. */

@@ -121,7 +121,7 @@ async function writeFacts(
   const added = [...outputs.map(({ outpoint }) => outpoint), ...settled]
   const carriers =
     arrived === undefined ? [] : await writeCarriers(tables, { outputs: added, transactions: arrived })
-  const changes = await keepLineages(tables, { outputs: [...added, ...carriers], names })
+  const changes = await keepLineages(tables, { outputs: [...carriers, ...added], names })
   const first =
     arrived === undefined
       ? new Set<string>()

@@ -94,6 +94,7 @@ export function outputTablesIn(pending: PendingDocuments): OutputTables {
       inParts(outpoints, async (part) => {
         const starting = { _id: { $in: part.map(outpointId) }, step: 0 }
         const firsts = (await pending.all(OUTPUTS, starting, { fields: ['txid', 'vout'] })).map(outpointOf)
+        if (firsts.length === 0) return []
         const further = await pending.all(
           OUTPUTS,
           {
