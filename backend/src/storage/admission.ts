@@ -31,9 +31,14 @@ export interface Derived {
 export async function deriveAdmissions(
   { transactions: tables }: GraphTables,
   rules: AdmissionRules,
-  arrived: { transactions: ReadonlyMap<string, Uint8Array>; fresh: string[]; again: boolean },
+  arrived: {
+    transactions: ReadonlyMap<string, Uint8Array>
+    fresh: string[]
+    subject?: string | undefined
+    again: boolean
+  },
 ): Promise<Derived> {
-  const { transactions, fresh, again } = arrived
+  const { transactions, fresh, subject, again } = arrived
   const known = new Set(fresh)
   const read = async (txid: string): Promise<TransactionView | undefined> => {
     const raw = transactions.get(txid)
@@ -43,7 +48,8 @@ export async function deriveAdmissions(
   const isNew = (txid: string): boolean => !again && known.has(txid)
   const judge = new Judge(tables, { rules, read, isNew })
   const queue = new ArrivalQueue(tables)
-  await queue.add(fresh)
+  // What is submitted once more is judged once more, so that it shows again why nothing of it is admitted.
+  await queue.add(subject === undefined ? fresh : [...fresh, subject])
   // Of what spends them, the value of an input is news; it matters where an ordinal is among the others.
   const children = (await tables.childrenOf(fresh)).filter((txid) => !known.has(txid))
   await queue.add(await tables.spendingAdmitted(children))

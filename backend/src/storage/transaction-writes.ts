@@ -62,7 +62,8 @@ export async function writeTransactions(
   const changed = [...touched]
   if (admission !== undefined) {
     const fresh = [...arrived.keys()]
-    const derived = await deriveAdmissions(graph, admission.rules, { transactions: raw, fresh, again })
+    const arriving = { transactions: raw, fresh, subject, again }
+    const derived = await deriveAdmissions(graph, admission.rules, arriving)
     records = mergeRecords([told, derived.records])
     const { proven } = news
     const arrivals = { fresh: again ? transactions : news.fresh, spends: news.spends, proven }
