@@ -49,7 +49,7 @@ describe('a BEEF that repeats what is known', () => {
     const world = await worlds.start()
     const [, second] = (await admittedEarly(world)).mints as [FakeTransaction, FakeTransaction]
     world.headers.mine([second])
-    expect((await world.submit(second)).json).toMatchObject({ tm_names: { outputsToAdmit: [] } })
+    expect((await world.submit(second)).json).toMatchObject({ tm_names: { outputsToAdmit: [0, 1, 2] } })
     expect(await heights(world)).toEqual([undefined, world.headers.bestTip.height])
   })
 
@@ -60,7 +60,7 @@ describe('a BEEF that repeats what is known', () => {
     world.headers.mine([first])
     const { height } = world.headers.bestTip
     expect((await world.submit(second, [purse, first])).json).toMatchObject({
-      tm_names: { outputsToAdmit: [] },
+      tm_names: { outputsToAdmit: [0, 1, 2] },
     })
     expect(await heights(world)).toEqual([height, undefined])
   })
@@ -74,8 +74,8 @@ describe('a BEEF that repeats what is known', () => {
     expect((await world.submit(third, [purse, ...mints])).json).toMatchObject({
       tm_names: { outputsToAdmit: [0, 1, 2] },
     })
-    // Verification ended at the second: nobody looked at the path of the first.
-    expect(await heights(world)).toEqual([undefined, height])
+    // Verification ended at the second; the path of the first was looked at for its own sake.
+    expect(await heights(world)).toEqual([height, height])
   })
 
   test('brings the newer word of the chain', async () => {
@@ -103,7 +103,7 @@ describe('a BEEF that repeats what is known', () => {
     expect(world.server.rows()).toEqual(before)
   })
 
-  test('adds no transaction that nothing here was built on', async () => {
+  test('admits nothing of what nothing here is built on, and keeps it as pending', async () => {
     const world = await worlds.start()
     const { chain, headers, server } = world
     const coin = chain.spend({ inputs: [], outputs: [{ satoshis: 1000, lockingScript: OPEN_LOCK }] })
@@ -111,7 +111,9 @@ describe('a BEEF that repeats what is known', () => {
     headers.mine([coin, payment])
     const before = server.rows()
     expect((await world.submit(payment, [coin])).status).toBe(200)
-    expect(server.rows()).toEqual(before)
+    const after = server.rows()
+    expect(after.graph_admissions).toEqual(before.graph_admissions)
+    expect(after.graph_pending).toHaveLength(2)
   })
 })
 

@@ -123,7 +123,8 @@ export async function openapiHosts({
   const block = blockOfTwo(note, first, first.height)
   const submittable = encodeBeef([recordOf(note, note.height), { ...first, proof: proofIn(block, first) }])
   const { txid, raw, height: blockHeight } = note
-  await empty.node.graph.record(graphRecords({ transactions: [{ txid, raw }] }))
+  for (const host of [empty, full])
+    await host.node.graph.record(graphRecords({ transactions: [{ txid, raw }] }))
   const notice = noticeOf(txid, blockHeight)
   const hidden = chain.inscribe({ contentType: 'text/plain', body: utf8('not to be seen') })
   await submit(beefOf(hidden), ['tm_ordinals'])
