@@ -114,7 +114,7 @@ describe('a middle chunk of a stream that cannot be loaded', () => {
   test('stops the stream where its spend is not here', async () => {
     const steps = await streams.streamOf(['first', 'second'])
     const missing = streams.transferred(lastOf(steps), chunk('missing'))
-    await streams.submit(streams.transferred(missing, chunk('last')), { with: [missing] })
+    await streams.submit(streams.transferred(missing, chunk('last')))
     const { status, body } = await server.ask(streamPath(steps[0]))
     expect([status, body.toString('utf8')]).toEqual([200, 'firstsecond'])
   })
