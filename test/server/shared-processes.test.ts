@@ -57,7 +57,7 @@ onEachSharedEngine('processes on one', (databases) => {
       })
       // What was decided in the thread, is known here: it is known before.
       expect((await submit(there, note, ['tm_ordinals'])).json).toMatchObject({
-        tm_ordinals: { outputsToAdmit: [] },
+        tm_ordinals: { outputsToAdmit: [0] },
       })
       await Promise.all([stopped(one), stopped(two)])
     },

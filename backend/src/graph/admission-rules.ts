@@ -4,7 +4,7 @@ import type { TransactionOutput, TransactionView } from '../protocol/transaction
 /** An input that spends a genuine node of the mine tree, and the output that it spends. */
 export interface NodeInput {
   input: number
-  spent: TransactionOutput | undefined
+  spent: Pick<TransactionOutput, 'satoshis' | 'lockingScript'> | undefined
 }
 
 /**

@@ -35,27 +35,41 @@ export async function readOutline(
   return { txid, length, ...(proof && { proof }), inputs, outputValues }
 }
 
+/** Of an output, how long a script is read at the most, and how many pieces may be read for it. */
+interface Reach {
+  longest: number
+  pieces: number
+}
+
 /**
  * The locking script of an output, read up to there and no further.
  *
- * @param options.longest Of a longer script, nothing is read.
- * @param options.pieces How many pieces may be read for it.
  * @returns undefined where the store does not hold the output, the script is longer, or takes more to find.
  */
 export async function lockingScriptOf(
+  outpoint: Outpoint,
+  store: OutlineStore,
+  reach: Reach,
+): Promise<Uint8Array | undefined> {
+  return (await storedOutput(outpoint, store, reach))?.lockingScript
+}
+
+/** An output, likewise. */
+export async function storedOutput(
   { txid, vout }: Outpoint,
   store: OutlineStore,
-  options: { longest: number; pieces: number },
-): Promise<Uint8Array | undefined> {
+  { longest, pieces }: Reach,
+): Promise<{ satoshis: number; lockingScript: Uint8Array } | undefined> {
   const raw = await openTransaction(txid, store)
   if (raw === undefined) return undefined
-  const reader = new PieceReader(raw, options.pieces)
+  const reader = new PieceReader(raw, pieces)
   try {
     await reader.inputs()
     const count = await reader.varint()
     if (vout >= count) return undefined
     for (let before = vout; before > 0; before--) await reader.output()
-    return await reader.output(options.longest).then(({ script }) => script)
+    const { satoshis, script } = await reader.output(longest)
+    return script && { satoshis, lockingScript: script }
   } catch (error) {
     if (error instanceof TooManyPiecesError) return undefined
     throw error

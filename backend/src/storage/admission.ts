@@ -4,6 +4,7 @@ import { isNodeOutpoint, namesRecords } from '../graph/names-records.js'
 import { holdsOrdinal, ordinalsRecords } from '../graph/ordinals-records.js'
 import { type AdmissionRecord, type GraphRecords, graphRecords } from '../graph/records.js'
 import { storedTransaction, viewOf } from '../graph/stored-transaction.js'
+import { storedOutput } from '../graph/transaction-outline.js'
 import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
 import { TOPICS } from '../protocol/profile.js'
 import type { TransactionView } from '../protocol/transaction.js'
@@ -46,7 +47,7 @@ export async function deriveAdmissions(
   }
   // Of what is told again, something may be admitted already; of what is new, nothing is.
   const isNew = (txid: string): boolean => !again && known.has(txid)
-  const judge = new Judge(tables, { rules, read, isNew })
+  const judge = new Judge(tables, { rules, transactions, read, isNew })
   const queue = new ArrivalQueue(tables)
   // What is submitted once more is judged once more, so that it shows again why nothing of it is admitted.
   await queue.add(subject === undefined ? fresh : [...fresh, subject])
@@ -60,6 +61,9 @@ export async function deriveAdmissions(
   }
   return { records: judge.records, kept: judge.kept }
 }
+
+/** A node has some kilobytes, and stands near the front; before it are the scripts of inputs, which are passed over. */
+const A_NODE = { longest: 16 * 1024 * 1024, pieces: 128 }
 
 /** From how many on they are sorted instead of put in their places one by one. */
 const MANY = 32
@@ -120,6 +124,8 @@ class Judge {
     private readonly tables: TransactionTables,
     private readonly options: {
       rules: AdmissionRules
+      /** Those that the write holds in memory. */
+      transactions: ReadonlyMap<string, Uint8Array>
       read: (txid: string) => Promise<TransactionView | undefined>
       isNew: (txid: string) => boolean
     },
@@ -174,7 +180,7 @@ class Judge {
     transaction: TransactionView,
     { before, spent }: { before: AdmissionRecord[]; spent: Map<number, string[]> },
   ): Promise<AdmissionRecord[]> {
-    const { rules, read } = this.options
+    const { rules } = this.options
     const { genesis } = rules
     if (before.some(({ topic }) => topic === TOPICS.names)) return []
     const nodeInputs: NodeInput[] = []
@@ -182,9 +188,17 @@ class Judge {
       const outpoint = transaction.inputs[input]
       if (outpoint === undefined || genesis === undefined) continue
       if (!topics.includes(TOPICS.names) || !isNodeOutpoint(outpoint, genesis)) continue
-      nodeInputs.push({ input, spent: (await read(outpoint.txid))?.outputs[outpoint.vout] })
+      nodeInputs.push({ input, spent: await this.output(outpoint) })
     }
     return rules.names(transaction, nodeInputs).map((vout) => this.admission(TOPICS.names, transaction, vout))
+  }
+
+  /** A node that is spent; of a stored transaction, what stands around it is not read. */
+  private async output(outpoint: Outpoint): Promise<NodeInput['spent']> {
+    const { transactions } = this.options
+    const raw = transactions.get(outpoint.txid)
+    if (raw !== undefined) return viewOf({ txid: outpoint.txid, raw }).outputs[outpoint.vout]
+    return await storedOutput(outpoint, this.tables, A_NODE)
   }
 
   /** What `tm_ordinals` admits and did not before. */

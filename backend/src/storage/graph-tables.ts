@@ -1,4 +1,5 @@
 import type { BlockedRecord, BlockedSubject } from '../graph/blocked.js'
+import type { RawTransaction } from '../graph/graph-store.js'
 import type { AdmissionRecord, Block, SpendRecord, TransactionRecord } from '../graph/records.js'
 import type { RankedView, Standing } from '../graph/standing.js'
 import type { Trait } from '../graph/traits.js'
@@ -35,6 +36,7 @@ export interface TransactionTables extends NewsView {
   /** Takes the pieces of owners away. */
   deletePieces(owners: Buffer[]): Promise<void>
   transaction(txid: string): Promise<TransactionRecord | undefined>
+  rawTransaction(txid: string): Promise<RawTransaction | undefined>
   /** Of those that are known. */
   standings(txids: string[]): Promise<Standing[]>
   /** Whatever spends of these transactions, silent or not. */

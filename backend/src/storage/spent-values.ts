@@ -1,7 +1,7 @@
 import type { SpendRecord } from '../graph/records.js'
-import { storedTransaction, viewOf } from '../graph/stored-transaction.js'
+import { viewOf } from '../graph/stored-transaction.js'
+import { readOutline } from '../graph/transaction-outline.js'
 import { formatOutpoint } from '../protocol/outpoint.js'
-import type { TransactionView } from '../protocol/transaction.js'
 import { groupBy, unique } from './columns.js'
 import type { GraphTables } from './graph-tables.js'
 import { rest } from './rest.js'
@@ -29,18 +29,18 @@ export async function withValues(
   for (const { outpoint, satoshis } of await outputs.valuesAmong(elsewhere)) learn(outpoint, satoshis)
   const unknown = elsewhere.filter((outpoint) => !values.has(formatOutpoint(outpoint)))
   const held = await tables.held([...new Set(unknown.map(({ txid }) => txid))])
-  const views = new Map<string, TransactionView | undefined>()
-  const viewIn = async (txid: string): Promise<TransactionView | undefined> => {
-    const raw = transactions.get(txid)
-    if (raw !== undefined) return viewOf({ txid, raw })
-    if (!held.has(txid)) return undefined
-    if (!views.has(txid)) views.set(txid, await storedTransaction(txid, tables))
+  const outlines = new Map<string, number[] | undefined>()
+  const valuesOf = async (txid: string): Promise<number[] | undefined> => {
+    if (!outlines.has(txid)) outlines.set(txid, (await readOutline(txid, tables))?.outputValues)
     await rest()
-    return views.get(txid)
+    return outlines.get(txid)
   }
   for (const outpoint of spent) {
+    const { txid, vout } = outpoint
     if (values.has(formatOutpoint(outpoint))) continue
-    learn(outpoint, (await viewIn(outpoint.txid))?.outputs[outpoint.vout]?.satoshis)
+    const raw = transactions.get(txid)
+    if (raw !== undefined) learn(outpoint, viewOf({ txid, raw }).outputs[vout]?.satoshis)
+    else if (held.has(txid)) learn(outpoint, (await valuesOf(txid))?.[vout])
   }
   return spends.map((spend) => {
     const satoshis = values.get(formatOutpoint(spend.outpoint))

@@ -22,7 +22,7 @@ import {
   standingView,
   winnerIn,
 } from './standing-reads.js'
-import { transactionRecord } from './transaction-reads.js'
+import { rawTransaction, transactionRecord } from './transaction-reads.js'
 
 /**
  * See {@link TransactionTables}.
@@ -37,6 +37,7 @@ export function transactionTablesIn(pending: PendingDocuments, derives = false):
       for (const owner of owners) await pending.delete('graph_pieces', piecesOf(owner))
     },
     transaction: (txid) => transactionRecord(pending, txid),
+    rawTransaction: (txid) => rawTransaction(pending, txid),
     async blocks(txids) {
       const docs = await inParts(txids, (part) =>
         pending.all(

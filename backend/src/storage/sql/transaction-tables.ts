@@ -20,7 +20,7 @@ import {
   standings,
   winnerIn,
 } from './standing-rows.js'
-import { transactionRecord } from './transaction-reads.js'
+import { rawTransaction, transactionRecord } from './transaction-reads.js'
 import { countTurn } from './turns.js'
 
 /**
@@ -48,6 +48,7 @@ export function transactionTablesIn(
       if (owners.length > 0) await trx('graph_pieces').whereIn('owner', owners).delete()
     },
     transaction: (txid) => transactionRecord(writer, txid),
+    rawTransaction: (txid) => rawTransaction(writer, txid),
     async blocks(txids) {
       const rows = await inParts(txids, (part) =>
         writer.all(
