@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Db } from 'mongodb'
+import type { AdmissionOptions } from '../../backend/src/graph/admission-rules.js'
 import { MongoGraphStore } from '../../backend/src/storage/mongo/mongo-graph-store.js'
 import { MongoUpkeep } from '../../backend/src/storage/mongo/mongo-upkeep.js'
 import { Upkeep } from '../../src/server/upkeep.js'
@@ -67,19 +68,19 @@ function upkeepOf(db: Db, graph: MongoGraphStore): Upkeep {
 
 describeWithMongo('what is done to MongoDB and is cut off', (mongo) => {
   let writes: RecordedWrite[]
+  let admission: AdmissionOptions
 
   beforeAll(async () => {
     const { node } = await servers.start({ ...treeOf(chain.deployment), CHAIN_TRACKER: 'scripts-only' })
+    admission = node.overlay.admission
     writes = recordWrites(node.graph, node.overlay.admission)
     for (const deed of everyDeed(chain)) await does(node, deed)
   })
 
   /** Everything, as text, but for the moment at which something was blocked. */
-  /** All that a database holds, but for what says by which version it was opened. */
-  const held = async (db: Db): Promise<Record<string, string[]>> => {
-    const { graph_settings = [], ...documents } = asText(await rawDocuments(db), ['since'])
-    return { ...documents, graph_settings: graph_settings.filter((setting) => !setting.includes('"schema"')) }
-  }
+  /** All that a database holds, but for when it came. */
+  const held = async (db: Db): Promise<Record<string, string[]>> =>
+    asText(await rawDocuments(db), ['since', 'score'])
 
   /** A database of its own, with what another holds. */
   let databases = 0
@@ -137,10 +138,12 @@ describeWithMongo('what is done to MongoDB and is cut off', (mongo) => {
       if (at % EVERY_OF_REBUILD !== 1 % EVERY_OF_REBUILD) continue
       const db = await copyOf(documents)
       const cut = await cutOffStore(db)
+      cut.store.deriveBy(admission)
       cut.cutAt(at)
       await untilCutOff(cut.upkeep.rebuild())
       found[(await db.collection('graph_names').countDocuments()) === 0 ? 'empty' : 'full']++
       const next = new MongoGraphStore({ db, lease: LEASE })
+      next.deriveBy(admission)
       await next.open()
       const again = upkeepOf(db, next)
       await again.run()

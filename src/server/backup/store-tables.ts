@@ -21,7 +21,7 @@ export interface LoadedTables {
 export const RESTORE_MARK = 'restore'
 
 /** Settings that say something of one database alone. */
-const OWN_SETTINGS = new Set<unknown>(['writes', 'schema', RESTORE_MARK])
+const OWN_SETTINGS = new Set<unknown>(['writes', RESTORE_MARK])
 
 /** Whether a row belongs into a backup. */
 export function isSaved(table: string, row: Row): boolean {

@@ -59,9 +59,7 @@ import { heightIn, isStored, rivalBlocks, spenderOf, winnerIn } from './standing
 import { streamsIn } from './stream-rows.js'
 import { tipsWith } from './trait-reads.js'
 import { rawTransaction, transactionRecord } from './transaction-reads.js'
-
-/** Changes where what is indexed does: the collections have no migrations. */
-const SCHEMA = '2'
+import { SCHEMA, STATE_ID, stateIn } from './writer-state.js'
 
 export interface MongoGraphStoreOptions {
   db: Db
@@ -107,9 +105,13 @@ export class MongoGraphStore implements HostStore {
 
   /** What an earlier version has written is indexed again, once. */
   private async requireSchema(): Promise<void> {
-    if ((await this.setting('schema')) === SCHEMA) return
+    const state = stateIn(this.db)
+    const opened = await answered((within) => state.findOne({ _id: STATE_ID }, within))
+    if (opened?.schema === SCHEMA) return
     if (!(await this.isEmpty())) await this.setSetting(REBUILD_MARK, markText({ state: 'needed' }))
-    await this.setSetting('schema', SCHEMA)
+    await answered((within) =>
+      state.updateOne({ _id: STATE_ID }, { $set: { schema: SCHEMA } }, { upsert: false, ...within }),
+    )
   }
 
   async ping(): Promise<void> {

@@ -17,7 +17,12 @@ export interface WriterState {
   holder: string | null
   /** Moves on while the holder lives. */
   beat: number
+  /** Which version of the index the collections hold; absent where an earlier version of this code made them. */
+  schema?: number
 }
+
+/** Changes where what is indexed does: collections have no migrations. */
+export const SCHEMA = 2
 
 /** An entry of the journal that counts. */
 export interface CommittedEntry {
@@ -41,7 +46,14 @@ export function stateIn(db: Db): Collection<WriterState> {
 
 /** Makes the document where it is not there. */
 export async function openState(state: Collection<WriterState>, id = STATE_ID): Promise<void> {
-  const first: Omit<WriterState, '_id'> = { version: 0, turns: 0, entry: null, holder: null, beat: 0 }
+  const first: Omit<WriterState, '_id'> = {
+    version: 0,
+    turns: 0,
+    entry: null,
+    holder: null,
+    beat: 0,
+    schema: SCHEMA,
+  }
   try {
     await answered((within) =>
       state.updateOne({ _id: id }, { $setOnInsert: first }, { upsert: true, ...within }),
