@@ -41,7 +41,9 @@ const SUITES: Record<string, { attacks: Attack[]; connections: number }> = {
 }
 
 const ATTACKER = '127.0.0.66'
-const READER = '127.0.0.3'
+/** Readers come from an address each: one alone may ask for so many pages a minute. */
+let readers = 0
+const nextReader = (): string => `127.0.1.${++readers}`
 /** How often a reader has to be answered while a request is worked on that takes as long as this many reads. */
 const READS_MEANWHILE = 3
 const LONG = 60
@@ -112,7 +114,7 @@ async function hold(told: {
   const connections = Math.min(told.connections, attack.allowance.connections)
   const read = { path: filled.readPath }
   const stranger = new Stranger(server.url, { address: ATTACKER, connections })
-  const reader = new Stranger(server.url, { address: READER, connections: 1 })
+  const reader = new Stranger(server.url, { address: nextReader(), connections: 1 })
   server.forgetPeak()
 
   const alone = await beside(reader, read, () => stranger.send(filled.requestOf(0)), attack)
@@ -121,7 +123,7 @@ async function hold(told: {
 
   const outcomes = await sendTogether(stranger, { attack, filled, connections })
   // On a connection of its own: the other one may have been idle for longer than it is kept.
-  const later = new Stranger(server.url, { address: READER, connections: 1 })
+  const later = new Stranger(server.url, { address: nextReader(), connections: 1 })
   const after = await later.send(read)
   expect({ after, isRunning: server.isRunning() }).toEqual({ after: 200, isRunning: true })
   for (const outcome of [alone.outcome, ...outcomes]) expect(attack.statuses).toContain(outcome)
