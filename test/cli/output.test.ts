@@ -1,6 +1,8 @@
+import { encodeBeef } from '../../backend/src/graph/assemble-beef.js'
 import { utf8 } from '../../backend/src/protocol/bytes.js'
+import { blockOfTwo, proofIn } from '../support/block.js'
 import { useBuiltCli } from '../support/built-cli.js'
-import { beefOf, FakeChain } from '../support/fake-chain.js'
+import { FakeChain } from '../support/fake-chain.js'
 import { listening } from '../support/other-server.js'
 import { ask, posted, submission, treeOf, useServers } from '../support/test-server.js'
 
@@ -30,7 +32,11 @@ test('a server writes no secret, and of strangers nothing but text, in one line 
     LOG_REQUESTS: 'true',
   })
   const url = await running.url
-  const unanswered = await ask(url, '/submit', submission(beefOf(chain.genesis)))
+  // The second of its block: nothing but a coinbase is the first.
+  const coin = chain.spend({ inputs: [], outputs: [] })
+  const block = blockOfTwo(coin, chain.genesis, 800_000)
+  const mined = encodeBeef([{ raw: chain.genesis.raw, proof: proofIn(block, chain.genesis) }])
+  const unanswered = await ask(url, '/submit', submission(mined))
   expect(unanswered.status).toBe(503)
   expect(unanswered.body.toString()).not.toContain('a-password-in-a-url')
   for (const secret of Object.values(SECRETS)) {

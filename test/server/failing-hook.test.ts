@@ -2,14 +2,13 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { AdmissionRecord } from '../../backend/src/graph/records.js'
 import type { HookFailure } from '../../backend/src/lookup-services/failed-hooks.js'
 import { utf8 } from '../../backend/src/protocol/bytes.js'
-import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { SqlGraphStore } from '../../backend/src/storage/sql/sql-graph-store.js'
 import { SqlHookNotes } from '../../backend/src/storage/sql/sql-hook-notes.js'
 import { readConfig } from '../../src/server/config.js'
 import { openSqlite } from '../../src/server/open-database.js'
 import { createOverlay } from '../../src/server/overlay.js'
 import { beefOf, FakeChain } from '../support/fake-chain.js'
-import { SILENT, storedRows, useServers } from '../support/test-server.js'
+import { SILENT, storedRows, treeOf, useServers } from '../support/test-server.js'
 
 const servers = useServers()
 
@@ -25,13 +24,12 @@ class FullStore extends SqlGraphStore {
 
 test('what the store could not take is not done, and is taken when it is sent again', async () => {
   const chain = new FakeChain()
-  const { genesis } = chain.deployment
   const folder = await servers.folder()
   const database = await openSqlite(folder)
   const graph = new FullStore(database)
   await graph.open()
   const notes = new SqlHookNotes(database.writer)
-  const config = readConfig({ DATA_DIR: folder, GENESIS: formatOutpoint(genesis), DIFFICULTY: '1' })
+  const config = readConfig({ DATA_DIR: folder, ...treeOf(chain.deployment) })
   const { engine, close } = createOverlay({ config, graph, notes, logger: SILENT })
   try {
     const submit = async (beef: Uint8Array): Promise<unknown> =>

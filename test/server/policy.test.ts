@@ -48,33 +48,32 @@ test.each([
   ['of too many bytes', 'text/plain', LIMIT + 1, 'CONTENT_TOO_LARGE'],
   ['of a type that is not taken', 'text/html', 1, 'CONTENT_TYPE_NOT_ALLOWED'],
   ['of two types, one of which is', 'image/png,text/html', 1, 'CONTENT_TYPE_NOT_ALLOWED'],
-])(
-  'content %s is not stored, the log says why, and the next is admitted',
-  async (_, contentType, length, code) => {
-    const before = storedRows(config.dataDir)
-    const countBefore = await counted(code)
-    const refused = chain.inscribe({ contentType, body: new Uint8Array(length) })
-    for (let again = 0; again < 2; again++) {
-      const answer = await submit(refused)
-      expect(answer.status).toBe(200)
-      expect(answer.json).toMatchObject({ tm_ordinals: { outputsToAdmit: [] } })
-    }
-    expect(storedRows(config.dataDir)).toEqual(before)
-    expect((await contentOf(refused)).status).toBe(404)
-    const told = {
-      topic: 'tm_ordinals',
-      txid: refused.txid,
-      code,
-      message: expect.stringContaining('output 0 '),
-    }
-    expect(refusals()).toEqual([told, told])
-    expect((await counted(code)) - countBefore).toBe(2)
+])('content %s is not admitted, the log says why, and the next is', async (_, contentType, length, code) => {
+  const before = storedRows(config.dataDir)
+  const countBefore = await counted(code)
+  const refused = chain.inscribe({ contentType, body: new Uint8Array(length) })
+  for (let again = 0; again < 2; again++) {
+    const answer = await submit(refused)
+    expect(answer.status).toBe(200)
+    expect(answer.json).toMatchObject({ tm_ordinals: { outputsToAdmit: [] } })
+  }
+  const after = storedRows(config.dataDir)
+  for (const table of ['graph_admissions', 'graph_outputs', 'graph_traits'])
+    expect(after[table]).toEqual(before[table])
+  expect((await contentOf(refused)).status).toBe(404)
+  const told = {
+    topic: 'tm_ordinals',
+    txid: refused.txid,
+    code,
+    message: expect.stringContaining('output 0 '),
+  }
+  expect(refusals()).toEqual([told, told])
+  expect((await counted(code)) - countBefore).toBe(2)
 
-    const good = chain.inscribe({ contentType: 'text/plain; charset=utf-8', body: new Uint8Array(LIMIT) })
-    expect((await submit(good)).json).toMatchObject({ tm_ordinals: { outputsToAdmit: [0] } })
-    expect((await contentOf(good)).body).toHaveLength(LIMIT)
-  },
-)
+  const good = chain.inscribe({ contentType: 'text/plain; charset=utf-8', body: new Uint8Array(LIMIT) })
+  expect((await submit(good)).json).toMatchObject({ tm_ordinals: { outputsToAdmit: [0] } })
+  expect((await contentOf(good)).body).toHaveLength(LIMIT)
+})
 
 test('of one transaction the outputs that are taken are served, and the others are not found', async () => {
   const outputs = ['image/png', 'text/html', 'image/gif'].map((contentType) => ({

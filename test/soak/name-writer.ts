@@ -71,7 +71,7 @@ export class NameWriter {
     written.refuse(third.mint.outpoint(2))
     const { height } = other.mint
     await this.send(known, other.mint, beefOf(other.mint, { height }), [0, 1, 2])
-    await this.send(known, own.mint, beefOf(own.mint, { height: height - 1 }), [])
+    await this.send(known, own.mint, beefOf(own.mint, { height: height - 1 }), [0, 1, 2])
     written.refuse(other.mint.outpoint(2))
     this.made(name, { ...own.mint, height: height - 1 })
   }

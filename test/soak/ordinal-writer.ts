@@ -121,7 +121,7 @@ export class OrdinalWriter {
     )
     await this.settle(ordinal, state, async () => {
       const beef = beefOf(transaction, { height })
-      if (random.next() < 0.5) await submit({ beef, topics: ['tm_ordinals'], admits: [] })
+      if (random.next() < 0.5) await submit({ beef, topics: ['tm_ordinals'], admits: [0] })
       else await bringProof({ txid: transaction.txid, height })
     })
     link.height = height
@@ -168,12 +168,12 @@ export class OrdinalWriter {
     written.refuse(transaction.outpoint(0))
   }
 
-  /** Sends again what is known: nothing comes of it. */
+  /** Sends again what is known: it is answered as it stands. */
   private async repeat({ links }: Living): Promise<void> {
     const last = links.at(-1)
     if (last === undefined) return
     const beef = linkedBeef(links.slice(0, -1), last)
-    await this.options.submit({ beef, topics: ['tm_ordinals'], admits: [] })
+    await this.options.submit({ beef, topics: ['tm_ordinals'], admits: [0] })
   }
 
   private nextOf(
