@@ -1,10 +1,8 @@
-import { MerklePath } from '@bsv/sdk'
 import { encodeBeef } from '../../backend/src/graph/assemble-beef.js'
-import { OPEN_LOCK } from '../support/fake-chain.js'
+import { utf8 } from '../../backend/src/protocol/bytes.js'
+import { inscriptionScript, OPEN_LOCK } from '../support/fake-chain.js'
 import { type HostileRequest, submitting } from './attack.js'
-import { bareTransaction } from './attacks/hostile-chain.js'
-
-const HEIGHT = 800_000
+import { bareTransaction, proofOf } from './attacks/hostile-chain.js'
 
 /** Submissions as those make who mean no harm: small inscriptions, not mined yet, each of a coin of its own. */
 export class HonestSubmissions {
@@ -13,22 +11,18 @@ export class HonestSubmissions {
   next(): HostileRequest {
     // No fake chain makes up such coins.
     const txid = (++this.count).toString(16).padStart(16, '0').padStart(64, 'a')
-    const output = { satoshis: 2, lockingScript: OPEN_LOCK }
-    const coin = bareTransaction({ inputs: [{ txid, vout: process.pid }], outputs: [output] })
-    const unlockingScript = Uint8Array.of(0x51)
-    const inputs = [{ outpoint: { txid: coin.txid, vout: 0 }, unlockingScript }]
-    const subject = bareTransaction({ inputs, outputs: [{ ...output, satoshis: 1 }] })
-    // Not the first of its block, which is the coinbase.
-    const leaves = [
-      { offset: 0, hash: 'cb'.repeat(32) },
-      { offset: 1, hash: coin.txid, txid: true },
-    ]
-    const path = new MerklePath(HEIGHT, [leaves])
-    const proof = {
-      merklePath: Uint8Array.from(path.toBinary()),
-      height: HEIGHT,
-      root: path.computeRoot(coin.txid),
-    }
-    return submitting(encodeBeef([{ raw: coin.raw, proof }, { raw: subject.raw }]))
+    const coin = bareTransaction({
+      inputs: [{ txid, vout: process.pid }],
+      outputs: [{ satoshis: 2, lockingScript: OPEN_LOCK }],
+      height: 800_000,
+    })
+    const inputs = [{ outpoint: { txid: coin.txid, vout: 0 }, unlockingScript: Uint8Array.of(0x51) }]
+    const lockingScript = inscriptionScript({
+      lock: OPEN_LOCK,
+      contentType: 'text/plain',
+      body: utf8(`a note, the ${this.count}.`),
+    })
+    const subject = bareTransaction({ inputs, outputs: [{ satoshis: 1, lockingScript }] })
+    return submitting(encodeBeef([{ raw: coin.raw, proof: proofOf(coin) }, { raw: subject.raw }]))
   }
 }

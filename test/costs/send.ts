@@ -21,8 +21,18 @@ export class Stranger {
     this.agent = new Agent({ keepAlive: true, maxSockets: options.connections })
   }
 
-  /** Sends a request, and reads the answer to its end without keeping it. */
+  /**
+   * Sends a request, and reads the answer to its end without keeping it. Where the connection was an idle one that the
+   * server closed just then, it is sent again, as HTTP clients do (RFC 9112 9.3.1).
+   */
   async send(hostile: HostileRequest): Promise<Outcome> {
+    let outcome: Outcome | undefined
+    while (outcome === undefined) outcome = await this.sendOnce(hostile)
+    return outcome
+  }
+
+  /** @returns undefined where it was not heard. */
+  private async sendOnce(hostile: HostileRequest): Promise<Outcome | undefined> {
     const { method = 'GET', path, body } = hostile
     const bytes = typeof body === 'string' ? Buffer.from(body) : body
     const { hostname, port } = new URL(this.url)
@@ -33,13 +43,13 @@ export class Stranger {
       'X-Forwarded-For': this.options.address,
     }
     const { agent, options } = this
-    return await new Promise<Outcome>((resolve) => {
+    return await new Promise<Outcome | undefined>((resolve) => {
       const sent = httpRequest({
         ...{ hostname, port, path, method, headers, agent },
         localAddress: options.address,
       })
       this.open.add(sent)
-      const settle = (outcome: Outcome): void => {
+      const settle = (outcome?: Outcome): void => {
         this.open.delete(sent)
         resolve(outcome)
       }
@@ -49,7 +59,10 @@ export class Stranger {
           () => settle(`cut ${answer.statusCode}`),
         )
       })
-      sent.on('error', (error: NodeJS.ErrnoException) => settle(error.code ?? error.message))
+      sent.on('error', ({ code, message }: NodeJS.ErrnoException) => {
+        if (sent.reusedSocket && (code === 'ECONNRESET' || code === 'EPIPE')) settle()
+        else settle(code ?? message)
+      })
       // The rest of an unfinished body is never sent; what was written is flushed by itself.
       if (hostile.unfinished === true)
         this.flushed.push(new Promise((done) => sent.write(bytes, () => done())))

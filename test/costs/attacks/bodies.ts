@@ -120,8 +120,8 @@ export function bodyAttacks({
         const body = new Uint8Array(Math.min(zeros, 4 * MiB))
         return () => ({ ...submitting(body), slow: { pieceBytes: 64 * 1024, everyMs: slowness } })
       },
-      allowance: { requests: 600, connections: 600 },
-      statuses: [400, 408, 413, 503],
+      allowance: { requests: 600, connections: 500 },
+      statuses: [400, 408, 413, 429, 503],
     },
     {
       name: 'unfinished-bodies',
@@ -130,7 +130,7 @@ export function bodyAttacks({
         const body = new Uint8Array(MiB)
         return () => ({ ...submitting(body), unfinished: true })
       },
-      allowance: { requests: 600, connections: 600 },
+      allowance: { requests: 500, connections: 500 },
       statuses: ['held', 413, 503],
     },
     {

@@ -1,3 +1,4 @@
+import { encodeBeef } from '../../../backend/src/graph/assemble-beef.js'
 import { concatBytes, fromHex, joinBytes, utf8 } from '../../../backend/src/protocol/bytes.js'
 import {
   beefOf,
@@ -9,7 +10,7 @@ import {
 } from '../../support/fake-chain.js'
 import { varint } from '../../support/raw-transaction.js'
 import { type Attack, submitting } from '../attack.js'
-import { ANYONE, bareTransaction, pick } from './hostile-chain.js'
+import { ANYONE, bareTransaction, pick, proofOf } from './hostile-chain.js'
 
 const MiB = 1024 * 1024
 
@@ -193,16 +194,19 @@ export function graphAttacks({
       name: 'many-blocks',
       title: `a transaction whose ${Math.min(parts, transactions - 1)} sources are each in another block, with a slow tracker`,
       trackerDelay: 100,
-      prepare:
-        ({ chain }) =>
-        () => {
+      prepare: ({ chain }) => {
+        // Made beforehand: the tracker is in this process, too.
+        const bodies = [0, 1, 2].map(() => {
           const count = Math.min(parts, transactions - 1)
           const sources = Array.from({ length: count }, (_, at) => openCoin(chain, 1, at))
           const inputs = sources.map(({ txid }) => ({ txid, vout: 0 }))
-          return submitting(beefOf(openSpend(inputs, 1), { proven: false, with: sources }))
-        },
+          const proven = sources.map((source) => ({ raw: source.raw, proof: proofOf(source) }))
+          return encodeBeef([...proven, openSpend(inputs, 1)])
+        })
+        return (index) => submitting(pick(bodies, index))
+      },
       allowance: { requests: 100, connections: 100 },
-      statuses: [200, 400, 413, 429, 503],
+      statuses: [413, 429, 503],
     },
     {
       name: 'wide-bumps',

@@ -1,3 +1,5 @@
+import { MerklePath } from '@bsv/sdk'
+import type { Proof } from '../../../backend/src/graph/records.js'
 import { formatOutpoint, type Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { readTransaction } from '../../../backend/src/protocol/transaction.js'
 import type { FakeOutput, FakeTransaction } from '../../support/fake-chain.js'
@@ -21,6 +23,16 @@ export function bareTransaction(parts: {
     ...{ txid, raw, transaction, height: parts.height ?? 700_000 },
     outpoint: (vout) => formatOutpoint({ txid, vout }),
   }
+}
+
+/** A proof that a transaction is the second of a block of two: the first would be the coinbase, and is taken for no other. */
+export function proofOf({ txid, height }: Pick<FakeTransaction, 'txid' | 'height'>): Proof {
+  const leaves = [
+    { offset: 0, hash: 'cb'.repeat(32) },
+    { offset: 1, hash: txid, txid: true },
+  ]
+  const path = new MerklePath(height, [leaves])
+  return { merklePath: Uint8Array.from(path.toBinary()), height, root: path.computeRoot(txid) }
 }
 
 /** A script that anything unlocks. */

@@ -1,4 +1,5 @@
 import { concatBytes, toHex, utf8 } from '../../../backend/src/protocol/bytes.js'
+import { COVENANT_LIMITS } from '../../../backend/src/protocol/covenant-limits.js'
 import {
   type FakeChain,
   type FakeTransaction,
@@ -276,7 +277,7 @@ async function mintMany({ chain, admit }: Fixture, count: number): Promise<strin
   const letters = 'abcdefghijklmnopqrstuvwxyz0123456789-'
   const minted: string[] = []
   for (let row = 0; minted.length < count; row++) {
-    for (let length = 1; length <= 200 && minted.length < count; length++) {
+    for (let length = 1; length <= COVENANT_LIMITS.nameBytes && minted.length < count; length++) {
       const name = pick([...letters], row) + 'n'.repeat(length - 1)
       await admit(chain.mint(name))
       minted.push(name)
