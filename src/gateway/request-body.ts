@@ -3,6 +3,7 @@ import type { Readable } from 'node:stream'
 import { createGunzip, createInflate } from 'node:zlib'
 import type { Request, RequestHandler } from 'express'
 import pLimit from 'p-limit'
+import { yieldToEventLoop } from '../../backend/src/graph/slices.js'
 import { AnswerError, BadRequestError, TooLargeError } from './error-response.js'
 
 /** A request body that is compressed where this host takes none, or in a way that it does not take. */
@@ -40,6 +41,8 @@ export interface RequestBodiesOptions {
  * Bodies that are inflated at the same time. Each takes a thread of Node's pool, of which file reads need some, too.
  */
 const MAX_INFLATING = 2
+/** Up to how many bytes a body waits for no other. */
+const SHORT_BODY = 4 * 1024
 /** Bytes of inflated output at a time. */
 const INFLATED_PIECE = 64 * 1024
 
@@ -80,7 +83,9 @@ export class RequestBodies {
         return
       }
       this.read(request, limit)
-        .then((bytes) => {
+        .then(async (bytes) => {
+          // Whoever sends much has much done with it: bodies that came together are looked at one after another.
+          if (bytes.length > SHORT_BODY) await yieldToEventLoop()
           request.body = parse(bytes)
         })
         .then(() => next(), next)
@@ -92,7 +97,8 @@ export class RequestBodies {
     try {
       const coding = this.codingOf(request)
       if (Number(request.headers['content-length']) > limit) throw overLimit(limit)
-      const bytes = await gather(request, { limit, upload })
+      const announced = Number(request.headers['content-length']) || undefined
+      const bytes = await gather(request, { limit, upload, announced })
       if (coding === 'identity') return bytes
       return await this.inflating(() => inflate(bytes, coding, { limit, upload }))
     } catch (error) {
@@ -175,6 +181,7 @@ async function inflate(bytes: Buffer, coding: Coding, bounds: Bounds): Promise<B
 interface Bounds {
   limit: number
   upload: Upload
+  announced?: number | undefined
 }
 
 /**
@@ -183,12 +190,12 @@ interface Bounds {
  * @throws TooLargeError where there are more than the limit, BadRequestError where the stream ends early, what the signal
  * of the upload is aborted with, and what the stream fails with.
  */
-async function gather(stream: Readable, { limit, upload }: Bounds): Promise<Buffer> {
+async function gather(stream: Readable, { limit, upload, announced }: Bounds): Promise<Buffer> {
   const { signal } = upload
   signal.throwIfAborted()
   if (stream.destroyed) throw endedEarly()
   return await new Promise((resolve, reject) => {
-    const pages = new Pages((bytes) => upload.hold(bytes))
+    const pages = new Pages((bytes) => upload.hold(bytes), announced)
     const settle = (error?: unknown): void => {
       stream.off('data', onData).off('end', onEnd).off('error', onError).off('close', onClose)
       // Of a stream that was given up: nobody else listens for what goes wrong with it now.
@@ -218,16 +225,27 @@ function endedEarly(): BadRequestError {
 
 const FIRST_PAGE = 4 * 1024
 const LARGEST_PAGE = 1024 * 1024
+/** Which part of an announced body has to have come before memory is taken for all of it. */
+const BELIEVED = 1 / 16
 
-/** Bytes that come in pieces of any size, copied into pages that grow with them. */
+/**
+ * Bytes that come in pieces of any size, copied into pages that grow with them; the last page of an announced body has
+ * room for the whole of it, so that nothing is copied in the end.
+ */
 class Pages {
   length = 0
   private readonly full: Buffer[] = []
   private page = Buffer.alloc(0)
   private used = 0
 
-  /** @param onPage Is told of each page, in bytes, before it is made. */
-  constructor(private readonly onPage: (bytes: number) => void) {}
+  /**
+   * @param onPage Is told of each page, in bytes, before it is made.
+   * @param announced Bytes that are said to come; undefined where nothing is.
+   */
+  constructor(
+    private readonly onPage: (bytes: number) => void,
+    private readonly announced?: number,
+  ) {}
 
   add(piece: Buffer): void {
     let at = 0
@@ -241,19 +259,30 @@ class Pages {
   }
 
   whole(): Buffer {
-    const last = this.page.subarray(0, this.used)
-    if (this.full.length === 0) return last
-    const whole = Buffer.allocUnsafeSlow(this.length)
-    let at = 0
-    for (const page of [...this.full, last]) at += page.copy(whole, at)
-    return whole
+    if (this.full.length > 0) this.join(this.length)
+    return this.page.subarray(0, this.used)
   }
 
   private turn(): void {
-    if (this.page.length > 0) this.full.push(this.page)
-    const size = Math.min(Math.max(FIRST_PAGE, this.length), LARGEST_PAGE)
-    this.onPage(size)
-    this.page = Buffer.allocUnsafeSlow(size)
+    const { announced = 0, length } = this
+    if (length < announced && length >= announced * BELIEVED) this.join(announced)
+    else {
+      if (length > 0) this.full.push(this.page)
+      this.page = this.make(Math.min(Math.max(FIRST_PAGE, length), LARGEST_PAGE))
+      this.used = 0
+    }
+  }
+
+  /** One page of all that came, with room for so many bytes. */
+  private join(bytes: number): void {
+    const pages = [...this.full.splice(0), this.page.subarray(0, this.used)]
+    this.page = this.make(bytes)
     this.used = 0
+    for (const page of pages) this.used += page.copy(this.page, this.used)
+  }
+
+  private make(bytes: number): Buffer<ArrayBuffer> {
+    this.onPage(bytes)
+    return Buffer.allocUnsafeSlow(bytes)
   }
 }

@@ -1,6 +1,10 @@
 import { once } from 'node:events'
+import { request as httpRequest } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
+import express from 'express'
 import { joinBytes } from '../../backend/src/protocol/bytes.js'
+import { RequestBodies } from '../../src/gateway/request-body.js'
 import { Uploads } from '../../src/server/limits/uploads.js'
 import { expectError } from '../support/expect-error.js'
 import { beefOf, FakeChain } from '../support/fake-chain.js'
@@ -225,6 +229,46 @@ describe('bodies that are being read', () => {
     const answers: Answer[] = []
     // The host hears of those that left when it comes to it.
     while (answers.at(-1)?.status !== 200) answers.push(await server.ask('/submit', large))
+  })
+
+  test.each([
+    // The last page of what is announced has room for all of it, from a sixteenth of it on.
+    ['announced', { 'Content-Length': String(8 * MiB) }, 8 * MiB],
+    // What nobody announced is joined in the end: for a while, it is there twice.
+    ['in chunks', { 'Transfer-Encoding': 'chunked' }, 14 * MiB],
+  ])('take hardly more memory than they have bytes, %s', async (_, headers, least) => {
+    const body = Buffer.alloc(8 * MiB).map((_, at) => at % 251)
+    let held = 0
+    const bodies = new RequestBodies({
+      beginUpload: () => ({
+        signal: new AbortController().signal,
+        hold: (bytes) => {
+          held += bytes
+        },
+        end() {},
+      }),
+    })
+    const app = express().post('/', bodies.raw({ limit: 8 * MiB }), ({ body: read }, response) => {
+      response.json({ isSame: Buffer.compare(body, read) === 0 })
+    })
+    const server = app.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const { port } = server.address() as AddressInfo
+    const answer = await new Promise<string>((resolve, reject) => {
+      const sent = httpRequest({ port, host: '127.0.0.1', method: 'POST', headers }, (response) => {
+        let text = ''
+        response.on('data', (piece) => {
+          text += piece
+        })
+        response.on('end', () => resolve(text))
+      })
+      sent.on('error', reject)
+      sent.end(body)
+    })
+    server.close()
+    expect(JSON.parse(answer)).toEqual({ isSame: true })
+    expect(held).toBeGreaterThanOrEqual(least)
+    expect(held).toBeLessThan(least + 3 * MiB)
   })
 
   test('are counted as what they take, and one alone is always taken', () => {

@@ -29,7 +29,7 @@ export const LIMITS = {
   /** What may stand behind the BEEF of a submission. */
   maxOffChainBytes: { setting: 'MAX_OFF_CHAIN_BYTES', least: 0, most: KiB * MiB, usual: MiB },
   /** What the bodies hold that are being read: of all clients, and of one. */
-  maxUploadBytes: { setting: 'MAX_UPLOAD_BYTES', least: MiB, most: 64 * KiB * MiB, usual: 256 * MiB },
+  maxUploadBytes: { setting: 'MAX_UPLOAD_BYTES', least: MiB, most: 64 * KiB * MiB, usual: 192 * MiB },
   maxClientUploadBytes: {
     setting: 'MAX_CLIENT_UPLOAD_BYTES',
     least: MiB,
@@ -82,7 +82,7 @@ export const LIMITS = {
   maxSubmissions: { setting: 'MAX_WAITING_SUBMISSIONS', least: 1, most: 100_000, usual: 100 },
   /** Of them those of one client. */
   maxClientSubmissions: { setting: 'MAX_WAITING_PER_CLIENT', least: 1, most: 100_000, usual: 25 },
-  maxSubmissionBytes: { setting: 'MAX_WAITING_BYTES', least: KiB, most: 64 * KiB * MiB, usual: 512 * MiB },
+  maxSubmissionBytes: { setting: 'MAX_WAITING_BYTES', least: KiB, most: 64 * KiB * MiB, usual: 256 * MiB },
   /** What is kept of transactions that nothing admitted depends on: how many, and the bytes of all. */
   maxPendingTransactions: { setting: 'MAX_PENDING_TRANSACTIONS', least: 0, most: 10_000_000, usual: 100_000 },
   maxPendingBytes: { setting: 'MAX_PENDING_BYTES', least: 0, most: 64 * KiB * MiB, usual: 256 * MiB },
@@ -91,6 +91,8 @@ export const LIMITS = {
   /** An answer with a BEEF counts as one more read for each so many transactions in it. */
   transactionsPerRead: { setting: 'TRANSACTIONS_PER_READ', least: 1, most: 1_000_000, usual: 100 },
   submissionRate: { setting: 'SUBMISSIONS_PER_MINUTE', least: 0, most: 10_000_000, usual: 600 },
+  /** Reads of one client that are worked on at once; the others of that client wait. */
+  maxClientReads: { setting: 'MAX_READING_PER_CLIENT', least: 1, most: 100_000, usual: 8 },
   /** How many proxies stand before this host, and are believed about who asks. */
   trustedProxies: { setting: 'TRUST_PROXY', least: 0, most: 16, usual: 0 },
   /** What a sync asks a peer for, for the sake of one output that it offers: transactions, and their bytes. */
