@@ -2,6 +2,7 @@ import { type Request, type RequestHandler, Router } from 'express'
 import { z } from 'zod'
 import { BlockedError } from '../../backend/src/graph/blocked-error.js'
 import { sha256 } from '../../backend/src/graph/native-hash.js'
+import { Slices } from '../../backend/src/graph/slices.js'
 import { PointerError, parseContentReference } from '../../backend/src/protocol/outpoint.js'
 import { CACHE } from './cache-policy.js'
 import { endedByPrecondition, entityTag } from './entity-tag.js'
@@ -11,7 +12,6 @@ import { percentDecoded } from './percent-decode.js'
 import type { RequestBodies } from './request-body.js'
 import { JSON_TYPE } from './send-json.js'
 import { sendPieces } from './send-pieces.js'
-import { Slices } from './slices.js'
 
 /** 100 pointers, the most that the settings allow, with sequences, of at most 96 characters, with room for their quotes and spaces. */
 const MAX_BODY_BYTES = 64 * 1024

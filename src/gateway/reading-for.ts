@@ -1,6 +1,6 @@
-import { setImmediate } from 'node:timers/promises'
 import { Semaphore } from 'async-mutex'
 import type { Response } from 'express'
+import { yieldToEventLoop } from '../../backend/src/graph/slices.js'
 
 /** Whoever asked has left: nothing is to be answered, and nothing went wrong. */
 export class ReaderLeftError extends Error {
@@ -52,7 +52,7 @@ export async function longRead<Answer>(
       if (response.destroyed) throw new ReaderLeftError()
     }
     if (performance.now() - since < SLICE) return
-    await setImmediate()
+    await yieldToEventLoop()
     since = performance.now()
   }
   const over = <Store extends object>(store: Store): Store =>

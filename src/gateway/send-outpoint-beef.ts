@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
-import { setImmediate } from 'node:timers/promises'
 import type { Request, Response } from 'express'
 import type { ListedBeef, ListedTransaction } from '../../backend/src/graph/listed-beef.js'
 import { outpointBeef } from '../../backend/src/graph/outpoint-beef.js'
+import { yieldToEventLoop } from '../../backend/src/graph/slices.js'
 import type { OutlineStore } from '../../backend/src/graph/transaction-outline.js'
 import { UNTYPED } from '../../backend/src/protocol/media-type.js'
 import type { Outpoint } from '../../backend/src/protocol/outpoint.js'
@@ -56,7 +56,7 @@ async function tagOf({ head }: ListedBeef, transactions: { txid: string }[]): Pr
   let hashed = 0
   for (const piece of [...head, ...transactions.map(({ txid }) => txid)]) {
     hash.update(piece)
-    if (++hashed % HASHED_A_SLICE === 0) await setImmediate()
+    if (++hashed % HASHED_A_SLICE === 0) await yieldToEventLoop()
   }
   return entityTag(hash.digest('hex'))
 }

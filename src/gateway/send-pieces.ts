@@ -1,5 +1,6 @@
 import { pipeline } from 'node:stream/promises'
 import type { Response } from 'express'
+import { Slices } from '../../backend/src/graph/slices.js'
 
 /**
  * Sends with backpressure; a reader that leaves stops the reading, and is no error. The first piece is read before the
@@ -29,8 +30,13 @@ export async function sendPieces<Piece extends Uint8Array | string>(
   }
 }
 
+/** The embedded store answers at once, and so does a socket with room: others are answered between the pieces. */
 async function* resumed<Piece>(first: IteratorResult<Piece>, rest: AsyncGenerator<Piece>) {
   if (first.done) return
   yield first.value
-  yield* rest
+  const slices = new Slices()
+  for await (const piece of rest) {
+    yield piece
+    await slices.rest()
+  }
 }

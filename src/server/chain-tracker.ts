@@ -13,6 +13,7 @@ import { z } from 'zod'
 import type { Block } from '../../backend/src/graph/records.js'
 import type { Config } from './config.js'
 import { LIMITS, type Limits } from './limits/limits.js'
+import type { SubmissionTracker } from './limits/verify-submission.js'
 import { ChainTrackerError, SubmissionTooLargeError } from './overlay-errors.js'
 
 /** What a chain tracker says of a block: its chain has it, has another one at that height, or none yet that it knows of. */
@@ -212,7 +213,7 @@ class TooManyBlocksError extends SubmissionTooLargeError {
  * Asks about each block once, for one submission, which may bring many transactions of one block. Kept for longer, an
  * answer would hide a reorg.
  */
-export class OnceAsked implements ChainTracker {
+export class OnceAsked implements SubmissionTracker {
   private readonly answers = new Map<string, Promise<boolean>>()
   private readonly maxBlocks: number
   private readonly end: number
@@ -230,12 +231,17 @@ export class OnceAsked implements ChainTracker {
     this.end = performance.now() + timeout
   }
 
+  /** @throws SubmissionTooLargeError */
+  requireFew(blocks: number): void {
+    if (blocks > this.maxBlocks) throw new TooManyBlocksError(this.maxBlocks)
+  }
+
   /** @throws SubmissionTooLargeError for one block too many; ChainTrackerError where the time is over, and as the tracker. */
   async isValidRootForHeight(root: string, height: number): Promise<boolean> {
     const key = `${height} ${root}`
     const known = this.answers.get(key)
     if (known !== undefined) return await known
-    if (this.answers.size >= this.maxBlocks) throw new TooManyBlocksError(this.maxBlocks)
+    this.requireFew(this.answers.size + 1)
     this.requireTime()
     const answer = this.tracker.isValidRootForHeight(root, height)
     this.answers.set(key, answer)

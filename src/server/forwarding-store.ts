@@ -133,6 +133,10 @@ export class ForwardingStore implements HostStore {
     return this.store.rivalBlocks(spends)
   }
 
+  spendsBehind(query: { txids: string[]; limit: number }): Promise<number> {
+    return this.store.spendsBehind(query)
+  }
+
   winnerOver(txid: string): Promise<string | undefined> {
     return this.store.winnerOver(txid)
   }

@@ -1,12 +1,13 @@
 import { Worker } from 'node:worker_threads'
 import type { STEAK } from '@bsv/sdk'
-import { Mutex, Semaphore } from 'async-mutex'
+import { Semaphore } from 'async-mutex'
 import { type Logger, pino } from 'pino'
 import { type Answer, AnswerError, type ErrorCode, NotReadyError } from '../gateway/error-response.js'
 import type { Config } from './config.js'
 import { handingOver, type ScriptRunner } from './limits/script-runner.js'
 import type { Node } from './node.js'
 import type { OverlayEvent } from './overlay.js'
+import { submissionPriority } from './overlay-engine.js'
 import type { LogRecord, SubmissionReport, SubmissionRequest, SubmissionTask } from './submission-worker.js'
 import { type Submit, type Submitted, submitTo } from './submit.js'
 
@@ -52,13 +53,11 @@ class ThreadEndedError extends NotReadyError {
 /**
  * Submissions, of which the large ones are verified and admitted in a thread of their own, so that readers are answered
  * meanwhile. That thread runs the scripts of small ones, too, where they take long. Verifying needs no turn; then they still
- * come one at a time: whoever has the turn of the engine here writes, in this thread or in the other. Of large ones one
- * waits for the turn, so that a small one waits for no more than that.
+ * come one at a time: whoever has the turn of the engine here writes, in this thread or in the other.
  */
 export class LargeSubmissions {
   private readonly here: Submit
   private readonly room = new Semaphore(LARGE_AT_ONCE)
-  private readonly queue = new Mutex()
   private thread: SubmissionThread | undefined
   private tasks = 0
   private idle: NodeJS.Timeout | undefined
@@ -87,20 +86,20 @@ export class LargeSubmissions {
 
   private async take(submitted: Submitted, thread: SubmissionThread): Promise<STEAK> {
     const { overlay, graph } = this.options.node
+    const priority = submissionPriority(submitted.beef.length)
     const verified = await thread.verify(submitted)
-    return await this.queue.runExclusive(async () => {
+    const admit = async (): Promise<STEAK> => {
       try {
-        return await overlay.engine.exclusively(async () => {
-          try {
-            return await graph.writing(() => thread.admit(verified))
-          } finally {
-            await graph.readBlocked()
-          }
-        })
+        return await graph.writing(() => thread.admit(verified))
       } finally {
-        thread.drop(verified)
+        await graph.readBlocked()
       }
-    })
+    }
+    try {
+      return await overlay.engine.exclusively(admit, priority)
+    } finally {
+      thread.drop(verified)
+    }
   }
 
   /** Does something with the thread, which is kept for as long as there is something to do. */

@@ -1,8 +1,8 @@
-import { setImmediate } from 'node:timers/promises'
 import { Utils } from '@bsv/sdk'
 import type { Request, Response } from 'express'
 import { Collection } from '../../backend/src/graph/collection.js'
 import { type ListedBeef, type ListedTransaction, listedBeef } from '../../backend/src/graph/listed-beef.js'
+import { yieldToEventLoop } from '../../backend/src/graph/slices.js'
 import type { OutlineStore } from '../../backend/src/graph/transaction-outline.js'
 import type { AnsweringOutput, Reading } from '../../backend/src/lookup-services/output-history.js'
 import { fromHex } from '../../backend/src/protocol/bytes.js'
@@ -134,7 +134,7 @@ async function* jsonPieces(
           yield text
           text = ''
           // Writing numbers takes longer than sending them: others have their turn between.
-          await setImmediate()
+          await yieldToEventLoop()
         }
       }
     }

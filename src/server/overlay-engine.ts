@@ -1,5 +1,5 @@
 import type { LookupService, TopicManager } from '@bsv/overlay'
-import type { AdmittanceInstructions, ChainTracker, STEAK, TaggedBEEF } from '@bsv/sdk'
+import type { AdmittanceInstructions, STEAK, TaggedBEEF } from '@bsv/sdk'
 import { Mutex } from 'async-mutex'
 import { encodeBeef } from '../../backend/src/graph/assemble-beef.js'
 import { LostConflictError } from '../../backend/src/graph/conflict-error.js'
@@ -20,7 +20,7 @@ import type { Refusal } from '../../backend/src/topic-managers/refusal.js'
 import { AnswerError } from '../gateway/error-response.js'
 import { runScriptsHere, type ScriptRunner } from './limits/script-runner.js'
 import { requireWithinLimits, type SubmissionLimits } from './limits/submission-limits.js'
-import { verifySubmission } from './limits/verify-submission.js'
+import { type SubmissionTracker, verifySubmission } from './limits/verify-submission.js'
 import {
   ConflictError,
   InvalidSubmissionError,
@@ -113,7 +113,7 @@ export class OverlayEngine {
   async verify(
     contents: BeefContents,
     topics: string[],
-    tracker: ChainTracker | undefined,
+    tracker: SubmissionTracker | undefined,
   ): Promise<TransactionRecord[]> {
     this.requireSubmittable(contents, topics)
     const { limits } = this.options
@@ -172,12 +172,16 @@ export class OverlayEngine {
     return await this.takeTurn({ contents, topics }, [{ txid, raw }])
   }
 
-  /** Does something while no submission is under way, and lets none begin. */
-  async exclusively<Result>(work: () => Promise<Result>): Promise<Result> {
+  /**
+   * Does something while no submission is under way, and lets none begin.
+   *
+   * @param priority Who goes first of those that wait; of equals, the first to come. By default before any submission.
+   */
+  async exclusively<Result>(work: () => Promise<Result>, priority = 0): Promise<Result> {
     return await this.turn.runExclusive(async () => {
       this.requireWhole()
       return await work()
-    })
+    }, priority)
   }
 
   /** As {@link exclusively}, for what makes the index whole. */
@@ -239,25 +243,28 @@ export class OverlayEngine {
   ): Promise<STEAK> {
     const { graph, onAdmitted, onRefusal } = this.options
     const { txid } = contents.subject
-    return await this.turn.runExclusive(async () => {
-      this.requireWhole()
-      const refusals = new Map<string, Refusal>()
-      this.current = { txid, refusals }
-      try {
-        await before()
-        const spends = spendsOf(transactions, contents)
-        const admitted = await graph.record(graphRecords({ transactions, spends }), { subject: txid })
-        for (const refusal of refusals.values())
-          if (topics.includes(refusal.topic)) onRefusal?.(refusal, requestId)
-        onAdmitted?.(newlyAdmitted(admitted))
-        return await this.steakOf(contents, topics)
-      } catch (cause) {
-        if (cause instanceof LostConflictError) throw new ConflictError(cause)
-        throw cause
-      } finally {
-        this.current = undefined
-      }
-    })
+    const behind = await graph.spendsBehind({ txids: contents.txids, limit: MAX_BEHIND })
+    return await this.exclusively(
+      async () => {
+        const refusals = new Map<string, Refusal>()
+        this.current = { txid, refusals }
+        try {
+          await before()
+          const spends = spendsOf(transactions, contents)
+          const admitted = await graph.record(graphRecords({ transactions, spends }), { subject: txid })
+          for (const refusal of refusals.values())
+            if (topics.includes(refusal.topic)) onRefusal?.(refusal, requestId)
+          onAdmitted?.(newlyAdmitted(admitted))
+          return await this.steakOf(contents, topics)
+        } catch (cause) {
+          if (cause instanceof LostConflictError) throw new ConflictError(cause)
+          throw cause
+        } finally {
+          this.current = undefined
+        }
+      },
+      submissionPriority(contents.length + behind * BYTES_A_SPEND),
+    )
   }
 
   /** What topics hold of a transaction, and of what it spends. */
@@ -279,6 +286,23 @@ export class OverlayEngine {
       ]),
     )
   }
+}
+
+/**
+ * What others wait for takes longer to write than its own bytes: as if so many more of them had come for each outpoint that
+ * these spend, of which so many are counted.
+ */
+const BYTES_A_SPEND = 64
+const MAX_BEHIND = 20_000
+
+/**
+ * A submission that brings less is written sooner: it waits for the write that is under way, and not for all the larger
+ * ones that came before it. By powers of two, so that of about equals the first to come goes first.
+ *
+ * @param bytes Of its BEEF, and of what is looked at again because it comes.
+ */
+export function submissionPriority(bytes: number): number {
+  return -Math.ceil(Math.log2(1 + bytes / 1024))
 }
 
 type Metadata = Awaited<ReturnType<TopicManager['getMetaData']>>

@@ -1,8 +1,8 @@
-import type { ChainTracker } from '@bsv/sdk'
 import type { Logger } from 'pino'
 import type { GraphStore } from '../../backend/src/graph/graph-store.js'
 import type { Block, SpendRecord } from '../../backend/src/graph/records.js'
 import { type HeadersSource, OnceAsked, type Verdict } from './chain-tracker.js'
+import type { SubmissionTracker } from './limits/verify-submission.js'
 
 /** Holds kept proofs against the chain as it is now. Without a source of headers, what is kept is believed. */
 export class ProofCheck {
@@ -24,12 +24,12 @@ export class ProofCheck {
    * A tracker for one submission, which is asked about each block once, and about no more than the limits allow; undefined
    * where nobody is asked.
    */
-  openTracker(): ChainTracker | undefined {
+  openTracker(): SubmissionTracker | undefined {
     return this.headers?.forSubmission()
   }
 
   /** The same for what a peer of the operator's choice brings together, which has limits of its own. */
-  openSyncTracker(): ChainTracker | undefined {
+  openSyncTracker(): SubmissionTracker | undefined {
     return this.headers && new OnceAsked(this.headers)
   }
 

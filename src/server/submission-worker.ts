@@ -1,5 +1,6 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import type { STEAK } from '@bsv/sdk'
+import { Mutex } from 'async-mutex'
 import { pino } from 'pino'
 import { readBeef } from '../../backend/src/graph/read-beef.js'
 import { type Answer, answerFor } from '../gateway/error-response.js'
@@ -70,8 +71,11 @@ async function overlay(): Promise<Overlay> {
 }
 
 const kept = new Map<number, Verified>()
+/** Whoever is admitted has the turn, for which all submissions wait: nothing else is begun meanwhile. */
+const admitting = new Mutex()
 
 async function verify(id: number, { beef, topics, requestId }: Submitted): Promise<void> {
+  await admitting.waitForUnlock()
   const { proofs, engine } = await overlay()
   const contents = readBeef(beef)
   const sources = await engine.verify(contents, topics, proofs.openTracker())
@@ -82,7 +86,8 @@ async function admit(id: number): Promise<STEAK> {
   const verified = kept.get(id)
   kept.delete(id)
   if (verified === undefined) throw new Error('what is to be admitted was not verified here')
-  return await (await overlay()).engine.admit(verified)
+  const { engine } = await overlay()
+  return await admitting.runExclusive(() => engine.admit(verified))
 }
 
 async function runScripts(id: number, job: ScriptJob): Promise<void> {

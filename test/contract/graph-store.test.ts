@@ -52,6 +52,7 @@ onEachEngine(({ openStore, closeStores, runs }) => {
       expect(await store.isApplied('tm_names', txid(1))).toBe(false)
       expect(await store.spenderOf(at(1))).toBeUndefined()
       expect(await store.winnerOver(txid(2))).toBeUndefined()
+      expect(await store.spendsBehind({ txids: [txid(1)], limit: 10 })).toBe(0)
       expect(await store.blocks({ from: 0 })).toEqual([])
       expect(await store.rivalBlocks([spend(at(1), 2)])).toEqual([])
       expect(await store.lastInteraction('https://a.example', 'tm_names')).toBe(0)

@@ -219,6 +219,28 @@ describe('submissions that wait', () => {
     expect(again.map(({ status }) => status)).toEqual([200, 200])
   })
 
+  test('have their turn before larger ones that came earlier, and before what others wait for', async () => {
+    const server = await servers.start()
+    const parent = chain.spend({
+      inputs: [{ transaction: coin(), vout: 0 }],
+      outputs: Array.from({ length: 200 }, () => ({ satoshis: 1, lockingScript: OPEN_LOCK })),
+    })
+    const inputs = Array.from({ length: 200 }, (_, vout) => ({ transaction: parent, vout }))
+    await taken(server, beefOf(chain.spend({ inputs, outputs: [{ satoshis: 1, lockingScript: OPEN_LOCK }] })))
+    const order: string[] = []
+    const answered: Promise<unknown>[] = []
+    const first = server.node.overlay.engine.exclusively(async () => {
+      const waiting = { large: note(20_000), parent: beefOf(parent), small: note() }
+      for (const [name, beef] of Object.entries(waiting)) {
+        answered.push(send(server, beef).then(() => order.push(name)))
+        await sleep(300)
+      }
+    })
+    await first
+    await Promise.all(answered)
+    expect(order).toEqual(['small', 'parent', 'large'])
+  })
+
   test('have so many bytes and no more; one alone is taken however large', async () => {
     const server = await servers.start({ MAX_WAITING_BYTES: '4096' })
     expect(await whileHeld(server, [note(3000), note(3000)], { refusals: 1 })).toEqual([200, 503])

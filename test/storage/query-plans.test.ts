@@ -135,6 +135,7 @@ onEachSqlEngine(({ name, openStore, closeStores }) => {
     ['unspentOfTopic', (store) => store.unspentOfTopic({ topic: 'tm_names', since: 5, limit: 10 })],
     ['isApplied', (store) => store.isApplied('tm_names', txid)],
     ['spenderOf', (store) => store.spenderOf(outpoint)],
+    ['spendsBehind', (store) => store.spendsBehind({ txids: [txid], limit: 10 })],
     ['heightOf', (store) => store.heightOf(txid)],
     ['winnerOver', (store) => store.winnerOver(txid)],
     ['blocks', (store) => store.blocks({ from: 5 })],

@@ -1,8 +1,8 @@
-import { setImmediate } from 'node:timers/promises'
 import type { Outpoint } from '../protocol/outpoint.js'
 import { ancestry, parentsOf } from './ancestry.js'
 import type { ListedTransaction } from './listed-beef.js'
 import { inParentsFirst } from './parents-first.js'
+import { yieldToEventLoop } from './slices.js'
 import { type OutlineStore, readOutline, type TransactionOutline } from './transaction-outline.js'
 
 interface Collected {
@@ -77,7 +77,7 @@ export class Collection {
     const ordered: ListedTransaction[] = []
     for (const { listed } of inParentsFirst(this.collected, ({ parents }) => parents)) {
       ordered.push(listed)
-      if (ordered.length % ORDERED_A_SLICE === 0) await setImmediate()
+      if (ordered.length % ORDERED_A_SLICE === 0) await yieldToEventLoop()
     }
     return ordered
   }

@@ -88,6 +88,15 @@ export interface ProvenBlocksReader {
   rivalBlocks(spends: SpendRecord[]): Promise<Block[]>
 }
 
+export interface WaitingReader {
+  /**
+   * How many outpoints those transactions spend that spend of these: what is looked at again when these come.
+   *
+   * @param query.limit No more are counted, or somewhat more.
+   */
+  spendsBehind(query: { txids: string[]; limit: number }): Promise<number>
+}
+
 export interface SpendsReader {
   /** The transaction that spends an outpoint and counts: one at the most. */
   spenderOf(outpoint: Outpoint): Promise<string | undefined>
@@ -292,6 +301,7 @@ export interface GraphStore
     StandingReader,
     ProofReader,
     ProvenBlocksReader,
+    WaitingReader,
     SpendsReader,
     NamesReader,
     OrdinalsReader,

@@ -1,4 +1,3 @@
-import { setImmediate } from 'node:timers/promises'
 import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
 import { type BlockedKind, BlockedList, type BlockedReader } from './blocked.js'
 import { BlockedError } from './blocked-error.js'
@@ -26,6 +25,7 @@ import {
 } from './graph-store.js'
 import type { MapState } from './map-merge.js'
 import type { NameRecord, NodeRecord, OutputRecord, TransactionRecord } from './records.js'
+import { yieldToEventLoop } from './slices.js'
 import type { Trait } from './traits.js'
 
 /** What answers are made of. */
@@ -297,7 +297,7 @@ export class GuardedStore implements AnswerReads {
       last = items.at(-1)
       if (found.length >= limit || items.length < limit) return found.slice(0, limit)
       // Others are served between, however much of the list is blocked.
-      await setImmediate()
+      await yieldToEventLoop()
     }
   }
 }

@@ -1,6 +1,6 @@
-import { setImmediate } from 'node:timers/promises'
 import { BeefLayout } from './beef-layout.js'
 import type { Proof } from './records.js'
+import { yieldToEventLoop } from './slices.js'
 import { type OutlineStore, openTransaction } from './transaction-outline.js'
 
 /** A transaction of a BEEF to come, without its bytes, of which there are `length`. */
@@ -44,12 +44,12 @@ export async function listedBeef(options: {
     const { txid, length, proof } = transaction
     entries.push({ transaction: { txid, length }, tail: layout.add(proof) })
     // Others are served between: a history may be of any length.
-    if (entries.length % PROOFS_A_SLICE === 0) await setImmediate()
+    if (entries.length % PROOFS_A_SLICE === 0) await yieldToEventLoop()
   }
   const head = [...envelope]
   for (const piece of layout.head()) {
     head.push(piece)
-    if (head.length % PROOFS_A_SLICE === 0) await setImmediate()
+    if (head.length % PROOFS_A_SLICE === 0) await yieldToEventLoop()
   }
   const lengths = entries.map(({ transaction, tail }) => transaction.length + tail.length)
   const total = (sum: number, length: number): number => sum + length

@@ -19,6 +19,8 @@ export interface BeefContents {
    */
   proof(txid: string): Proof | undefined
   txids: string[]
+  /** Of the BEEF, in bytes. */
+  length: number
 }
 
 const known = new WeakMap<object, BeefContents>()
@@ -58,7 +60,8 @@ function parseBeef(bytes: Uint8Array): BeefContents {
     const path = paths.get(txid)
     return path && proofIn(path, txid)
   }
-  return { subject, transaction: (txid) => views.get(txid), proof, txids: [...views.keys()] }
+  const { length } = bytes
+  return { subject, transaction: (txid) => views.get(txid), proof, txids: [...views.keys()], length }
 }
 
 /** The first path that has a txid among its leaves, as the SDK finds it. */

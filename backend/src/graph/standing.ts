@@ -55,12 +55,18 @@ export function compareRanks(one: Standing, other: Standing): number {
  * Makes the ranks of transactions, and of what they are built on, follow what is known of them by now: a proof that came
  * or went, or something built on them that was here first.
  *
+ * @param rest Called between steps, as of {@link decide}.
  * @returns Those whose rank is another one.
  */
-export async function keepRanks(txids: string[], view: RankedView): Promise<string[]> {
+export async function keepRanks(
+  txids: string[],
+  view: RankedView,
+  rest: () => Promise<void> = async () => {},
+): Promise<string[]> {
   const changed = new Set<string>()
   const waiting: { txid: string; child?: Standing }[] = txids.map((txid) => ({ txid }))
   for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+    await rest()
     const { txid, child } = next
     const [standing] = await view.standings([txid])
     if (standing === undefined) continue

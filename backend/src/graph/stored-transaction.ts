@@ -23,5 +23,5 @@ export async function storedTransaction(
   store: TransactionReader | undefined,
 ): Promise<TransactionView | undefined> {
   const record = await store?.transaction(txid)
-  return record && readTransaction(record.raw, { txid })
+  return record && viewOf({ txid, raw: record.raw })
 }

@@ -1,8 +1,8 @@
-import { setImmediate } from 'node:timers/promises'
 import { joinBytes, reversed, toHex } from '../protocol/bytes.js'
 import type { Outpoint } from '../protocol/outpoint.js'
 import type { RawTransaction, RawTransactionReader, TransactionReader } from './graph-store.js'
 import type { Proof } from './records.js'
+import { yieldToEventLoop } from './slices.js'
 
 /** A transaction without its scripts. */
 export interface TransactionOutline {
@@ -159,7 +159,7 @@ class PieceReader {
   private async load(): Promise<{ at: number; bytes: Uint8Array }> {
     this.read++
     if (this.read > this.mostPieces) throw new TooManyPiecesError('it takes too many pieces')
-    if (this.read % PIECES_A_SLICE === 0) await setImmediate()
+    if (this.read % PIECES_A_SLICE === 0) await yieldToEventLoop()
     for await (const piece of this.raw.pieces(this.at)) {
       this.piece = piece
       if (this.isInPiece) return piece

@@ -54,10 +54,21 @@ export async function deriveAdmissions(
   // Of what spends them, the value of an input is news; it matters where an ordinal is among the others.
   const children = (await tables.childrenOf(fresh)).filter((txid) => !known.has(txid))
   await queue.add(await tables.spendingAdmitted(children))
+  // By when each was judged last, so that what spends an output that is admitted is judged after that.
+  const judged = new Map<string, number>()
+  let turns = 0
+  let admitted: Outpoint[] = []
   for (let txid = queue.take(); txid !== undefined; txid = queue.take()) {
-    const admitted = await judge.judge(txid, again && known.has(txid))
-    if (admitted.length > 0) await queue.add(await tables.spendersOf(admitted))
+    judged.set(txid, ++turns)
+    admitted.push(...(await judge.judge(txid, again && known.has(txid))))
     await rest()
+    if (!queue.isEmpty) continue
+    const spends = await tables.spendsOf(admitted)
+    admitted = []
+    const at = (judgedTxid: string): number => judged.get(judgedTxid) ?? -1
+    await queue.add(
+      spends.filter(({ outpoint, spender }) => at(spender) < at(outpoint.txid)).map(({ spender }) => spender),
+    )
   }
   return { records: judge.records, kept: judge.kept }
 }
@@ -75,6 +86,10 @@ class ArrivalQueue {
   private readonly queued = new Set<string>()
 
   constructor(private readonly tables: TransactionTables) {}
+
+  get isEmpty(): boolean {
+    return this.waiting.length === 0
+  }
 
   async add(txids: string[]): Promise<void> {
     const fresh = [...new Set(txids)].filter((txid) => !this.queued.has(txid))
@@ -135,8 +150,11 @@ class Judge {
   async judge(txid: string, again: boolean): Promise<Outpoint[]> {
     const transaction = await this.options.read(txid)
     if (transaction === undefined) return []
+    await rest()
     const before = await this.admissionsOf(txid)
+    await rest()
     const spent = await this.admissionsSpent(transaction)
+    await rest()
     const found = [
       ...(await this.names(transaction, { before, spent })),
       ...(await this.ordinals(transaction, { before, spent, again })),
@@ -236,7 +254,9 @@ class Judge {
   }
 
   private async flowOf(transaction: TransactionView): Promise<Flow> {
-    return flowBy(transaction, await this.tables.spendsBy(transaction.txid))
+    const spends = await this.tables.spendsBy(transaction.txid)
+    await rest()
+    return flowBy(transaction, spends)
   }
 
   /** Takes down what admissions say of outputs. */

@@ -3,7 +3,7 @@ import { formatOutpoint, type Outpoint, parseOutpoint } from '../protocol/outpoi
 import type { GraphTables } from './graph-tables.js'
 import { keepMapStates } from './map-states.js'
 import { blockedRow } from './rows.js'
-import { keepTraits } from './traits.js'
+import { keepTraits, tipsOf } from './traits.js'
 
 /** See `BlockedWriter.block`. */
 export async function writeBlocked(tables: GraphTables, record: BlockedRecord): Promise<BlockedRecord> {
@@ -38,6 +38,7 @@ async function followSaying(tables: GraphTables, { kind, value }: BlockedSubject
   if (kind !== 'outpoint') return
   const [stood] = await tables.outputs.stepsOf([parseOutpoint(value)])
   if (stood === undefined) return
-  await keepMapStates(tables, [stood])
-  await keepTraits(tables, { changes: [{ lineage: stood.lineage, from: 0 }], spent: [] })
+  const tips = await tipsOf(tables, [stood.lineage])
+  await keepMapStates(tables, [stood], tips)
+  await keepTraits(tables, { changes: [{ lineage: stood.lineage, from: 0 }], spent: [], tips })
 }

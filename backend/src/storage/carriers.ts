@@ -31,7 +31,10 @@ export async function writeCarriers(
   while (wanted.length > 0) {
     const carriers = await carriersAt(tables, unique(wanted, formatOutpoint), transactions)
     for (const part of parts(carriers, ROWS_A_STATEMENT))
-      await tables.transactions.insertNew('graph_outputs', part.map(outputRow))
+      await tables.transactions.insertNew(
+        'graph_outputs',
+        part.map((output) => outputRow(output)),
+      )
     written.push(...carriers.map(({ outpoint }) => outpoint))
     wanted = carriers.flatMap(({ previous }) => previous ?? [])
     await rest()

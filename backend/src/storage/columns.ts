@@ -7,8 +7,12 @@ import { rest } from './rest.js'
 export const PIECE_BYTES = 256 * 1024
 
 export function hashColumn(hex: string): Buffer {
-  return Buffer.from(hex, 'hex')
+  if (hex !== last.hex) last = { hex, column: Buffer.from(hex, 'hex') }
+  return last.column
 }
+
+/** The rows of one transaction have its txid over and over. */
+let last = { hex: '', column: Buffer.alloc(0) }
 
 /** Drivers differ in what they give for a binary column: a Buffer, or an ArrayBuffer (libsql). */
 export function bytesOf(column: unknown): Uint8Array {

@@ -43,8 +43,8 @@ export interface TransactionTables extends NewsView {
   childrenOf(txids: string[]): Promise<string[]>
   /** Whatever else spends one of these outpoints, silent or not. */
   rivalsOf(spends: SpendRecord[]): Promise<string[]>
-  /** Whatever spends one of these outpoints, silent or not. */
-  spendersOf(outpoints: Outpoint[]): Promise<string[]>
+  /** Who spends one of these outpoints, silent or not. */
+  spendsOf(outpoints: Outpoint[]): Promise<SpendRecord[]>
   /** What a transaction spends, with the values that are known; silent or not, in no order. */
   spendsBy(spender: string): Promise<SpendRecord[]>
   /** The outputs of transactions that something spends which does not know their value. */
@@ -65,6 +65,11 @@ export interface TransactionTables extends NewsView {
    * @param told Transactions of which outputs are told, and about to be written.
    */
   rankedView(told?: ReadonlySet<string>): RankedView
+  /**
+   * Those of the transactions that may have to turn, or to have others turn: that do not count, are built on what does not, or
+   * spend what another one spends, too. Others may be among them.
+   */
+  questionable(txids: string[]): Promise<string[]>
   /** The last place in the order of arrival that is taken; 0 where none is. */
   lastArrival(): Promise<number>
   /** Those of the transactions that are known and do not count. */
@@ -105,6 +110,17 @@ export interface PendingTotal {
   bytes: number
 }
 
+/** The last output of a lineage. */
+export interface Tip {
+  lineage: Outpoint
+  step: number
+  /** Whose it is where nothing spends it, as hex; undefined where something does, or nobody is known. */
+  holder: string | undefined
+  /** Whether it has content, a parent or MAP. */
+  says: boolean
+  hasMap: boolean
+}
+
 /** An output that starts a lineage though the coin that it received is here. */
 export interface Head {
   outpoint: Outpoint
@@ -137,6 +153,8 @@ export interface OutputTables {
   missingBehind(txids: string[]): Promise<Outpoint[]>
   /** Those of the outputs that are all of their lineage. */
   aloneAmong(outpoints: Outpoint[]): Promise<Outpoint[]>
+  /** Those of the outputs that stand first in a lineage, and are the only ones there to say anything. */
+  quietAmong(outpoints: Outpoint[]): Promise<Outpoint[]>
   /** Those of the outpoints that something spends which counts. */
   spentAmong(outpoints: Outpoint[]): Promise<Outpoint[]>
   /** Those of the outputs that are carriers. */
@@ -151,8 +169,12 @@ export interface OutputTables {
   headsBehind(outpoints: Outpoint[]): Promise<Head[]>
   /** Puts the outputs of a lineage from a step on into another one, with every count of steps so many further. */
   moveSteps(moved: { lineage: Lineage; from: number; to: Lineage; further: number }): Promise<void>
-  /** The lineages and steps of those of the outputs that are here. */
-  stepsOf(outpoints: Outpoint[]): Promise<Change[]>
+  /** Those of the outputs that are here, and where they stand. */
+  stepsOf(outpoints: Outpoint[]): Promise<(Change & { outpoint: Outpoint })[]>
+  /** Those of the outpoints that are the origin of a name. */
+  namedAmong(outpoints: Outpoint[]): Promise<Outpoint[]>
+  /** The last outputs of lineages, of those that have any output. */
+  tipsOf(lineages: Outpoint[]): Promise<Tip[]>
   /** Whether an output from a step on has MAP; blocked or not. */
   hasMap(place: { lineage: Lineage; from: number }): Promise<boolean>
   /** The outputs from a step on that keep merged MAP; blocked or not. */
@@ -168,11 +190,9 @@ export interface OutputTables {
   }): Promise<{ maps: MapStep[]; next: number | undefined }>
   /** Writes how many bytes of merged MAP an output keeps; null where it keeps none. */
   setMerged(outpoint: Outpoint, length: number | null): Promise<void>
-  /** Whose an output is that nothing spends, as hex; undefined where something does, or nobody is known. */
-  holderOf(outpoint: Outpoint): Promise<string | undefined>
   /** Whether an output of a lineage from a step on has content, a parent or MAP. */
   saysFrom(place: { lineage: Lineage; from: number }): Promise<boolean>
-  deleteTraits(lineages: Lineage[], kinds: Trait['kind'][]): Promise<void>
+  deleteTraits(lineages: Outpoint[], kinds: Trait['kind'][]): Promise<void>
 }
 
 /**

@@ -1,17 +1,18 @@
-import type { NameRecord } from '../graph/records.js'
+import type { NameRecord, OutputRecord } from '../graph/records.js'
 import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
 import { outpointOf, outpointPair, parts, ROWS_A_STATEMENT, unique } from './columns.js'
 import type { GraphTables, Head } from './graph-tables.js'
 import type { Change, Place } from './lineages.js'
 import { rest } from './rest.js'
+import { outputRow } from './rows.js'
 
 /**
  * Every output of the graph stands in a lineage: the unbroken run of 1-sat coins that is known to lead to it (BRC-159),
  * called by its first output, and at a step of it. The lineages are kept when facts come, in whatever order, so that
  * no read has to follow an ordinal from coin to coin.
  *
- * An output starts as a lineage of its own. When the coin that it received is known and here, its lineage goes on that
- * coin's; when the origin of a name is, its lineage starts there whatever it received (protocol 5).
+ * An output of which the coin that it received is not here starts as a lineage of its own. When that coin comes, its lineage
+ * goes on that coin's; when the origin of a name is, its lineage starts there whatever it received (protocol 5).
  *
  * @returns The lineages that are not as they were, each once.
  */
@@ -39,6 +40,39 @@ export async function keepLineages(
     changes.add(change)
   await rest()
   return changes.all
+}
+
+/**
+ * Writes outputs. Most received the last coin of a lineage that is here, and are written where they go on it.
+ *
+ * @param names Names of which the origins are about to be written: their lineages start there, whatever they received.
+ */
+export async function writeOutputs(
+  tables: GraphTables,
+  outputs: OutputRecord[],
+  names: NameRecord[],
+): Promise<void> {
+  const told = names.map(({ outpoint }) => outpoint)
+  for (const part of parts(outputs, ROWS_A_STATEMENT)) {
+    const further = part.filter(({ previous }) => previous !== undefined)
+    const named = further.length === 0 ? [] : await tables.outputs.namedAmong(further.map(outpointIn))
+    const starting = new Set([...told, ...named].map(formatOutpoint))
+    const received = await tables.outputs.stepsOf(further.flatMap(({ previous }) => previous ?? []))
+    const places = new Map(received.map((place) => [formatOutpoint(place.outpoint), place]))
+    const rows = part.map((output) => {
+      const { outpoint, previous } = output
+      const place =
+        previous && !starting.has(formatOutpoint(outpoint)) && places.get(formatOutpoint(previous))
+      return place
+        ? outputRow(output, { lineage: outpointPair(place.lineage), step: place.from + 1 })
+        : outputRow(output)
+    })
+    await tables.transactions.insertNew('graph_outputs', rows)
+  }
+}
+
+function outpointIn({ outpoint }: OutputRecord): Outpoint {
+  return outpoint
 }
 
 /** The lineages that one write has changed, each once. */

@@ -1,6 +1,6 @@
 import { encodeMapState } from '../graph/map-coder.js'
 import { EMPTY_MAP } from '../graph/map-merge.js'
-import type { Outpoint } from '../protocol/outpoint.js'
+import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
 import { outpointPair } from './columns.js'
 import type { GraphTables } from './graph-tables.js'
 import type { Change, Steps } from './lineages.js'
@@ -8,12 +8,17 @@ import { MapGrowth } from './map-growth.js'
 import { mapOwner, mergedMap, partsBackwards } from './merged-map.js'
 import { writePieces } from './piece-writes.js'
 import { rest } from './rest.js'
+import type { Tips } from './traits.js'
 
 const PAGE = 100
 
 /** Makes the merged MAP along lineages follow what has changed. */
-export async function keepMapStates(tables: GraphTables, changes: Change[]): Promise<void> {
-  for (const change of changes) await keepAlong(tables, change)
+export async function keepMapStates(tables: GraphTables, changes: Change[], tips: Tips): Promise<void> {
+  for (const change of changes) {
+    const tip = tips.get(formatOutpoint(change.lineage))
+    // Most changes are a transfer at the end, which says nothing.
+    if (tip !== undefined && (tip.hasMap || change.from < tip.step)) await keepAlong(tables, change)
+  }
 }
 
 async function keepAlong(tables: GraphTables, change: Change): Promise<void> {

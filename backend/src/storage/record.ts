@@ -8,9 +8,9 @@ import {
 import type { Decision } from '../graph/standing.js'
 import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
 import { writeCarriers } from './carriers.js'
-import { hashColumn, parts, ROWS_A_STATEMENT } from './columns.js'
+import { hashColumn } from './columns.js'
 import type { GraphTables } from './graph-tables.js'
-import { keepLineages } from './lineage.js'
+import { keepLineages, writeOutputs } from './lineage.js'
 import { keepMapStates } from './map-states.js'
 import { mapOwner } from './merged-map.js'
 import { writePieces } from './piece-writes.js'
@@ -18,8 +18,10 @@ import { admissionRow, appliedRow, type Facts, nameRow, nodeRow, outputRow } fro
 import { settleOutputs } from './settle.js'
 import { restore, silence, writeSilent } from './silence.js'
 import { turnedBy } from './telling.js'
-import { keepFirstTraits, keepTraits } from './traits.js'
+import { keepFirstTraits, keepTraits, tipsOf } from './traits.js'
 import { takeProofs, type WriteOptions, writeTransactions } from './transaction-writes.js'
+
+const NONE: ReadonlySet<string> = new Set()
 
 /** What came of a write. */
 export interface Recorded {
@@ -77,7 +79,9 @@ async function admitCarriers({ outputs: tables }: GraphTables, outputs: OutputRe
     outputs.filter(({ carrier }) => !carrier).map((output) => [formatOutpoint(output.outpoint), output]),
   )
   const carriers = await tables.carriersAmong([...admitted.values()].map(({ outpoint }) => outpoint))
-  const rows = carriers.flatMap((outpoint) => admitted.get(formatOutpoint(outpoint)) ?? []).map(outputRow)
+  const rows = carriers
+    .flatMap((outpoint) => admitted.get(formatOutpoint(outpoint)) ?? [])
+    .map((output) => outputRow(output))
   await tables.admitCarriers(rows)
 }
 
@@ -112,8 +116,7 @@ async function writeFacts(
   })
   const outputs = [...restored.outputs, ...told.filter(counts)]
   const names = [...restored.names, ...origins.filter(counts)]
-  for (const part of parts(outputs, ROWS_A_STATEMENT))
-    await tables.transactions.insertNew('graph_outputs', part.map(outputRow))
+  await writeOutputs(tables, outputs, names)
   if (arrived !== undefined) await admitCarriers(tables, outputs)
   await tables.transactions.insertNew('graph_nodes', restored.nodes.map(nodeRow))
   await tables.transactions.insertNew('graph_names', names.map(nameRow))
@@ -122,21 +125,22 @@ async function writeFacts(
   const carriers =
     arrived === undefined ? [] : await writeCarriers(tables, { outputs: added, transactions: arrived })
   const changes = await keepLineages(tables, { outputs: [...carriers, ...added], names })
-  const first =
+  const { alone, quiet } =
     arrived === undefined
-      ? new Set<string>()
+      ? { alone: NONE, quiet: NONE }
       : await keepFirstTraits(tables, {
           outputs: told.filter((output) => counts(output)),
           names: new Set(names.map(({ outpoint }) => formatOutpoint(outpoint))),
         })
-  const others = changes.filter(({ lineage }) => !first.has(formatOutpoint(lineage)))
-  await keepMapStates(tables, others)
+  const others = changes.filter(({ lineage }) => !alone.has(formatOutpoint(lineage)))
+  const speaking = others.filter(({ lineage }) => !quiet.has(formatOutpoint(lineage)))
   const moved = [...freed, ...spent, ...records.spends.map(({ outpoint }) => outpoint)]
-  await keepTraits(tables, {
-    // What a lineage said at the steps that it lost, it says no more.
-    changes: [...left.map(({ lineage }) => ({ lineage, from: 0 })), ...others],
-    spent: (await tables.outputs.stepsOf(moved)).map(({ lineage }) => lineage),
-  })
+  const touched = [...left, ...(await tables.outputs.stepsOf(moved)), ...others].map(({ lineage }) => lineage)
+  const tips = await tipsOf(tables, touched)
+  await keepMapStates(tables, speaking, tips)
+  // What a lineage said at the steps that it lost, it says no more.
+  const lost = left.map(({ lineage }) => ({ lineage, from: 0 }))
+  await keepTraits(tables, { changes: [...lost, ...speaking], spent: touched, tips })
   const turned = turnedBy(decision, records)
   if (turned > 0) await tables.transactions.countTurn()
   return turned

@@ -14,16 +14,24 @@ import type {
 import { utf8 } from '../protocol/bytes.js'
 import { type Outpoint, parseOutpoint } from '../protocol/outpoint.js'
 import { bytesOf, hashColumn, hexOf, type OutpointRow, outpointColumns, outpointOf } from './columns.js'
+import type { Lineage } from './lineages.js'
 
 /** How records stand in rows: of tables, or the documents of collections. */
 
 export type Row = Record<string, unknown>
 
-/** An output as it stands alone; what leads to it is found later. */
-export function outputRow(output: OutputRecord): Row {
+/**
+ * An output in the lineage in which it is known to go on, or as it stands alone. One transaction may have thousands of them,
+ * so the row is written out: an object that others are spread into takes ten times as long.
+ */
+export function outputRow(output: OutputRecord, place?: { lineage: Lineage; step: number }): Row {
   const { outpoint, satoshis, content, owner, parent, mapLength, previous, unsettled, carrier } = output
+  const { txid, vout } = outpoint
+  const [lineageTxid, lineageVout] = place?.lineage ?? [hashColumn(txid), vout]
+  const step = place?.step ?? 0
   return {
-    ...outpointColumns(outpoint),
+    txid: hashColumn(txid),
+    vout,
     satoshis,
     content_sha256: content ? hashColumn(content.sha256) : null,
     content_type: content ? Buffer.from(content.contentType, 'utf8') : null,
@@ -32,16 +40,16 @@ export function outputRow(output: OutputRecord): Row {
     previous_vout: previous ? previous.vout : null,
     unsettled: unsettled === true,
     carrier: carrier === true,
-    lineage_txid: hashColumn(outpoint.txid),
-    lineage_vout: outpoint.vout,
-    step: 0,
-    content_step: content ? 0 : null,
+    lineage_txid: lineageTxid,
+    lineage_vout: lineageVout,
+    step,
+    content_step: content ? step : null,
     owner: owner === undefined ? null : hashColumn(owner),
     parent_txid: parent ? hashColumn(parent.txid) : null,
     parent_vout: parent ? parent.vout : null,
-    parent_step: parent ? 0 : null,
+    parent_step: parent ? step : null,
     map_length: mapLength ?? null,
-    map_step: mapLength === undefined ? null : 0,
+    map_step: mapLength === undefined ? null : step,
     merged_length: null,
   }
 }
@@ -55,7 +63,8 @@ export function nameRow({ outpoint, name }: NameRecord): Row {
 }
 
 export function spendRow({ outpoint, spender, satoshis }: SpendRecord): Row {
-  return { ...outpointColumns(outpoint), spender: hashColumn(spender), satoshis: satoshis ?? null }
+  const { txid, vout } = outpoint
+  return { txid: hashColumn(txid), vout, spender: hashColumn(spender), satoshis: satoshis ?? null }
 }
 
 /** A transaction that nothing admitted depends on. `bytes` is the length of the raw transaction. */
@@ -71,7 +80,8 @@ export function pendingRow({ txid, proven, arrival, bytes }: PendingRecord): Row
 }
 
 export function admissionRow({ outpoint, topic, score }: AdmissionRecord): Row {
-  return { ...outpointColumns(outpoint), topic, score }
+  const { txid, vout } = outpoint
+  return { txid: hashColumn(txid), vout, topic, score }
 }
 
 export function appliedRow({ txid, topic }: AppliedRecord): Row {

@@ -46,7 +46,10 @@ async function settleTransaction(tables: GraphTables, txid: string): Promise<Out
   const transaction = unsettled.length === 0 ? undefined : await storedTransaction(txid, tables.transactions)
   if (transaction === undefined) return []
   const { inputs } = transaction
-  const { predecessors } = flowBy(transaction, await tables.transactions.spendsBy(txid))
+  const spends = await tables.transactions.spendsBy(txid)
+  await rest()
+  const { predecessors } = flowBy(transaction, spends)
+  await rest()
   const settled: Outpoint[] = []
   for (const vout of unsettled) {
     const predecessor = predecessors[vout]

@@ -1,6 +1,6 @@
-import { setImmediate } from 'node:timers/promises'
 import { UnsteadyError } from '../graph/consistent-read.js'
 import type { StreamChunk, StreamQuery, StreamSummary } from '../graph/graph-store.js'
+import { yieldToEventLoop } from '../graph/slices.js'
 import { isChunkType, summaryOf, typed } from '../graph/stream.js'
 import { UNTYPED } from '../protocol/media-type.js'
 import type { Outpoint } from '../protocol/outpoint.js'
@@ -107,7 +107,7 @@ async function* stepsFrom(
     if (unbroken.length < limit) return
     read = from + limit
     // The embedded store answers at once: without this, nobody else would be answered until the end of a long stream.
-    await setImmediate()
+    await yieldToEventLoop()
     signal?.throwIfAborted()
   }
 }

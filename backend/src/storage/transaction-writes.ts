@@ -54,12 +54,13 @@ export async function writeTransactions(
   const raw = new Map(transactions.map((transaction) => [transaction.txid, transaction.raw]))
   const news = await newsOf(tables, { transactions, spends, again })
   news.spends = await withValues(graph, news.spends, raw)
-  const touched = await writeSorted(tables, news)
+  const { own, children } = await writeSorted(tables, news)
   await tellValues(graph, news.fresh)
-  const ranked = touched.length === 0 ? [] : await keepRanks(touched, tables.rankedView())
+  // The rank of what spends them does not change by what it spends.
+  const ranked = own.length === 0 ? [] : await keepRanks(own, tables.rankedView(), rest)
   const arrived = again ? raw : new Map(news.fresh.map(({ txid, raw }) => [txid, raw]))
   let records = told
-  const changed = [...touched]
+  const changed = [...own, ...children]
   if (admission !== undefined) {
     const fresh = [...arrived.keys()]
     const arriving = { transactions: raw, fresh, subject, again }
@@ -70,7 +71,9 @@ export async function writeTransactions(
     changed.push(...(await keepPending(graph, { ...arrivals, kept: derived.kept }, admission.pending)))
   }
   const { nodes, names, outputs } = records
-  const lookedAt = new Set([...nodes, ...names, ...outputs].map(({ outpoint }) => outpoint.txid))
+  // Where admissions are derived, whatever is held was looked at when it came; that it left a node may be news.
+  const said = admission === undefined ? [...nodes, ...names, ...outputs] : nodes
+  const lookedAt = new Set(said.map(({ outpoint }) => outpoint.txid))
   changed.push(
     ...(await writeNodes(tables, nodes, news)),
     ...(await spendersOfNodes(tables, lookedAt, news.fresh)),
@@ -114,9 +117,12 @@ async function spendersOfNodes(
   return [...others, ...(await tables.rivalsOf(spends))]
 }
 
-/** Returns the transactions that are to be decided on; none where nothing can be in their way. */
-async function writeSorted(tables: TransactionTables, { fresh, spends, proven }: Told): Promise<string[]> {
-  if (fresh.length === 0 && spends.length === 0 && proven.length === 0) return []
+/** Returns the transactions that are to be decided on, with what spends them; none where nothing can be in their way. */
+async function writeSorted(
+  tables: TransactionTables,
+  { fresh, spends, proven }: Told,
+): Promise<{ own: string[]; children: string[] }> {
+  if (fresh.length === 0 && spends.length === 0 && proven.length === 0) return { own: [], children: [] }
   const byTxid = new Map(fresh.map((transaction) => [transaction.txid, transaction]))
   const parents = parentsIn(spends)
   const txids = parentsFirst(
@@ -146,7 +152,9 @@ async function writeSorted(tables: TransactionTables, { fresh, spends, proven }:
     tables,
     fresh.map(({ txid, raw }) => ({ owner: hashColumn(txid), bytes: raw })),
   )
-  return isPlain ? [] : [...txids, ...children, ...proven.map(({ txid }) => txid)]
+  return isPlain
+    ? { own: [], children: [] }
+    : { own: [...txids, ...proven.map(({ txid }) => txid)], children }
 }
 
 /**
@@ -158,7 +166,8 @@ async function decideAnew(
   tables: TransactionTables,
   { txids, ranked, lookedAt }: { txids: string[]; ranked: string[]; lookedAt?: ReadonlySet<string> },
 ): Promise<Decision> {
-  const decision = await decide({ txids, ranked, view: tables.rankedView(lookedAt), rest })
+  const open = await tables.questionable(txids)
+  const decision = await decide({ txids: open, ranked, view: tables.rankedView(lookedAt), rest })
   await tables.setSilent(decision.silenced, true)
   await tables.setSilent(decision.restored, false)
   return decision
@@ -175,7 +184,7 @@ export async function takeProofs(
 ): Promise<{ decision: Decision; count: number }> {
   const txids = await tables.takeProofs(block)
   if (txids.length === 0) return { decision: NOTHING, count: 0 }
-  const ranked = await keepRanks(txids, tables.rankedView())
+  const ranked = await keepRanks(txids, tables.rankedView(), rest)
   return { decision: await decideAnew(tables, { txids, ranked }), count: txids.length }
 }
 

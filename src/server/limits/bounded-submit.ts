@@ -1,5 +1,5 @@
+import { yieldToEventLoop } from '../../../backend/src/graph/slices.js'
 import { NotReadyError } from '../../gateway/error-response.js'
-import { yieldToEventLoop } from '../../gateway/slices.js'
 import type { Submit } from '../submit.js'
 import type { Limits } from './limits.js'
 import { RateLimitedError } from './rate-limits.js'
@@ -50,7 +50,7 @@ export function boundedSubmit(
     bytes += length
     if (client !== undefined) ofClients.set(client, ofClient + 1)
     try {
-      await yieldToEventLoop()
+      await yieldToEventLoop('submitting')
       return await submit(submitted)
     } finally {
       count--

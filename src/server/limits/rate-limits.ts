@@ -3,6 +3,7 @@ import type { Request, RequestHandler } from 'express'
 import { ipKeyGenerator, MemoryStore, rateLimit } from 'express-rate-limit'
 import { countTransactionsWith } from '../../gateway/answer-cost.js'
 import { AnswerError } from '../../gateway/error-response.js'
+import { clientTurns } from './client-turns.js'
 import type { Limits } from './limits.js'
 
 /** More requests of one client than it may make. When to come again is in the headers. */
@@ -24,7 +25,7 @@ const OVERLAY = /^\/(?:lookup|listTopicManagers|listLookupServiceProviders|getDo
 /**
  * How many requests a minute a client may make, reads and submissions counted apart, so that a page with many files does
  * not cost its reader a submission. Over it, the answer is 429 `RATE_LIMITED` with `Retry-After`; every counted answer
- * says in `RateLimit` how much is left.
+ * says in `RateLimit` how much is left. Of the reads of a client, so many are worked on at once.
  *
  * A client is what {@link clientKey} says. A program on this machine that comes without a proxy is not limited.
  *
@@ -35,12 +36,19 @@ export function rateLimits({
   readRate,
   submissionRate,
   transactionsPerRead,
-}: Pick<Limits, 'readRate' | 'submissionRate' | 'transactionsPerRead'>): {
+  maxClientReads,
+}: Pick<Limits, 'readRate' | 'submissionRate' | 'transactionsPerRead' | 'maxClientReads'>): {
   gateway: RequestHandler
   overlay: RequestHandler
   operator: RequestHandler
 } {
-  const reads = limiter('reads', readRate, transactionsPerRead)
+  const rate = limiter('reads', readRate, transactionsPerRead)
+  const turns = clientTurns(maxClientReads, clientKey)
+  const reads: RequestHandler = (request, response, next) =>
+    rate(request, response, (refusal?: unknown) => {
+      if (refusal === undefined) turns(request, response, next)
+      else next(refusal)
+    })
   const submissions = limiter('submissions', submissionRate)
   return {
     gateway: function limitGateway(request, response, next) {

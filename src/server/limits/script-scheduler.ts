@@ -1,5 +1,5 @@
+import { yieldToEventLoop } from '../../../backend/src/graph/slices.js'
 import { NotReadyError } from '../../gateway/error-response.js'
-import { yieldToEventLoop } from '../../gateway/slices.js'
 import type { StepDemand } from './run-scripts.js'
 
 /** So many others ask for as much that it would not be done in time. */
@@ -94,7 +94,7 @@ export class ScriptScheduler {
     this.isWorking = true
     while (this.runs.size > 0) {
       // First of all, so that whoever has just come waits for no more than the others do.
-      await yieldToEventLoop()
+      await yieldToEventLoop('submitting')
       this.endLate()
       const next = this.choose()
       if (next !== undefined) this.takeSlice(next)

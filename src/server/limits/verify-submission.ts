@@ -7,6 +7,12 @@ import { isCoinbase, type TransactionView } from '../../../backend/src/protocol/
 import { likelyWork, type ScriptSpender, type SpentOutput } from './run-scripts.js'
 import { runScriptsHere, type ScriptRunner } from './script-runner.js'
 
+/** A chain tracker that may be told beforehand how many blocks it will be asked about. */
+export interface SubmissionTracker extends ChainTracker {
+  /** @throws SubmissionTooLargeError where those are too many. */
+  requireFew?(blocks: number): void
+}
+
 /** How many confirmations a coinbase has when the next block may spend it (consensus, `COINBASE_MATURITY`). */
 const COINBASE_MATURITY = 100
 /** How long the scripts of a submission may take where nobody says, in milliseconds. */
@@ -36,7 +42,7 @@ export async function verifySubmission({
   runScripts = runScriptsHere,
 }: {
   beef: BeefContents
-  tracker: ChainTracker | undefined
+  tracker: SubmissionTracker | undefined
   maxScriptWork: number
   verificationTimeout?: number
   runScripts?: ScriptRunner
@@ -99,8 +105,9 @@ function requireSameDepths(proven: Proven[]): void {
 
 async function requireBlocks(
   proven: Proven[],
-  { tracker, spentTxids }: { tracker: ChainTracker; spentTxids: ReadonlySet<string> },
+  { tracker, spentTxids }: { tracker: SubmissionTracker; spentTxids: ReadonlySet<string> },
 ): Promise<void> {
+  tracker.requireFew?.(new Set(proven.map(({ proof: { height, root } }) => `${height} ${root}`)).size)
   for (const { transaction, proof, offset } of proven) {
     const { txid } = transaction
     if (!(await tracker.isValidRootForHeight(proof.root, proof.height)))

@@ -1,7 +1,7 @@
-import { setImmediate } from 'node:timers/promises'
 import type { AdmissionsReader } from '../../../backend/src/graph/graph-store.js'
 import type { GuardedStore } from '../../../backend/src/graph/guarded-store.js'
 import type { AdmissionRecord } from '../../../backend/src/graph/records.js'
+import { yieldToEventLoop } from '../../../backend/src/graph/slices.js'
 import { MAX_OFFERED, type OfferedOutput } from './sync-messages.js'
 
 /** How many outputs the store is asked about at once, where some may be blocked. */
@@ -27,7 +27,7 @@ export async function offeredOutputs(
     const served: AdmissionRecord[] = []
     for (let at = 0; at < unspent.length; at += CHUNK) {
       served.push(...(await guard.served(unspent.slice(at, at + CHUNK))))
-      await setImmediate()
+      await yieldToEventLoop()
     }
     const page = served.slice(0, Math.max(limit, pastFirstScore(served)))
     if (unspent.length < asked || (page.length >= limit && page.at(-1)?.score !== page[0]?.score))

@@ -46,11 +46,13 @@ export class SyncGraph {
     if (subject === undefined) throw new RangeError(`${txid} is not in the graph`)
     const held = (asked: string): PeerTransaction | undefined =>
       told.has(asked) ? undefined : this.transactions.get(asked)
+    const txids = this.closure(txid, held)
+    const length = txids.reduce((sum, each) => sum + (held(each)?.view.raw.length ?? 0), 0)
     return {
       subject,
       transaction: (asked) => held(asked)?.view,
       proof: (asked) => held(asked)?.proof,
-      txids: this.closure(txid, held),
+      ...{ txids, length },
     }
   }
 

@@ -1,4 +1,5 @@
 import type { GraphTables } from '../graph-tables.js'
+import { rememberingReads } from '../remembered-reads.js'
 import { lineagesIn } from './lineage-reads.js'
 import { mapsIn } from './map-reads.js'
 import { outputTablesIn } from './output-tables.js'
@@ -8,7 +9,7 @@ import { transactionTablesIn } from './transaction-tables.js'
 /** What one write asks of MongoDB, with what it is about to write laid over it. */
 export function tablesIn(pending: PendingDocuments, derives = false): GraphTables {
   return {
-    transactions: transactionTablesIn(pending, derives),
+    transactions: rememberingReads(transactionTablesIn(pending, derives)),
     outputs: outputTablesIn(pending),
     rows: { ...lineagesIn(pending), ...mapsIn(pending) },
   }

@@ -55,7 +55,7 @@ import { firstContentIn, lineagesIn } from './lineage-reads.js'
 import { mapsIn } from './map-reads.js'
 import { MongoWriter } from './mongo-writer.js'
 import { domainsIn, genuineNodes, genuineOrigins, liveNode, nameOrigin, namesByPrefix } from './name-reads.js'
-import { heightIn, isStored, rivalBlocks, spenderOf, winnerIn } from './standing-reads.js'
+import { heightIn, isStored, rivalBlocks, spenderOf, spendsBehind, winnerIn } from './standing-reads.js'
 import { streamsIn } from './stream-rows.js'
 import { tipsWith } from './trait-reads.js'
 import { rawTransaction, transactionRecord } from './transaction-reads.js'
@@ -230,6 +230,10 @@ export class MongoGraphStore implements HostStore {
 
   async rivalBlocks(spends: SpendRecord[]): Promise<Block[]> {
     return await rivalBlocks(this.documents, spends)
+  }
+
+  async spendsBehind(query: { txids: string[]; limit: number }): Promise<number> {
+    return await spendsBehind(this.documents, query)
   }
 
   async winnerOver(txid: string): Promise<string | undefined> {

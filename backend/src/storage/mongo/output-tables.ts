@@ -1,4 +1,4 @@
-import { formatOutpoint } from '../../protocol/outpoint.js'
+import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
 import {
   hashColumn,
   hexOf,
@@ -10,7 +10,8 @@ import {
   ROWS_A_STATEMENT,
   unique,
 } from '../columns.js'
-import type { Head, OutputTables } from '../graph-tables.js'
+import type { Head, OutputTables, Tip } from '../graph-tables.js'
+import { rest } from '../rest.js'
 import { outpointId } from './collections.js'
 import { anyOutpoint, type Filter, inLineage } from './documents.js'
 import { unblocked } from './map-reads.js'
@@ -90,24 +91,10 @@ export function outputTablesIn(pending: PendingDocuments): OutputTables {
         const held = await thoseIn(pending, OUTPUTS, { _id: { $in: previous.map(outpointId) } })
         return previous.filter((outpoint) => !held.has(formatOutpoint(outpoint)))
       }),
-    aloneAmong: (outpoints) =>
-      inParts(outpoints, async (part) => {
-        const starting = { _id: { $in: part.map(outpointId) }, step: 0 }
-        const firsts = (await pending.all(OUTPUTS, starting, { fields: ['txid', 'vout'] })).map(outpointOf)
-        if (firsts.length === 0) return []
-        const further = await pending.all(
-          OUTPUTS,
-          {
-            $and: [{ $or: firsts.map((first) => inLineage(outpointPair(first))) }, { step: { $gt: 0 } }],
-          },
-          { fields: ['lineage_txid', 'lineage_vout'] },
-        )
-        const longer = new Set(
-          further.map((doc) =>
-            formatOutpoint(outpointOf({ txid: doc.lineage_txid, vout: doc.lineage_vout })),
-          ),
-        )
-        return firsts.filter((first) => !longer.has(formatOutpoint(first)))
+    aloneAmong: (outpoints) => firstsWithout(pending, outpoints, { step: { $gt: 0 } }),
+    quietAmong: (outpoints) =>
+      firstsWithout(pending, outpoints, {
+        $or: ['content_step', 'parent_step', 'map_step'].map((step) => ({ [step]: { $gt: 0 } })),
       }),
     spentAmong: (outpoints) =>
       inParts(outpoints, async (part) => {
@@ -159,13 +146,41 @@ export function outputTablesIn(pending: PendingDocuments): OutputTables {
         const docs = await pending.all(
           OUTPUTS,
           { _id: { $in: part.map(outpointId) } },
-          { fields: ['lineage_txid', 'lineage_vout', 'step'] },
+          { fields: ['txid', 'vout', 'lineage_txid', 'lineage_vout', 'step'] },
         )
         return docs.map((doc) => ({
+          outpoint: outpointOf(doc),
           lineage: outpointOf({ txid: doc.lineage_txid, vout: doc.lineage_vout }),
           from: doc.step,
         }))
       }),
+    namedAmong: (outpoints) =>
+      inParts(outpoints, async (part) =>
+        (await pending.all('graph_names', anyOutpoint(part), { fields: ['txid', 'vout'] })).map(outpointOf),
+      ),
+    async tipsOf(lineages) {
+      const tips: Tip[] = []
+      for (const lineage of lineages) {
+        const tip = await pending.first(OUTPUTS, inLineage(outpointPair(lineage)), {
+          sort: { step: -1 },
+          fields: ['txid', 'vout', 'step', 'owner', 'content_step', 'parent_step', 'map_step'],
+        })
+        if (tip === undefined) continue
+        const { step, owner, content_step, parent_step, map_step } = tip
+        const spend =
+          owner &&
+          (await pending.first('graph_spends', outpointColumns(outpointOf(tip)), { fields: ['spender'] }))
+        tips.push({
+          lineage,
+          step,
+          holder: owner && spend === undefined ? hexOf(owner) : undefined,
+          says: [content_step, parent_step, map_step].some((said) => said !== null),
+          hasMap: map_step !== null,
+        })
+        await rest()
+      }
+      return tips
+    },
     hasMap: ({ lineage, from }) => isThere({ ...inLineage(lineage), map_step: { $gte: from } }),
     async mergedFrom({ lineage, from }) {
       const merged = { ...inLineage(lineage), map_step: { $gte: from }, merged_length: { $ne: null } }
@@ -188,12 +203,6 @@ export function outputTablesIn(pending: PendingDocuments): OutputTables {
     async setMerged(outpoint, length) {
       await pending.update(OUTPUTS, { _id: outpointId(outpoint) }, { merged_length: length })
     },
-    async holderOf(outpoint) {
-      const doc = await pending.first(OUTPUTS, { _id: outpointId(outpoint) }, { fields: ['owner'] })
-      if (!doc?.owner) return undefined
-      const spend = await pending.first('graph_spends', outpointColumns(outpoint), { fields: ['spender'] })
-      return spend === undefined ? hexOf(doc.owner) : undefined
-    },
     async saysFrom({ lineage, from }) {
       for (const step of ['content_step', 'parent_step', 'map_step'])
         if (await isThere({ ...inLineage(lineage), [step]: { $gte: from } })) return true
@@ -202,10 +211,32 @@ export function outputTablesIn(pending: PendingDocuments): OutputTables {
     async deleteTraits(lineages, kinds) {
       for (const part of parts(lineages, ROWS_A_STATEMENT))
         await pending.delete('graph_traits', {
-          $and: [{ $or: part.map(inLineage) }, { kind: { $in: kinds } }],
+          $and: [{ $or: part.map(outpointPair).map(inLineage) }, { kind: { $in: kinds } }],
         })
     },
   }
+}
+
+/** Those of the outputs that stand first in a lineage in which no output is such. */
+async function firstsWithout(
+  pending: PendingDocuments,
+  outpoints: Outpoint[],
+  such: Filter,
+): Promise<Outpoint[]> {
+  return await inParts(outpoints, async (part) => {
+    const starting = { _id: { $in: part.map(outpointId) }, step: 0 }
+    const firsts = (await pending.all(OUTPUTS, starting, { fields: ['txid', 'vout'] })).map(outpointOf)
+    if (firsts.length === 0) return []
+    const found = await pending.all(
+      OUTPUTS,
+      { $and: [{ $or: firsts.map((first) => inLineage(outpointPair(first))) }, such] },
+      { fields: ['lineage_txid', 'lineage_vout'] },
+    )
+    const others = new Set(
+      found.map((doc) => formatOutpoint(outpointOf({ txid: doc.lineage_txid, vout: doc.lineage_vout }))),
+    )
+    return firsts.filter((first) => !others.has(formatOutpoint(first)))
+  })
 }
 
 /** Outputs that a lineage starts with though the coin that they received is here, and that are no name's origin. */

@@ -1,7 +1,16 @@
 import type { Block, SpendRecord } from '../../graph/records.js'
 import { type Standing, type StandingView, winnerOver } from '../../graph/standing.js'
 import type { Outpoint } from '../../protocol/outpoint.js'
-import { hashColumn, hexOf, inParts, numberIn, outpointOf } from '../columns.js'
+import {
+  hashColumn,
+  hexOf,
+  inParts,
+  numberIn,
+  outpointOf,
+  parts,
+  ROWS_A_STATEMENT,
+  unique,
+} from '../columns.js'
 import { type RivalRows, rivalsAmong, rivalsIn } from '../rivals.js'
 import { blocksIn } from './block-reads.js'
 import { COLLECTIONS, type CollectionName, outpointId } from './collections.js'
@@ -134,6 +143,30 @@ export async function spenderOf(documents: Documents, outpoint: Outpoint): Promi
   if (node === undefined) return spenders.map(hexOf)[0]
   const mints = await leftNodes(documents, spenders)
   return spenders.map(hexOf).find((spender) => mints.has(spender))
+}
+
+/** See `WaitingReader.spendsBehind`. */
+export async function spendsBehind(
+  documents: Documents,
+  { txids, limit }: { txids: string[]; limit: number },
+): Promise<number> {
+  let count = 0
+  for (const part of parts(txids, ROWS_A_STATEMENT)) {
+    const found = await documents.all(
+      'graph_spends',
+      { txid: { $in: part.map(hashColumn) } },
+      { fields: ['spender'], limit },
+    )
+    const spenders = unique(
+      found.map(({ spender }) => spender as Buffer),
+      hexOf,
+    )
+    if (spenders.length === 0) continue
+    const behind = { spender: { $in: spenders } }
+    count += (await documents.all('graph_spends', behind, { fields: ['spender'], limit })).length
+    if (count >= limit) break
+  }
+  return count
 }
 
 /** See `ProofReader.holdsTransaction`. */

@@ -1,7 +1,7 @@
 import type { AdmissionRecord } from '../../graph/records.js'
 import type { Outpoint } from '../../protocol/outpoint.js'
 import { hashColumn, inParts, type OutpointRow, outpointOf, outpointPair } from '../columns.js'
-import { anyOutpoint, type SqlReader } from './sql-reader.js'
+import { anyOutpoint, outpointValues, type SqlReader } from './sql-reader.js'
 
 /** These answer `AdmissionsReader`. */
 export async function admissionsOf(reader: SqlReader, outpoint: Outpoint): Promise<AdmissionRecord[]> {
@@ -23,7 +23,7 @@ export async function admissionsAmong(reader: SqlReader, outpoints: Outpoint[]):
   return await inParts(outpoints, async (part) => {
     const rows = await reader.all(
       `select * from graph_admissions where ${anyOutpoint(part)}`,
-      part.flatMap(outpointPair),
+      outpointValues(part),
     )
     return rows.map(admissionOf)
   })

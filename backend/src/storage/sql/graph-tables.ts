@@ -1,5 +1,6 @@
 import type { Knex } from 'knex'
 import type { GraphTables } from '../graph-tables.js'
+import { rememberingReads } from '../remembered-reads.js'
 import { exclusiveWrite } from './exclusive-write.js'
 import { lineagesIn } from './lineage-rows.js'
 import { mapsIn } from './map-rows.js'
@@ -15,7 +16,7 @@ import { transactionTablesIn } from './transaction-tables.js'
 export function tablesIn(trx: Knex.Transaction, derives = false): GraphTables {
   const writer = knexWriter(trx)
   return {
-    transactions: transactionTablesIn(trx, { writer, derives }),
+    transactions: rememberingReads(transactionTablesIn(trx, { writer, derives })),
     outputs: outputTablesIn(writer),
     rows: { ...lineagesIn(writer), ...mapsIn(writer) },
   }

@@ -5,10 +5,10 @@ import type { SqlValue, SqlWriter } from './sql-reader.js'
 /** What stands in a row that is told. */
 type Told = SqlValue | boolean | undefined
 
-/** Inserts those rows whose key is not there. */
+/** Inserts those rows whose key is not there. All have the same columns. */
 export async function insertNew(writer: SqlWriter, table: string, rows: object[]): Promise<void> {
+  const columns = Object.keys(rows[0] ?? {})
   for (const part of parts(rows, ROWS_A_STATEMENT)) {
-    const columns = [...new Set(part.flatMap((row) => Object.keys(row)))]
     const places = `(${columns.map(() => '?').join(', ')})`
     await writer.run(
       `insert into ${table} (${columns.join(', ')}) values ${part.map(() => places).join(', ')}

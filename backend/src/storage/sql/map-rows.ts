@@ -1,8 +1,8 @@
 import { formatOutpoint } from '../../protocol/outpoint.js'
-import { type OutpointRow, outpointOf, outpointPair } from '../columns.js'
+import { type OutpointRow, outpointOf } from '../columns.js'
 import { type Maps, mapPart } from '../merged-map.js'
 import { piecesIn } from './pieces.js'
-import { anyOutpoint, type SqlReader } from './sql-reader.js'
+import { anyOutpoint, outpointValues, type SqlReader } from './sql-reader.js'
 
 /** Of `graph_outputs`: what an output says that is blocked, is not said of the ordinal further on either. */
 export const UNBLOCKED = `not exists (
@@ -37,7 +37,7 @@ export async function unblocked<Row extends OutpointRow>(reader: SqlReader, outp
   const outpoints = outputs.map(outpointOf)
   const found: OutpointRow[] = await reader.all(
     `select txid, vout from graph_blocked where ${anyOutpoint(outpoints)}`,
-    outpoints.flatMap(outpointPair),
+    outpointValues(outpoints),
   )
   const blocked = new Set(found.map((row) => formatOutpoint(outpointOf(row))))
   return outputs.filter((output) => !blocked.has(formatOutpoint(outpointOf(output))))

@@ -1,8 +1,9 @@
 import type { NameRecord, NodeRecord } from '../../graph/records.js'
+import { Slices } from '../../graph/slices.js'
 import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
-import { type OutpointRow, outpointOf, outpointPair, parts, ROWS_A_STATEMENT, unique } from '../columns.js'
+import { type OutpointRow, outpointOf, parts, ROWS_A_STATEMENT, unique } from '../columns.js'
 import type { Domains } from '../longest-node.js'
-import { anyOutpoint, type SqlReader } from './sql-reader.js'
+import { anyOutpoint, outpointValues, type SqlReader } from './sql-reader.js'
 
 /** A node that no admitted mint spends: a spender that left no node of its own was no mint. */
 const LIVE = `not exists (
@@ -43,7 +44,7 @@ export async function genuineNodes(reader: SqlReader, outpoints: Outpoint[]): Pr
   for (const part of parts(unique(outpoints, formatOutpoint), ROWS_A_STATEMENT)) {
     const rows = await reader.all(
       `select domain, txid, vout from graph_nodes where ${anyOutpoint(part)}`,
-      part.flatMap(outpointPair),
+      outpointValues(part),
     )
     for (const row of rows) found.push({ outpoint: outpointOf(row), domain: row.domain })
   }
@@ -52,12 +53,14 @@ export async function genuineNodes(reader: SqlReader, outpoints: Outpoint[]): Pr
 
 export async function genuineOrigins(reader: SqlReader, outpoints: Outpoint[]): Promise<NameRecord[]> {
   const found: NameRecord[] = []
+  const slices = new Slices()
   for (const part of parts(unique(outpoints, formatOutpoint), ROWS_A_STATEMENT)) {
     const rows = await reader.all(
       `select name, txid, vout from graph_names where ${anyOutpoint(part)}`,
-      part.flatMap(outpointPair),
+      outpointValues(part),
     )
     found.push(...rows.map(nameOf))
+    await slices.rest()
   }
   return found
 }

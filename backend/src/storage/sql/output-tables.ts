@@ -14,7 +14,7 @@ import type { Head, OutputTables } from '../graph-tables.js'
 import type { Lineage } from '../lineages.js'
 import { rest } from '../rest.js'
 import { UNBLOCKED } from './map-rows.js'
-import { anyOf, anyOutpoint, anyPair, type SqlValue, type SqlWriter } from './sql-reader.js'
+import { anyOf, anyOutpoint, anyPair, outpointValues, type SqlValue, type SqlWriter } from './sql-reader.js'
 
 const FROM_STEP = 'from graph_outputs where lineage_txid = ? and lineage_vout = ? and'
 
@@ -23,6 +23,23 @@ const HEADS = `select own.txid, own.vout, own.previous_txid, own.previous_vout f
   join graph_outputs as previous on previous.txid = own.previous_txid and previous.vout = own.previous_vout
   left join graph_names as names on names.txid = own.txid and names.vout = own.vout
   where names.txid is null and own.lineage_txid = own.txid and own.lineage_vout = own.vout`
+
+/** The steps at which an output says something. */
+const SAYING = ['content_step', 'parent_step', 'map_step']
+const saysNoMore = (step: string): string => `not exists (
+  select 1 from graph_outputs as other
+  where other.lineage_txid = own.txid and other.lineage_vout = own.vout and other.${step} > 0
+)`
+
+/** The last outputs of lineages, each of which is called by its first. */
+const TIPS = `select first.txid, first.vout, own.step, own.owner, own.map_step is not null as has_map,
+  (own.content_step is not null or own.parent_step is not null or own.map_step is not null) as says,
+  exists (select 1 from graph_spends as spends where spends.txid = own.txid and spends.vout = own.vout) as spent
+  from graph_outputs as first
+  join graph_outputs as own on own.lineage_txid = first.txid and own.lineage_vout = first.vout and own.step = (
+    select max(step) from graph_outputs as other
+    where other.lineage_txid = first.txid and other.lineage_vout = first.vout
+  )`
 
 /** See {@link OutputTables}. */
 export function outputTablesIn(writer: SqlWriter): OutputTables {
@@ -33,7 +50,7 @@ export function outputTablesIn(writer: SqlWriter): OutputTables {
       inParts(outpoints, async (part) => {
         const rows = await writer.all(
           `select txid, vout from graph_outputs where ${anyOutpoint(part)} and unsettled = 1`,
-          part.flatMap(outpointPair),
+          outpointValues(part),
         )
         return rows.map(outpointOf)
       }),
@@ -71,7 +88,7 @@ export function outputTablesIn(writer: SqlWriter): OutputTables {
       inParts(outpoints, async (part) => {
         const rows = await writer.all(
           `select txid, vout, satoshis from graph_outputs where ${anyOutpoint(part)}`,
-          part.flatMap(outpointPair),
+          outpointValues(part),
         )
         return rows.map((row) => ({ outpoint: outpointOf(row), satoshis: Number(row.satoshis) }))
       }),
@@ -82,7 +99,7 @@ export function outputTablesIn(writer: SqlWriter): OutputTables {
            left join graph_names as names on names.txid = own.txid and names.vout = own.vout
            where names.txid is null and own.previous_txid is not null
              and ${anyPair(['own.txid', 'own.vout'], part)}`,
-          part.flatMap(outpointPair),
+          outpointValues(part),
         )
         return rows.map(outpointOf)
       }),
@@ -105,7 +122,16 @@ export function outputTablesIn(writer: SqlWriter): OutputTables {
                select 1 from graph_outputs as other
                where other.lineage_txid = own.txid and other.lineage_vout = own.vout and other.step > 0
              )`,
-          part.flatMap(outpointPair),
+          outpointValues(part),
+        )
+        return rows.map(outpointOf)
+      }),
+    quietAmong: (outpoints) =>
+      inParts(outpoints, async (part) => {
+        const rows = await writer.all(
+          `select txid, vout from graph_outputs as own where ${anyOutpoint(part)}
+             and lineage_txid = txid and lineage_vout = vout and ${SAYING.map(saysNoMore).join(' and ')}`,
+          outpointValues(part),
         )
         return rows.map(outpointOf)
       }),
@@ -113,7 +139,7 @@ export function outputTablesIn(writer: SqlWriter): OutputTables {
       inParts(outpoints, async (part) => {
         const rows = await writer.all(
           `select distinct txid, vout from graph_spends where ${anyOutpoint(part)}`,
-          part.flatMap(outpointPair),
+          outpointValues(part),
         )
         return rows.map(outpointOf)
       }),
@@ -121,7 +147,7 @@ export function outputTablesIn(writer: SqlWriter): OutputTables {
       inParts(outpoints, async (part) => {
         const rows = await writer.all(
           `select txid, vout from graph_outputs where ${anyOutpoint(part)} and carrier = 1`,
-          part.flatMap(outpointPair),
+          outpointValues(part),
         )
         return rows.map(outpointOf)
       }),
@@ -139,17 +165,17 @@ export function outputTablesIn(writer: SqlWriter): OutputTables {
     async furtherAmong(outpoints) {
       const rows = await writer.all(
         `select txid, vout from graph_outputs where ${anyOutpoint(outpoints)} and step > 0`,
-        outpoints.flatMap(outpointPair),
+        outpointValues(outpoints),
       )
       return rows.map(outpointOf)
     },
     async headsAmong(outpoints) {
       const own = anyPair(['own.txid', 'own.vout'], outpoints)
-      return (await writer.all(`${HEADS} and ${own}`, outpoints.flatMap(outpointPair))).map(headOf)
+      return (await writer.all(`${HEADS} and ${own}`, outpointValues(outpoints))).map(headOf)
     },
     async headsBehind(outpoints) {
       const received = anyPair(['own.previous_txid', 'own.previous_vout'], outpoints)
-      return (await writer.all(`${HEADS} and ${received}`, outpoints.flatMap(outpointPair))).map(headOf)
+      return (await writer.all(`${HEADS} and ${received}`, outpointValues(outpoints))).map(headOf)
     },
     async moveSteps({ lineage, from, to, further }) {
       const shifted = ['content_step', 'parent_step', 'map_step', 'step']
@@ -163,12 +189,35 @@ export function outputTablesIn(writer: SqlWriter): OutputTables {
     stepsOf: (outpoints) =>
       inParts(unique(outpoints, formatOutpoint), async (part) => {
         const rows = await writer.all(
-          `select lineage_txid, lineage_vout, step from graph_outputs where ${anyOutpoint(part)}`,
-          part.flatMap(outpointPair),
+          `select txid, vout, lineage_txid, lineage_vout, step from graph_outputs where ${anyOutpoint(part)}`,
+          outpointValues(part),
         )
         return rows.map((row) => ({
+          outpoint: outpointOf(row),
           lineage: outpointOf({ txid: row.lineage_txid, vout: row.lineage_vout }),
           from: Number(row.step),
+        }))
+      }),
+    namedAmong: (outpoints) =>
+      inParts(outpoints, async (part) => {
+        const rows = await writer.all(
+          `select txid, vout from graph_names where ${anyOutpoint(part)}`,
+          outpointValues(part),
+        )
+        return rows.map(outpointOf)
+      }),
+    tipsOf: (lineages) =>
+      inParts(lineages, async (part) => {
+        const rows = await writer.all(
+          `${TIPS} where ${anyPair(['first.txid', 'first.vout'], part)}`,
+          outpointValues(part),
+        )
+        return rows.map((row) => ({
+          lineage: outpointOf(row),
+          step: Number(row.step),
+          holder: row.owner === null || Number(row.spent) === 1 ? undefined : hexOf(row.owner),
+          says: Number(row.says) === 1,
+          hasMap: Number(row.has_map) === 1,
         }))
       }),
     hasMap: (place) => isThere('map_step >= ?', place),
@@ -199,15 +248,6 @@ export function outputTablesIn(writer: SqlWriter): OutputTables {
         ...outpointPair(outpoint),
       ])
     },
-    async holderOf(outpoint) {
-      const row = await writer.first(
-        `select owner from graph_outputs as outputs where txid = ? and vout = ? and owner is not null and not exists (
-           select 1 from graph_spends as spends where spends.txid = outputs.txid and spends.vout = outputs.vout
-         )`,
-        outpointPair(outpoint),
-      )
-      return row && hexOf(row.owner)
-    },
     saysFrom: (place) =>
       isThere(
         'step >= ? and (content_step is not null or parent_step is not null or map_step is not null)',
@@ -218,7 +258,7 @@ export function outputTablesIn(writer: SqlWriter): OutputTables {
         await writer.run(
           `delete from graph_traits
            where ${anyPair(['lineage_txid', 'lineage_vout'], part)} and kind in (${anyOf(kinds)})`,
-          [...part.flat(), ...kinds],
+          [...outpointValues(part), ...kinds],
         )
         await rest()
       }

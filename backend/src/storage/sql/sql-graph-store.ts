@@ -54,7 +54,7 @@ import { migrate } from './migrations.js'
 import { domainsIn, genuineNodes, genuineOrigins, liveNode, nameOrigin, namesByPrefix } from './name-reads.js'
 import { knexReader, type SqlReader } from './sql-reader.js'
 import { type Rows, rowsIn } from './sql-rows.js'
-import { blocksFrom, heightIn, isStored, rivalBlocks, winnerIn } from './standing-rows.js'
+import { blocksFrom, heightIn, isStored, rivalBlocks, spendsBehind, winnerIn } from './standing-rows.js'
 import { tipsWith } from './trait-reads.js'
 import { rawTransaction, transactionRecord } from './transaction-reads.js'
 import { turnsOf } from './turns.js'
@@ -204,6 +204,10 @@ export class SqlGraphStore implements HostStore {
 
   async rivalBlocks(spends: SpendRecord[]): Promise<Block[]> {
     return await rivalBlocks(this.reader, spends)
+  }
+
+  async spendsBehind(query: { txids: string[]; limit: number }): Promise<number> {
+    return await spendsBehind(this.reader, query)
   }
 
   async winnerOver(txid: string): Promise<string | undefined> {

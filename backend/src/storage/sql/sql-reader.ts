@@ -1,4 +1,6 @@
 import type { Knex } from 'knex'
+import type { Outpoint } from '../../protocol/outpoint.js'
+import { hashColumn, outpointPair } from '../columns.js'
 import { isMysql } from './dialect.js'
 import { mysqlReaderOf } from './mysql-reader.js'
 
@@ -57,14 +59,29 @@ export function knexWriter(knex: Knex): SqlWriter {
   }
 }
 
-/** A condition that matches any of the pairs of txid and vout. */
-export function anyOutpoint(pairs: readonly unknown[]): string {
-  return anyPair(['txid', 'vout'], pairs)
+/** A condition that matches any of the outpoints; its values are those of {@link outpointValues}. */
+export function anyOutpoint(outpoints: readonly Outpoint[]): string {
+  return anyPair(['txid', 'vout'], outpoints)
 }
 
-/** A condition that matches any of the pairs in two columns; row values are written otherwise, and sought otherwise, in every engine. */
-export function anyPair([first, second]: [string, string], pairs: readonly unknown[]): string {
-  return `(${pairs.map(() => `(${first} = ? and ${second} = ?)`).join(' or ')})`
+/**
+ * The same of two columns; row values are written otherwise, and sought otherwise, in every engine. Those of one transaction
+ * are one range to look through, and thousands may be asked for.
+ */
+export function anyPair([txid, vout]: [string, string], outpoints: readonly Outpoint[]): string {
+  if (areOfOne(outpoints)) return `(${txid} = ? and ${vout} in (${anyOf(outpoints)}))`
+  return `(${outpoints.map(() => `(${txid} = ? and ${vout} = ?)`).join(' or ')})`
+}
+
+/** The values of such a condition, in its order. */
+export function outpointValues(outpoints: readonly Outpoint[]): SqlValue[] {
+  const [first] = outpoints
+  if (first === undefined || !areOfOne(outpoints)) return outpoints.flatMap(outpointPair)
+  return [hashColumn(first.txid), ...outpoints.map(({ vout }) => vout)]
+}
+
+function areOfOne(outpoints: readonly Outpoint[]): boolean {
+  return outpoints.length > 1 && outpoints.every(({ txid }) => txid === outpoints[0]?.txid)
 }
 
 /** What stands between the brackets of an \`in\`: a place for each of the values. */

@@ -10,9 +10,18 @@ import {
   type OutpointRow,
   outpointOf,
   outpointPair,
+  parts,
+  ROWS_A_STATEMENT,
 } from '../columns.js'
 import { type RivalRows, rivalsAmong, rivalsIn } from '../rivals.js'
-import { anyOf, anyOutpoint, knexReader, type SqlReader, type SqlValue } from './sql-reader.js'
+import {
+  anyOf,
+  anyOutpoint,
+  knexReader,
+  outpointValues,
+  type SqlReader,
+  type SqlValue,
+} from './sql-reader.js'
 
 /** Spends that count, and those that do not. */
 export const SPENDS = ['graph_spends', 'graph_silent_spends'] as const
@@ -111,14 +120,10 @@ export async function rivalsOf(reader: SqlReader, told: SpendRecord[]): Promise<
   return await rivalsAmong(told, (outpoints) => spendsOf(reader, outpoints))
 }
 
-/** Whatever spends one of these outpoints, silent or not. */
-export async function spendersOf(reader: SqlReader, outpoints: Outpoint[]): Promise<string[]> {
-  return [...new Set((await spendsOf(reader, outpoints)).map(({ spender }) => spender))]
-}
-
-async function spendsOf(reader: SqlReader, outpoints: Outpoint[]): Promise<SpendRecord[]> {
+/** Who spends one of these outpoints, silent or not. */
+export async function spendsOf(reader: SqlReader, outpoints: Outpoint[]): Promise<SpendRecord[]> {
   const rows = await inParts(outpoints, (part) => {
-    const pairs = part.flatMap(outpointPair)
+    const pairs = outpointValues(part)
     return reader.all(
       both((table) => `select txid, vout, spender from ${table} where ${anyOutpoint(part)}`),
       [...pairs, ...pairs],
@@ -156,6 +161,26 @@ export async function winnerIn(
   derives?: boolean,
 ): Promise<string | undefined> {
   return await winnerOver(txid, standingView(reader, new Set(), derives))
+}
+
+/** See `WaitingReader.spendsBehind`. */
+export async function spendsBehind(
+  reader: SqlReader,
+  { txids, limit }: { txids: string[]; limit: number },
+): Promise<number> {
+  let count = 0
+  for (const part of parts(txids, ROWS_A_STATEMENT)) {
+    const row = await reader.first(
+      `select count(*) as count from (
+         select 1 from graph_spends as behind
+         where behind.spender in (select spender from graph_spends where txid in (${anyOf(part)})) limit ?
+       ) as found`,
+      [...part.map(hashColumn), limit],
+    )
+    count += Number(row?.count ?? 0)
+    if (count >= limit) break
+  }
+  return count
 }
 
 /** See `ProofReader.holdsTransaction`. */

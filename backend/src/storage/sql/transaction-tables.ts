@@ -15,13 +15,34 @@ import {
   rankedView,
   rivalsOf,
   SPENDS,
-  spendersOf,
   spendOf,
+  spendsOf,
   standings,
   winnerIn,
 } from './standing-rows.js'
 import { rawTransaction, transactionRecord } from './transaction-reads.js'
 import { countTurn } from './turns.js'
+
+/** How often {@link questionable} asks about the same transactions. */
+const QUESTIONS = 1 + SPENDS.length + SPENDS.length ** 2
+
+/** @param wanted The places of the txids. */
+function questionable(wanted: string): string {
+  const onSilent = SPENDS.map(
+    (spends) => `select spends.spender as found from ${spends} as spends
+      join graph_transactions as parents on parents.txid = spends.txid and parents.silent = 1
+      where spends.spender in (${wanted})`,
+  )
+  const shared = SPENDS.flatMap((own) =>
+    SPENDS.map(
+      (other) => `select own.spender as found from ${own} as own join ${other} as other
+        on other.txid = own.txid and other.vout = own.vout and other.spender <> own.spender
+        where own.spender in (${wanted})`,
+    ),
+  )
+  const silent = `select txid as found from graph_transactions where txid in (${wanted}) and silent = 1`
+  return [silent, ...onSilent, ...shared].join(' union ')
+}
 
 /**
  * See {@link TransactionTables}.
@@ -67,12 +88,14 @@ export function transactionTablesIn(
     standings: (txids) => standings(writer, txids),
     childrenOf: (txids) => childrenOf(writer, txids),
     rivalsOf: (spends) => rivalsOf(writer, spends),
-    spendersOf: (outpoints) => spendersOf(writer, outpoints),
+    spendsOf: (outpoints) => spendsOf(writer, outpoints),
     async spendsBy(spender) {
       const rows = await writer.all(
         both((spends) => `select txid, vout, satoshis from ${spends} where spender = ?`),
         Array(2).fill(hashColumn(spender)),
       )
+      // Of a large transaction, reading them and what is made of them are two long pieces of work.
+      await rest()
       return rows.map((row) => spendOf({ ...row, spender: hashColumn(spender) }))
     },
     unvaluedOutputs: (txids) =>
@@ -105,6 +128,8 @@ export function transactionTablesIn(
           `select * from graph_admissions where txid in (${anyOf(part)})`,
           part.map(hashColumn),
         )
+        // A large transaction may have thousands.
+        await rest()
         return rows.map(admissionOf)
       }),
     spendingAdmitted: (txids) =>
@@ -122,6 +147,14 @@ export function transactionTablesIn(
       }),
     winnerOver: (txid) => winnerIn(writer, txid, derives),
     rankedView: (told) => rankedView(trx, told, derives),
+    questionable: (txids) =>
+      inParts([...new Set(txids)], async (part) => {
+        const rows = await writer.all(
+          questionable(anyOf(part)),
+          Array(QUESTIONS).fill(part.map(hashColumn)).flat(),
+        )
+        return rows.map(({ found }) => hexOf(found))
+      }),
     async lastArrival() {
       const last = await writer.first('select max(arrival) as arrival from graph_transactions', [])
       return Number(last?.arrival ?? 0)
