@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { utf8 } from '../../backend/src/protocol/bytes.js'
 import { beefOf, FakeChain } from '../support/fake-chain.js'
 import { keptLog } from '../support/faults.js'
@@ -141,4 +142,20 @@ test('what cannot be read is refused behind the answers that are due, and not in
 
 test('after all that, a plain request is answered', async () => {
   expect((await server.ask(FILE)).body.toString('utf8')).toBe('0123456789')
+})
+
+test('a connection has so many requests under way and no more', async () => {
+  const asked = `GET ${FILE} HTTP/1.1\r\n${HEAD}\r\n`
+  const few = await open(server.url)
+  few.send(asked.repeat(32))
+  while (few.heard().split('HTTP/1.1 200 ').length < 33) await once(few.socket, 'data')
+  const many = await open(server.url)
+  many.send(asked.repeat(33))
+  await once(many.socket, 'close')
+  expect(many.heard().split('HTTP/1.1 200 ').length).toBeLessThan(34)
+  // Who waits for answers may go on for as long as it likes.
+  for (let at = 0; at < 40; at++) {
+    few.send(asked)
+    await once(few.socket, 'data')
+  }
 })

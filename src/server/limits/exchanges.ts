@@ -11,15 +11,17 @@ export interface Exchange {
 export class Exchanges {
   private readonly bySocket = new WeakMap<Duplex, Exchange[]>()
 
-  /** Until the response is over, or its connection. Those that are over go when the next comes, for nearly nothing. */
-  add(request: IncomingMessage, response: ServerResponse): void {
+  /**
+   * Until the response is over, or its connection. Those that are over go when the next comes, for nearly nothing.
+   *
+   * @returns How many there are on the connection now.
+   */
+  add(request: IncomingMessage, response: ServerResponse): number {
     const { socket } = request
-    const exchanges = this.bySocket.get(socket)
-    if (exchanges === undefined) this.bySocket.set(socket, [{ request, response }])
-    else {
-      while (exchanges[0]?.response.closed) exchanges.shift()
-      exchanges.push({ request, response })
-    }
+    const exchanges = this.bySocket.get(socket) ?? []
+    this.bySocket.set(socket, exchanges)
+    while (exchanges[0]?.response.closed) exchanges.shift()
+    return exchanges.push({ request, response })
   }
 
   /** In the order in which they came, which is that of their answers. */

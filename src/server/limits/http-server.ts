@@ -14,6 +14,11 @@ import {
 import type { Limits } from './limits.js'
 import { addressKey } from './rate-limits.js'
 
+/**
+ * How many requests are under way on one connection, of a client that does not wait for answers. Those come in the order of the
+ * requests, so that all but one of them wait in memory; and one packet may hold hundreds of requests.
+ */
+const MAX_PIPELINED = 32
 /** How often connections are looked at for what takes too long to come, in milliseconds, at the longest. */
 const CHECKING = 30_000
 
@@ -34,7 +39,8 @@ export interface HttpServer extends Server {
  * - Headers and requests that take too long to come are answered 408, and the connection ends.
  * - A connection on which nothing moves ends, where it is the other side's turn: to send on, or to read. While an answer
  *   is worked on here, nothing needs to move.
- * - One address has so many connections and no more, so that it leaves some for others.
+ * - One address has so many connections and no more, so that it leaves some for others; and one connection so many requests
+ *   under way. It ends with one more.
  * - What Node would refuse without a body, or without our headers, is refused as everything else is.
  *
  * @param watched Puts a watch before whatever answers requests, refusals of their heads among it.
@@ -68,7 +74,11 @@ export function openHttpServer(
   const begun =
     (answering: RequestListener): RequestListener =>
     (request, response) => {
-      exchanges.add(request, response)
+      if (request.socket.destroyed) return
+      if (exchanges.add(request, response) > MAX_PIPELINED) {
+        request.socket.destroy()
+        return
+      }
       if (!server.listening) {
         response.shouldKeepAlive = false
         endAfter(response)
