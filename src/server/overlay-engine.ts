@@ -129,18 +129,25 @@ export class OverlayEngine {
    * @throws ConflictError: an admitted transaction spends one of its inputs already.
    */
   async admit({ contents, topics, sources, requestId }: Verified): Promise<STEAK> {
-    const { proofs } = this.options
-    const lock = lockOf(contents)
-    if (lock !== undefined && !isOver(lock, await this.position()))
-      return await this.hold({ contents, topics, lock })
+    const { proofs, graph } = this.options
     const proven = new Map(sources.map((source) => [source.txid, source]))
     const transactions = knownTransactions(contents).map(
       (transaction) => proven.get(transaction.txid) ?? transaction,
     )
-    return await this.takeTurn({ contents, topics, requestId }, transactions, async () => {
-      const mined = transactions.filter(({ proof }) => proof !== undefined)
-      await proofs.takeBackRivals(spendsOf(mined, contents))
-    })
+    const mined = transactions.filter(({ proof }) => proof !== undefined)
+    const spends = spendsOf(mined, contents)
+    const lock = await lockOf(contents, graph)
+    if (lock !== undefined && !isOver(lock, await this.position())) {
+      // What a block holds waits for nobody.
+      await this.exclusively(async () => {
+        await proofs.takeBackRivals(spends)
+        await graph.record(graphRecords({ transactions: mined, spends }))
+      }, submissionPriority(contents.length))
+      return await this.hold({ contents, topics, lock })
+    }
+    return await this.takeTurn({ contents, topics, requestId }, transactions, () =>
+      proofs.takeBackRivals(spends),
+    )
   }
 
   /** Takes some of the submissions that were not final when they came and are by now. @returns How many. */

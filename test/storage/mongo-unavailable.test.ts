@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type BulkWriteResult, MongoBulkWriteError, MongoClient, MongoNetworkError } from 'mongodb'
+import pRetry from 'p-retry'
 import { graphRecords } from '../../backend/src/graph/records.js'
 import { StoreUnavailableError } from '../../backend/src/graph/store-unavailable-error.js'
 import { MongoGraphStore } from '../../backend/src/storage/mongo/mongo-graph-store.js'
@@ -37,6 +38,8 @@ describeWithMongo('a MongoDB that is away', (mongo) => {
     proxy = await startTcpProxy(mongo.server().port)
     const url = `mongodb://127.0.0.1:${proxy.port}/?directConnection=true`
     client = new MongoClient(url, { serverSelectionTimeoutMS: 300, heartbeatFrequencyMS: 500 })
+    // On a busy machine, the first connection may take longer than one that is lost is to be waited for.
+    await pRetry(() => client.connect(), { retries: 50, minTimeout: 100, maxTimeout: 1000 })
   })
   afterEach(() => proxy.mend())
   afterAll(async () => {

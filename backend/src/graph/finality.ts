@@ -1,4 +1,5 @@
 import type { TransactionView } from '../protocol/transaction.js'
+import type { ProofReader } from './graph-store.js'
 import type { BeefContents } from './read-beef.js'
 import { transactionRecords } from './transaction-records.js'
 
@@ -14,13 +15,17 @@ export interface ChainPosition {
 
 /**
  * The chain position from which on a block can hold a transaction with all that it is built on; undefined where one can
- * already. What a merkle path proves, the chain has judged.
+ * already. What a merkle path proves, of the BEEF or of the store, the chain has judged.
  */
-export function lockOf(beef: BeefContents): ChainPosition | undefined {
+export async function lockOf(
+  beef: BeefContents,
+  store: Pick<ProofReader, 'heightOf'>,
+): Promise<ChainPosition | undefined> {
   const lock = { height: 0, time: 0 }
   for (const { txid, proof } of transactionRecords(beef).transactions) {
     const transaction = proof === undefined ? beef.transaction(txid) : undefined
     if (transaction === undefined || !isLocked(transaction)) continue
+    if ((await store.heightOf(txid)) !== undefined) continue
     const { lockTime } = transaction
     if (lockTime < FIRST_TIME) lock.height = Math.max(lock.height, lockTime)
     else lock.time = Math.max(lock.time, lockTime)

@@ -1,6 +1,6 @@
 import { type Predecessor, predecessorsOf } from '../protocol/ordinal-flow.js'
 import { formatOutpoint } from '../protocol/outpoint.js'
-import type { TransactionView } from '../protocol/transaction.js'
+import { isCoinbase, type TransactionView } from '../protocol/transaction.js'
 import type { TransactionReader } from './graph-store.js'
 import type { BeefContents } from './read-beef.js'
 import type { SpendRecord } from './records.js'
@@ -14,10 +14,15 @@ export interface Flow {
   predecessors: Predecessor[]
 }
 
+/** Its one input spends no coin that an output could continue. */
+const OF_COINBASE = [0]
+
 /** The flow through a transaction, by the values that are known of what it spends. */
 export function flowBy({ inputs, outputs }: TransactionView, spends: SpendRecord[]): Flow {
   const values = new Map(spends.map(({ outpoint, satoshis }) => [formatOutpoint(outpoint), satoshis]))
-  const inputValues = inputs.map((input) => values.get(formatOutpoint(input)))
+  const inputValues = isCoinbase({ inputs })
+    ? OF_COINBASE
+    : inputs.map((input) => values.get(formatOutpoint(input)))
   const outputValues = outputs.map(({ satoshis }) => satoshis)
   return { inputValues, predecessors: predecessorsOf({ inputValues, outputValues }) }
 }
@@ -37,8 +42,8 @@ export function flowOf(beef: BeefContents, store: TransactionReader | undefined)
 
 async function workOut(beef: BeefContents, store: TransactionReader | undefined): Promise<Flow> {
   const { inputs, outputs } = beef.subject
-  const inputValues: (number | undefined)[] = []
-  for (const { txid, vout } of inputs) {
+  const inputValues: (number | undefined)[] = isCoinbase({ inputs }) ? OF_COINBASE : []
+  for (const { txid, vout } of isCoinbase({ inputs }) ? [] : inputs) {
     const source = beef.transaction(txid) ?? (await storedTransaction(txid, store))
     inputValues.push(source?.outputs[vout]?.satoshis)
   }

@@ -1,5 +1,6 @@
 import { placement } from '../protocol/ordinal-flow.js'
 import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
+import { isCoinbase } from '../protocol/transaction.js'
 import { parentsOf } from './ancestry.js'
 import { Collection } from './collection.js'
 import type { LineageReader, NamesReader } from './graph-store.js'
@@ -87,7 +88,7 @@ async function startingInputs(
   store: ProvenanceStore,
 ): Promise<Placing> {
   const { inputs, outputValues } = step
-  if (outputValues[first.vout] !== 1) return { kind: 'told', inputs: [] }
+  if (outputValues[first.vout] !== 1 || isCoinbase({ inputs })) return { kind: 'told', inputs: [] }
   const placing = await coveringInputs({ inputs, outputValues, output: first.vout }, store)
   if (placing.kind === 'told') return placing
   const [name] = await store.genuineOrigins([first])

@@ -1,5 +1,5 @@
 import { placingInputs } from '../protocol/ordinal-flow.js'
-import type { TransactionView } from '../protocol/transaction.js'
+import { isCoinbase, type TransactionView } from '../protocol/transaction.js'
 import type { BeefContents } from './read-beef.js'
 import { type GraphRecords, graphRecords, type SpendRecord, type TransactionRecord } from './records.js'
 import { remembered } from './remembered.js'
@@ -23,8 +23,9 @@ export function spendsOf(transactions: TransactionRecord[], beef: BeefContents):
   })
 }
 
-/** What a transaction spends. */
+/** What a transaction spends. A coinbase spends nothing: what all of them name is no outpoint for which they are rivals. */
 export function spendsBy({ txid, inputs }: Pick<TransactionView, 'txid' | 'inputs'>): SpendRecord[] {
+  if (isCoinbase({ inputs })) return []
   return inputs.map((input) => ({ outpoint: { txid: input.txid, vout: input.vout }, spender: txid }))
 }
 

@@ -1,6 +1,7 @@
 import { Hash } from '@bsv/sdk'
 import { ByteCursor } from './byte-cursor.js'
 import { reversed, toHex } from './bytes.js'
+import type { Outpoint } from './outpoint.js'
 
 /** An input as it stands in the raw transaction; `unlockingScript` is a view into it. */
 export interface TransactionInput {
@@ -65,7 +66,7 @@ export function readTransaction(
 }
 
 /** Whether a transaction mints the coins of its block: its one input spends nothing that there is. */
-export function isCoinbase({ inputs }: Pick<TransactionView, 'inputs'>): boolean {
+export function isCoinbase({ inputs }: { inputs: readonly Outpoint[] }): boolean {
   const [first] = inputs
   return inputs.length === 1 && first?.vout === 0xffffffff && /^0{64}$/.test(first.txid)
 }

@@ -4,7 +4,7 @@ import type { TransactionReader } from '../../../backend/src/graph/graph-store.j
 import { placement, predecessorsOf } from '../../../backend/src/protocol/ordinal-flow.js'
 import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { TOPICS } from '../../../backend/src/protocol/profile.js'
-import { readTransaction } from '../../../backend/src/protocol/transaction.js'
+import { isCoinbase, readTransaction } from '../../../backend/src/protocol/transaction.js'
 import { engineBeef } from '../overlay-engine.js'
 import { type Holdings, isHeld } from './is-held.js'
 import type { PeerTransaction } from './peer.js'
@@ -113,7 +113,7 @@ class Collector {
   private async followOrdinals({ view }: PeerTransaction): Promise<void> {
     const outputValues = view.outputs.map(({ satoshis }) => satoshis)
     const output = outputValues.lastIndexOf(1)
-    if (output === -1) return
+    if (output === -1 || isCoinbase(view)) return
     const isPlaced = placement({ outputValues, output })
     const inputValues: number[] = []
     for (const input of view.inputs) {

@@ -55,7 +55,15 @@ import { firstContentIn, lineagesIn } from './lineage-reads.js'
 import { mapsIn } from './map-reads.js'
 import { MongoWriter } from './mongo-writer.js'
 import { domainsIn, genuineNodes, genuineOrigins, liveNode, nameOrigin, namesByPrefix } from './name-reads.js'
-import { heightIn, isStored, rivalBlocks, spenderOf, spendsBehind, winnerIn } from './standing-reads.js'
+import {
+  heightIn,
+  isStored,
+  rivalBlocks,
+  SPENDS,
+  spenderOf,
+  spendsBehind,
+  winnerIn,
+} from './standing-reads.js'
 import { streamsIn } from './stream-rows.js'
 import { tipsWith } from './trait-reads.js'
 import { rawTransaction, transactionRecord } from './transaction-reads.js'
@@ -108,7 +116,14 @@ export class MongoGraphStore implements HostStore {
     const state = stateIn(this.db)
     const opened = await answered((within) => state.findOne({ _id: STATE_ID }, within))
     if (opened?.schema === SCHEMA) return
-    if (!(await this.isEmpty())) await this.setSetting(REBUILD_MARK, markText({ state: 'needed' }))
+    if (!(await this.isEmpty())) {
+      // What coinbases name is spent by none of them.
+      await this.writer.write(async (pending) => {
+        for (const spends of SPENDS)
+          await pending.delete(spends, { txid: Buffer.alloc(32), vout: 0xffffffff })
+      })
+      await this.setSetting(REBUILD_MARK, markText({ state: 'needed' }))
+    }
     await answered((within) =>
       state.updateOne({ _id: STATE_ID }, { $set: { schema: SCHEMA } }, { upsert: false, ...within }),
     )

@@ -14,6 +14,11 @@ export const derivedAdmissions = {
         table.bigInteger('satoshis').unsigned()
       })
     }
+    // What coinbases name is spent by none of them.
+    for (const spends of ['graph_spends', 'graph_silent_spends'])
+      await knex(spends)
+        .where({ txid: Buffer.alloc(32), vout: 0xffffffff })
+        .delete()
     if (!(await knex.schema.hasColumn('graph_outputs', 'carrier'))) {
       await knex.schema.alterTable('graph_outputs', (table) => {
         table.boolean('carrier').notNullable().defaultTo(false)
