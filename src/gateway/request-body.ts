@@ -41,6 +41,9 @@ export interface RequestBodiesOptions {
  * Bodies that are inflated at the same time. Each takes a thread of Node's pool, of which file reads need some, too.
  */
 const MAX_INFLATING = 2
+/** Pieces of a body that are tiny, in bytes, and how many of them may come at once: each takes as long as a large one. */
+const TINY = 16
+const MAX_TINY = 5000
 /** Up to how many bytes a body waits for no other. */
 const SHORT_BODY = 4 * 1024
 /** Bytes of inflated output at a time. */
@@ -204,7 +207,20 @@ async function gather(stream: Readable, { limit, upload, announced }: Bounds): P
       if (error === undefined) resolve(pages.whole())
       else reject(error)
     }
+    let inTurn = 0
+    let tiny = 0
     const onData = (piece: Buffer): void => {
+      if (inTurn++ === 0)
+        setImmediate(() => {
+          inTurn = 0
+          tiny = 0
+        })
+      if (piece.length < TINY && ++tiny > MAX_TINY) {
+        settle(tooSmallPieces())
+        // What has been read of it would be taken apart to its end.
+        stream.destroy()
+        return
+      }
       if (pages.length + piece.length > limit) settle(overLimit(limit))
       else pages.add(piece)
     }
@@ -217,6 +233,10 @@ async function gather(stream: Readable, { limit, upload, announced }: Bounds): P
     signal.addEventListener('abort', onAbort)
     stream.on('data', onData).on('end', onEnd).on('error', onError).on('close', onClose)
   })
+}
+
+function tooSmallPieces(): BadRequestError {
+  return new BadRequestError('BAD_BODY', 'the body comes in thousands of tiny chunks')
 }
 
 function endedEarly(): BadRequestError {

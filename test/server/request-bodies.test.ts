@@ -155,6 +155,17 @@ describe('a body', () => {
     expect((await server.ask('/health/live')).status).toBe(200)
   })
 
+  test('that comes in thousands of tiny chunks at once is not read on', async () => {
+    const server = await servers.start()
+    const { socket, send, heard } = await open(server.url)
+    const head = 'POST /submit HTTP/1.1\r\nHost: x\r\nX-Topics: ["tm_ordinals"]\r\n'
+    socket.on('error', () => {})
+    send(`${head}Transfer-Encoding: chunked\r\n\r\n${'1\r\na\r\n'.repeat(20_000)}`)
+    await new Promise((resolve) => socket.once('close', resolve))
+    expect(heard()).toBe('')
+    expect((await server.ask('/submit', submission(note(), ['tm_ordinals']))).status).toBe(200)
+  })
+
   test('that comes a byte at a time is read whole', async () => {
     const server = await servers.start()
     const beef = Buffer.from(note(3000))

@@ -316,7 +316,7 @@ describe('unproven ancestors', () => {
       const lockingScript = at < 9998 ? OPEN_LOCK : INSCRIBED.lockingScript
       all.push(chain.spend({ inputs: [{ transaction, vout: 0 }], outputs: [{ satoshis: 1, lockingScript }] }))
     }
-    const server = await servers.start({ MAX_BEEF_DEPTH: '10000' })
+    const server = await servers.start({ MAX_BEEF_DEPTH: '10000', MAX_BEEF_TRANSACTIONS: '10000' })
     await taken(server, beefOfAll(all))
   })
 })

@@ -70,6 +70,12 @@ describe('a BEEF', () => {
     await taken(server, beefOf(subject, { with: all.slice(0, -1), unproven: all.slice(1, -1) }))
   })
 
+  test('with too many inputs and outputs in all is refused', async () => {
+    const server = await servers.start({ MAX_BEEF_PARTS: '6' })
+    await refused(server, unprovenChain(3), /at most 6 inputs and outputs/)
+    await taken(server, unprovenChain(2))
+  })
+
   test('with too many inputs or outputs in one transaction is refused, whichever it is', async () => {
     const server = await servers.start({ MAX_TRANSACTION_PARTS: '3' })
     const outputs = [inscriptionScript({ contentType: 'text/plain' }), ...new Array(3).fill(OPEN_LOCK)].map(

@@ -63,7 +63,9 @@ export const LIMITS = {
     most: 64 * KiB,
     usual: GATEWAY_LIMITS.maxMapBytes,
   },
-  maxBeefTransactions: { setting: 'MAX_BEEF_TRANSACTIONS', least: 1, most: 10_000, usual: 10_000 },
+  maxBeefTransactions: { setting: 'MAX_BEEF_TRANSACTIONS', least: 1, most: 10_000, usual: 2500 },
+  /** Inputs and outputs of all transactions of a BEEF. */
+  maxBeefParts: { setting: 'MAX_BEEF_PARTS', least: 1, most: 10_000_000, usual: 30_000 },
   /** Transactions of the longest unproven chain in a BEEF. */
   maxBeefDepth: { setting: 'MAX_BEEF_DEPTH', least: 1, most: 10_000, usual: 1000 },
   /** Inputs, or outputs, of one transaction. */

@@ -13,6 +13,11 @@ export class RateLimitedError extends AnswerError {
   readonly code = 'RATE_LIMITED'
 }
 
+/** Over its rate: on its connection, the next one would cost as much. */
+class OverRateError extends RateLimitedError {
+  override readonly headers: Record<string, string> = { Connection: 'close' }
+}
+
 const MINUTE = 60_000
 
 /** For whoever watches the host: never limited, or a flood would look like an outage. */
@@ -90,7 +95,7 @@ function limiter(
     legacyHeaders: false,
     keyGenerator: clientKey,
     handler: (_request, _response, next) =>
-      next(new RateLimitedError(`over ${rate} ${identifier} a minute; Retry-After says when to come again`)),
+      next(new OverRateError(`over ${rate} ${identifier} a minute; Retry-After says when to come again`)),
     // It warns of a header that any stranger can send.
     validate: { xForwardedForHeader: false, forwardedHeader: false },
   })

@@ -9,6 +9,7 @@ export type SubmissionLimits = Pick<
   Limits,
   | 'maxBeefTransactions'
   | 'maxBeefDepth'
+  | 'maxBeefParts'
   | 'maxParts'
   | 'maxScriptBytes'
   | 'maxScriptWork'
@@ -25,10 +26,15 @@ export function requireWithinLimits(beef: BeefContents, limits: SubmissionLimits
   const { maxBeefTransactions, maxBeefDepth } = limits
   if (beef.txids.length > maxBeefTransactions)
     throw new SubmissionTooLargeError(`a BEEF has at most ${maxBeefTransactions} transactions`)
+  let parts = 0
   for (const txid of beef.txids) {
     const transaction = beef.transaction(txid)
-    if (transaction !== undefined) requireTransactionWithinLimits(transaction, limits)
+    if (transaction === undefined) continue
+    requireTransactionWithinLimits(transaction, limits)
+    parts += transaction.inputs.length + transaction.outputs.length
   }
+  if (parts > limits.maxBeefParts)
+    throw new SubmissionTooLargeError(`a BEEF has at most ${limits.maxBeefParts} inputs and outputs`)
   const { transactions } = transactionRecords(beef)
   if (unprovenDepth(beef, transactions) > maxBeefDepth)
     throw new SubmissionTooLargeError(`a chain of unproven transactions has at most ${maxBeefDepth}`)

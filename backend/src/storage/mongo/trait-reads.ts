@@ -1,8 +1,8 @@
+import { Slices } from '../../graph/slices.js'
 import type { Trait } from '../../graph/traits.js'
 import type { Outpoint } from '../../protocol/outpoint.js'
 import { hashColumn, outpointPair, parts, ROWS_A_STATEMENT } from '../columns.js'
 import type { Lineage } from '../lineages.js'
-import { rest } from '../rest.js'
 import { traitId } from './collections.js'
 import type { Documents, Filter } from './documents.js'
 import { lineagesIn } from './lineage-reads.js'
@@ -44,6 +44,7 @@ async function* lineagesWith(
   documents: Documents,
   { trait, from, limit }: { trait: Buffer; from: Lineage | undefined; limit: number },
 ): AsyncGenerator<Lineage[]> {
+  const slices = new Slices()
   for (let last = from; ; ) {
     const docs = await documents.all(
       TRAITS,
@@ -54,7 +55,7 @@ async function* lineagesWith(
     yield page
     last = page.at(-1)
     if (last === undefined || page.length < limit) return
-    await rest()
+    await slices.rest()
   }
 }
 

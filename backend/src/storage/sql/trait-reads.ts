@@ -1,8 +1,8 @@
+import { Slices } from '../../graph/slices.js'
 import type { Trait } from '../../graph/traits.js'
 import type { Outpoint } from '../../protocol/outpoint.js'
 import { hashColumn, outpointOf, outpointPair } from '../columns.js'
 import type { Lineage } from '../lineages.js'
-import { rest } from '../rest.js'
 import { lineagesIn } from './lineage-rows.js'
 import type { SqlReader, SqlValue } from './sql-reader.js'
 
@@ -49,6 +49,7 @@ async function* lineagesWith(
       [...others, first, ...values, rows],
     )
   const size = others.length === 0 ? limit : PAGE
+  const slices = new Slices()
   let found = 0
   for (let last = from; found < limit; ) {
     // What is left of a transaction, then the ones behind it: each is one range of the key.
@@ -65,7 +66,7 @@ async function* lineagesWith(
       if (++found === limit) return
     }
     if (rows.length < size) return
-    await rest()
+    await slices.rest()
   }
 }
 
