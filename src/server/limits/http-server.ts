@@ -52,6 +52,7 @@ export function openHttpServer(
 ): HttpServer {
   const { headersTimeout, requestTimeout, keepAliveTimeout, stallTimeout } = limits
   const exchanges = new Exchanges()
+  const connections = new AddressConnections(limits)
   const server = createServer({
     maxHeaderSize: limits.maxHeaderBytes,
     headersTimeout,
@@ -76,7 +77,7 @@ export function openHttpServer(
     (request, response) => {
       if (request.socket.destroyed) return
       if (exchanges.add(request, response) > MAX_PIPELINED) {
-        request.socket.destroy()
+        connections.end(request.socket)
         return
       }
       if (!server.listening) {
@@ -96,7 +97,6 @@ export function openHttpServer(
     refuse(socket, { exchanges, refusal: refusalOf(error), bodiless })
   })
   const sockets = new Set<Socket>()
-  const connections = new ConnectionCount(limits)
   server.on('connection', (socket) => {
     if (!connections.admit(socket)) {
       socket.destroy()
@@ -126,9 +126,13 @@ export function openHttpServer(
   })
 }
 
-/** How many connections each address has. Behind a proxy they are all the proxy's, and not counted. */
-class ConnectionCount {
-  private readonly counts = new Map<string, number>()
+/** How long an address is not heard that sent what it may not, in milliseconds. */
+const PENALTY = 10_000
+
+/** The connections of each address. Behind a proxy they are all the proxy's, and not counted. */
+class AddressConnections {
+  private readonly open = new Map<string, Set<Socket>>()
+  private readonly unheard = new Set<string>()
   private readonly most: number
 
   constructor({ maxClientConnections, trustedProxies }: Limits) {
@@ -136,18 +140,30 @@ class ConnectionCount {
       maxClientConnections === 0 || trustedProxies > 0 ? Number.POSITIVE_INFINITY : maxClientConnections
   }
 
-  /** Counts a connection until it closes; false where its address has as many as it may. */
+  /** Counts a connection until it closes; false where its address has as many as it may, or is not heard. */
   admit(socket: Socket): boolean {
-    const client = addressKey(socket.remoteAddress ?? '')
-    const count = this.counts.get(client) ?? 0
-    if (count >= this.most) return false
-    this.counts.set(client, count + 1)
+    const address = addressKey(socket.remoteAddress ?? '')
+    const open = this.open.get(address) ?? new Set()
+    if (open.size >= this.most || this.unheard.has(address)) return false
+    this.open.set(address, open.add(socket))
     socket.once('close', () => {
-      const left = (this.counts.get(client) ?? 0) - 1
-      if (left > 0) this.counts.set(client, left)
-      else this.counts.delete(client)
+      open.delete(socket)
+      if (open.size === 0) this.open.delete(address)
     })
     return true
+  }
+
+  /**
+   * Ends a connection, and with it all others of its address, which is not heard for a while: where hundreds of them send the
+   * same, to read what is there of each takes seconds.
+   */
+  end(socket: Socket): void {
+    const address = addressKey(socket.remoteAddress ?? '')
+    socket.destroy()
+    if (this.most === Number.POSITIVE_INFINITY) return
+    this.unheard.add(address)
+    setTimeout(() => this.unheard.delete(address), PENALTY).unref()
+    for (const other of this.open.get(address) ?? []) other.destroy()
   }
 }
 
