@@ -148,8 +148,8 @@ test('after all that, a plain request is answered', async () => {
 test('a connection has so many requests under way and no more', async () => {
   const asked = `GET ${FILE} HTTP/1.1\r\n${HEAD}\r\n`
   const few = await open(server.url)
-  few.send(asked.repeat(32))
-  while (few.heard().split('HTTP/1.1 200 ').length < 33) await once(few.socket, 'data')
+  few.send(asked.repeat(64))
+  while (few.heard().split('HTTP/1.1 200 ').length < 65) await once(few.socket, 'data')
   // Another address than that of all others here: it is not heard for a while.
   const stranger = (): Socket => {
     const socket = connect({
@@ -162,7 +162,7 @@ test('a connection has so many requests under way and no more', async () => {
   const [one, other] = [stranger(), stranger()]
   other.write(asked)
   await once(other, 'data')
-  one.write(asked.repeat(33))
+  one.write(asked.repeat(65))
   await Promise.all([one, other].map((socket) => new Promise((resolve) => socket.once('close', resolve))))
   await new Promise((resolve) => stranger().once('close', resolve))
   // Who waits for answers may go on for as long as it likes.

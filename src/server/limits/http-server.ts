@@ -18,7 +18,7 @@ import { addressKey } from './rate-limits.js'
  * How many requests are under way on one connection, of a client that does not wait for answers. Those come in the order of the
  * requests, so that all but one of them wait in memory; and one packet may hold hundreds of requests.
  */
-const MAX_PIPELINED = 32
+const MAX_PIPELINED = 64
 /** How often connections are looked at for what takes too long to come, in milliseconds, at the longest. */
 const CHECKING = 30_000
 
