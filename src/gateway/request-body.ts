@@ -87,7 +87,7 @@ export class RequestBodies {
       }
       this.read(request, limit)
         .then(async (bytes) => {
-          // Whoever sends much has much done with it: bodies that came together are looked at one after another.
+          // A long body takes long to answer: those that came together are looked at one after another.
           if (bytes.length > SHORT_BODY) await yieldToEventLoop()
           request.body = parse(bytes)
         })
@@ -207,15 +207,13 @@ async function gather(stream: Readable, { limit, upload, announced }: Bounds): P
       if (error === undefined) resolve(pages.whole())
       else reject(error)
     }
-    let inTurn = 0
     let tiny = 0
     const onData = (piece: Buffer): void => {
-      if (inTurn++ === 0)
+      if (piece.length < TINY && tiny++ === 0)
         setImmediate(() => {
-          inTurn = 0
           tiny = 0
         })
-      if (piece.length < TINY && ++tiny > MAX_TINY) {
+      if (tiny > MAX_TINY) {
         settle(tooSmallPieces())
         // What has been read of it would be taken apart to its end.
         stream.destroy()

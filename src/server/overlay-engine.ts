@@ -4,7 +4,7 @@ import { Mutex } from 'async-mutex'
 import { encodeBeef } from '../../backend/src/graph/assemble-beef.js'
 import { LostConflictError } from '../../backend/src/graph/conflict-error.js'
 import { type ChainPosition, isOver, lockOf } from '../../backend/src/graph/finality.js'
-import type { GraphStore } from '../../backend/src/graph/graph-store.js'
+import type { GraphStore, RecordOptions } from '../../backend/src/graph/graph-store.js'
 import type { HeldSubmissions } from '../../backend/src/graph/held-submissions.js'
 import { type BeefContents, readBeef } from '../../backend/src/graph/read-beef.js'
 import {
@@ -139,10 +139,11 @@ export class OverlayEngine {
     const lock = await lockOf(contents, graph)
     if (lock !== undefined && !isOver(lock, await this.position())) {
       // What a block holds waits for nobody.
-      await this.exclusively(async () => {
-        await proofs.takeBackRivals(spends)
-        await graph.record(graphRecords({ transactions: mined, spends }))
-      }, submissionPriority(contents.length))
+      if (mined.length > 0)
+        await this.exclusively(async () => {
+          await proofs.takeBackRivals(spends)
+          await this.record(mined, contents)
+        }, submissionPriority(contents.length))
       return await this.hold({ contents, topics, lock })
     }
     return await this.takeTurn({ contents, topics, requestId }, transactions, () =>
@@ -248,20 +249,21 @@ export class OverlayEngine {
     transactions: TransactionRecord[],
     before: () => Promise<void> = async () => {},
   ): Promise<STEAK> {
-    const { graph, onAdmitted, onRefusal } = this.options
+    const { graph, onRefusal } = this.options
     const { txid } = contents.subject
-    const behind = await graph.spendsBehind({ txids: contents.txids, limit: MAX_BEHIND })
+    // Where the turn is free, nobody is to go first.
+    const behind = this.turn.isLocked()
+      ? await graph.spendsBehind({ txids: contents.txids, limit: MAX_BEHIND })
+      : 0
     return await this.exclusively(
       async () => {
         const refusals = new Map<string, Refusal>()
         this.current = { txid, refusals }
         try {
           await before()
-          const spends = spendsOf(transactions, contents)
-          const admitted = await graph.record(graphRecords({ transactions, spends }), { subject: txid })
+          await this.record(transactions, contents, { subject: txid })
           for (const refusal of refusals.values())
             if (topics.includes(refusal.topic)) onRefusal?.(refusal, requestId)
-          onAdmitted?.(newlyAdmitted(admitted))
           return await this.steakOf(contents, topics)
         } catch (cause) {
           if (cause instanceof LostConflictError) throw new ConflictError(cause)
@@ -272,6 +274,17 @@ export class OverlayEngine {
       },
       submissionPriority(contents.length + behind * BYTES_A_SPEND),
     )
+  }
+
+  /** Writes transactions of a BEEF with what follows from them, and reports what is admitted by that. */
+  private async record(
+    transactions: TransactionRecord[],
+    contents: BeefContents,
+    options?: RecordOptions,
+  ): Promise<void> {
+    const { graph, onAdmitted } = this.options
+    const spends = spendsOf(transactions, contents)
+    onAdmitted?.(newlyAdmitted(await graph.record(graphRecords({ transactions, spends }), options)))
   }
 
   /** What topics hold of a transaction, and of what it spends. */

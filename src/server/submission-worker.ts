@@ -71,7 +71,7 @@ async function overlay(): Promise<Overlay> {
 }
 
 const kept = new Map<number, Verified>()
-/** Whoever is admitted has the turn, for which all submissions wait: nothing else is begun meanwhile. */
+/** All submissions wait for the one that is being admitted: nothing else is begun meanwhile. */
 const admitting = new Mutex()
 
 async function verify(id: number, { beef, topics, requestId }: Submitted): Promise<void> {

@@ -1,8 +1,8 @@
 import { encodeBeef } from '../../backend/src/graph/assemble-beef.js'
 import { utf8 } from '../../backend/src/protocol/bytes.js'
+import { bareTransaction, proofOf } from '../support/bare-transactions.js'
 import { inscriptionScript, OPEN_LOCK } from '../support/fake-chain.js'
 import { type HostileRequest, submitting } from './attack.js'
-import { bareTransaction, proofOf } from './attacks/hostile-chain.js'
 
 /** Submissions as those make who mean no harm: small inscriptions, not mined yet, each of a coin of its own. */
 export class HonestSubmissions {

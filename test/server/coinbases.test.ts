@@ -1,6 +1,6 @@
 import { utf8 } from '../../backend/src/protocol/bytes.js'
 import { encodePush } from '../../backend/src/protocol/script-walk.js'
-import { bareTransaction } from '../costs/attacks/hostile-chain.js'
+import { bareTransaction } from '../support/bare-transactions.js'
 import {
   beefOf,
   FakeChain,

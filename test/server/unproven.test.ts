@@ -1,6 +1,6 @@
 import { Beef, Transaction } from '@bsv/sdk'
 import { utf8 } from '../../backend/src/protocol/bytes.js'
-import { bareTransaction } from '../costs/attacks/hostile-chain.js'
+import { bareTransaction } from '../support/bare-transactions.js'
 import {
   beefOf,
   FakeChain,

@@ -42,8 +42,9 @@ export function flowOf(beef: BeefContents, store: TransactionReader | undefined)
 
 async function workOut(beef: BeefContents, store: TransactionReader | undefined): Promise<Flow> {
   const { inputs, outputs } = beef.subject
-  const inputValues: (number | undefined)[] = isCoinbase({ inputs }) ? OF_COINBASE : []
-  for (const { txid, vout } of isCoinbase({ inputs }) ? [] : inputs) {
+  if (isCoinbase({ inputs })) return flowBy(beef.subject, [])
+  const inputValues: (number | undefined)[] = []
+  for (const { txid, vout } of inputs) {
     const source = beef.transaction(txid) ?? (await storedTransaction(txid, store))
     inputValues.push(source?.outputs[vout]?.satoshis)
   }

@@ -1,13 +1,13 @@
 /** How long one piece of work may go on before others have their turn, in milliseconds. */
 const SLICE = 10
 
-/** Reading waits in one line, and submitting in another: whoever submits waits for no reader but the one that has the turn. */
+/** Reading waits in one line and submitting in another, so that no submission waits behind a line of readers. */
 const lines: Record<Line, (() => void)[]> = { reading: [], submitting: [] }
 type Line = 'reading' | 'submitting'
 
 /**
  * Waits for a later turn of the event loop. Of all long work of this thread that waits so, one in each line goes on in each
- * turn, first come first served: however much of it there is, whoever asks for something short waits for two slices a turn.
+ * turn, first come first served: however much of it there is, a short request waits for two slices a turn at the most.
  */
 export async function yieldToEventLoop(line: Line = 'reading'): Promise<void> {
   const waiting = lines[line]

@@ -1,5 +1,5 @@
 import type { AdmissionRules, NodeInput } from '../graph/admission-rules.js'
-import { type Flow, flowBy } from '../graph/flow.js'
+import type { Flow } from '../graph/flow.js'
 import { isNodeOutpoint, namesRecords } from '../graph/names-records.js'
 import { holdsOrdinal, ordinalsRecords } from '../graph/ordinals-records.js'
 import { type AdmissionRecord, type GraphRecords, graphRecords } from '../graph/records.js'
@@ -11,6 +11,7 @@ import type { TransactionView } from '../protocol/transaction.js'
 import { parts, ROWS_A_STATEMENT } from './columns.js'
 import type { GraphTables, TransactionTables } from './graph-tables.js'
 import { rest } from './rest.js'
+import { storedFlow } from './spent-values.js'
 
 /** What follows from transactions that have come. */
 export interface Derived {
@@ -232,7 +233,7 @@ class Judge {
     const ordinals = new Set(
       [...spent].filter(([, topics]) => topics.includes(TOPICS.ordinals)).map(([input]) => input),
     )
-    const flow = ordinals.size === 0 ? undefined : await this.flowOf(transaction)
+    const flow = ordinals.size === 0 ? undefined : await storedFlow(this.tables, transaction)
     const found: AdmissionRecord[] = []
     let candidates = held.size
     for (const [vout, output] of outputs.entries()) {
@@ -253,19 +254,13 @@ class Judge {
     return found
   }
 
-  private async flowOf(transaction: TransactionView): Promise<Flow> {
-    const spends = await this.tables.spendsBy(transaction.txid)
-    await rest()
-    return flowBy(transaction, spends)
-  }
-
   /** Takes down what admissions say of outputs. */
   private async tell(transaction: TransactionView, admissions: AdmissionRecord[]): Promise<void> {
     const { txid } = transaction
     const { records } = this
     const { genesis } = this.options.rules
     const isOrdinal = admissions.some(({ topic }) => topic === TOPICS.ordinals)
-    const flow = this.flows.get(txid) ?? (isOrdinal ? await this.flowOf(transaction) : undefined)
+    const flow = this.flows.get(txid) ?? (isOrdinal ? await storedFlow(this.tables, transaction) : undefined)
     this.flows.delete(txid)
     for (const part of parts(admissions, ROWS_A_STATEMENT)) {
       for (const { topic, outpoint } of part) {

@@ -1,4 +1,3 @@
-import { flowBy } from '../graph/flow.js'
 import { holdsOrdinal } from '../graph/ordinals-records.js'
 import type { OutputRecord } from '../graph/records.js'
 import { storedTransaction, viewOf } from '../graph/stored-transaction.js'
@@ -8,6 +7,7 @@ import { groupBy, parts, ROWS_A_STATEMENT, unique } from './columns.js'
 import type { GraphTables } from './graph-tables.js'
 import { rest } from './rest.js'
 import { outputRow } from './rows.js'
+import { storedFlow } from './spent-values.js'
 
 /**
  * The origin of an ordinal is the first output of its lineage with content (BRC-159): coins of 1 satoshi without any may
@@ -74,7 +74,7 @@ async function carriersIn(
   view: TransactionView,
   coins: Outpoint[],
 ): Promise<OutputRecord[]> {
-  const { predecessors } = flowBy(view, await tables.transactions.spendsBy(view.txid))
+  const { predecessors } = await storedFlow(tables.transactions, view)
   return coins.flatMap((outpoint): OutputRecord[] => {
     const output = view.outputs[outpoint.vout]
     // One with content that is not here is none that this host takes: where the ordinal starts is not for it to say.

@@ -52,6 +52,20 @@ export async function inParts<Item, Found>(
   return found
 }
 
+/** Counts for any number of items what one statement after the other counts for some of them, until there are enough. */
+export async function countInParts<Item>(
+  items: Item[],
+  limit: number,
+  count: (part: Item[]) => Promise<number>,
+): Promise<number> {
+  let counted = 0
+  for (const part of parts(items, ROWS_A_STATEMENT)) {
+    if (counted >= limit) break
+    counted += await count(part)
+  }
+  return counted
+}
+
 export function unique<Item>(items: Item[], keyOf: (item: Item) => string): Item[] {
   return [...new Map(items.map((item) => [keyOf(item), item])).values()]
 }

@@ -1,6 +1,6 @@
 import type { BlockedRecord, BlockedSubject } from '../graph/blocked.js'
 import type { RawTransaction } from '../graph/graph-store.js'
-import type { AdmissionRecord, Block, SpendRecord, TransactionRecord } from '../graph/records.js'
+import type { AdmissionRecord, Block, NameRecord, SpendRecord, TransactionRecord } from '../graph/records.js'
 import type { RankedView, Standing } from '../graph/standing.js'
 import type { Trait } from '../graph/traits.js'
 import type { Outpoint } from '../protocol/outpoint.js'
@@ -171,8 +171,8 @@ export interface OutputTables {
   moveSteps(moved: { lineage: Lineage; from: number; to: Lineage; further: number }): Promise<void>
   /** Those of the outputs that are here, and where they stand. */
   stepsOf(outpoints: Outpoint[]): Promise<(Change & { outpoint: Outpoint })[]>
-  /** Those of the outpoints that are the origin of a name. */
-  namedAmong(outpoints: Outpoint[]): Promise<Outpoint[]>
+  /** The names whose origin is one of the outpoints. */
+  namesAmong(outpoints: Outpoint[]): Promise<NameRecord[]>
   /** The last outputs of lineages, of those that have any output. */
   tipsOf(lineages: Outpoint[]): Promise<Tip[]>
   /** Whether an output from a step on has MAP; blocked or not. */

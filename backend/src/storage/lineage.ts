@@ -52,11 +52,10 @@ export async function writeOutputs(
   outputs: OutputRecord[],
   names: NameRecord[],
 ): Promise<void> {
-  const told = names.map(({ outpoint }) => outpoint)
   for (const part of parts(outputs, ROWS_A_STATEMENT)) {
     const further = part.filter(({ previous }) => previous !== undefined)
-    const named = further.length === 0 ? [] : await tables.outputs.namedAmong(further.map(outpointIn))
-    const starting = new Set([...told, ...named].map(formatOutpoint))
+    const known = await tables.outputs.namesAmong(further.map(({ outpoint }) => outpoint))
+    const starting = new Set([...names, ...known].map(({ outpoint }) => formatOutpoint(outpoint)))
     const received = await tables.outputs.stepsOf(further.flatMap(({ previous }) => previous ?? []))
     const places = new Map(received.map((place) => [formatOutpoint(place.outpoint), place]))
     const rows = part.map((output) => {
@@ -69,10 +68,6 @@ export async function writeOutputs(
     })
     await tables.transactions.insertNew('graph_outputs', rows)
   }
-}
-
-function outpointIn({ outpoint }: OutputRecord): Outpoint {
-  return outpoint
 }
 
 /** The lineages that one write has changed, each once. */

@@ -1,9 +1,9 @@
-import { flowBy } from '../graph/flow.js'
 import type { OutputRecord, TransactionRecord } from '../graph/records.js'
 import { storedTransaction } from '../graph/stored-transaction.js'
 import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
 import type { GraphTables } from './graph-tables.js'
 import { rest } from './rest.js'
+import { storedFlow } from './spent-values.js'
 
 /**
  * Settles what outputs received that were told without knowing it, now that these facts have come: by their word, or by
@@ -46,9 +46,7 @@ async function settleTransaction(tables: GraphTables, txid: string): Promise<Out
   const transaction = unsettled.length === 0 ? undefined : await storedTransaction(txid, tables.transactions)
   if (transaction === undefined) return []
   const { inputs } = transaction
-  const spends = await tables.transactions.spendsBy(txid)
-  await rest()
-  const { predecessors } = flowBy(transaction, spends)
+  const { predecessors } = await storedFlow(tables.transactions, transaction)
   await rest()
   const settled: Outpoint[] = []
   for (const vout of unsettled) {

@@ -1,15 +1,24 @@
+import { type Flow, flowBy } from '../graph/flow.js'
 import type { SpendRecord } from '../graph/records.js'
 import { viewOf } from '../graph/stored-transaction.js'
 import { readOutline } from '../graph/transaction-outline.js'
 import { formatOutpoint } from '../protocol/outpoint.js'
+import type { TransactionView } from '../protocol/transaction.js'
 import { groupBy, unique } from './columns.js'
-import type { GraphTables } from './graph-tables.js'
+import type { GraphTables, TransactionTables } from './graph-tables.js'
 import { rest } from './rest.js'
 
 /**
  * What outputs are worth is kept with whatever spends them: where ordinals go through a transaction follows from its own
  * bytes and one read, however many transactions it spends of (BRC-159).
  */
+
+/** The flow through a transaction, by what is kept of the values that it spends. */
+export async function storedFlow(tables: TransactionTables, transaction: TransactionView): Promise<Flow> {
+  const spends = await tables.spendsBy(transaction.txid)
+  await rest()
+  return flowBy(transaction, spends)
+}
 
 /** Adds the values that are known to spends that are about to be written. @param transactions Raw, those of the same write. */
 export async function withValues(

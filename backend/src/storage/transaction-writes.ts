@@ -60,7 +60,7 @@ export async function writeTransactions(
   const ranked = own.length === 0 ? [] : await keepRanks(own, tables.rankedView(), rest)
   const arrived = again ? raw : new Map(news.fresh.map(({ txid, raw }) => [txid, raw]))
   let records = told
-  // What is told again is decided again, too.
+  // What is indexed again is decided again, too.
   const changed = [...own, ...children, ...(again ? raw.keys() : [])]
   if (admission !== undefined) {
     const fresh = [...arrived.keys()]

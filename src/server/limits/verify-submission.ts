@@ -7,7 +7,7 @@ import { isCoinbase, type TransactionView } from '../../../backend/src/protocol/
 import { likelyWork, type ScriptSpender, type SpentOutput } from './run-scripts.js'
 import { runScriptsHere, type ScriptRunner } from './script-runner.js'
 
-/** A chain tracker that may be told beforehand how many blocks it will be asked about. */
+/** A chain tracker that can refuse beforehand to be asked about so many blocks. */
 export interface SubmissionTracker extends ChainTracker {
   /** @throws SubmissionTooLargeError where those are too many. */
   requireFew?(blocks: number): void

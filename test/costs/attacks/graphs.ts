@@ -1,5 +1,6 @@
 import { encodeBeef } from '../../../backend/src/graph/assemble-beef.js'
 import { concatBytes, fromHex, joinBytes, utf8 } from '../../../backend/src/protocol/bytes.js'
+import { ANYONE, bareTransaction, pick, proofOf } from '../../support/bare-transactions.js'
 import {
   beefOf,
   type FakeChain,
@@ -10,7 +11,6 @@ import {
 } from '../../support/fake-chain.js'
 import { varint } from '../../support/raw-transaction.js'
 import { type Attack, submitting } from '../attack.js'
-import { ANYONE, bareTransaction, pick, proofOf } from './hostile-chain.js'
 
 const MiB = 1024 * 1024
 

@@ -1,5 +1,6 @@
 import { concatBytes, toHex, utf8 } from '../../../backend/src/protocol/bytes.js'
 import { COVENANT_LIMITS } from '../../../backend/src/protocol/covenant-limits.js'
+import { pick } from '../../support/bare-transactions.js'
 import {
   type FakeChain,
   type FakeTransaction,
@@ -8,7 +9,6 @@ import {
   p2pkh,
 } from '../../support/fake-chain.js'
 import { type Attack, type Fixture, type HostileRequest, postingJson } from '../attack.js'
-import { pick } from './hostile-chain.js'
 
 const MiB = 1024 * 1024
 

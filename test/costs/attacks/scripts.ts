@@ -1,9 +1,9 @@
 import { OP } from '@bsv/sdk'
 import { concatBytes, fromHex } from '../../../backend/src/protocol/bytes.js'
 import { encodePush } from '../../../backend/src/protocol/script-walk.js'
+import { ANYONE, bareTransaction, pick } from '../../support/bare-transactions.js'
 import { beefOf, type FakeChain, type FakeTransaction, OPEN_LOCK } from '../../support/fake-chain.js'
 import { type Attack, submitting } from '../attack.js'
-import { ANYONE, bareTransaction, pick } from './hostile-chain.js'
 
 const MiB = 1024 * 1024
 

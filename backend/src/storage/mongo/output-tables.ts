@@ -15,9 +15,12 @@ import { rest } from '../rest.js'
 import { outpointId } from './collections.js'
 import { anyOutpoint, type Filter, inLineage } from './documents.js'
 import { unblocked } from './map-reads.js'
+import { genuineOrigins } from './name-reads.js'
 import type { PendingDocuments } from './pending-documents.js'
 
 const OUTPUTS = 'graph_outputs'
+/** The steps at which an output says something. */
+const SAYING = ['content_step', 'parent_step', 'map_step']
 
 /** See {@link OutputTables}. */
 export function outputTablesIn(pending: PendingDocuments): OutputTables {
@@ -94,7 +97,7 @@ export function outputTablesIn(pending: PendingDocuments): OutputTables {
     aloneAmong: (outpoints) => firstsWithout(pending, outpoints, { step: { $gt: 0 } }),
     quietAmong: (outpoints) =>
       firstsWithout(pending, outpoints, {
-        $or: ['content_step', 'parent_step', 'map_step'].map((step) => ({ [step]: { $gt: 0 } })),
+        $or: SAYING.map((step) => ({ [step]: { $gt: 0 } })),
       }),
     spentAmong: (outpoints) =>
       inParts(outpoints, async (part) => {
@@ -154,19 +157,16 @@ export function outputTablesIn(pending: PendingDocuments): OutputTables {
           from: doc.step,
         }))
       }),
-    namedAmong: (outpoints) =>
-      inParts(outpoints, async (part) =>
-        (await pending.all('graph_names', anyOutpoint(part), { fields: ['txid', 'vout'] })).map(outpointOf),
-      ),
+    namesAmong: (outpoints) => genuineOrigins(pending, outpoints),
     async tipsOf(lineages) {
       const tips: Tip[] = []
       for (const lineage of lineages) {
         const tip = await pending.first(OUTPUTS, inLineage(outpointPair(lineage)), {
           sort: { step: -1 },
-          fields: ['txid', 'vout', 'step', 'owner', 'content_step', 'parent_step', 'map_step'],
+          fields: ['txid', 'vout', 'step', 'owner', ...SAYING],
         })
         if (tip === undefined) continue
-        const { step, owner, content_step, parent_step, map_step } = tip
+        const { step, owner, map_step } = tip
         const spend =
           owner &&
           (await pending.first('graph_spends', outpointColumns(outpointOf(tip)), { fields: ['spender'] }))
@@ -174,7 +174,7 @@ export function outputTablesIn(pending: PendingDocuments): OutputTables {
           lineage,
           step,
           holder: owner && spend === undefined ? hexOf(owner) : undefined,
-          says: [content_step, parent_step, map_step].some((said) => said !== null),
+          says: SAYING.some((said) => tip[said] !== null),
           hasMap: map_step !== null,
         })
         await rest()
@@ -204,7 +204,7 @@ export function outputTablesIn(pending: PendingDocuments): OutputTables {
       await pending.update(OUTPUTS, { _id: outpointId(outpoint) }, { merged_length: length })
     },
     async saysFrom({ lineage, from }) {
-      for (const step of ['content_step', 'parent_step', 'map_step'])
+      for (const step of SAYING)
         if (await isThere({ ...inLineage(lineage), [step]: { $gte: from } })) return true
       return false
     },

@@ -1,16 +1,7 @@
 import type { Block, SpendRecord } from '../../graph/records.js'
 import { type Standing, type StandingView, winnerOver } from '../../graph/standing.js'
 import type { Outpoint } from '../../protocol/outpoint.js'
-import {
-  hashColumn,
-  hexOf,
-  inParts,
-  numberIn,
-  outpointOf,
-  parts,
-  ROWS_A_STATEMENT,
-  unique,
-} from '../columns.js'
+import { countInParts, hashColumn, hexOf, inParts, numberIn, outpointOf, unique } from '../columns.js'
 import { type RivalRows, rivalsAmong, rivalsIn } from '../rivals.js'
 import { blocksIn } from './block-reads.js'
 import { COLLECTIONS, type CollectionName, outpointId } from './collections.js'
@@ -150,23 +141,17 @@ export async function spendsBehind(
   documents: Documents,
   { txids, limit }: { txids: string[]; limit: number },
 ): Promise<number> {
-  let count = 0
-  for (const part of parts(txids, ROWS_A_STATEMENT)) {
-    const found = await documents.all(
-      'graph_spends',
-      { txid: { $in: part.map(hashColumn) } },
-      { fields: ['spender'], limit },
-    )
+  return await countInParts(txids, limit, async (part) => {
+    const spent = { txid: { $in: part.map(hashColumn) } }
+    const found = await documents.all('graph_spends', spent, { fields: ['spender'], limit })
     const spenders = unique(
       found.map(({ spender }) => spender as Buffer),
       hexOf,
     )
-    if (spenders.length === 0) continue
+    if (spenders.length === 0) return 0
     const behind = { spender: { $in: spenders } }
-    count += (await documents.all('graph_spends', behind, { fields: ['spender'], limit })).length
-    if (count >= limit) break
-  }
-  return count
+    return (await documents.all('graph_spends', behind, { fields: ['spender'], limit })).length
+  })
 }
 
 /** See `ProofReader.holdsTransaction`. */

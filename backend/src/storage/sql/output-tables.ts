@@ -14,6 +14,7 @@ import type { Head, OutputTables } from '../graph-tables.js'
 import type { Lineage } from '../lineages.js'
 import { rest } from '../rest.js'
 import { UNBLOCKED } from './map-rows.js'
+import { genuineOrigins } from './name-reads.js'
 import { anyOf, anyOutpoint, anyPair, outpointValues, type SqlValue, type SqlWriter } from './sql-reader.js'
 
 const FROM_STEP = 'from graph_outputs where lineage_txid = ? and lineage_vout = ? and'
@@ -33,7 +34,7 @@ const saysNoMore = (step: string): string => `not exists (
 
 /** The last outputs of lineages, each of which is called by its first. */
 const TIPS = `select first.txid, first.vout, own.step, own.owner, own.map_step is not null as has_map,
-  (own.content_step is not null or own.parent_step is not null or own.map_step is not null) as says,
+  (${SAYING.map((step) => `own.${step} is not null`).join(' or ')}) as says,
   exists (select 1 from graph_spends as spends where spends.txid = own.txid and spends.vout = own.vout) as spent
   from graph_outputs as first
   join graph_outputs as own on own.lineage_txid = first.txid and own.lineage_vout = first.vout and own.step = (
@@ -198,14 +199,7 @@ export function outputTablesIn(writer: SqlWriter): OutputTables {
           from: Number(row.step),
         }))
       }),
-    namedAmong: (outpoints) =>
-      inParts(outpoints, async (part) => {
-        const rows = await writer.all(
-          `select txid, vout from graph_names where ${anyOutpoint(part)}`,
-          outpointValues(part),
-        )
-        return rows.map(outpointOf)
-      }),
+    namesAmong: (outpoints) => genuineOrigins(writer, outpoints),
     tipsOf: (lineages) =>
       inParts(lineages, async (part) => {
         const rows = await writer.all(
@@ -249,10 +243,7 @@ export function outputTablesIn(writer: SqlWriter): OutputTables {
       ])
     },
     saysFrom: (place) =>
-      isThere(
-        'step >= ? and (content_step is not null or parent_step is not null or map_step is not null)',
-        place,
-      ),
+      isThere(`step >= ? and (${SAYING.map((step) => `${step} is not null`).join(' or ')})`, place),
     async deleteTraits(lineages, kinds) {
       for (const part of parts(lineages, ROWS_A_STATEMENT)) {
         await writer.run(

@@ -3,6 +3,7 @@ import type { Block, SpendRecord } from '../../graph/records.js'
 import { type RankedView, type Standing, type StandingView, winnerOver } from '../../graph/standing.js'
 import type { Outpoint } from '../../protocol/outpoint.js'
 import {
+  countInParts,
   hashColumn,
   hexOf,
   inParts,
@@ -10,8 +11,6 @@ import {
   type OutpointRow,
   outpointOf,
   outpointPair,
-  parts,
-  ROWS_A_STATEMENT,
 } from '../columns.js'
 import { type RivalRows, rivalsAmong, rivalsIn } from '../rivals.js'
 import {
@@ -168,8 +167,7 @@ export async function spendsBehind(
   reader: SqlReader,
   { txids, limit }: { txids: string[]; limit: number },
 ): Promise<number> {
-  let count = 0
-  for (const part of parts(txids, ROWS_A_STATEMENT)) {
+  return await countInParts(txids, limit, async (part) => {
     const row = await reader.first(
       `select count(*) as count from (
          select 1 from graph_spends as behind
@@ -177,10 +175,8 @@ export async function spendsBehind(
        ) as found`,
       [...part.map(hashColumn), limit],
     )
-    count += Number(row?.count ?? 0)
-    if (count >= limit) break
-  }
-  return count
+    return Number(row?.count ?? 0)
+  })
 }
 
 /** See `ProofReader.holdsTransaction`. */

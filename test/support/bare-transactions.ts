@@ -1,9 +1,9 @@
 import { MerklePath } from '@bsv/sdk'
-import type { Proof } from '../../../backend/src/graph/records.js'
-import { formatOutpoint, type Outpoint } from '../../../backend/src/protocol/outpoint.js'
-import { readTransaction } from '../../../backend/src/protocol/transaction.js'
-import type { FakeOutput, FakeTransaction } from '../../support/fake-chain.js'
-import { encodeTransaction, type FakeInput } from '../../support/raw-transaction.js'
+import type { Proof } from '../../backend/src/graph/records.js'
+import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
+import { readTransaction } from '../../backend/src/protocol/transaction.js'
+import type { FakeOutput, FakeTransaction } from './fake-chain.js'
+import { encodeTransaction, type FakeInput } from './raw-transaction.js'
 
 /** A transaction of exactly these inputs and outputs, smaller than those of a fake chain, and quicker to make. */
 export function bareTransaction(parts: {
