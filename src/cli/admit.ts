@@ -36,6 +36,7 @@ async function admit(node: Node, txid: string, submit: () => Promise<STEAK>): Pr
   try {
     const before = (await node.graph.admissionsOfTransaction(txid)).length
     const steak = await submit()
+    await node.backlog.done()
     const winner = await node.graph.winnerOver(txid)
     if (winner !== undefined) return { kind: 'refused', why: `CONFLICT: it is kept, but ${winner} counts` }
     const outputs = admittedCount(steak)

@@ -73,6 +73,10 @@ export class ForwardingStore implements HostStore {
     return this.store.record(records, options)
   }
 
+  workOff(): Promise<boolean> {
+    return this.store.workOff()
+  }
+
   disprove(block: Block): Promise<number> {
     return this.store.disprove(block)
   }
@@ -133,8 +137,8 @@ export class ForwardingStore implements HostStore {
     return this.store.rivalBlocks(spends)
   }
 
-  spendsBehind(query: { txids: string[]; limit: number }): Promise<number> {
-    return this.store.spendsBehind(query)
+  workBehind(query: { txids: string[]; limit: number }): Promise<number> {
+    return this.store.workBehind(query)
   }
 
   winnerOver(txid: string): Promise<string | undefined> {

@@ -86,7 +86,8 @@ export class LargeSubmissions {
 
   private async take(submitted: Submitted, thread: SubmissionThread): Promise<STEAK> {
     const { overlay, graph } = this.options.node
-    const priority = submissionPriority(submitted.beef.length)
+    const { beef, ahead } = submitted
+    const priority = submissionPriority({ bytes: beef.length, ahead })
     const verified = await thread.verify(submitted)
     const admit = async (): Promise<STEAK> => {
       try {

@@ -19,6 +19,8 @@ export interface MetricsSources {
   notesWaiting?: () => number | Promise<number>
   /** Transactions that the index is behind what the engine holds, as far as that is known: left to compare or to rebuild. */
   indexLag?: () => number | Promise<number>
+  /** 1 while something is left to be done of what earlier writes began. */
+  reevaluating?: () => number
 }
 
 /** Upper bounds of the times that submissions are counted by, in seconds: they wait for those before them. */
@@ -177,6 +179,14 @@ export class Metrics {
       registers: [registry],
       async collect() {
         this.set(await told(sources.notesWaiting))
+      },
+    })
+    new Gauge({
+      name: 'minetree_reevaluating',
+      help: 'Whether transactions are looked at again that waited for others: 1 until none is left.',
+      registers: [registry],
+      async collect() {
+        this.set(await told(sources.reevaluating))
       },
     })
     new Gauge({

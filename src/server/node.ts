@@ -1,6 +1,7 @@
 import type { Logger } from 'pino'
 import { StoreUnavailableError } from '../../backend/src/graph/store-unavailable-error.js'
 import { TOPICS } from '../../backend/src/protocol/profile.js'
+import { BacklogWorker } from './backlog-worker.js'
 import { type Config, ConfigError } from './config.js'
 import { type Deploy, followTree } from './followed-tree.js'
 import { placeOf } from './open-database.js'
@@ -18,6 +19,8 @@ export interface Node {
   overlay: Overlay
   /** Compares what is answered with what was admitted, when it is told to start. */
   upkeep: Upkeep
+  /** Goes on with what writes have left to be done. */
+  backlog: BacklogWorker
   /** How many hooks failed, are noted, and wait to be repeated. */
   notesWaiting(): Promise<number>
   close(): Promise<void>
@@ -42,7 +45,9 @@ export async function openNode({
   let graph: RememberingStore | undefined
   let overlay: Overlay | undefined
   let upkeep: Upkeep | undefined
+  let backlog: BacklogWorker | undefined
   const close = async (): Promise<void> => {
+    await backlog?.close()
     await upkeep?.close()
     await overlay?.close()
     await graph?.close()
@@ -63,15 +68,25 @@ export async function openNode({
       await overlay.engine.submit({ beef: followed.deployed.beef, topics: [TOPICS.names] })
     }
     const { engine } = overlay
-    upkeep = new Upkeep({
+    const index = new Upkeep({
       store: stores.upkeep,
       graph,
-      exclusively: (work) => engine.makeWhole(work),
+      exclusively: (work) => engine.makeWhole(work).finally(engine.onWritten),
       logger,
     })
-    await upkeep.open()
-    engine.requireWhole = () => upkeep?.requireWhole()
-    return { config: followed.config, graph, overlay, upkeep, notesWaiting, close }
+    upkeep = index
+    await index.open()
+    engine.requireWhole = () => index.requireWhole()
+    backlog = new BacklogWorker({
+      graph,
+      // Whatever makes the index whole does all of it by itself.
+      exclusively: (work) => engine.makeWhole(async () => !index.isRebuilding && (await work())),
+      isWriting: () => engine.isWriting,
+      logger,
+    })
+    engine.onWritten = () => backlog?.notice()
+    backlog.notice()
+    return { config: followed.config, graph, overlay, upkeep, backlog, notesWaiting, close }
   } catch (error) {
     await close()
     if (error instanceof ConfigError) throw error

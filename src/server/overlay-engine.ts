@@ -3,6 +3,7 @@ import type { AdmittanceInstructions, STEAK, TaggedBEEF } from '@bsv/sdk'
 import { Mutex } from 'async-mutex'
 import { encodeBeef } from '../../backend/src/graph/assemble-beef.js'
 import { LostConflictError } from '../../backend/src/graph/conflict-error.js'
+import { UnsteadyError } from '../../backend/src/graph/consistent-read.js'
 import { type ChainPosition, isOver, lockOf } from '../../backend/src/graph/finality.js'
 import type { GraphStore, RecordOptions } from '../../backend/src/graph/graph-store.js'
 import type { HeldSubmissions } from '../../backend/src/graph/held-submissions.js'
@@ -60,6 +61,8 @@ export interface Verified {
   sources: TransactionRecord[]
   /** Of the request that it came with. */
   requestId?: string | undefined
+  /** How many submissions of the same client are under way already. */
+  ahead?: number | undefined
 }
 
 /**
@@ -77,6 +80,8 @@ export class OverlayEngine {
   private current: { txid: string; refusals: Map<string, Refusal> } | undefined
   /** Throws where nothing may be written now, however long it has waited for its turn. */
   requireWhole: () => void = () => {}
+  /** Called after every write. */
+  onWritten: () => void = () => {}
   /** Where scripts are run that submissions bring. */
   runScripts: ScriptRunner = runScriptsHere
 
@@ -97,10 +102,12 @@ export class OverlayEngine {
     beef,
     topics,
     requestId,
-  }: Pick<TaggedBEEF, 'topics'> & { beef: Uint8Array | number[]; requestId?: string }): Promise<STEAK> {
+    ahead,
+  }: Pick<TaggedBEEF, 'topics'> &
+    Pick<Verified, 'requestId' | 'ahead'> & { beef: Uint8Array | number[] }): Promise<STEAK> {
     const contents = readBeef(beef)
     const sources = await this.verify(contents, topics, this.options.proofs.openTracker())
-    return await this.admit({ contents, topics, sources, requestId })
+    return await this.admit({ contents, topics, sources, requestId, ahead })
   }
 
   /**
@@ -128,25 +135,28 @@ export class OverlayEngine {
    *
    * @throws ConflictError: an admitted transaction spends one of its inputs already.
    */
-  async admit({ contents, topics, sources, requestId }: Verified): Promise<STEAK> {
+  async admit({ contents, topics, sources, requestId, ahead }: Verified): Promise<STEAK> {
     const { proofs, graph } = this.options
     const proven = new Map(sources.map((source) => [source.txid, source]))
     const transactions = knownTransactions(contents).map(
       (transaction) => proven.get(transaction.txid) ?? transaction,
     )
-    const mined = transactions.filter(({ proof }) => proof !== undefined)
+    const mined = transactions.filter(isProven)
     const spends = spendsOf(mined, contents)
     const lock = await lockOf(contents, graph)
     if (lock !== undefined && !isOver(lock, await this.position())) {
       // What a block holds waits for nobody.
       if (mined.length > 0)
-        await this.exclusively(async () => {
-          await proofs.takeBackRivals(spends)
-          await this.record(mined, contents)
-        }, submissionPriority(contents.length))
+        await this.exclusively(
+          async () => {
+            await proofs.takeBackRivals(spends)
+            await this.record(mined, contents)
+          },
+          submissionPriority({ bytes: contents.length, ahead }),
+        )
       return await this.hold({ contents, topics, lock })
     }
-    return await this.takeTurn({ contents, topics, requestId }, transactions, () =>
+    return await this.takeTurn({ contents, topics, requestId, ahead }, transactions, () =>
       proofs.takeBackRivals(spends),
     )
   }
@@ -186,15 +196,24 @@ export class OverlayEngine {
    * @param priority Who goes first of those that wait; of equals, the first to come. By default before any submission.
    */
   async exclusively<Result>(work: () => Promise<Result>, priority = 0): Promise<Result> {
-    return await this.turn.runExclusive(async () => {
-      this.requireWhole()
-      return await work()
-    }, priority)
+    try {
+      return await this.turn.runExclusive(async () => {
+        this.requireWhole()
+        return await work()
+      }, priority)
+    } finally {
+      this.onWritten()
+    }
   }
 
-  /** As {@link exclusively}, for what makes the index whole. */
-  async makeWhole(work: () => Promise<void>): Promise<void> {
-    await this.turn.runExclusive(work)
+  /** As {@link exclusively}, for what is left to be done by writes, and what makes the index whole. */
+  async makeWhole<Result>(work: () => Promise<Result>): Promise<Result> {
+    return await this.turn.runExclusive(work)
+  }
+
+  /** Whether something is being written. */
+  get isWriting(): boolean {
+    return this.turn.isLocked()
   }
 
   /** What each topic says of itself. */
@@ -245,16 +264,14 @@ export class OverlayEngine {
   }
 
   private async takeTurn(
-    { contents, topics, requestId }: Omit<Verified, 'sources'>,
+    { contents, topics, requestId, ahead }: Omit<Verified, 'sources'>,
     transactions: TransactionRecord[],
     before: () => Promise<void> = async () => {},
   ): Promise<STEAK> {
-    const { graph, onRefusal } = this.options
+    const { onRefusal } = this.options
     const { txid } = contents.subject
     // Where the turn is free, nobody is to go first.
-    const behind = this.turn.isLocked()
-      ? await graph.spendsBehind({ txids: contents.txids, limit: MAX_BEHIND })
-      : 0
+    const behind = this.turn.isLocked() ? await this.workBehind(contents) : 0
     return await this.exclusively(
       async () => {
         const refusals = new Map<string, Refusal>()
@@ -267,13 +284,26 @@ export class OverlayEngine {
           return await this.steakOf(contents, topics)
         } catch (cause) {
           if (cause instanceof LostConflictError) throw new ConflictError(cause)
+          // What a block holds decides, among others, whether the subject counts: the next try finds it decided.
+          if (cause instanceof UnsteadyError) await this.record(transactions.filter(isProven), contents)
           throw cause
         } finally {
           this.current = undefined
         }
       },
-      submissionPriority(contents.length + behind * BYTES_A_SPEND),
+      submissionPriority({ bytes: contents.length, behind, ahead }),
     )
+  }
+
+  /** About how much is looked at again when a submission comes, in spends. */
+  private async workBehind({ txids, subject }: BeefContents): Promise<number> {
+    const { graph } = this.options
+    const waiting = await graph.workBehind({ txids, limit: MAX_BEHIND })
+    for (const { txid, vout } of subject.inputs.slice(0, INPUTS_LOOKED_AT)) {
+      const spender = await graph.spenderOf({ txid, vout })
+      if (spender !== undefined && spender !== subject.txid) return waiting + A_CONFLICT
+    }
+    return waiting
   }
 
   /** Writes transactions of a BEEF with what follows from them, and reports what is admitted by that. */
@@ -308,21 +338,35 @@ export class OverlayEngine {
   }
 }
 
-/**
- * What others wait for takes longer to write than its own bytes: as if so many more of them had come for each outpoint that
- * these spend, of which so many are counted.
- */
-const BYTES_A_SPEND = 64
+/** How much that is looked at again is counted. */
 const MAX_BEHIND = 20_000
+/** A conflict may have a whole branch decided anew; how many inputs of a submission are looked at for one. */
+const A_CONFLICT = 1000
+const INPUTS_LOOKED_AT = 20
+/** What others wait for takes as long to write as if so many more bytes had come for each outpoint that these spend. */
+const BYTES_A_SPEND = 64
+/** And one of a client that has others under way waits as if it were so much longer for each: clients take turns. */
+const BYTES_A_SUBMISSION = 16 * 1024
 
 /**
  * A submission that brings less is written sooner: it waits for the write that is under way, and not for all the larger
  * ones that came before it. By powers of two, so that of about equals the first to come goes first.
  *
- * @param bytes Of its BEEF, and of what is looked at again because it comes.
+ * @param submitted.bytes Of its BEEF.
+ * @param submitted.behind How many spends are looked at again because it comes.
+ * @param submitted.ahead How many submissions of the same client are under way.
  */
-export function submissionPriority(bytes: number): number {
-  return -Math.ceil(Math.log2(1 + bytes / 1024))
+export function submissionPriority({
+  bytes,
+  behind = 0,
+  ahead = 0,
+}: {
+  bytes: number
+  behind?: number
+  ahead?: number | undefined
+}): number {
+  const weight = bytes + behind * BYTES_A_SPEND + ahead * BYTES_A_SUBMISSION
+  return -Math.ceil(Math.log2(1 + weight / 1024))
 }
 
 type Metadata = Awaited<ReturnType<TopicManager['getMetaData']>>
@@ -334,6 +378,10 @@ async function metadataOf(
     async ([name, each]) => [name, await each.getMetaData()] as const,
   )
   return Object.fromEntries(await Promise.all(entries))
+}
+
+function isProven({ proof }: TransactionRecord): boolean {
+  return proof !== undefined
 }
 
 /** What a write admitted, by topic. */

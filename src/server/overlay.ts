@@ -144,6 +144,7 @@ export function createOverlay({
       maxTransactions: config.limits.maxPendingTransactions,
       maxBytes: config.limits.maxPendingBytes,
     },
+    reevaluations: config.limits.maxReevaluations,
   }
   graph.deriveBy(admission)
   return {

@@ -103,6 +103,10 @@ export class RememberingStore extends ForwardingStore {
     return await this.writing(() => super.record(records, options))
   }
 
+  override async workOff(): Promise<boolean> {
+    return await this.writing(() => super.workOff())
+  }
+
   override async disprove(block: Block): Promise<number> {
     return await this.writing(() => super.disprove(block))
   }

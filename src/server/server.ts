@@ -125,9 +125,12 @@ export async function startServer({
   }
 }
 
-function metricsOf({ config: { profile }, graph, overlay, upkeep, notesWaiting }: Node): Metrics {
+function metricsOf({ config: { profile }, graph, overlay, upkeep, backlog, notesWaiting }: Node): Metrics {
   const prefixes = [...profile.gatewayPrefixes, ...profile.namesPrefixes]
-  const metrics = new Metrics({ prefixes, caches: graph.caches, notesWaiting, indexLag: () => upkeep.lag() })
+  const metrics = new Metrics({
+    ...{ prefixes, caches: graph.caches, notesWaiting, indexLag: () => upkeep.lag() },
+    reevaluating: () => (backlog.isBusy ? 1 : 0),
+  })
   overlay.onEvent(metrics.tell)
   return metrics
 }

@@ -10,12 +10,18 @@ export interface Submitted {
   requestId?: string
   /** Who sends it; without one, it counts as nobody's. */
   client?: string
+  /** How many submissions of the same client are under way already. */
+  ahead?: number
 }
 
 export type Submit = (submitted: Submitted) => Promise<STEAK>
 
 /** Gives submissions to an engine of this thread. */
 export function submitTo(engine: OverlayEngine): Submit {
-  return async ({ beef, topics, requestId }) =>
-    await engine.submit({ beef, topics, ...(requestId !== undefined && { requestId }) })
+  return async ({ beef, topics, requestId, ahead }) =>
+    await engine.submit({
+      ...{ beef, topics },
+      ...(requestId !== undefined && { requestId }),
+      ...(ahead !== undefined && { ahead }),
+    })
 }

@@ -59,9 +59,13 @@ export class Upkeep {
     return this.current
   }
 
+  get isRebuilding(): boolean {
+    return this.current.state === 'rebuilding'
+  }
+
   /** @throws NotReadyError while the index is being made anew, or was left so: what is decided by half of one is wrong. */
   requireWhole(): void {
-    if (this.current.state === 'rebuilding') throw new NotReadyError(notReadyReason(this.current))
+    if (this.isRebuilding) throw new NotReadyError(notReadyReason(this.current))
   }
 
   /** Looks whether the index is whole; what is said of it is true from then on. */
@@ -179,7 +183,7 @@ export class Upkeep {
   }
 
   private async rebuildWhereNeeded(): Promise<void> {
-    const { store, logger } = this.options
+    const { store, graph, logger } = this.options
     let mark = await store.rebuild()
     if (mark === undefined) return
     this.progress('rebuilding', 0)
@@ -194,7 +198,8 @@ export class Upkeep {
     let batch = new Batch()
     const flush = async (): Promise<void> => {
       if (batch.place === undefined) return
-      await this.options.graph.record(mergeRecords(batch.records), { again: true })
+      await graph.record(mergeRecords(batch.records), { again: true })
+      while (await graph.workOff()) await this.pause()
       await store.markRebuild({ state: 'under way', place: batch.place })
       done += batch.records.length
       batch = new Batch()

@@ -18,6 +18,8 @@ export interface Fixture {
   chain: FakeChain
   /** Admits a transaction on its own, as proven; with ancestors, which count as proven too. */
   admit(transaction: FakeTransaction, ancestors?: readonly FakeTransaction[]): Promise<void>
+  /** Submits a BEEF as it is. */
+  submit(beef: Uint8Array): Promise<void>
 }
 
 /** What an attack sends: made once the store is filled. `index` counts from 0. */

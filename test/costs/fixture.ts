@@ -31,12 +31,12 @@ export async function fillStore(attacks: readonly Attack[], folder: string): Pro
     await engine.submit({ beef: engineBeef(beefOf(file)), topics: TOPICS })
     const filled: FilledStore[] = []
     for (const attack of attacks) {
+      const submit = async (beef: Uint8Array): Promise<void> => {
+        await engine.submit({ beef: engineBeef(beef), topics: TOPICS })
+      }
       const requestOf = await attack.prepare({
-        chain,
-        async admit(transaction, ancestors = []) {
-          const beef = engineBeef(beefOf(transaction, { with: ancestors }))
-          await engine.submit({ beef, topics: TOPICS })
-        },
+        ...{ chain, submit },
+        admit: (transaction, ancestors = []) => submit(beefOf(transaction, { with: ancestors })),
       })
       filled.push({ env: { ...env, ...attack.env }, readPath, requestOf })
     }

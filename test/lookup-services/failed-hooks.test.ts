@@ -40,6 +40,10 @@ class FailingWriter implements GraphWriter {
     return await this.attempt(() => this.to.record(records))
   }
 
+  async workOff(): Promise<boolean> {
+    return await this.to.workOff()
+  }
+
   async evict(outpoint: Outpoint): Promise<void> {
     await this.attempt(() => this.to.evict(outpoint))
   }

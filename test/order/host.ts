@@ -47,8 +47,10 @@ export class OrderHost {
     history: History
     headers: HeaderChain
     main?: string | undefined
+    /** How many transactions one write looks at again; by default, as many as on a public host. */
+    reevaluations?: number | undefined
   }): Promise<OrderHost> {
-    const { history, headers, main } = options
+    const { history, headers, main, reevaluations } = options
     const service = await listening(new HeaderService(headers).listener)
     const env = {
       ...treeOf(history.chain.deployment),
@@ -59,6 +61,7 @@ export class OrderHost {
       ADMIN_TOKEN,
       READS_PER_MINUTE: '0',
       SUBMISSIONS_PER_MINUTE: '0',
+      ...(reevaluations !== undefined && { MAX_REEVALUATIONS: String(reevaluations) }),
     }
     const running = await startOf(env, main)
     return new OrderHost({ env, headers, service, running, main })
@@ -108,6 +111,15 @@ export class OrderHost {
   async kill(): Promise<void> {
     await (this.running.kill ?? this.running.stop)()
     this.running = await startOf(this.parts.env, this.parts.main)
+  }
+
+  /** Waits until nothing is left to be done of what came so far. */
+  async settled(): Promise<void> {
+    const isSettled = async (): Promise<boolean> => {
+      const { body } = await ask(this.url, { path: '/metrics' })
+      return /^minetree_reevaluating 0$/m.test(body.toString('utf8'))
+    }
+    while (!(await isSettled())) await setTimeout(2)
   }
 
   /** `minetree reindex`, between two lives of the server. */

@@ -50,6 +50,17 @@ export class OrderModel {
     return this.learn(learnedOf(this.history, members))
   }
 
+  /** Of a submission that is to be sent again, what blocks hold is known already. */
+  learnMined(members: readonly Member[]): void {
+    this.submissions++
+    for (const { txid, height } of learnedOf(this.history, members)) {
+      if (height === undefined) continue
+      if (!this.arrivals.has(txid)) this.arrivals.set(txid, this.submissions)
+      this.heights.set(txid, height)
+    }
+    this.worked = undefined
+  }
+
   private learn(members: readonly Member[]): Outcome {
     const subject = members.at(-1)
     if (subject === undefined) throw new Error('nothing is submitted')

@@ -38,4 +38,6 @@ export interface PendingLimits {
 export interface AdmissionOptions {
   rules: AdmissionRules
   pending: PendingLimits
+  /** How many transactions one write looks at beside its own, where they waited for these; by default 1,000. */
+  reevaluations?: number
 }

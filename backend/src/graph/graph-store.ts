@@ -29,6 +29,13 @@ export interface GraphWriter {
    * @throws LostConflictError where it is refused; then nothing is added.
    */
   record(records: GraphRecords, options?: RecordOptions): Promise<AdmissionRecord[]>
+  /**
+   * Does a part of what earlier writes have left to be done: what follows from one transaction may concern any number of
+   * others, and one write looks at so many of them (`docs/submissions.md`).
+   *
+   * @returns Whether there was anything left; then there may be more.
+   */
+  workOff(): Promise<boolean>
   /** Blocks an output for good, as what the engine lets go of: it is found no more, and no later `record` brings it back. */
   evict(outpoint: Outpoint): Promise<void>
 }
@@ -90,11 +97,12 @@ export interface ProvenBlocksReader {
 
 export interface WaitingReader {
   /**
-   * How many outpoints those transactions spend that spend of these: what is looked at again when these come.
+   * How much is looked at again when these transactions come: the outpoints that those spend that spend of them; and of the
+   * lineages that go on from them, about as many outputs as are moved in the time that one of the others takes.
    *
    * @param query.limit No more are counted, or somewhat more.
    */
-  spendsBehind(query: { txids: string[]; limit: number }): Promise<number>
+  workBehind(query: { txids: string[]; limit: number }): Promise<number>
 }
 
 export interface SpendsReader {

@@ -110,31 +110,42 @@ export interface Decision {
  * exist. Walks no further than something changes.
  *
  * @param options.rest Called between steps, so that a long branch keeps nobody waiting.
+ * @returns That, and what is left to be decided on: the first of `txids` in a later call.
  */
 export async function decide({
   txids,
   ranked,
+  fresh = new Set(),
   view,
   rest,
+  limit = Number.POSITIVE_INFINITY,
 }: {
   /** Transactions that are new, or of which something else is known than their rank. */
   txids: string[]
   /** Those whose rank is another one. */
   ranked: string[]
+  /** Those that are new: where they are left, they do not count until they are decided on. */
+  fresh?: ReadonlySet<string>
   view: StandingView
   rest: () => Promise<void>
-}): Promise<Decision> {
+  /** How many are looked at beside these. */
+  limit?: number
+}): Promise<Decision & { left: string[] }> {
   const decided = new Decided(view)
   for (const txid of txids) await decided.reconsider([txid])
   // One that is not as good as it was may have kept others from counting that are better now.
   for (const txid of ranked) await decided.reconsider([txid, ...(await view.rivals(txid))])
-  for (let next = decided.take(); next !== undefined; next = decided.take()) {
+  const most = decided.waiting + limit
+  for (let looked = 0; looked < most; looked++) {
+    const next = decided.take()
+    if (next === undefined) break
     await rest()
     const silent = (await decided.beating(next)) !== undefined
     if (silent !== next.silent) await decided.turn(next)
     if (!silent) await decided.overrule(next)
   }
-  return decided.changes
+  const left = await decided.leave(fresh)
+  return { ...decided.changes, left }
 }
 
 /**
@@ -165,6 +176,11 @@ class Decided {
 
   constructor(private readonly view: StandingView) {}
 
+  /** How many are still to be looked at. */
+  get waiting(): number {
+    return this.queue.length
+  }
+
   get changes(): Decision {
     const changed = [...this.before]
       .map(([txid, was]) => ({ standing: this.known.get(txid), was }))
@@ -193,6 +209,19 @@ class Decided {
       this.queued.delete(next.txid)
       if (!this.overruled.has(next.txid)) return next
     }
+  }
+
+  /** Leaves what is still to be looked at. @param fresh Those that do not count until they are. */
+  async leave(fresh: ReadonlySet<string>): Promise<string[]> {
+    const left: string[] = []
+    for (let next = this.take(); next !== undefined; next = this.take()) {
+      left.push(next.txid)
+      if (next.silent || !fresh.has(next.txid)) continue
+      this.before.set(next.txid, false)
+      next.silent = true
+      await this.reconsider(await this.view.children(next.txid), next)
+    }
+    return left
   }
 
   /**

@@ -20,7 +20,7 @@ import type { Deployment } from '../protocol/mint.js'
 import type { Outpoint } from '../protocol/outpoint.js'
 import { LOOKUP_SERVICES, TOPICS } from '../protocol/profile.js'
 import { admittedBeef } from './admission.js'
-import { Hooks, type Remembering } from './hooks.js'
+import { Hooks, type Remembering, recordAll } from './hooks.js'
 import { NAMES_LOOKUP_DOCUMENTATION } from './names-documentation.js'
 import { outpointText } from './outpoint-text.js'
 import { type AnsweringOutput, type Reading, withHistory } from './output-history.js'
@@ -95,7 +95,8 @@ export class NamesLookupService implements LookupService {
     if (deployment === undefined) return
     const beef = admittedBeef(payload)
     const { genesis } = deployment
-    await writer.record(
+    await recordAll(
+      writer,
       mergeRecords([
         transactionRecords(beef),
         namesRecords({ transaction: beef.subject, vout: payload.outputIndex, genesis }),

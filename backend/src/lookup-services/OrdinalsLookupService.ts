@@ -14,7 +14,7 @@ import { placingRecords, transactionRecords } from '../graph/transaction-records
 import type { Outpoint } from '../protocol/outpoint.js'
 import { LOOKUP_SERVICES, TOPICS } from '../protocol/profile.js'
 import { admittedBeef, spendingBeef } from './admission.js'
-import { Hooks, type Remembering } from './hooks.js'
+import { Hooks, type Remembering, recordAll } from './hooks.js'
 import { ORDINALS_LOOKUP_DOCUMENTATION } from './ordinals-documentation.js'
 import { type OrdinalsQuery, readOrdinalsQuery } from './ordinals-query.js'
 
@@ -49,7 +49,8 @@ export class OrdinalsLookupService implements LookupService {
   private async admit(payload: OutputAdmittedByTopic): Promise<void> {
     const { reader, writer } = this.options
     const beef = admittedBeef(payload)
-    await writer.record(
+    await recordAll(
+      writer,
       mergeRecords([
         transactionRecords(beef),
         placingRecords(beef),
@@ -71,10 +72,10 @@ export class OrdinalsLookupService implements LookupService {
     const { writer } = this.options
     const beef = spendingBeef(payload)
     if (beef !== undefined) {
-      await writer.record(transactionRecords(beef))
+      await recordAll(writer, transactionRecords(beef))
     } else if (payload.mode !== 'none' && payload.mode !== 'whole-tx') {
       const outpoint = { txid: payload.txid, vout: payload.outputIndex }
-      await writer.record(graphRecords({ spends: [{ outpoint, spender: payload.spendingTxid }] }))
+      await recordAll(writer, graphRecords({ spends: [{ outpoint, spender: payload.spendingTxid }] }))
     }
   }
 

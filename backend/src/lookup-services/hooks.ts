@@ -1,5 +1,7 @@
 import type { OutputAdmittedByTopic, OutputSpent } from '@bsv/overlay'
+import type { GraphWriter } from '../graph/graph-store.js'
 import type { HookNote } from '../graph/hook-note.js'
+import type { GraphRecords } from '../graph/records.js'
 import { seenBeefs } from '../graph/seen-beefs.js'
 import type { Outpoint } from '../protocol/outpoint.js'
 import { FailedHooks, type FailedHooksOptions } from './failed-hooks.js'
@@ -15,6 +17,14 @@ export interface HooksOptions {
   evict: (outpoint: Outpoint) => Promise<void>
   spend?: (payload: OutputSpent) => Promise<void>
   remembering: Remembering | undefined
+}
+
+/** Writes records, and all that follows from them: no host calls again for what one write leaves to the next. */
+export async function recordAll(writer: GraphWriter, records: GraphRecords): Promise<void> {
+  await writer.record(records)
+  while (await writer.workOff()) {
+    // Each call does a part of it.
+  }
 }
 
 /** The hooks of a lookup service, each of them remembered where it fails. */

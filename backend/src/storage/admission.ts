@@ -19,6 +19,8 @@ export interface Derived {
   records: GraphRecords
   /** The transactions of which something is admitted, or that spend what is; of those that were judged. */
   kept: Set<string>
+  /** Those that are left to be judged. */
+  left: string[]
 }
 
 /**
@@ -29,6 +31,8 @@ export interface Derived {
  *
  * @param arrived.transactions Those that the write holds in memory, and of them the `fresh` ones, which are to be judged.
  * @param arrived.again Whether what was admitted before is to be told again.
+ * @param arrived.left What earlier writes have left to be judged.
+ * @param arrived.limit How many are judged beside the fresh ones; one with many inputs or outputs counts for several.
  */
 export async function deriveAdmissions(
   { transactions: tables }: GraphTables,
@@ -38,9 +42,11 @@ export async function deriveAdmissions(
     fresh: string[]
     subject?: string | undefined
     again: boolean
+    left: string[]
+    limit: number
   },
 ): Promise<Derived> {
-  const { transactions, fresh, subject, again } = arrived
+  const { transactions, fresh, subject, again, limit } = arrived
   const known = new Set(fresh)
   const read = async (txid: string): Promise<TransactionView | undefined> => {
     const raw = transactions.get(txid)
@@ -54,15 +60,21 @@ export async function deriveAdmissions(
   await queue.add(subject === undefined ? fresh : [...fresh, subject])
   // Of what spends them, the value of an input is news; it matters where an ordinal is among the others.
   const children = (await tables.childrenOf(fresh)).filter((txid) => !known.has(txid))
-  await queue.add(await tables.spendingAdmitted(children))
+  await queue.add([...(await tables.spendingAdmitted(children)), ...arrived.left])
   // By when each was judged last, so that what spends an output that is admitted is judged after that.
   const judged = new Map<string, number>()
   let turns = 0
+  let others = 0
   let admitted: Outpoint[] = []
+  const left = new Set<string>()
   for (let txid = queue.take(); txid !== undefined; txid = queue.take()) {
-    judged.set(txid, ++turns)
-    admitted.push(...(await judge.judge(txid, again && known.has(txid))))
-    await rest()
+    if (known.has(txid) || txid === subject || others < limit) {
+      judged.set(txid, ++turns)
+      const { found, parts } = await judge.judge(txid, again && known.has(txid))
+      admitted.push(...found)
+      if (!known.has(txid)) others += 1 + Math.floor(parts / PARTS_OF_ONE)
+      await rest()
+    } else left.add(txid)
     if (!queue.isEmpty) continue
     const spends = await tables.spendsOf(admitted)
     admitted = []
@@ -71,11 +83,14 @@ export async function deriveAdmissions(
       spends.filter(({ outpoint, spender }) => at(spender) < at(outpoint.txid)).map(({ spender }) => spender),
     )
   }
-  return { records: judge.records, kept: judge.kept }
+  return { records: judge.records, kept: judge.kept, left: [...left] }
 }
 
 /** A node has some kilobytes, and stands near the front; before it are the scripts of inputs, which are passed over. */
 const A_NODE = { longest: 16 * 1024 * 1024, pieces: 128 }
+
+/** How many inputs and outputs a transaction has that takes about twice as long to judge as the smallest. */
+const PARTS_OF_ONE = 20
 
 /** From how many on they are sorted instead of put in their places one by one. */
 const MANY = 32
@@ -147,10 +162,10 @@ class Judge {
     },
   ) {}
 
-  /** @returns The outputs that a topic admits and did not before. */
-  async judge(txid: string, again: boolean): Promise<Outpoint[]> {
+  /** @returns The outputs that a topic admits and did not before, and how many inputs and outputs were looked at for that. */
+  async judge(txid: string, again: boolean): Promise<{ found: Outpoint[]; parts: number }> {
     const transaction = await this.options.read(txid)
-    if (transaction === undefined) return []
+    if (transaction === undefined) return { found: [], parts: 0 }
     await rest()
     const before = await this.admissionsOf(txid)
     await rest()
@@ -168,7 +183,8 @@ class Judge {
       const key = formatOutpoint(outpoint)
       this.admitted.set(key, [...(this.admitted.get(key) ?? []), topic])
     }
-    return found.map(({ outpoint }) => outpoint)
+    const parts = transaction.inputs.length + transaction.outputs.length
+    return { found: found.map(({ outpoint }) => outpoint), parts }
   }
 
   private async admissionsOf(txid: string): Promise<AdmissionRecord[]> {

@@ -16,19 +16,28 @@ import { storedFlow } from './spent-values.js'
  *
  * @param told.outputs Outputs that are new, or of which it is known since what they received.
  * @param told.transactions Raw transactions that are new, by txid.
- * @returns The carriers that were written, those first that stand first, so that a lineage grows at its end.
+ * @param told.left Coins that earlier writes have left to be looked at.
+ * @param told.limit About how many carriers are written.
+ * @returns The carriers that were written, those first that stand first, so that a lineage grows at its end; and the coins
+ * that are left to be looked at.
  */
 export async function writeCarriers(
   tables: GraphTables,
-  told: { outputs: Outpoint[]; transactions: ReadonlyMap<string, Uint8Array> },
-): Promise<Outpoint[]> {
+  told: {
+    outputs: Outpoint[]
+    transactions: ReadonlyMap<string, Uint8Array>
+    left: Outpoint[]
+    limit: number
+  },
+): Promise<{ carriers: Outpoint[]; left: Outpoint[] }> {
   const { transactions } = told
   const written: Outpoint[] = []
   let wanted = [
     ...(await tables.outputs.receivedBy(told.outputs)),
     ...(await tables.outputs.missingBehind([...transactions.keys()])),
+    ...told.left,
   ]
-  while (wanted.length > 0) {
+  while (wanted.length > 0 && written.length < told.limit) {
     const carriers = await carriersAt(tables, unique(wanted, formatOutpoint), transactions)
     for (const part of parts(carriers, ROWS_A_STATEMENT))
       await tables.transactions.insertNew(
@@ -39,7 +48,7 @@ export async function writeCarriers(
     wanted = carriers.flatMap(({ previous }) => previous ?? [])
     await rest()
   }
-  return written.reverse()
+  return { carriers: written.reverse(), left: wanted }
 }
 
 /** Those of the outpoints that are coins without content of known transactions, and are not here. */

@@ -7,6 +7,7 @@ export const DERIVED = [
   'graph_nodes',
   'graph_names',
   'graph_silent_facts',
+  'graph_backlog',
 ] as const
 
 /** What the outputs of a topic are in the index, and in what silent transactions would say: tables, and kinds of facts. */

@@ -4,6 +4,7 @@ import type { AdmissionRecord, Block, NameRecord, SpendRecord, TransactionRecord
 import type { RankedView, Standing } from '../graph/standing.js'
 import type { Trait } from '../graph/traits.js'
 import type { Outpoint } from '../protocol/outpoint.js'
+import type { BacklogKind } from './backlog.js'
 import type { Change, Lineage, Lineages } from './lineages.js'
 import type { Maps } from './merged-map.js'
 import type { Facts, PendingRecord, Row } from './rows.js'
@@ -20,6 +21,7 @@ type Table =
   | 'graph_admissions'
   | 'graph_applied'
   | 'graph_pending'
+  | 'graph_backlog'
   | 'graph_blocked'
   | 'graph_silent_facts'
   | Spends
@@ -96,6 +98,10 @@ export interface TransactionTables extends NewsView {
   setPendingTotal(total: PendingTotal): Promise<void>
   /** Forgets a transaction of which nothing is said but what it spends: its bytes, its proof, its spends. */
   deleteTransaction(txid: string): Promise<void>
+  /** Takes so many out of what earlier writes have left to be done. */
+  takeBacklog(kind: BacklogKind, limit: number): Promise<Outpoint[]>
+  /** Whether anything of a kind is left to be done. */
+  hasBacklog(kind: BacklogKind): Promise<boolean>
   /** Counts that a branch has turned, where nothing else does. */
   countTurn(): Promise<void>
   /** Writes that something is blocked; of what is blocked already, the reason. Returns it as it stands. */
@@ -161,6 +167,8 @@ export interface OutputTables {
   carriersAmong(outpoints: Outpoint[]): Promise<Outpoint[]>
   /** Makes carriers what they are to be. */
   admitCarriers(rows: Row[]): Promise<void>
+  /** The outputs that received one of these, which may not be here. */
+  receiversOf(outpoints: Outpoint[]): Promise<Outpoint[]>
   /** Those of the outputs that do not stand at the first step of their lineage. */
   furtherAmong(outpoints: Outpoint[]): Promise<Outpoint[]>
   /** The heads among outputs. An origin of a name is none. */

@@ -14,15 +14,17 @@ import { outputRow } from './rows.js'
  * An output of which the coin that it received is not here starts as a lineage of its own. When that coin comes, its lineage
  * goes on that coin's; when the origin of a name is, its lineage starts there whatever it received (protocol 5).
  *
+ * @param told.gone Outputs that are not here any more: until it is decided that what received them goes, too, it stands alone.
  * @returns The lineages that are not as they were, each once.
  */
 export async function keepLineages(
   tables: GraphTables,
-  told: { outputs: Outpoint[]; names: NameRecord[] },
+  told: { outputs: Outpoint[]; names: NameRecord[]; gone: Outpoint[] },
 ): Promise<Change[]> {
   const changes = new Changes()
   const names = told.names.map(({ outpoint }) => outpoint)
-  for (const part of parts(names, ROWS_A_STATEMENT)) {
+  const starting = [...names, ...(await tables.outputs.receiversOf(told.gone))]
+  for (const part of parts(starting, ROWS_A_STATEMENT)) {
     for (const outpoint of await tables.outputs.furtherAmong(part)) await startAt(tables, outpoint, changes)
     await rest()
   }
@@ -36,7 +38,7 @@ export async function keepLineages(
     for (const head of await tables.outputs.headsBehind(part)) await goOn(tables, head, changes)
     await rest()
   }
-  for (const change of await tables.outputs.stepsOf([...outputs, ...names, ...changes.moved]))
+  for (const change of await tables.outputs.stepsOf([...outputs, ...starting, ...changes.moved]))
     changes.add(change)
   await rest()
   return changes.all

@@ -5,6 +5,11 @@ import type { MapPart } from './merged-map.js'
 /** What a lineage is called by: its first output, as columns have it. */
 export type Lineage = [txid: Buffer, vout: number]
 
+/** About how many outputs go over into another lineage in the time that one spend is looked at again. */
+export const MOVED_AS_ONE = 30
+/** Of how many lineages it is looked at how long they are, to know how much others wait for a transaction. */
+export const LINEAGES_BEHIND = 50
+
 /** A stretch of a lineage: the first and the last step included. */
 export interface Steps {
   lineage: Lineage

@@ -26,6 +26,8 @@ async function keepAlong(tables: GraphTables, change: Change): Promise<void> {
   const lineage = outpointPair(change.lineage)
   const { from } = change
   if (!(await tables.outputs.hasMap({ lineage, from }))) return
+  // Of an ordinal whose origin is not known yet, nobody reads it; and every step before it would change all of it.
+  if (!(await tables.rows.isWhole(lineage))) return
   for (const outpoint of await tables.outputs.mergedFrom({ lineage, from })) await drop(tables, outpoint)
   // What was said before there was content was not said of the ordinal.
   const origin = (await tables.rows.firstContentOf(lineage))?.step

@@ -1,7 +1,7 @@
 import type { PendingLimits } from '../graph/admission-rules.js'
 import type { SpendRecord, TransactionRecord } from '../graph/records.js'
 import { groupBy } from './columns.js'
-import type { GraphTables, TransactionTables } from './graph-tables.js'
+import type { GraphTables, PendingTotal, TransactionTables } from './graph-tables.js'
 import { rest } from './rest.js'
 import { type PendingRecord, pendingRow } from './rows.js'
 
@@ -23,22 +23,33 @@ export interface Arrived {
   kept: ReadonlySet<string>
   /** Of what was known before, the transactions that are proven since. */
   proven: TransactionRecord[]
+  /** Whether some are left to be judged, that may have to be kept for good. */
+  unjudged: boolean
+  /** Of what is kept for good, the transactions whose parents earlier writes have left to be. */
+  left: string[]
 }
 
 /**
  * Takes down which transactions are pending after new ones came, and makes room where there are too many.
  *
- * @returns The transactions that are to be decided on anew, as others were forgotten.
+ * @param options.limit How many transactions are looked at beside the fresh ones.
+ * @returns The transactions that are to be decided on anew, as others were forgotten; and those of what is kept for good
+ * whose parents are left to be.
  */
 export async function keepPending(
   { transactions: tables }: GraphTables,
-  { fresh, spends, kept, proven }: Arrived,
-  limits: PendingLimits,
-): Promise<string[]> {
+  { fresh, spends, kept, proven, unjudged, left: earlier }: Arrived,
+  { limit, pending: limits }: { limit: number; pending: PendingLimits },
+): Promise<{ changed: string[]; left: string[] }> {
   const before = await tables.pendingTotal()
   const total = { ...before }
   for (const { txid } of proven) if (before.transactions > 0) await tables.setPendingProven(txid)
-  const needed = await neededBy(tables, { fresh, spends, kept }, before.transactions > 0)
+  const anyPending = before.transactions > 0
+  const { needed, left } = await neededBy(
+    tables,
+    { fresh, spends, kept, left: earlier },
+    { anyPending, limit },
+  )
   if (before.transactions > 0) {
     const released = await release(tables, needed)
     total.transactions -= released.length
@@ -60,18 +71,20 @@ export async function keepPending(
     total.transactions += pending.length
     for (const { raw } of pending) total.bytes += raw.length
   }
-  const changed = await makeRoom(tables, total, limits)
+  // What is to be kept has to be known before anything is forgotten; and what is too much then, the next writes forget.
+  const isOpen = left.length > 0 || unjudged || (isOver(total, limits) && (await isAnyLeft(tables)))
+  const changed = isOpen ? [] : await makeRoom(tables, { total, limits, most: fresh.length + limit })
   if (total.transactions !== before.transactions || total.bytes !== before.bytes)
     await tables.setPendingTotal(total)
-  return changed
+  return { changed, left }
 }
 
 /** Those that are to be kept for good, with their ancestors; of these, the ones that are new or pending. */
 async function neededBy(
   tables: TransactionTables,
-  { fresh, spends, kept }: Omit<Arrived, 'proven'>,
-  anyPending: boolean,
-): Promise<Set<string>> {
+  { fresh, spends, kept, left }: Omit<Arrived, 'proven' | 'unjudged'>,
+  { anyPending, limit }: { anyPending: boolean; limit: number },
+): Promise<{ needed: Set<string>; left: string[] }> {
   const needed = new Set(kept)
   const isFresh = new Set(fresh.map(({ txid }) => txid))
   const spentBy = groupBy(spends, ({ spender }) => spender)
@@ -83,8 +96,13 @@ async function neededBy(
     const pending = anyPending ? await tables.pendingAmong(children) : []
     if (pending.length < children.length) needed.add(txid)
   }
-  const waiting = [...needed]
+  const waiting = [...left, ...needed]
+  let others = 0
   for (let txid = waiting.pop(); txid !== undefined; txid = waiting.pop()) {
+    if (!isFresh.has(txid) && ++others > limit) {
+      waiting.push(txid)
+      break
+    }
     const own = isFresh.has(txid) ? (spentBy.get(txid) ?? []) : await tables.spendsBy(txid)
     const parents = new Set(own.map(({ outpoint }) => outpoint.txid).filter((each) => !needed.has(each)))
     const known = [...parents].filter((parent) => !isFresh.has(parent))
@@ -99,7 +117,7 @@ async function neededBy(
     }
     await rest()
   }
-  return needed
+  return { needed, left: waiting }
 }
 
 async function release(tables: TransactionTables, needed: ReadonlySet<string>): Promise<PendingRecord[]> {
@@ -108,17 +126,26 @@ async function release(tables: TransactionTables, needed: ReadonlySet<string>): 
   return released
 }
 
+async function isAnyLeft(tables: TransactionTables): Promise<boolean> {
+  return (await tables.hasBacklog('keep')) || (await tables.hasBacklog('judge'))
+}
+
+function isOver(total: PendingTotal, { maxTransactions, maxBytes }: PendingLimits): boolean {
+  return total.transactions > maxTransactions || total.bytes > maxBytes
+}
+
+/** Forgets transactions until there is room. @param options.most How many at the most. */
 async function makeRoom(
   tables: TransactionTables,
-  total: { transactions: number; bytes: number },
-  { maxTransactions, maxBytes }: PendingLimits,
+  { total, limits, most }: { total: PendingTotal; limits: PendingLimits; most: number },
 ): Promise<string[]> {
   const changed = new Set<string>()
-  while (total.transactions > maxTransactions || total.bytes > maxBytes) {
+  for (let gone = 0; isOver(total, limits) && gone < most; ) {
     const page = await tables.firstPending(A_PAGE)
     if (page.length === 0) break
     for (const { txid, bytes } of page) {
-      if (total.transactions <= maxTransactions && total.bytes <= maxBytes) break
+      if (!isOver(total, limits)) break
+      gone++
       for (const rival of await tables.rivalsOf(await tables.spendsBy(txid))) changed.add(rival)
       for (const child of await tables.childrenOf([txid])) changed.add(child)
       await tables.deleteTransaction(txid)

@@ -7,6 +7,7 @@ import {
 } from '../graph/records.js'
 import type { Decision } from '../graph/standing.js'
 import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
+import { type Backlog, emptyBacklog, leaveBacklog, REEVALUATIONS, takeBacklog } from './backlog.js'
 import { writeCarriers } from './carriers.js'
 import { hashColumn } from './columns.js'
 import type { GraphTables } from './graph-tables.js'
@@ -31,6 +32,12 @@ export interface Recorded {
   admitted: AdmissionRecord[]
 }
 
+/** Goes on with what earlier writes have left to be done ({@link Backlog}). */
+export async function writeBacklog(tables: GraphTables, options: WriteOptions = {}): Promise<Recorded> {
+  const earlier = await takeBacklog(tables.transactions, options.admission?.reevaluations ?? REEVALUATIONS)
+  return await writeRecords(tables, graphRecords({}), { ...options, earlier })
+}
+
 /**
  * Writes the facts, derives what follows from them where the store does, and decides what counts by now; what is there
  * already stays as it is.
@@ -42,7 +49,8 @@ export async function writeRecords(
   told: GraphRecords,
   options: WriteOptions = {},
 ): Promise<Recorded> {
-  const { decision, records, arrived } = await writeTransactions(tables, told, options)
+  const { admission, earlier = emptyBacklog() } = options
+  const { decision, records, arrived, left } = await writeTransactions(tables, told, options)
   const { outputs, names, admissions, contents, maps, applied } = records
   const shown = new Set(outputs.map((output) => output.content?.sha256))
   await writePieces(tables.transactions, [
@@ -53,13 +61,16 @@ export async function writeRecords(
   ])
   await tables.transactions.insertNew('graph_admissions', admissions.map(admissionRow))
   await tables.transactions.insertNew('graph_applied', applied.map(appliedRow))
-  const turned = await writeFacts(tables, {
+  const { turned, ...others } = await writeFacts(tables, {
     facts: { outputs, names },
     records,
     decision,
+    earlier,
+    limit: admission?.reevaluations ?? REEVALUATIONS,
     // Where an engine judges, it may not have been asked about a coin that is known.
-    ...(options.admission && { arrived }),
+    ...(admission && { arrived }),
   })
+  await leaveBacklog(tables.transactions, { ...left, ...others })
   return { turned, admitted: options.again ? [] : admissions }
 }
 
@@ -70,7 +81,12 @@ export async function writeDisproof(
 ): Promise<{ count: number; turned: number }> {
   const { decision, count } = await takeProofs(tables.transactions, block)
   const records = graphRecords({})
-  return { count, turned: await writeFacts(tables, { facts: records, records, decision }) }
+  const { turned, ...others } = await writeFacts(tables, {
+    ...{ facts: records, records, decision },
+    ...{ earlier: emptyBacklog(), limit: REEVALUATIONS },
+  })
+  await leaveBacklog(tables.transactions, { ...emptyBacklog(), ...others, decide: decision.left })
+  return { count, turned }
 }
 
 /** Of outputs that are admitted, some may have been carriers until now. */
@@ -85,23 +101,31 @@ async function admitCarriers({ outputs: tables }: GraphTables, outputs: OutputRe
   await tables.admitCarriers(rows)
 }
 
-/** Makes what answers follow a decision, and what is told of outputs. Returns how many transactions have turned. */
+/**
+ * Makes what answers follow a decision, and what is told of outputs.
+ *
+ * @returns How many transactions have turned, and what is left for the writes after this one.
+ */
 async function writeFacts(
   tables: GraphTables,
   {
     facts,
     records,
     decision,
+    earlier,
+    limit,
     arrived,
   }: {
     facts: Omit<Facts, 'nodes'>
     records: GraphRecords
     decision: Decision
+    earlier: Pick<Backlog, 'settle' | 'carry'>
+    limit: number
     /** Transactions that are new, by txid; where the store derives admissions. */
     arrived?: ReadonlyMap<string, Uint8Array>
   },
-): Promise<number> {
-  const { left, spent: freed } = await silence(tables, decision.silenced)
+): Promise<{ turned: number } & Pick<Backlog, 'settle' | 'carry'>> {
+  const { left, gone, spent: freed } = await silence(tables, decision.silenced)
   const { facts: restored, spent } = await restore(tables.transactions, decision.restored)
   const silent = await tables.transactions.silentAmong(
     [...facts.outputs, ...facts.names].map(({ outpoint }) => outpoint.txid),
@@ -120,11 +144,17 @@ async function writeFacts(
   if (arrived !== undefined) await admitCarriers(tables, outputs)
   await tables.transactions.insertNew('graph_nodes', restored.nodes.map(nodeRow))
   await tables.transactions.insertNew('graph_names', names.map(nameRow))
-  const settled = await settleOutputs(tables, { outputs, transactions: records.transactions })
+  const { transactions } = records
+  const { settled, left: settle } = await settleOutputs(tables, {
+    ...{ outputs, transactions, limit },
+    left: earlier.settle,
+  })
   const added = [...outputs.map(({ outpoint }) => outpoint), ...settled]
-  const carriers =
-    arrived === undefined ? [] : await writeCarriers(tables, { outputs: added, transactions: arrived })
-  const changes = await keepLineages(tables, { outputs: [...carriers, ...added], names })
+  const { carriers, left: carry } =
+    arrived === undefined
+      ? { carriers: [], left: [] }
+      : await writeCarriers(tables, { outputs: added, transactions: arrived, left: earlier.carry, limit })
+  const changes = await keepLineages(tables, { outputs: [...carriers, ...added], names, gone })
   const { alone, quiet } =
     arrived === undefined
       ? { alone: NONE, quiet: NONE }
@@ -143,5 +173,5 @@ async function writeFacts(
   await keepTraits(tables, { changes: [...lost, ...speaking], spent: touched, tips })
   const turned = turnedBy(decision, records)
   if (turned > 0) await tables.transactions.countTurn()
-  return turned
+  return { turned, settle, carry }
 }

@@ -9,23 +9,24 @@ import { storedFlow } from './spent-values.js'
  * Settles what outputs received that were told without knowing it, now that these facts have come: by their word, or by
  * the values of the coins that their transaction spends. So the graph is the same in whatever order transactions came.
  *
- * @returns The outputs that were settled.
+ * @param told.left Transactions with such outputs that earlier writes have left to be settled.
+ * @param told.limit How many transactions are looked at beside those that are told.
+ * @returns The outputs that were settled, and the transactions that are left to be.
  */
 export async function settleOutputs(
   tables: GraphTables,
-  told: { outputs: OutputRecord[]; transactions: TransactionRecord[] },
-): Promise<Outpoint[]> {
+  told: { outputs: OutputRecord[]; transactions: TransactionRecord[]; left: string[]; limit: number },
+): Promise<{ settled: Outpoint[]; left: string[] }> {
   const settled = await settleAsTold(tables, told.outputs)
   const arrived = new Set(told.transactions.map(({ txid }) => txid))
-  const waiting = new Set([
-    ...told.outputs.filter(({ unsettled }) => unsettled).map(({ outpoint }) => outpoint.txid),
-    ...(await tables.outputs.unsettledSpenders([...arrived])),
-  ])
-  for (const txid of waiting) {
+  const own = new Set(told.outputs.filter(({ unsettled }) => unsettled).map(({ outpoint }) => outpoint.txid))
+  const others = new Set([...told.left, ...(await tables.outputs.unsettledSpenders([...arrived]))])
+  const waiting = [...others].filter((txid) => !own.has(txid))
+  for (const txid of [...own, ...waiting.slice(0, told.limit)]) {
     settled.push(...(await settleTransaction(tables, txid)))
     await rest()
   }
-  return settled
+  return { settled, left: waiting.slice(told.limit) }
 }
 
 /** An output may be told again with more than was known of it before. */

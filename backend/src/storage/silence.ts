@@ -18,6 +18,8 @@ const A_STEP = 25
 interface Moved {
   /** The lineages that outputs left. */
   left: Change[]
+  /** The outpoints of these. */
+  gone: Outpoint[]
   /** The outpoints whose spender counts no more, or again. */
   spent: Outpoint[]
 }
@@ -31,15 +33,18 @@ export async function writeSilent(tables: TransactionTables, facts: Facts): Prom
 export async function silence({ transactions, outputs }: GraphTables, txids: string[]): Promise<Moved> {
   const spent = await moveSpends(transactions, txids, { from: 'graph_spends', to: 'graph_silent_spends' })
   const left: Change[] = []
+  const gone: Outpoint[] = []
   for (const part of parts(txids, A_STEP)) {
     const { merged, ...facts } = await transactions.factsOf(part)
     await writeSilent(transactions, facts)
-    left.push(...(await outputs.stepsOf(facts.outputs.map(({ outpoint }) => outpoint))))
+    const own = facts.outputs.map(({ outpoint }) => outpoint)
+    left.push(...(await outputs.stepsOf(own)))
+    gone.push(...own)
     await transactions.deletePieces(merged.map((outpoint) => mapOwner({ outpoint, merged: true })))
     await transactions.deleteFacts(part)
     await rest()
   }
-  return { left, spent }
+  return { left, gone, spent }
 }
 
 /** Gives back what transactions say that count again; to be written as if it were told now. */

@@ -1,5 +1,6 @@
 import type { AdmissionOptions } from '../graph/admission-rules.js'
 import { LostConflictError } from '../graph/conflict-error.js'
+import { UnsteadyError } from '../graph/consistent-read.js'
 import type { RecordOptions } from '../graph/graph-store.js'
 import { parentsFirst } from '../graph/parents-first.js'
 import {
@@ -12,6 +13,7 @@ import {
 } from '../graph/records.js'
 import { type Decision, decide, keepRanks, type Standing } from '../graph/standing.js'
 import { deriveAdmissions } from './admission.js'
+import { type Backlog, emptyBacklog, REEVALUATIONS } from './backlog.js'
 import { hashColumn } from './columns.js'
 import type { GraphTables, TransactionTables } from './graph-tables.js'
 import { keepPending } from './pending.js'
@@ -25,6 +27,8 @@ import { arrivalAfter, isSpentTwice, minedOf, newsOf, parentsIn, type Told } fro
 export interface WriteOptions extends RecordOptions {
   /** Where the store derives admissions, by what. */
   admission?: AdmissionOptions | undefined
+  /** What earlier writes have left to be done. */
+  earlier?: Backlog
 }
 
 const NOTHING: Decision = { silenced: [], restored: [] }
@@ -36,20 +40,25 @@ export interface Written {
   records: GraphRecords
   /** Raw transactions that are new here, or are told again. */
   arrived: ReadonlyMap<string, Uint8Array>
+  /** What is left for the writes after this one. */
+  left: Pick<Backlog, 'judge' | 'keep' | 'decide'>
 }
 
 /**
  * Writes transactions that are told, with their proofs, what they spend and which nodes they leave, derives what topics admit
  * by that where the store does, and decides what counts now.
  *
- * @throws LostConflictError where the subject would not count, and is not mined.
+ * @throws LostConflictError where the subject would not count, and is not mined; UnsteadyError where it is not decided yet
+ * whether what it conflicts with counts.
  */
 export async function writeTransactions(
   graph: GraphTables,
   told: GraphRecords,
-  { subject, again = false, admission }: WriteOptions = {},
+  { subject, again = false, admission, earlier = emptyBacklog() }: WriteOptions = {},
 ): Promise<Written> {
   const { transactions: tables } = graph
+  const limit = admission?.reevaluations ?? REEVALUATIONS
+  const left: Written['left'] = { judge: [], keep: [], decide: [] }
   const { transactions, spends } = told
   const raw = new Map(transactions.map((transaction) => [transaction.txid, transaction.raw]))
   const news = await newsOf(tables, { transactions, spends, again })
@@ -64,12 +73,21 @@ export async function writeTransactions(
   const changed = [...own, ...children, ...(again ? raw.keys() : [])]
   if (admission !== undefined) {
     const fresh = [...arrived.keys()]
-    const arriving = { transactions: raw, fresh, subject, again }
+    const arriving = { transactions: raw, fresh, subject, again, left: earlier.judge, limit }
     const derived = await deriveAdmissions(graph, admission.rules, arriving)
     records = mergeRecords([told, derived.records])
-    const { proven } = news
-    const arrivals = { fresh: again ? transactions : news.fresh, spends: news.spends, proven }
-    changed.push(...(await keepPending(graph, { ...arrivals, kept: derived.kept }, admission.pending)))
+    left.judge = derived.left
+    const { proven, spends } = news
+    const kept = await keepPending(
+      graph,
+      {
+        ...{ fresh: again ? transactions : news.fresh, spends, proven, kept: derived.kept },
+        ...{ unjudged: derived.left.length > 0, left: earlier.keep },
+      },
+      { limit, pending: admission.pending },
+    )
+    left.keep = kept.left
+    changed.push(...kept.changed)
   }
   const { nodes, names, outputs } = records
   // Where admissions are derived, whatever is held was looked at when it came; that it left a node may be news.
@@ -80,10 +98,19 @@ export async function writeTransactions(
     ...(await spendersOfNodes(tables, lookedAt, news.fresh)),
   )
   const isNew = news.fresh.some(({ txid }) => txid === subject)
-  const decision =
-    changed.length === 0 ? NOTHING : await decideAnew(tables, { txids: changed, ranked, lookedAt })
-  if (subject !== undefined && (changed.length > 0 || !isNew)) await requireCounting(tables, subject)
-  return { decision, records, arrived }
+  let decision = NOTHING
+  if (changed.length > 0 || earlier.decide.length > 0) {
+    const fresh = new Set(news.fresh.map(({ txid }) => txid))
+    const decided = await decideAnew(tables, {
+      ...{ txids: changed, ranked, lookedAt, fresh },
+      ...{ earlier: earlier.decide, limit },
+    })
+    decision = decided
+    left.decide = decided.left
+  }
+  if (subject !== undefined && (changed.length > 0 || !isNew))
+    await requireCounting(tables, subject, left.decide)
+  return { decision, records, arrived, left }
 }
 
 /** Writes nodes. Returns the transactions that spend them, and may have rivals since. */
@@ -162,16 +189,30 @@ async function writeSorted(
  * Decides what counts after something of these transactions has changed.
  *
  * @param changed.ranked Those whose rank was changed by that.
+ * @param changed.fresh Those that are new.
+ * @param changed.earlier Those that earlier writes have left to be decided on.
+ * @returns That, and those that are left to the writes after this one.
  */
 async function decideAnew(
   tables: TransactionTables,
-  { txids, ranked, lookedAt }: { txids: string[]; ranked: string[]; lookedAt?: ReadonlySet<string> },
-): Promise<Decision> {
-  const open = await tables.questionable(txids)
-  const decision = await decide({ txids: open, ranked, view: tables.rankedView(lookedAt), rest })
-  await tables.setSilent(decision.silenced, true)
-  await tables.setSilent(decision.restored, false)
-  return decision
+  changed: {
+    txids: string[]
+    ranked: string[]
+    lookedAt?: ReadonlySet<string>
+    fresh?: ReadonlySet<string>
+    earlier?: string[]
+    limit: number
+  },
+): Promise<Decision & { left: string[] }> {
+  const { txids, ranked, lookedAt, fresh = new Set(), earlier = [], limit } = changed
+  const open = [...(await tables.questionable(txids)), ...earlier]
+  const decided = await decide({
+    ...{ txids: open, ranked, view: tables.rankedView(lookedAt), rest, fresh },
+    limit,
+  })
+  await tables.setSilent(decided.silenced, true)
+  await tables.setSilent(decided.restored, false)
+  return decided
 }
 
 /**
@@ -182,11 +223,11 @@ async function decideAnew(
 export async function takeProofs(
   tables: TransactionTables,
   block: Block,
-): Promise<{ decision: Decision; count: number }> {
+): Promise<{ decision: Decision & { left: string[] }; count: number }> {
   const txids = await tables.takeProofs(block)
-  if (txids.length === 0) return { decision: NOTHING, count: 0 }
+  if (txids.length === 0) return { decision: { ...NOTHING, left: [] }, count: 0 }
   const ranked = await keepRanks(txids, tables.rankedView(), rest)
-  return { decision: await decideAnew(tables, { txids, ranked }), count: txids.length }
+  return { decision: await decideAnew(tables, { txids, ranked, limit: REEVALUATIONS }), count: txids.length }
 }
 
 /** @param options.txids Parents first. Where ranks are still to be kept, `mined` is left open. */
@@ -219,9 +260,13 @@ async function insertSpends(
   await tables.insertNew('graph_silent_spends', spends.filter(isSilent).map(spendRow))
 }
 
-async function requireCounting(tables: TransactionTables, subject: string): Promise<void> {
+/** @param left Those that are not decided on yet. */
+async function requireCounting(tables: TransactionTables, subject: string, left: string[]): Promise<void> {
   const [standing] = await tables.standings([subject])
   if (standing === undefined || !standing.silent || standing.mined !== undefined) return
+  // What it lost to may be about to count no more: nothing is refused for good by that.
+  if (left.includes(subject) || (await tables.hasBacklog('decide')))
+    throw new UnsteadyError('conflicts are being decided: submit it again in a moment')
   const winner = await tables.winnerOver(subject)
   if (winner !== undefined) throw new LostConflictError(subject, winner)
 }

@@ -51,7 +51,7 @@ export function boundedSubmit(
     if (client !== undefined) ofClients.set(client, ofClient + 1)
     try {
       await yieldToEventLoop('submitting')
-      return await submit(submitted)
+      return await submit({ ...submitted, ahead: ofClient })
     } finally {
       count--
       bytes -= length

@@ -86,6 +86,7 @@ export const LIMITS = {
   maxClientSubmissions: { setting: 'MAX_WAITING_PER_CLIENT', least: 1, most: 100_000, usual: 25 },
   maxSubmissionBytes: { setting: 'MAX_WAITING_BYTES', least: KiB, most: 64 * KiB * MiB, usual: 256 * MiB },
   /** What is kept of transactions that nothing admitted depends on: how many, and the bytes of all. */
+  maxReevaluations: { setting: 'MAX_REEVALUATIONS', least: 1, most: 1_000_000, usual: 1000 },
   maxPendingTransactions: { setting: 'MAX_PENDING_TRANSACTIONS', least: 0, most: 10_000_000, usual: 100_000 },
   maxPendingBytes: { setting: 'MAX_PENDING_BYTES', least: 0, most: 64 * KiB * MiB, usual: 256 * MiB },
   /** Of one client; 0 is no limit. */

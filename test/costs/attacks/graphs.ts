@@ -140,6 +140,69 @@ export function graphAttacks({
       statuses: [200, 429, 503],
     },
     {
+      name: 'turned-branch',
+      title: `the proven rival of an unproven transaction on which ${pending} others are built`,
+      async prepare({ chain, submit }) {
+        const rivals: FakeTransaction[] = []
+        for (let index = 0; index < 2; index++) {
+          const outputs = [{ satoshis: pending + 1, lockingScript: OPEN_LOCK }]
+          const coin = bareTransaction({ inputs: [chain.madeUpCoin()], outputs })
+          const inputs = [{ outpoint: { txid: coin.txid, vout: 0 }, unlockingScript: ANYONE }]
+          const root = bareTransaction({ inputs, outputs: tinyInscriptions(pending) })
+          const isSpent = { proven: false, with: [coin, root], unproven: [root] }
+          const aCoin = [{ satoshis: 1, lockingScript: OPEN_LOCK }]
+          for (let vout = 0; vout < pending; vout++)
+            await submit(
+              beefOf(bareTransaction({ inputs: [{ txid: root.txid, vout }], outputs: aCoin }), isSpent),
+            )
+          rivals.push(bareTransaction({ inputs, outputs: [{ satoshis: 2, lockingScript: ANYONE }] }))
+        }
+        return (index) => submitting(beefOf(pick(rivals, index)))
+      },
+      allowance: { requests: 2, connections: 2 },
+      statuses: [200, 429, 503],
+    },
+    {
+      name: 'reinscribed-tip-first',
+      title: `an ordinal that says something at each of ${steps} steps, each submitted before the one that it received`,
+      async prepare({ chain, admit }) {
+        const first = bareTransaction({ inputs: [chain.madeUpCoin()], outputs: tinyInscriptions(1) })
+        const life = [first]
+        while (life.length < steps + 50) {
+          const inputs = [{ txid: pick(life, life.length - 1).txid, vout: 0 }]
+          life.push(bareTransaction({ inputs, outputs: tinyInscriptions(1) }))
+        }
+        for (const step of life.slice(50)) await admit(step)
+        return (index) => submitting(beefOf(pick(life, 49 - (index % 50))))
+      },
+      allowance: { requests: 49, connections: 20 },
+      statuses: [200, 429, 503],
+    },
+    {
+      name: 'blank-coins',
+      title: `an inscription on a coin that went through ${steps} transactions without content`,
+      async prepare({ chain, admit }) {
+        const lives: FakeTransaction[] = []
+        for (let index = 0; index < 2; index++) {
+          let tip = bareTransaction({
+            inputs: [chain.madeUpCoin()],
+            outputs: [{ satoshis: 1, lockingScript: ANYONE }],
+          })
+          for (let step = 0; step < steps; step++) {
+            await admit(tip)
+            const inputs = [{ txid: tip.txid, vout: 0 }]
+            tip = bareTransaction({ inputs, outputs: [{ satoshis: 1, lockingScript: ANYONE }] })
+          }
+          await admit(tip)
+          const inputs = [{ txid: tip.txid, vout: 0 }]
+          lives.push(bareTransaction({ inputs, outputs: tinyInscriptions(1) }))
+        }
+        return (index) => submitting(beefOf(pick(lives, index)))
+      },
+      allowance: { requests: 2, connections: 2 },
+      statuses: [200, 429, 503],
+    },
+    {
       name: 'deep-beefs',
       title: `BEEFs of ${depth} unproven transactions, one upon the other`,
       prepare:

@@ -115,9 +115,9 @@ export function readAttacks({
     {
       name: 'name-proofs',
       title: `proofs and histories of a name with ${names} spends of nodes before it`,
-      async prepare({ chain, admit }) {
-        await admit(chain.genesis)
-        const minted = await mintMany({ chain, admit }, names)
+      async prepare(fixture) {
+        await fixture.admit(fixture.chain.genesis)
+        const minted = await mintMany(fixture, names)
         const last = minted.at(-1) ?? ''
         const asked: HostileRequest[] = [
           { path: `/svc/names/proof/${last}` },
@@ -133,9 +133,9 @@ export function readAttacks({
     {
       name: 'name-pages',
       title: `pages of ${names} names, and lookups of 100 with their transactions`,
-      async prepare({ chain, admit }) {
-        await admit(chain.genesis)
-        const minted = await mintMany({ chain, admit }, names)
+      async prepare(fixture) {
+        await fixture.admit(fixture.chain.genesis)
+        const minted = await mintMany(fixture, names)
         return (index) => {
           const after = minted[(index * 131) % minted.length] ?? ''
           return index % 2 === 0

@@ -122,6 +122,10 @@ export const COLLECTIONS = {
     idOf: ({ txid }) => txid,
     indexes: [['proven', 'arrival', 'txid']],
   },
+  graph_backlog: {
+    idOf: ({ kind, txid, vout }) => Buffer.concat([txid, place(vout), utf8(kind)]),
+    indexes: [['kind']],
+  },
   graph_held: {
     idOf: ({ txid }) => txid,
     indexes: [['lock_height', 'lock_time', 'txid']],

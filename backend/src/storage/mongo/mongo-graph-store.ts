@@ -35,7 +35,7 @@ import { longestNode } from '../longest-node.js'
 import { type Maps, readMap } from '../merged-map.js'
 import { lineageTip, mapUpTo, ordinalAt } from '../ordinal-reads.js'
 import { markText, REBUILD_MARK } from '../rebuild-mark.js'
-import { writeDisproof, writeRecords } from '../record.js'
+import { writeBacklog, writeDisproof, writeRecords } from '../record.js'
 import { type Streams, streamChunks, streamSummary } from '../stream-reads.js'
 import {
   admissionsAmong,
@@ -55,15 +55,7 @@ import { firstContentIn, lineagesIn } from './lineage-reads.js'
 import { mapsIn } from './map-reads.js'
 import { MongoWriter } from './mongo-writer.js'
 import { domainsIn, genuineNodes, genuineOrigins, liveNode, nameOrigin, namesByPrefix } from './name-reads.js'
-import {
-  heightIn,
-  isStored,
-  rivalBlocks,
-  SPENDS,
-  spenderOf,
-  spendsBehind,
-  winnerIn,
-} from './standing-reads.js'
+import { heightIn, isStored, rivalBlocks, SPENDS, spenderOf, winnerIn, workBehind } from './standing-reads.js'
 import { streamsIn } from './stream-rows.js'
 import { tipsWith } from './trait-reads.js'
 import { rawTransaction, transactionRecord } from './transaction-reads.js'
@@ -158,6 +150,14 @@ export class MongoGraphStore implements HostStore {
     return admitted
   }
 
+  async workOff(): Promise<boolean> {
+    if ((await this.documents.first('graph_backlog', {}, { fields: ['kind'] })) === undefined) return false
+    const { admission } = this
+    const { turned } = await this.write((tables) => writeBacklog(tables, { admission }))
+    this.tell(turned)
+    return true
+  }
+
   async disprove(block: Block): Promise<number> {
     const { count, turned } = await this.write((tables) => writeDisproof(tables, block))
     this.tell(turned)
@@ -247,8 +247,8 @@ export class MongoGraphStore implements HostStore {
     return await rivalBlocks(this.documents, spends)
   }
 
-  async spendsBehind(query: { txids: string[]; limit: number }): Promise<number> {
-    return await spendsBehind(this.documents, query)
+  async workBehind(query: { txids: string[]; limit: number }): Promise<number> {
+    return await workBehind(this.documents, query)
   }
 
   async winnerOver(txid: string): Promise<string | undefined> {

@@ -22,6 +22,13 @@ const OUTPUTS = 'graph_outputs'
 /** The steps at which an output says something. */
 const SAYING = ['content_step', 'parent_step', 'map_step']
 
+/** Outputs that received one of these. */
+function received(outpoints: Outpoint[]): Filter {
+  return {
+    $or: outpoints.map(({ txid, vout }) => ({ previous_txid: hashColumn(txid), previous_vout: vout })),
+  }
+}
+
 /** See {@link OutputTables}. */
 export function outputTablesIn(pending: PendingDocuments): OutputTables {
   const isThere = async (filter: Filter) =>
@@ -121,15 +128,16 @@ export function outputTablesIn(pending: PendingDocuments): OutputTables {
         }))
       }
     },
+    receiversOf: (outpoints) =>
+      inParts(outpoints, async (part) =>
+        (await pending.all(OUTPUTS, received(part), { fields: ['txid', 'vout'] })).map(outpointOf),
+      ),
     async furtherAmong(outpoints) {
       const further = { _id: { $in: outpoints.map(outpointId) }, step: { $gt: 0 } }
       return (await pending.all(OUTPUTS, further, { fields: ['txid', 'vout'] })).map(outpointOf)
     },
     headsAmong: (outpoints) => heads(pending, { _id: { $in: outpoints.map(outpointId) } }),
-    headsBehind: (outpoints) =>
-      heads(pending, {
-        $or: outpoints.map(({ txid, vout }) => ({ previous_txid: hashColumn(txid), previous_vout: vout })),
-      }),
+    headsBehind: (outpoints) => heads(pending, received(outpoints)),
     async moveSteps({ lineage, from, to, further }) {
       const shifted = (step: number | null): number | null => (step === null ? null : step + further)
       await pending.update(

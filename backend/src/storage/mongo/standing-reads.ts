@@ -2,10 +2,12 @@ import type { Block, SpendRecord } from '../../graph/records.js'
 import { type Standing, type StandingView, winnerOver } from '../../graph/standing.js'
 import type { Outpoint } from '../../protocol/outpoint.js'
 import { countInParts, hashColumn, hexOf, inParts, numberIn, outpointOf, unique } from '../columns.js'
+import { LINEAGES_BEHIND, MOVED_AS_ONE } from '../lineages.js'
 import { type RivalRows, rivalsAmong, rivalsIn } from '../rivals.js'
 import { blocksIn } from './block-reads.js'
 import { COLLECTIONS, type CollectionName, outpointId } from './collections.js'
 import { anyOutpoint, type Doc, type Documents, type Filter, type FindOptions } from './documents.js'
+import { lineagesIn } from './lineage-reads.js'
 import { leftNodes } from './name-reads.js'
 import { heldPieces } from './piece-reads.js'
 
@@ -136,8 +138,8 @@ export async function spenderOf(documents: Documents, outpoint: Outpoint): Promi
   return spenders.map(hexOf).find((spender) => mints.has(spender))
 }
 
-/** See `WaitingReader.spendsBehind`. */
-export async function spendsBehind(
+/** See `WaitingReader.workBehind`. */
+export async function workBehind(
   documents: Documents,
   { txids, limit }: { txids: string[]; limit: number },
 ): Promise<number> {
@@ -150,7 +152,18 @@ export async function spendsBehind(
     )
     if (spenders.length === 0) return 0
     const behind = { spender: { $in: spenders } }
-    return (await documents.all('graph_spends', behind, { fields: ['spender'], limit })).length
+    const spends = (await documents.all('graph_spends', behind, { fields: ['spender'], limit })).length
+    const heads = await documents.all(
+      'graph_outputs',
+      { previous_txid: spent.txid, step: 0 },
+      { fields: ['lineage_txid', 'lineage_vout'], limit: LINEAGES_BEHIND },
+    )
+    const { lastOf } = lineagesIn(documents)
+    const lasts = await Promise.all(
+      heads.map(({ lineage_txid, lineage_vout }) => lastOf([lineage_txid, lineage_vout])),
+    )
+    const steps = lasts.reduce((sum, last) => sum + (last?.step ?? 0), 0)
+    return spends + Math.floor(steps / MOVED_AS_ONE)
   })
 }
 

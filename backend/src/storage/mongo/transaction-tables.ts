@@ -205,6 +205,13 @@ export function transactionTablesIn(pending: PendingDocuments, derives = false):
       for (const table of SPENDS) await pending.delete(table, { spender: hash })
       await pending.delete('graph_transactions', { _id: hash })
     },
+    async takeBacklog(kind, limit) {
+      const docs = await pending.all('graph_backlog', { kind }, { limit })
+      for (const part of parts(docs, ROWS_A_STATEMENT))
+        await pending.delete('graph_backlog', { _id: { $in: part.map(({ _id }) => _id) } })
+      return docs.map(outpointOf)
+    },
+    hasBacklog: async (kind) => (await pending.first('graph_backlog', { kind })) !== undefined,
     // The journal counts.
     async countTurn() {},
     async setBlocked(record) {

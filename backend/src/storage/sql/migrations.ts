@@ -5,6 +5,7 @@ import { conflicts } from './migrations/002-conflicts.js'
 import { blocked } from './migrations/003-blocked.js'
 import { hookNotes } from './migrations/004-hook-notes.js'
 import { derivedAdmissions } from './migrations/005-derived-admissions.js'
+import { backlog } from './migrations/006-backlog.js'
 import { holdingLock } from './named-lock.js'
 
 export interface Migration {
@@ -14,7 +15,7 @@ export interface Migration {
 }
 
 /** Every change of the schema, oldest first; a released one is never edited. */
-const migrations: Migration[] = [admittedGraph, conflicts, blocked, hookNotes, derivedAdmissions]
+const migrations: Migration[] = [admittedGraph, conflicts, blocked, hookNotes, derivedAdmissions, backlog]
 
 const source: Knex.MigrationSource<Migration> = {
   getMigrations: async () => migrations,

@@ -19,6 +19,9 @@ import { anyOf, anyOutpoint, anyPair, outpointValues, type SqlValue, type SqlWri
 
 const FROM_STEP = 'from graph_outputs where lineage_txid = ? and lineage_vout = ? and'
 
+/** How many outputs go over into another lineage with one statement: nobody else is served meanwhile. */
+const MOVED_AT_ONCE = 200
+
 /** Outputs that a lineage starts with though the coin that they received is here, and that are no name's origin. */
 const HEADS = `select own.txid, own.vout, own.previous_txid, own.previous_vout from graph_outputs as own
   join graph_outputs as previous on previous.txid = own.previous_txid and previous.vout = own.previous_vout
@@ -163,6 +166,14 @@ export function outputTablesIn(writer: SqlWriter): OutputTables {
         await rest()
       }
     },
+    receiversOf: (outpoints) =>
+      inParts(outpoints, async (part) => {
+        const rows = await writer.all(
+          `select txid, vout from graph_outputs where ${anyPair(['previous_txid', 'previous_vout'], part)}`,
+          outpointValues(part),
+        )
+        return rows.map(outpointOf)
+      }),
     async furtherAmong(outpoints) {
       const rows = await writer.all(
         `select txid, vout from graph_outputs where ${anyOutpoint(outpoints)} and step > 0`,
@@ -180,12 +191,16 @@ export function outputTablesIn(writer: SqlWriter): OutputTables {
     },
     async moveSteps({ lineage, from, to, further }) {
       const shifted = ['content_step', 'parent_step', 'map_step', 'step']
-      await writer.run(
-        `update graph_outputs set lineage_txid = ?, lineage_vout = ?,
-         ${shifted.map((column) => `${column} = ${column} + ?`).join(', ')}
-         where lineage_txid = ? and lineage_vout = ? and step >= ?`,
-        [...to, ...shifted.map(() => further), ...lineage, from],
-      )
+      const last = await writer.first(`select max(step) as step ${FROM_STEP} step >= ?`, [...lineage, from])
+      for (let step = from; step <= Number(last?.step ?? -1); step += MOVED_AT_ONCE) {
+        await writer.run(
+          `update graph_outputs set lineage_txid = ?, lineage_vout = ?,
+           ${shifted.map((column) => `${column} = ${column} + ?`).join(', ')}
+           where lineage_txid = ? and lineage_vout = ? and step >= ? and step < ?`,
+          [...to, ...shifted.map(() => further), ...lineage, step, step + MOVED_AT_ONCE],
+        )
+        await rest()
+      }
     },
     stepsOf: (outpoints) =>
       inParts(unique(outpoints, formatOutpoint), async (part) => {

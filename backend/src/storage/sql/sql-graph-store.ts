@@ -35,7 +35,7 @@ import { lineageOf } from '../lineage-reads.js'
 import { longestNode } from '../longest-node.js'
 import { readMap } from '../merged-map.js'
 import { lineageTip, mapUpTo, ordinalAt } from '../ordinal-reads.js'
-import { writeDisproof, writeRecords } from '../record.js'
+import { writeBacklog, writeDisproof, writeRecords } from '../record.js'
 import { streamChunks, streamSummary } from '../stream-reads.js'
 import { askedTogether } from '../together.js'
 import {
@@ -54,7 +54,7 @@ import { migrate } from './migrations.js'
 import { domainsIn, genuineNodes, genuineOrigins, liveNode, nameOrigin, namesByPrefix } from './name-reads.js'
 import { knexReader, type SqlReader } from './sql-reader.js'
 import { type Rows, rowsIn } from './sql-rows.js'
-import { blocksFrom, heightIn, isStored, rivalBlocks, spendsBehind, winnerIn } from './standing-rows.js'
+import { blocksFrom, heightIn, isStored, rivalBlocks, winnerIn, workBehind } from './standing-rows.js'
 import { tipsWith } from './trait-reads.js'
 import { rawTransaction, transactionRecord } from './transaction-reads.js'
 import { turnsOf } from './turns.js'
@@ -127,6 +127,15 @@ export class SqlGraphStore implements HostStore {
 
   private async write<Result>(write: (tables: GraphTables) => Promise<Result>): Promise<Result> {
     return await writeTables(this.writer, write, this.admission !== undefined)
+  }
+
+  async workOff(): Promise<boolean> {
+    if ((await this.reader.first('select 1 as found from graph_backlog limit 1', [])) === undefined)
+      return false
+    const { admission } = this
+    const { turned } = await this.write((tables) => writeBacklog(tables, { admission }))
+    this.tell(turned)
+    return true
   }
 
   async disprove(block: Block): Promise<number> {
@@ -206,8 +215,8 @@ export class SqlGraphStore implements HostStore {
     return await rivalBlocks(this.reader, spends)
   }
 
-  async spendsBehind(query: { txids: string[]; limit: number }): Promise<number> {
-    return await spendsBehind(this.reader, query)
+  async workBehind(query: { txids: string[]; limit: number }): Promise<number> {
+    return await workBehind(this.reader, query)
   }
 
   async winnerOver(txid: string): Promise<string | undefined> {

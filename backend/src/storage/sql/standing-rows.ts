@@ -12,6 +12,7 @@ import {
   outpointOf,
   outpointPair,
 } from '../columns.js'
+import { LINEAGES_BEHIND, MOVED_AS_ONE } from '../lineages.js'
 import { type RivalRows, rivalsAmong, rivalsIn } from '../rivals.js'
 import {
   anyOf,
@@ -162,8 +163,8 @@ export async function winnerIn(
   return await winnerOver(txid, standingView(reader, new Set(), derives))
 }
 
-/** See `WaitingReader.spendsBehind`. */
-export async function spendsBehind(
+/** See `WaitingReader.workBehind`. */
+export async function workBehind(
   reader: SqlReader,
   { txids, limit }: { txids: string[]; limit: number },
 ): Promise<number> {
@@ -175,7 +176,17 @@ export async function spendsBehind(
        ) as found`,
       [...part.map(hashColumn), limit],
     )
-    return Number(row?.count ?? 0)
+    const moved = await reader.first(
+      `select sum(last) as steps from (
+         select (
+           select max(step) from graph_outputs as other
+           where other.lineage_txid = head.lineage_txid and other.lineage_vout = head.lineage_vout
+         ) as last
+         from graph_outputs as head where head.previous_txid in (${anyOf(part)}) and head.step = 0 limit ?
+       ) as found`,
+      [...part.map(hashColumn), LINEAGES_BEHIND],
+    )
+    return Number(row?.count ?? 0) + Math.floor(Number(moved?.steps ?? 0) / MOVED_AS_ONE)
   })
 }
 

@@ -8,7 +8,7 @@ import { blockText } from '../telling.js'
 import { admissionOf, admissionsAmong } from './admission-reads.js'
 import { deleteBlocked, setBlocked } from './blocked-rows.js'
 import { insertNew } from './insert-new.js'
-import { anyOf, knexWriter, type SqlWriter } from './sql-reader.js'
+import { anyOf, anyOutpoint, knexWriter, outpointValues, type SqlWriter } from './sql-reader.js'
 import {
   both,
   childrenOf,
@@ -256,6 +256,25 @@ export function transactionTablesIn(
         ['graph_transactions', 'txid'],
       ])
         await writer.run(`delete from ${table} where ${column} = ?`, [hash])
+    },
+    async takeBacklog(kind, limit) {
+      const rows = await writer.all('select txid, vout from graph_backlog where kind = ? limit ?', [
+        kind,
+        limit,
+      ])
+      const outpoints = rows.map(outpointOf)
+      for (const part of parts(outpoints, ROWS_A_STATEMENT)) {
+        await writer.run(`delete from graph_backlog where kind = ? and ${anyOutpoint(part)}`, [
+          kind,
+          ...outpointValues(part),
+        ])
+        await rest()
+      }
+      return outpoints
+    },
+    async hasBacklog(kind) {
+      const sql = 'select 1 from graph_backlog where kind = ? limit 1'
+      return (await writer.first(sql, [kind])) !== undefined
     },
     countTurn: () => countTurn(trx),
     setBlocked: (record) => setBlocked(trx, record),

@@ -1,0 +1,58 @@
+import type { Outpoint } from '../protocol/outpoint.js'
+import { outpointColumns } from './columns.js'
+import type { TransactionTables } from './graph-tables.js'
+import type { Row } from './rows.js'
+
+/**
+ * What follows from one transaction may concern any number of others: those that waited for it, or that are built on what it
+ * conflicts with. One write looks at so many of them, and leaves the others to the writes after it, in a table of their own
+ * and in the same step. So no write takes longer than another, whatever strangers have prepared, and what is left after a
+ * crash is done then. Until it is, the answers are those of a host that does not know all of it yet.
+ */
+
+/** By what is left to be done with them; txids, and outpoints of coins. */
+export interface Backlog {
+  /** Judged anew (`admission.ts`). */
+  judge: string[]
+  /** Decided anew whether they count (`standing.ts`). */
+  decide: string[]
+  /** Their unsettled outputs settled (`settle.ts`). */
+  settle: string[]
+  /** What they spend kept for good (`pending.ts`). */
+  keep: string[]
+  /** Written where they are carriers (`carriers.ts`). */
+  carry: Outpoint[]
+}
+
+export type BacklogKind = keyof Backlog
+
+/** How many transactions one write looks at beside its own, where the host says nothing else. */
+export const REEVALUATIONS = 1000
+
+export function emptyBacklog(): Backlog {
+  return { judge: [], decide: [], settle: [], keep: [], carry: [] }
+}
+
+/** Takes work out of the backlog: of each kind as much as one write does. */
+export async function takeBacklog(tables: TransactionTables, limit: number): Promise<Backlog> {
+  const take = async (kind: BacklogKind): Promise<Outpoint[]> => await tables.takeBacklog(kind, limit)
+  const txidsOf = async (kind: BacklogKind): Promise<string[]> => (await take(kind)).map(({ txid }) => txid)
+  return {
+    judge: await txidsOf('judge'),
+    decide: await txidsOf('decide'),
+    settle: await txidsOf('settle'),
+    keep: await txidsOf('keep'),
+    carry: await take('carry'),
+  }
+}
+
+/** Writes what is left for the writes after this one. */
+export async function leaveBacklog(
+  tables: TransactionTables,
+  { judge, decide, settle, keep, carry }: Backlog,
+): Promise<void> {
+  const rows: Row[] = carry.map((outpoint) => ({ kind: 'carry', ...outpointColumns(outpoint) }))
+  for (const [kind, txids] of Object.entries({ judge, decide, settle, keep }))
+    rows.push(...txids.map((txid) => ({ kind, ...outpointColumns({ txid, vout: 0 }) })))
+  await tables.insertNew('graph_backlog', rows)
+}
