@@ -75,6 +75,13 @@ const CASES: Record<string, (chain: FakeChain) => Step[]> = {
     const others = coin.transaction.outputs.map((_, vout) => spending(coin, [INSCRIBED], vout))
     return [...others, coin]
   },
+  'spenders of many coins that one transaction spends again': (chain) => {
+    const coins = Array.from({ length: MANY }, () => chain.madeUpCoin())
+    const firsts = coins.map((coin) => bareTransaction({ inputs: [coin], outputs: [INSCRIBED] }))
+    const seconds = firsts.map((first) => spending(first))
+    const rival = bareTransaction({ inputs: coins, outputs: [INSCRIBED, COIN], height: 900 })
+    return [...firsts, ...seconds, { ...rival, proven: true }, spending(rival)]
+  },
   'a branch that turns, and turns back': (chain) => {
     const funding = chain.madeUpCoin()
     const first = bareTransaction({ inputs: [funding], outputs: [INSCRIBED, INSCRIBED] })

@@ -44,6 +44,10 @@ class Known implements RankedView {
     return this.spenders((input) => own.includes(input)).filter((each) => each !== txid)
   }
 
+  async outputs(): Promise<number> {
+    return 1
+  }
+
   async heightOf(txid: string): Promise<number | undefined> {
     return this.heights.get(txid)
   }

@@ -30,7 +30,12 @@ export interface StandingView {
    * spender (`spec/overlay.md`, gap 11), and neither has rivals over it nor is one.
    */
   rivals(txid: string): Promise<string[]>
+  /** How many outputs it has of which something is said. */
+  outputs(txid: string): Promise<number>
 }
+
+/** A transaction with so many inputs, or outputs of which something is said, takes about twice as long as the smallest. */
+const PARTS_OF_ONE = 20
 
 /** What keeping ranks asks beside. */
 export interface RankedView extends StandingView {
@@ -136,16 +141,16 @@ export async function decide({
   // One that is not as good as it was may have kept others from counting that are better now.
   for (const txid of ranked) await decided.reconsider([txid, ...(await view.rivals(txid))])
   const most = decided.waiting + limit
-  for (let looked = 0; looked < most; looked++) {
+  while (decided.effort < most) {
     const next = decided.take()
     if (next === undefined) break
     await rest()
     const silent = (await decided.beating(next)) !== undefined
+    // One that spends what thousands spent before does not count until all of these are overruled.
+    if (!silent && !(await decided.overrule(next, most))) return await decided.leaving(fresh, next)
     if (silent !== next.silent) await decided.turn(next)
-    if (!silent) await decided.overrule(next)
   }
-  const left = await decided.leave(fresh)
-  return { ...decided.changes, left }
+  return await decided.leaving(fresh)
 }
 
 /**
@@ -173,6 +178,8 @@ class Decided {
   private readonly queue: Standing[] = []
   private readonly queued = new Set<string>()
   private readonly overruled = new Set<string>()
+  /** How much was looked at so far, in transactions. */
+  effort = 0
 
   constructor(private readonly view: StandingView) {}
 
@@ -207,21 +214,27 @@ class Decided {
       const next = this.queue.pop()
       if (next === undefined) return undefined
       this.queued.delete(next.txid)
+      this.effort++
       if (!this.overruled.has(next.txid)) return next
     }
   }
 
-  /** Leaves what is still to be looked at. @param fresh Those that do not count until they are. */
-  async leave(fresh: ReadonlySet<string>): Promise<string[]> {
+  /**
+   * Leaves what is still to be looked at.
+   *
+   * @param fresh Those that do not count until they are decided on.
+   * @param first One that does not either, though it is not among these.
+   */
+  async leaving(fresh: ReadonlySet<string>, first?: Standing): Promise<Decision & { left: string[] }> {
     const left: string[] = []
-    for (let next = this.take(); next !== undefined; next = this.take()) {
+    for (let next = first ?? this.take(); next !== undefined; next = this.take()) {
       left.push(next.txid)
-      if (next.silent || !fresh.has(next.txid)) continue
-      this.before.set(next.txid, false)
+      if (next.silent || (next !== first && !fresh.has(next.txid))) continue
+      if (!this.before.has(next.txid)) this.before.set(next.txid, false)
       next.silent = true
       await this.reconsider(await this.view.children(next.txid), next)
     }
-    return left
+    return { ...this.changes, left }
   }
 
   /**
@@ -232,22 +245,36 @@ class Decided {
     const { txid, silent } = standing
     if (!this.before.has(txid)) this.before.set(txid, silent)
     standing.silent = !silent
+    this.effort += (await this.view.outputs(txid)) / PARTS_OF_ONE
     await this.reconsider(await this.view.children(txid), standing)
     if (standing.silent) await this.reconsider(await this.view.rivals(txid), standing)
   }
 
-  /** One that counts is what its rivals of a worse rank lose to: they need not be looked at one by one. */
-  async overrule(standing: Standing): Promise<void> {
+  /**
+   * One that counts is what its rivals of a worse rank lose to: they need not be looked at one by one.
+   *
+   * @param most As soon as so much was looked at, the others are left as they are, but for one.
+   * @returns Whether none is left.
+   */
+  async overrule(standing: Standing, most: number): Promise<boolean> {
+    let any = false
     for (const rival of await this.standings(await this.view.rivals(standing.txid))) {
       if (compareRanks(rival, standing) < 0 || this.overruled.has(rival.txid)) continue
+      if (!rival.silent && any && this.effort >= most) return false
       this.overruled.add(rival.txid)
-      if (!rival.silent) await this.turn(rival)
+      if (rival.silent) continue
+      any = true
+      this.effort++
+      await this.turn(rival)
     }
+    return true
   }
 
   /** A silent parent, or the best rival that counts and has the better rank: what keeps a transaction from counting. */
   async beating(standing: Standing): Promise<Standing | undefined> {
-    const parents = await this.standings(await this.view.parents(standing.txid))
+    const spent = await this.view.parents(standing.txid)
+    this.effort += spent.length / PARTS_OF_ONE
+    const parents = await this.standings(spent)
     const lost = parents.find(({ silent }) => silent)
     if (lost !== undefined) return lost
     const rivals = await this.standings(await this.view.rivals(standing.txid))

@@ -8,6 +8,7 @@ import { storedOutput } from '../graph/transaction-outline.js'
 import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
 import { TOPICS } from '../protocol/profile.js'
 import type { TransactionView } from '../protocol/transaction.js'
+import { Effort } from './backlog.js'
 import { parts, ROWS_A_STATEMENT } from './columns.js'
 import type { GraphTables, TransactionTables } from './graph-tables.js'
 import { rest } from './rest.js'
@@ -32,7 +33,7 @@ export interface Derived {
  * @param arrived.transactions Those that the write holds in memory, and of them the `fresh` ones, which are to be judged.
  * @param arrived.again Whether what was admitted before is to be told again.
  * @param arrived.left What earlier writes have left to be judged.
- * @param arrived.limit How many are judged beside the fresh ones; one with many inputs or outputs counts for several.
+ * @param arrived.limit How many are judged beside the fresh ones; a large one counts for several.
  */
 export async function deriveAdmissions(
   { transactions: tables }: GraphTables,
@@ -54,7 +55,7 @@ export async function deriveAdmissions(
   }
   // Of what is told again, something may be admitted already; of what is new, nothing is.
   const isNew = (txid: string): boolean => !again && known.has(txid)
-  const judge = new Judge(tables, { rules, transactions, read, isNew })
+  const judge = new Judge(tables, { rules, transactions, isNew })
   const queue = new ArrivalQueue(tables)
   // What is submitted once more is judged once more, so that it shows again why nothing of it is admitted.
   await queue.add(subject === undefined ? fresh : [...fresh, subject])
@@ -64,15 +65,16 @@ export async function deriveAdmissions(
   // By when each was judged last, so that what spends an output that is admitted is judged after that.
   const judged = new Map<string, number>()
   let turns = 0
-  let others = 0
+  const others = new Effort(limit)
   let admitted: Outpoint[] = []
   const left = new Set<string>()
   for (let txid = queue.take(); txid !== undefined; txid = queue.take()) {
-    if (known.has(txid) || txid === subject || others < limit) {
+    if (known.has(txid) || txid === subject || !others.isOver) {
       judged.set(txid, ++turns)
-      const { found, parts } = await judge.judge(txid, again && known.has(txid))
-      admitted.push(...found)
-      if (!known.has(txid)) others += 1 + Math.floor(parts / PARTS_OF_ONE)
+      const transaction = await read(txid)
+      if (transaction !== undefined)
+        for (const each of await judge.judge(transaction, again && known.has(txid))) admitted.push(each)
+      if (!known.has(txid)) others.add(transaction)
       await rest()
     } else left.add(txid)
     if (!queue.isEmpty) continue
@@ -88,9 +90,6 @@ export async function deriveAdmissions(
 
 /** A node has some kilobytes, and stands near the front; before it are the scripts of inputs, which are passed over. */
 const A_NODE = { longest: 16 * 1024 * 1024, pieces: 128 }
-
-/** How many inputs and outputs a transaction has that takes about twice as long to judge as the smallest. */
-const PARTS_OF_ONE = 20
 
 /** From how many on they are sorted instead of put in their places one by one. */
 const MANY = 32
@@ -157,15 +156,13 @@ class Judge {
       rules: AdmissionRules
       /** Those that the write holds in memory. */
       transactions: ReadonlyMap<string, Uint8Array>
-      read: (txid: string) => Promise<TransactionView | undefined>
       isNew: (txid: string) => boolean
     },
   ) {}
 
-  /** @returns The outputs that a topic admits and did not before, and how many inputs and outputs were looked at for that. */
-  async judge(txid: string, again: boolean): Promise<{ found: Outpoint[]; parts: number }> {
-    const transaction = await this.options.read(txid)
-    if (transaction === undefined) return { found: [], parts: 0 }
+  /** @returns The outputs that a topic admits and did not before. */
+  async judge(transaction: TransactionView, again: boolean): Promise<Outpoint[]> {
+    const { txid } = transaction
     await rest()
     const before = await this.admissionsOf(txid)
     await rest()
@@ -183,8 +180,7 @@ class Judge {
       const key = formatOutpoint(outpoint)
       this.admitted.set(key, [...(this.admitted.get(key) ?? []), topic])
     }
-    const parts = transaction.inputs.length + transaction.outputs.length
-    return { found: found.map(({ outpoint }) => outpoint), parts }
+    return found.map(({ outpoint }) => outpoint)
   }
 
   private async admissionsOf(txid: string): Promise<AdmissionRecord[]> {

@@ -1,4 +1,5 @@
 import type { Outpoint } from '../protocol/outpoint.js'
+import type { TransactionView } from '../protocol/transaction.js'
 import { outpointColumns } from './columns.js'
 import type { TransactionTables } from './graph-tables.js'
 import type { Row } from './rows.js'
@@ -28,6 +29,29 @@ export type BacklogKind = keyof Backlog
 
 /** How many transactions one write looks at beside its own, where the host says nothing else. */
 export const REEVALUATIONS = 1000
+
+/** A transaction that takes twice as long to look at as the smallest has about so many inputs and outputs, or so many bytes. */
+const PARTS_OF_ONE = 20
+const BYTES_OF_ONE = 64 * 1024
+
+/** What one write does beside what it has to, in transactions: a large one counts for several. */
+export class Effort {
+  private done = 0
+
+  constructor(private readonly limit: number) {}
+
+  get isOver(): boolean {
+    return this.done >= this.limit
+  }
+
+  /** Counts a transaction that was looked at; without one, another that is not here. */
+  add(transaction?: TransactionView): void {
+    this.done++
+    if (transaction === undefined) return
+    const { inputs, outputs, raw } = transaction
+    this.done += Math.floor((inputs.length + outputs.length) / PARTS_OF_ONE + raw.length / BYTES_OF_ONE)
+  }
+}
 
 export function emptyBacklog(): Backlog {
   return { judge: [], decide: [], settle: [], keep: [], carry: [] }

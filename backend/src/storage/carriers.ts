@@ -3,6 +3,7 @@ import type { OutputRecord } from '../graph/records.js'
 import { storedTransaction, viewOf } from '../graph/stored-transaction.js'
 import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
 import type { TransactionView } from '../protocol/transaction.js'
+import { Effort } from './backlog.js'
 import { groupBy, parts, ROWS_A_STATEMENT, unique } from './columns.js'
 import type { GraphTables } from './graph-tables.js'
 import { rest } from './rest.js'
@@ -17,7 +18,7 @@ import { storedFlow } from './spent-values.js'
  * @param told.outputs Outputs that are new, or of which it is known since what they received.
  * @param told.transactions Raw transactions that are new, by txid.
  * @param told.left Coins that earlier writes have left to be looked at.
- * @param told.limit About how many carriers are written.
+ * @param told.limit About how many transactions are looked at; a large one counts for several.
  * @returns The carriers that were written, those first that stand first, so that a lineage grows at its end; and the coins
  * that are left to be looked at.
  */
@@ -37,8 +38,9 @@ export async function writeCarriers(
     ...(await tables.outputs.missingBehind([...transactions.keys()])),
     ...told.left,
   ]
-  while (wanted.length > 0 && written.length < told.limit) {
-    const carriers = await carriersAt(tables, unique(wanted, formatOutpoint), transactions)
+  const effort = new Effort(told.limit)
+  while (wanted.length > 0 && !effort.isOver) {
+    const carriers = await carriersAt(tables, unique(wanted, formatOutpoint), { transactions, effort })
     for (const part of parts(carriers, ROWS_A_STATEMENT))
       await tables.transactions.insertNew(
         'graph_outputs',
@@ -55,7 +57,7 @@ export async function writeCarriers(
 async function carriersAt(
   tables: GraphTables,
   outpoints: Outpoint[],
-  transactions: ReadonlyMap<string, Uint8Array>,
+  { transactions, effort }: { transactions: ReadonlyMap<string, Uint8Array>; effort: Effort },
 ): Promise<OutputRecord[]> {
   const here = new Set(
     (await tables.outputs.valuesAmong(outpoints)).map(({ outpoint }) => formatOutpoint(outpoint)),
@@ -71,6 +73,7 @@ async function carriersAt(
     // What is built on what does not count does not count either.
     if (silent.has(txid) || (raw === undefined && !held.has(txid))) continue
     const view = raw ? viewOf({ txid, raw }) : await storedTransaction(txid, tables.transactions)
+    effort.add(view)
     if (view === undefined) continue
     carriers.push(...(await carriersIn(tables, view, coins)))
     await rest()

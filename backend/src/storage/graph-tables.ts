@@ -80,13 +80,16 @@ export interface TransactionTables extends NewsView {
   setProof(txid: string, proof: NonNullable<TransactionRecord['proof']>): Promise<void>
   /** Takes back the proofs that lead to a block. Returns the transactions that had one. */
   takeProofs(block: Block): Promise<string[]>
-  /** Takes the spends of spenders out of a table. */
-  takeSpends(table: Spends, spenders: string[]): Promise<SpendRecord[]>
-  /** What transactions say that count, and the outputs among theirs that keep merged MAP. */
-  factsOf(txids: string[]): Promise<Facts & { merged: Outpoint[] }>
-  deleteFacts(txids: string[]): Promise<void>
-  /** Takes out what transactions would say that do not count, as `silentFactRows` has it. */
-  takeSilentFacts(txids: string[]): Promise<{ kind: string; body: unknown }[]>
+  /** Takes so many spends of spenders out of a table. */
+  takeSpends(taken: { from: Spends; spenders: string[]; limit: number }): Promise<SpendRecord[]>
+  /**
+   * What transactions say that count, and the outputs among theirs that keep merged MAP: so many of their outputs, and all of
+   * their nodes and names.
+   */
+  factsOf(txids: string[], limit: number): Promise<Facts & { merged: Outpoint[] }>
+  deleteFacts(outpoints: Outpoint[]): Promise<void>
+  /** Takes out so much of what transactions would say that do not count, as `silentFactRows` has it. */
+  takeSilentFacts(txids: string[], limit: number): Promise<{ kind: string; body: unknown }[]>
   /** Those of the transactions that are pending. */
   pendingAmong(txids: string[]): Promise<PendingRecord[]>
   /** The pending transactions that go first: unproven before proven, in the order in which they came. */

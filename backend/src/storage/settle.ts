@@ -1,6 +1,7 @@
 import type { OutputRecord, TransactionRecord } from '../graph/records.js'
 import { storedTransaction } from '../graph/stored-transaction.js'
 import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
+import { Effort } from './backlog.js'
 import type { GraphTables } from './graph-tables.js'
 import { rest } from './rest.js'
 import { storedFlow } from './spent-values.js'
@@ -10,7 +11,7 @@ import { storedFlow } from './spent-values.js'
  * the values of the coins that their transaction spends. So the graph is the same in whatever order transactions came.
  *
  * @param told.left Transactions with such outputs that earlier writes have left to be settled.
- * @param told.limit How many transactions are looked at beside those that are told.
+ * @param told.limit How many transactions are looked at beside those that are told; a large one counts for several.
  * @returns The outputs that were settled, and the transactions that are left to be.
  */
 export async function settleOutputs(
@@ -22,11 +23,14 @@ export async function settleOutputs(
   const own = new Set(told.outputs.filter(({ unsettled }) => unsettled).map(({ outpoint }) => outpoint.txid))
   const others = new Set([...told.left, ...(await tables.outputs.unsettledSpenders([...arrived]))])
   const waiting = [...others].filter((txid) => !own.has(txid))
-  for (const txid of [...own, ...waiting.slice(0, told.limit)]) {
-    settled.push(...(await settleTransaction(tables, txid)))
-    await rest()
+  for (const txid of own) settled.push(...(await settleTransaction(tables, txid)))
+  const effort = new Effort(told.limit)
+  while (!effort.isOver) {
+    const txid = waiting.pop()
+    if (txid === undefined) break
+    for (const each of await settleTransaction(tables, txid, effort)) settled.push(each)
   }
-  return { settled, left: waiting.slice(told.limit) }
+  return { settled, left: waiting }
 }
 
 /** An output may be told again with more than was known of it before. */
@@ -42,9 +46,11 @@ async function settleAsTold(tables: GraphTables, outputs: OutputRecord[]): Promi
 }
 
 /** Settles those outputs of a transaction whose flow the stored transactions tell. */
-async function settleTransaction(tables: GraphTables, txid: string): Promise<Outpoint[]> {
+async function settleTransaction(tables: GraphTables, txid: string, effort?: Effort): Promise<Outpoint[]> {
+  await rest()
   const unsettled = await tables.outputs.unsettledOf(txid)
   const transaction = unsettled.length === 0 ? undefined : await storedTransaction(txid, tables.transactions)
+  effort?.add(transaction)
   if (transaction === undefined) return []
   const { inputs } = transaction
   const { predecessors } = await storedFlow(tables.transactions, transaction)

@@ -1,5 +1,5 @@
-import type { Outpoint } from '../protocol/outpoint.js'
-import { parts } from './columns.js'
+import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
+import { parts, unique } from './columns.js'
 import type { GraphTables, Spends, TransactionTables } from './graph-tables.js'
 import type { Change } from './lineages.js'
 import { mapOwner } from './merged-map.js'
@@ -11,8 +11,9 @@ import { type Facts, silentFactRows, silentFactsOf, spendRow } from './rows.js'
  * they count again: so the tables that answer hold what counts, and nothing else.
  */
 
-/** How many transactions are moved at once: nobody else is served meanwhile. */
+/** How many transactions, and how many of their rows, are moved at once: nobody else is served meanwhile. */
 const A_STEP = 25
+const ROWS = 200
 
 /** What else changes with that. */
 interface Moved {
@@ -35,14 +36,18 @@ export async function silence({ transactions, outputs }: GraphTables, txids: str
   const left: Change[] = []
   const gone: Outpoint[] = []
   for (const part of parts(txids, A_STEP)) {
-    const { merged, ...facts } = await transactions.factsOf(part)
-    await writeSilent(transactions, facts)
-    const own = facts.outputs.map(({ outpoint }) => outpoint)
-    left.push(...(await outputs.stepsOf(own)))
-    gone.push(...own)
-    await transactions.deletePieces(merged.map((outpoint) => mapOwner({ outpoint, merged: true })))
-    await transactions.deleteFacts(part)
-    await rest()
+    for (let more = true; more; ) {
+      const { merged, ...facts } = await transactions.factsOf(part, ROWS)
+      await writeSilent(transactions, facts)
+      const own = facts.outputs.map(({ outpoint }) => outpoint)
+      for (const change of await outputs.stepsOf(own)) left.push(change)
+      for (const outpoint of own) gone.push(outpoint)
+      await transactions.deletePieces(merged.map((outpoint) => mapOwner({ outpoint, merged: true })))
+      const others = [...facts.nodes, ...facts.names].map(({ outpoint }) => outpoint)
+      await transactions.deleteFacts(unique([...own, ...others], formatOutpoint))
+      more = own.length === ROWS
+      await rest()
+    }
   }
   return { left, gone, spent }
 }
@@ -55,26 +60,35 @@ export async function restore(
   const spent = await moveSpends(tables, txids, { from: 'graph_silent_spends', to: 'graph_spends' })
   const facts: Facts = { outputs: [], nodes: [], names: [] }
   for (const part of parts(txids, A_STEP)) {
-    const { outputs, nodes, names } = silentFactsOf(await tables.takeSilentFacts(part), part)
-    facts.outputs.push(...outputs)
+    const found: { kind: string; body: unknown }[] = []
+    for (let more = true; more; ) {
+      const rows = await tables.takeSilentFacts(part, ROWS)
+      for (const row of rows) found.push(row)
+      more = rows.length === ROWS
+      await rest()
+    }
+    const { outputs, nodes, names } = silentFactsOf(found, part)
+    for (const output of outputs) facts.outputs.push(output)
     facts.nodes.push(...nodes)
     facts.names.push(...names)
-    await rest()
   }
   return { facts, spent }
 }
 
 async function moveSpends(
   tables: TransactionTables,
-  spenders: string[],
+  txids: string[],
   { from, to }: { from: Spends; to: Spends },
 ): Promise<Outpoint[]> {
   const moved: Outpoint[] = []
-  for (const part of parts(spenders, A_STEP)) {
-    const spends = await tables.takeSpends(from, part)
-    await tables.insertNew(to, spends.map(spendRow))
-    moved.push(...spends.map(({ outpoint }) => outpoint))
-    await rest()
+  for (const spenders of parts(txids, A_STEP)) {
+    for (let more = true; more; ) {
+      const spends = await tables.takeSpends({ from, spenders, limit: ROWS })
+      await tables.insertNew(to, spends.map(spendRow))
+      for (const { outpoint } of spends) moved.push(outpoint)
+      more = spends.length === ROWS
+      await rest()
+    }
   }
   return moved
 }

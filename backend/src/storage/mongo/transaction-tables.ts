@@ -5,8 +5,8 @@ import { outputOf } from '../output-rows.js'
 import { blockedRow, pendingOf, proofColumns } from '../rows.js'
 import { blockText } from '../telling.js'
 import { admissionOf, admissionsAmong } from './admission-reads.js'
-import { piecesOf } from './collections.js'
-import { anyOutpoint } from './documents.js'
+import { type CollectionName, piecesOf } from './collections.js'
+import { anyOutpoint, type Doc } from './documents.js'
 import type { PendingDocuments } from './pending-documents.js'
 import { heldPieces } from './piece-reads.js'
 import {
@@ -146,15 +146,15 @@ export function transactionTablesIn(pending: PendingDocuments, derives = false):
       await pending.update('graph_transactions', inBlock, proofColumns(undefined))
       return docs.map(({ txid }) => hexOf(txid))
     },
-    async takeSpends(table, spenders) {
+    async takeSpends({ from, spenders, limit }) {
       const theirs = { spender: { $in: spenders.map(hashColumn) } }
-      const docs = await pending.all(table, theirs, { fields: SPEND })
-      await pending.delete(table, theirs)
+      const docs = await pending.all(from, theirs, { fields: ['_id', ...SPEND], limit })
+      await deleteDocs(pending, from, docs)
       return docs.map(spendOf)
     },
-    async factsOf(txids) {
+    async factsOf(txids, limit) {
       const theirs = { txid: { $in: txids.map(hashColumn) } }
-      const outputs = await pending.all('graph_outputs', theirs)
+      const outputs = await pending.all('graph_outputs', theirs, { limit })
       const nodes = await pending.all('graph_nodes', theirs)
       const names = await pending.all('graph_names', theirs)
       return {
@@ -164,15 +164,16 @@ export function transactionTablesIn(pending: PendingDocuments, derives = false):
         merged: outputs.filter(({ merged_length }) => merged_length !== null).map(outpointOf),
       }
     },
-    async deleteFacts(txids) {
-      for (const collection of ['graph_outputs', 'graph_nodes', 'graph_names'] as const)
-        await pending.delete(collection, { txid: { $in: txids.map(hashColumn) } })
+    async deleteFacts(outpoints) {
+      for (const part of parts(outpoints, ROWS_A_STATEMENT))
+        for (const collection of ['graph_outputs', 'graph_nodes', 'graph_names'] as const)
+          await pending.delete(collection, anyOutpoint(part))
     },
-    async takeSilentFacts(txids) {
+    async takeSilentFacts(txids, limit) {
       const said = { txid: { $in: txids.map(hashColumn) } }
-      const docs = await pending.all('graph_silent_facts', said, { fields: ['kind', 'body'] })
-      await pending.delete('graph_silent_facts', said)
-      return docs
+      const docs = await pending.all('graph_silent_facts', said, { fields: ['_id', 'kind', 'body'], limit })
+      await deleteDocs(pending, 'graph_silent_facts', docs)
+      return docs.map(({ kind, body }) => ({ kind, body }))
     },
     async pendingAmong(txids) {
       const docs = await inParts(txids, (part) =>
@@ -207,8 +208,7 @@ export function transactionTablesIn(pending: PendingDocuments, derives = false):
     },
     async takeBacklog(kind, limit) {
       const docs = await pending.all('graph_backlog', { kind }, { limit })
-      for (const part of parts(docs, ROWS_A_STATEMENT))
-        await pending.delete('graph_backlog', { _id: { $in: part.map(({ _id }) => _id) } })
+      await deleteDocs(pending, 'graph_backlog', docs)
       return docs.map(outpointOf)
     },
     hasBacklog: async (kind) => (await pending.first('graph_backlog', { kind })) !== undefined,
@@ -227,4 +227,9 @@ export function transactionTablesIn(pending: PendingDocuments, derives = false):
       return wasBlocked
     },
   }
+}
+
+async function deleteDocs(pending: PendingDocuments, name: CollectionName, docs: Doc[]): Promise<void> {
+  for (const part of parts(docs, ROWS_A_STATEMENT))
+    await pending.delete(name, { _id: { $in: part.map(({ _id }) => _id) } })
 }

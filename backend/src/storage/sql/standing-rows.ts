@@ -45,6 +45,10 @@ export function standingView(
     parents: (txid) => txids((spends) => `select txid as found from ${spends} where spender = ?`, txid),
     children: (txid) => txids((spends) => `select spender as found from ${spends} where txid = ?`, txid),
     rivals: rivalsIn(rivalRows(reader, derives), told),
+    async outputs(txid) {
+      const row = await reader.first(OUTPUTS, Array(2).fill(hashColumn(txid)))
+      return Number(row?.count ?? 0)
+    },
   }
 }
 
@@ -100,6 +104,9 @@ export async function standings(reader: SqlReader, txids: string[]): Promise<Sta
     silent: Number(silent) === 1,
   }))
 }
+
+const OUTPUTS = `select (select count(*) from graph_outputs where txid = ?)
+  + (select count(*) from graph_silent_facts where txid = ?) as count`
 
 /** Where transactions stand, and may be made to. */
 export function rankedView(trx: Knex.Transaction, told?: ReadonlySet<string>, derives?: boolean): RankedView {

@@ -1,5 +1,5 @@
 import type { Knex } from 'knex'
-import { hashColumn, hexOf, inParts, outpointOf, parts, ROWS_A_STATEMENT } from '../columns.js'
+import { groupBy, hashColumn, hexOf, inParts, outpointOf, parts, ROWS_A_STATEMENT } from '../columns.js'
 import type { TransactionTables } from '../graph-tables.js'
 import { OUTPUT, type OutputRow, outputOf } from '../output-rows.js'
 import { rest } from '../rest.js'
@@ -183,18 +183,28 @@ export function transactionTablesIn(
       await inBlock().update(proofColumns(undefined))
       return rows.map(({ txid }) => hexOf(txid))
     },
-    async takeSpends(table, spenders) {
-      const spends = () => trx(table).whereIn('spender', spenders.map(hashColumn))
-      const rows = await spends().select('txid', 'vout', 'spender', 'satoshis')
-      await spends().delete()
-      return rows.map(spendOf)
+    async takeSpends({ from, spenders, limit }) {
+      const rows = await writer.all(
+        `select txid, vout, spender, satoshis from ${from} where spender in (${anyOf(spenders)}) limit ?`,
+        [...spenders.map(hashColumn), limit],
+      )
+      const taken = rows.map(spendOf)
+      for (const [spender, spends] of groupBy(taken, (spend) => spend.spender))
+        for (const part of parts(spends, ROWS_A_STATEMENT)) {
+          const outpoints = part.map(({ outpoint }) => outpoint)
+          await writer.run(`delete from ${from} where spender = ? and ${anyOutpoint(outpoints)}`, [
+            hashColumn(spender),
+            ...outpointValues(outpoints),
+          ])
+        }
+      return taken
     },
-    async factsOf(txids) {
+    async factsOf(txids, limit) {
       const of = (table: string) => trx(table).whereIn('txid', txids.map(hashColumn))
-      const outputs: (OutputRow & { merged_length: unknown })[] = await of('graph_outputs').select([
-        ...OUTPUT,
-        'merged_length',
-      ])
+      const columns = [...OUTPUT, 'merged_length']
+      const outputs: (OutputRow & { merged_length: unknown })[] = await of('graph_outputs')
+        .select(columns)
+        .limit(limit)
       const nodes = await of('graph_nodes').select('txid', 'vout', 'domain')
       const names = await of('graph_names').select('txid', 'vout', 'name')
       return {
@@ -204,17 +214,25 @@ export function transactionTablesIn(
         merged: outputs.filter(({ merged_length }) => merged_length !== null).map(outpointOf),
       }
     },
-    async deleteFacts(txids) {
-      for (const table of ['graph_outputs', 'graph_nodes', 'graph_names']) {
-        await trx(table).whereIn('txid', txids.map(hashColumn)).delete()
+    async deleteFacts(outpoints) {
+      for (const part of parts(outpoints, ROWS_A_STATEMENT)) {
+        for (const table of ['graph_outputs', 'graph_nodes', 'graph_names'])
+          await writer.run(`delete from ${table} where ${anyOutpoint(part)}`, outpointValues(part))
         await rest()
       }
     },
-    async takeSilentFacts(txids) {
-      const said = () => trx('graph_silent_facts').whereIn('txid', txids.map(hashColumn))
-      const rows = await said().select('kind', 'body')
-      await said().delete()
-      return rows
+    async takeSilentFacts(txids, limit) {
+      const rows = await writer.all(
+        `select txid, vout, kind, body from graph_silent_facts where txid in (${anyOf(txids)}) limit ?`,
+        [...txids.map(hashColumn), limit],
+      )
+      for (const [kind, facts] of groupBy(rows, (row) => String(row.kind)))
+        for (const part of parts(facts.map(outpointOf), ROWS_A_STATEMENT))
+          await writer.run(`delete from graph_silent_facts where kind = ? and ${anyOutpoint(part)}`, [
+            kind,
+            ...outpointValues(part),
+          ])
+      return rows.map(({ kind, body }) => ({ kind, body }))
     },
     pendingAmong: (txids) =>
       inParts(txids, async (part) => {
