@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import type { GraphWriter } from '../../backend/src/graph/graph-store.js'
+import type { GraphStore } from '../../backend/src/graph/graph-store.js'
 
 /** How long a failed part is left alone, in milliseconds. */
 const AGAIN = 1000
@@ -16,7 +16,7 @@ export class BacklogWorker {
 
   constructor(
     private readonly options: {
-      graph: Pick<GraphWriter, 'workOff'>
+      graph: Pick<GraphStore, 'isBehind' | 'workOff'>
       /** Does something while nothing else is written, before whatever waits for that. */
       exclusively: (work: () => Promise<boolean>) => Promise<boolean>
       /** Whether something waits, or is being written. */
@@ -59,10 +59,10 @@ export class BacklogWorker {
     while (this.isNoticed && !signal.aborted) {
       this.isNoticed = false
       try {
-        let since = performance.now()
-        while (!signal.aborted && (await exclusively(() => graph.workOff()))) {
+        while (!signal.aborted && (await graph.isBehind())) {
+          const since = performance.now()
+          if (!(await exclusively(() => graph.workOff()))) break
           if (isWriting()) await pause(performance.now() - since)
-          since = performance.now()
         }
       } catch (err) {
         logger.error({ err }, 'what earlier submissions have left to be done failed; it is tried again')

@@ -137,6 +137,10 @@ export class ForwardingStore implements HostStore {
     return this.store.rivalBlocks(spends)
   }
 
+  isBehind(): Promise<boolean> {
+    return this.store.isBehind()
+  }
+
   workBehind(query: { txids: string[]; limit: number }): Promise<number> {
     return this.store.workBehind(query)
   }

@@ -103,6 +103,8 @@ export interface WaitingReader {
    * @param query.limit No more are counted, or somewhat more.
    */
   workBehind(query: { txids: string[]; limit: number }): Promise<number>
+  /** Whether earlier writes have left anything to be done by {@link GraphWriter.workOff}. */
+  isBehind(): Promise<boolean>
 }
 
 export interface SpendsReader {

@@ -87,7 +87,7 @@ export async function writeTransactions(
       { limit, pending: admission.pending },
     )
     left.keep = kept.left
-    changed.push(...kept.changed)
+    for (const txid of kept.changed) changed.push(txid)
   }
   const { nodes, names, outputs } = records
   // Where admissions are derived, whatever is held was looked at when it came; that it left a node may be news.

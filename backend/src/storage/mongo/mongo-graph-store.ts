@@ -151,7 +151,7 @@ export class MongoGraphStore implements HostStore {
   }
 
   async workOff(): Promise<boolean> {
-    if ((await this.documents.first('graph_backlog', {}, { fields: ['kind'] })) === undefined) return false
+    if (!(await this.isBehind())) return false
     const { admission } = this
     const { turned } = await this.write((tables) => writeBacklog(tables, { admission }))
     this.tell(turned)
@@ -245,6 +245,10 @@ export class MongoGraphStore implements HostStore {
 
   async rivalBlocks(spends: SpendRecord[]): Promise<Block[]> {
     return await rivalBlocks(this.documents, spends)
+  }
+
+  async isBehind(): Promise<boolean> {
+    return (await this.documents.first('graph_backlog', {}, { fields: ['kind'] })) !== undefined
   }
 
   async workBehind(query: { txids: string[]; limit: number }): Promise<number> {

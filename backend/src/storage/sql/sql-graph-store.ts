@@ -130,8 +130,7 @@ export class SqlGraphStore implements HostStore {
   }
 
   async workOff(): Promise<boolean> {
-    if ((await this.reader.first('select 1 as found from graph_backlog limit 1', [])) === undefined)
-      return false
+    if (!(await this.isBehind())) return false
     const { admission } = this
     const { turned } = await this.write((tables) => writeBacklog(tables, { admission }))
     this.tell(turned)
@@ -213,6 +212,10 @@ export class SqlGraphStore implements HostStore {
 
   async rivalBlocks(spends: SpendRecord[]): Promise<Block[]> {
     return await rivalBlocks(this.reader, spends)
+  }
+
+  async isBehind(): Promise<boolean> {
+    return (await this.reader.first('select 1 as found from graph_backlog limit 1', [])) !== undefined
   }
 
   async workBehind(query: { txids: string[]; limit: number }): Promise<number> {
