@@ -2,8 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { GraphStore } from '../../backend/src/graph/graph-store.js'
 
-/** How long a failed part is left alone, in milliseconds. */
-const AGAIN = 1000
+/** How long what failed is left alone, where nothing else is written meanwhile, in milliseconds. */
+const AGAIN = 30_000
 
 /**
  * Does what writes have left to be done (`backend/src/storage/backlog.ts`), a part at a time. Between two parts others have
@@ -13,6 +13,7 @@ export class BacklogWorker {
   private readonly stopping = new AbortController()
   private running: Promise<void> | undefined
   private isNoticed = false
+  private again: NodeJS.Timeout | undefined
 
   constructor(
     private readonly options: {
@@ -34,12 +35,10 @@ export class BacklogWorker {
   notice(): void {
     this.isNoticed = true
     if (this.stopping.signal.aborted) return
-    this.running ??= this.run().finally(() => {
-      this.running = undefined
-    })
+    this.running ??= this.run()
   }
 
-  /** Resolves when nothing is left to be done. */
+  /** Resolves when nothing is left to be done, or that failed. */
   async done(): Promise<void> {
     this.notice()
     await this.running
@@ -47,28 +46,30 @@ export class BacklogWorker {
 
   async close(): Promise<void> {
     this.stopping.abort()
+    clearTimeout(this.again)
     await this.running
   }
 
   private async run(): Promise<void> {
     const { graph, exclusively, isWriting, logger } = this.options
     const { signal } = this.stopping
-    const pause = async (time: number): Promise<void> => {
-      await sleep(time, undefined, { signal, ref: false }).catch(() => {})
-    }
+    clearTimeout(this.again)
     while (this.isNoticed && !signal.aborted) {
       this.isNoticed = false
       try {
         while (!signal.aborted && (await graph.isBehind())) {
           const since = performance.now()
           if (!(await exclusively(() => graph.workOff()))) break
-          if (isWriting()) await pause(performance.now() - since)
+          const took = performance.now() - since
+          if (isWriting()) await sleep(took, undefined, { signal, ref: false }).catch(() => {})
         }
       } catch (err) {
         logger.error({ err }, 'what earlier submissions have left to be done failed; it is tried again')
-        this.isNoticed = true
-        await pause(AGAIN)
+        this.again = setTimeout(() => this.notice(), AGAIN).unref()
+        break
       }
     }
+    // In the same step as nothing more was noticed.
+    this.running = undefined
   }
 }
