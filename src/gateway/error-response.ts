@@ -127,7 +127,7 @@ export function answerFor(error: unknown): Answer | undefined {
     return { status: 503, code: 'STORE_FULL', message, headers: { 'Retry-After': '60' } }
   }
   if (error instanceof UnsteadyError || error instanceof StoreUnavailableError)
-    return { status: 503, code: 'NOT_READY', message: error.message }
+    return { status: 503, code: 'NOT_READY', message: error.message, headers: { 'Retry-After': '1' } }
   if (error instanceof QueryError || error instanceof BeefError) {
     return { status: 400, code: 'BAD_BODY', message: error.message }
   }

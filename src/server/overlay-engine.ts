@@ -284,8 +284,12 @@ export class OverlayEngine {
           return await this.steakOf(contents, topics)
         } catch (cause) {
           if (cause instanceof LostConflictError) throw new ConflictError(cause)
-          // What a block holds decides, among others, whether the subject counts: the next try finds it decided.
-          if (cause instanceof UnsteadyError) await this.record(transactions.filter(isProven), contents)
+          // What it is built on is known from now on, and what follows from that is done by the next try.
+          if (cause instanceof UnsteadyError)
+            await this.record(
+              transactions.filter((each) => each.txid !== txid),
+              contents,
+            )
           throw cause
         } finally {
           this.current = undefined

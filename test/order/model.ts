@@ -50,13 +50,12 @@ export class OrderModel {
     return this.learn(learnedOf(this.history, members))
   }
 
-  /** Of a submission that is to be sent again, what blocks hold is known already. */
-  learnMined(members: readonly Member[]): void {
+  /** Of a submission that is to be sent again, what its subject is built on is known already. */
+  learnAncestors(members: readonly Member[]): void {
     this.submissions++
-    for (const { txid, height } of learnedOf(this.history, members)) {
-      if (height === undefined) continue
+    for (const { txid, height } of learnedOf(this.history, members).slice(0, -1)) {
       if (!this.arrivals.has(txid)) this.arrivals.set(txid, this.submissions)
-      this.heights.set(txid, height)
+      if (height !== undefined) this.heights.set(txid, height)
     }
     this.worked = undefined
   }

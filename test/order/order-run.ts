@@ -283,12 +283,10 @@ export class OrderRun {
     if (answer.status === 503 && this.plan.reevaluations !== undefined && again < MOST_TRIES) {
       // What a block holds is known from then on, and decides.
       this.note('submit: again', 'again, as conflicts are being decided')
-      this.model.learnMined(told as { txid: string; height?: number }[])
+      this.model.learnAncestors(told as { txid: string; height?: number }[])
       return await this.submit(transaction, how, again + 1)
     }
     if (outcome.kind === 'lost') {
-      // Where one write looks at one or two, it may never come to the one that loses.
-      if (answer.status === 503 && this.plan.reevaluations !== undefined) return
       const isUnnamed = outcome.winners.size === 0 && answer.status === 400
       if (answer.status !== 409 && !isUnnamed) this.fail(asked, { got: said, expected: 409 })
       const { txid } = answer.status === 409 ? (JSON.parse(said) as { txid: string }) : { txid: '' }

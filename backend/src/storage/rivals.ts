@@ -4,9 +4,11 @@ import { unique } from './columns.js'
 
 /** What is asked of a database for {@link rivalsIn}. What silent transactions say and spend is asked for, too. */
 export interface RivalRows {
-  /** What others spend of the outpoints that a transaction spends. */
-  sharedWith(txid: string): Promise<SpendRecord[]>
-  isNode(outpoint: Outpoint): Promise<boolean>
+  /**
+   * What else spends an outpoint that a transaction spends: each spender once for nodes, and once for
+   * other coins. Two may share thousands of outpoints.
+   */
+  sharedWith(txid: string): Promise<{ spender: string; isNode: boolean }[]>
   /** Whether an output of a transaction is a node. */
   leftNode(txid: string): Promise<boolean>
   /** Whether anything is said of the outputs of a transaction. */
@@ -22,35 +24,23 @@ export function rivalsIn(rows: RivalRows, told: ReadonlySet<string>): (txid: str
   const known = new Known(rows, told)
   return async (txid) => {
     const found = new Set<string>()
-    for (const { outpoint, spender } of await rows.sharedWith(txid)) {
+    for (const { spender, isNode } of await rows.sharedWith(txid)) {
       if (found.has(spender)) continue
-      const isRival =
-        !(await known.isNode(outpoint)) ||
-        ((await known.maySpendNodes(txid)) && (await known.maySpendNodes(spender)))
+      const isRival = !isNode || ((await known.maySpendNodes(txid)) && (await known.maySpendNodes(spender)))
       if (isRival) found.add(spender)
     }
     return [...found]
   }
 }
 
-/** What is a node, and what may spend one: asked once for each, as a coin may have any number of spenders. */
+/** What may spend a node: asked once for each, as a coin may have any number of spenders. */
 class Known {
-  private readonly nodes = new Map<string, boolean>()
   private readonly spenders = new Map<string, boolean>()
 
   constructor(
     private readonly rows: RivalRows,
     private readonly told: ReadonlySet<string>,
   ) {}
-
-  async isNode(outpoint: Outpoint): Promise<boolean> {
-    const key = formatOutpoint(outpoint)
-    const known = this.nodes.get(key)
-    if (known !== undefined) return known
-    const isNode = await this.rows.isNode(outpoint)
-    this.nodes.set(key, isNode)
-    return isNode
-  }
 
   async maySpendNodes(spender: string): Promise<boolean> {
     const known = this.spenders.get(spender)

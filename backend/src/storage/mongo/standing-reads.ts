@@ -1,6 +1,6 @@
 import type { Block, SpendRecord } from '../../graph/records.js'
 import { type Standing, type StandingView, winnerOver } from '../../graph/standing.js'
-import type { Outpoint } from '../../protocol/outpoint.js'
+import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
 import { countInParts, hashColumn, hexOf, inParts, numberIn, outpointOf, unique } from '../columns.js'
 import { LINEAGES_BEHIND, MOVED_AS_ONE } from '../lineages.js'
 import { type RivalRows, rivalsAmong, rivalsIn } from '../rivals.js'
@@ -74,12 +74,19 @@ function rivalRows(documents: Documents, derives: boolean): RivalRows {
   return {
     async sharedWith(txid) {
       const own = await spends(documents, { spender: hashColumn(txid) }, { fields: ['txid', 'vout'] })
-      const shared = await spendsOf(documents, own.map(outpointOf))
-      return shared.filter(({ spender }) => spender !== txid)
+      const spent = await spendsOf(documents, own.map(outpointOf))
+      const shared = spent.filter(({ spender }) => spender !== txid)
+      const outpoints = unique(
+        shared.map(({ outpoint }) => outpoint),
+        formatOutpoint,
+      )
+      const nodes = await nodesAmong(documents, outpoints)
+      const found = shared.map(({ outpoint, spender }) => ({
+        spender,
+        isNode: nodes.has(formatOutpoint(outpoint)),
+      }))
+      return unique(found, ({ spender, isNode }) => `${spender} ${isNode}`)
     },
-    isNode: async (outpoint) =>
-      (await isThere('graph_nodes', { _id: outpointId(outpoint) })) ||
-      (await isThere('graph_silent_facts', { _id: silentNodeId(outpoint) })),
     async leftNode(txid) {
       const hash = hashColumn(txid)
       return (
@@ -94,6 +101,17 @@ function rivalRows(documents: Documents, derives: boolean): RivalRows {
       return false
     },
   }
+}
+
+/** Those of the outpoints that are nodes, as text; silent or not. */
+async function nodesAmong(documents: Documents, outpoints: Outpoint[]): Promise<Set<string>> {
+  const nodes = await inParts(outpoints, async (part) => {
+    const fields = ['txid', 'vout']
+    const counting = await documents.all('graph_nodes', { _id: { $in: part.map(outpointId) } }, { fields })
+    const silent = { _id: { $in: part.map(silentNodeId) } }
+    return [...counting, ...(await documents.all('graph_silent_facts', silent, { fields }))]
+  })
+  return new Set(nodes.map((doc) => formatOutpoint(outpointOf(doc))))
 }
 
 function silentNodeId({ txid, vout }: Outpoint): Buffer {

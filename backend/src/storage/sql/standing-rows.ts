@@ -10,7 +10,6 @@ import {
   numberIn,
   type OutpointRow,
   outpointOf,
-  outpointPair,
 } from '../columns.js'
 import { LINEAGES_BEHIND, MOVED_AS_ONE } from '../lineages.js'
 import { type RivalRows, rivalsAmong, rivalsIn } from '../rivals.js'
@@ -57,15 +56,20 @@ export function both(select: (spends: string) => string): string {
   return SPENDS.map(select).join(' union ')
 }
 
+/** Of an outpoint that is spent: whether it is a node. */
+const IS_NODE = `(exists (select 1 from graph_nodes as nodes where nodes.txid = own.txid and nodes.vout = own.vout)
+  or exists (
+    select 1 from graph_silent_facts as facts
+    where facts.txid = own.txid and facts.vout = own.vout and facts.kind = 'node'
+  ))`
+
 const SHARED = SPENDS.flatMap((own) =>
   SPENDS.map(
-    (other) => `select other.txid, other.vout, other.spender from ${own} as own join ${other} as other
+    (other) => `select other.spender, ${IS_NODE} as is_node from ${own} as own join ${other} as other
       on other.txid = own.txid and other.vout = own.vout where own.spender = ? and other.spender <> own.spender`,
   ),
 ).join(' union ')
 
-const IS_NODE = `select 1 from graph_nodes where txid = ? and vout = ?
-  union select 1 from graph_silent_facts where txid = ? and vout = ? and kind = 'node'`
 const LEFT_A_NODE = `select 1 from graph_nodes where txid = ?
   union select 1 from graph_silent_facts where txid = ? and kind = 'node'`
 const IS_HELD = 'select 1 from graph_pieces where owner = ? and position = 0'
@@ -79,9 +83,8 @@ function rivalRows(reader: SqlReader, derives: boolean): RivalRows {
   return {
     async sharedWith(txid) {
       const rows = await reader.all(SHARED, Array(4).fill(hashColumn(txid)))
-      return rows.map((row) => ({ outpoint: outpointOf(row), spender: hexOf(row.spender) }))
+      return rows.map((row) => ({ spender: hexOf(row.spender), isNode: Number(row.is_node) === 1 }))
     },
-    isNode: (outpoint) => isThere(IS_NODE, [...outpointPair(outpoint), ...outpointPair(outpoint)]),
     leftNode: (txid) => isThere(LEFT_A_NODE, Array(2).fill(hashColumn(txid))),
     wasLookedAt: (txid) =>
       derives
