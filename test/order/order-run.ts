@@ -4,7 +4,7 @@ import { HeaderChain } from '../support/header-chain.js'
 import { type Answer, type Differences, differences } from './answers.js'
 import { type Deed, deed, type History, type HistoryTransaction, historyOf } from './history.js'
 import { type Enclosed, OrderHost } from './host.js'
-import { type Block, type OrderAnswers, OrderModel, sha256 } from './model.js'
+import { type Block, type Member, type OrderAnswers, OrderModel, sha256 } from './model.js'
 
 /** How a transaction is submitted; numbers choose. */
 interface Manner {
@@ -219,10 +219,14 @@ export class OrderRun {
     const transaction = this.chosen({ which: 'any', at: event.at })
     const members = transaction && this.membersOf(transaction, event)
     if (transaction === undefined || members === undefined) return
+    // Of one that loses, nobody knows then whether what it is built on was kept.
+    const isLost = this.model.submit(this.toldOf(members)).kind === 'lost'
+    if (isLost && this.plan.reevaluations !== undefined) return await this.submit(transaction, event)
     this.note('kill', `kill while ${this.named(transaction)} is submitted`)
     const answered = this.running.submit(members, event.topics).catch(() => undefined)
     await this.running.kill()
     await answered
+    await this.running.settled()
     await this.submit(transaction, event)
   }
 
@@ -267,13 +271,10 @@ export class OrderRun {
       this.membersOf(transaction, { ...how, proven: CERTAIN.proven, lag: CERTAIN.lag })
     if (members === undefined) return
     this.submitted.add(transaction.txid)
-    const told = members.map(({ transaction: { txid }, proven }) => ({
-      txid,
-      ...(proven && { height: this.mined.get(txid) }),
-    }))
+    const told = this.toldOf(members)
     const shown = members.map((each) => `${this.named(each.transaction)}${each.proven ? '*' : ''}`)
     const before = this.model.answers
-    const outcome = this.model.submit(told as { txid: string; height?: number }[])
+    const outcome = this.model.submit(told)
     this.countLate(before)
     this.note(`submit: ${outcome.kind}`, `submit ${shown.join(' ')} to ${how.topics.join()}: ${outcome.kind}`)
     const answer = await this.running.submit(members, how.topics)
@@ -283,7 +284,7 @@ export class OrderRun {
     if (answer.status === 503 && this.plan.reevaluations !== undefined && again < MOST_TRIES) {
       // What a block holds is known from then on, and decides.
       this.note('submit: again', 'again, as conflicts are being decided')
-      this.model.learnAncestors(told as { txid: string; height?: number }[])
+      this.model.learnAncestors(told)
       return await this.submit(transaction, how, again + 1)
     }
     if (outcome.kind === 'lost') {
@@ -309,6 +310,14 @@ export class OrderRun {
     if (JSON.stringify(got) === JSON.stringify(expected)) return
     if (this.plan.reevaluations === undefined || again > 0) this.fail(asked, { got, expected })
     await this.submit(transaction, how, 1)
+  }
+
+  /** What a BEEF of these tells. */
+  private toldOf(members: readonly Enclosed[]): Member[] {
+    return members.map(({ transaction: { txid }, proven }) => {
+      const height = proven ? this.mined.get(txid) : undefined
+      return { txid, ...(height !== undefined && { height }) }
+    })
   }
 
   /** Counts what was known before and is admitted only now, by what it had waited for. */

@@ -260,12 +260,13 @@ async function insertSpends(
   await tables.insertNew('graph_silent_spends', spends.filter(isSilent).map(spendRow))
 }
 
-/** @param left Those that are not decided on yet. */
+/** @param left Those that are not decided on yet, because of the subject and what comes with it. */
 async function requireCounting(tables: TransactionTables, subject: string, left: string[]): Promise<void> {
   const [standing] = await tables.standings([subject])
-  if (standing === undefined || !standing.silent || standing.mined !== undefined) return
-  // What it lost to may be about to count no more: nothing is refused for good by that.
-  if (left.includes(subject) || (await tables.hasBacklog('decide')))
+  if (standing === undefined || standing.mined !== undefined) return
+  if (!standing.silent && left.length === 0) return
+  // What it loses to may be about to count no more, or what it is built on: that is decided first.
+  if (left.length > 0 || (await tables.hasBacklog('decide')))
     throw new UnsteadyError('conflicts are being decided: submit it again in a moment')
   const winner = await tables.winnerOver(subject)
   if (winner !== undefined) throw new LostConflictError(subject, winner)
