@@ -246,6 +246,18 @@ const LARGEST_PAGE = 1024 * 1024
 /** Which part of an announced body has to have come before memory is taken for all of it. */
 const BELIEVED = 1 / 16
 
+let hasJoined = false
+
+/** Whether memory may be taken for all of a body: of one in a turn of the event loop, as hundreds may have come so far at once. */
+function mayJoin(): boolean {
+  if (hasJoined) return false
+  hasJoined = true
+  setImmediate(() => {
+    hasJoined = false
+  })
+  return true
+}
+
 /**
  * Bytes that come in pieces of any size, copied into pages that grow with them; the last page of an announced body has
  * room for the whole of it, so that nothing is copied in the end.
@@ -283,7 +295,7 @@ class Pages {
 
   private turn(): void {
     const { announced = 0, length } = this
-    if (length < announced && length >= announced * BELIEVED) this.join(announced)
+    if (length < announced && length >= announced * BELIEVED && mayJoin()) this.join(announced)
     else {
       if (length > 0) this.full.push(this.page)
       this.page = this.make(Math.min(Math.max(FIRST_PAGE, length), LARGEST_PAGE))
