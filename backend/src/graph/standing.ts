@@ -34,8 +34,8 @@ export interface StandingView {
   outputs(txid: string): Promise<number>
 }
 
-/** A transaction with so many inputs, or outputs of which something is said, takes about twice as long as the smallest. */
-const PARTS_OF_ONE = 20
+/** A transaction with so many inputs and outputs takes about twice as long to look at as the smallest. */
+export const PARTS_OF_ONE = 20
 
 /** What keeping ranks asks beside. */
 export interface RankedView extends StandingView {

@@ -1,8 +1,9 @@
+import type { AdmissionOptions } from '../graph/admission-rules.js'
+import { PARTS_OF_ONE } from '../graph/standing.js'
 import type { Outpoint } from '../protocol/outpoint.js'
 import type { TransactionView } from '../protocol/transaction.js'
 import { outpointColumns } from './columns.js'
 import type { TransactionTables } from './graph-tables.js'
-import type { Row } from './rows.js'
 
 /**
  * What follows from one transaction may concern any number of others: those that waited for it, or that are built on what it
@@ -13,9 +14,9 @@ import type { Row } from './rows.js'
 
 /** By what is left to be done with them; txids, and outpoints of coins. */
 export interface Backlog {
-  /** Judged anew (`admission.ts`). */
+  /** Judged again (`admission.ts`). */
   judge: string[]
-  /** Decided anew whether they count (`standing.ts`). */
+  /** Decided again whether they count (`standing.ts`). */
   decide: string[]
   /** Their unsettled outputs settled (`settle.ts`). */
   settle: string[]
@@ -28,10 +29,14 @@ export interface Backlog {
 export type BacklogKind = keyof Backlog
 
 /** How many transactions one write looks at beside its own, where the host says nothing else. */
-export const REEVALUATIONS = 1000
+const REEVALUATIONS = 1000
 
-/** A transaction that takes twice as long to look at as the smallest has about so many inputs and outputs, or so many bytes. */
-const PARTS_OF_ONE = 20
+/** How many transactions one write looks at beside its own. */
+export function reevaluationsOf(admission?: AdmissionOptions): number {
+  return admission?.reevaluations ?? REEVALUATIONS
+}
+
+/** A transaction of about so many bytes takes twice as long to look at as the smallest. */
 const BYTES_OF_ONE = 64 * 1024
 
 /** What one write does beside what it has to, in transactions: a large one counts for several. */
@@ -73,10 +78,18 @@ export async function takeBacklog(tables: TransactionTables, limit: number): Pro
 /** Writes what is left for the writes after this one. */
 export async function leaveBacklog(
   tables: TransactionTables,
-  { judge, decide, settle, keep, carry }: Backlog,
+  { carry, ...ofTransactions }: Backlog,
 ): Promise<void> {
-  const rows: Row[] = carry.map((outpoint) => ({ kind: 'carry', ...outpointColumns(outpoint) }))
-  for (const [kind, txids] of Object.entries({ judge, decide, settle, keep }))
-    rows.push(...txids.map((txid) => ({ kind, ...outpointColumns({ txid, vout: 0 }) })))
-  await tables.insertNew('graph_backlog', rows)
+  const leave = async (kind: string, outpoints: Outpoint[]): Promise<void> => {
+    await tables.insertNew(
+      'graph_backlog',
+      outpoints.map((outpoint) => ({ kind, ...outpointColumns(outpoint) })),
+    )
+  }
+  await leave('carry', carry)
+  for (const [kind, txids] of Object.entries(ofTransactions))
+    await leave(
+      kind,
+      txids.map((txid) => ({ txid, vout: 0 })),
+    )
 }

@@ -7,7 +7,7 @@ import {
 } from '../graph/records.js'
 import type { Decision } from '../graph/standing.js'
 import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
-import { type Backlog, emptyBacklog, leaveBacklog, REEVALUATIONS, takeBacklog } from './backlog.js'
+import { type Backlog, emptyBacklog, leaveBacklog, reevaluationsOf, takeBacklog } from './backlog.js'
 import { writeCarriers } from './carriers.js'
 import { hashColumn } from './columns.js'
 import type { GraphTables } from './graph-tables.js'
@@ -34,7 +34,7 @@ export interface Recorded {
 
 /** Goes on with what earlier writes have left to be done ({@link Backlog}). */
 export async function writeBacklog(tables: GraphTables, options: WriteOptions = {}): Promise<Recorded> {
-  const earlier = await takeBacklog(tables.transactions, options.admission?.reevaluations ?? REEVALUATIONS)
+  const earlier = await takeBacklog(tables.transactions, reevaluationsOf(options.admission))
   return await writeRecords(tables, graphRecords({}), { ...options, earlier })
 }
 
@@ -66,7 +66,7 @@ export async function writeRecords(
     records,
     decision,
     earlier,
-    limit: admission?.reevaluations ?? REEVALUATIONS,
+    limit: reevaluationsOf(admission),
     // Where an engine judges, it may not have been asked about a coin that is known.
     ...(admission && { arrived }),
   })
@@ -83,7 +83,7 @@ export async function writeDisproof(
   const records = graphRecords({})
   const { turned, ...others } = await writeFacts(tables, {
     ...{ facts: records, records, decision },
-    ...{ earlier: emptyBacklog(), limit: REEVALUATIONS },
+    ...{ earlier: emptyBacklog(), limit: reevaluationsOf() },
   })
   await leaveBacklog(tables.transactions, { ...emptyBacklog(), ...others, decide: decision.left })
   return { count, turned }

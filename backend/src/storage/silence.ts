@@ -36,7 +36,7 @@ export async function silence({ transactions, outputs }: GraphTables, txids: str
   const left: Change[] = []
   const gone: Outpoint[] = []
   for (const part of parts(txids, A_STEP)) {
-    for (let more = true; more; ) {
+    await inPages(async () => {
       const { merged, ...facts } = await transactions.factsOf(part, ROWS)
       await writeSilent(transactions, facts)
       const own = facts.outputs.map(({ outpoint }) => outpoint)
@@ -45,9 +45,8 @@ export async function silence({ transactions, outputs }: GraphTables, txids: str
       await transactions.deletePieces(merged.map((outpoint) => mapOwner({ outpoint, merged: true })))
       const others = [...facts.nodes, ...facts.names].map(({ outpoint }) => outpoint)
       await transactions.deleteFacts(unique([...own, ...others], formatOutpoint))
-      more = own.length === ROWS
-      await rest()
-    }
+      return own.length
+    })
   }
   return { left, gone, spent }
 }
@@ -61,12 +60,11 @@ export async function restore(
   const facts: Facts = { outputs: [], nodes: [], names: [] }
   for (const part of parts(txids, A_STEP)) {
     const found: { kind: string; body: unknown }[] = []
-    for (let more = true; more; ) {
+    await inPages(async () => {
       const rows = await tables.takeSilentFacts(part, ROWS)
       for (const row of rows) found.push(row)
-      more = rows.length === ROWS
-      await rest()
-    }
+      return rows.length
+    })
     const { outputs, nodes, names } = silentFactsOf(found, part)
     for (const output of outputs) facts.outputs.push(output)
     facts.nodes.push(...nodes)
@@ -82,13 +80,17 @@ async function moveSpends(
 ): Promise<Outpoint[]> {
   const moved: Outpoint[] = []
   for (const spenders of parts(txids, A_STEP)) {
-    for (let more = true; more; ) {
+    await inPages(async () => {
       const spends = await tables.takeSpends({ from, spenders, limit: ROWS })
       await tables.insertNew(to, spends.map(spendRow))
       for (const { outpoint } of spends) moved.push(outpoint)
-      more = spends.length === ROWS
-      await rest()
-    }
+      return spends.length
+    })
   }
   return moved
+}
+
+/** Moves rows, {@link ROWS} at a time, until there are fewer. @param move Returns how many it has moved. */
+async function inPages(move: () => Promise<number>): Promise<void> {
+  for (let moved = ROWS; moved === ROWS; await rest()) moved = await move()
 }

@@ -13,7 +13,7 @@ import {
 } from '../graph/records.js'
 import { type Decision, decide, keepRanks, type Standing } from '../graph/standing.js'
 import { deriveAdmissions } from './admission.js'
-import { type Backlog, emptyBacklog, REEVALUATIONS } from './backlog.js'
+import { type Backlog, emptyBacklog, reevaluationsOf } from './backlog.js'
 import { hashColumn } from './columns.js'
 import type { GraphTables, TransactionTables } from './graph-tables.js'
 import { keepPending } from './pending.js'
@@ -57,7 +57,7 @@ export async function writeTransactions(
   { subject, again = false, admission, earlier = emptyBacklog() }: WriteOptions = {},
 ): Promise<Written> {
   const { transactions: tables } = graph
-  const limit = admission?.reevaluations ?? REEVALUATIONS
+  const limit = reevaluationsOf(admission)
   const left: Written['left'] = { judge: [], keep: [], decide: [] }
   const { transactions, spends } = told
   const raw = new Map(transactions.map((transaction) => [transaction.txid, transaction.raw]))
@@ -227,7 +227,10 @@ export async function takeProofs(
   const txids = await tables.takeProofs(block)
   if (txids.length === 0) return { decision: { ...NOTHING, left: [] }, count: 0 }
   const ranked = await keepRanks(txids, tables.rankedView(), rest)
-  return { decision: await decideAnew(tables, { txids, ranked, limit: REEVALUATIONS }), count: txids.length }
+  return {
+    decision: await decideAnew(tables, { txids, ranked, limit: reevaluationsOf() }),
+    count: txids.length,
+  }
 }
 
 /** @param options.txids Parents first. Where ranks are still to be kept, `mined` is left open. */

@@ -14,7 +14,7 @@ import { heldPieces } from './piece-reads.js'
 /** Spends that count, and those that do not. */
 export const SPENDS = ['graph_spends', 'graph_silent_spends'] as const
 /** Where something is said of outputs. */
-const SAYING = ['graph_outputs', 'graph_silent_facts'] as const
+const SAID_IN = ['graph_outputs', 'graph_silent_facts'] as const
 /** How many outputs of a transaction are counted, to know how long it takes to turn. */
 const MOST_OUTPUTS = 1000
 export const SPEND = ['txid', 'vout', 'spender', 'satoshis']
@@ -40,7 +40,7 @@ export function standingView(
     async outputs(txid) {
       const own = { txid: hashColumn(txid) }
       const found = await Promise.all(
-        SAYING.map((name) => documents.all(name, own, { fields: ['vout'], limit: MOST_OUTPUTS })),
+        SAID_IN.map((name) => documents.all(name, own, { fields: ['vout'], limit: MOST_OUTPUTS })),
       )
       return found.flat().length
     },
