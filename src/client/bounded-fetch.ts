@@ -1,5 +1,7 @@
+import type { HttpClient, HttpClientResponse } from '@bsv/sdk'
 import { joinBytes } from '../../backend/src/protocol/bytes.js'
 import { DEFAULT_MAX_BYTES } from './bundle.js'
+import { readJson } from './json-answer.js'
 import { SourceError } from './source-error.js'
 
 /** How far an index is waited for. */
@@ -18,6 +20,7 @@ const DEFAULT_TIMEOUT = 20_000
 
 export interface FetchedAnswer {
   status: number
+  statusText: string
   /** Without parameters. */
   contentType: string
   headers: Headers
@@ -38,11 +41,12 @@ export async function fetchBounded(
   const { maxBytes = DEFAULT_MAX_BYTES, fetch = globalThis.fetch } = options
   return await withinTime(url, options, async (signal) => {
     const response = await fetch(url, { ...init, redirect: 'error', signal })
-    const { status, headers, body } = response
+    const { status, statusText, headers, body } = response
     const [contentType = ''] = (headers.get('content-type') ?? '').split(';')
     const length = Number(headers.get('content-length'))
     return {
       status,
+      statusText,
       contentType: contentType.trim().toLowerCase(),
       headers,
       body: await joinBounded(piecesOf(body), { url, maxBytes, length }),
@@ -71,7 +75,8 @@ export async function withinTime<Answer>(
   signal?.addEventListener('abort', giveUp, { once: true })
   if (signal?.aborted === true) giveUp()
   try {
-    return await ask(stop.signal)
+    // Some implementations of `fetch` look at the signal late, or never.
+    return await Promise.race([ask(stop.signal), aborted(stop.signal)])
   } catch (cause) {
     if (cause instanceof SourceError) throw cause
     if (isLate) throw new SourceError('TIMEOUT', `${url} took longer than ${timeout} ms`, { cause })
@@ -80,6 +85,50 @@ export async function withinTime<Answer>(
     clearTimeout(timer)
     signal?.removeEventListener('abort', giveUp)
   }
+}
+
+/** Rejects when the signal is aborted, and never resolves. */
+function aborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    const fail = (): void => reject(signal.reason)
+    if (signal.aborted) fail()
+    else signal.addEventListener('abort', fail, { once: true })
+  })
+}
+
+/** Bounds of {@link boundedHttpClient}. */
+export interface HttpClientBounds {
+  /** Milliseconds for one request, to the last byte of its answer. */
+  timeout: number
+  /** The longest answer that is read, in bytes after decompression. */
+  maxBytes: number
+}
+
+/**
+ * An HTTP client for the SDK's classes (chain trackers, broadcasters) that reads no more than `maxBytes` of an answer,
+ * gives a request up after `timeout` or when its own signal says so, and refuses redirects. The SDK's default client does
+ * none of this: an endless body fills memory. As there, `data` of the answer is JSON where its content type says so, else
+ * text; a body that is not the JSON it claims to be fails the request.
+ *
+ * @returns A client whose requests throw SourceError `UNREACHABLE`, `TIMEOUT`, `TOO_LARGE`, `BAD_ANSWER`.
+ */
+export function boundedHttpClient(bounds: HttpClientBounds): HttpClient {
+  return {
+    async request(url, { method, headers, data, signal }) {
+      const init = { method, headers, body: data === undefined ? undefined : JSON.stringify(data) }
+      const answer = await fetchBounded(url, init, { ...bounds, signal })
+      const { status, statusText } = answer
+      const ok = status >= 200 && status < 300
+      return { ok, status, statusText, data: dataOf(url, answer) } as HttpClientResponse
+    },
+  }
+}
+
+function dataOf(url: string, { contentType, body }: FetchedAnswer): unknown {
+  if (contentType !== 'application/json') return new TextDecoder().decode(body)
+  const data = readJson(body)
+  if (data === undefined) throw new SourceError('BAD_ANSWER', `${url} answers what is no JSON`)
+  return data
 }
 
 /**

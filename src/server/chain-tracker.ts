@@ -1,9 +1,7 @@
 import { setTimeout as setTimer } from 'node:timers'
-import { setTimeout } from 'node:timers/promises'
 import {
   BlockHeadersService,
   type ChainTracker,
-  defaultHttpClient,
   type HttpClient,
   type HttpClientResponse,
   WhatsOnChain,
@@ -11,6 +9,7 @@ import {
 import pLimit, { type LimitFunction } from 'p-limit'
 import { z } from 'zod'
 import type { Block } from '../../backend/src/graph/records.js'
+import { boundedHttpClient } from '../client/bounded-fetch.js'
 import type { Config } from './config.js'
 import { LIMITS, type Limits } from './limits/limits.js'
 import type { SubmissionTracker } from './limits/verify-submission.js'
@@ -72,6 +71,9 @@ function whatsOnChain(network: Config['network']): Dialect {
 
 /** How long after a failure the tracker is asked whether it is back, in milliseconds. */
 const PROBE_INTERVAL = 5000
+
+/** The longest answer of a service that is read, in bytes: the longest that is asked for, ten headers, has some 5 KB. */
+const MAX_ANSWER_BYTES = 1024 * 1024
 
 /** What asking may cost. */
 export type TrackerLimits = Pick<Limits, 'maxTrackerBlocks' | 'maxTrackerRequests' | 'verificationTimeout'>
@@ -160,7 +162,7 @@ export class HeadersSource implements ChainTracker {
 
   /** The SDK's client, which shows each answer that it would believe. */
   private open(check: (response: HttpClientResponse<unknown>) => unknown): ChainTracker {
-    const http = defaultHttpClient()
+    const http = boundedHttpClient({ timeout: this.timeout, maxBytes: MAX_ANSWER_BYTES })
     return this.dialect.open({
       async request<Body>(...question: Parameters<HttpClient['request']>) {
         const response = await http.request<Body>(...question)
@@ -171,17 +173,14 @@ export class HeadersSource implements ChainTracker {
   }
 
   private async ask<Answer>(question: () => Promise<Answer>): Promise<Answer> {
-    const giveUp = new AbortController()
     try {
-      const answer = await Promise.race([question(), silence(this.timeout, giveUp.signal)])
+      const answer = await question()
       this.silentSince = undefined
       return answer
     } catch (cause) {
       this.silentSince ??= new Date()
       this.probeLater()
       throw new ChainTrackerError(`the chain tracker ${this.name} did not answer`, { cause })
-    } finally {
-      giveUp.abort()
     }
   }
 
@@ -194,12 +193,6 @@ export class HeadersSource implements ChainTracker {
       if (this.silentSince !== undefined) this.currentHeight().catch(() => {})
     }, PROBE_INTERVAL).unref()
   }
-}
-
-/** Throws after so many milliseconds, unless nobody waits any more. The SDK's trackers would wait for ever. */
-async function silence(milliseconds: number, signal: AbortSignal): Promise<never> {
-  await setTimeout(milliseconds, undefined, { signal, ref: false })
-  throw new Error(`no answer within ${milliseconds} ms`)
 }
 
 /** Over the blocks that the chain tracker is asked about for one submission. */

@@ -42,7 +42,8 @@ const ARROWS: Record<string, string[]> = {
   'topic-managers': ['protocol', 'graph'],
   'lookup-services': ['protocol', 'graph'],
   gateway: ['protocol', 'graph'],
-  server: ['protocol', 'graph', 'storage', 'topic-managers', 'lookup-services', 'gateway'],
+  // Of the client, how a stranger's answer is read within bounds: a headers service is one to both.
+  server: ['protocol', 'graph', 'storage', 'topic-managers', 'lookup-services', 'gateway', 'client'],
   // For whoever wires a host of an engine: what it configures there, in one place.
   plugin: ['protocol', 'graph', 'storage', 'topic-managers', 'lookup-services'],
   mining: ['protocol'],

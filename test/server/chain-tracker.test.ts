@@ -12,6 +12,7 @@ import {
 } from '../support/fake-chain.js'
 import { HeaderChain } from '../support/header-chain.js'
 import { type HeaderService, type Mood, useHeaderServices } from '../support/header-service.js'
+import { listening } from '../support/other-server.js'
 import { encodeTransaction } from '../support/raw-transaction.js'
 import { type Environment, type TestServer, treeOf, useServers } from '../support/test-server.js'
 
@@ -349,5 +350,53 @@ describe.each(['a block headers service', 'WhatsOnChain'])('%s', (name) => {
       else await expect(asked).rejects.toMatchObject({ code: 'NOT_READY' })
       await expect(tip()).rejects.toMatchObject({ code: 'NOT_READY' })
     })
+  })
+})
+
+describe('of a service that is hostile', () => {
+  const ask = async (url: string) => {
+    const source = openHeadersSource({ chainTracker: url, chainTrackerTimeout: 600_000, network: 'main' })
+    if (source === undefined) throw new Error('no source of headers')
+    try {
+      return await source.verdict({ height: 800_000, root: 'ab'.repeat(32) })
+    } finally {
+      source.close()
+    }
+  }
+
+  test('an answer without end is not read on', async () => {
+    const piece = Buffer.alloc(64 * 1024, ' ')
+    let written = 0
+    let closed: Promise<unknown> | undefined
+    const { url, close } = await listening((_, response) => {
+      closed = new Promise((resolve) => response.on('close', resolve))
+      response.writeHead(200, { 'Content-Type': 'application/json' })
+      const write = (): void => {
+        do written += piece.length
+        while (response.write(piece))
+      }
+      response.on('drain', write)
+      write()
+    })
+    await expect(ask(url)).rejects.toMatchObject({
+      code: 'NOT_READY',
+      cause: { message: expect.stringContaining('more than 1048576 bytes') },
+    })
+    await closed
+    // What stands in the buffers of the sockets comes on top.
+    expect(written).toBeLessThan(32 * 1024 * 1024)
+    await close()
+  })
+
+  test('a redirect is not followed', async () => {
+    let asked = 0
+    const inside = await listening((_, response) => {
+      asked++
+      response.end('{}')
+    })
+    const service = await listening((_, response) => response.writeHead(307, { Location: inside.url }).end())
+    await expect(ask(service.url)).rejects.toMatchObject({ code: 'NOT_READY' })
+    expect(asked).toBe(0)
+    await Promise.all([inside.close(), service.close()])
   })
 })
