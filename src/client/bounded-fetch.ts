@@ -76,7 +76,7 @@ export async function withinTime<Answer>(
   if (signal?.aborted === true) giveUp()
   try {
     // Some implementations of `fetch` look at the signal late, or never.
-    return await Promise.race([ask(stop.signal), aborted(stop.signal)])
+    return await unlessAborted(ask(stop.signal), stop.signal)
   } catch (cause) {
     if (cause instanceof SourceError) throw cause
     if (isLate) throw new SourceError('TIMEOUT', `${url} took longer than ${timeout} ms`, { cause })
@@ -87,13 +87,23 @@ export async function withinTime<Answer>(
   }
 }
 
-/** Rejects when the signal is aborted, and never resolves. */
-function aborted(signal: AbortSignal): Promise<never> {
-  return new Promise((_, reject) => {
-    const fail = (): void => reject(signal.reason)
-    if (signal.aborted) fail()
-    else signal.addEventListener('abort', fail, { once: true })
+/**
+ * Waits for an answer until the signal is aborted, whether or not whoever is asked looks at the signal.
+ *
+ * @throws what the answer throws; the reason of the signal.
+ */
+export async function unlessAborted<Answer>(answer: Promise<Answer>, signal: AbortSignal): Promise<Answer> {
+  let stop = (): void => undefined
+  const aborted = new Promise<never>((_, reject) => {
+    stop = () => reject(signal.reason)
+    signal.addEventListener('abort', stop, { once: true })
+    if (signal.aborted) stop()
   })
+  try {
+    return await Promise.race([answer, aborted])
+  } finally {
+    signal.removeEventListener('abort', stop)
+  }
 }
 
 /** Bounds of {@link boundedHttpClient}. */

@@ -24,6 +24,8 @@ export type ProofErrorCode =
   | 'UNVERIFIED'
   /** An unproven transaction that no block can hold: its scripts fail, or it makes money. */
   | 'BAD_SCRIPT'
+  /** Scripts that would take more work than the caller spends on them (`maxScriptWork`). */
+  | 'TOO_COSTLY'
   /** Scripts that run longer than the caller waits. */
   | 'SCRIPT_TIMEOUT'
   /** A transaction without a block, where the caller asked for proofs. */

@@ -1,4 +1,4 @@
-import type { StepDemand } from '../../src/server/limits/run-scripts.js'
+import type { StepDemand } from '../../backend/src/protocol/run-scripts.js'
 import { handingOver, type ScriptJob } from '../../src/server/limits/script-runner.js'
 import { ScriptScheduler } from '../../src/server/limits/script-scheduler.js'
 

@@ -1,9 +1,9 @@
 import { P2PKH, PrivateKey, Transaction } from '@bsv/sdk'
 import { readBeef } from '../../backend/src/graph/read-beef.js'
 import { utf8 } from '../../backend/src/protocol/bytes.js'
+import { runScripts } from '../../backend/src/protocol/run-scripts.js'
 import { OP } from '../../backend/src/protocol/script-walk.js'
 import { readTransaction } from '../../backend/src/protocol/transaction.js'
-import { runScripts } from '../../src/server/limits/run-scripts.js'
 import { verifySubmission } from '../../src/server/limits/verify-submission.js'
 import { expectError } from '../support/expect-error.js'
 import {

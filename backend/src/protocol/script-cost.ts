@@ -9,6 +9,9 @@ export interface RunBudget {
   units: number
 }
 
+/** What the scripts of one submission, or of one proof, may cost together unless set: some seconds of a slow core. */
+export const DEFAULT_SCRIPT_WORK = 300_000_000
+
 /** Of what the interpreter makes of an opcode, run or not. */
 const OPCODE_COST = 100
 /** Some milliseconds of arithmetic on the curve: the hash that is signed is counted by itself. */

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { DEFAULT_SCRIPT_WORK } from '../../../backend/src/protocol/script-cost.js'
 import { GATEWAY_LIMITS } from '../../gateway/gateway-limits.js'
 import { ConfigError } from '../settings/config-error.js'
 import { parseSettings, wholeNumber } from '../settings/parse-settings.js'
@@ -73,7 +74,7 @@ export const LIMITS = {
   /** A single locking or unlocking script. Content is in one, so the usual is that of a body. */
   maxScriptBytes: { setting: 'MAX_SCRIPT_BYTES', least: KiB, most: KiB * MiB, usual: 72 * MiB },
   /** What running the scripts of a submission may cost, in the units of `RunBudget`: some ten nanoseconds each. */
-  maxScriptWork: { setting: 'MAX_SCRIPT_WORK', least: 1_000_000, most: 1e12, usual: 300_000_000 },
+  maxScriptWork: { setting: 'MAX_SCRIPT_WORK', least: 1_000_000, most: 1e12, usual: DEFAULT_SCRIPT_WORK },
   /** How long verifying a submission may take, with all that is verified beside it. */
   verificationTimeout: { setting: 'VERIFICATION_TIMEOUT_MS', least: 1, most: 3_600_000, usual: 60_000 },
   /** Blocks that the chain tracker is asked about for the sake of one submission. */

@@ -1,4 +1,4 @@
-import { runScripts, type ScriptSpender, TooCostlyError } from './run-scripts.js'
+import { runScripts, type ScriptSpender, TooCostlyError } from '../../../backend/src/protocol/run-scripts.js'
 import { ScriptScheduler } from './script-scheduler.js'
 
 /** The scripts of a submission. Can be sent to another thread as it is. */

@@ -1,6 +1,6 @@
 import { yieldToEventLoop } from '../../../backend/src/graph/slices.js'
+import type { StepDemand } from '../../../backend/src/protocol/run-scripts.js'
 import { NotReadyError } from '../../gateway/error-response.js'
-import type { StepDemand } from './run-scripts.js'
 
 /** So many others ask for as much that it would not be done in time. */
 export class VerificationTimeoutError extends NotReadyError {

@@ -3,8 +3,12 @@ import type { BeefContents } from '../../../backend/src/graph/read-beef.js'
 import { readPath } from '../../../backend/src/graph/read-proof.js'
 import type { Proof } from '../../../backend/src/graph/records.js'
 import { transactionRecords } from '../../../backend/src/graph/transaction-records.js'
+import {
+  likelyWork,
+  type ScriptSpender,
+  type SpentOutput,
+} from '../../../backend/src/protocol/run-scripts.js'
 import { isCoinbase, type TransactionView } from '../../../backend/src/protocol/transaction.js'
-import { likelyWork, type ScriptSpender, type SpentOutput } from './run-scripts.js'
 import { runScriptsHere, type ScriptRunner } from './script-runner.js'
 
 /** A chain tracker that can refuse beforehand to be asked about so many blocks. */

@@ -6,12 +6,8 @@ import {
   SignatureCosts,
   scriptPrice,
   stepCost,
-} from '../../../backend/src/protocol/script-cost.js'
-import {
-  readTransaction,
-  type TransactionOutput,
-  type TransactionView,
-} from '../../../backend/src/protocol/transaction.js'
+} from './script-cost.js'
+import { readTransaction, type TransactionOutput, type TransactionView } from './transaction.js'
 
 /** Scripts that take more to run than is left, whether they would hold or not. */
 export class TooCostlyError extends Error {
