@@ -4,11 +4,11 @@ import { DEFAULT_MAX_BYTES } from './bundle.js'
 import { readJson } from './json-answer.js'
 import { SourceError } from './source-error.js'
 
-/** How far an index is waited for. */
+/** How far a server is waited for and read. */
 export interface FetchOptions {
-  /** For one answer, in milliseconds, to its last byte; 20,000 unless set. */
+  /** For all that is asked of it for one question, in milliseconds, to the last byte; 20,000 unless set. */
   timeout?: number
-  /** The longest answer that is read, in bytes; 64 MiB unless set. */
+  /** What is read of all its answers to one question together, in bytes after decompression; 64 MiB unless set. */
   maxBytes?: number
   /** Gives the answer up before its time. */
   signal?: AbortSignal
@@ -16,7 +16,10 @@ export interface FetchOptions {
   fetch?: typeof globalThis.fetch
 }
 
-const DEFAULT_TIMEOUT = 20_000
+/** How long one index is waited for unless set, in milliseconds. */
+export const DEFAULT_TIMEOUT = 20_000
+/** The longest that a timer can wait; one that is set for longer goes off at once. */
+export const LONGEST_TIMER = 2 ** 31 - 1
 
 export interface FetchedAnswer {
   status: number
@@ -54,6 +57,43 @@ export async function fetchBounded(
   })
 }
 
+/** The tighter of two bounds each; either signal gives up. */
+export function withBounds(
+  options: FetchOptions,
+  bounds: Omit<FetchOptions, 'fetch'>,
+): FetchOptions & { timeout: number; maxBytes: number } {
+  const { timeout = DEFAULT_TIMEOUT, maxBytes = DEFAULT_MAX_BYTES, fetch } = options
+  const signals = [options.signal, bounds.signal].filter((signal) => signal !== undefined)
+  return {
+    timeout: Math.min(timeout, bounds.timeout ?? timeout),
+    maxBytes: Math.min(maxBytes, bounds.maxBytes ?? maxBytes),
+    ...(signals.length > 0 && { signal: AbortSignal.any(signals) }),
+    ...(fetch && { fetch }),
+  }
+}
+
+/** Several requests that share one deadline, from now on, and one budget of bytes. */
+export class FetchBudget {
+  private readonly end: number
+  private bytes: number
+
+  constructor(private readonly options: FetchOptions) {
+    this.end = performance.now() + (options.timeout ?? DEFAULT_TIMEOUT)
+    this.bytes = options.maxBytes ?? DEFAULT_MAX_BYTES
+  }
+
+  /** As {@link fetchBounded}, of no more than `maxBytes` and of what is left of both. */
+  async fetch(url: string, init: RequestInit, maxBytes = Number.POSITIVE_INFINITY): Promise<FetchedAnswer> {
+    const answer = await fetchBounded(url, init, {
+      ...this.options,
+      timeout: Math.max(0, Math.ceil(this.end - performance.now())),
+      maxBytes: Math.min(this.bytes, maxBytes),
+    })
+    this.bytes -= answer.body.length
+    return answer
+  }
+}
+
 /**
  * Asks one question, and gives the answer up after its time, or when told to.
  *
@@ -68,10 +108,13 @@ export async function withinTime<Answer>(
   const giveUp = (): void => stop.abort()
   // Not `AbortSignal.timeout`, whose timer goes on after the answer: whoever asks thousands of times has thousands of them.
   let isLate = false
-  const timer = setTimeout(() => {
-    isLate = true
-    giveUp()
-  }, timeout)
+  const timer = setTimeout(
+    () => {
+      isLate = true
+      giveUp()
+    },
+    Math.min(timeout, LONGEST_TIMER),
+  )
   signal?.addEventListener('abort', giveUp, { once: true })
   if (signal?.aborted === true) giveUp()
   try {
@@ -79,6 +122,7 @@ export async function withinTime<Answer>(
     return await unlessAborted(ask(stop.signal), stop.signal)
   } catch (cause) {
     if (cause instanceof SourceError) throw cause
+    if (signal?.aborted && signal.reason instanceof SourceError) throw signal.reason
     if (isLate) throw new SourceError('TIMEOUT', `${url} took longer than ${timeout} ms`, { cause })
     throw new SourceError('UNREACHABLE', `${url} does not answer: ${reasonOf(cause)}`, { cause })
   } finally {

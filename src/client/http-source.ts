@@ -1,8 +1,11 @@
 import { formatOutpoint, type Outpoint, readOutpoint } from '../../backend/src/protocol/outpoint.js'
-import { type FetchedAnswer, type FetchOptions, fetchBounded } from './bounded-fetch.js'
+import { FetchBudget, type FetchedAnswer, type FetchOptions, withBounds } from './bounded-fetch.js'
 import { field, readJson } from './json-answer.js'
-import type { IndexAnswer, IndexReply, NameSource } from './name-source.js'
+import type { AskBounds, IndexAnswer, IndexReply, NameSource } from './name-source.js'
 import { SourceError } from './source-error.js'
+
+/** The longest record of a name that is read, in bytes. */
+const MAX_RECORD_BYTES = 1024 * 1024
 
 /** Where the routes of an index are. */
 export interface HttpNameSourceOptions extends FetchOptions {
@@ -31,17 +34,18 @@ export class HttpNameSource implements NameSource {
     this.gateway = this.index + gatewayPrefix
   }
 
-  async ask(name: string): Promise<IndexReply[]> {
-    return [{ index: this.index, ...(await this.answer(name)) }]
+  async ask(name: string, bounds: AskBounds = {}): Promise<IndexReply[]> {
+    const budget = new FetchBudget(withBounds(this.options, bounds))
+    return [{ index: this.index, ...(await this.answer(name, budget)) }]
   }
 
-  private async answer(name: string): Promise<IndexAnswer> {
+  private async answer(name: string, budget: FetchBudget): Promise<IndexAnswer> {
     try {
-      const record = await this.record(name)
+      const record = await this.record(name, budget)
       if (record === undefined) return { kind: 'not-claimed' }
       const { origin, tip } = record
-      const proof = await this.proof(`${this.names}/proof/${encodeURIComponent(name)}`)
-      const provenance = await this.proof(`${this.gateway}/provenance/${formatOutpoint(origin)}`)
+      const proof = await fetchProof(`${this.names}/proof/${encodeURIComponent(name)}`, budget)
+      const provenance = await fetchProof(`${this.gateway}/provenance/${formatOutpoint(origin)}`, budget)
       const evidence = { form: 'proofs', origin, tip: tip.outpoint, proof, provenance } as const
       return { kind: 'claimed', evidence, spent: tip.spent }
     } catch (error) {
@@ -51,9 +55,9 @@ export class HttpNameSource implements NameSource {
   }
 
   /** What the index says of the name; undefined where it says that it is not claimed. */
-  private async record(name: string): Promise<NameRecord | undefined> {
+  private async record(name: string, budget: FetchBudget): Promise<NameRecord | undefined> {
     const url = `${this.names}/${encodeURIComponent(name)}`
-    const answer = await fetchBounded(url, { headers: { Accept: 'application/json' } }, this.options)
+    const answer = await budget.fetch(url, { headers: { Accept: 'application/json' } }, MAX_RECORD_BYTES)
     const json = readJson(answer.body)
     if (answer.status === 404 && field(json, 'code') === 'NOT_FOUND') return undefined
     if (answer.status !== 200) throw badAnswer(url, answer)
@@ -66,15 +70,14 @@ export class HttpNameSource implements NameSource {
       throw new SourceError('NO_PROOF', `${url} does not say where the name is now`)
     return { origin, tip: { outpoint, spent } }
   }
+}
 
-  private async proof(url: string): Promise<Uint8Array> {
-    const headers = { Accept: 'application/octet-stream' }
-    const answer = await fetchBounded(url, { headers }, this.options)
-    const { status, body } = answer
-    if (status === 404) throw new SourceError('NO_PROOF', `${url}: the index shows no proof`)
-    if (status !== 200) throw badAnswer(url, answer)
-    return body
-  }
+async function fetchProof(url: string, budget: FetchBudget): Promise<Uint8Array> {
+  const answer = await budget.fetch(url, { headers: { Accept: 'application/octet-stream' } })
+  const { status, body } = answer
+  if (status === 404) throw new SourceError('NO_PROOF', `${url}: the index shows no proof`)
+  if (status !== 200) throw badAnswer(url, answer)
+  return body
 }
 
 interface NameRecord {
@@ -83,7 +86,8 @@ interface NameRecord {
 }
 
 function badAnswer(url: string, answer: FetchedAnswer): SourceError {
-  const code = field(readJson(answer.body), 'code')
+  const { body } = answer
+  const code = body.length > MAX_RECORD_BYTES ? undefined : field(readJson(body), 'code')
   const shown = typeof code === 'string' && /^[A-Z_]{1,40}$/.test(code) ? ` ${code}` : ''
   return new SourceError('BAD_ANSWER', `${url} answers ${answer.status}${shown}, and not as an index does`)
 }

@@ -23,8 +23,31 @@ export type IndexAnswer =
 /** An answer, and the index that gave it: a URL. */
 export type IndexReply = { index: string } & IndexAnswer
 
+/** How far one index is waited for and read. */
+export interface AskBounds {
+  /** For all that is asked of it, in milliseconds. */
+  timeout?: number
+  /** What is read of all its answers together, in bytes. */
+  maxBytes?: number
+  /** Gives the question up. */
+  signal?: AbortSignal
+}
+
 /** Where names are asked for: one index, or several that are found together. */
 export interface NameSource {
-  /** One reply for each index that was asked. What an index does wrong is a reply, and no rejection. */
-  ask(name: string): Promise<IndexReply[]>
+  /** What it is called in reports where it does not answer at all. */
+  readonly index?: string
+  /**
+   * One reply for each index that was asked. What an index does wrong is a reply, and no rejection. A source that does not
+   * keep to the bounds is left behind when they are over.
+   */
+  ask(name: string, bounds?: AskBounds): Promise<IndexReply[]>
+  /**
+   * Finds the indexes that the source stands for, which are then asked and bounded each by itself.
+   *
+   * @throws SourceError where none is found.
+   */
+  find?(bounds?: AskBounds): Promise<NameSource[]>
+  /** How many it finds at the most; 1 unless set. */
+  readonly maxIndexes?: number
 }

@@ -67,7 +67,8 @@ export async function vouchedTip(
     sequence: steps.length,
     path,
     proven: path.slice(1).every(({ height }) => height !== undefined),
-    lockingScript,
+    // Not a view, which would keep all of the proof.
+    lockingScript: lockingScript.slice(),
     ...(owner !== undefined && { owner }),
   }
 }

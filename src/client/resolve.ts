@@ -2,11 +2,12 @@ import { isName } from '../../backend/src/protocol/mine-node.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { compare, provenHeights, unbeaten, withHeights } from './agreement.js'
 import { HttpNameSource } from './http-source.js'
-import { type VerifiedHistory, verifyNameHistory } from './name-history.js'
-import { type NameTrust, type VerifiedName, verifyNameProof } from './name-proof.js'
-import type { Evidence, IndexReply, NameSource } from './name-source.js'
-import { HeadersError, ProofError } from './proof-error.js'
-import { type VerifiedTip, verifyProvenance } from './provenance.js'
+import { type Held, isHeld, judgeSources } from './judge-sources.js'
+import type { VerifiedHistory } from './name-history.js'
+import type { NameTrust, VerifiedName } from './name-proof.js'
+import type { NameSource } from './name-source.js'
+import type { HeadersError, ProofError } from './proof-error.js'
+import type { VerifiedTip } from './provenance.js'
 import { ResolutionError } from './resolution-error.js'
 import type { SourceError } from './source-error.js'
 
@@ -51,6 +52,19 @@ export interface ResolveOptions extends NameTrust {
   name: string
   /** Where to ask: sources, or URLs of servers to ask over HTTP. Several of them can contradict each other, which is how a stale answer shows. */
   sources: readonly (NameSource | string | URL)[]
+  /**
+   * For each index, in milliseconds: to ask it, and to check what it shows, with all that the chain tracker is asked for
+   * that; 20,000 unless set. The answer takes no longer, however many indexes there are.
+   */
+  timeout?: number
+  /** What is read of all indexes together, in bytes; 128 MiB unless set. Each has an equal share. */
+  maxTotalBytes?: number
+  /** How many indexes are asked at once; 16 unless set. Where there are more, each has a share of the time. */
+  maxAtOnce?: number
+  /** Checks what each index shows in a worker of its own, which is ended at the deadline. Unset: where `workerUrl` is set. */
+  workers?: boolean
+  /** The module that workers run, where it does not stand beside this one, as in a bundle: `check-worker.js`. */
+  workerUrl?: URL | string
 }
 
 /**
@@ -59,18 +73,18 @@ export interface ResolveOptions extends NameTrust {
  * that is in no block, and otherwise the tip that is furthest on; a name that one index proves is claimed, whoever denies
  * it. Nothing is chosen where two tips, or two origins, stand against each other on equal terms.
  *
+ * All indexes are asked and checked at once, each within a time and a number of bytes. One that is slow, endless or costly
+ * to check delays the answer by no more than its time, takes nothing of the others', and is reported.
+ *
  * @throws ResolutionError with the report of every index; HeadersError where nothing was found to hold and the chain
- * tracker did not answer.
+ * tracker did not answer; CheckWorkerError where workers are asked for and cannot be started.
  */
 export async function resolveName(options: ResolveOptions): Promise<ResolvedName> {
   const { name } = options
   if (!isName(name)) throw new ResolutionError('BAD_NAME', 'a name is 1 to 255 characters of a-z 0-9 -')
   const sources = options.sources.map(nameSource)
   const checkedAt = Date.now()
-  const replies = (await Promise.all(sources.map((source) => source.ask(name)))).flat()
-  const judged: (Held | IndexReport)[] = []
-  // One after another: what is checked takes all of the machine, and block headers are asked for in turn.
-  for (const reply of replies) judged.push(await judge(reply, options))
+  const judged = await judgeSources(sources, options)
 
   const heights = provenHeights(judged.filter(isHeld).map(({ shown }) => shown))
   const known = judged.map((each) =>
@@ -103,67 +117,6 @@ function nameSource(source: NameSource | string | URL): NameSource {
     return new HttpNameSource({ url: text })
   const shown = text === undefined ? `a ${typeof source}` : JSON.stringify(text)
   throw new ResolutionError('BAD_SOURCE', `not a source or the URL of a server: ${shown}`)
-}
-
-/** What an index shows, where it holds. */
-interface Held {
-  index: string
-  shown: VerifiedHistory
-  spent: boolean | undefined
-}
-
-function isHeld(judged: Held | IndexReport): judged is Held {
-  return 'shown' in judged
-}
-
-async function judge(reply: IndexReply, options: ResolveOptions): Promise<Held | IndexReport> {
-  const { index } = reply
-  if (reply.kind === 'not-claimed')
-    return { index, verdict: 'denies', message: 'it says that the name is not claimed' }
-  if (reply.kind === 'failed') {
-    const { error } = reply
-    return { index, verdict: 'failed', message: error.message, error }
-  }
-  try {
-    return { index, ...(await verifyEvidence(reply, options)) }
-  } catch (error) {
-    const { message } = error as Error
-    if (error instanceof ProofError) return { index, verdict: 'refuted', message, error }
-    // A chain tracker may fail over one height that an index makes up, and not over what the others show.
-    if (error instanceof HeadersError) return { index, verdict: 'unchecked', message, error }
-    throw error
-  }
-}
-
-async function verifyEvidence(
-  { evidence, spent }: Extract<IndexReply, { kind: 'claimed' }>,
-  options: ResolveOptions,
-): Promise<Omit<Held, 'index'>> {
-  if (evidence.form === 'history')
-    return { shown: await verifyNameHistory({ ...options, ...evidence }), spent }
-  const { proof, provenance } = evidence
-  const name = await verifyNameProof({ ...options, proof })
-  if (formatOutpoint(evidence.origin) !== formatOutpoint(name.origin)) {
-    const said = `the index says that the origin is ${formatOutpoint(evidence.origin)}`
-    throw new ProofError('OTHER_ORIGIN', `${said}, and proves ${formatOutpoint(name.origin)}`)
-  }
-  const tip = await verifyProvenance({ ...options, provenance, origin: name.origin })
-  return { shown: { name, tip }, spent: isSaidOf(evidence, tip) ? spent : undefined }
-}
-
-/**
- * Whether the tip that is shown is the one that the index spoke of before. Between two questions a name may have moved on,
- * and then the index has not said whether the new tip is spent.
- */
-function isSaidOf({ tip: said }: Extract<Evidence, { form: 'proofs' }>, shown: VerifiedTip): boolean {
-  const outpoint = formatOutpoint(said)
-  if (outpoint === formatOutpoint(shown.tip)) return true
-  if (shown.path.some((step) => formatOutpoint(step.outpoint) === outpoint)) return false
-  const reached = formatOutpoint(shown.tip)
-  throw new ProofError(
-    'OTHER_TIP',
-    `the index says that the tip is ${outpoint}, and shows the way to ${reached}`,
-  )
 }
 
 /** @param leading Those that nothing beats; more than one where they contradict each other. */

@@ -10,9 +10,10 @@ const waiting: { used: number; resume(): void }[] = []
  * delays those that bring little by one step at most.
  */
 export class ThreadShare {
-  /** Milliseconds, up to the last slice. */
-  private usedBefore = 0
   private since = performance.now()
+
+  /** @param usedBefore Milliseconds, up to the last slice; at first, what the check has to wait behind. */
+  constructor(private usedBefore = 0) {}
 
   /** Begins a slice after waiting for something else, which is not counted. */
   resume(): void {

@@ -181,7 +181,8 @@ async function askFor(
     const answer = tracker.isValidRootForHeight(root, height)
     return await (signal === undefined ? answer : unlessAborted(answer, signal))
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause)
+    const said = cause instanceof Error ? cause.message : String(cause)
+    const reason = signal?.aborted ? 'the chain tracker did not answer in time' : said
     throw new HeadersError(`no block header of height ${height} was got: ${reason.slice(0, MAX_REASON)}`, {
       cause,
     })

@@ -1,5 +1,7 @@
+import type { ServerResponse } from 'node:http'
 import { HTTPSOverlayLookupFacilitator } from '@bsv/sdk'
-import { concatBytes, fromHex } from '../../backend/src/protocol/bytes.js'
+import { concatBytes, fromHex, utf8 } from '../../backend/src/protocol/bytes.js'
+import { encodePush } from '../../backend/src/protocol/script-walk.js'
 import { HttpNameSource } from '../../src/client/http-source.js'
 import { LookupNameSource } from '../../src/client/lookup-source.js'
 import { resolveName } from '../../src/client/resolve.js'
@@ -15,6 +17,8 @@ const indexes = useNameIndexes()
 const servers = useServers()
 const world = namedWorld()
 const { deployment, headers, line, purse, tip, transfers, way } = world
+/** A point of the curve, which a record has for a key. */
+const GENERATOR = fromHex('0279be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798')
 const [first, second] = transfers
 
 const beef = (where: { txid: string; vout: number }, transactions: typeof line): Uint8Array =>
@@ -170,3 +174,146 @@ test('where no host is found, that is the answer', async () => {
     reports: [{ index: 'ls_names', verdict: 'failed', error: { code: 'UNREACHABLE' } }],
   })
 })
+
+describe('hosts without end', () => {
+  test('of 500, the eight are asked that rank best', async () => {
+    const front = await indexes.start({})
+    const hosts = Array.from({ length: 500 }, (_, at) => `${front.url}/${at}`)
+    await expect(resolve(hosts)).rejects.toMatchObject({
+      reports: hosts.slice(0, 8).map((index) => ({ index, verdict: 'failed' })),
+    })
+    expect(front.asked.toSorted()).toEqual(Array.from({ length: 8 }, (_, at) => `/${at}/lookup`).toSorted())
+    // Those that failed are passed over: the resolver has heard of it.
+    front.asked.length = 0
+    await expect(resolve(hosts, { maxHosts: 3 })).rejects.toMatchObject({ code: 'NO_PROOF' })
+    expect(front.asked).toHaveLength(3)
+    expect(front.asked.every((path) => Number(path.split('/')[1]) >= 8)).toBe(true)
+  })
+
+  test('of 20 with long answers, eight are read, and each as far as its share goes', async () => {
+    const MiB = 1024 * 1024
+    let bytes = 0
+    const fetching: typeof fetch = async (url, init) => {
+      const { status, headers: head, body } = await fetch(url, init)
+      const counter = new TransformStream<Uint8Array, Uint8Array>({
+        transform(piece, controller) {
+          bytes += piece.length
+          controller.enqueue(piece)
+        },
+      })
+      return new Response(body?.pipeThrough(counter) ?? null, { status, headers: head })
+    }
+    const long = Buffer.alloc(4 * MiB)
+    const fronts = await Promise.all(
+      Array.from({ length: 20 }, async () => await indexes.start({ '/lookup': { body: long } })),
+    )
+    const sources = [
+      source(
+        fronts.map(({ url }) => url),
+        { fetch: fetching },
+      ),
+    ]
+    const trust = { name: 'abc', deployment, chainTracker: headers, maxTotalBytes: 8 * MiB }
+    await expect(resolveName({ ...trust, sources })).rejects.toMatchObject({
+      reports: Array.from({ length: 8 }, () => ({ verdict: 'failed', error: { code: 'TOO_LARGE' } })),
+    })
+    expect(fronts.filter(({ asked }) => asked.length > 0)).toHaveLength(8)
+    expect(bytes).toBeLessThan(8 * MiB + 8 * 3 * 64 * 1024)
+  })
+
+  test('hosts that may not be asked do not take the place of others', async () => {
+    const honest = await host({ body: aggregate(tip, whole) })
+    const others = Array.from({ length: 20 }, (_, at) => `ftp://${at}.example`)
+    expect(await resolve([...others, 'x'.repeat(100_000), honest])).toMatchObject({
+      tip: { tip },
+      reports: [{ index: honest, verdict: 'agrees' }, ...others.slice(0, 7).map((index) => ({ index }))],
+    })
+  })
+
+  test('one that answers more than JSON may have is not read as such', async () => {
+    const url = await host({
+      headers: { 'content-type': 'application/json' },
+      body: Buffer.alloc(17_000_000, ' '),
+    })
+    await expect(resolve([url])).rejects.toMatchObject({
+      reports: [{ verdict: 'failed', error: { code: 'TOO_LARGE' } }],
+    })
+  })
+})
+
+describe('trackers', () => {
+  /** A record of a host as SLAP has it: a token whose fields are dropped. */
+  const record = (domain: string) => {
+    const fields = [utf8('SLAP'), GENERATOR, utf8(domain), utf8('ls_names')]
+    const pushes = [GENERATOR, ...fields].map((field) => encodePush(field))
+    const [key, ...rest] = pushes
+    const lockingScript = concatBytes(
+      key ?? new Uint8Array(),
+      Uint8Array.of(0xac),
+      ...rest,
+      Uint8Array.of(0x6d, 0x6d),
+    )
+    const token = world.chain.spend({ inputs: [], outputs: [{ satoshis: 1, lockingScript }] })
+    return { beef: Array.from(beefOf(token)), outputIndex: 0 }
+  }
+  const resolveBy = async (slapTrackers: string[], more: Parameters<typeof source>[1] = {}) => {
+    // No test has TLS: what the resolver takes for that is asked without.
+    const fetching: typeof fetch = async (url, init) =>
+      await fetch(String(url).replace('https:', 'http:'), init)
+    const resolver = {
+      networkPreset: 'testnet' as const,
+      slapTrackers: slapTrackers.map((url) => url.replace('http:', 'https:')),
+    }
+    return await resolve([], { resolver, fetch: fetching, ...more })
+  }
+  const refused = (code: string) => ({
+    code: 'NO_PROOF',
+    reports: [{ index: 'ls_names', verdict: 'failed', error: { code } }],
+  })
+
+  test('say which hosts there are', async () => {
+    const honest = (await host({ body: aggregate(tip, whole) })).replace('http:', 'https:')
+    const broken = { beef: [1, 2, 3], outputIndex: 0 }
+    const outputs = [null, broken, record(honest), record(`${honest}/`), { ...record(honest), beef: 'x' }]
+    const tracker = await indexes.start({ '/lookup': { body: { type: 'output-list', outputs } } })
+    expect(await resolveBy([tracker.url])).toMatchObject({
+      tip: { tip },
+      reports: [{ index: honest, verdict: 'agrees' }],
+    })
+    expect(tracker.asked).toEqual(['/lookup'])
+  })
+
+  test.each<[what: string, told: Told]>([
+    ['a binary answer', { body: new Uint8Array(100) }],
+    ['an answer that is too long', { body: { type: 'output-list', outputs: ['x'.repeat(5_000_000)] } }],
+    ['an answer without end', { does: endless }],
+    ['a failure', { status: 500, body: {} }],
+  ])('that give %s say nothing', async (_, told) => {
+    const tracker = await indexes.start({ '/lookup': told })
+    await expect(resolveBy([tracker.url])).rejects.toMatchObject(refused('UNREACHABLE'))
+  })
+
+  test('that send one elsewhere are not followed', async () => {
+    const inside = await indexes.start({})
+    const tracker = await indexes.start({
+      '/lookup': { status: 307, headers: { location: `${inside.url}/lookup` }, body: {} },
+    })
+    await expect(resolveBy([tracker.url])).rejects.toMatchObject(refused('UNREACHABLE'))
+    expect(inside.asked).toEqual([])
+  })
+
+  test('that say nothing are waited for half of the time', async () => {
+    const tracker = await indexes.start({ '/lookup': { does: () => {} } })
+    await expect(resolveBy([tracker.url], { timeout: 400 })).rejects.toMatchObject(refused('UNREACHABLE'))
+  })
+})
+
+function endless(response: ServerResponse): void {
+  response.writeHead(200, { 'content-type': 'application/json' })
+  const piece = Buffer.alloc(64 * 1024, ' ')
+  const write = (): void => {
+    while (response.write(piece));
+  }
+  response.on('drain', write)
+  write()
+}
