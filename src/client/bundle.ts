@@ -23,6 +23,12 @@ export interface Spender {
 /** More than the longest line of mints that is likely, and less than a browser's tab bears. */
 export const DEFAULT_MAX_BYTES = 64 * 1024 * 1024
 
+/**
+ * Inputs and outputs of all transactions of a proof: more than those of the longest line of mints. Each takes up to a
+ * kilobyte to hold, tens of times what it takes in a BEEF, and several proofs are held at once.
+ */
+const MAX_PARTS = 100_000
+
 /** BRC-158: an Atomic BEEF (BRC-95) whose subject is an output. */
 const OUTPOINT_BEEF = fromHex('16a7beef')
 const OUTPOINT_LENGTH = 36
@@ -47,6 +53,7 @@ export class Bundle {
     const { hash = hostHash256 } = options
     requireSize(beef, options)
     const { atomicTxid, bumps, transactions } = readFrame(beef)
+    requireFewParts(transactions)
     this.transactions = transactions.map((each) => ({ ...each, txid: toHex(reversed(hash(each.raw))) }))
     this.subjectTxid = atomicTxid ?? this.transactions.at(-1)?.txid
     this.paths = new MerklePaths(bumps, hash)
@@ -127,6 +134,12 @@ function subjectOf(bytes: Uint8Array): Outpoint {
 function requireSize(bytes: Uint8Array, { maxBytes = DEFAULT_MAX_BYTES }: ReadOptions): void {
   if (bytes.length > maxBytes)
     throw new ProofError('TOO_LARGE', `a proof of ${bytes.length} bytes, more than ${maxBytes}`)
+}
+
+function requireFewParts(transactions: ReturnType<typeof readBeefFrame>['transactions']): void {
+  const parts = transactions.reduce((sum, { inputs, outputs }) => sum + inputs.length + outputs.length, 0)
+  if (parts > MAX_PARTS)
+    throw new ProofError('TOO_LARGE', `a proof of ${parts} inputs and outputs, more than ${MAX_PARTS}`)
 }
 
 function readFrame(beef: Uint8Array): ReturnType<typeof readBeefFrame> {

@@ -2,7 +2,7 @@
 export type ProofErrorCode =
   /** Not one whole BEEF of transactions, each once, parents before children, its subject among them. */
   | 'BAD_BEEF'
-  /** More bytes than the caller takes. */
+  /** More bytes than the caller takes, or more inputs and outputs than a proof can need. */
   | 'TOO_LARGE'
   /** Two of its transactions spend one coin: no chain holds both. */
   | 'DOUBLE_SPEND'

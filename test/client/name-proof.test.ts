@@ -3,6 +3,7 @@ import { concatBytes, fromHex, joinBytes } from '../../backend/src/protocol/byte
 import { encodeMineNode, UNCLAIMED } from '../../backend/src/protocol/mine-node.js'
 import type { MintErrorCode } from '../../backend/src/protocol/mint.js'
 import { encodeOutpoint } from '../../backend/src/protocol/outpoint.js'
+import { readTransaction } from '../../backend/src/protocol/transaction.js'
 import { verifyNameProof } from '../../src/client/name-proof.js'
 import { HeadersError, type ProofErrorCode } from '../../src/client/proof-error.js'
 import { blockOfTwo, recordOf } from '../support/block.js'
@@ -13,6 +14,7 @@ import {
   type MintOverrides,
 } from '../support/fake-chain.js'
 import { at, FakeHeaders, namedWorld, outpointBeef, proofOf, recordsOf } from '../support/name-proofs.js'
+import { encodeTransaction } from '../support/raw-transaction.js'
 
 const world = namedWorld()
 const { chain, deployment, line, mints } = world
@@ -300,6 +302,23 @@ describe('bytes that are no proof', () => {
 
   test('too many of them', async () => {
     await expect(verify(proof, { maxBytes: proof.length - 1 })).rejects.toMatchObject(refused('TOO_LARGE'))
+  })
+
+  test('more inputs and outputs than a proof needs, in a few bytes each', async () => {
+    const padded = (outputs: number): Uint8Array => {
+      const empty = { satoshis: 0, lockingScript: new Uint8Array() }
+      const padding = [0, 1].map((vout) =>
+        readTransaction(
+          encodeTransaction({
+            inputs: [{ outpoint: { txid: 'ab'.repeat(32), vout }, unlockingScript: new Uint8Array() }],
+            outputs: new Array<typeof empty>(outputs).fill(empty),
+          }),
+        ),
+      )
+      return outpointBeef(world.origin, [...padding, ...records])
+    }
+    expect(await verify(padded(40_000))).toMatchObject({ origin: world.origin })
+    await expect(verify(padded(50_000))).rejects.toMatchObject(refused('TOO_LARGE'))
     expect(await verify(proof, { maxBytes: proof.length })).toMatchObject({ proven: true })
   })
 })
