@@ -56,12 +56,12 @@ export class Bundle {
     requireFewParts(transactions)
     this.transactions = transactions.map((each) => ({ ...each, txid: toHex(reversed(hash(each.raw))) }))
     this.subjectTxid = atomicTxid ?? this.transactions.at(-1)?.txid
-    this.paths = new MerklePaths(bumps, hash)
     for (const transaction of this.transactions) {
       const { txid } = transaction
       if (this.byTxid.has(txid)) throw new ProofError('BAD_BEEF', `${txid} stands twice in the BEEF`)
       this.byTxid.set(txid, transaction)
     }
+    this.paths = new MerklePaths(bumps, hash, this.byTxid)
     this.readSpends()
   }
 

@@ -13,11 +13,16 @@ export interface Place {
 export class MerklePaths {
   private readonly byTxid = new Map<string, Place>()
 
-  /** @throws ProofError `BAD_PATH` where one cannot be read, or does not lead to one root. */
-  constructor(bumps: readonly Uint8Array[], hash: Hash256) {
+  /**
+   * @param among The transactions that will be asked for; any unless set. Of a path nothing else is kept.
+   * @throws ProofError `BAD_PATH` where one cannot be read, or does not lead to one root.
+   */
+  constructor(bumps: readonly Uint8Array[], hash: Hash256, among?: { has(txid: string): boolean }) {
     for (const bump of bumps) {
       const path = new MerklePath(bump, { hash, fail: (message) => new ProofError('BAD_PATH', message) })
-      for (const txid of path.txids) if (!this.byTxid.has(txid)) this.byTxid.set(txid, path)
+      const { height, root } = path
+      for (const txid of path.txids)
+        if (!this.byTxid.has(txid) && among?.has(txid) !== false) this.byTxid.set(txid, { height, root })
     }
   }
 
@@ -28,7 +33,6 @@ export class MerklePaths {
 
   /** Where the first path that has the transaction among its leaves says it is; undefined where none has. */
   place(txid: string): Place | undefined {
-    const path = this.byTxid.get(txid)
-    return path && { height: path.height, root: path.root }
+    return this.byTxid.get(txid)
   }
 }
