@@ -156,8 +156,8 @@ type WebWorker = new (
   terminate(): void
 }
 
-/** What a worker of Node may hold, in megabytes: a proof of 64 MiB takes some hundred. */
-const WORKER_MEGABYTES = 512
+/** What a worker of Node may hold beside the proof itself, in megabytes: one that is made to take much takes half of it. */
+const WORKER_MEGABYTES = 256
 
 function startWorker(url: URL | string, { hear, fail }: Listener): RunningWorker {
   const { process, Worker: Web } = globalThis as Host

@@ -147,9 +147,9 @@ class HostCollector implements OverlayLookupFacilitator {
 }
 
 /** The longest answer of a tracker that is read, in bytes; with its record, a host takes some 5 KB. */
-const MAX_TRACKER_BYTES = 4 * 1024 * 1024
-/** The most records of a tracker that are looked at, and the longest BEEF among them. */
-const MAX_RECORDS = 1000
+const MAX_TRACKER_BYTES = 2 * 1024 * 1024
+/** The most records of a tracker that are looked at, and the longest BEEF among them: the SDK reads all in one go. */
+const MAX_RECORDS = 200
 const MAX_RECORD_BYTES = 128 * 1024
 
 /** Which hosts there are, as SLAP trackers say. */
