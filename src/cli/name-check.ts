@@ -1,11 +1,15 @@
 import type { Deployment } from '../../backend/src/protocol/mint.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { HttpNameSource } from '../client/http-source.js'
+import type { IndexReply, NameSource } from '../client/name-source.js'
 import { type IndexReport, type ResolvedName, resolveName } from '../client/resolve.js'
-import { serverDeployment } from '../mining/server-deployment.js'
+import { SourceError } from '../client/source-error.js'
+import { MiningError } from '../mining/mining-error.js'
+import { type ServerDeployment, serverDeployment } from '../mining/server-deployment.js'
 import { openHeadersSource } from '../server/chain-tracker.js'
 import { type Config, readConfig } from '../server/config.js'
 import { CommandError } from './command-error.js'
+import { isLoopback, KnownTrees } from './known-trees.js'
 import type { CommandOutput } from './output.js'
 
 export interface NameCheckOptions {
@@ -25,8 +29,8 @@ export interface NameCheckOptions {
 export interface CheckedName extends ResolvedName {
   config: Config
   genesis: string
-  /** Whose word the genesis is: the settings', or that of these servers. */
-  genesisFrom: 'settings' | 'servers'
+  /** Whose word the genesis is: the settings', that of these servers, or what one of them said when it was first asked. */
+  genesisFrom: 'settings' | 'servers' | 'remembered'
 }
 
 /**
@@ -37,24 +41,28 @@ export interface CheckedName extends ResolvedName {
  */
 export async function checkName(options: NameCheckOptions): Promise<CheckedName> {
   const { name, requireProofs, output } = options
-  const config = readConfig({ ...options.env, ...(options.genesis && { GENESIS: options.genesis }) })
+  const env = { ...options.env, ...(options.genesis && { GENESIS: options.genesis }) }
+  const config = readConfig(env)
   for (const warning of config.warnings) output.warn(warning)
   const urls = [...new Set(options.urls.map(serverUrl))]
-  const deployment = config.deployment ?? (await deploymentFrom(urls, config))
-  const genesis = formatOutpoint(deployment.genesis)
-  const genesisFrom = config.deployment === undefined ? 'servers' : 'settings'
-  // A server on this machine is the user's own, and the tree of a local network is nobody else's to know.
-  if (genesisFrom === 'servers' && !urls.every(isLoopback))
-    output.warn(`the genesis ${genesis} is on the word of ${urls.join(', ')}: set GENESIS`)
+  const asked = { urls, config, env, knownTrees: KnownTrees.open(env), output }
+  const { deployment, from } = await treeToCheck(asked)
+  const sources = urls.map((url) => new TreeCheckedSource({ ...asked, url, deployment, from }))
   const resolved = await resolveName({
     name,
     deployment,
-    sources: urls.map((url) => new HttpNameSource({ url })),
+    sources,
     chainTracker: openHeadersSource(config) ?? 'scripts only',
     requireProofs,
+  }).catch((error: unknown) => {
+    // That all of them follow other trees says more than what is wrong with each proof.
+    const { contradiction } = sources.find((source) => source.contradiction !== undefined) ?? {}
+    throw contradiction === undefined || sources.some(({ isConfirmed }) => isConfirmed)
+      ? error
+      : contradiction
   })
   requireUnspent(resolved)
-  return { ...resolved, config, genesis, genesisFrom }
+  return { ...resolved, config, genesis: formatOutpoint(deployment.genesis), genesisFrom: from }
 }
 
 function serverUrl(text: string): string {
@@ -62,10 +70,6 @@ function serverUrl(text: string): string {
   if (url === undefined || !/^https?:$/.test(url.protocol))
     throw new CommandError(`not the URL of a server: ${JSON.stringify(text)}`, { exit: 'usage' })
   return `${url.origin}${url.pathname}`.replace(/\/+$/, '')
-}
-
-function isLoopback(url: string): boolean {
-  return /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(new URL(url).hostname)
 }
 
 /** BRC-174 section 4, step 4, which no proof can stand in for. */
@@ -81,22 +85,127 @@ function requireUnspent({ name, tip, spendStatus }: ResolvedName): void {
     throw new CommandError(`no index says whether ${name} at ${outpoint} is spent`)
 }
 
-/** The tree of a local network, as its servers say; they have to say the same. */
-async function deploymentFrom(urls: readonly string[], { profile }: Config): Promise<Deployment> {
-  const said = await Promise.all(urls.map((url) => serverDeployment(url)))
-  const [first, ...others] = said.map(({ deployment }) => deployment)
+interface TreeQuestion {
+  urls: readonly string[]
+  config: Config
+  /** As set, for what has a default in `config`. */
+  env: Record<string, string | undefined>
+  knownTrees: KnownTrees
+  output: CommandOutput
+}
+
+/**
+ * The tree to check a name in: that of the settings; else the one that is remembered of the servers; else the one that they
+ * all name now, which is then remembered of each that is not on this machine.
+ *
+ * @throws CommandError (`usage`) where they name different trees, or one that the settings contradict.
+ */
+async function treeToCheck(
+  question: TreeQuestion,
+): Promise<{ deployment: Deployment; from: CheckedName['genesisFrom'] }> {
+  const { urls, config, knownTrees, output } = question
+  if (config.deployment !== undefined) return { deployment: config.deployment, from: 'settings' }
+  const trees: { url: string; tree: ServerDeployment }[] = []
+  for (const url of urls) {
+    const tree = isLoopback(url) ? undefined : await knownTrees.treeOf(url)
+    if (tree !== undefined) trees.push({ url, tree })
+  }
+  const isRemembered = trees.length > 0
+  if (!isRemembered)
+    trees.push(...(await Promise.all(urls.map(async (url) => ({ url, tree: await serverDeployment(url) })))))
+  for (const { url, tree } of trees) requireConfigured(url, tree, question)
+  const [first, ...others] = trees.map(({ tree }) => tree.deployment)
   if (first === undefined) throw new CommandError('no server is named to ask', { exit: 'usage' })
-  const stranger = said.find((server) => server.profile !== profile.name)
-  if (stranger !== undefined)
-    throw new CommandError(
-      `the server follows the ${stranger.profile} network, and PROFILE is ${profile.name}`,
-      { exit: 'usage' },
-    )
-  if (others.some((other) => JSON.stringify(other) !== JSON.stringify(first)))
+  if (others.some((other) => !isSameTree(other, first)))
     throw new CommandError('the servers follow different trees: set GENESIS to the one that is meant', {
       exit: 'usage',
     })
-  return first
+  if (isRemembered) return { deployment: first, from: 'remembered' }
+  for (const { url, tree } of trees) await knownTrees.trust({ url, said: tree, output })
+  return { deployment: first, from: 'servers' }
+}
+
+/**
+ * An index over HTTP that is asked which tree it follows as well. One that contradicts the settings, or what is remembered of
+ * it, is set aside, and stops the command only where no other index is left: one liar among several stops nothing.
+ */
+class TreeCheckedSource implements NameSource {
+  /** Why it is set aside. */
+  contradiction: CommandError | undefined
+  /** Whether it says that it follows the tree that is meant. */
+  isConfirmed = false
+  private readonly source: HttpNameSource
+
+  constructor(
+    private readonly options: TreeQuestion & {
+      url: string
+      deployment: Deployment
+      from: CheckedName['genesisFrom']
+    },
+  ) {
+    this.source = new HttpNameSource({ url: options.url })
+  }
+
+  async ask(...question: Parameters<NameSource['ask']>): Promise<IndexReply[]> {
+    // Both at once, so that a slow index takes no longer than it would otherwise.
+    const [replies] = await Promise.all([this.source.ask(...question), this.checkTree()])
+    if (this.contradiction === undefined) return replies
+    const error = new SourceError('BAD_ANSWER', this.contradiction.message, { cause: this.contradiction })
+    return [{ index: this.source.index, kind: 'failed', error }]
+  }
+
+  private async checkTree(): Promise<void> {
+    const { url, deployment, from, knownTrees, output } = this.options
+    // It was asked a moment ago.
+    if (from === 'servers') return
+    try {
+      const said = await serverDeployment(url)
+      requireConfigured(url, said, this.options)
+      if (from === 'remembered') {
+        // A server that was never asked before has to follow the tree that the others are remembered for.
+        if (!(await knownTrees.isKnown(url, said)) && !isSameTree(said.deployment, deployment))
+          throw contradiction(
+            `${url} follows the tree of ${formatOutpoint(said.deployment.genesis)}, and the others that of ${formatOutpoint(deployment.genesis)}`,
+          )
+        await knownTrees.trust({ url, said, output })
+      }
+      this.isConfirmed = true
+    } catch (error) {
+      // An index that does not say which tree it follows contradicts nothing: what it shows is checked like any other.
+      if (error instanceof MiningError) return
+      if (!(error instanceof CommandError)) throw error
+      this.contradiction = error
+    }
+  }
+}
+
+/** @throws CommandError (`usage`) where a server follows another tree or network than what is set. */
+function requireConfigured(
+  url: string,
+  said: ServerDeployment,
+  { config, env }: Pick<TreeQuestion, 'config' | 'env'>,
+): void {
+  const { profile, network, deployment } = config
+  const genesis = formatOutpoint(said.deployment.genesis)
+  const configured = deployment && formatOutpoint(deployment.genesis)
+  if (said.profile !== profile.name)
+    throw contradiction(`${url} follows the ${said.profile} network, and PROFILE is ${profile.name}`)
+  if (env.NETWORK && said.network !== network)
+    throw contradiction(`${url} has addresses of NETWORK=${said.network}, and NETWORK is ${network}`)
+  if (configured !== undefined && genesis !== configured)
+    throw contradiction(
+      env.GENESIS
+        ? `${url} follows the tree of ${genesis}, and GENESIS is ${configured}`
+        : `${url} follows the tree of ${genesis}, and that of PROFILE=${profile.name} is ${configured}`,
+    )
+}
+
+function contradiction(message: string): CommandError {
+  return new CommandError(message, { exit: 'usage' })
+}
+
+function isSameTree(one: Deployment, other: Deployment): boolean {
+  return JSON.stringify(one) === JSON.stringify(other)
 }
 
 /** Says which indexes did not agree with what was found, each in a line. */

@@ -17,7 +17,11 @@ export async function runVerify(options: NameCheckOptions): Promise<void> {
 function steps(checked: CheckedName): [what: string, found: string][] {
   const { origin, tip, genesis, genesisFrom, reports } = checked
   const agreeing = reports.filter(({ verdict }) => verdict === 'agrees').map(({ index }) => index)
-  const given = genesisFrom === 'settings' ? 'as set' : 'on the word of the servers that were asked'
+  const given = {
+    settings: 'as set',
+    servers: 'on the word of the servers that were asked',
+    remembered: 'as they said when they were first asked',
+  }[genesisFrom]
   const { line } = origin
   const moves = tip.sequence === 1 ? '1 step' : `${tip.sequence} steps`
   return [

@@ -1,0 +1,235 @@
+import { randomBytes } from 'node:crypto'
+import { mkdir, open, readFile, rename, rm } from 'node:fs/promises'
+import { homedir } from 'node:os'
+import { dirname, isAbsolute, join } from 'node:path'
+import { Mutex } from 'async-mutex'
+import * as z from 'zod'
+import { readUtf8 } from '../../backend/src/protocol/bytes.js'
+import { formatOutpoint, readOutpoint } from '../../backend/src/protocol/outpoint.js'
+import { PROFILES, termsOf } from '../../backend/src/protocol/profile.js'
+import type { ServerDeployment } from '../mining/server-deployment.js'
+import { cut } from '../server/harmless-text.js'
+import { CommandError } from './command-error.js'
+import type { CommandOutput } from './output.js'
+
+/** Many times what a marker or a TLD has; a server may say anything. */
+const MAX_TERM_LENGTH = 1000
+
+const entry = z.object({
+  profile: z.enum(['local', 'mainnet']),
+  network: z.enum(['main', 'test']),
+  genesis: z.string().transform((text, context) => {
+    const outpoint = readOutpoint(text)
+    if (outpoint !== undefined) return outpoint
+    context.addIssue({ code: 'custom', message: 'not an outpoint' })
+    return z.NEVER
+  }),
+  difficulty: z.int().min(1).max(64),
+  marker: z.string().max(MAX_TERM_LENGTH),
+  tld: z.string().max(MAX_TERM_LENGTH).optional(),
+})
+const file = z.record(z.string(), entry)
+
+type Entries = Record<string, z.output<typeof entry>>
+
+/**
+ * The trees that servers named when they were first asked, in a file of the user's. A server that names another tree
+ * later is not believed: trust on first use, as SSH does with host keys.
+ *
+ * The file is replaced by a rename, so a reader always finds a complete one. Two commands that add a server in the same
+ * instant may lose one of the two entries; that server is then trusted, and announced, once more.
+ */
+export class KnownTrees {
+  private readonly writing = new Mutex()
+
+  private constructor(
+    /** The file; it exists once a tree was remembered. */
+    readonly path: string,
+  ) {}
+
+  /** `$XDG_CONFIG_HOME/minetree/known-trees.json`, below `~/.config` unless that is set. Reads nothing yet. */
+  static open(env: Record<string, string | undefined>): KnownTrees {
+    const { XDG_CONFIG_HOME: configured } = env
+    // A relative path is to be ignored: XDG Base Directory Specification, "Basics".
+    const folder =
+      configured !== undefined && isAbsolute(configured) ? configured : join(env.HOME || homedir(), '.config')
+    return new KnownTrees(join(folder, 'minetree', 'known-trees.json'))
+  }
+
+  /**
+   * The tree that a server named first; undefined where none is remembered.
+   *
+   * @throws CommandError (`usage`) where the file exists and cannot be read or makes no sense: to go on would be to trust
+   * any server anew.
+   */
+  async treeOf(url: string): Promise<ServerDeployment | undefined> {
+    const entries = await this.read()
+    const key = keyOf(url)
+    const found = Object.hasOwn(entries, key) ? entries[key] : undefined
+    return found && toTree(found)
+  }
+
+  /**
+   * Remembers the tree of a server, in place of what was remembered of it.
+   *
+   * @throws CommandError (`usage`) where the file cannot be read or written, or the terms are too long to be any.
+   */
+  private async remember(url: string, tree: ServerDeployment): Promise<void> {
+    requirePlausible(url, tree)
+    const entries = { ...(await this.read()), [keyOf(url)]: toEntry(tree) }
+    const lines = Object.entries(entries).map(([key, each]) => [
+      key,
+      { ...each, genesis: formatOutpoint(each.genesis) },
+    ])
+    await this.possible('write', () =>
+      this.replace(`${JSON.stringify(Object.fromEntries(lines), null, 2)}\n`),
+    )
+  }
+
+  /**
+   * Holds what a server says against what it said first. A server on this machine is the user's own, and believed. The
+   * first word of any other is remembered, with a note that shows the genesis and the file.
+   *
+   * @param asked.url The server.
+   * @throws CommandError (`usage`) where the server names another tree than the one remembered, or the file cannot be read.
+   */
+  async trust(asked: { url: string; said: ServerDeployment; output: CommandOutput }): Promise<void> {
+    const { url, said } = asked
+    if (isLoopback(url)) return
+    await this.writing.runExclusive(async () => {
+      if (!(await this.isKnown(url, said))) await this.trustFirst(asked)
+    })
+  }
+
+  /** Whether a server is remembered. @throws CommandError (`usage`) where it names another tree than the one remembered. */
+  async isKnown(url: string, said: ServerDeployment): Promise<boolean> {
+    const known = await this.treeOf(url)
+    const difference = known && this.difference(url, { known, said })
+    if (difference !== undefined) throw new CommandError(difference, { exit: 'usage' })
+    return known !== undefined
+  }
+
+  private async trustFirst({ url, said, output }: Parameters<KnownTrees['trust']>[0]): Promise<void> {
+    requirePlausible(url, said)
+    const genesis = formatOutpoint(said.deployment.genesis)
+    try {
+      await this.remember(url, said)
+    } catch (error) {
+      // A home that cannot be written to is no reason to refuse: nothing is known yet that could be contradicted.
+      const reason = error instanceof Error ? error.message : String(error)
+      output.warn(
+        `the genesis ${genesis} is on the word of ${url}, and not remembered: ${reason}; set GENESIS`,
+      )
+      return
+    }
+    output.note(`trusting ${url} for the genesis ${genesis} from now on: remembered in ${this.path}`)
+  }
+
+  /** One line on how a server contradicts what is remembered of it; undefined where it does not. */
+  private difference(
+    url: string,
+    { known, said }: { known: ServerDeployment; said: ServerDeployment },
+  ): string | undefined {
+    const [was, is] = [toEntry(known), toEntry(said)]
+    const way = `set GENESIS or --genesis to the one that is meant, or remove ${keyOf(url)} from ${this.path}`
+    const [before, now] = [formatOutpoint(was.genesis), formatOutpoint(is.genesis)]
+    if (before !== now) return `${url} names the genesis ${now}, and named ${before} before: ${way}`
+    for (const term of ['profile', 'network', 'difficulty', 'marker', 'tld'] as const) {
+      if (was[term] === is[term]) continue
+      const [old, fresh] = [was[term] ?? 'none', is[term] ?? 'none'].map((value) => cut(String(value), 80))
+      return `${url} names the ${term} ${fresh} for the tree of ${now}, and named ${old} before: ${way}`
+    }
+    return undefined
+  }
+
+  private async read(): Promise<Entries> {
+    const text = await this.possible('read', async () => {
+      try {
+        return await readFile(this.path, 'utf8')
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+        throw error
+      }
+    })
+    if (text === undefined) return {}
+    const parsed = file.safeParse(parse(text))
+    if (parsed.success) return parsed.data
+    throw new CommandError(`${this.path} is damaged: correct it or remove it, or set GENESIS`, {
+      exit: 'usage',
+    })
+  }
+
+  /** Under another name first, and on the disk before it is renamed: whoever reads finds the old or the new content. */
+  private async replace(text: string): Promise<void> {
+    const folder = dirname(this.path)
+    await mkdir(folder, { recursive: true, mode: 0o700 })
+    const part = `${this.path}.${process.pid}-${randomBytes(4).toString('hex')}.part`
+    try {
+      const handle = await open(part, 'wx', 0o600)
+      try {
+        await handle.writeFile(text)
+        await handle.sync()
+      } finally {
+        await handle.close()
+      }
+      await rename(part, this.path)
+    } catch (error) {
+      await rm(part, { force: true })
+      throw error
+    }
+    const handle = await open(folder)
+    try {
+      await handle.sync()
+    } finally {
+      await handle.close()
+    }
+  }
+
+  private async possible<Result>(what: 'read' | 'write', doing: () => Promise<Result>): Promise<Result> {
+    try {
+      return await doing()
+    } catch (cause) {
+      const reason = cause instanceof Error ? cause.message : String(cause)
+      throw new CommandError(`cannot ${what} ${this.path}: ${reason}`, { cause, exit: 'usage' })
+    }
+  }
+}
+
+/** Whether a URL leads to this machine by its loopback name or address, so that no stranger can answer there. */
+export function isLoopback(url: string): boolean {
+  return /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(new URL(url).hostname)
+}
+
+/** One server is one entry, with or without a slash at the end of its URL. */
+function keyOf(url: string): string {
+  const { origin, pathname } = new URL(url)
+  return `${origin}${pathname}`.replace(/\/+$/, '')
+}
+
+function toEntry({ profile, network, deployment }: ServerDeployment): z.output<typeof entry> {
+  const { genesis, difficulty, marker, tld } = deployment
+  return { profile, network, genesis, difficulty, marker: readUtf8(marker), ...(tld && { tld }) }
+}
+
+function requirePlausible(url: string, tree: ServerDeployment): void {
+  const { marker, tld = '' } = toEntry(tree)
+  if (Math.max(marker.length, tld.length) <= MAX_TERM_LENGTH) return
+  throw new CommandError(
+    `${url} names a marker or a TLD of more than ${MAX_TERM_LENGTH} characters, which no tree has`,
+    { exit: 'usage' },
+  )
+}
+
+function toTree({ profile, network, genesis, difficulty, marker, tld }: Entries[string]): ServerDeployment {
+  const terms = termsOf(PROFILES[profile], { difficulty, nameMarker: marker, ...(tld && { nameTld: tld }) })
+  return { profile, network, deployment: { ...terms, genesis } }
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    // Not JSON is as damaged as JSON that is no such list.
+    return undefined
+  }
+}
