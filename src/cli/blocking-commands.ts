@@ -1,4 +1,7 @@
 import type { Command } from 'commander'
+import { type FetchedAnswer, fetchBounded } from '../client/bounded-fetch.js'
+import { field, readJson } from '../client/json-answer.js'
+import { SourceError } from '../client/source-error.js'
 import { harmless } from '../server/harmless-text.js'
 import type { CommandContext } from './command-context.js'
 import { CommandError } from './command-error.js'
@@ -47,37 +50,34 @@ function subjectOf(text: string): Record<string, string> {
 
 /** How long an answer may take, in milliseconds. */
 const PATIENCE = 30_000
+/** The longest answer that is read, in bytes: a page of `blocked` has 1,000 entries with a reason each. */
+const MAX_ANSWER_BYTES = 16 * 1024 * 1024
 
 /** What a route of the operator answers. @throws CommandError where it is an error, or none comes. */
 async function askServer({ url, path, body }: { url: string; path: string; body?: object }): Promise<object> {
   const token = process.env.ADMIN_TOKEN
   if (!token) throw new CommandError('set ADMIN_TOKEN to the token of the server', { exit: 'usage' })
-  let response: Response
-  let text: string
+  if (!URL.canParse(url))
+    throw new CommandError(`not the URL of a server: ${JSON.stringify(url)}`, { exit: 'usage' })
+  let response: FetchedAnswer
   try {
-    response = await fetch(new URL(`/admin/${path}`, url), {
-      headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' },
-      ...(body && { method: 'POST', body: JSON.stringify(body) }),
-      signal: AbortSignal.timeout(PATIENCE),
-    })
-    text = await response.text()
+    const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' }
+    response = await fetchBounded(
+      new URL(`/admin/${path}`, url).href,
+      { headers, ...(body && { method: 'POST', body: JSON.stringify(body) }) },
+      { timeout: PATIENCE, maxBytes: MAX_ANSWER_BYTES },
+    )
   } catch (cause) {
-    throw new CommandError(`${url} does not answer`, { cause, exit: 'unavailable' })
+    if (!(cause instanceof SourceError)) throw cause
+    throw new CommandError(cause.code === 'UNREACHABLE' ? `${url} does not answer` : cause.message, {
+      cause,
+      exit: 'unavailable',
+    })
   }
-  const answer = readJson(text)
-  if (response.ok && typeof answer === 'object' && answer !== null) return answer
-  const reason = (answer as { error?: unknown } | undefined)?.error
-  const exit = response.status === 503 ? 'unavailable' : response.status === 404 ? 'notFound' : 'refused'
-  throw new CommandError(`the server answers ${response.status}: ${reason ?? 'that is no minetree server'}`, {
-    exit,
-  })
-}
-
-function readJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    // What answers in something else is not what is meant; the caller says so.
-    return undefined
-  }
+  const { status } = response
+  const answer = readJson(response.body)
+  if (status >= 200 && status < 300 && typeof answer === 'object' && answer !== null) return answer
+  const reason = field(answer, 'error') ?? 'that is no minetree server'
+  const exit = status === 503 ? 'unavailable' : status === 404 ? 'notFound' : 'refused'
+  throw new CommandError(`the server answers ${status}: ${reason}`, { exit })
 }

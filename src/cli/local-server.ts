@@ -1,11 +1,20 @@
 import { z } from 'zod'
 import { PROFILES, TOPICS } from '../../backend/src/protocol/profile.js'
-import { parseJson } from '../mining/ask-json.js'
+import { fetchBounded } from '../client/bounded-fetch.js'
+import { readJson } from '../client/json-answer.js'
+import { SourceError } from '../client/source-error.js'
 import { CommandError } from './command-error.js'
 import type { MadeUpTransaction } from './made-up-money.js'
 
 /** How long an answer may take, in milliseconds: a submission waits for those before it. */
 const PATIENCE = 60_000
+
+/** The longest `/openapi.json` that is read, in bytes: many times what ours has. */
+const MAX_DESCRIPTION_BYTES = 8 * 1024 * 1024
+/** The longest answer to a submission, in bytes, beside the indexes of the outputs that were admitted. */
+const MAX_ANSWER_BYTES = 64 * 1024
+/** An index of 32 bits in JSON, with its comma. */
+const MAX_INDEX_BYTES = 11
 
 const openapi = z.object({
   info: z.object({ title: z.literal('minetree') }),
@@ -37,7 +46,7 @@ export class LocalServer {
     if (parsed === undefined || !/^https?:$/.test(parsed.protocol))
       throw new CommandError(`not the URL of a server: ${JSON.stringify(text)}`, { exit: 'usage' })
     const url = `${parsed.origin}${parsed.pathname}`.replace(/\/+$/, '')
-    const { body } = await ask(url, '/openapi.json')
+    const { body } = await ask(url, '/openapi.json', { maxBytes: MAX_DESCRIPTION_BYTES })
     const described = openapi.safeParse(body)
     if (!described.success) throw new CommandError(`${url} is not a minetree server`)
     const paths = Object.keys(described.data.paths)
@@ -61,7 +70,8 @@ export class LocalServer {
       'Content-Type': 'application/octet-stream',
       'X-Topics': JSON.stringify([TOPICS.ordinals]),
     }
-    const { status, body } = await ask(this.url, '/submit', { method: 'POST', headers, body: beef })
+    const maxBytes = MAX_ANSWER_BYTES + outputs * MAX_INDEX_BYTES
+    const { status, body } = await ask(this.url, '/submit', { method: 'POST', headers, body: beef, maxBytes })
     const refused = refusal.safeParse(body)
     if (refused.success) {
       const { code, error } = refused.data
@@ -87,22 +97,38 @@ interface Request {
   body: Uint8Array
 }
 
-async function ask(url: string, path: string, init?: Request): Promise<{ status: number; body: unknown }> {
+/**
+ * Asks for JSON, and reads no more of the answer than it may have.
+ *
+ * @param init.maxBytes The longest answer that is read.
+ * @returns The status, and what the body means; undefined where that is not JSON.
+ */
+async function ask(
+  url: string,
+  path: string,
+  { maxBytes, ...init }: Partial<Request> & { maxBytes: number },
+): Promise<{ status: number; body: unknown }> {
   try {
-    const response = await fetch(`${url}${path}`, { ...init, signal: AbortSignal.timeout(PATIENCE) })
-    return { status: response.status, body: parseJson(await response.text()) }
+    const { status, body } = await fetchBounded(`${url}${path}`, init, { timeout: PATIENCE, maxBytes })
+    return { status, body: readJson(body) }
   } catch (cause) {
-    const { reason, hungUp } = failureOf(cause)
-    // A server that refuses a body by its length may do so before all of it is sent, and its answer be lost.
-    const told =
-      init && hungUp ? `hung up on ${init.body.length} bytes, which may be too many` : 'does not answer'
-    throw new CommandError(`${url} ${told}: ${reason}`, { cause, exit: 'unavailable' })
+    if (!(cause instanceof SourceError)) throw cause
+    throw new CommandError(reasonOf(url, cause, init.body?.length), { cause, exit: 'unavailable' })
   }
 }
 
 const HUNG_UP = ['EPIPE', 'ECONNRESET', 'UND_ERR_SOCKET']
 
-/** What `fetch` knows of a failure stands in its cause, and there in the code where several addresses were tried. */
+/** Why there is no answer, in a line; `sent` is the length of the body of the question. */
+function reasonOf(url: string, error: SourceError, sent: number | undefined): string {
+  if (error.code !== 'UNREACHABLE') return error.message
+  const { reason, hungUp } = failureOf(error.cause)
+  // A server that refuses a body by its length may do so before all of it is sent, and its answer be lost.
+  if (sent !== undefined && hungUp) return `${url} hung up on ${sent} bytes, which may be too many: ${reason}`
+  return `${url} does not answer: ${reason}`
+}
+
+/** What `fetch` knows of a failure is in its cause, and there in the code where several addresses were tried. */
 function failureOf(error: unknown): { reason: string; hungUp: boolean } {
   const inner: unknown = error instanceof Error && error.cause !== undefined ? error.cause : error
   if (!(inner instanceof Error)) return { reason: String(inner), hungUp: false }

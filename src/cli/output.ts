@@ -17,9 +17,15 @@ export function hasColors(stream: Stream, env: Record<string, string | undefined
   return stream.isTTY === true && env.TERM !== 'dumb'
 }
 
+/** The longest line of a remark or an error, in characters: a screen or so, whatever a stranger has to say. */
+const MAX_LINE_LENGTH = 500
+/** How many lines of a stack are shown; V8 records ten frames unless told otherwise. */
+const MAX_STACK_LINES = 50
+
 /**
  * What a command writes: its result to standard output, as text or with `--json` as lines of JSON, and all else to
- * standard error. Text from servers and files is escaped here, so that no command has to think of it.
+ * standard error. Remarks and errors may quote servers and files: they are escaped and cut here, so that no command has to
+ * think of it.
  */
 export class CommandOutput {
   readonly json: boolean
@@ -52,18 +58,19 @@ export class CommandOutput {
 
   /** A remark on the way. */
   note(text: string): void {
-    this.stderr.write(`${this.errorColors.dim('minetree:')} ${harmless(text)}\n`)
+    this.stderr.write(`${this.errorColors.dim('minetree:')} ${shownLine(text)}\n`)
   }
 
   /** A remark that somebody should act on. */
   warn(text: string): void {
-    this.stderr.write(`${this.errorColors.yellow('minetree:')} ${harmless(text)}\n`)
+    this.stderr.write(`${this.errorColors.yellow('minetree:')} ${shownLine(text)}\n`)
   }
 
   /** Why the command failed; the text may have several lines, where it is a stack. */
   fail(text: string, { code, exitCode }: Failure): void {
-    if (this.json) this.result({ error: text.split('\n')[0], code, exitCode })
-    this.stderr.write(`${this.errorColors.red('minetree:')} ${text}\n`)
+    const lines = text.split('\n', MAX_STACK_LINES).map(shownLine)
+    if (this.json) this.result({ error: lines[0], code, exitCode })
+    this.stderr.write(`${this.errorColors.red('minetree:')} ${lines.join('\n')}\n`)
   }
 
   /** A line that shows how far a long work is; the caller ends it. */
@@ -75,4 +82,21 @@ export class CommandOutput {
   get progressStream(): Stream {
     return this.stderr
   }
+}
+
+/** A text as one line without harmful characters, at most so long: what is left out is counted. */
+function shownLine(text: string): string {
+  let shown = ''
+  let taken = 0
+  // By characters, so that neither a surrogate pair nor an escape is cut in half.
+  for (const character of text) {
+    const escaped = harmless(character)
+    if (shown.length + escaped.length > MAX_LINE_LENGTH) {
+      const left = text.length - taken
+      return `${shown}… (${left.toLocaleString('en-US')} more characters)`
+    }
+    shown += escaped
+    taken += character.length
+  }
+  return shown
 }
