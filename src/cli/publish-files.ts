@@ -1,45 +1,197 @@
 import { createHash } from 'node:crypto'
-import { createReadStream } from 'node:fs'
-import { type FileHandle, open, readdir, readFile, realpath, stat } from 'node:fs/promises'
-import { join } from 'node:path'
-import { pipeline } from 'node:stream/promises'
+import { constants, type Stats } from 'node:fs'
+import { type FileHandle, lstat, open, readdir, readlink, realpath, stat } from 'node:fs/promises'
+import { join, relative, sep } from 'node:path'
 import type { FolderEntry } from '../publish/folder.js'
-import { plainBytes } from '../server/plain-bytes.js'
 import { CommandError } from './command-error.js'
+import { IgnoreRules } from './ignore-rules.js'
 
 /** More than any server takes in one submission (`MAX_BODY_BYTES`), and about what is held in memory at once. */
 export const MAX_TRANSACTION_BYTES = 1024 ** 3
 
-/** What stands at a path, through symbolic links, before any of it is read; sizes are in bytes. */
-export type Found =
-  | { kind: 'file'; name: string; path: string; size: number }
-  | { kind: 'folder'; name: string; path: string; entries: Found[] }
+/** How much of a file is read at once to hash it, in bytes. */
+const HASH_CHUNK_BYTES = 1024 ** 2
+
+/** What is at a path, before any of it is read. */
+export type Found = FoundFile | FoundFolder
+
+export interface FoundFile {
+  kind: 'file'
+  name: string
+  /** As the user knows it. */
+  path: string
+  /** Without symbolic links: what is read, and nothing else. */
+  real: string
+  /** In bytes. */
+  size: number
+  /** Which file it was when it was found. */
+  device: number
+  inode: number
+}
+
+interface FoundFolder {
+  kind: 'folder'
+  name: string
+  path: string
+  entries: Found[]
+}
+
+/** What of a folder is not published. */
+export interface LeftOut {
+  /** Relative to the folder; of a folder, with a slash at the end. */
+  path: string
+  /** A clause: `it is hidden`. */
+  reason: string
+}
 
 /**
- * Looks what stands at a path and below it.
+ * Finds what is to be published at a path that the user named. A file is taken as it is, and so is what a link there leads to.
+ * Of a folder, hidden and ignored files ({@link IgnoreRules}) are left out, and links that leave it.
  *
- * @param above The folders that it was come to through, as they are without symbolic links.
- * @throws CommandError where something cannot be read, is neither file nor folder, or leads back into itself.
+ * @throws CommandError (`usage`) where something cannot be read, is neither file nor folder, or leads back into itself; and
+ * where nothing of a folder is left.
  */
-export async function findAt(path: string, name: string, above: readonly string[] = []): Promise<Found> {
+export async function findAt(path: string, name: string): Promise<{ found: Found; leftOut: LeftOut[] }> {
   const stats = await readable(stat(path), path)
-  if (stats.isFile()) return { kind: 'file', name, path, size: stats.size }
-  if (!stats.isDirectory())
-    throw new CommandError(`cannot publish ${path}: it is neither a file nor a folder`, { exit: 'usage' })
   const real = await readable(realpath(path), path)
-  if (above.includes(real))
-    throw new CommandError(`cannot publish ${path}: it leads back to ${real}`, { exit: 'usage' })
-  const entries: Found[] = []
-  for (const entry of await readable(readdir(path), path)) {
-    entries.push(await findAt(join(path, entry), entry, [...above, real]))
+  if (!stats.isDirectory()) return { found: fileAt({ path, name, real, stats }), leftOut: [] }
+  const walk = new FolderWalk(real)
+  const found = await walk.folder({ path, name, real, at: '', above: [] })
+  const { leftOut } = walk
+  if (leftOut.length > 0 && countOf(found) === 0)
+    throw new CommandError(
+      `nothing of ${path} is published: all of it is left out (${leftOut[0]?.path}: ${leftOut[0]?.reason}); name a file, or bring files back in ${join(path, '.publishignore')}, as !${leftOut[0]?.path}`,
+      { exit: 'usage' },
+    )
+  return { found, leftOut }
+}
+
+function fileAt(file: { path: string; name: string; real: string; stats: Stats }): FoundFile {
+  const { path, name, real, stats } = file
+  if (!stats.isFile())
+    throw new CommandError(`cannot publish ${path}: it is neither a file nor a folder`, { exit: 'usage' })
+  return { kind: 'file', name, path, real, size: stats.size, device: stats.dev, inode: stats.ino }
+}
+
+/** Where a walk through a folder is. */
+interface Place {
+  path: string
+  name: string
+  /** Without symbolic links. */
+  real: string
+  /** The way there from the published folder, links included; empty for the folder itself. */
+  at: string
+  /** The folders that led there, without symbolic links. */
+  above: readonly string[]
+}
+
+class FolderWalk {
+  readonly leftOut: LeftOut[] = []
+  private readonly rules: IgnoreRules
+
+  constructor(
+    /** The published folder, without symbolic links. */
+    private readonly root: string,
+  ) {
+    this.rules = new IgnoreRules(root)
   }
-  return { kind: 'folder', name, path, entries }
+
+  async folder({ path, name, real, at, above }: Place): Promise<FoundFolder> {
+    if (above.includes(real))
+      throw new CommandError(`cannot publish ${path}: it leads back to ${real}`, { exit: 'usage' })
+    const entries: Found[] = []
+    for (const entry of (await readable(readdir(real), path)).sort()) {
+      const found = await this.entry({
+        path: join(path, entry),
+        name: entry,
+        real: join(real, entry),
+        at: at === '' ? entry : `${at}/${entry}`,
+        above: [...above, real],
+      })
+      if (found !== undefined) entries.push(found)
+    }
+    return { kind: 'folder', name, path, entries }
+  }
+
+  /** An entry of a folder; undefined where it is left out. */
+  private async entry(place: Place): Promise<Found | undefined> {
+    const stats = await readable(lstat(place.real), place.path)
+    const isFolder = stats.isDirectory()
+    const shown = isFolder ? `${place.at}/` : place.at
+    // Before a link is followed: `.env` may lead anywhere.
+    const reason = await this.reasonFor(place, isFolder)
+    if (reason !== undefined) return this.leaveOut(shown, reason)
+    if (stats.isSymbolicLink()) return await this.link(place)
+    if (isFolder) return await this.subfolder(place)
+    return fileAt({ ...place, stats })
+  }
+
+  /** What a link leads to, where that is in the published folder and not left out itself. */
+  private async link(place: Place): Promise<Found | undefined> {
+    let real: string
+    try {
+      real = await realpath(place.real)
+    } catch (error) {
+      if (!['ENOENT', 'ELOOP'].includes((error as NodeJS.ErrnoException).code ?? ''))
+        return await readable(Promise.reject(error), place.path)
+      return this.leaveOut(place.at, 'it is a link that leads nowhere')
+    }
+    if (!this.contains(real)) return this.leaveOut(place.at, 'it is a link that leaves the folder')
+    const stats = await readable(lstat(real), place.path)
+    const isFolder = stats.isDirectory()
+    const target = { ...place, real }
+    const reason = await this.reasonFor(target, isFolder)
+    if (reason !== undefined) {
+      const to = this.within(real)
+      return this.leaveOut(place.at, to === place.at ? reason : `it is a link to ${to}: ${reason}`)
+    }
+    return isFolder ? await this.subfolder(target) : fileAt({ ...target, stats })
+  }
+
+  /** A folder that has nothing left is left out without a word: each thing in it was reported. */
+  private async subfolder(place: Place): Promise<Found | undefined> {
+    const before = this.leftOut.length
+    const found = await this.folder(place)
+    return this.leftOut.length > before && found.entries.length === 0 ? undefined : found
+  }
+
+  /** Why something is left out: by the name that it has here, or by the one that it has without links. */
+  private async reasonFor({ at, real }: Place, isFolder: boolean): Promise<string | undefined> {
+    const reason = await this.rules.reasonToLeaveOut(at, { isFolder })
+    const within = this.within(real)
+    if (reason !== undefined || within === at || within === '') return reason
+    return await this.rules.reasonToLeaveOut(within, { isFolder })
+  }
+
+  private leaveOut(path: string, reason: string): undefined {
+    this.leftOut.push({ path, reason })
+  }
+
+  private contains(real: string): boolean {
+    return real === this.root || real.startsWith(this.root.endsWith(sep) ? this.root : this.root + sep)
+  }
+
+  private within(real: string): string {
+    return relative(this.root, real).split(sep).join('/')
+  }
+}
+
+/** The bytes of a file, or of all files of a folder. */
+export function sizeOf(found: Found): number {
+  if (found.kind === 'file') return found.size
+  return found.entries.reduce((sum, entry) => sum + sizeOf(entry), 0)
+}
+
+/** How many files there are. */
+export function countOf(found: Found): number {
+  if (found.kind === 'file') return 1
+  return found.entries.reduce((sum, entry) => sum + countOf(entry), 0)
 }
 
 /**
  * Reads a file, or all files of a folder, into memory.
  *
- * @throws CommandError where that is more than one transaction can have, or one cannot be read.
+ * @throws CommandError where that is more than one transaction can have, or one cannot be read, or is not what was found.
  */
 export async function readWhole(found: Found): Promise<FolderEntry> {
   const size = sizeOf(found)
@@ -52,33 +204,39 @@ export async function readWhole(found: Found): Promise<FolderEntry> {
   return await readEntry(found)
 }
 
-/** The bytes of a file, or of all files of a folder. */
-export function sizeOf(found: Found): number {
-  if (found.kind === 'file') return found.size
-  return found.entries.reduce((sum, entry) => sum + sizeOf(entry), 0)
-}
-
 async function readEntry(found: Found): Promise<FolderEntry> {
-  const { name, path } = found
-  if (found.kind === 'file') return { name, bytes: plainBytes(await readable(readFile(path), path)) }
+  const { name } = found
+  if (found.kind === 'file') return { name, bytes: await readFound(found) }
   const entries: FolderEntry[] = []
   for (const entry of found.entries) entries.push(await readEntry(entry))
   return { name, entries }
 }
 
+async function readFound(found: FoundFile): Promise<Uint8Array> {
+  const file = await openFound(found)
+  try {
+    // One more than it had, so that it shows when it has grown.
+    const bytes = await readable(readChunk(file, found.size + 1), found.path)
+    if (bytes.length !== found.size) throw changed(found)
+    return bytes
+  } finally {
+    await file.close()
+  }
+}
+
 /** The SHA-256 of a file, which is read through once. */
-export async function hashOf(path: string): Promise<Uint8Array> {
+export async function hashOf(found: FoundFile): Promise<Uint8Array> {
   const hash = createHash('sha256')
-  await readable(pipeline(createReadStream(path), hash), path)
-  return plainBytes(hash.digest())
+  for await (const chunk of readChunks(found, HASH_CHUNK_BYTES)) hash.update(chunk)
+  return new Uint8Array(hash.digest())
 }
 
 /** Reads a file in pieces of so many bytes, the last one shorter; of an empty file, one of none. */
-export async function* readChunks(path: string, size: number): AsyncGenerator<Uint8Array, void> {
-  const file = await readable(open(path), path)
+export async function* readChunks(found: FoundFile, size: number): AsyncGenerator<Uint8Array, void> {
+  const file = await openFound(found)
   try {
     for (let first = true; ; first = false) {
-      const chunk = await readable(readChunk(file, size), path)
+      const chunk = await readable(readChunk(file, size), found.path)
       if (chunk.length > 0 || first) yield chunk
       if (chunk.length < size) return
     }
@@ -96,6 +254,46 @@ async function readChunk(file: FileHandle, size: number): Promise<Uint8Array> {
     filled += bytesRead
   }
   return chunk.subarray(0, filled)
+}
+
+/** No link, and nothing that waits for a writer as a pipe does. Windows has neither flag. */
+const OPEN_FLAGS = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0)
+
+/**
+ * Opens the file that was found, and no other: it, or a folder above it, may have become a link that leaves the published
+ * folder since.
+ */
+async function openFound(found: FoundFile): Promise<FileHandle> {
+  const { path, real, device, inode } = found
+  let file: FileHandle
+  try {
+    file = await open(real, OPEN_FLAGS)
+  } catch (error) {
+    // It is a link now.
+    if ((error as NodeJS.ErrnoException).code === 'ELOOP') throw changed(found)
+    return await readable(Promise.reject(error), path)
+  }
+  try {
+    // What is open is the file that was found, under the path it was found at, with no link on the way.
+    const stats = await file.stat()
+    if (stats.dev !== device || stats.ino !== inode || !stats.isFile()) throw changed(found)
+    if ((await readable(pathOf(file, real), path)) !== real) throw changed(found)
+    return file
+  } catch (error) {
+    await file.close()
+    throw error
+  }
+}
+
+/** The path of an open file without symbolic links: Linux knows it for the file itself, which leaves no time for a swap. */
+async function pathOf(file: FileHandle, real: string): Promise<string> {
+  if (process.platform !== 'linux') return await realpath(real)
+  // Without /proc, as in some containers.
+  return await readlink(`/proc/self/fd/${file.fd}`).catch(() => realpath(real))
+}
+
+function changed({ path }: FoundFile): CommandError {
+  return new CommandError(`${path} changed while it was published: try again`)
 }
 
 async function readable<Result>(reading: Promise<Result>, path: string): Promise<Result> {

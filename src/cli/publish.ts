@@ -12,8 +12,19 @@ import { CommandError } from './command-error.js'
 import { LocalServer } from './local-server.js'
 import { fundedTransaction, type MadeUpTransaction, spendingTransaction } from './made-up-money.js'
 import type { CommandOutput } from './output.js'
-import { bytesText, grouped } from './progress-line.js'
-import { type Found, findAt, hashOf, readChunks, readWhole, sizeOf } from './publish-files.js'
+import { grouped } from './progress-line.js'
+import { costText, streamSizes, transactionSize } from './publish-cost.js'
+import {
+  countOf,
+  type Found,
+  type FoundFile,
+  findAt,
+  hashOf,
+  type LeftOut,
+  readChunks,
+  readWhole,
+  sizeOf,
+} from './publish-files.js'
 
 const profile = PROFILES.local
 
@@ -35,16 +46,20 @@ export interface PublishOptions {
   signal: AbortSignal
 }
 
+/** How many of the things that are left out are named one by one. */
+const MAX_LEFT_OUT_LINES = 20
+
 /**
- * Publishes a file or a folder to a local network.
+ * Publishes a file or a folder to a local network, once it has said what is left out of it, how large it is, and what that
+ * would cost on the live network.
  *
- * @throws CommandError where something stands against it; PublishError where a folder cannot be laid out.
+ * @throws CommandError where something is in the way of it; PublishError where a folder cannot be laid out.
  */
 export async function runPublish(options: PublishOptions): Promise<void> {
   const { path, chunkSize, url, output, maxTransactions, signal } = options
   const stream = options.stream || chunkSize !== undefined
   const lock = options.owner === undefined ? NOBODY_LOCK : addressLock(options.owner)
-  const found = await findAt(path, basename(resolve(path)))
+  const { found, leftOut } = await findAt(path, basename(resolve(path)))
   if (stream && found.kind === 'folder')
     throw new CommandError(
       `${path} is a folder, which goes into one transaction; a stream is made of a file`,
@@ -58,23 +73,33 @@ export async function runPublish(options: PublishOptions): Promise<void> {
       `${path} has ${grouped(bytes)} bytes: in chunks of ${grouped(size)} that takes ${grouped(transactions)} transactions, and --max-transactions allows ${grouped(maxTransactions)}; use a larger --chunk-size, or allow as many`,
       { exit: 'usage' },
     )
+  noteLeftOut(leftOut, output)
   const server = await LocalServer.at(url)
-  if (stream) output.note(`publishing ${bytesText(bytes)} in ${grouped(transactions)} transactions`)
-  if (stream) {
+  const result = { transactions, bytes, files: countOf(found), leftOut }
+  if (stream && found.kind === 'file') {
+    output.note(costText(found, streamSizes({ found, lock, chunkSize: size, transactions })))
     const txid = await publishStream({ server, found, lock, chunkSize: size, transactions, output, signal })
     const outpoint = formatOutpoint({ txid, vout: 0 })
     const address = `${server.url}${profile.gatewayPrefixes[0]}/stream/${outpoint}`
-    output.result({ url: address, outpoint, transactions, bytes }, address)
+    output.result({ url: address, outpoint, ...result }, address)
     return
   }
   const { outputs, root, suffix, note } = await layOutWhole(found, lock)
+  output.note(costText(found, [{ bytes: transactionSize({ inputs: 1, outputs }), count: 1 }]))
   const transaction = fundedTransaction(outputs)
   await server.submit(transaction, { outputs: outputs.length, called: found.path })
   const { txid } = transaction
   const outpoint = formatOutpoint({ txid, vout: root })
   const address = `${server.url}/content/${outpoint}${suffix}`
-  output.result({ url: address, outpoint, transactions, bytes }, address)
+  output.result({ url: address, outpoint, ...result }, address)
   if (note !== undefined) output.note(note)
+}
+
+function noteLeftOut(leftOut: readonly LeftOut[], output: CommandOutput): void {
+  for (const { path, reason } of leftOut.slice(0, MAX_LEFT_OUT_LINES))
+    output.note(`leaving out ${path}: ${reason}`)
+  const more = leftOut.length - MAX_LEFT_OUT_LINES
+  if (more > 0) output.note(`leaving out ${grouped(more)} more`)
 }
 
 interface LaidOut {
@@ -97,7 +122,7 @@ async function layOutWhole(found: Found, lock: Uint8Array): Promise<LaidOut> {
 /** Submits a stream chunk by chunk, one in memory at a time; gives the txid of the first. */
 async function publishStream(options: {
   server: LocalServer
-  found: Found
+  found: FoundFile
   lock: Uint8Array
   chunkSize: number
   transactions: number
@@ -106,14 +131,14 @@ async function publishStream(options: {
 }): Promise<string> {
   const { server, found, lock, chunkSize, transactions, output, signal } = options
   const { name, path } = found
-  const sha256 = await hashOf(path)
+  const sha256 = await hashOf(found)
   const published = createHash('sha256')
   let first: string | undefined
   let last: MadeUpTransaction | undefined
   let index = 0
   const progress = output.progress()
   try {
-    for await (const chunk of readChunks(path, chunkSize)) {
+    for await (const chunk of readChunks(found, chunkSize)) {
       signal.throwIfAborted()
       const laidOut = layOutStreamChunk({ name, chunk, index, sha256, lock, profile })
       last = last === undefined ? fundedTransaction([laidOut]) : spendingTransaction(last, laidOut)

@@ -24,7 +24,8 @@ export interface SiteFacts {
  * @throws CommandError where the package has not got them.
  */
 export async function readSite(facts: SiteFacts): Promise<readonly FolderEntry[]> {
-  const site = await readWhole(await findAt(join(packageFolder(), FOLDER), 'site'))
+  const { found } = await findAt(join(packageFolder(), FOLDER), 'site')
+  const site = await readWhole(found)
   return 'entries' in site ? site.entries.map((entry) => withFacts(entry, facts)) : []
 }
 

@@ -1,0 +1,126 @@
+import { readFile } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
+import ignore, { type Ignore } from 'ignore'
+import { CommandError } from './command-error.js'
+
+/** Later files win over earlier ones, whatever folder they are in: `.publishignore` brings back what git leaves out. */
+const IGNORE_FILES = ['.gitignore', '.publishignore'] as const
+
+interface Rule {
+  /** Relative to the published folder. */
+  pattern: string
+  /** Why what it matches is left out. */
+  mark: string
+}
+
+/** Hidden files are left out unless a `.publishignore` says otherwise; what a `.gitignore` says of them is about git. */
+const HIDDEN: Rule = { pattern: '.*', mark: 'it is hidden' }
+
+/** The rules that hold in one folder, those of the folders above included, outermost first. */
+interface FolderRules {
+  rules: Record<(typeof IGNORE_FILES)[number], readonly Rule[]>
+  matcher: Ignore
+}
+
+/**
+ * What is left out of a published folder: what `.gitignore` and `.publishignore` files in it exclude (gitignore(5)), and
+ * hidden files. Paths are relative to the folder, with `/` between their segments.
+ */
+export class IgnoreRules {
+  private readonly folders = new Map<string, Promise<FolderRules>>()
+
+  constructor(
+    /** The published folder. */
+    private readonly root: string,
+  ) {}
+
+  /**
+   * Why a file or folder is left out, as a clause; undefined where it is published. Whatever is in a folder that is left out
+   * is left out as well.
+   *
+   * @throws CommandError (`usage`) where an ignore file cannot be read: what it excludes would be published.
+   */
+  async reasonToLeaveOut(path: string, { isFolder }: { isFolder: boolean }): Promise<string | undefined> {
+    const segments = path.split('/')
+    // Nobody means to publish the credentials in a repository's configuration, whatever `!.*` brings back.
+    if (segments.includes('.git')) return 'it belongs to git'
+    if (IGNORE_FILES.some((name) => name === basename(path))) return 'it is an ignore file'
+    const { matcher } = await this.rulesIn(parentOf(path))
+    const { ignored, rule } = matcher.test(isFolder ? `${path}/` : path)
+    return ignored ? (rule?.mark ?? 'it is excluded') : undefined
+  }
+
+  private rulesIn(folder: string): Promise<FolderRules> {
+    const known = this.folders.get(folder)
+    if (known !== undefined) return known
+    const loading = this.load(folder)
+    this.folders.set(folder, loading)
+    return loading
+  }
+
+  private async load(folder: string): Promise<FolderRules> {
+    const above =
+      folder === ''
+        ? { rules: { '.gitignore': [], '.publishignore': [] } }
+        : await this.rulesIn(parentOf(folder))
+    const rules = { ...above.rules }
+    for (const name of IGNORE_FILES) {
+      const own = await this.read(folder === '' ? name : `${folder}/${name}`)
+      if (own.length > 0) rules[name] = [...rules[name], ...own]
+    }
+    const isNew = IGNORE_FILES.some((name) => rules[name] !== above.rules[name])
+    if ('matcher' in above && !isNew) return above
+    const matcher = ignore({ ignorecase: IGNORES_CASE })
+    return { rules, matcher: matcher.add([...rules['.gitignore'], HIDDEN, ...rules['.publishignore']]) }
+  }
+
+  private async read(path: string): Promise<Rule[]> {
+    let text: string
+    try {
+      text = await readFile(join(this.root, path), 'utf8')
+    } catch (cause) {
+      if ((cause as NodeJS.ErrnoException).code === 'ENOENT') return []
+      const reason = cause instanceof Error ? cause.message : String(cause)
+      throw new CommandError(`cannot read the ignore file ${path}: ${reason}`, { cause, exit: 'usage' })
+    }
+    const folder = parentOf(path)
+    return text
+      .replace(/^\ufeff/, '')
+      .split(/\r?\n/)
+      .flatMap((line) => {
+        const pattern = patternFrom(line, folder)
+        return pattern === undefined ? [] : { pattern, mark: `${path} excludes ${JSON.stringify(line)}` }
+      })
+  }
+}
+
+/** As git has it where it is installed: `core.ignoreCase`. */
+const IGNORES_CASE = process.platform === 'darwin' || process.platform === 'win32'
+
+/**
+ * A line of an ignore file as a pattern relative to the published folder; undefined where it is a comment, or matches nothing.
+ *
+ * @param folder That of the ignore file: a pattern matches in it and below it only.
+ */
+function patternFrom(line: string, folder: string): string | undefined {
+  if (line.startsWith('#')) return undefined
+  const isNegative = line.startsWith('!')
+  // Spaces at the end count where a backslash precedes them.
+  const body = line.slice(isNegative ? 1 : 0).replace(/(?<!\\) +$/, '')
+  const segments = body.replace(/\/+$/, '')
+  if (segments === '') return undefined
+  if (folder === '') return line
+  // With a slash at the start or in the middle it is relative to its folder, and otherwise matches at any depth.
+  const below = segments.includes('/') ? body.replace(/^\//, '') : `**/${body}`
+  return `${isNegative ? '!' : ''}/${literal(folder)}/${below}`
+}
+
+/** A path in which no character means anything to a pattern. */
+function literal(path: string): string {
+  return path.replace(/[\\*?[\]! #]/g, '\\$&')
+}
+
+function parentOf(path: string): string {
+  const parent = dirname(path)
+  return parent === '.' ? '' : parent
+}
