@@ -134,6 +134,8 @@ class TreeCheckedSource implements NameSource {
   contradiction: CommandError | undefined
   /** Whether it says that it follows the tree that is meant. */
   isConfirmed = false
+  /** What it is called in reports. */
+  readonly index: string
   private readonly source: HttpNameSource
 
   constructor(
@@ -144,6 +146,7 @@ class TreeCheckedSource implements NameSource {
     },
   ) {
     this.source = new HttpNameSource({ url: options.url })
+    this.index = this.source.index
   }
 
   async ask(...question: Parameters<NameSource['ask']>): Promise<IndexReply[]> {
@@ -151,7 +154,7 @@ class TreeCheckedSource implements NameSource {
     const [replies] = await Promise.all([this.source.ask(...question), this.checkTree()])
     if (this.contradiction === undefined) return replies
     const error = new SourceError('BAD_ANSWER', this.contradiction.message, { cause: this.contradiction })
-    return [{ index: this.source.index, kind: 'failed', error }]
+    return [{ index: this.index, kind: 'failed', error }]
   }
 
   private async checkTree(): Promise<void> {
