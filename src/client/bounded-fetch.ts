@@ -52,7 +52,7 @@ export async function fetchBounded(
       statusText,
       contentType: contentType.trim().toLowerCase(),
       headers,
-      body: await joinBounded(piecesOf(body), { url, maxBytes, length }),
+      body: await joinBounded(piecesOf(body, signal), { url, maxBytes, length }),
     }
   })
 }
@@ -206,15 +206,23 @@ export async function joinBounded(
   return joinBytes(read)
 }
 
-/** Not the stream's own iterator, which not every browser has. */
-async function* piecesOf(body: Response['body']): AsyncGenerator<Uint8Array> {
+/**
+ * The pieces of a body until it ends or the signal is aborted. Not the stream's own iterator, which not every browser has.
+ *
+ * The signal is listened to here as well: `fetch` of Node loses its own once the request is garbage, and a body that drips
+ * would keep its connection, and the process, for ever.
+ */
+async function* piecesOf(body: Response['body'], signal: AbortSignal): AsyncGenerator<Uint8Array> {
   const reader = body?.getReader()
   if (reader === undefined) return
+  // Nobody waits for it, and that what is left cannot even be cancelled says nothing new.
+  const cancel = (): void => void reader.cancel().catch(() => undefined)
+  signal.addEventListener('abort', cancel, { once: true })
   try {
     for (let read = await reader.read(); !read.done; read = await reader.read()) yield read.value
   } finally {
-    // What is left of the answer is of no use; that it cannot even be cancelled says nothing new.
-    await reader.cancel().catch(() => undefined)
+    signal.removeEventListener('abort', cancel)
+    cancel()
   }
 }
 

@@ -1,4 +1,7 @@
+import { once } from 'node:events'
 import type { RequestListener, ServerResponse } from 'node:http'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { createGzip } from 'node:zlib'
 import { boundedHttpClient, type FetchOptions, fetchBounded } from '../../src/client/bounded-fetch.js'
 import { listening } from '../support/other-server.js'
@@ -136,4 +139,23 @@ test('a fetch that ignores its signal is left when the time is over', async () =
   const fetch: FetchOptions['fetch'] = async () => await new Promise<Response>(() => {})
   const asking = fetchBounded('http://127.0.0.1:1', {}, { timeout: 20, fetch })
   await expect(asking).rejects.toMatchObject({ code: 'TIMEOUT' })
+})
+
+test('hangs up on an answer that drips when its time is over, whatever was collected meanwhile', async () => {
+  // The signal that Node's `fetch` follows is lost with the request.
+  setFlagsFromString('--expose-gc')
+  const collect = runInNewContext('gc') as () => void
+  let hungUp: Promise<unknown> | undefined
+  const url = await serverThat((_, response) => {
+    const dripping = setInterval(() => {
+      collect()
+      response.write('x')
+    }, 50)
+    hungUp = once(response, 'close').then(() => clearInterval(dripping))
+    response.flushHeaders()
+  })
+  await expect(fetchBounded(url, {}, { timeout: 1000 })).rejects.toMatchObject({ code: 'TIMEOUT' })
+  // Else it would drip until the test is over its time.
+  await hungUp
+  expect(hungUp).toBeDefined()
 })

@@ -3,9 +3,10 @@ import type { z } from 'zod'
 import { nativeHash256 } from '../../../backend/src/graph/native-hash.js'
 import { readProof } from '../../../backend/src/graph/read-proof.js'
 import type { Proof } from '../../../backend/src/graph/records.js'
-import { joinBytes } from '../../../backend/src/protocol/bytes.js'
 import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { readTransaction, type TransactionView } from '../../../backend/src/protocol/transaction.js'
+import { fetchBounded } from '../../client/bounded-fetch.js'
+import type { SourceError } from '../../client/source-error.js'
 import { BadGraphError, PeerAwayError, UnwantedGraphError } from './sync-errors.js'
 import {
   formatGaspOutpoint,
@@ -103,7 +104,6 @@ export class Peer {
           method: 'POST',
           headers: { 'Content-Type': 'application/json', ...headers },
           body: JSON.stringify(body),
-          redirect: 'error',
         },
         maxBytes,
         signal,
@@ -122,29 +122,17 @@ export class Peer {
     { init, maxBytes, signal }: { init: RequestInit; maxBytes: number; signal: AbortSignal },
   ): Promise<PeerAnswer | 'too long'> {
     const { url, timeout } = this.options
-    const late = AbortSignal.timeout(timeout)
     try {
-      const response = await fetch(url.replace(/\/+$/, '') + path, {
-        ...init,
-        signal: AbortSignal.any([signal, late]),
-      })
-      const pieces: Uint8Array[] = []
-      let length = 0
-      for await (const piece of response.body ?? []) {
-        length += piece.length
-        if (length > maxBytes) return 'too long'
-        pieces.push(piece)
-      }
-      const retryAfter = Number(response.headers.get('retry-after') ?? 1)
-      return {
-        status: response.status,
-        body: joinBytes(pieces),
-        retryAfter: Number.isFinite(retryAfter) ? Math.max(retryAfter, 1) : 1,
-      }
+      const bounds = { timeout, maxBytes, signal }
+      const { status, headers, body } = await fetchBounded(url.replace(/\/+$/, '') + path, init, bounds)
+      const retryAfter = Number(headers.get('retry-after') ?? 1)
+      return { status, body, retryAfter: Number.isFinite(retryAfter) ? Math.max(retryAfter, 1) : 1 }
     } catch (cause) {
       // Whoever does not want to hear any more says why.
       signal.throwIfAborted()
-      const why = late.aborted ? `does not answer within ${timeout} ms` : 'does not answer'
+      const { code } = cause as SourceError
+      if (code === 'TOO_LARGE') return 'too long'
+      const why = code === 'TIMEOUT' ? `does not answer within ${timeout} ms` : 'does not answer'
       throw new PeerAwayError(`the peer ${why}`, { cause })
     }
   }
