@@ -124,7 +124,8 @@ test('a chain tracker that fails, or hangs, is no fault of the index', async () 
   })
   const hanging = { isValidRootForHeight: async () => await new Promise<boolean>(() => {}) }
   await expect(
-    resolve([claiming('A', proofs)], { chainTracker: hanging, timeout: SHORT }),
+    // Long enough for a worker to start where others keep the machine busy.
+    resolve([claiming('A', proofs)], { chainTracker: hanging, timeout: 8 * SHORT }),
   ).rejects.toMatchObject({ name: 'HeadersError', message: expect.stringContaining('in time') })
 })
 

@@ -33,7 +33,7 @@ const MiB = 1024 * 1024
 /** A reader takes what comes in pieces, and sees in the last one that it is too much. */
 const PIECE = 64 * 1024
 /** For what is waited for in vain, in milliseconds. */
-const SHORT = 1500
+const SHORT = 4000
 
 /** A `fetch` that counts the bytes that are read of answers. */
 function countingFetch(): { fetch: typeof fetch; count: () => number } {
