@@ -1,4 +1,6 @@
+import type { Transaction } from '@bsv/sdk'
 import { BeefError, readBeefFrame } from '../../backend/src/protocol/beef.js'
+import { sdkTransaction } from '../../backend/src/protocol/beef-transaction.js'
 import { equalBytes, fromHex, reversed, toHex } from '../../backend/src/protocol/bytes.js'
 import { decodeOutpoint, formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import type { Hash256, TransactionView } from '../../backend/src/protocol/transaction.js'
@@ -52,7 +54,7 @@ export class Bundle {
   ) {
     const { hash = hostHash256 } = options
     requireSize(beef, options)
-    const { atomicTxid, bumps, transactions } = readFrame(beef)
+    const { atomicTxid, bumps, transactions } = reading(() => readBeefFrame(beef))
     requireFewParts(transactions)
     this.transactions = transactions.map((each) => ({ ...each, txid: toHex(reversed(hash(each.raw))) }))
     this.subjectTxid = atomicTxid ?? this.transactions.at(-1)?.txid
@@ -105,6 +107,22 @@ export class Bundle {
   place(txid: string): Place | undefined {
     return this.paths.place(txid)
   }
+
+  /**
+   * A transaction of the bundle as one of the SDK, with its merkle path or with its ancestors down to proven ones, as far
+   * as they are in the bundle; undefined where it is not in it.
+   *
+   * @throws ProofError `BAD_BEEF` where those are too many.
+   */
+  sdkTransaction(txid: string): Transaction | undefined {
+    return reading(() =>
+      sdkTransaction(txid, (each) => {
+        const raw = this.byTxid.get(each)?.raw
+        const path = this.paths.cut(each)
+        return raw && { raw, ...(path && { path }) }
+      }),
+    )
+  }
 }
 
 /**
@@ -142,9 +160,9 @@ function requireFewParts(transactions: ReturnType<typeof readBeefFrame>['transac
     throw new ProofError('TOO_LARGE', `a proof of ${parts} inputs and outputs, more than ${MAX_PARTS}`)
 }
 
-function readFrame(beef: Uint8Array): ReturnType<typeof readBeefFrame> {
+function reading<Read>(read: () => Read): Read {
   try {
-    return readBeefFrame(beef)
+    return read()
   } catch (cause) {
     if (!(cause instanceof BeefError)) throw cause
     throw new ProofError('BAD_BEEF', `the bytes are no BEEF: ${cause.message}`, { cause })

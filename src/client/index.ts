@@ -9,7 +9,14 @@ export { HttpNameSource, type HttpNameSourceOptions } from './http-source.js'
 export { LookupNameSource, type LookupNameSourceOptions } from './lookup-source.js'
 export { type VerifiedHistory, verifyNameHistory } from './name-history.js'
 export { type NameTrust, type VerifiedMint, type VerifiedName, verifyNameProof } from './name-proof.js'
-export type { AskBounds, Evidence, IndexAnswer, IndexReply, NameSource } from './name-source.js'
+export type {
+  AskBounds,
+  Evidence,
+  IndexAnswer,
+  IndexReply,
+  NameSource,
+} from './name-source.js'
+export { type VerifiedNode, verifyNode } from './node-proof.js'
 export { HeadersError, ProofError, type ProofErrorCode } from './proof-error.js'
 export { type VerifiedStep, type VerifiedTip, verifyProvenance } from './provenance.js'
 export { ResolutionError, type ResolutionErrorCode } from './resolution-error.js'

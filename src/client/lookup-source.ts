@@ -276,7 +276,7 @@ interface AnsweredOutput {
 const MAX_OUTPUTS = 100
 
 /** The binary form of an answer (`X-Aggregation`): outputs with their contexts, and one BEEF. */
-function readAggregate(url: string, { body }: FetchedAnswer): AnsweredOutput[] {
+export function readAggregate(url: string, { body }: FetchedAnswer): AnsweredOutput[] {
   const cursor = new ByteCursor(body, (message) => badAnswer(url, message))
   const outputs: { txid: string; vout: number }[] = []
   for (let left = cursor.count('outputs', MAX_OUTPUTS); left > 0; left--) {

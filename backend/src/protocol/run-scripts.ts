@@ -36,6 +36,8 @@ export interface ScriptSpender {
   raw: Uint8Array
   /** What its inputs spend, in their order. */
   spent: SpentOutput[]
+  /** The index of the only input to run; unset, all of them are run. */
+  input?: number
 }
 
 /** What a step is about to take. */
@@ -78,13 +80,14 @@ export function* runScripts(
     demand.bytes = bytes
     return demand
   }
-  for (const { txid, raw, spent } of spenders) {
+  for (const { txid, raw, spent, input: only } of spenders) {
     yield charge(raw.length, raw.length)
     const transaction = readTransaction(raw, { txid })
     const parts = BYTES_OF_PART * (transaction.inputs.length + transaction.outputs.length)
     const interpreters = new Interpreters(transaction)
     const signatures = new SignatureCosts(transaction)
     for (const [input, { unlockingScript }] of transaction.inputs.entries()) {
+      if (only !== undefined && input !== only) continue
       const source = spent[input]
       if (source === undefined) throw new RangeError(`it is not told what input ${input} of ${txid} spends`)
       const scripts = scriptsOf(unlockingScript, source)
