@@ -1,7 +1,10 @@
 import type { Command } from 'commander'
+import type { MiningBudget } from '../mining/budget.js'
 import { readConfig } from '../server/config.js'
 import { type CommandContext, wholeNumber } from './command-context.js'
+import { terminalAsk } from './confirm.js'
 import { DEFAULT_URL } from './default-url.js'
+import { KnownTrees } from './known-trees.js'
 import { type MineOptions, runMine } from './mine.js'
 import { DEFAULT_MAX_TRANSACTIONS, runPublish } from './publish.js'
 import { MAX_TRANSACTION_BYTES } from './publish-files.js'
@@ -17,8 +20,18 @@ interface PublishArguments {
 
 type MineArguments = Pick<
   MineOptions,
-  'url' | 'owner' | 'workers' | 'wallet' | 'keyFile' | 'feeRate' | 'arc' | 'folder'
-> & { coins?: string[] }
+  'url' | 'owner' | 'workers' | 'wallet' | 'keyFile' | 'feeRate' | 'arc' | 'folder' | 'yes'
+> &
+  Omit<Partial<MiningBudget>, 'maxTime'> & {
+    coins?: string[]
+    /** In seconds. */
+    maxTime?: number
+  }
+
+/** More than anybody pays for a name. */
+const MAX_SATOSHIS = 1_000_000_000
+/** As long as a timer of the platform runs. */
+const MAX_SECONDS = 2_000_000
 
 /** Adds `publish` and `mine`, which make transactions and submit them to a server. */
 export function addLocalCommands(program: Command, context: CommandContext): void {
@@ -59,21 +72,43 @@ export function addLocalCommands(program: Command, context: CommandContext): voi
     .option('--fee-rate <satoshis>', 'what the key pays for 1,000 bytes', wholeNumber(1, 1_000_000))
     .option('--arc <url>', 'the ARC service that takes what the key pays for; unless set, that of the SDK')
     .option('--folder <folder>', 'where paid mints are kept', './mints')
+    .option(
+      '--max-fee <satoshis>',
+      'the most that one mint may cost; unless set, 5000',
+      wholeNumber(1, MAX_SATOSHIS),
+    )
+    .option('--max-total <satoshis>', 'the most that all of them may cost', wholeNumber(1, MAX_SATOSHIS))
+    .option(
+      '--max-mints <count>',
+      'the most mints that are paid for; unless set, the missing characters and 3',
+      wholeNumber(1, 1000),
+    )
+    .option('--max-time <seconds>', 'how long it may take; unless set, an hour', wholeNumber(1, MAX_SECONDS))
+    .option('--yes', 'pay without being asked', false)
     .action(async (name: string, options: MineArguments) => {
-      const { deployment: expected, warnings } = readConfig(process.env)
-      for (const warning of warnings) context.output.warn(warning)
-      const arcApiKey = process.env.ARC_API_KEY
-      const interruption = untilSignal()
       const { output } = context
+      const { maxFee, maxTotal, maxMints, maxTime, ...given } = options
+      const config = readConfig(process.env)
+      for (const warning of config.warnings) output.warn(warning)
+      const arcApiKey = process.env.ARC_API_KEY
+      const isNetworkSet = process.env.NETWORK !== undefined || config.profile.name === 'mainnet'
+      const interruption = untilSignal()
+      const { signal } = interruption
       await interruption.during(() =>
         runMine({
-          ...options,
-          name,
+          ...given,
+          ...{ name, config, output, signal },
+          network: isNetworkSet ? config.network : undefined,
+          knownTrees: KnownTrees.open(process.env),
           coins: options.coins ?? [],
-          expected,
+          budget: {
+            ...(maxFee !== undefined && { maxFee }),
+            ...(maxTotal !== undefined && { maxTotal }),
+            ...(maxMints !== undefined && { maxMints }),
+            ...(maxTime !== undefined && { maxTime: 1000 * maxTime }),
+          },
+          ask: terminalAsk(signal),
           ...(arcApiKey !== undefined && { arcApiKey }),
-          output,
-          signal: interruption.signal,
         }),
       )
     })

@@ -1,19 +1,30 @@
 import { readFile } from 'node:fs/promises'
 import { ARC, type Broadcaster, defaultBroadcaster, HTTPWalletJSON, PrivateKey, WalletClient } from '@bsv/sdk'
-import type { Deployment } from '../../backend/src/protocol/mint.js'
+import type { Network } from '../../backend/src/protocol/address.js'
+import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
+import { boundedHttpClient, fetchBounded } from '../client/bounded-fetch.js'
+import type { VerifiedNode } from '../client/node-proof.js'
+import type { Trust } from '../client/vouch.js'
+import type { MiningBudget } from '../mining/budget.js'
+import { DEFAULT_FEE_RATE } from '../mining/fund-with-key.js'
 import { MADE_UP_PAYER } from '../mining/made-up-mint.js'
 import { HttpMineIndex, type MineIndex } from '../mining/mine-index.js'
-import { type MintPayer, mineName, requireMinableName } from '../mining/mine-name.js'
+import { type MintPayer, mineName, type PaidMint, requireMinableName } from '../mining/mine-name.js'
 import { type ServerDeployment, serverDeployment } from '../mining/server-deployment.js'
-import { harmless } from '../server/harmless-text.js'
+import { OnceAsked, openHeadersSource } from '../server/chain-tracker.js'
+import type { Config } from '../server/config.js'
 import { addressLock } from './address-lock.js'
 import { readTransactions } from './coins.js'
 import { CommandError } from './command-error.js'
+import { type Ask, confirmPayment } from './confirm.js'
+import type { KnownTrees } from './known-trees.js'
 import { MiningProgress } from './mining-progress.js'
 import { MintFolder } from './mint-folder.js'
 import { keyPayer, walletPayer } from './mint-payers.js'
 import type { CommandOutput } from './output.js'
-import { KeepingIndex, sendPending } from './send-mint.js'
+import { NotingIndex, reconcileMints, type UndecidedMint } from './pending-mints.js'
+import { grouped } from './progress-line.js'
+import { type SendMint, sendThroughArc, sendThroughWallet } from './send-mint.js'
 
 export interface MineOptions {
   name: string
@@ -35,102 +46,218 @@ export interface MineOptions {
   /** The URL of an ARC service. */
   arc?: string
   arcApiKey?: string
-  /** The tree that is meant; undefined: whichever the server says that it follows. */
-  expected: Deployment | undefined
+  /** What it may cost. */
+  budget: Partial<MiningBudget>
+  /** Pay without being asked. */
+  yes: boolean
+  ask: Ask | undefined
+  /** What is configured counts: a server that follows something else is not mined with. */
+  config: Config
+  /** Where it was set, and does not follow from the profile. */
+  network: Network | undefined
+  /** Where no genesis is configured. */
+  knownTrees: KnownTrees
   output: CommandOutput
   signal: AbortSignal
 }
 
 /**
- * Mines what is missing of a name, submits each mint to `tm_names` and `tm_ordinals`, and prints its outpoint. What was paid
- * for and not submitted before a stop is submitted first.
+ * Mines what is missing of a name, submits each mint to `tm_names` and `tm_ordinals`, and prints its outpoint and fee.
+ * What was paid for and is in no index yet is sent first.
  *
- * @throws CommandError, MiningError, MintError, ImportError: what stands against it, in a line; the reason of the signal.
+ * @throws CommandError, MiningError, MintError, ImportError, HeadersError: what went wrong, in a line; the reason of the
+ * signal.
  */
 export async function runMine(options: MineOptions): Promise<void> {
-  const { name, owner, workers, expected, output, signal } = options
+  const { name, config, output } = options
   const url = options.url.replace(/\/+$/, '')
+  // A mistake on the command line is said before anybody is asked.
+  if (options.owner !== undefined) addressLock(options.owner)
+  const server = await serverDeployment(url, {
+    profile: config.profile.name,
+    ...(options.network && { network: options.network }),
+    ...(config.deployment && { deployment: config.deployment }),
+  })
+  if (config.deployment === undefined) await options.knownTrees.trust({ url, said: server, output })
+  const { deployment } = server
+  requireMinableName(name, deployment)
+  const headers = openHeadersSource(config)
+  const trust: Trust = { chainTracker: headers === undefined ? 'scripts only' : new OnceAsked(headers) }
+  try {
+    const money = await moneyFor(options, new HttpMineIndex(url))
+    const { submitted, undecided } = await sendAgain(options, { money, server, trust })
+    if (submitted.includes(name)) return
+    await mineRest(options, { money, server, trust, undecided, url })
+  } finally {
+    headers?.close()
+  }
+}
+
+/** Mines what is missing of the name, and says what was paid for what. */
+async function mineRest(
+  options: MineOptions,
+  mining: {
+    money: Money
+    server: ServerDeployment
+    trust: Trust
+    undecided: readonly UndecidedMint[]
+    url: string
+  },
+): Promise<void> {
+  const { name, owner, workers, budget, output, signal } = options
+  const { money, server, trust, undecided, url } = mining
+  const { payer, index, folder } = money
   const lock = owner === undefined ? undefined : addressLock(owner)
-  const server = await serverDeployment(url, expected)
-  requireMinableName(name, server.deployment)
-  const { payer, index, again } = await moneyFor(options, server, new HttpMineIndex(url))
-  for (const each of await again())
-    output.result({ name: each, submittedAgain: true }, `${harmless(each)} was submitted again`)
   const progress = new MiningProgress(output.progressStream, output.errorColors)
+  const paid: PaidMint[] = []
   try {
     await mineName({
-      name,
-      deployment: server.deployment,
-      index,
-      pay: (draft) => payer.pay(draft),
+      ...{ name, deployment: server.deployment, index, budget, signal, ...trust },
+      ...payer,
       ownerLock: async (each) => lock ?? (await payer.ownerLock(each)),
-      signal,
+      async approve(plan) {
+        requireDecided(undecided, { name, node: plan.node })
+        if (folder !== undefined) await approve(options, { ...plan, server, url })
+      },
+      async pay(draft) {
+        const mint = await payer.pay(draft)
+        paid.push(mint)
+        return mint
+      },
       onEvent(event) {
         progress.tell(event)
         if (event.kind !== 'minted') return
+        const { hashes, fee } = event
         const origin = `${event.txid}_2`
-        output.result({ name: event.name, origin, hashes: event.hashes }, `${event.name} ${origin}`)
+        output.result({ name: event.name, origin, hashes, fee }, `${event.name} ${origin}`)
       },
       ...(workers !== undefined && { workers }),
     })
   } finally {
     progress.end()
+    if (folder !== undefined && paid.length > 0) output.note(summary(paid, folder))
   }
 }
 
 interface Money {
   payer: MintPayer
   index: MineIndex
-  /** Sends again what was kept and may not have been sent; gives the names of it. */
-  again(): Promise<string[]>
+  send?: SendMint | undefined
+  /** Where mints are stored; undefined where the money is made up. */
+  folder?: MintFolder
 }
 
 /** Whoever is named pays; on a local network, where nobody is, money that is made up. */
-async function moneyFor(options: MineOptions, server: ServerDeployment, index: MineIndex): Promise<Money> {
-  const { wallet, keyFile } = options
+async function moneyFor(options: MineOptions, index: MineIndex): Promise<Money> {
+  const { wallet, keyFile, config } = options
   if (wallet !== undefined && keyFile !== undefined)
     throw new CommandError('a wallet pays or a key, not both', { exit: 'usage' })
   if (wallet === undefined && keyFile === undefined) {
-    if (server.profile !== 'local')
+    if (config.profile.name !== 'local')
       throw new CommandError('say who pays: --wallet, or --key-file with --coins', { exit: 'usage' })
-    return { payer: MADE_UP_PAYER, index, again: async () => [] }
+    return { payer: MADE_UP_PAYER, index }
   }
   const folder = await MintFolder.at(options.folder)
-  const keeping = new KeepingIndex(index, folder)
-  const broadcaster = keyFile === undefined ? undefined : broadcasterFor(options, server)
-  return {
-    payer:
-      keyFile === undefined
-        ? walletPayer({ wallet: walletAt(wallet ?? ''), folder })
-        : keyPayer({
-            key: await readKey(keyFile),
-            coins: await readTransactions(options.coins),
-            folder,
-            broadcaster,
-            ...(options.feeRate !== undefined && { feeRate: options.feeRate }),
-          }),
-    index: keeping,
-    again: () => sendPending({ folder, index: keeping, broadcaster }),
+  const noting = new NotingIndex(index, folder)
+  if (keyFile === undefined) {
+    const client = walletAt(wallet ?? '')
+    const send = sendThroughWallet(client)
+    return { payer: walletPayer({ wallet: client, folder }), index: noting, send, folder }
   }
+  const arc = arcFor(options)
+  const send = arc && sendThroughArc(arc)
+  const payer = keyPayer({
+    key: await readKey(keyFile),
+    coins: await readTransactions(options.coins),
+    ...{ folder, send },
+    ...(options.feeRate !== undefined && { feeRate: options.feeRate }),
+  })
+  return { payer, index: noting, send, folder }
+}
+
+/** Sends what was paid for before, and says what became of it. */
+async function sendAgain(
+  { output }: MineOptions,
+  { money, server, trust }: { money: Money; server: ServerDeployment; trust: Trust },
+): ReturnType<typeof reconcileMints> {
+  const { folder, index, send } = money
+  if (folder === undefined) return { submitted: [], undecided: [] }
+  const { deployment } = server
+  const { submitted, undecided } = await reconcileMints({ folder, index, deployment, send, ...trust })
+  for (const each of submitted)
+    output.result({ name: each, submittedAgain: true }, `${each} was submitted again`)
+  for (const { name, txid, why } of undecided) output.warn(`${name} (${txid}) is still undecided: ${why}`)
+  return { submitted, undecided }
+}
+
+/** A name is not paid for twice: not while a mint of it, or of a prefix that is missing, may still count. */
+function requireDecided(
+  undecided: readonly UndecidedMint[],
+  { name, node }: { name: string; node: VerifiedNode },
+): void {
+  const stuck = undecided.find((mint) => name.startsWith(mint.name) && mint.name.length > node.domain.length)
+  if (stuck === undefined) return
+  throw new CommandError(
+    `${stuck.name} is paid for by ${stuck.txid}, and nobody knows yet whether that counts: try again later`,
+    { exit: 'unavailable' },
+  )
+}
+
+/** Shows what is going to be paid for, and asks. */
+async function approve(
+  options: MineOptions,
+  plan: { node: VerifiedNode; missing: string; budget: MiningBudget; server: ServerDeployment; url: string },
+): Promise<void> {
+  const { name, output, ask, yes, feeRate = DEFAULT_FEE_RATE, wallet, signal } = options
+  const { node, missing, budget, server, url } = plan
+  const { maxFee, maxTotal, maxMints, maxTime } = budget
+  const mints = missing.length === 1 ? '1 mint' : `${missing.length} mints`
+  const rate = wallet === undefined ? `at ${feeRate} satoshis per 1,000 bytes` : 'at the rate of the wallet'
+  const from = node.domain === '' ? 'the root' : JSON.stringify(node.domain)
+  output.note(
+    `${name} takes ${mints} from ${from}, in the tree ${formatOutpoint(server.deployment.genesis)} that ${url} follows`,
+  )
+  output.note(
+    `they are paid ${rate}: no more than ${grouped(maxFee)} satoshis of fees each, ${grouped(maxTotal)} in all, ${maxMints} mints and ${Math.round(maxTime / 60_000)} minutes`,
+  )
+  signal.throwIfAborted()
+  await confirmPayment({ ask, isAgreed: yes, output })
+}
+
+function summary(paid: readonly PaidMint[], folder: MintFolder): string {
+  const total = paid.reduce((sum, { fee }) => sum + fee, 0)
+  const each = paid.map(({ mint, fee }) => `${mint.name} ${grouped(fee)}`).join(', ')
+  return `paid ${grouped(total)} satoshis of fees: ${each}; the mints are in ${folder.path}`
 }
 
 /** Where a wallet asks who wants something of it. */
 const ORIGINATOR = 'minetree'
+/** In milliseconds: a person may have to look at the wallet first. */
+const WALLET_TIMEOUT = 10 * 60_000
+const MAX_WALLET_BYTES = 64 * 1024 * 1024
 
 function walletAt(url: string): WalletClient {
   if (!URL.canParse(url))
     throw new CommandError(`not the URL of a wallet: ${JSON.stringify(url)}`, { exit: 'usage' })
-  return new WalletClient(new HTTPWalletJSON(ORIGINATOR, url.replace(/\/+$/, '')), ORIGINATOR)
+  const fetchFromWallet: typeof fetch = async (input, init) => {
+    const bounds = { timeout: WALLET_TIMEOUT, maxBytes: MAX_WALLET_BYTES }
+    const { status, body } = await fetchBounded(String(input), init ?? {}, bounds)
+    return new Response(new Uint8Array(body), { status })
+  }
+  const substrate = new HTTPWalletJSON(ORIGINATOR, url.replace(/\/+$/, ''), fetchFromWallet)
+  return new WalletClient(substrate, ORIGINATOR)
 }
 
+const ARC_BOUNDS = { timeout: 30_000, maxBytes: 1024 * 1024 }
+
 /** Mints of the live network go to its miners; those of a local one have none. */
-function broadcasterFor(
-  { arc, arcApiKey }: MineOptions,
-  { profile, network }: ServerDeployment,
-): Broadcaster | undefined {
-  const config = arcApiKey === undefined ? {} : { apiKey: arcApiKey }
-  if (arc !== undefined) return new ARC(arc.replace(/\/+$/, ''), config)
-  return profile === 'local' ? undefined : defaultBroadcaster(network === 'test', config)
+function arcFor({ arc, arcApiKey, config }: MineOptions): Broadcaster | undefined {
+  const options = {
+    httpClient: boundedHttpClient(ARC_BOUNDS),
+    ...(arcApiKey !== undefined && { apiKey: arcApiKey }),
+  }
+  if (arc !== undefined) return new ARC(arc.replace(/\/+$/, ''), options)
+  return config.profile.name === 'local' ? undefined : defaultBroadcaster(config.network === 'test', options)
 }
 
 async function readKey(path: string): Promise<PrivateKey> {

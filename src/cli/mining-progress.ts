@@ -19,9 +19,8 @@ export class MiningProgress {
     else if (event.kind === 'started')
       this.say(`mining ${event.name} from ${formatOutpoint(event.node.outpoint)}`)
     else if (event.kind === 'moved')
-      this.say(`the node to mine ${event.name} from has moved: going on from the new one`)
-    else if (event.kind === 'minted')
-      this.say(`mined ${event.name} after ${grouped(event.hashes)} hashes`, this.colors.green)
+      this.say(`${event.by} was minted from the node first: mining ${event.name} from the node that it left`)
+    else if (event.kind === 'minted') this.say(minted(event), this.colors.green)
   }
 
   /** Says something in a line of its own; a server may have a say in it. */
@@ -43,6 +42,11 @@ export class MiningProgress {
     this.stream.write(`\r\x1b[K${this.colors.dim(harmless(text).slice(0, room))}`)
     this.shown = true
   }
+}
+
+function minted({ name, hashes, fee }: Extract<MiningEvent, { kind: 'minted' }>): string {
+  const paid = fee === 0 ? '' : `, for a fee of ${grouped(fee)} satoshis`
+  return `mined ${name} after ${grouped(hashes)} hashes${paid}`
 }
 
 function searching({ name, progress }: Extract<MiningEvent, { kind: 'searching' }>): string {

@@ -1,30 +1,47 @@
 import { mkdir, open, readdir, readFile, rename } from 'node:fs/promises'
 import { join } from 'node:path'
-import { Transaction } from '@bsv/sdk'
+import type { Transaction } from '@bsv/sdk'
+import { nativeHash256 } from '../../backend/src/graph/native-hash.js'
+import { BeefError } from '../../backend/src/protocol/beef.js'
+import { readBeefTransaction } from '../../backend/src/protocol/beef-transaction.js'
 import { CommandError } from './command-error.js'
 
 /**
- * The mints that were paid for, each in a file of its own, as the BEEF in which an overlay takes it. A mint stands here
- * before it is sent anywhere, so that what is stopped in between can be sent again; and the change of it pays for the
- * next.
+ * What is known of a paid mint:
  *
- * `<txid>.pending.beef` may or may not have been sent, `<txid>.beef` is known to an overlay, and `<txid>.lost.beef` spends
- * a node that another mint has spent: its coins are free again.
+ * - `pending`: signed and stored; it may or may not have been sent;
+ * - `sent`: the network has taken it, and no index knows it yet;
+ * - `known`: an index has it;
+ * - `lost`: the network refuses it, or another mint has taken its place. Its coins are free again.
+ */
+export type MintState = 'pending' | 'sent' | 'known' | 'lost'
+
+/** A stored mint, with its merkle path or its ancestors. */
+export interface StoredMint {
+  txid: string
+  state: MintState
+  transaction: Transaction
+}
+
+/**
+ * The mints that were paid for, each in a file of its own, as the BEEF in which an overlay takes it:
+ * `<txid>.<state>.beef`, and `<txid>.beef` once an index knows it. Each is on the disk, readable by its owner alone, before
+ * it is sent anywhere.
  */
 export class MintFolder {
   private constructor(readonly path: string) {}
 
   /** @throws CommandError where there can be no such folder. */
   static async at(path: string): Promise<MintFolder> {
-    await possible(mkdir(path, { recursive: true }), path)
+    await possible(mkdir(path, { recursive: true, mode: 0o700 }), path)
     return new MintFolder(path)
   }
 
-  /** Keeps a mint on the disk before it is sent. */
+  /** Stores a mint as pending. When this is done, it survives a loss of power. */
   async keep(txid: string, beef: Uint8Array): Promise<void> {
     // Under another name first: a file that is there is whole.
     const part = join(this.path, `${txid}.part`)
-    const file = await open(part, 'w')
+    const file = await open(part, 'w', 0o600)
     try {
       await file.writeFile(beef)
       await file.sync()
@@ -32,45 +49,59 @@ export class MintFolder {
       await file.close()
     }
     await rename(part, this.file(txid, 'pending'))
+    await this.sync()
   }
 
-  async settle(txid: string, as: 'known' | 'lost'): Promise<void> {
-    await rename(this.file(txid, 'pending'), this.file(txid, as))
+  /** Notes what became of a mint; one that was never stored, or has the state already, is left alone. */
+  async settle(txid: string, state: MintState): Promise<void> {
+    const stored = (await this.files()).find((each) => each.txid === txid)
+    if (stored === undefined || stored.state === state) return
+    await rename(this.file(txid, stored.state), this.file(txid, state))
+    await this.sync()
   }
 
-  /** Those that may not have been sent, with their ancestors. */
-  async pending(): Promise<Transaction[]> {
-    return (await this.read()).filter(({ state }) => state === 'pending').map((each) => each.transaction)
+  async stateOf(txid: string): Promise<MintState | undefined> {
+    return (await this.files()).find((each) => each.txid === txid)?.state
   }
 
-  /** All that were not lost. */
-  async transactions(): Promise<Transaction[]> {
-    return (await this.read()).filter(({ state }) => state !== 'lost').map((each) => each.transaction)
+  /** All of them, in the order of their txids. */
+  async mints(): Promise<StoredMint[]> {
+    const mints: StoredMint[] = []
+    for (const { txid, state } of await this.files()) {
+      const file = this.file(txid, state)
+      const bytes = await possible(readFile(file), file)
+      mints.push({ txid, state, transaction: readMint(bytes, txid, file) })
+    }
+    return mints
   }
 
-  private file(txid: string, state: State): string {
+  private file(txid: string, state: MintState): string {
     return join(this.path, state === 'known' ? `${txid}.beef` : `${txid}.${state}.beef`)
   }
 
-  private async read(): Promise<{ state: State; transaction: Transaction }[]> {
-    const found: { state: State; transaction: Transaction }[] = []
-    for (const name of (await possible(readdir(this.path), this.path)).sort()) {
-      const [, txid, state = 'known'] = /^([0-9a-f]{64})(?:\.(pending|lost))?\.beef$/.exec(name) ?? []
-      if (txid === undefined) continue
-      const file = join(this.path, name)
-      const bytes = await possible(readFile(file), file)
-      found.push({ state: state as State, transaction: readMint(bytes, txid, file) })
+  private async files(): Promise<Pick<StoredMint, 'txid' | 'state'>[]> {
+    return (await possible(readdir(this.path), this.path)).sort().flatMap((name) => {
+      const [, txid, state = 'known'] = /^([0-9a-f]{64})(?:\.(pending|sent|lost))?\.beef$/.exec(name) ?? []
+      return txid === undefined ? [] : [{ txid, state: state as MintState }]
+    })
+  }
+
+  /** A rename is on the disk when its folder is. */
+  private async sync(): Promise<void> {
+    const folder = await open(this.path, 'r')
+    try {
+      await folder.sync()
+    } finally {
+      await folder.close()
     }
-    return found
   }
 }
 
-type State = 'pending' | 'known' | 'lost'
-
 function readMint(bytes: Uint8Array, txid: string, file: string): Transaction {
   try {
-    return Transaction.fromBEEF(Array.from(bytes), txid)
+    return readBeefTransaction(new Uint8Array(bytes), { txid, hash: nativeHash256 })
   } catch (cause) {
+    if (!(cause instanceof BeefError)) throw cause
     throw new CommandError(`${file} is not the BEEF of ${txid}`, { cause })
   }
 }

@@ -1,55 +1,104 @@
-import type { Broadcaster, PrivateKey, Transaction } from '@bsv/sdk'
+import type { PrivateKey, Transaction } from '@bsv/sdk'
+import { writeBeef } from '../../backend/src/protocol/beef-transaction.js'
 import { fundWithKey } from '../mining/fund-with-key.js'
+import { WalletSendError } from '../mining/fund-with-wallet.js'
 import { keyLock } from '../mining/key-lock.js'
-import type { MintPayer } from '../mining/mine-name.js'
+import type { MintPayer, PaidMint } from '../mining/mine-name.js'
+import { MiningError } from '../mining/mining-error.js'
 import { type NameWallet, payWithWallet } from '../mining/pay-with-wallet.js'
 import { coinsOf } from './coins.js'
+import { CommandError } from './command-error.js'
 import type { MintFolder } from './mint-folder.js'
-import { sendMint } from './send-mint.js'
+import type { SendMint } from './send-mint.js'
 
 /**
- * Pays with coins of one key, and with the change of the mints before.
+ * Pays with coins of one key, and with the change of the mints before. A mint goes to the network before any index hears
+ * of it.
  *
  * @param options.coins Transactions with coins of the key, each with its proof or ancestors.
- * @param options.broadcaster Sends mints to the network before any overlay hears of them; without it, nobody does.
+ * @param options.feeRate In satoshis per 1,000 bytes.
+ * @param options.send Without it, mints go to the index alone.
  */
 export function keyPayer(options: {
   key: PrivateKey
   coins: readonly Transaction[]
   folder: MintFolder
   feeRate?: number
-  broadcaster: Broadcaster | undefined
+  send: SendMint | undefined
 }): MintPayer {
-  const { key, coins, folder, feeRate, broadcaster } = options
+  const { key, coins, folder, feeRate, send } = options
   return {
     ownerLock: async () => keyLock(key.toPublicKey()),
-    async pay({ plan, source }) {
-      const held = coinsOf(key, [...coins, ...(await folder.transactions())])
+    lost: (mint, rival) => loseMint(folder, mint, rival),
+    async pay({ plan, source, maxFee }) {
       const signed = await fundWithKey({
-        plan,
-        source,
-        coins: held,
-        key,
+        ...{ plan, source, key, maxFee },
+        coins: coinsOf(key, { coins, mints: await folder.mints() }),
         ...(feeRate !== undefined && { feeRate }),
       })
-      const { transaction } = signed
-      const beef = Uint8Array.from(transaction.toBEEF(true))
-      await folder.keep(transaction.id('hex'), beef)
-      await sendMint({ transaction, folder, broadcaster })
-      return { ...signed, beef }
+      const { transaction, mint } = signed
+      const beef = writeBeef(transaction)
+      const txid = transaction.id('hex')
+      await folder.keep(txid, beef)
+      const outcome = await send?.({ transaction, name: mint.name })
+      if (outcome?.kind === 'accepted') await folder.settle(txid, 'sent')
+      if (outcome?.kind === 'refused') {
+        await folder.settle(txid, 'lost')
+        throw new CommandError(`the network refuses ${txid}: ${outcome.why}`, { exit: 'refused' })
+      }
+      if (outcome?.kind === 'undecided') throw undecided(txid, outcome.why)
+      return { ...signed, beef, fee: transaction.getFee() }
     },
   }
 }
 
-/** Pays with a wallet (BRC-100), as {@link payWithWallet}; what it has sent is kept. */
+/** Pays with a wallet (BRC-100), as {@link payWithWallet}; each mint is stored before the wallet sends it. */
 export function walletPayer({ wallet, folder }: { wallet: NameWallet; folder: MintFolder }): MintPayer {
-  const { ownerLock, pay } = payWithWallet(wallet)
+  const payer = payWithWallet(wallet, {
+    keep: async ({ transaction, beef }) => await folder.keep(transaction.id('hex'), beef),
+  })
   return {
-    ownerLock,
+    ...payer,
+    lost: (mint, rival) => loseMint(folder, mint, rival),
     async pay(draft) {
-      const paid = await pay(draft)
-      await folder.keep(paid.transaction.id('hex'), paid.beef)
-      return paid
+      try {
+        const paid = await payer.pay(draft)
+        await folder.settle(paid.transaction.id('hex'), 'sent')
+        return paid
+      } catch (error) {
+        if (!(error instanceof WalletSendError)) throw error
+        const { txid, isFinal, message } = error
+        if (!isFinal) throw undecided(txid, message)
+        await folder.settle(txid, 'lost')
+        throw new CommandError(message, { exit: 'refused', cause: error })
+      }
     },
   }
+}
+
+function undecided(txid: string, why: string): CommandError {
+  return new CommandError(
+    `nobody knows yet whether the network takes ${txid}: ${why}; it is kept, and the same command sends it again`,
+    { exit: 'unavailable' },
+  )
+}
+
+/**
+ * Notes that another mint has taken the place of a paid one. An index cannot overrule the network: what that has accepted
+ * is lost only where the other mint is in a block.
+ *
+ * @throws MiningError `UNDECIDED`.
+ */
+async function loseMint(
+  folder: MintFolder,
+  { transaction }: PaidMint,
+  rival: { proven: boolean },
+): Promise<void> {
+  const txid = transaction.id('hex')
+  if (!rival.proven && (await folder.stateOf(txid)) === 'sent')
+    throw new MiningError(
+      'UNDECIDED',
+      `the network has accepted ${txid}, and the server shows another mint, in no block yet, in its place; the same command looks again`,
+    )
+  await folder.settle(txid, 'lost')
 }

@@ -1,88 +1,85 @@
 import { type Broadcaster, isBroadcastFailure, type Transaction } from '@bsv/sdk'
-import { decodeMineNode } from '../../backend/src/protocol/mine-node.js'
-import { readTransaction } from '../../backend/src/protocol/transaction.js'
-import type { MineIndex } from '../mining/mine-index.js'
-import { NodeMovedError } from '../mining/mining-error.js'
-import { CommandError } from './command-error.js'
-import type { MintFolder } from './mint-folder.js'
-
-/** What ARC says of a transaction that it will never take: its states, and its statuses for what does not validate. */
-const NEVER = /^(?:REJECTED|INVALID|MALFORMED|DOUBLE_SPEND_ATTEMPTED|46\d|47\d)$/
+import { sendWithWallet, WalletSendError } from '../mining/fund-with-wallet.js'
+import type { NameWallet } from '../mining/pay-with-wallet.js'
 
 /**
- * Sends a kept mint to the network.
+ * What the network makes of a mint:
  *
- * @param sent.broadcaster Without one, nobody sends it.
- * @throws CommandError where the network does not take it; where it never will, the mint is lost.
+ * - `accepted`: it takes part in it, or a service has taken it over and goes on sending it;
+ * - `refused`: it will never be in a block as it is;
+ * - `undecided`: nobody knows. Its coins stay set aside, and it is sent again by the next command.
  */
-export async function sendMint(sent: {
-  transaction: Transaction
-  folder: MintFolder
-  broadcaster: Broadcaster | undefined
-}): Promise<void> {
-  const { transaction, folder, broadcaster } = sent
-  const answer = await broadcaster?.broadcast(transaction)
-  if (answer === undefined || !isBroadcastFailure(answer)) return
-  const txid = transaction.id('hex')
-  if (NEVER.test(answer.code)) await folder.settle(txid, 'lost')
-  throw new CommandError(`the network does not take ${txid}: ${answer.code} ${answer.description}`, {
-    exit: 'refused',
-  })
+export interface SendOutcome {
+  kind: 'accepted' | 'refused' | 'undecided'
+  /** What was said, for a line of text. */
+  why: string
 }
 
-/** An index that is told of kept mints: what becomes of each is noted. */
-export class KeepingIndex implements MineIndex {
-  readonly liveNode: MineIndex['liveNode']
-  readonly nodeTransaction: MineIndex['nodeTransaction']
-
-  constructor(
-    private readonly index: MineIndex,
-    private readonly folder: MintFolder,
-  ) {
-    this.liveNode = (name) => index.liveNode(name)
-    this.nodeTransaction = (node) => index.nodeTransaction(node)
-  }
-
-  async submit(mint: Parameters<MineIndex['submit']>[0]): Promise<void> {
-    try {
-      await this.index.submit(mint)
-    } catch (error) {
-      if (error instanceof NodeMovedError) await this.folder.settle(mint.txid, 'lost')
-      throw error
-    }
-    await this.folder.settle(mint.txid, 'known')
-  }
-}
+/** Sends a mint to the network, any number of times. */
+export type SendMint = (mint: { transaction: Transaction; name: string }) => Promise<SendOutcome>
 
 /**
- * Sends again what was kept and may not have been sent before a stop.
- *
- * @returns The names whose mints an overlay knows now.
+ * Each status of ARC (`metamorph_api.Status`, and the HTTP codes of its errors). What is not here is undecided: an answer
+ * of another kind says nothing about the mint.
  */
-export async function sendPending(sent: {
-  folder: MintFolder
-  index: MineIndex
-  broadcaster: Broadcaster | undefined
-}): Promise<string[]> {
-  const { folder, index } = sent
-  const names: string[] = []
-  for (const transaction of await folder.pending()) {
-    const txid = transaction.id('hex')
-    const name = nameOf(transaction)
-    await sendMint({ ...sent, transaction })
-    try {
-      await index.submit({ beef: Uint8Array.from(transaction.toBEEF(true)), txid, name })
-      names.push(name)
-    } catch (error) {
-      // Somebody else was first; the mint is noted as lost, and mining goes on from his.
-      if (!(error instanceof NodeMovedError)) throw error
-    }
-  }
-  return names
+const ARC_OUTCOMES: Readonly<Record<string, SendOutcome['kind']>> = {
+  QUEUED: 'accepted',
+  RECEIVED: 'accepted',
+  STORED: 'accepted',
+  ANNOUNCED_TO_NETWORK: 'accepted',
+  REQUESTED_BY_NETWORK: 'accepted',
+  SENT_TO_NETWORK: 'accepted',
+  ACCEPTED_BY_NETWORK: 'accepted',
+  SEEN_ON_NETWORK: 'accepted',
+  SEEN_MULTIPLE_NODES: 'accepted',
+  MINED: 'accepted',
+  // What it spends is not known there yet.
+  SEEN_IN_ORPHAN_MEMPOOL: 'undecided',
+  // A block will have one of the two.
+  DOUBLE_SPEND_ATTEMPTED: 'undecided',
+  // A reorg took its block; it may be in the next one.
+  MINED_IN_STALE_BLOCK: 'undecided',
+  REJECTED: 'refused',
+  INVALID: 'refused',
+  MALFORMED: 'refused',
+  // Unlocking scripts, inputs, form, outputs, fee.
+  461: 'refused',
+  462: 'refused',
+  463: 'refused',
+  464: 'refused',
+  465: 'refused',
+  // A conflicting transaction is known.
+  466: 'undecided',
+  // Frozen coins, by policy and by consensus; fee with that of unconfirmed ancestors; size.
+  471: 'refused',
+  472: 'refused',
+  473: 'refused',
+  474: 'refused',
 }
 
-/** The name that a mint is of: the domain of the node in output 1. */
-function nameOf(transaction: Transaction): string {
-  const { outputs } = readTransaction(Uint8Array.from(transaction.toUint8Array()))
-  return decodeMineNode(outputs[1]?.lockingScript ?? new Uint8Array()).domain
+/** Sends mints through ARC. */
+export function sendThroughArc(arc: Broadcaster): SendMint {
+  return async ({ transaction }) => {
+    const answer = await arc.broadcast(transaction)
+    const isFailure = isBroadcastFailure(answer)
+    const status = isFailure ? answer.code : (answer.message.split(' ')[0] ?? '')
+    const said = isFailure ? answer.description : answer.message
+    const why = (said.startsWith(status) ? said : `${status} ${said}`).trim()
+    // Some versions of ARC name an orphan in the text alone.
+    const isOrphan = /ORPHAN/i.test(why)
+    return { kind: isOrphan ? 'undecided' : (ARC_OUTCOMES[status.toUpperCase()] ?? 'undecided'), why }
+  }
+}
+
+/** Has the wallet send the mints that it has signed. */
+export function sendThroughWallet(wallet: Pick<NameWallet, 'createAction'>): SendMint {
+  return async ({ transaction, name }) => {
+    try {
+      await sendWithWallet(wallet, { txid: transaction.id('hex'), name })
+      return { kind: 'accepted', why: 'the wallet has sent it' }
+    } catch (error) {
+      if (!(error instanceof WalletSendError)) throw error
+      return { kind: error.isFinal ? 'refused' : 'undecided', why: error.message }
+    }
+  }
 }

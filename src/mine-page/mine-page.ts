@@ -4,10 +4,11 @@ import { NodeMovedError } from '../mining/mining-error.js'
 import type { ServerDeployment } from '../mining/server-deployment.js'
 import { element } from './elements.js'
 import { type MiningOrder, OrderError, type OrderFields, readOrder } from './mining-order.js'
-import { runOrder, type ShownMint } from './mining-run.js'
-import { MintCard } from './mint-card.js'
+import { resend, runOrder, type ShownMint } from './mining-run.js'
+import { cardOf, MintCard } from './mint-card.js'
 import { NameState } from './name-state.js'
 import { ProgressView } from './progress-view.js'
+import { forgetMint, storedMints } from './stored-mints.js'
 
 interface Served {
   server: ServerDeployment
@@ -64,7 +65,18 @@ export class MinePage {
     const linked = new URLSearchParams(location.search).get('name')
     if (linked !== null && name.value === '') name.value = linked
     this.#nameState.look(name.value.trim())
+    this.#showStored()
     this.#start.disabled = false
+  }
+
+  /** Shows the mints that were paid for before the page was closed, each to be sent again. */
+  #showStored(): void {
+    for (const stored of storedMints()) {
+      const card = new MintCard(stored)
+      this.#mints.prepend(card.root)
+      const { beef } = stored
+      this.#offerAgain({ card, beef }, new Error('the page was closed before the server had it'))
+    }
   }
 
   #choose(payer: string): void {
@@ -138,27 +150,34 @@ export class MinePage {
 
   #tell(event: MiningEvent): void {
     this.#progress.tell(event)
-    if (event.kind === 'minted') this.#pending?.card.show({ kind: 'known' })
-    if (event.kind === 'moved') this.#pending?.card.show({ kind: 'lost' })
+    if (event.kind === 'minted') this.#settle(this.#pending, 'known')
+    if (event.kind === 'moved') this.#settle(this.#pending, 'lost')
     if (event.kind === 'minted' || event.kind === 'moved') this.#pending = undefined
   }
 
+  #settle(paid: PaidCard | undefined, kind: 'known' | 'lost'): void {
+    if (paid === undefined) return
+    paid.card.show({ kind })
+    forgetMint(paid.card.txid)
+  }
+
   #show(mint: ShownMint): void {
-    const card = new MintCard(mint)
+    const card = new MintCard(cardOf(mint))
     this.#mints.prepend(card.root)
     if (mint.beef !== undefined) this.#pending = { card, beef: mint.beef }
   }
 
   /** What was paid for is not lost with the run that it was for. */
   #offerAgain({ card, beef }: PaidCard, error: unknown): void {
+    const { txid, name } = card
     const again = (): void => {
       card.show({ kind: 'sending' })
-      this.#served.index.submit({ beef, txid: card.txid, name: card.name }).then(
-        () => card.show({ kind: 'known' }),
+      resend(this.#served.index, { beef, txid, name }).then(
+        () => this.#settle({ card, beef }, 'known'),
         (failure: unknown) => this.#offerAgain({ card, beef }, failure),
       )
     }
-    if (error instanceof NodeMovedError) card.show({ kind: 'lost' })
+    if (error instanceof NodeMovedError) this.#settle({ card, beef }, 'lost')
     else card.show({ kind: 'unsent', reason: reasonOf(error), again })
   }
 

@@ -1,6 +1,7 @@
 import { WalletClient } from '@bsv/sdk'
+import { sendWithWallet } from '../mining/fund-with-wallet.js'
 import { MADE_UP_PAYER } from '../mining/made-up-mint.js'
-import type { HttpMineIndex } from '../mining/mine-index.js'
+import type { HttpMineIndex, MineIndex } from '../mining/mine-index.js'
 import {
   type MiningEvent,
   type MintDraft,
@@ -14,9 +15,13 @@ import { type SignedMint, unpaidMint } from '../mining/mint-transaction.js'
 import { payWithWallet } from '../mining/pay-with-wallet.js'
 import type { ServerDeployment } from '../mining/server-deployment.js'
 import type { MiningOrder, Payer } from './mining-order.js'
+import { storeMint } from './stored-mints.js'
 
 /** A mint to show. `beef` is there where it was paid for. */
-export interface ShownMint extends MintDraft, SignedMint, Partial<Pick<PaidMint, 'beef'>> {}
+export interface ShownMint
+  extends Pick<MintDraft, 'plan' | 'source'>,
+    SignedMint,
+    Partial<Pick<PaidMint, 'beef'>> {}
 
 export interface MiningRun {
   order: MiningOrder
@@ -42,7 +47,9 @@ export async function runOrder(run: MiningRun): Promise<void> {
     order.ownerLock ?? (await (payer ?? MADE_UP_PAYER).ownerLock(each))
   const { index, workerUrl, onEvent } = run
   const { deployment } = server
-  const options = { name, deployment, index, ownerLock, workers, workerUrl, signal, onEvent }
+  // The page is the server's own, and so is the word on which blocks there are.
+  const chainTracker = 'scripts only' as const
+  const options = { name, deployment, index, ownerLock, workers, workerUrl, signal, onEvent, chainTracker }
   if (payer === undefined) {
     const draft = await solveNext(options)
     onMint({ ...draft, ...(await unpaidMint(draft)) })
@@ -60,7 +67,23 @@ export async function runOrder(run: MiningRun): Promise<void> {
 
 async function payerOf(payer: Payer): Promise<MintPayer | undefined> {
   if (payer === 'nobody') return undefined
-  return payer === 'made-up' ? MADE_UP_PAYER : payWithWallet(await findWallet())
+  if (payer === 'made-up') return MADE_UP_PAYER
+  return payWithWallet(await findWallet(), { keep: async (mint) => storeMint(mint) })
+}
+
+/**
+ * Sends a paid mint again: to the network first, where a wallet is there to do so, and then to the server.
+ *
+ * @throws NodeMovedError, MiningError, as {@link MineIndex.submit}.
+ */
+export async function resend(
+  index: Pick<MineIndex, 'submit'>,
+  mint: { beef: Uint8Array; txid: string; name: string },
+): Promise<void> {
+  const wallet = await findWallet().catch(() => undefined)
+  // A wallet that has sent it before says no, and one that says no for good is not believed against the server.
+  if (wallet !== undefined) await sendWithWallet(wallet, mint).catch(() => {})
+  await index.submit(mint)
 }
 
 /** @throws MiningError `BAD_WALLET`, before anything is mined. */

@@ -17,46 +17,66 @@ export type MintState =
 const UNPAID =
   'The node is unlocked, and nobody pays yet. It brings 1 satoshi, and the outputs take 3: add inputs that bring 2 more and the fee, and sign those. Inputs may be added (the signature is ANYONECANPAY), outputs may not: the node’s signature covers them all, so there is no place for change any more, and what the inputs bring beyond is fee. Send it while the node is live: as soon as somebody mines any character from it, this solution is worth nothing.'
 
-/** A solution, and the transaction that it makes. */
+/** What a card says of a mint. */
+export interface CardContent {
+  name: string
+  txid: string
+  /** Of the solution: terms, each with what it is. */
+  solution?: readonly (readonly [term: string, text: string])[]
+  /** Hex. */
+  transaction?: string
+  /** Where it was paid for. */
+  beef?: Uint8Array
+}
+
+/** A card's content for a mint that was just made. */
+export function cardOf({ mint, plan, transaction, beef }: ShownMint): CardContent {
+  return {
+    name: mint.name,
+    txid: transaction.id('hex'),
+    solution: [
+      ['Node', formatOutpoint(plan.node.outpoint)],
+      ['Domain', mint.domain === '' ? 'the root (empty)' : mint.domain],
+      ['Character', mint.character],
+      ['Nonce', toHex(mint.nonce)],
+      ['New seed', toHex(mint.seed)],
+    ],
+    transaction: transaction.toHex(),
+    ...(beef && { beef }),
+  }
+}
+
+/** A mint: its solution, the transaction that it makes, and what became of it. */
 export class MintCard {
   readonly root: HTMLElement
   readonly name: string
   readonly txid: string
   readonly #badge = make('p', { class: 'badge' })
 
-  constructor(shown: ShownMint) {
-    const { mint, plan, transaction, beef } = shown
-    this.name = mint.name
-    this.txid = transaction.id('hex')
-    const title = `mint-${this.txid}`
-    const solution = make(
-      'dl',
-      {},
-      ...field('Node', formatOutpoint(plan.node.outpoint)),
-      ...field('Domain', mint.domain === '' ? 'the root (empty)' : mint.domain),
-      ...field('Character', mint.character),
-      ...field('Nonce', toHex(mint.nonce)),
-      ...field('New seed', toHex(mint.seed)),
-    )
+  constructor({ name, txid, solution = [], transaction, beef }: CardContent) {
+    this.name = name
+    this.txid = txid
+    const title = `mint-${txid}`
     this.root = make(
       'article',
       { 'aria-labelledby': title },
-      make('h2', { id: title }, `The mint of ${mint.name}`),
+      make('h2', { id: title }, `The mint of ${name}`),
       this.#badge,
-      solution,
-      rawField('Transaction', { id: `transaction-${this.txid}`, hex: transaction.toHex() }),
+      make('dl', {}, ...solution.flatMap(([term, text]) => field(term, text))),
     )
+    if (transaction !== undefined)
+      this.root.append(rawField('Transaction', { id: `transaction-${txid}`, hex: transaction }))
     if (beef === undefined) {
       this.#badge.textContent = UNPAID
       return
     }
     this.root.append(
-      make('dl', {}, ...field('Transaction id', this.txid), ...field('Origin of the name', `${this.txid}_2`)),
+      make('dl', {}, ...field('Transaction id', txid), ...field('Origin of the name', `${txid}_2`)),
       make(
         'details',
         {},
         make('summary', {}, 'For overlays, with what it spends'),
-        rawField('BEEF', { id: `beef-${this.txid}`, hex: toHex(beef) }),
+        rawField('BEEF', { id: `beef-${txid}`, hex: toHex(beef) }),
       ),
     )
     this.show({ kind: 'sending' })

@@ -1,4 +1,5 @@
 import { P2PKH, type PrivateKey, SatoshisPerKilobyte, type Transaction } from '@bsv/sdk'
+import { requireFee } from './budget.js'
 import { MiningError } from './mining-error.js'
 import { type MintPlan, solvePlan } from './mint-plan.js'
 import { finishMint, type SignedMint, startMint } from './mint-transaction.js'
@@ -19,7 +20,8 @@ export const DEFAULT_FEE_RATE = 100
  * @param options.source The transaction that holds the node, with its proof or ancestors.
  * @param options.coins Those of 1 satoshi are left alone: they may be ordinals.
  * @param options.feeRate In satoshis per 1,000 bytes.
- * @throws MintError where the plan does not hold; MiningError `NO_FUNDS`.
+ * @param options.maxFee In satoshis.
+ * @throws MintError where the plan does not hold; MiningError `NO_FUNDS`, `OVER_BUDGET`.
  */
 export async function fundWithKey(options: {
   plan: MintPlan
@@ -27,8 +29,9 @@ export async function fundWithKey(options: {
   coins: readonly Coin[]
   key: PrivateKey
   feeRate?: number
+  maxFee?: number
 }): Promise<SignedMint> {
-  const { coins, key, feeRate = DEFAULT_FEE_RATE } = options
+  const { coins, key, feeRate = DEFAULT_FEE_RATE, maxFee = Number.POSITIVE_INFINITY } = options
   const plan = solvePlan(options.plan)
   const transaction = startMint(plan, options.source)
   const change = { lockingScript: new P2PKH().lock(key.toAddress()), satoshis: 0 }
@@ -38,7 +41,11 @@ export async function fundWithKey(options: {
     .map((coin) => ({ ...coin, satoshis: satoshisOf(coin) }))
     .filter(({ satoshis }) => satoshis > 1)
     .sort((a, b) => b.satoshis - a.satoshis)
-  let left = -(await model.computeFee(transaction)) - FROM_NODE
+  const { name } = plan.mint
+  const withoutCoins = await model.computeFee(transaction)
+  // Before any coin is looked at: a node that is too large is not a lack of funds.
+  requireFee({ name, fee: withoutCoins, maxFee })
+  let left = -withoutCoins - FROM_NODE
   for (const { transaction: sourceTransaction, vout, satoshis } of usable) {
     if (left > 0) break
     const before = await model.computeFee(transaction)
@@ -54,6 +61,7 @@ export async function fundWithKey(options: {
     throw new MiningError('NO_FUNDS', `${held} satoshis do not pay for the mint: ${1 - left} more are needed`)
   }
   change.satoshis = left
+  requireFee({ name, fee: transaction.getFee(), maxFee })
   await transaction.sign()
   return finishMint({ plan, transaction, input: 0 })
 }

@@ -1,9 +1,13 @@
-import { Transaction, type WalletInterface } from '@bsv/sdk'
+import type { Transaction, WalletInterface } from '@bsv/sdk'
+import { BeefError } from '../../backend/src/protocol/beef.js'
+import { readBeefTransaction, writeBeef } from '../../backend/src/protocol/beef-transaction.js'
 import { toHex } from '../../backend/src/protocol/bytes.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
+import { requireFee } from './budget.js'
+import type { PaidMint } from './mine-name.js'
 import { MiningError } from './mining-error.js'
 import { type MintPlan, preimageView, type SolvedPlan, solvePlan, unlockNode } from './mint-plan.js'
-import { finishMint, type SignedMint } from './mint-transaction.js'
+import { finishMint } from './mint-transaction.js'
 
 /** What of a wallet (BRC-100) takes part in a mint. */
 export type MintWallet = Pick<WalletInterface, 'createAction' | 'signAction' | 'abortAction'>
@@ -15,36 +19,38 @@ export type MintWallet = Pick<WalletInterface, 'createAction' | 'signAction' | '
 const ROOM_FOR_CHANGE = 1024
 
 /**
- * Mints with a wallet (BRC-100): it chooses the coins, pays the fee by its own rate, signs what is its own and sends the
- * transaction to the network. Nothing is sent before the mint was checked.
+ * Mints with a wallet (BRC-100): it chooses the coins, pays the fee by its own rate and signs what is its own. The mint is
+ * signed first (`noSend`), checked and kept, and only then handed to the wallet to be sent (`sendWith`): a stop at any
+ * point loses no mint that was sent.
  *
  * @param options.source The transaction that holds the node, with its proof or ancestors.
+ * @param options.maxFee In satoshis; the wallet's draft is held against it before anything is signed.
  * @param options.basket Where the wallet is to keep the name, with what it needs to know to spend it; without it, the
  * name is kept by whoever holds the lock.
- * @throws MintError where the plan does not hold; MiningError `BAD_WALLET` where the wallet makes another transaction of
- * it than it was asked for; whatever the wallet throws.
+ * @param options.keep Stores the signed mint.
+ * @throws MintError where the plan does not hold; MiningError `OVER_BUDGET`; MiningError `BAD_WALLET` where the wallet
+ * makes another transaction of it than it was asked for; {@link WalletSendError}; whatever else the wallet throws.
  */
 export async function fundWithWallet(options: {
   plan: MintPlan
   source: Transaction
   wallet: MintWallet
+  maxFee?: number
   basket?: { name: string; customInstructions: string }
-}): Promise<SignedMint> {
-  const { wallet, source, basket } = options
+  keep?: (mint: PaidMint) => Promise<void>
+}): Promise<PaidMint> {
+  const { wallet, source, basket, keep, maxFee = Number.POSITIVE_INFINITY } = options
   const plan = solvePlan(options.plan)
   const { node, mint } = plan
-  const descriptions = [
-    `The node of ${mint.domain || 'the root'}`,
-    `The node of ${mint.name}`,
-    `The name ${mint.name}`,
-  ]
+  const { name } = mint
+  const descriptions = [`The node of ${mint.domain || 'the root'}`, `The node of ${name}`, `The name ${name}`]
   const { signableTransaction } = await wallet.createAction({
-    description: described(`Mint the name ${mint.name}`),
-    inputBEEF: source.toBEEF(true),
+    description: described(`Mint the name ${name}`),
+    inputBEEF: Array.from(writeBeef(source)),
     inputs: [
       {
         outpoint: formatOutpoint(node.outpoint).replace('_', '.'),
-        inputDescription: described(`The node to mine ${mint.name} from`),
+        inputDescription: described(`The node to mine ${name} from`),
         unlockingScriptLength: lengthWithoutChange(plan) + ROOM_FOR_CHANGE,
       },
     ],
@@ -55,28 +61,107 @@ export async function fundWithWallet(options: {
       ...(vout === NAME_VOUT &&
         basket && { basket: basket.name, customInstructions: basket.customInstructions }),
     })),
-    // Outputs 0 to 2 are told by where they stand; and a mint that no miner takes is not to be submitted anywhere.
-    options: { randomizeOutputs: false, acceptDelayedBroadcast: false },
+    // Outputs 0 to 2 are told apart by their places.
+    options: { randomizeOutputs: false, noSend: true },
   })
   if (signableTransaction === undefined)
     throw new MiningError('BAD_WALLET', 'the wallet left nothing to unlock')
   const { tx, reference } = signableTransaction
+  let paid: PaidMint
   try {
-    const drafted = Transaction.fromAtomicBEEF(tx)
+    const drafted = readTransactionOf(tx)
     const input = inputOf(drafted, plan)
     requireOutputs(drafted, plan)
+    requireFee({ name, fee: feeOf(drafted), maxFee })
     const unlockingScript = unlockNode({ plan, transaction: preimageView(drafted), input })
     const signed = await wallet.signAction({
       reference,
       spends: { [input]: { unlockingScript: toHex(unlockingScript) } },
+      options: { noSend: true },
     })
     if (signed.tx === undefined) throw new MiningError('BAD_WALLET', 'the wallet gave no transaction back')
-    return finishMint({ plan, transaction: Transaction.fromAtomicBEEF(signed.tx), input })
+    const transaction = readTransactionOf(signed.tx)
+    const fee = feeOf(transaction)
+    requireFee({ name, fee, maxFee })
+    paid = { ...finishMint({ plan, transaction, input }), beef: writeBeef(transaction), fee }
+    await keep?.(paid)
   } catch (error) {
-    // The coins that were set aside are the wallet's again; of a transaction that was sent already it says no.
+    // Nothing was sent: the coins that were set aside are the wallet's again.
     await wallet.abortAction({ reference }).catch(() => {})
     throw error
   }
+  await sendWithWallet(wallet, { txid: paid.transaction.id('hex'), name })
+  return paid
+}
+
+/** What became of a mint that a wallet was asked to send. */
+export class WalletSendError extends Error {
+  override readonly name = 'WalletSendError'
+
+  /** @param isFinal Whether the network refuses the mint for good; false where nobody knows. */
+  constructor(
+    readonly txid: string,
+    readonly isFinal: boolean,
+    reason: string,
+    options: { cause?: unknown } = {},
+  ) {
+    super(`the wallet did not send ${txid}: ${reason}`, options)
+  }
+}
+
+/**
+ * Has a wallet send a mint that it signed before.
+ *
+ * @throws WalletSendError
+ */
+export async function sendWithWallet(
+  wallet: Pick<MintWallet, 'createAction'>,
+  { txid, name }: { txid: string; name: string },
+): Promise<void> {
+  let results: Awaited<ReturnType<MintWallet['createAction']>>['sendWithResults']
+  try {
+    const { sendWithResults } = await wallet.createAction({
+      description: described(`Send the mint of ${name}`),
+      // A mint that no miner takes is not to be submitted anywhere.
+      options: { sendWith: [txid], acceptDelayedBroadcast: false },
+    })
+    results = sendWithResults
+  } catch (cause) {
+    const [review] = reviewsOf(cause).filter((each) => each.txid === txid)
+    const isFinal = review?.status === 'doubleSpend' || review?.status === 'invalidTx'
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    throw new WalletSendError(txid, isFinal, isFinal ? String(review?.status) : reason, { cause })
+  }
+  const status = results?.find((each) => each.txid === txid)?.status
+  if (status === 'failed') throw new WalletSendError(txid, true, 'the network refuses it')
+  if (status === undefined) throw new WalletSendError(txid, false, 'it does not say what became of it')
+}
+
+/** What a wallet says of each transaction with the error code 5 (WERR_REVIEW_ACTIONS). */
+function reviewsOf(error: unknown): { txid?: unknown; status?: unknown }[] {
+  const results = (error as { reviewActionResults?: unknown } | undefined)?.reviewActionResults
+  return Array.isArray(results) ? results.filter((each) => typeof each === 'object' && each !== null) : []
+}
+
+function readTransactionOf(beef: number[] | Uint8Array): Transaction {
+  try {
+    return readBeefTransaction(Uint8Array.from(beef))
+  } catch (cause) {
+    if (!(cause instanceof BeefError)) throw cause
+    throw new MiningError('BAD_WALLET', `the wallet gave no transaction: ${cause.message}`, { cause })
+  }
+}
+
+function feeOf(transaction: Transaction): number {
+  let fee = 0
+  for (const { sourceTransaction, sourceOutputIndex } of transaction.inputs) {
+    const spent = sourceTransaction?.outputs[sourceOutputIndex]?.satoshis
+    if (spent === undefined)
+      throw new MiningError('BAD_WALLET', 'the wallet does not show what the transaction spends')
+    fee += spent
+  }
+  for (const { satoshis = 0 } of transaction.outputs) fee -= satoshis
+  return fee
 }
 
 const NAME_VOUT = 2

@@ -10,11 +10,14 @@ export {
 } from '../../backend/src/protocol/mint.js'
 export type { Outpoint } from '../../backend/src/protocol/outpoint.js'
 export { deploymentOf, PROFILES, termsOf } from '../../backend/src/protocol/profile.js'
+export type { VerifiedNode } from '../client/node-proof.js'
+export type { Headers, Trust } from '../client/vouch.js'
+export { budgetFor, type MiningBudget } from './budget.js'
 export { CovenantError, type CovenantTerms, covenantCode, rootLock } from './covenant.js'
 export { type Coin, DEFAULT_FEE_RATE, fundWithKey } from './fund-with-key.js'
-export { fundWithWallet, type MintWallet } from './fund-with-wallet.js'
+export { fundWithWallet, type MintWallet, sendWithWallet, WalletSendError } from './fund-with-wallet.js'
 export { MADE_UP_PAYER, madeUpMint } from './made-up-mint.js'
-export { HttpMineIndex, type LiveNode, type MineIndex } from './mine-index.js'
+export { HttpMineIndex, type LiveNode, type MineIndex, type ShownNode } from './mine-index.js'
 export {
   type MineNameOptions,
   type MiningEvent,
@@ -38,4 +41,4 @@ export {
   type SearchProgress,
   searchNonce,
 } from './search/search-nonce.js'
-export { type ServerDeployment, serverDeployment } from './server-deployment.js'
+export { type ExpectedDeployment, type ServerDeployment, serverDeployment } from './server-deployment.js'

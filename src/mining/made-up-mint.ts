@@ -33,7 +33,7 @@ export const MADE_UP_PAYER: MintPayer = { ownerLock: async () => NOBODY_LOCK, pa
  *
  * @throws MintError where the plan does not hold.
  */
-export async function madeUpMint({ plan, source }: MintDraft): Promise<PaidMint> {
+export async function madeUpMint({ plan, source }: Pick<MintDraft, 'plan' | 'source'>): Promise<PaidMint> {
   const solved = solvePlan(plan)
   // The node brings one of the three satoshis that a mint puts into its outputs.
   const coin = proven(unsigned({ sourceTXID: madeUpTxid(), satoshis: 2 }), 1)
@@ -51,7 +51,7 @@ export async function madeUpMint({ plan, source }: MintDraft): Promise<PaidMint>
   const beef = new Beef(BEEF_V1)
   beef.mergeTransaction(coin)
   beef.mergeTransaction(transaction)
-  return { ...signed, beef: Uint8Array.from(beef.toBinary()) }
+  return { ...signed, beef: Uint8Array.from(beef.toBinary()), fee: 0 }
 }
 
 function unsigned({ sourceTXID, satoshis }: { sourceTXID: string; satoshis: number }): Transaction {

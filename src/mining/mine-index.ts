@@ -1,47 +1,52 @@
-import { Transaction } from '@bsv/sdk'
 import * as z from 'zod'
-import { formatOutpoint, type Outpoint, readOutpoint } from '../../backend/src/protocol/outpoint.js'
+import { type Outpoint, readOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { LOOKUP_SERVICES, PROFILES, TOPICS } from '../../backend/src/protocol/profile.js'
-import { askJson, type JsonAnswer } from './ask-json.js'
+import type { FetchedAnswer } from '../client/bounded-fetch.js'
+import { readAggregate } from '../client/lookup-source.js'
+import { askJson, askServer, type JsonAnswer } from './ask-server.js'
 import { MiningError, NodeMovedError } from './mining-error.js'
 
-/** A live node as an index names it. */
+/** A live node on the word of an index. */
 export interface LiveNode {
   /** The prefix that it stands for. */
   domain: string
   outpoint: Outpoint
 }
 
-/** What mining asks of whoever follows the tree. */
+/** A node with the evidence that it is genuine: a BEEF of every mint from the genesis to it, still to be verified. */
+export interface ShownNode {
+  outpoint: Outpoint
+  beef: Uint8Array
+}
+
+/**
+ * What mining asks of whoever follows the tree. Every answer is a proposal: before anything is searched or signed, the
+ * node is verified, and a node that is said to have moved counts as moved only with the mint that moved it.
+ */
 export interface MineIndex {
   /** The live node of the longest mined prefix of a name; undefined where the name is taken. */
   liveNode(name: string): Promise<LiveNode | undefined>
+  /** The same node with its evidence; undefined where the name is taken. */
+  showNode(name: string): Promise<ShownNode | undefined>
   /**
-   * The transaction that holds a live node, with its proof or with its ancestors.
+   * Submits a mint.
    *
-   * @throws NodeMovedError where the node is not live any more.
-   */
-  nodeTransaction(node: LiveNode): Promise<Transaction>
-  /**
-   * Tells of a mint.
-   *
-   * @throws NodeMovedError where another mint has spent the node.
+   * @throws NodeMovedError where the index says that another mint has spent the node.
    */
   submit(mint: { beef: Uint8Array; txid: string; name: string }): Promise<void>
 }
 
 /** How long an answer may take, in milliseconds: a submission waits for those before it. */
-const PATIENCE = 60_000
+const TIMEOUT = 60_000
+/** The longest evidence that is read, in bytes: some 800 mints of the live tree. */
+const MAX_EVIDENCE_BYTES = 16 * 1024 * 1024
 
-const node = z.object({ domain: z.string(), outpoint: z.string() })
+const node = z.object({ domain: z.string().max(255), outpoint: z.string() })
 const refusal = z.object({ error: z.string(), code: z.string() })
 const steak = z.record(z.string(), z.object({ outputsToAdmit: z.array(z.number()) }))
 const origin = z.object({ outpoint: z.string() })
-const outputs = z.object({
-  outputs: z.array(z.object({ beef: z.array(z.number()), outputIndex: z.number() })),
-})
 
-/** A minetree server over HTTP. Its word is taken: a false one costs a search and a fee, no name. */
+/** A minetree server over HTTP. */
 export class HttpMineIndex implements MineIndex {
   private readonly namesUrl: string
 
@@ -55,26 +60,32 @@ export class HttpMineIndex implements MineIndex {
     const refused = refusal.safeParse(body)
     if (status === 404 && refused.data?.code === 'TAKEN') return undefined
     if (refused.success) throw this.unexpected(status, body)
-    const { domain, outpoint: text } = this.read(node, { status, body })
-    const outpoint = readOutpoint(text)
-    if (outpoint === undefined) throw this.unexpected(status, body)
-    return { domain, outpoint }
+    const found = node.safeParse(body).data
+    const outpoint = found && readOutpoint(found.outpoint)
+    if (found === undefined || outpoint === undefined) throw this.unexpected(status, body)
+    return { domain: found.domain, outpoint }
   }
 
-  async nodeTransaction({ domain, outpoint }: LiveNode): Promise<Transaction> {
-    const answer = await this.ask(`${this.url}/lookup`, {
-      method: 'POST',
-      headers: { 'Content-Type': 'application/json' },
-      body: JSON.stringify({ service: LOOKUP_SERVICES.names, query: { node: domain } }),
+  async showNode(name: string): Promise<ShownNode | undefined> {
+    const answer = await askServer({
+      url: `${this.url}/lookup`,
+      timeout: TIMEOUT,
+      maxBytes: MAX_EVIDENCE_BYTES,
+      init: {
+        method: 'POST',
+        // One BEEF in binary: as JSON it would be three times as long.
+        headers: {
+          'Content-Type': 'application/json',
+          'X-Aggregation': 'yes',
+          Accept: 'application/octet-stream',
+        },
+        body: JSON.stringify({ service: LOOKUP_SERVICES.names, query: { mine: name, history: true } }),
+      },
     })
-    const [output] = this.read(outputs, answer).outputs
-    const transaction = output && this.readBeef(output.beef)
-    const found = transaction && { txid: transaction.id('hex'), vout: output.outputIndex }
-    if (found === undefined || formatOutpoint(found) !== formatOutpoint(outpoint))
-      throw new NodeMovedError(
-        `the node of ${JSON.stringify(domain)} is no longer ${formatOutpoint(outpoint)}`,
-      )
-    return transaction as Transaction
+    if (answer.status !== 200 || answer.contentType !== 'application/octet-stream')
+      throw this.unexpected(answer.status, undefined)
+    const [output] = this.outputsOf(answer)
+    return output && { outpoint: { txid: output.txid ?? '', vout: output.vout }, beef: output.beef }
   }
 
   async submit({ beef, txid, name }: { beef: Uint8Array; txid: string; name: string }): Promise<void> {
@@ -85,41 +96,41 @@ export class HttpMineIndex implements MineIndex {
       body: Uint8Array.from(beef),
     })
     const refused = refusal.safeParse(body)
-    if (status === 409) throw new NodeMovedError(refused.data?.error ?? 'another mint has spent the node')
+    if (status === 409)
+      throw new NodeMovedError(quote(refused.data?.error ?? 'another mint has spent the node'))
     if (status !== 200) throw this.unexpected(status, body)
-    // A mint that is known already admits nothing anew; one that is none, nothing at all.
+    // A mint that is already known admits nothing new; neither does a transaction that is no mint.
     const answer = await this.ask(`${this.namesUrl}/origin/${name}`)
     if (origin.safeParse(answer.body).data?.outpoint === `${txid}_2`) return
-    // A mint with a proof is kept, though another one counts.
+    // A proven mint is stored even where another one counts.
     const admitted = steak.safeParse(body).data?.[TOPICS.names]?.outputsToAdmit ?? []
     if (admitted.length > 0) throw new NodeMovedError('another mint has spent the node')
     throw new MiningError(
       'NOT_ADMITTED',
-      `${this.url} took ${txid}, but not as the mint of ${name}: its log says why`,
+      `${this.url} accepted ${txid}, but not as the mint of ${name}: its log says why`,
     )
   }
 
-  private readBeef(beef: number[]): Transaction {
+  private outputsOf(answer: FetchedAnswer): ReturnType<typeof readAggregate> {
     try {
-      return Transaction.fromBEEF(beef)
+      return readAggregate(this.url, answer)
     } catch (cause) {
-      throw new MiningError('BAD_INDEX', `${this.url} gave no BEEF of the node`, { cause })
+      throw new MiningError('BAD_INDEX', cause instanceof Error ? cause.message : String(cause), { cause })
     }
   }
 
-  private read<Value>(schema: z.ZodType<Value>, answer: JsonAnswer): Value {
-    const parsed = schema.safeParse(answer.body)
-    if (!parsed.success) throw this.unexpected(answer.status, answer.body)
-    return parsed.data
-  }
-
   private unexpected(status: number, body: unknown): MiningError {
-    const refused = refusal.safeParse(body)
-    const said = refused.success ? `${refused.data.code}: ${refused.data.error}` : 'and not as minetree does'
+    const refused = refusal.safeParse(body).data
+    const said = refused ? quote(`${refused.code}: ${refused.error}`) : 'not as minetree does'
     return new MiningError('BAD_INDEX', `${this.url} answers ${status}, ${said}`)
   }
 
   private ask(url: string, init?: RequestInit): Promise<JsonAnswer> {
-    return askJson({ url, server: this.url, patience: PATIENCE, ...(init && { init }) })
+    return askJson({ url, timeout: TIMEOUT, ...(init && { init }) })
   }
+}
+
+/** What a server says, no longer than a line. */
+function quote(text: string): string {
+  return text.length > 200 ? `${text.slice(0, 200)}…` : text
 }

@@ -1,14 +1,19 @@
 import type { Transaction } from '@bsv/sdk'
 import { ascii } from '../../backend/src/protocol/bytes.js'
-import { isName } from '../../backend/src/protocol/mine-node.js'
+import { encodeMineNode, isName } from '../../backend/src/protocol/mine-node.js'
 import {
   type Deployment,
   type DeploymentTerms,
   longestName,
+  MINT_SATOSHIS,
   requireMinable,
 } from '../../backend/src/protocol/mint.js'
-import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
-import type { LiveNode, MineIndex } from './mine-index.js'
+import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
+import { type VerifiedNode, verifyNode } from '../client/node-proof.js'
+import { ProofError } from '../client/proof-error.js'
+import type { Trust } from '../client/vouch.js'
+import { budgetFor, type MiningBudget, Spending } from './budget.js'
+import type { MineIndex } from './mine-index.js'
 import { MiningError, NodeMovedError } from './mining-error.js'
 import type { MintPlan } from './mint-plan.js'
 import type { SignedMint } from './mint-transaction.js'
@@ -17,21 +22,25 @@ import { searchWhileLive } from './search-while-live.js'
 
 /** What happens while a name is mined. `name` is the prefix that is being mined. */
 export type MiningEvent =
-  | { kind: 'started'; name: string; node: LiveNode }
+  | { kind: 'started'; name: string; node: VerifiedNode }
   | { kind: 'searching'; name: string; progress: SearchProgress }
-  /** Somebody else has spent the node: it goes on from the new one. */
-  | { kind: 'moved'; name: string }
-  | { kind: 'minted'; name: string; txid: string; hashes: number }
+  /** Somebody else has minted `by` from the node, which was verified: mining continues from there. */
+  | { kind: 'moved'; name: string; by: string }
+  | { kind: 'minted'; name: string; txid: string; hashes: number; fee: number }
 
 /** A solution, and the transaction that holds the node it is for, with its proof or ancestors. */
 export interface MintDraft {
   plan: MintPlan
   source: Transaction
+  /** The fee that the mint may have, in satoshis. */
+  maxFee: number
 }
 
 /** A mint that is signed, and the form in which an overlay takes it. */
 export interface PaidMint extends SignedMint {
   beef: Uint8Array
+  /** In satoshis. */
+  fee: number
 }
 
 /** Who pays for mints, and whose the names are. */
@@ -40,12 +49,19 @@ export interface MintPayer {
   pay(draft: MintDraft): Promise<PaidMint>
   /** The lock of each name on the way, and of the name itself. */
   ownerLock(name: string): Promise<Uint8Array>
+  /**
+   * Hears that the index refuses a paid mint and has shown another one, verified, in its place.
+   *
+   * @throws where the mint may count all the same: then nothing more is mined.
+   */
+  lost?(mint: PaidMint, rival: VerifiedNode): Promise<void>
 }
 
-export interface SolveOptions extends Pick<MintPayer, 'ownerLock'> {
+/** What to mine, where, and what vouches for it (see {@link Trust}). */
+export interface SolveOptions extends Pick<MintPayer, 'ownerLock'>, Trust {
   name: string
   deployment: Deployment
-  index: Pick<MineIndex, 'liveNode' | 'nodeTransaction'>
+  index: Pick<MineIndex, 'liveNode' | 'showNode'>
   /** As {@link searchNonce} takes it. */
   workers?: number
   workerUrl?: string | URL
@@ -57,55 +73,196 @@ export interface SolveOptions extends Pick<MintPayer, 'ownerLock'> {
 
 export interface MineNameOptions extends SolveOptions, MintPayer {
   index: MineIndex
+  /** What it may cost; the defaults are those of {@link budgetFor}. */
+  budget?: Partial<MiningBudget>
+  /** Is asked once, before anything is searched or paid for; what it throws ends the mining. */
+  approve?(plan: { node: VerifiedNode; missing: string; budget: MiningBudget }): Promise<void>
 }
 
 /** A solution that nobody has used yet. `name` is the prefix that it mints. */
-export interface Solved extends MintDraft {
+export interface Solved extends Omit<MintDraft, 'maxFee'> {
   name: string
-  node: LiveNode
+  node: VerifiedNode
   hashes: number
 }
 
 /**
- * Mines what is missing of a name, a character at a time, each from the node that is live then. When somebody else moves
- * the node, the search starts anew from where it went: a solution is for one seed only. A search that was stopped is
- * begun again by mining the same name again; what was minted until then stays.
+ * Mines what is missing of a name, a character at a time. The first node is the one that the index shows, verified from
+ * the genesis on; each later one is the child that the last mint made. When somebody else spends the node, the index has
+ * to show that mint, and mining continues from there. A search that was stopped is resumed by mining the same name again;
+ * what was minted until then stays.
  *
  * @returns The mints that were made, in order; the last is that of the name.
- * @throws MiningError `BAD_NAME`; `TAKEN`, where somebody else has the name, before or meanwhile; what index and payer
- * throw; the reason of the signal.
+ * @throws MiningError `BAD_NAME`; `TAKEN`, where somebody else has the name, before or meanwhile; `BAD_PROOF`, `NO_RIVAL`
+ * and `BAD_INDEX`, where the index shows nothing that holds; `OVER_BUDGET`; what index and payer throw; HeadersError; the
+ * reason of the signal.
  */
 export async function mineName(options: MineNameOptions): Promise<PaidMint[]> {
+  const { name, index, onEvent } = options
+  let node = await firstNode(options)
+  const missing = name.slice(node.domain.length)
+  const budget = budgetFor(missing.length, options.budget)
+  await options.approve?.({ node, missing, budget })
+  const spending = new Spending(budget)
   const minted: PaidMint[] = []
-  while (minted.at(-1)?.mint.name !== options.name) {
-    const solved = await solveNext(options)
-    const mint = await unlessMoved(options, solved, () => payFor(options, solved))
-    if (mint !== undefined) minted.push(mint)
-  }
+  await withinTime(options, budget, async (limited) => {
+    while (node.domain !== name) {
+      const solved = await solve(limited, node)
+      const maxFee = spending.allowMint()
+      let paid: PaidMint
+      try {
+        paid = await options.pay({ plan: solved.plan, source: solved.source, maxFee })
+      } catch (error) {
+        // A wallet that sends a transaction hears of a rival before the index does.
+        if (await isLive(index, solved)) throw error
+        node = await movedNode(limited, { ...solved, cause: error })
+        continue
+      }
+      spending.add(paid.fee)
+      const txid = paid.transaction.id('hex')
+      try {
+        await index.submit({ beef: paid.beef, txid, name: solved.name })
+      } catch (error) {
+        if (!(error instanceof NodeMovedError)) throw error
+        node = await movedNode(limited, { ...solved, cause: error })
+        await options.lost?.(paid, node)
+        continue
+      }
+      minted.push(paid)
+      onEvent?.({ kind: 'minted', name: solved.name, txid, hashes: solved.hashes, fee: paid.fee })
+      node = childOf(paid, solved.node)
+    }
+  })
   return minted
 }
 
 /**
- * Searches the solution for the first character that is missing of a name, from the node that is live then, and anew
- * from where that went when somebody else moves it. The node was still live when the solution was found.
+ * Searches the solution for the first character that is missing of a name, from the verified node that the index shows,
+ * and from where that went when somebody else spends it. The node was still live when the solution was found.
  *
- * @throws MiningError `BAD_NAME`; `TAKEN`; what the index throws; the reason of the signal.
+ * @throws MiningError `BAD_NAME`; `TAKEN`; `BAD_PROOF`; what the index throws; HeadersError; the reason of the signal.
  */
 export async function solveNext(options: SolveOptions): Promise<Solved> {
-  const { name, index, deployment } = options
-  requireMinableName(name, deployment)
-  for (;;) {
+  return await solve(options, await firstNode(options))
+}
+
+async function solve(options: SolveOptions, from: VerifiedNode): Promise<Solved> {
+  for (let node = from; ; ) {
     options.signal?.throwIfAborted()
-    const node = await index.liveNode(name)
-    if (node === undefined) throw new MiningError('TAKEN', `${name} is taken`)
-    if (!name.startsWith(node.domain) || node.domain === name)
-      throw new MiningError(
-        'BAD_INDEX',
-        `the index names ${JSON.stringify(node.domain)} as a prefix of ${name}`,
-      )
-    const next = name.slice(0, node.domain.length + 1)
-    const solved = await unlessMoved(options, { name: next }, () => solveFrom(options, { name: next, node }))
-    if (solved !== undefined) return solved
+    const name = options.name.slice(0, node.domain.length + 1)
+    try {
+      return await solveFrom(options, { name, node })
+    } catch (error) {
+      if (!(error instanceof NodeMovedError)) throw error
+      node = await movedNode(options, { name, node, cause: error })
+    }
+  }
+}
+
+/** @throws MiningError `BAD_NAME`, `TAKEN`, `BAD_INDEX`, `BAD_PROOF`; HeadersError. */
+async function firstNode(options: SolveOptions): Promise<VerifiedNode> {
+  requireMinableName(options.name, options.deployment)
+  const node = await verifiedLiveNode(options)
+  if (node === undefined) throw taken(options.name)
+  return node
+}
+
+/**
+ * The node that an index shows for a name, verified; undefined where it says that the name is taken.
+ *
+ * @param after A node that it has to descend from.
+ * @throws MiningError `BAD_PROOF`, `BAD_INDEX`; HeadersError.
+ */
+export async function verifiedLiveNode(
+  options: Pick<SolveOptions, 'name' | 'index' | 'deployment'> & Trust,
+  after?: Outpoint,
+): Promise<VerifiedNode | undefined> {
+  const { name, index } = options
+  // Its word tells a name that is taken from a tree that is not there; the evidence alone does not.
+  if ((await index.liveNode(name)) === undefined) return undefined
+  const shown = await index.showNode(name)
+  if (shown === undefined) return undefined
+  let node: VerifiedNode
+  try {
+    node = await verifyNode({ ...options, ...shown, ...(after && { after }) })
+  } catch (cause) {
+    if (!(cause instanceof ProofError)) throw cause
+    const outpoint = formatOutpoint(shown.outpoint)
+    throw new MiningError('BAD_PROOF', `the index shows the node ${outpoint}: ${cause.message}`, { cause })
+  }
+  if (!name.startsWith(node.domain) || node.domain === name)
+    throw new MiningError(
+      'BAD_INDEX',
+      `the index shows the node of ${JSON.stringify(node.domain)} to mine ${name} from`,
+    )
+  return node
+}
+
+/**
+ * Where mining continues when an index says that a node was spent: a node that descends from it, verified.
+ *
+ * @param moved.cause Why the node is said to have moved.
+ * @throws MiningError `TAKEN`; `NO_RIVAL` where the index shows no mint that spends the node.
+ */
+async function movedNode(
+  options: SolveOptions,
+  moved: { name: string; node: VerifiedNode; cause: unknown },
+): Promise<VerifiedNode> {
+  const { name, node, cause } = moved
+  const { outpoint } = node
+  let next: VerifiedNode | undefined
+  try {
+    next = await verifiedLiveNode(options, outpoint)
+  } catch (error) {
+    if (!(error instanceof MiningError) || error.code !== 'BAD_PROOF') throw error
+    const said = cause instanceof Error ? cause.message : String(cause)
+    throw new MiningError(
+      'NO_RIVAL',
+      `the index says that ${formatOutpoint(outpoint)} is spent (${said}), and shows no mint that spends it: ${error.message}`,
+      { cause: error },
+    )
+  }
+  if (next === undefined) throw taken(options.name)
+  options.onEvent?.({ kind: 'moved', name, by: next.outpoint.txid })
+  return next
+}
+
+function taken(name: string): MiningError {
+  return new MiningError('TAKEN', `${name} is taken`)
+}
+
+/** The node of the name that a mint has made. */
+function childOf({ mint, transaction }: PaidMint, parent: VerifiedNode): VerifiedNode {
+  const txid = transaction.id('hex')
+  const lockingScript = encodeMineNode(mint.child)
+  const line = [...parent.line, { txid, name: mint.name }]
+  const outpoint = { txid, vout: 1 }
+  return {
+    domain: mint.name,
+    outpoint,
+    satoshis: MINT_SATOSHIS,
+    lockingScript,
+    line,
+    proven: false,
+    transaction,
+  }
+}
+
+/** Runs work with a signal that ends it when the time of the budget is over. */
+async function withinTime(
+  options: MineNameOptions,
+  { maxTime }: MiningBudget,
+  work: (limited: MineNameOptions) => Promise<void>,
+): Promise<void> {
+  const over = new AbortController()
+  const minutes = Math.round(maxTime / 60_000)
+  const reason = new MiningError('OVER_BUDGET', `it takes longer than ${minutes} minutes (maxTime)`)
+  const timer = setTimeout(() => over.abort(reason), maxTime)
+  const signals = options.signal === undefined ? [over.signal] : [options.signal, over.signal]
+  try {
+    await work({ ...options, signal: AbortSignal.any(signals) })
+  } finally {
+    clearTimeout(timer)
   }
 }
 
@@ -121,37 +278,15 @@ export function requireMinableName(name: string, deployment: DeploymentTerms): v
   throw new MiningError('BAD_NAME', `a name is 1 to ${longest} characters of a-z 0-9 -${has}`)
 }
 
-/** Undefined where the node has moved, which is told. */
-async function unlessMoved<Value>(
-  { onEvent }: SolveOptions,
-  { name }: { name: string },
-  trial: () => Promise<Value>,
-): Promise<Value | undefined> {
-  try {
-    return await trial()
-  } catch (error) {
-    if (!(error instanceof NodeMovedError)) throw error
-    onEvent?.({ kind: 'moved', name })
-    return undefined
-  }
-}
-
 /** @throws NodeMovedError where the node is not live any more. */
 async function solveFrom(
   options: SolveOptions,
-  { name, node }: { name: string; node: LiveNode },
+  { name, node }: { name: string; node: VerifiedNode },
 ): Promise<Solved> {
   const { deployment, index, onEvent } = options
   onEvent?.({ kind: 'started', name, node })
-  const source = await index.nodeTransaction(node)
-  const output = source.outputs[node.outpoint.vout]
-  if (output === undefined)
-    throw new MiningError('BAD_INDEX', `${formatOutpoint(node.outpoint)} is not there`)
-  const placed = {
-    outpoint: node.outpoint,
-    satoshis: output.satoshis ?? 0,
-    lockingScript: Uint8Array.from(output.lockingScript.toUint8Array()),
-  }
+  const { outpoint, satoshis, lockingScript, transaction: source } = node
+  const placed = { outpoint, satoshis, lockingScript }
   const character = name.slice(-1)
   const { parent } = requireMinable({ node: placed, character: ascii(character), deployment })
   const { nonce, hashes } = await searchWhileLive({
@@ -161,27 +296,14 @@ async function solveFrom(
     onProgress: (progress) => onEvent?.({ kind: 'searching', name, progress }),
   })
   const plan = { node: placed, deployment, character, nonce, ownerLock: await options.ownerLock(name) }
-  // Whoever came first while the solution was found has made it worthless: it is not paid for.
+  // A rival who came first while the solution was found has made it worthless: it is not paid for.
   if (!(await isLive(index, { name, node }))) throw new NodeMovedError(`${name} was mined from another node`)
   return { name, node, plan, source, hashes }
 }
 
-/** @throws NodeMovedError where the node is not live any more. */
-async function payFor({ index, pay, onEvent }: MineNameOptions, solved: Solved): Promise<PaidMint> {
-  const { name, plan, source, hashes } = solved
-  const paid = await pay({ plan, source }).catch(async (error: unknown) => {
-    // A wallet that sends a transaction hears of a rival before the index does.
-    throw (await isLive(index, solved)) ? error : new NodeMovedError(String(error), { cause: error })
-  })
-  const txid = paid.transaction.id('hex')
-  await index.submit({ beef: paid.beef, txid, name })
-  onEvent?.({ kind: 'minted', name, txid, hashes })
-  return paid
-}
-
 async function isLive(
   index: Pick<MineIndex, 'liveNode'>,
-  { name, node }: { name: string; node: LiveNode },
+  { name, node }: { name: string; node: VerifiedNode },
 ): Promise<boolean> {
   const live = await index.liveNode(name)
   return live !== undefined && formatOutpoint(live.outpoint) === formatOutpoint(node.outpoint)

@@ -1,14 +1,16 @@
 import { LockingScript, Transaction } from '@bsv/sdk'
 import { toHex } from '../../backend/src/protocol/bytes.js'
-import { checkMint, type Mint } from '../../backend/src/protocol/mint.js'
-import { readTransaction } from '../../backend/src/protocol/transaction.js'
+import { checkMint, type Mint, type SpentOutput } from '../../backend/src/protocol/mint.js'
+import { runScripts } from '../../backend/src/protocol/run-scripts.js'
+import { readTransaction, type TransactionView } from '../../backend/src/protocol/transaction.js'
+import { MiningError } from './mining-error.js'
 import { type MintPlan, type SolvedPlan, solvePlan } from './mint-plan.js'
 import { NodeUnlock } from './node-unlock.js'
 
 /** A mint that is ready to be sent. */
 export interface SignedMint {
   mint: Mint
-  /** With its sources, so that the SDK makes a BEEF of it. */
+  /** With its sources, so that `writeBeef` can put them beside it. */
   transaction: Transaction
 }
 
@@ -25,11 +27,15 @@ export function startMint(plan: SolvedPlan, source: Transaction): Transaction {
   return transaction
 }
 
+/** In the units of `RunBudget`: many times what a covenant takes, and less than a second. */
+const MAX_SCRIPT_WORK = 30_000_000
+
 /**
- * Checks a mint as an indexer will, before it goes out.
+ * Checks a mint before it goes out: as an indexer will, and as miners will, who run the script of the node.
  *
  * @param signed.input The index of the input that spends the node.
- * @throws MintError where it is none.
+ * @throws MintError where it is none; MiningError `OTHER_TREE` where the script refuses it: the tree was deployed with
+ * other terms than those of the plan.
  */
 export function finishMint(signed: {
   plan: SolvedPlan
@@ -39,7 +45,27 @@ export function finishMint(signed: {
   const { plan, transaction, input } = signed
   const { deployment, node } = plan
   const view = readTransaction(Uint8Array.from(transaction.toUint8Array()))
-  return { transaction, mint: checkMint({ transaction: view, input, deployment, spent: node }) }
+  const mint = checkMint({ transaction: view, input, deployment, spent: node })
+  requireUnlocked(view, { input, node })
+  return { transaction, mint }
+}
+
+function requireUnlocked(
+  { txid, raw }: TransactionView,
+  { input, node }: { input: number; node: SpentOutput },
+): void {
+  const spent: SpentOutput[] = []
+  spent[input] = node
+  try {
+    for (const _ of runScripts([{ txid, raw, spent, input }], { maxWork: MAX_SCRIPT_WORK }));
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    throw new MiningError(
+      'OTHER_TREE',
+      `the script of the node refuses the mint: the difficulty, marker or TLD of the tree is another (${reason})`,
+      { cause },
+    )
+  }
 }
 
 /**

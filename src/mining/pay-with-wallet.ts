@@ -3,7 +3,7 @@ import { toHex } from '../../backend/src/protocol/bytes.js'
 import { decodeMineNode } from '../../backend/src/protocol/mine-node.js'
 import { fundWithWallet, type MintWallet } from './fund-with-wallet.js'
 import { keyLock } from './key-lock.js'
-import type { MintPayer } from './mine-name.js'
+import type { MintPayer, PaidMint } from './mine-name.js'
 
 /** What of a wallet (BRC-100) takes part where names are to be its own. */
 export type NameWallet = MintWallet & Pick<WalletInterface, 'getPublicKey'>
@@ -12,8 +12,15 @@ export type NameWallet = MintWallet & Pick<WalletInterface, 'getPublicKey'>
 const PROTOCOL: [0, string] = [0, 'minetree names']
 const BASKET = 'minetree names'
 
-/** Pays with a wallet (BRC-100), which sends the mint to the network, and keeps its own names in a basket. */
-export function payWithWallet(wallet: NameWallet): MintPayer {
+/**
+ * Pays with a wallet (BRC-100), which sends the mint to the network, and keeps its own names in a basket.
+ *
+ * @param options.keep Stores a signed mint before the wallet sends it.
+ */
+export function payWithWallet(
+  wallet: NameWallet,
+  { keep }: { keep?: (mint: PaidMint) => Promise<void> } = {},
+): MintPayer {
   const keyOf = (keyID: string) => ({ protocolID: PROTOCOL, keyID, counterparty: 'self' as const })
   const ownLock = async (name: string): Promise<Uint8Array> => {
     const { publicKey } = await wallet.getPublicKey(keyOf(name))
@@ -21,12 +28,15 @@ export function payWithWallet(wallet: NameWallet): MintPayer {
   }
   return {
     ownerLock: ownLock,
-    async pay({ plan, source }) {
+    async pay({ plan, source, maxFee }) {
       const name = decodeMineNode(plan.node.lockingScript).domain + plan.character
       const own = toHex(await ownLock(name)) === toHex(plan.ownerLock)
       const basket = { name: BASKET, customInstructions: JSON.stringify(keyOf(name)) }
-      const signed = await fundWithWallet({ plan, source, wallet, ...(own && { basket }) })
-      return { ...signed, beef: Uint8Array.from(signed.transaction.toBEEF(true)) }
+      return await fundWithWallet({
+        ...{ plan, source, wallet, maxFee },
+        ...(own && { basket }),
+        ...(keep && { keep }),
+      })
     },
   }
 }

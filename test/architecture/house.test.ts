@@ -46,7 +46,8 @@ const ARROWS: Record<string, string[]> = {
   server: ['protocol', 'graph', 'storage', 'topic-managers', 'lookup-services', 'gateway', 'client'],
   // For whoever wires a host of an engine: what it configures there, in one place.
   plugin: ['protocol', 'graph', 'storage', 'topic-managers', 'lookup-services'],
-  mining: ['protocol'],
+  // A miner verifies the node that an index shows before anything is signed.
+  mining: ['protocol', 'client'],
   publish: ['protocol'],
   client: ['protocol'],
   // Runs in a browser: what the host says, it hears over HTTP as everybody does.

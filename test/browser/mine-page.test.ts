@@ -76,6 +76,31 @@ describe('a wallet', () => {
     expect(complaints).toEqual([])
   })
 
+  inBrowser('has signed a mint when the page is closed: it is there again, and sent', async () => {
+    const server = await localNetwork()
+    const wallet = new TestWallet(coinsFor(new PrivateKey(7), 50_000))
+    const asked = new Promise<void>((sending) => {
+      wallet.faults.send = () => {
+        sending()
+        return new Promise(() => {})
+      }
+    })
+    const { page } = await browser.open(`${server.url}/mine`, (each) => bringWallet(each, wallet))
+    await order(page, { name: 'q', payer: 'wallet' })
+    await asked
+    wallet.faults = {}
+    await page.reload()
+    await says(page, 'article .badge', 'the page was closed before the server had it')
+    expect((await server.ask('/svc/names/q')).status).toBe(404)
+    await page.click('article .badge button')
+    await says(page, 'article .badge', 'q is minted.')
+    const [sent] = wallet.sent
+    expect((await server.ask('/svc/names/q')).json).toMatchObject({ origin: `${sent?.id('hex')}_2` })
+    await page.reload()
+    await page.waitForSelector('#start:not(:disabled)')
+    expect(await page.$$('article')).toEqual([])
+  })
+
   inBrowser('that is not there is missed before anything is mined', async () => {
     const server = await localNetwork()
     const { page } = await browser.open(`${server.url}/mine`)

@@ -7,7 +7,7 @@ import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { deployTree } from '../../src/cli/made-up-money.js'
 import { MADE_UP_PAYER } from '../../src/mining/made-up-mint.js'
 import { HttpMineIndex } from '../../src/mining/mine-index.js'
-import { mineName } from '../../src/mining/mine-name.js'
+import { mineName, verifiedLiveNode } from '../../src/mining/mine-name.js'
 import { serverDeployment } from '../../src/mining/server-deployment.js'
 import { says, textOf, useBrowser } from '../support/browser.js'
 import { useBuiltCli } from '../support/built-cli.js'
@@ -34,7 +34,8 @@ async function localNetwork(): Promise<TestServer> {
 /** Mines in this process, as a rival of the page. */
 async function mineElsewhere({ url }: TestServer, name: string): Promise<void> {
   const { deployment } = await serverDeployment(url)
-  await mineName({ ...MADE_UP_PAYER, name, deployment, index: new HttpMineIndex(url), workers: 0 })
+  const index = new HttpMineIndex(url)
+  await mineName({ ...MADE_UP_PAYER, name, deployment, index, workers: 0, chainTracker: 'scripts only' })
 }
 
 const hashesOf = async (page: Page): Promise<number> =>
@@ -106,11 +107,10 @@ inBrowser('a mint that nobody pays for is shown, and others may pay for it later
   const { deployment } = await serverDeployment(url)
   expect(deployment.difficulty).toBe(22)
   const index = new HttpMineIndex(url)
-  const node = await index.liveNode('9-')
+  const node = await verifiedLiveNode({ name: '9-', deployment, index, chainTracker: 'scripts only' })
   if (node === undefined) throw new Error('nobody has submitted anything, and the node is gone')
-  const source = await index.nodeTransaction(node)
-  const output = source.outputs[node.outpoint.vout]
-  const spent = { satoshis: 1, lockingScript: Uint8Array.from(output?.lockingScript.toUint8Array() ?? []) }
+  const { transaction: source, satoshis, lockingScript } = node
+  const spent = { satoshis, lockingScript }
   const [shown] = await shownMints(page)
   if (shown === undefined) throw new Error('nothing is shown')
   expect(shown.badge).toContain('nobody pays yet')

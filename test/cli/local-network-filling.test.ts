@@ -13,7 +13,11 @@ const servers = useServers()
 /** Mines a name as somebody else would. */
 async function mineFor(network: Network, name: string, ownerLock: Uint8Array): Promise<void> {
   const { deployment, index } = network
-  await mineName({ name, deployment, index, pay: madeUpMint, ownerLock: async () => ownerLock, workers: 0 })
+  await mineName({
+    ...{ name, deployment, index, pay: madeUpMint, workers: 0 },
+    chainTracker: 'scripts only',
+    ownerLock: async () => ownerLock,
+  })
 }
 
 const sequenceOf = async (server: TestServer, name: string): Promise<unknown> =>
@@ -38,7 +42,7 @@ function brittle(server: TestServer): { network: Network; taken(): number } {
       submit: (submitted) => breaking(submit(submitted)),
       index: {
         liveNode: (name) => index.liveNode(name),
-        nodeTransaction: (node) => index.nodeTransaction(node),
+        showNode: (name) => index.showNode(name),
         submit: (mint) => breaking(index.submit(mint)),
       },
     },

@@ -1,4 +1,4 @@
-import { readdir, writeFile } from 'node:fs/promises'
+import { readdir, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { P2PKH, PrivateKey, ProtoWallet, PublicKey } from '@bsv/sdk'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
@@ -46,7 +46,8 @@ const statesIn = async (folder: string): Promise<string[]> =>
 const recordOf = async (server: TestServer, name: string) =>
   (await server.ask(`/svc/names/${name}`)).json as { origin: string; tip: { owner: string } }
 
-const mine = (server: TestServer, ...args: string[]) => ['mine', ...args, '--url', server.url]
+/** Who pays is asked on a terminal only, and `--yes` is for everybody else. */
+const mine = (server: TestServer, ...args: string[]) => ['mine', ...args, '--url', server.url, '--yes']
 
 test(
   'on a local network money is made up, and the name is whose it is said to be',
@@ -117,7 +118,7 @@ describe('with a key', () => {
       arc.says = 'REJECTED'
       const refused = await cli.run(mine(server, 'a', ...args, '--arc', arc.url))
       expect(refused).toMatchObject({ code: 4, stdout: '' })
-      expect(refused.stderr).toMatch(/\nminetree: the network does not take [0-9a-f]{64}: REJECTED/)
+      expect(refused.stderr).toMatch(/\nminetree: the network refuses [0-9a-f]{64}: REJECTED\n$/)
       expect(await statesIn(mints)).toEqual(['lost.beef'])
       expect((await server.ask('/svc/names/a')).status).toBe(404)
       arc.says = 'SEEN_ON_NETWORK'
@@ -138,7 +139,7 @@ describe('with a key', () => {
     await running.ended
     arc.says = 'SEEN_ON_NETWORK'
     expect(await statesIn(mints)).toEqual(['pending.beef'])
-    return { mints, again: mine(server, 'ab', ...args, '--arc', arc.url) }
+    return { mints, arc, again: mine(server, 'ab', ...args, '--arc', arc.url) }
   }
 
   test(
@@ -160,8 +161,17 @@ describe('with a key', () => {
     'what somebody else was faster with is lost, and mining goes on from where he left the node',
     async () => {
       const server = await tree()
-      const { mints, again } = await stoppedHalfway(server)
+      const { mints, again, arc } = await stoppedHalfway(server)
       expect((await cli.run(mine(server, 'x'))).code).toBe(0)
+      // The network has accepted it: a server that shows another one cannot overrule that.
+      const refused = await cli.run(again)
+      expect(refused).toMatchObject({ code: 5, stdout: '' })
+      expect(refused.stderr).toMatch(/a \([0-9a-f]{64}\) is still undecided: the network has accepted it/)
+      expect(await statesIn(mints)).toEqual(['sent.beef'])
+      expect((await cli.run(mine(server, 'x1'))).code).toBe(0)
+      const [sent] = await readdir(mints)
+      await rename(join(mints, sent ?? ''), join(mints, sent?.replace('sent', 'pending') ?? ''))
+      arc.says = (transaction) => (sent?.startsWith(transaction.id('hex')) ? 'REJECTED' : 'SEEN_ON_NETWORK')
       const { code, stdout } = await cli.run(again)
       expect({ code, names: stdout.match(/^\w+/gm) }).toEqual({ code: 0, names: ['a', 'ab'] })
       expect(await statesIn(mints)).toEqual(['beef', 'beef', 'lost.beef'])
@@ -182,12 +192,86 @@ test(
     expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringContaining('mined ab after') })
     const { origin, tip } = await recordOf(server, 'ab')
     expect(wallet.sent.map((transaction) => `${transaction.id('hex')}_2`)[1]).toBe(origin)
-    const { basket, customInstructions = '' } = wallet.actions[1]?.outputs?.[2] ?? {}
+    const actions = wallet.actions.filter(({ outputs = [] }) => outputs.length > 0)
+    const { basket, customInstructions = '' } = actions[1]?.outputs?.[2] ?? {}
     expect(basket).toBe('minetree names')
     const { publicKey } = await new ProtoWallet(wallet.key).getPublicKey(JSON.parse(customInstructions))
     expect(tip.owner).toBe(PublicKey.fromString(publicKey).toAddress())
     expect(new P2PKH().lock(tip.owner).toHex()).toMatch(/^76a914/)
     expect(await statesIn(folder)).toEqual(['beef', 'beef'])
+  },
+  PATIENCE,
+)
+
+test(
+  'what a wallet signed before a crash is sent by the next command, and nothing is paid twice',
+  async () => {
+    const server = await tree()
+    const wallet = new TestWallet(coinsFor(new PrivateKey(7), 50_000))
+    const { url, close } = await walletServer(wallet)
+    services.push({ close })
+    const folder = join(await servers.folder(), 'mints')
+    const command = mine(server, 'a', '--wallet', url, '--folder', folder)
+    const asked = new Promise<void>((sending) => {
+      wallet.faults.send = () => {
+        sending()
+        return new Promise(() => {})
+      }
+    })
+    const running = cli.start(command)
+    await asked
+    running.child.kill('SIGKILL')
+    await running.ended
+    expect(await statesIn(folder)).toEqual(['pending.beef'])
+    wallet.faults = {}
+    const { code, stdout } = await cli.run(command)
+    expect({ code, stdout }).toEqual({ code: 0, stdout: 'a was submitted again\n' })
+    expect(wallet.sent.map((sent) => `${sent.id('hex')}_2`)).toEqual([(await recordOf(server, 'a')).origin])
+    expect(await statesIn(folder)).toEqual(['beef'])
+  },
+  PATIENCE,
+)
+
+test(
+  'a mint that is stuck concerns its own name, and is not paid for again',
+  async () => {
+    const server = await tree()
+    const arc = await arcServer()
+    services.push(arc)
+    const { mints, args } = await purse(4000, 4000)
+    const run = async (name: string) => await cli.run(mine(server, name, ...args, '--arc', arc.url))
+    arc.says = 'SEEN_IN_ORPHAN_MEMPOOL'
+    const orphan = await run('a')
+    expect(orphan).toMatchObject({ code: 5, stdout: '' })
+    expect(orphan.stderr).toMatch(/nobody knows yet whether the network takes [0-9a-f]{64}: SEEN_IN_ORPHAN/)
+    const stuck = arc.received[0]?.id('hex')
+    arc.says = (sent) => (sent.id('hex') === stuck ? 'SEEN_IN_ORPHAN_MEMPOOL' : 'SEEN_ON_NETWORK')
+    const other = await run('x')
+    expect({ code: other.code, names: other.stdout.match(/^\w+/gm) }).toEqual({ code: 0, names: ['x'] })
+    expect(other.stderr).toContain(`a (${stuck}) is still undecided: SEEN_IN_ORPHAN_MEMPOOL`)
+    const same = await run('ab')
+    expect(same).toMatchObject({ code: 5, stdout: '' })
+    expect(same.stderr).toContain(`a is paid for by ${stuck}, and nobody knows yet whether that counts`)
+    expect(await statesIn(mints)).toEqual(['beef', 'pending.beef'])
+  },
+  PATIENCE,
+)
+
+test(
+  'a tree with other terms than the server says is not paid for',
+  async () => {
+    const { genesis, beef } = deployTree(termsOf(PROFILES.local, { difficulty: DIFFICULTY }))
+    const server = await servers.start({
+      GENESIS: formatOutpoint(genesis),
+      DIFFICULTY: String(DIFFICULTY),
+      NAME_MARKER: 'another',
+    })
+    expect((await server.submit(beef)).status).toBe(200)
+    const { mints, args } = await purse(5000)
+    const { code, stderr } = await cli.run(mine(server, 'q', ...args))
+    expect(code).toBe(2)
+    expect(stderr).toContain('the script of the node refuses the mint')
+    expect(await statesIn(mints)).toEqual([])
   },
   PATIENCE,
 )
@@ -272,10 +356,13 @@ describe('what cannot be mined is said in one line', () => {
     'a tree that the server does not follow, or none',
     async () => {
       const server = await tree()
-      expect(await failure(['q', '--url', server.url], { GENESIS: other })).toContain(`not of ${other}`)
-      expect(await failure(['q', '--url', server.url], { PROFILE: 'mainnet' })).toContain(
-        `not of ${PROFILES.mainnet.genesis}`,
-      )
+      const differs = async (env: Record<string, string>): Promise<string> =>
+        await failure(['q', '--url', server.url], env)
+      expect(await differs({ GENESIS: other })).toContain(`GENESIS is ${other}, and ${server.url} follows `)
+      expect(await differs({ PROFILE: 'mainnet' })).toContain('PROFILE is mainnet, and ')
+      expect(await differs({ NETWORK: 'test' })).toContain(`NETWORK is test, and ${server.url} follows main`)
+      const { genesis } = (await server.ask('/deployment.json')).json as { genesis: string }
+      expect(await differs({ GENESIS: genesis, DIFFICULTY: '9' })).toContain('DIFFICULTY is 9, and ')
       const { url } = await servers.start()
       expect(await failure(['q', '--url', url], undefined, 3)).toContain('follows no tree of names')
     },
@@ -286,9 +373,40 @@ describe('what cannot be mined is said in one line', () => {
     'nobody to pay on the live network',
     async () => {
       const { url } = await servers.start({ PROFILE: 'mainnet', CHAIN_TRACKER: 'scripts-only' })
-      expect(await failure(['q', '--url', url])).toContain(
-        'say who pays: --wallet, or --key-file with --coins',
+      const env = { PROFILE: 'mainnet', CHAIN_TRACKER: 'scripts-only' }
+      expect(await failure(['q', '--url', url])).toContain('PROFILE is local, and ')
+      const { code, stderr } = await cli.run(['mine', 'q', '--url', url], env)
+      expect(code).toBe(2)
+      expect(stderr).toContain('say who pays: --wallet, or --key-file with --coins')
+    },
+    PATIENCE,
+  )
+
+  test(
+    'nobody who agrees to pay',
+    async () => {
+      const server = await tree()
+      const { mints, args } = await purse(5000)
+      const { code, stdout, stderr } = await cli.run(['mine', 'q', '--url', server.url, ...args])
+      expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+      expect(stderr).toMatch(
+        /no more than 5,000 satoshis of fees each, 20,000 in all, 4 mints and 60 minutes\n/,
       )
+      expect(stderr).toMatch(/minetree: nothing was paid: add --yes to pay without being asked\n$/)
+      expect(await statesIn(mints)).toEqual([])
+    },
+    PATIENCE,
+  )
+
+  test(
+    'a fee that is more than allowed',
+    async () => {
+      const server = await tree()
+      const { mints, args } = await purse(5000)
+      const { code, stderr } = await cli.run(mine(server, 'q', ...args, '--max-fee', '100'))
+      expect(code).toBe(4)
+      expect(stderr).toMatch(/the mint of q takes a fee of \d+ satoshis, and no more than 100 are allowed\n$/)
+      expect(await statesIn(mints)).toEqual([])
     },
     PATIENCE,
   )

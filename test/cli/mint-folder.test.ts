@@ -1,8 +1,8 @@
-import { mkdir, readdir, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { PrivateKey, type Transaction, UnlockingScript } from '@bsv/sdk'
 import { coinsOf, readTransactions } from '../../src/cli/coins.js'
-import { MintFolder } from '../../src/cli/mint-folder.js'
+import { MintFolder, type MintState } from '../../src/cli/mint-folder.js'
 import { coinsFor } from '../support/sdk-transaction.js'
 import { useServers } from '../support/test-server.js'
 
@@ -25,18 +25,41 @@ async function filled() {
 test('what is kept is there again after a stop, in the state that it was in', async () => {
   const { path, sent, lost, pending } = await filled()
   const again = await MintFolder.at(path)
-  expect(idsOf(await again.pending())).toEqual(idsOf([pending]))
-  expect(idsOf(await again.transactions())).toEqual(idsOf([sent, pending]))
+  const states = Object.fromEntries((await again.mints()).map(({ txid, state }) => [txid, state]))
+  expect(states).toEqual({
+    [sent.id('hex')]: 'known',
+    [lost.id('hex')]: 'lost',
+    [pending.id('hex')]: 'pending',
+  })
   expect((await readdir(path)).sort()).toEqual(
     [`${sent.id('hex')}.beef`, `${lost.id('hex')}.lost.beef`, `${pending.id('hex')}.pending.beef`].sort(),
   )
 })
 
-test('a file that was not written to its end is passed over, and other files are', async () => {
+test('nobody else can read a mint', async () => {
   const { path, pending } = await filled()
+  expect((await stat(path)).mode & 0o777).toBe(0o700)
+  expect((await stat(join(path, `${pending.id('hex')}.pending.beef`))).mode & 0o777).toBe(0o600)
+})
+
+test('a mint goes through its states, and one that is not stored has none', async () => {
+  const { path, pending } = await filled()
+  const folder = await MintFolder.at(path)
+  const txid = pending.id('hex')
+  for (const state of ['sent', 'known', 'known', 'lost'] as const) {
+    await folder.settle(txid, state)
+    expect(await folder.stateOf(txid)).toBe(state)
+  }
+  await folder.settle('ab'.repeat(32), 'lost')
+  expect(await folder.stateOf('ab'.repeat(32))).toBeUndefined()
+  expect(await readdir(path)).toHaveLength(3)
+})
+
+test('a file that was not written to its end is passed over, and other files are', async () => {
+  const { path } = await filled()
   await writeFile(join(path, `${'ab'.repeat(32)}.part`), 'half')
   await writeFile(join(path, 'notes.txt'), 'mine')
-  expect(idsOf(await (await MintFolder.at(path)).pending())).toEqual(idsOf([pending]))
+  expect(await (await MintFolder.at(path)).mints()).toHaveLength(3)
 })
 
 test('a file that holds something else is named', async () => {
@@ -44,7 +67,7 @@ test('a file that holds something else is named', async () => {
   const file = join(path, `${'ab'.repeat(32)}.beef`)
   for (const bytes of [new Uint8Array(), beefOf(sent)]) {
     await writeFile(file, bytes)
-    const reading = (await MintFolder.at(path)).transactions()
+    const reading = (await MintFolder.at(path)).mints()
     await expect(reading).rejects.toMatchObject({ name: 'CommandError' })
     await expect(reading).rejects.toThrow(`${file} is not the BEEF of ${'ab'.repeat(32)}`)
   }
@@ -63,8 +86,23 @@ describe('coins', () => {
     const spending = coinsFor(key, 8)
     const unlockingScript = new UnlockingScript()
     spending.addInput({ sourceTXID: first.id('hex'), sourceOutputIndex: 1, unlockingScript })
-    const coins = coinsOf(key, [first, second, spending, first])
+    const coins = coinsOf(key, { coins: [first, second, spending, first], mints: [] })
     expect(coins.map(({ transaction, vout }) => transaction.outputs[vout]?.satoshis)).toEqual([5, 8])
+  })
+
+  test.each<[MintState, number[]]>([
+    ['pending', [6]],
+    ['sent', [6, 9]],
+    ['known', [6, 9]],
+    ['lost', [5, 6]],
+  ])('of a mint that is %s are those that nobody can take back', (state, satoshis) => {
+    const coin = coinsFor(key, 5, 6)
+    const transaction = coinsFor(key, 9)
+    const unlockingScript = new UnlockingScript()
+    transaction.addInput({ sourceTransaction: coin, sourceOutputIndex: 0, unlockingScript })
+    const mints = [{ txid: transaction.id('hex'), state, transaction }]
+    const coins = coinsOf(key, { coins: [coin], mints })
+    expect(coins.map((each) => each.transaction.outputs[each.vout]?.satoshis)).toEqual(satoshis)
   })
 
   test('are read from files of BEEF, as bytes or as hex, with their proofs', async () => {

@@ -1,5 +1,6 @@
 import { PassThrough } from 'node:stream'
 import picocolors from 'picocolors'
+import { confirmPayment } from '../../src/cli/confirm.js'
 import { CommandOutput, hasColors, type Stream } from '../../src/cli/output.js'
 import { bytesText, ProgressLine } from '../../src/cli/progress-line.js'
 import { readable } from '../../src/cli/terminal-log.js'
@@ -53,6 +54,36 @@ describe('the output of a command', () => {
     const output = new CommandOutput({ stdout: out.stream, stderr: stream(true).stream, json: true, env: {} })
     expect(output.colors.green('x')).toBe('x')
     expect(output.errorColors.green('x')).toContain(ESCAPE)
+  })
+})
+
+describe('a payment', () => {
+  const confirming = async (answer: string | undefined, isAgreed = false) => {
+    const err = stream(true)
+    const output = new CommandOutput({
+      ...{ stdout: stream(true).stream, stderr: err.stream, json: false },
+      env: { NO_COLOR: '1' },
+    })
+    const questions: string[] = []
+    const ask = async (question: string): Promise<string> => {
+      questions.push(question)
+      return answer ?? ''
+    }
+    await confirmPayment({ ask: answer === undefined ? undefined : ask, isAgreed, output })
+    return questions
+  }
+
+  test.each(['y', 'Y', 'yes', ' YES '])('is made where the answer is %j', async (answer) => {
+    expect(await confirming(answer)).toEqual(['minetree: pay? [y/N] '])
+  })
+
+  test.each(['', 'n', 'no', 'yesterday', 'yy'])('is not made where the answer is %j', async (answer) => {
+    await expect(confirming(answer)).rejects.toMatchObject({ message: 'nothing was paid', exit: 'refused' })
+  })
+
+  test('is not made where nobody can be asked, unless --yes says so', async () => {
+    await expect(confirming(undefined)).rejects.toMatchObject({ exit: 'usage' })
+    expect(await confirming('n', true)).toEqual([])
   })
 })
 

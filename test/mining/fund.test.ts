@@ -76,6 +76,20 @@ describe('a mint paid with a key', () => {
     await expect(all).rejects.toThrow(/^400 satoshis do not pay/)
   })
 
+  test('is not signed where the fee is more than allowed', async () => {
+    const coins = [{ transaction: coinsFor(key, 20_000), vout: 0 }]
+    const { transaction } = await fundWithKey({ ...draft(), coins, key })
+    const fee = feeOf(transaction)
+    expect((await fundWithKey({ ...draft(), coins, key, maxFee: fee })).transaction.getFee()).toBe(fee)
+    const dear = fundWithKey({ ...draft(), coins, key, maxFee: fee - 1 })
+    await expect(dear).rejects.toMatchObject({ code: 'OVER_BUDGET' })
+    await expect(dear).rejects.toThrow(`a fee of ${fee} satoshis, and no more than ${fee - 1} are allowed`)
+    // What is too dear is said before what is missing.
+    await expect(fundWithKey({ ...draft(), coins: [], key, maxFee: 1 })).rejects.toMatchObject({
+      code: 'OVER_BUDGET',
+    })
+  })
+
   test('is not made without coins', async () => {
     await expect(fundWithKey({ ...draft(), coins: [], key })).rejects.toMatchObject({ code: 'NO_FUNDS' })
   })
@@ -138,13 +152,65 @@ describe('a mint paid by a wallet', () => {
     expect(payer.sent).toEqual([])
   })
 
-  test('is given up, with the reason of the wallet, where no miner takes it', async () => {
-    const payer = wallet()
-    payer.faults.send = () => {
-      throw new Error('a double spend')
+  const refusing =
+    (...reviewActionResults: { txid: string; status: string }[]) =>
+    () => {
+      throw Object.assign(new Error('review'), { code: 5, reviewActionResults })
     }
-    await expect(fundWithWallet({ ...draft(), wallet: payer })).rejects.toThrow('a double spend')
-    expect(payer.aborted).toEqual(['0'])
+
+  test('is kept before the wallet is asked to send it', async () => {
+    const payer = wallet()
+    const order: string[] = []
+    payer.faults.send = () => void order.push('sent')
+    const { transaction, beef } = await fundWithWallet({
+      ...draft(),
+      wallet: payer,
+      keep: async (mint) => void order.push(`kept ${mint.transaction.id('hex')}`),
+    })
+    expect(order).toEqual([`kept ${transaction.id('hex')}`, 'sent'])
+    expect(Transaction.fromBEEF(Array.from(beef)).id('hex')).toBe(transaction.id('hex'))
+  })
+
+  test('is not sent where it cannot be kept', async () => {
+    const payer = wallet()
+    const keep = (): Promise<never> => Promise.reject(new Error('the disk is full'))
+    await expect(fundWithWallet({ ...draft(), wallet: payer, keep })).rejects.toThrow('the disk is full')
+    expect(payer).toMatchObject({ sent: [], aborted: ['0'] })
+  })
+
+  test.each<[string, TestWallet['faults'], boolean]>([
+    ['fails, with no reason that is final', { send: refusing() }, false],
+    ['says that it failed', { result: 'failed' }, true],
+    ['says nothing of it', { result: 'nothing' }, false],
+  ])('that the wallet %s is told as such', async (_, faults, isFinal) => {
+    const payer = wallet()
+    payer.faults = faults
+    const funding = fundWithWallet({ ...draft(), wallet: payer })
+    await expect(funding).rejects.toMatchObject({ name: 'WalletSendError', isFinal })
+    // It may have been sent all the same: the wallet is not told to forget it.
+    expect(payer.aborted).toEqual([])
+  })
+
+  test.each([
+    ['doubleSpend', true],
+    ['invalidTx', true],
+    ['serviceError', false],
+  ])('that the wallet reports as %s is final: %s', async (status, isFinal) => {
+    const payer = wallet()
+    let txid = ''
+    const keep = async (mint: { transaction: Transaction }) => {
+      txid = mint.transaction.id('hex')
+      payer.faults.send = refusing({ txid, status })
+    }
+    const error = await fundWithWallet({ ...draft(), wallet: payer, keep }).catch((reason: unknown) => reason)
+    expect(error).toMatchObject({ name: 'WalletSendError', isFinal, txid })
+  })
+
+  test('is not signed by either where the fee is more than allowed', async () => {
+    const payer = wallet()
+    const funding = fundWithWallet({ ...draft(), wallet: payer, maxFee: 900 })
+    await expect(funding).rejects.toMatchObject({ code: 'OVER_BUDGET' })
+    expect(payer).toMatchObject({ sent: [], aborted: ['0'] })
   })
 
   test('finds the node wherever the wallet put it', async () => {

@@ -1,4 +1,5 @@
 import { formatOutpoint, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
+import { verifyNode } from '../../src/client/node-proof.js'
 import { HttpMineIndex } from '../../src/mining/mine-index.js'
 import { beefOf, FakeChain, OPEN_LOCK } from '../support/fake-chain.js'
 import { listening } from '../support/other-server.js'
@@ -18,26 +19,20 @@ async function indexed() {
   return { chain, first, submit, index: new HttpMineIndex(server.url) }
 }
 
-test('a server tells where mining goes on, and with which transaction', async () => {
-  const { index, first } = await indexed()
-  const node = await index.liveNode('ab')
-  expect(node).toEqual({ domain: 'a', outpoint: parseOutpoint(first.outpoint(1)) })
-  expect(
-    (await index.nodeTransaction({ domain: 'a', outpoint: parseOutpoint(first.outpoint(1)) })).id('hex'),
-  ).toBe(first.txid)
-  expect(await index.liveNode('a')).toBeUndefined()
-})
-
-test('a node that is live no more has moved', async () => {
-  const { index, chain, submit } = await indexed()
-  const node = await index.liveNode('ab')
-  await submit(chain.mint('ac'))
-  expect(node).toBeDefined()
-  await expect(
-    index.nodeTransaction(node ?? { domain: '', outpoint: chain.madeUpCoin() }),
-  ).rejects.toMatchObject({
-    code: 'NODE_MOVED',
+test('a server tells where mining goes on, and shows that the node is genuine', async () => {
+  const { index, first, chain } = await indexed()
+  const { deployment } = chain
+  const outpoint = parseOutpoint(first.outpoint(1))
+  expect(await index.liveNode('ab')).toEqual({ domain: 'a', outpoint })
+  const shown = await index.showNode('ab')
+  expect(shown?.outpoint).toEqual(outpoint)
+  const node = await verifyNode({
+    ...{ deployment, outpoint, beef: shown?.beef ?? new Uint8Array() },
+    chainTracker: 'scripts only',
   })
+  expect(node).toMatchObject({ domain: 'a', outpoint, line: [{ name: 'a', txid: first.txid }] })
+  expect(await index.liveNode('a')).toBeUndefined()
+  expect(await index.showNode('a')).toBeUndefined()
 })
 
 test('a mint is submitted once, or again; a rival of it has lost its node', async () => {
@@ -81,7 +76,6 @@ describe('a server that is none of ours', () => {
     others.push(other)
     return new HttpMineIndex(other.url)
   }
-  const node = { domain: '', outpoint: parseOutpoint(`${'ab'.repeat(32)}_0`) }
 
   test.each([
     ['no JSON', '<p>hello'],
@@ -91,12 +85,33 @@ describe('a server that is none of ours', () => {
   ])('answers with %s', async (_, body) => {
     const index = await answering(body)
     await expect(index.liveNode('a')).rejects.toMatchObject({ code: 'BAD_INDEX' })
-    await expect(index.nodeTransaction(node)).rejects.toMatchObject({ code: 'BAD_INDEX' })
+    await expect(index.showNode('a')).rejects.toMatchObject({ code: 'BAD_INDEX' })
   })
 
-  test('gives what is no BEEF', async () => {
-    const index = await answering('{"outputs":[{"beef":[1,2,3],"outputIndex":0}]}')
-    await expect(index.nodeTransaction(node)).rejects.toMatchObject({ code: 'BAD_INDEX' })
+  test('says more than a line holds', async () => {
+    const index = await answering(JSON.stringify({ error: 'x'.repeat(500_000), code: 'X' }))
+    const error = await index.liveNode('a').catch((reason: unknown) => reason)
+    expect(error).toMatchObject({ code: 'BAD_INDEX' })
+    expect((error as Error).message.length).toBeLessThan(400)
+  })
+
+  test('answers more than is read', async () => {
+    const index = await answering(JSON.stringify({ error: 'x'.repeat(2 * 1024 * 1024), code: 'X' }))
+    await expect(index.liveNode('a')).rejects.toThrow(/answers more than 1048576 bytes/)
+  })
+
+  test('sends the question on to somewhere else', async () => {
+    const visits: string[] = []
+    const target = await listening((request, response) => {
+      visits.push(request.url ?? '')
+      response.end('{}')
+    })
+    const index = await listening((_request, response) => {
+      response.writeHead(307, { location: `${target.url}/internal` }).end()
+    })
+    others.push(target, index)
+    await expect(new HttpMineIndex(index.url).liveNode('a')).rejects.toMatchObject({ code: 'NO_ANSWER' })
+    expect(visits).toEqual([])
   })
 
   test('does not answer', async () => {

@@ -1,9 +1,12 @@
+import { encodeBeef } from '../../backend/src/graph/assemble-beef.js'
 import { parseOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { madeUpMint } from '../../src/mining/made-up-mint.js'
-import { HttpMineIndex, type LiveNode, type MineIndex } from '../../src/mining/mine-index.js'
+import { HttpMineIndex, type MineIndex, type ShownNode } from '../../src/mining/mine-index.js'
 import { type MineNameOptions, type MiningEvent, mineName } from '../../src/mining/mine-name.js'
-import { beefOf, FakeChain, p2pkh } from '../support/fake-chain.js'
-import { sdkTransaction } from '../support/sdk-transaction.js'
+import { NodeMovedError } from '../../src/mining/mining-error.js'
+import { searchWhileLive } from '../../src/mining/search-while-live.js'
+import { beefOf, FakeChain, type FakeTransaction, p2pkh } from '../support/fake-chain.js'
+import { at, recordsOf } from '../support/name-proofs.js'
 import { type TestServer, treeOf, useServers } from '../support/test-server.js'
 
 const servers = useServers()
@@ -26,18 +29,25 @@ function miner({ chain, index }: { chain: FakeChain; index: MineIndex }) {
     events,
     happened: () =>
       events.filter(({ kind }) => kind !== 'searching').map(({ kind, name }) => `${kind} ${name}`),
-    mine: (name: string, options: Partial<MineNameOptions> = {}) =>
+    mine: (name: string, options: Partial<Omit<MineNameOptions, 'chainTracker'>> = {}) =>
       mineName({
         name,
         deployment: chain.deployment,
         index,
         pay: madeUpMint,
         ownerLock: async () => p2pkh(7),
+        chainTracker: 'scripts only',
         workers: 0,
         onEvent: (event) => events.push(event),
         ...options,
       }),
   }
+}
+
+/** What an index shows of an output of the last of these transactions. */
+function shown(transactions: readonly FakeTransaction[], vout: number): ShownNode {
+  const txid = transactions.at(-1)?.txid ?? ''
+  return { outpoint: { txid, vout }, beef: encodeBeef(recordsOf(transactions)) }
 }
 
 const namesOf = async (server: TestServer): Promise<string[]> => {
@@ -73,26 +83,17 @@ test('a name is mined on where it was left', async () => {
   expect((await mine('xyz')).map(({ mint }) => mint.name)).toEqual(['xyz'])
 })
 
-test('a search is given up when the node moves, and begun anew from where it went', async () => {
-  const chain = new FakeChain({ difficulty: 60 })
-  const moved = { txid: 'ab'.repeat(32), vout: 0 }
-  const genesis = sdkTransaction(chain.genesis)
-  const seen: LiveNode[] = []
+test('a search is given up when the node moves', async () => {
   let looks = 0
-  const index: MineIndex = {
-    // A solution is not found in this life; others move the node at the third look.
-    liveNode: async () => ({ domain: '', outpoint: ++looks < 3 ? chain.deployment.genesis : moved }),
-    async nodeTransaction(node) {
-      seen.push(node)
-      if (seen.length > 1) throw new Error('the test is over')
-      return genesis
-    },
-    submit: () => Promise.reject(new Error('there is nothing to submit')),
-  }
-  const { mine, happened } = miner({ chain, index })
-  await expect(mine('q', { watchEvery: 5 })).rejects.toThrow('the test is over')
-  expect(seen.map(({ outpoint }) => outpoint)).toEqual([chain.deployment.genesis, moved])
-  expect(happened()).toEqual(['started q', 'moved q', 'started q'])
+  const searching = searchWhileLive({
+    // A solution is not found in this life.
+    search: { seed: new Uint8Array(32), character: 'q', difficulty: 60 },
+    isLive: async () => ++looks < 3,
+    workers: 0,
+    watchEvery: 5,
+  })
+  await expect(searching).rejects.toMatchObject({ code: 'NODE_MOVED' })
+  expect(looks).toBe(3)
 })
 
 describe('a rival who moves the node', () => {
@@ -110,7 +111,7 @@ describe('a rival who moves the node', () => {
         if (when === 'before it is paid for' && ++looks === 2) await submit(rival)
         return await index.liveNode(name)
       },
-      nodeTransaction: (node) => index.nodeTransaction(node),
+      showNode: (name) => index.showNode(name),
       async submit(mint) {
         submitted.push(mint.txid)
         await index.submit(mint)
@@ -144,7 +145,7 @@ describe('a rival who moves the node', () => {
       },
     })
     await expect(mining).rejects.toMatchObject({ code: 'TAKEN' })
-    expect(happened()).toEqual(['started q', 'moved q'])
+    expect(happened()).toEqual(['started q'])
   })
 
   test('is told of by a wallet before the index knows', async () => {
@@ -212,36 +213,210 @@ describe('what cannot be mined', () => {
     await expect(mining).rejects.toMatchObject({ code: 'BAD_INDEX' })
   })
 
-  const lying = (lie: Partial<MineIndex>): Promise<unknown> => {
-    const chain = new FakeChain()
-    const index: MineIndex = {
-      liveNode: async () => ({ domain: '', outpoint: chain.deployment.genesis }),
-      nodeTransaction: async () => sdkTransaction(chain.genesis),
-      submit: async () => {},
-      ...lie,
-    }
-    return miner({ chain, index }).mine('ab')
-  }
   const outpoint = parseOutpoint(`${'ab'.repeat(32)}_0`)
 
-  test.each<[string, Partial<MineIndex>, string]>([
-    ['a prefix of another name', { liveNode: async () => ({ domain: 'b', outpoint }) }, 'BAD_INDEX'],
-    ['the name itself', { liveNode: async () => ({ domain: 'ab', outpoint }) }, 'BAD_INDEX'],
+  test.each<[string, (chain: FakeChain) => { domain?: string; shown: ShownNode }, string]>([
+    ['a coin that is no node', ({ genesis }) => ({ shown: shown([genesis], 1) }), 'BAD_PROOF'],
+    ['an output that is not there', ({ genesis }) => ({ shown: shown([genesis], 9) }), 'BAD_PROOF'],
     [
-      'a coin that is no node',
-      {
-        liveNode: async () => ({ domain: '', outpoint: { ...outpoint, vout: 1 } }),
-        nodeTransaction: async () => sdkTransaction(new FakeChain().genesis),
-      },
-      'NOT_A_NODE',
+      'in a transaction that is not shown',
+      ({ genesis }) => ({ shown: { ...shown([genesis], 0), outpoint } }),
+      'BAD_PROOF',
     ],
     [
-      'an output that is not there',
-      { liveNode: async () => ({ domain: '', outpoint: { ...outpoint, vout: 9 } }) },
+      'the root of another tree',
+      () => ({ shown: shown([new FakeChain({ codeSize: 65 }).genesis], 0) }),
+      'BAD_PROOF',
+    ],
+    ['a copy of the root', (chain) => ({ shown: shown([chain.genesis, copyOf(chain)], 0) }), 'BAD_PROOF'],
+    [
+      'minted from a copy of the root',
+      (chain) => {
+        const copy = copyOf(chain)
+        const mint = chain.mint('a', { from: { ...chain.node(''), outpoint: at(copy, 0) } })
+        return { shown: shown([chain.genesis, copy, mint], 1) }
+      },
+      'BAD_PROOF',
+    ],
+    [
+      'minted with too little work',
+      (chain) => ({ shown: shown([chain.genesis, chain.mint('a', { badWork: true })], 1) }),
+      'BAD_PROOF',
+    ],
+    [
+      'spent by what is shown beside it',
+      (chain) => ({
+        shown: { ...shown([chain.genesis, chain.mint('a')], 1), outpoint: chain.deployment.genesis },
+      }),
+      'BAD_PROOF',
+    ],
+    ['not in a BEEF', () => ({ shown: { outpoint, beef: Uint8Array.of(1, 2, 3) } }), 'BAD_PROOF'],
+    [
+      'a prefix of another name',
+      (chain) => ({ domain: 'b', shown: shown([chain.genesis, chain.mint('b')], 1) }),
       'BAD_INDEX',
     ],
-    ['another root', { liveNode: async () => ({ domain: '', outpoint }) }, 'OTHER_TREE'],
+    [
+      'the name itself',
+      (chain) => ({ domain: 'ab', shown: shown([chain.genesis, chain.mint('a'), chain.mint('ab')], 1) }),
+      'BAD_INDEX',
+    ],
   ])('where an index says that the node is %s', async (_, lie, code) => {
-    await expect(lying(lie)).rejects.toMatchObject({ code })
+    const chain = new FakeChain({ difficulty: 8 })
+    const { domain = '', shown: node } = lie(chain)
+    let paid = 0
+    const index: MineIndex = {
+      liveNode: async () => ({ domain, outpoint: node.outpoint }),
+      showNode: async () => node,
+      submit: async () => {},
+    }
+    const { mine, happened } = miner({ chain, index })
+    const pay = (): Promise<never> => {
+      paid++
+      throw new Error('this was to be paid for')
+    }
+    await expect(mine('ab', { pay })).rejects.toMatchObject({ code })
+    // A lie costs a request: nothing is searched, and nothing paid.
+    expect({ happened: happened(), paid }).toEqual({ happened: [], paid: 0 })
+  })
+})
+
+/** A coin that is locked as the root is. */
+function copyOf(chain: FakeChain): FakeTransaction {
+  return chain.spend({ inputs: [], outputs: [chain.node('')] })
+}
+
+describe('a server that lies while mining goes on', () => {
+  /** A server that answers truly but for what it says of mints and nodes. */
+  async function lyingTree(lie: (honest: HttpMineIndex, chain: FakeChain) => Partial<MineIndex>) {
+    const { chain, server, index } = await tree()
+    const asked = { shown: 0, submitted: 0, paid: 0 }
+    const lying: MineIndex = {
+      liveNode: (name) => index.liveNode(name),
+      async showNode(name) {
+        asked.shown++
+        return await index.showNode(name)
+      },
+      async submit(mint) {
+        await index.submit(mint)
+      },
+      ...lie(index, chain),
+    }
+    const counting: MineIndex = {
+      ...lying,
+      async submit(mint) {
+        asked.submitted++
+        await lying.submit(mint)
+      },
+    }
+    const { mine, happened } = miner({ chain, index: counting })
+    const pay = async (draft: Parameters<MineNameOptions['pay']>[0]) => {
+      asked.paid++
+      return await madeUpMint(draft)
+    }
+    return { asked, happened, server, mining: (name: string) => mine(name, { pay }) }
+  }
+
+  test('and refuses every mint is paid for once, and has to show the other one', async () => {
+    const { asked, mining, happened } = await lyingTree(() => ({
+      submit: () => Promise.reject(new NodeMovedError('another mint has spent the node')),
+    }))
+    const mined = mining('alice')
+    await expect(mined).rejects.toMatchObject({ code: 'NO_RIVAL' })
+    await expect(mined).rejects.toThrow('another mint has spent the node')
+    expect(asked).toMatchObject({ paid: 1, submitted: 1 })
+    expect(happened()).toEqual(['started a'])
+  })
+
+  test('and names another node each time is not paid at all', async () => {
+    let looks = 0
+    const { asked, mining } = await lyingTree((honest) => ({
+      liveNode: async (name) =>
+        ++looks === 1
+          ? await honest.liveNode(name)
+          : { domain: '', outpoint: parseOutpoint(`${looks.toString(16).padStart(64, '0')}_0`) },
+    }))
+    await expect(mining('alice')).rejects.toMatchObject({ code: 'NO_RIVAL' })
+    expect(asked.paid).toBe(0)
+  })
+
+  test('and shows the root again after each mint is paid for no more than once', async () => {
+    const { asked, mining, server } = await lyingTree((_honest, chain) => ({
+      liveNode: async () => ({ domain: '', outpoint: chain.deployment.genesis }),
+      showNode: async () => shown([chain.genesis], 0),
+    }))
+    // The child of the own mint is mined from next, and the server denies it before anything is paid for it.
+    await expect(mining('alice')).rejects.toMatchObject({ code: 'NO_RIVAL' })
+    expect(asked.paid).toBe(1)
+    expect(await namesOf(server)).toEqual(['a'])
+  })
+
+  test('is followed to the mint of a rival each time that it shows one, up to so many mints', async () => {
+    const rivals = 'bcdefghijk'
+    const { asked, mining, happened } = await lyingTree((honest, chain) => ({
+      // Whoever does the work for it can take the node away each time.
+      async submit() {
+        const rival = chain.mint(rivals[asked.paid] ?? '')
+        await honest.submit({ beef: beefOf(rival), txid: rival.txid, name: rivals[asked.paid] ?? '' })
+        throw new NodeMovedError('another mint has spent the node')
+      },
+    }))
+    await expect(mining('a')).rejects.toMatchObject({ code: 'OVER_BUDGET' })
+    expect(asked.paid).toBe(4)
+    expect(happened().filter((event) => event.startsWith('moved'))).toHaveLength(4)
+  })
+})
+
+describe('a budget', () => {
+  const mined = async (name: string, budget: MineNameOptions['budget'], fee = 10) => {
+    const { chain, index, server } = await tree()
+    const { mine } = miner({ chain, index })
+    const allowed: number[] = []
+    const pay = async (draft: Parameters<MineNameOptions['pay']>[0]) => {
+      allowed.push(draft.maxFee)
+      return { ...(await madeUpMint(draft)), fee }
+    }
+    const error = await mine(name, { pay, ...(budget && { budget }) }).catch((reason: unknown) => reason)
+    return { error, allowed, names: await namesOf(server) }
+  }
+
+  test('is enough for a name of its length, and says what each mint may cost', async () => {
+    expect(await mined('abc', {})).toMatchObject({ allowed: [5000, 5000, 5000], names: ['a', 'ab', 'abc'] })
+    const { allowed } = await mined('abc', { maxFee: 12, maxTotal: 25 })
+    expect(allowed).toEqual([12, 12, 5])
+  })
+
+  test.each([
+    ['mints', { maxMints: 2 }, /2 mints were paid for/],
+    ['fees', { maxTotal: 20 }, /20 satoshis of fees were paid/],
+  ])('of %s ends the mining, and what was minted stays', async (_, budget, message) => {
+    const { error, names } = await mined('abc', budget)
+    expect(error).toMatchObject({ code: 'OVER_BUDGET', message: expect.stringMatching(message) })
+    expect(names).toEqual(['a', 'ab'])
+  })
+
+  test('of time ends a search', async () => {
+    const chain = new FakeChain({ difficulty: 60 })
+    const index: MineIndex = {
+      liveNode: async () => ({ domain: '', outpoint: chain.deployment.genesis }),
+      showNode: async () => shown([chain.genesis], 0),
+      submit: () => Promise.reject(new Error('there is nothing to submit')),
+    }
+    const { mine } = miner({ chain, index })
+    await expect(mine('q', { budget: { maxTime: 30 } })).rejects.toMatchObject({ code: 'OVER_BUDGET' })
+  })
+
+  test('is shown for approval before anything is searched', async () => {
+    const { chain, index } = await tree('a')
+    const { mine, events } = miner({ chain, index })
+    const plans: unknown[] = []
+    const approve: MineNameOptions['approve'] = async ({ node, missing, budget }) => {
+      plans.push({ domain: node.domain, missing, budget })
+      throw new Error('too dear')
+    }
+    await expect(mine('abc', { approve, budget: { maxFee: 7 } })).rejects.toThrow('too dear')
+    const budget = { maxFee: 7, maxMints: 5, maxTotal: 35, maxTime: 3_600_000 }
+    expect(plans).toEqual([{ domain: 'a', missing: 'bc', budget }])
+    expect(events).toEqual([])
   })
 })

@@ -27,7 +27,7 @@ export function networkOf({ node }: TestServer, more: Partial<Network> = {}): Ne
   return {
     deployment,
     graph: node.graph,
-    index: new OwnIndex(node),
+    index: new OwnIndex(node, deployment.genesis),
     submit: submitTo(node.overlay.engine),
     progress: new MiningProgress(unread),
     signal: new AbortController().signal,

@@ -33,8 +33,8 @@ export interface ArcServer {
   received: Transaction[]
   /** The keys that came with them. */
   keys: (string | undefined)[]
-  /** What it says of the next: the state of a transaction, or `'silence'`: nothing, ever. */
-  says: string
+  /** What it says of the next: a status, that of each transaction, or `'silence'`: nothing, ever. */
+  says: string | ((transaction: Transaction) => string)
   close(): Promise<void>
 }
 
@@ -46,8 +46,13 @@ export async function arcServer(): Promise<ArcServer> {
     const transaction = Transaction.fromHexEF((request.body as { rawTx: string }).rawTx)
     received.push(transaction)
     keys.push(request.get('Authorization'))
-    if (arc.says === 'silence') return
-    response.json({ txid: transaction.id('hex'), txStatus: arc.says, extraInfo: '' })
+    const status = typeof arc.says === 'string' ? arc.says : arc.says(transaction)
+    if (status === 'silence') return
+    const txid = transaction.id('hex')
+    // An error of ARC is an HTTP status with a problem document (RFC 7807).
+    if (/^\d+$/.test(status))
+      response.status(Number(status)).json({ status, txid, detail: 'no', title: status })
+    else response.json({ txid, txStatus: status, extraInfo: '' })
   })
   const arc: ArcServer = { ...(await listening(app)), received, keys, says: 'SEEN_ON_NETWORK' }
   return arc

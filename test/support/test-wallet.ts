@@ -19,19 +19,24 @@ import type { MintWallet } from '../../src/mining/fund-with-wallet.js'
 export interface WalletFaults {
   /** Alters what it drafts, before anybody sees it. */
   draft?: (transaction: Transaction) => void
-  /** Throws instead of sending what is signed. */
-  send?: () => void
+  /** Throws instead of sending what is signed, or takes its time. */
+  send?: () => void | Promise<void>
+  /** What it says of a transaction that it was asked to send; unset, that it has sent it. */
+  result?: 'failed' | 'nothing'
 }
 
 interface Draft {
   transaction: Transaction
+  noSend: boolean
   /** The longest unlocking script of each input that is for others to unlock. */
   lengths: Map<TransactionInput, number>
 }
 
 /**
  * A wallet with one key and one coin, which does of BRC-100 what a mint asks of one: it puts the change into several
- * outputs, refuses an unlocking script that is longer than was said, runs all scripts, and keeps what it would send.
+ * outputs, refuses an unlocking script that is longer than was said, runs all scripts, and keeps what it would send. As
+ * wallet-toolbox does, it shows of a draft what it spends and none of its ancestors, sends what was signed with `noSend`
+ * only when it is named in `sendWith`, and refuses to send what it does not hold.
  */
 export class TestWallet implements MintWallet {
   readonly key = new PrivateKey(7)
@@ -40,6 +45,8 @@ export class TestWallet implements MintWallet {
   readonly aborted: string[] = []
   faults: WalletFaults = {}
   private readonly drafts = new Map<string, Draft>()
+  /** What is signed, by txid. */
+  private readonly unsent = new Map<string, Transaction>()
   private readonly keys = new ProtoWallet(this.key)
   private coin: Coin
 
@@ -56,7 +63,8 @@ export class TestWallet implements MintWallet {
 
   async createAction(args: CreateActionArgs): Promise<CreateActionResult> {
     this.actions.push(args)
-    const { inputs = [], outputs = [], inputBEEF = [] } = args
+    const { inputs = [], outputs = [], inputBEEF = [], options = {} } = args
+    if (inputs.length === 0 && outputs.length === 0) return await this.sendWith(options.sendWith ?? [])
     const transaction = new Transaction()
     const lengths: Draft['lengths'] = new Map()
     for (const { outpoint, unlockingScriptLength = 0 } of inputs) {
@@ -84,11 +92,11 @@ export class TestWallet implements MintWallet {
       transaction.addOutput({ satoshis: each, lockingScript: new P2PKH().lock(this.key.toAddress()) })
     this.faults.draft?.(transaction)
     const reference = String(this.drafts.size)
-    this.drafts.set(reference, { transaction, lengths })
+    this.drafts.set(reference, { transaction, lengths, noSend: options.noSend === true })
     return { signableTransaction: { tx: transaction.toAtomicBEEF(true), reference } }
   }
 
-  async signAction({ reference, spends }: SignActionArgs): Promise<SignActionResult> {
+  async signAction({ reference, spends, options }: SignActionArgs): Promise<SignActionResult> {
     const draft = this.drafts.get(reference)
     if (draft === undefined) throw new Error('no such action')
     const { transaction, lengths } = draft
@@ -106,11 +114,24 @@ export class TestWallet implements MintWallet {
     if (own === undefined) throw new Error('the coin is not there')
     own.unlockingScriptTemplate = new P2PKH().unlock(this.key)
     await transaction.sign()
-    this.faults.send?.()
     if (!(await transaction.verify('scripts only'))) throw new Error('the scripts do not hold')
-    this.sent.push(transaction)
+    const txid = transaction.id('hex')
     this.coin = { transaction, vout: 3 }
-    return { txid: transaction.id('hex'), tx: transaction.toAtomicBEEF(true) }
+    this.unsent.set(txid, transaction)
+    if (options?.noSend !== true && !draft.noSend) await this.sendWith([txid])
+    return { txid, tx: transaction.toAtomicBEEF(true) }
+  }
+
+  private async sendWith(txids: string[]): Promise<CreateActionResult> {
+    await this.faults.send?.()
+    const { result } = this.faults
+    const sendWithResults = txids.map((txid) => {
+      const transaction = this.unsent.get(txid)
+      if (transaction === undefined) throw new Error(`${txid} is no action that waits to be sent`)
+      if (result === undefined) this.sent.push(transaction)
+      return { txid, status: result === 'failed' ? ('failed' as const) : ('unproven' as const) }
+    })
+    return result === 'nothing' ? {} : { sendWithResults }
   }
 
   async abortAction({ reference }: { reference: string }): Promise<{ aborted: true }> {

@@ -19,6 +19,8 @@ export async function ensureName(network: Network, name: string): Promise<Outpoi
       deployment,
       index,
       ...MADE_UP_PAYER,
+      // A network of one's own has no headers.
+      chainTracker: 'scripts only',
       signal,
       onEvent: (event) => progress.tell(event),
       ...(workers !== undefined && { workers }),

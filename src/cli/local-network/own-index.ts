@@ -1,8 +1,9 @@
-import { Transaction } from '@bsv/sdk'
-import { assembleBeef } from '../../../backend/src/graph/assemble-beef.js'
-import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
+import { listedBeef } from '../../../backend/src/graph/listed-beef.js'
+import { nodeHistory } from '../../../backend/src/graph/name-proof.js'
+import { joinBytes } from '../../../backend/src/protocol/bytes.js'
+import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { TOPICS } from '../../../backend/src/protocol/profile.js'
-import type { LiveNode, MineIndex } from '../../mining/mine-index.js'
+import type { LiveNode, MineIndex, ShownNode } from '../../mining/mine-index.js'
 import { MiningError, NodeMovedError } from '../../mining/mining-error.js'
 import type { Node } from '../../server/node.js'
 import { ConflictError } from '../../server/overlay-errors.js'
@@ -10,7 +11,10 @@ import { submitTo } from '../../server/submit.js'
 
 /** The tree that this process follows, for mining in it without a way round through HTTP. */
 export class OwnIndex implements MineIndex {
-  constructor(private readonly node: Pick<Node, 'graph' | 'overlay'>) {}
+  constructor(
+    private readonly node: Pick<Node, 'graph' | 'overlay'>,
+    private readonly genesis: Outpoint,
+  ) {}
 
   async liveNode(name: string): Promise<LiveNode | undefined> {
     const found = await this.node.graph.longestNode(name)
@@ -18,14 +22,14 @@ export class OwnIndex implements MineIndex {
     return found.domain === name ? undefined : found
   }
 
-  async nodeTransaction({ domain, outpoint }: LiveNode): Promise<Transaction> {
-    const beef = await assembleBeef([outpoint.txid], this.node.graph)
-    if (beef === undefined)
-      throw new MiningError(
-        'BAD_INDEX',
-        `the store has the node of ${JSON.stringify(domain)}, but not ${formatOutpoint(outpoint)}`,
-      )
-    return Transaction.fromBEEF(Array.from(beef), outpoint.txid)
+  async showNode(name: string): Promise<ShownNode | undefined> {
+    const { graph: store } = this.node
+    const node = await this.liveNode(name)
+    if (node === undefined) return undefined
+    const transactions = await nodeHistory(node, { store, genesis: this.genesis })
+    const beef: Uint8Array[] = []
+    for await (const piece of (await listedBeef({ transactions, store })).bytes()) beef.push(piece)
+    return { outpoint: node.outpoint, beef: joinBytes(beef) }
   }
 
   async submit({ beef, txid, name }: { beef: Uint8Array; txid: string; name: string }): Promise<void> {

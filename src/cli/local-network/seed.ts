@@ -37,7 +37,7 @@ export async function seedLocalNetwork(seeding: {
     const filled = await fill({
       deployment,
       graph,
-      index: new OwnIndex(server.node),
+      index: new OwnIndex(server.node, deployment.genesis),
       submit: submitTo(overlay.engine),
       progress,
       signal,

@@ -1,0 +1,140 @@
+import type { Transaction } from '@bsv/sdk'
+import { writeBeef } from '../../backend/src/protocol/beef-transaction.js'
+import { decodeMineNode } from '../../backend/src/protocol/mine-node.js'
+import type { Deployment } from '../../backend/src/protocol/mint.js'
+import type { Outpoint } from '../../backend/src/protocol/outpoint.js'
+import { readTransaction } from '../../backend/src/protocol/transaction.js'
+import type { VerifiedNode } from '../client/node-proof.js'
+import type { Trust } from '../client/vouch.js'
+import type { MineIndex } from '../mining/mine-index.js'
+import { verifiedLiveNode } from '../mining/mine-name.js'
+import { NodeMovedError } from '../mining/mining-error.js'
+import type { MintFolder, StoredMint } from './mint-folder.js'
+import type { SendMint } from './send-mint.js'
+
+/** An index that is told of stored mints, and notes those that it has. */
+export class NotingIndex implements MineIndex {
+  readonly liveNode: MineIndex['liveNode']
+  readonly showNode: MineIndex['showNode']
+
+  constructor(
+    private readonly index: MineIndex,
+    private readonly folder: MintFolder,
+  ) {
+    this.liveNode = (name) => index.liveNode(name)
+    this.showNode = (name) => index.showNode(name)
+  }
+
+  async submit(mint: Parameters<MineIndex['submit']>[0]): Promise<void> {
+    await this.index.submit(mint)
+    await this.folder.settle(mint.txid, 'known')
+  }
+}
+
+/** A paid mint of which nobody can say yet whether it counts. */
+export interface UndecidedMint {
+  txid: string
+  name: string
+  why: string
+}
+
+interface Reconciling extends Trust {
+  folder: MintFolder
+  index: MineIndex
+  deployment: Deployment
+  send: SendMint | undefined
+}
+
+/**
+ * Sends the mints again that were stored and are in no index yet: to the network first, then to the index. One that is
+ * stuck is left, and stops no other.
+ *
+ * @returns The names of those that the index has now, and the mints that stay undecided.
+ */
+export async function reconcileMints(
+  options: Reconciling,
+): Promise<{ submitted: string[]; undecided: UndecidedMint[] }> {
+  const submitted: string[] = []
+  const undecided: UndecidedMint[] = []
+  for (const mint of await options.folder.mints()) {
+    const { txid, state } = mint
+    if (state === 'known' || state === 'lost') continue
+    const name = nameOf(mint.transaction)
+    try {
+      const why = await reconcile(options, { ...mint, name })
+      if (why !== undefined) undecided.push({ txid, name, why })
+      else if ((await options.folder.stateOf(txid)) === 'known') submitted.push(name)
+    } catch (error) {
+      undecided.push({ txid, name, why: error instanceof Error ? error.message : String(error) })
+    }
+  }
+  return { submitted, undecided }
+}
+
+/** @returns Why nobody can say yet what becomes of the mint; undefined where that is known. */
+async function reconcile(
+  { folder, send, index, ...trust }: Reconciling,
+  mint: StoredMint & { name: string },
+): Promise<string | undefined> {
+  const { txid, transaction, name } = mint
+  const outcome = await send?.({ transaction, name })
+  if (outcome?.kind === 'refused' && mint.state === 'pending') {
+    await folder.settle(txid, 'lost')
+    return undefined
+  }
+  if (outcome?.kind === 'accepted') await folder.settle(txid, 'sent')
+  // The index decides nothing that the network has not: but a mint that it has needs no more sending.
+  else if (outcome !== undefined && mint.state === 'pending') return outcome.why
+  try {
+    await index.submit({ beef: writeBeef(transaction), txid, name })
+    return undefined
+  } catch (error) {
+    if (!(error instanceof NodeMovedError)) throw error
+    const rival = await rivalOf(mint, { index, ...trust })
+    if (rival === undefined) return 'the server says that another mint has taken its place, and shows none'
+    if (rival.line.some((each) => each.txid === txid)) {
+      await folder.settle(txid, 'known')
+      return undefined
+    }
+    if (!rival.proven && (await folder.stateOf(txid)) === 'sent')
+      return 'the network has accepted it, and the server shows another mint in its place that is in no block yet'
+    await folder.settle(txid, 'lost')
+    return undefined
+  }
+}
+
+/** A node that descends from the one which a mint spends, through another mint. */
+async function rivalOf(
+  { transaction, name }: StoredMint & { name: string },
+  options: Trust & { index: MineIndex; deployment: Deployment },
+): Promise<VerifiedNode | undefined> {
+  const after = nodeOf(transaction, name)
+  if (after === undefined) return undefined
+  // Where the rival has taken the very name, only what is mined from that shows it.
+  for (const asked of [name, `${name}a`]) {
+    const node = await verifiedLiveNode({ ...options, name: asked }, after)
+    if (node !== undefined) return node
+  }
+  return undefined
+}
+
+/** The name that a mint is of: the domain of the node in output 1. */
+function nameOf(transaction: Transaction): string {
+  const { outputs } = readTransaction(Uint8Array.from(transaction.toUint8Array()))
+  return decodeMineNode(outputs[1]?.lockingScript ?? new Uint8Array()).domain
+}
+
+/** The node that a mint of ours spends; undefined where its transaction is not stored beside it. */
+function nodeOf(transaction: Transaction, name: string): Outpoint | undefined {
+  for (const { sourceTransaction, sourceOutputIndex: vout } of transaction.inputs) {
+    const script = sourceTransaction?.outputs[vout]?.lockingScript
+    if (sourceTransaction === undefined || script === undefined) continue
+    try {
+      const { domain } = decodeMineNode(Uint8Array.from(script.toUint8Array()))
+      if (domain === name.slice(0, -1)) return { txid: sourceTransaction.id('hex'), vout }
+    } catch {
+      // A coin that pays, and no node.
+    }
+  }
+  return undefined
+}
