@@ -38,6 +38,9 @@ export interface UndecidedMint {
   why: string
 }
 
+/** How long it takes at the most to begin with another mint, in milliseconds: the rest has to wait for the next command. */
+const MAX_TIME = 120_000
+
 interface Reconciling extends Trust {
   folder: MintFolder
   index: MineIndex
@@ -56,10 +59,15 @@ export async function reconcileMints(
 ): Promise<{ submitted: string[]; undecided: UndecidedMint[] }> {
   const submitted: string[] = []
   const undecided: UndecidedMint[] = []
+  const end = performance.now() + MAX_TIME
   for (const mint of await options.folder.mints()) {
     const { txid, state } = mint
     if (state === 'known' || state === 'lost') continue
     const name = nameOf(mint.transaction)
+    if (performance.now() > end) {
+      undecided.push({ txid, name, why: 'the mints before it took too long' })
+      continue
+    }
     try {
       const why = await reconcile(options, { ...mint, name })
       if (why !== undefined) undecided.push({ txid, name, why })

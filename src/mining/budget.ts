@@ -27,7 +27,7 @@ export function budgetFor(missing: number, set: Partial<MiningBudget> = {}): Min
 /** Counts what mining has cost, and stops it before it costs more than it may. */
 export class Spending {
   private mints = 0
-  /** Fees so far, in satoshis. */
+  /** Fees so far, in satoshis; of a mint whose fee was never told, the most that it may have had. */
   private total = 0
 
   constructor(readonly budget: MiningBudget) {}
@@ -47,12 +47,15 @@ export class Spending {
         'OVER_BUDGET',
         `${this.total} satoshis of fees were paid, and no more than ${maxTotal} may be (maxTotal)`,
       )
+    const allowed = Math.min(maxFee, maxTotal - this.total)
     this.mints++
-    return Math.min(maxFee, maxTotal - this.total)
+    this.total += allowed
+    return allowed
   }
 
-  add(fee: number): void {
-    this.total += fee
+  /** Counts a mint with the fee that it had instead of what it was allowed. */
+  settle({ allowed, fee }: { allowed: number; fee: number }): void {
+    this.total += fee - allowed
   }
 }
 

@@ -36,8 +36,10 @@ export interface MineIndex {
   submit(mint: { beef: Uint8Array; txid: string; name: string }): Promise<void>
 }
 
-/** How long an answer may take, in milliseconds: a submission waits for those before it. */
-const TIMEOUT = 60_000
+/** How long an answer may take, in milliseconds. */
+const TIMEOUT = 20_000
+/** A submission waits for those before it. */
+const SUBMIT_TIMEOUT = 60_000
 /** The longest evidence that is read, in bytes: some 800 mints of the live tree. */
 const MAX_EVIDENCE_BYTES = 16 * 1024 * 1024
 
@@ -90,10 +92,14 @@ export class HttpMineIndex implements MineIndex {
 
   async submit({ beef, txid, name }: { beef: Uint8Array; txid: string; name: string }): Promise<void> {
     const topics = [TOPICS.names, TOPICS.ordinals]
-    const { status, body } = await this.ask(`${this.url}/submit`, {
-      method: 'POST',
-      headers: { 'Content-Type': 'application/octet-stream', 'X-Topics': JSON.stringify(topics) },
-      body: Uint8Array.from(beef),
+    const { status, body } = await askJson({
+      url: `${this.url}/submit`,
+      timeout: SUBMIT_TIMEOUT,
+      init: {
+        method: 'POST',
+        headers: { 'Content-Type': 'application/octet-stream', 'X-Topics': JSON.stringify(topics) },
+        body: Uint8Array.from(beef),
+      },
     })
     const refused = refusal.safeParse(body)
     if (status === 409)
@@ -125,8 +131,8 @@ export class HttpMineIndex implements MineIndex {
     return new MiningError('BAD_INDEX', `${this.url} answers ${status}, ${said}`)
   }
 
-  private ask(url: string, init?: RequestInit): Promise<JsonAnswer> {
-    return askJson({ url, timeout: TIMEOUT, ...(init && { init }) })
+  private ask(url: string): Promise<JsonAnswer> {
+    return askJson({ url, timeout: TIMEOUT })
   }
 }
 

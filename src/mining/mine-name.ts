@@ -98,42 +98,45 @@ export interface Solved extends Omit<MintDraft, 'maxFee'> {
  * reason of the signal.
  */
 export async function mineName(options: MineNameOptions): Promise<PaidMint[]> {
+  const minted: PaidMint[] = []
+  await withinTime(options, async (limited) => await mineWithin(limited, minted))
+  return minted
+}
+
+async function mineWithin(options: MineNameOptions, minted: PaidMint[]): Promise<void> {
   const { name, index, onEvent } = options
   let node = await firstNode(options)
   const missing = name.slice(node.domain.length)
   const budget = budgetFor(missing.length, options.budget)
   await options.approve?.({ node, missing, budget })
   const spending = new Spending(budget)
-  const minted: PaidMint[] = []
-  await withinTime(options, budget, async (limited) => {
-    while (node.domain !== name) {
-      const solved = await solve(limited, node)
-      const maxFee = spending.allowMint()
-      let paid: PaidMint
-      try {
-        paid = await options.pay({ plan: solved.plan, source: solved.source, maxFee })
-      } catch (error) {
-        // A wallet that sends a transaction hears of a rival before the index does.
-        if (await isLive(index, solved)) throw error
-        node = await movedNode(limited, { ...solved, cause: error })
-        continue
-      }
-      spending.add(paid.fee)
-      const txid = paid.transaction.id('hex')
-      try {
-        await index.submit({ beef: paid.beef, txid, name: solved.name })
-      } catch (error) {
-        if (!(error instanceof NodeMovedError)) throw error
-        node = await movedNode(limited, { ...solved, cause: error })
-        await options.lost?.(paid, node)
-        continue
-      }
-      minted.push(paid)
-      onEvent?.({ kind: 'minted', name: solved.name, txid, hashes: solved.hashes, fee: paid.fee })
-      node = childOf(paid, solved.node)
+  while (node.domain !== name) {
+    const solved = await solve(options, node)
+    const allowed = spending.allowMint()
+    let paid: PaidMint
+    try {
+      paid = await options.pay({ plan: solved.plan, source: solved.source, maxFee: allowed })
+    } catch (error) {
+      // A wallet that sends a transaction hears of a rival before the index does.
+      if (await isLive(index, solved)) throw error
+      node = await movedNode(options, { ...solved, cause: error })
+      continue
     }
-  })
-  return minted
+    const { fee } = paid
+    spending.settle({ allowed, fee })
+    const txid = paid.transaction.id('hex')
+    try {
+      await index.submit({ beef: paid.beef, txid, name: solved.name })
+    } catch (error) {
+      if (!(error instanceof NodeMovedError)) throw error
+      node = await movedNode(options, { ...solved, cause: error })
+      await options.lost?.(paid, node)
+      continue
+    }
+    minted.push(paid)
+    onEvent?.({ kind: 'minted', name: solved.name, txid, hashes: solved.hashes, fee })
+    node = childOf(paid, solved.node)
+  }
 }
 
 /**
@@ -154,7 +157,8 @@ async function solve(options: SolveOptions, from: VerifiedNode): Promise<Solved>
       return await solveFrom(options, { name, node })
     } catch (error) {
       if (!(error instanceof NodeMovedError)) throw error
-      node = await movedNode(options, { name, node, cause: error })
+      // Nothing was paid for yet: an index that lags behind may find out that the node is live.
+      node = await movedNode(options, { name, node, cause: error, mayBeLive: true })
     }
   }
 }
@@ -198,33 +202,47 @@ export async function verifiedLiveNode(
   return node
 }
 
+/** How often an index is asked for the mint that has spent a node: of several behind one URL, one may lag behind. */
+const ASKS = 3
+const PAUSE = 1_000
+
 /**
  * Where mining continues when an index says that a node was spent: a node that descends from it, verified.
  *
  * @param moved.cause Why the node is said to have moved.
+ * @param moved.mayBeLive Whether the index may take that back.
  * @throws MiningError `TAKEN`; `NO_RIVAL` where the index shows no mint that spends the node.
  */
 async function movedNode(
   options: SolveOptions,
-  moved: { name: string; node: VerifiedNode; cause: unknown },
+  moved: { name: string; node: VerifiedNode; cause: unknown; mayBeLive?: boolean },
 ): Promise<VerifiedNode> {
-  const { name, node, cause } = moved
+  const { name, node, cause, mayBeLive = false } = moved
   const { outpoint } = node
-  let next: VerifiedNode | undefined
-  try {
-    next = await verifiedLiveNode(options, outpoint)
-  } catch (error) {
-    if (!(error instanceof MiningError) || error.code !== 'BAD_PROOF') throw error
-    const said = cause instanceof Error ? cause.message : String(cause)
-    throw new MiningError(
-      'NO_RIVAL',
-      `the index says that ${formatOutpoint(outpoint)} is spent (${said}), and shows no mint that spends it: ${error.message}`,
-      { cause: error },
-    )
+  const pause = Math.min(PAUSE, options.watchEvery ?? PAUSE)
+  for (let asks = 1; ; asks++) {
+    try {
+      const next = await verifiedLiveNode(options, outpoint)
+      if (next === undefined) throw taken(options.name)
+      options.onEvent?.({ kind: 'moved', name, by: next.outpoint.txid })
+      return next
+    } catch (error) {
+      if (!(error instanceof MiningError) || error.code !== 'BAD_PROOF') throw error
+      if (mayBeLive && (await isLive(options.index, { name, node }))) return node
+      if (asks === ASKS) throw noRival(outpoint, { cause, error })
+    }
+    await new Promise((resume) => setTimeout(resume, pause))
+    options.signal?.throwIfAborted()
   }
-  if (next === undefined) throw taken(options.name)
-  options.onEvent?.({ kind: 'moved', name, by: next.outpoint.txid })
-  return next
+}
+
+function noRival(outpoint: Outpoint, why: { cause: unknown; error: MiningError }): MiningError {
+  const said = why.cause instanceof Error ? why.cause.message : String(why.cause)
+  return new MiningError(
+    'NO_RIVAL',
+    `the index says that ${formatOutpoint(outpoint)} is spent (${said}), and shows no mint that spends it: ${why.error.message}`,
+    { cause: why.error },
+  )
 }
 
 function taken(name: string): MiningError {
@@ -251,12 +269,11 @@ function childOf({ mint, transaction }: PaidMint, parent: VerifiedNode): Verifie
 /** Runs work with a signal that ends it when the time of the budget is over. */
 async function withinTime(
   options: MineNameOptions,
-  { maxTime }: MiningBudget,
   work: (limited: MineNameOptions) => Promise<void>,
 ): Promise<void> {
+  const { maxTime } = budgetFor(options.name.length, options.budget)
   const over = new AbortController()
-  const minutes = Math.round(maxTime / 60_000)
-  const reason = new MiningError('OVER_BUDGET', `it takes longer than ${minutes} minutes (maxTime)`)
+  const reason = new MiningError('OVER_BUDGET', `it takes longer than ${maxTime / 1000} seconds (maxTime)`)
   const timer = setTimeout(() => over.abort(reason), maxTime)
   const signals = options.signal === undefined ? [over.signal] : [options.signal, over.signal]
   try {

@@ -314,7 +314,7 @@ describe('a server that lies while mining goes on', () => {
       asked.paid++
       return await madeUpMint(draft)
     }
-    return { asked, happened, server, mining: (name: string) => mine(name, { pay }) }
+    return { asked, happened, server, mining: (name: string) => mine(name, { pay, watchEvery: 5 }) }
   }
 
   test('and refuses every mint is paid for once, and has to show the other one', async () => {
@@ -351,6 +351,21 @@ describe('a server that lies while mining goes on', () => {
     expect(await namesOf(server)).toEqual(['a'])
   })
 
+  test('and lags behind is asked again before a search is begun anew', async () => {
+    let looks = 0
+    const { asked, mining, happened } = await lyingTree((honest, chain) => ({
+      // One of its machines has not heard of the first mint when it is asked about the second.
+      liveNode: async (name) =>
+        ++looks === 4 ? { domain: '', outpoint: chain.deployment.genesis } : await honest.liveNode(name),
+    }))
+    expect(await mining('ab')).toHaveLength(2)
+    expect(looks).toBeGreaterThan(4)
+    expect({ paid: asked.paid, happened: happened() }).toEqual({
+      paid: 2,
+      happened: ['started a', 'minted a', 'started ab', 'started ab', 'minted ab'],
+    })
+  })
+
   test('is followed to the mint of a rival each time that it shows one, up to so many mints', async () => {
     const rivals = 'bcdefghijk'
     const { asked, mining, happened } = await lyingTree((honest, chain) => ({
@@ -384,6 +399,22 @@ describe('a budget', () => {
     expect(await mined('abc', {})).toMatchObject({ allowed: [5000, 5000, 5000], names: ['a', 'ab', 'abc'] })
     const { allowed } = await mined('abc', { maxFee: 12, maxTotal: 25 })
     expect(allowed).toEqual([12, 12, 5])
+  })
+
+  test('counts a mint whose fee was never told as what it was allowed', async () => {
+    const { chain, index, submit } = await tree()
+    const { mine } = miner({ chain, index })
+    const allowed: number[] = []
+    const pay = async (draft: Parameters<MineNameOptions['pay']>[0]): Promise<never> => {
+      allowed.push(draft.maxFee)
+      // It may have been sent: nobody knows, but that a rival has the node.
+      await submit(chain.mint('bcd'[allowed.length - 1] ?? ''))
+      throw new Error('the connection broke')
+    }
+    await expect(mine('a', { pay, budget: { maxFee: 10, maxTotal: 25 } })).rejects.toMatchObject({
+      code: 'OVER_BUDGET',
+    })
+    expect(allowed).toEqual([10, 10, 5])
   })
 
   test.each([
