@@ -53,7 +53,7 @@ export async function* crawl(): AsyncGenerator<string> {
 
 async function crawlInto(node: Node, { chain, url, mints, transfers }: Source & { chain: FakeChain }) {
   const beefs: Uint8Array[] = []
-  const source = new JungleBusSource({ url, parallel: PARALLEL, maxTransactionBytes: 1_000_000 })
+  const source = new JungleBusSource({ url, parallel: PARALLEL })
   const crawl = new Crawl({
     node: {
       genesis: chain.deployment.genesis,
@@ -63,7 +63,7 @@ async function crawlInto(node: Node, { chain, url, mints, transfers }: Source & 
         return admitBeef(node, { txid, beef: () => beef })
       },
     },
-    ...{ source, parallel: PARALLEL, names: true, most: 1_000_000 },
+    ...{ source, parallel: PARALLEL, names: true, most: 1_000_000, maxUnproven: 100, maxTime: 3_600_000 },
     limits: { maxTransactions: 10_000, maxBytes: 1_000_000 },
   })
   let took = 0

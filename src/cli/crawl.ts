@@ -16,11 +16,18 @@ export interface CrawlCommand {
   source: string
   parallel: number
   namesOnly: boolean
-  /** After how many transactions to stop. */
-  most: number
+  /** After how many transactions to stop; unless set, as many as a source may be believed for. */
+  most?: number
+  /** How many transactions to follow that are in no block. */
+  maxUnproven: number
+  /** After how many seconds to stop. */
+  maxTime: number
   signal: AbortSignal
   output: CommandOutput
 }
+
+/** After how many transactions to stop: a source whose proofs nobody checks can make up any number of them. */
+const DEFAULT_MOST = { checked: 1_000_000, unchecked: 1000 }
 
 /** How often the progress line is brought up to date, in milliseconds. */
 const TICK = 100
@@ -34,7 +41,9 @@ const MAX_TOLD = 100
  * `Crawl.run` throws; StartError where the store cannot be opened, as when a server has it.
  */
 export async function runCrawl(command: CrawlCommand): Promise<void> {
-  const { config, logger, source: url, parallel, namesOnly, most, signal, output } = command
+  const { config, logger, source: url, parallel, namesOnly, maxUnproven, signal, output } = command
+  const isUnchecked = config.chainTracker === 'scripts-only'
+  const most = command.most ?? DEFAULT_MOST[isUnchecked ? 'unchecked' : 'checked']
   if (!isHttp(url)) throw new CommandError(`--source: ${url} is no URL`, { exit: 'usage' })
   const node = await openNode({ config, logger })
   try {
@@ -46,14 +55,15 @@ export async function runCrawl(command: CrawlCommand): Promise<void> {
     // What is answered decides what is taken.
     if (node.upkeep.status.state === 'rebuilding') await node.upkeep.run()
     const { maxBodyBytes } = config
-    const source = new JungleBusSource({ url, parallel, maxTransactionBytes: maxBodyBytes, signal })
+    const source = new JungleBusSource({ url, parallel, signal })
     const crawl = new Crawl({
       node: {
         genesis: deployment.genesis,
         store: node.graph,
         admit: ({ txid, beef }) => admitBeef(node, { txid, beef: () => beef }),
       },
-      ...{ source, parallel, most, signal },
+      ...{ source, parallel, most, maxUnproven, signal },
+      maxTime: command.maxTime * 1000,
       names: !namesOnly,
       limits: { maxTransactions: limits.maxBeefTransactions, maxBytes: maxBodyBytes },
     })
@@ -72,7 +82,7 @@ export async function runCrawl(command: CrawlCommand): Promise<void> {
       progress.end()
       output.result(documentOf(crawl.report, source.asked), ...summary(crawl.report, source.asked))
     }
-    requireWhole(crawl.report, signal)
+    requireWhole(crawl.report, { signal, most })
   } finally {
     await node.close()
   }
@@ -111,10 +121,15 @@ function listed(lines: string[]): string[] {
   return lines.length > MAX_TOLD ? [...shown, `  and ${lines.length - MAX_TOLD} more`] : shown
 }
 
-function requireWhole({ stopped, failures }: CrawlReport, signal: AbortSignal): void {
+function requireWhole(
+  { stopped, failures }: CrawlReport,
+  { signal, most }: { signal: AbortSignal; most: number },
+): void {
   if (stopped === 'by signal') throw signal.reason
   if (stopped === 'at limit')
-    throw new CommandError('stopped at --most transactions: the same command goes on from here')
+    throw new CommandError(`stopped at --most ${most} transactions: the same command goes on from here`)
+  if (stopped === 'at time limit')
+    throw new CommandError('stopped at --max-time: the same command goes on from here')
   if (failures.length > 0)
     throw new CommandError('not every branch could be followed: the same command tries those again')
 }

@@ -5,6 +5,11 @@ import type { CrawlCommand } from './crawl.js'
 import { untilSignal } from './signals.js'
 import { openLog } from './terminal-log.js'
 
+type CrawlArguments = Pick<
+  CrawlCommand,
+  'source' | 'parallel' | 'namesOnly' | 'most' | 'maxUnproven' | 'maxTime'
+>
+
 /** Adds the commands that open a store. What they need of it is loaded when they run: the others start sooner. */
 export function addStoreCommands(program: Command, context: CommandContext): void {
   const { hideSecrets } = context
@@ -56,8 +61,19 @@ export function addStoreCommands(program: Command, context: CommandContext): voi
     .option('--source <url>', 'what speaks as JungleBus does', 'https://junglebus.gorillapool.io')
     .option('--parallel <count>', 'requests at once', wholeNumber(1, 256), 3)
     .option('--names-only', 'do not follow where names went after they were mined', false)
-    .option('--most <count>', 'stop after so many transactions', wholeNumber(1, 1_000_000_000), 1_000_000)
-    .action(async (options: Pick<CrawlCommand, 'source' | 'parallel' | 'namesOnly' | 'most'>) => {
+    .option(
+      '--most <count>',
+      'stop after so many transactions; 1,000,000 unless set, or 1,000 where CHAIN_TRACKER checks no proofs',
+      wholeNumber(1, 1_000_000_000),
+    )
+    .option(
+      '--max-unproven <count>',
+      'follow so many transactions that are in no block',
+      wholeNumber(0, 1_000_000),
+      100,
+    )
+    .option('--max-time <seconds>', 'stop after so long', wholeNumber(1, 100_000_000), 86_400)
+    .action(async (options: CrawlArguments) => {
       const config = settings()
       const interruption = untilSignal()
       const { runCrawl } = await import('./crawl.js')

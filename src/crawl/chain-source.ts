@@ -15,9 +15,10 @@ export interface ChainSource {
    * A transaction, read by {@link readSourced}, with its proof, read by {@link readSourcedProof}, where the source has it in a
    * block. Undefined where the source does not know it.
    *
+   * @param options.maxBytes How long it may be.
    * @throws ChainSourceError
    */
-  transaction(txid: string): Promise<TransactionRecord | undefined>
+  transaction(txid: string, options: { maxBytes: number }): Promise<TransactionRecord | undefined>
   /**
    * The txid of what spends an outpoint; undefined where nothing does, as far as the source knows.
    *
@@ -32,6 +33,8 @@ type ChainSourceErrorCode =
   | 'NO_ANSWER'
   /** What it answers is no answer to the question. */
   | 'BAD_ANSWER'
+  /** A transaction is longer than was asked for. */
+  | 'TOO_LARGE'
 
 /** A chain source that gave no answer that could be used. The message is one line. */
 export class ChainSourceError extends Error {

@@ -6,6 +6,8 @@ type CrawlErrorCode =
   | 'NO_SPEND'
   /** What is needed to verify a transaction is more than one submission may have. */
   | 'TOO_LARGE'
+  /** It is in no block, as is enough of what was followed before. */
+  | 'UNPROVEN'
   /** The node refused what the source gave. */
   | 'REFUSED'
 

@@ -16,7 +16,7 @@ export interface CrawlReport {
   /** Branches that could not be followed, each with its reason. */
   failures: string[]
   /** Why it ended before its end; undefined where it did not. */
-  stopped?: 'by signal' | 'at limit'
+  stopped?: 'by signal' | 'at limit' | 'at time limit'
 }
 
 export function newReport(): CrawlReport {

@@ -8,7 +8,7 @@ import { type ChainSource, ChainSourceError } from './chain-source.js'
 import { CrawlError } from './crawl-error.js'
 import { newReport } from './crawl-report.js'
 import { type Coin, type FrontierStore, frontier } from './frontier.js'
-import { type GatherLimits, gather, knownOrSourced } from './gather.js'
+import { type GatherLimits, type GatherOptions, gather, knownOrSourced } from './gather.js'
 
 /** What becomes of a transaction that is submitted. */
 export type Admission =
@@ -38,9 +38,19 @@ export interface CrawlOptions {
   limits: GatherLimits
   /** After how many admitted transactions to stop. */
   most: number
+  /** How many transactions to follow that are in no block: whoever owns a name makes them at no cost. */
+  maxUnproven: number
+  /** After how many milliseconds to stop. */
+  maxTime: number
   /** Ends the crawl: what is being admitted is, and nothing new begins. */
   signal?: AbortSignal
 }
+
+/** How long transactions that are in no block may take to be verified in all, in milliseconds: they may be made to take long. */
+const UNPROVEN_TIME = 30_000
+
+/** How much each of several branches may hold at once, in bytes: one that needs more is followed while no other such one is. */
+const SMALL = 16 * 1024 * 1024
 
 /** How often a source is asked for a spender that does spend. */
 const ASKS = 3
@@ -56,9 +66,15 @@ const ASKS = 3
 export class Crawl {
   readonly report = newReport()
   private readonly inTurn: ReturnType<typeof pLimit>
+  private readonly largeInTurn = pLimit(1)
   private readonly followed = new Set<string>()
   private readonly submitted = new Map<string, Promise<Admission>>()
   private readonly waiting: Waiting[] = []
+  /** What the source does not have in a block: it is not asked for once more by whatever is built on it. */
+  private readonly unproven = new Set<string>()
+  /** Of those that were followed. */
+  private readonly unprovenSpent = { count: 0, time: 0 }
+  private readonly end: number
   /** Where branches end that could not be followed. */
   private readonly broken: BlockPosition[] = []
   private underWay = 0
@@ -67,6 +83,7 @@ export class Crawl {
 
   constructor(private readonly options: CrawlOptions) {
     this.inTurn = pLimit(options.parallel)
+    this.end = performance.now() + options.maxTime
   }
 
   /**
@@ -91,6 +108,7 @@ export class Crawl {
 
   private get isOver(): boolean {
     if (this.options.signal?.aborted === true) this.report.stopped ??= 'by signal'
+    if (performance.now() > this.end) this.report.stopped ??= 'at time limit'
     return this.failure !== undefined || this.report.stopped !== undefined
   }
 
@@ -98,10 +116,11 @@ export class Crawl {
     const { node } = this.options
     const { genesis } = node
     if ((await node.store.heightOf(genesis.txid)) !== undefined) return
-    const record = await knownOrSourced(genesis.txid, { ...this.options, store: node.store })
+    const record = await knownOrSourced(genesis.txid, this.gathering())
     if (record === undefined)
       throw new CrawlError('NOT_KNOWN', `the source does not know the genesis ${formatOutpoint(genesis)}`)
-    await this.submit(record, await gather(record, { ...this.options, store: node.store }))
+    await this.submit(record, await gather(record, this.gathering()))
+    if (this.report.stopped !== undefined) return
     if ((await node.store.genuineNodes([genesis])).length === 0)
       throw new CrawlError('REFUSED', `the genesis ${formatOutpoint(genesis)} was not admitted`)
   }
@@ -114,13 +133,24 @@ export class Crawl {
     this.begin(coin, { mayWait: true })
   }
 
-  private begin(coin: Coin, options: { mayWait: boolean }): void {
+  private begin(coin: Coin, { mayWait, isLarge = false }: Pick<Turn, 'mayWait'> & Partial<Turn>): void {
     this.underWay++
-    void this.inTurn(async () => {
-      if (!this.isOver) await this.unlessStopped(coin, () => this.goOn(coin, options))
+    void (isLarge ? this.largeInTurn : this.inTurn)(async () => {
+      if (!this.isOver) await this.unlessStopped(coin, () => this.unlessLarge(coin, { mayWait, isLarge }))
       this.underWay--
       if (this.underWay === 0) this.onIdle()
     })
+  }
+
+  /** A branch that turns out to need more than {@link SMALL} lets the others go on, and begins anew when it has its turn. */
+  private async unlessLarge(coin: Coin, turn: Turn): Promise<void> {
+    try {
+      await this.goOn(coin, turn)
+    } catch (error) {
+      const canBeLarger = !turn.isLarge && this.options.limits.maxBytes > SMALL
+      if (!canBeLarger || !isTooLarge(error)) throw error
+      this.begin(coin, { ...turn, isLarge: true })
+    }
   }
 
   private async idle(): Promise<void> {
@@ -148,9 +178,10 @@ export class Crawl {
     if (record !== undefined) this.broken.push(positionOf(record, { ancestors: 0 }))
   }
 
-  private async goOn(coin: Coin, { mayWait }: { mayWait: boolean }): Promise<void> {
+  private async goOn(coin: Coin, { mayWait, isLarge }: Turn): Promise<void> {
     const { store } = this.options.node
-    const spender = await this.spenderOf(coin.outpoint)
+    const gathering = this.gathering({ isLarge })
+    const spender = await this.spenderOf(coin.outpoint, gathering)
     if (spender === undefined) {
       const { txid } = coin.outpoint
       if ((await store.heightOf(txid)) === undefined) this.report.unproven.add(txid)
@@ -158,7 +189,8 @@ export class Crawl {
     }
     let admission = this.submitted.get(spender.txid)
     if (admission === undefined) {
-      const gathered = await gather(spender, { ...this.options, store })
+      if (spender.proof === undefined) this.requireFewUnproven(spender.txid)
+      const gathered = await gather(spender, gathering)
       const { position, doubtful } = gathered
       if (doubtful.length > 0 && mayWait) {
         this.waiting.push({ coin, txid: spender.txid, position, doubtful })
@@ -174,15 +206,36 @@ export class Crawl {
     else await this.afterTransfer(spender, coin.outpoint)
   }
 
+  private gathering({ isLarge = true } = {}): GatherOptions {
+    const { node, source, limits } = this.options
+    const maxBytes = isLarge ? limits.maxBytes : Math.min(limits.maxBytes, SMALL)
+    return { store: node.store, source, limits: { ...limits, maxBytes }, unproven: this.unproven }
+  }
+
+  /** @throws CrawlError `UNPROVEN` */
+  private requireFewUnproven(txid: string): void {
+    const { count, time } = this.unprovenSpent
+    const { maxUnproven } = this.options
+    if (count < maxUnproven && time < UNPROVEN_TIME) return
+    const why =
+      count < maxUnproven
+        ? `${UNPROVEN_TIME / 1000} seconds went into others`
+        : `${count} others were followed`
+    throw new CrawlError('UNPROVEN', `${txid} is in no block, and ${why}: it is followed when a block has it`)
+  }
+
   /** What spends an outpoint, as the source says and its bytes show. */
-  private async spenderOf(outpoint: Outpoint): Promise<TransactionRecord | undefined> {
-    const { node, source } = this.options
+  private async spenderOf(
+    outpoint: Outpoint,
+    gathering: GatherOptions,
+  ): Promise<TransactionRecord | undefined> {
+    const { source } = this.options
     const shown = formatOutpoint(outpoint)
     let why = ''
     for (let asks = ASKS; asks > 0; asks--) {
       const txid = await source.spenderOf(outpoint)
       if (txid === undefined) return undefined
-      const record = (await this.taken(txid)) ?? (await knownOrSourced(txid, { store: node.store, source }))
+      const record = (await this.taken(txid)) ?? (await knownOrSourced(txid, gathering))
       if (record !== undefined && spends(record, outpoint)) return record
       why = record === undefined ? 'it does not know' : 'does not spend it'
       why = `the source names ${txid} as what spends ${shown}, which ${why}`
@@ -197,14 +250,17 @@ export class Crawl {
   }
 
   private submit(
-    { txid }: TransactionRecord,
+    { txid, proof }: TransactionRecord,
     { beef, unknown }: { beef: Uint8Array; unknown: string[] },
   ): Promise<Admission> {
     const { node, most } = this.options
     const { report } = this
     if (this.submitted.size >= most) report.stopped ??= 'at limit'
     if (this.isOver) return Promise.resolve({ kind: 'known' })
+    const began = performance.now()
+    if (proof === undefined) this.unprovenSpent.count++
     const admission = node.admit({ txid, beef }).then(async (end) => {
+      if (proof === undefined) this.unprovenSpent.time += performance.now() - began
       if (end.kind === 'known') report.known++
       if (end.kind !== 'admitted') return end
       report.outputs += end.outputs
@@ -263,11 +319,26 @@ export class Crawl {
 }
 
 function isOfBranch(error: unknown): error is CrawlError | ChainSourceError {
-  return error instanceof CrawlError || (error instanceof ChainSourceError && error.code === 'BAD_ANSWER')
+  return error instanceof CrawlError || (error instanceof ChainSourceError && error.code !== 'NO_ANSWER')
+}
+
+function isTooLarge(error: unknown): boolean {
+  return (
+    (error instanceof CrawlError && error.code === 'TOO_LARGE') ||
+    (error instanceof ChainSourceError && error.code === 'TOO_LARGE')
+  )
 }
 
 function earlier(one: BlockPosition, other: BlockPosition): BlockPosition {
   return isBefore(other, one) ? other : one
+}
+
+/** How a coin is followed. */
+interface Turn {
+  /** Whether it may be left until nothing else is under way. */
+  mayWait: boolean
+  /** Whether it may hold as much as a submission may have. */
+  isLarge: boolean
 }
 
 /** A coin whose spender waits. */

@@ -17,6 +17,8 @@ export interface GatherOptions {
   store: TransactionReader & Pick<AdmissionsReader, 'admissionsOf'>
   source: ChainSource
   limits: GatherLimits
+  /** The txids of what the source was found not to have in a block: of those, what is held is enough. Added to. */
+  unproven: Set<string>
 }
 
 /** A transaction with all that it takes to admit it. */
@@ -39,11 +41,9 @@ export interface Gathered {
  *
  * @throws CrawlError `TOO_LARGE` where that is more than a submission may have; what the source throws.
  */
-export async function gather(
-  subject: TransactionRecord,
-  { store, source, limits }: GatherOptions,
-): Promise<Gathered> {
-  const reader = new GatheringReader(subject, { store, source, limits })
+export async function gather(subject: TransactionRecord, options: GatherOptions): Promise<Gathered> {
+  const { store } = options
+  const reader = new GatheringReader(subject, options)
   const { inputs, outputs } = readTransaction(subject.raw, { txid: subject.txid })
   const placing: string[] = []
   const unknown = new Set<string>()
@@ -114,8 +114,11 @@ class GatheringReader implements TransactionReader {
 /** A transaction as it is held here where that is proven, else as the source has it, and else as it is held here. */
 export async function knownOrSourced(
   txid: string,
-  { store, source }: { store: TransactionReader; source: ChainSource },
+  { store, source, limits, unproven }: Omit<GatherOptions, 'store'> & { store: TransactionReader },
 ): Promise<TransactionRecord | undefined> {
   const held = await store.transaction(txid)
-  return held?.proof === undefined ? ((await source.transaction(txid)) ?? held) : held
+  if (held !== undefined && (held.proof !== undefined || unproven.has(txid))) return held
+  const sourced = await source.transaction(txid, limits)
+  if (sourced !== undefined && sourced.proof === undefined) unproven.add(txid)
+  return sourced ?? held
 }

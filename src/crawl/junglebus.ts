@@ -8,20 +8,21 @@ import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoi
 import { joinBounded, withinTime } from '../client/bounded-fetch.js'
 import { SourceError } from '../client/source-error.js'
 import { type ChainSource, ChainSourceError, readSourced, readSourcedProof } from './chain-source.js'
+import { Pace } from './pace.js'
 
 export interface JungleBusOptions {
   /** `https://junglebus.gorillapool.io`, or whatever speaks as it does. */
   url: string
   /** How many requests are under way at once. */
   parallel: number
-  /** The longest transaction that is read, in bytes. */
-  maxTransactionBytes: number
   /** How long one answer may take, in milliseconds. */
   timeout?: number
   /** How often each question is asked before it is given up, the first time included. */
   tries?: number
   /** How long to wait before the second time, in milliseconds; twice as long before each further one. */
   firstPause?: number
+  /** How slow it may be before it is given up. */
+  pace?: Pace
   /** Ends all that is under way. */
   signal?: AbortSignal
 }
@@ -31,7 +32,7 @@ const DEFAULT_TRIES = 6
 const DEFAULT_PAUSE = 500
 const MAX_PAUSE = 30_000
 /** The longest that a source may ask to be left alone, in milliseconds: whoever runs the command can come again. */
-const MAX_REQUESTED_PAUSE = 120_000
+const MAX_REQUESTED_PAUSE = 30_000
 /** A spend is 32 bytes; this is read of whatever else it may be. */
 const MAX_SPEND_BYTES = 1024
 /** A path of one transaction is some 2 KiB; one of a whole block may come. */
@@ -61,15 +62,19 @@ export class JungleBusSource implements ChainSource {
   private readonly connections = new Agent()
   /** Until when the source asked to be left alone, in milliseconds since 1970. */
   private busyUntil = 0
+  private readonly pace: Pace
 
   constructor(options: JungleBusOptions) {
     this.url = options.url.replace(/\/+$/, '')
     this.options = options
     this.inTurn = pLimit(options.parallel)
+    this.pace = options.pace ?? new Pace()
   }
 
-  async transaction(txid: string): Promise<TransactionRecord | undefined> {
-    const { maxTransactionBytes: maxBytes } = this.options
+  async transaction(
+    txid: string,
+    { maxBytes }: { maxBytes: number },
+  ): Promise<TransactionRecord | undefined> {
     // Both at once: the one hardly ever comes without the other.
     const proving = this.ask(`/v1/transaction/proof/${txid}/bin`, {
       maxBytes: MAX_PROOF_BYTES,
@@ -79,6 +84,7 @@ export class JungleBusSource implements ChainSource {
     proving.catch(() => undefined)
     const record = await this.ask(`/v1/transaction/get/${txid}/bin`, {
       maxBytes,
+      tooLarge: 'TOO_LARGE',
       read: (raw) => readSourced(txid, raw),
     })
     const proof = await proving
@@ -100,13 +106,10 @@ export class JungleBusSource implements ChainSource {
   }
 
   /** @returns undefined for a 404. */
-  private async ask<Answer>(
-    path: string,
-    told: { maxBytes: number; read: (body: Uint8Array) => Answer },
-  ): Promise<Answer | undefined> {
+  private async ask<Answer>(path: string, told: Told<Answer>): Promise<Answer | undefined> {
     const { tries = DEFAULT_TRIES, firstPause = DEFAULT_PAUSE, signal } = this.options
     return await this.inTurn(() =>
-      pRetry(() => this.askOnce(this.url + path, told), {
+      pRetry(() => this.askInTime(this.url + path, told), {
         retries: tries - 1,
         minTimeout: firstPause,
         maxTimeout: MAX_PAUSE,
@@ -119,22 +122,49 @@ export class JungleBusSource implements ChainSource {
     )
   }
 
+  /** Asks once more, unless the source has been too slow for that: others would wait as long. */
+  private async askInTime<Answer>(url: string, told: Told<Answer>): Promise<Answer | undefined> {
+    this.pace.begin()
+    try {
+      return await this.askOnce(url, told)
+    } finally {
+      this.pace.end()
+      this.requirePace()
+    }
+  }
+
+  /** @throws AbortError of a ChainSourceError `NO_ANSWER`. */
+  private requirePace(pause = 0): void {
+    if (this.pace.isKept(pause)) return
+    throw new AbortError(new ChainSourceError('NO_ANSWER', `${this.url} is too slow: ${this.pace.rule}`))
+  }
+
   private async askOnce<Answer>(
     url: string,
-    { maxBytes, read }: { maxBytes: number; read: (body: Uint8Array) => Answer },
+    { maxBytes, tooLarge = 'BAD_ANSWER', read }: Told<Answer>,
   ): Promise<Answer | undefined> {
     const { signal } = this.options
     const pause = this.busyUntil - Date.now()
-    if (pause > 0) await setTimeout(pause, undefined, { signal })
+    if (pause > 0) {
+      this.requirePace(pause)
+      await setTimeout(pause, undefined, { signal })
+    }
     this.asked.requests++
     const { status, retryAfter, body } = await this.get(url, maxBytes).catch((cause: unknown) => {
       if (!(cause instanceof SourceError)) throw cause
       if (cause.code !== 'TOO_LARGE') throw new ChainSourceError('NO_ANSWER', cause.message, { cause })
       // It would be as long again.
-      throw new AbortError(new ChainSourceError('BAD_ANSWER', cause.message, { cause }))
+      throw new AbortError(new ChainSourceError(tooLarge, cause.message, { cause }))
     })
-    if (status === 200) return read(body)
-    if (status === 404) return undefined
+    if (status === 200) {
+      const answer = read(body)
+      this.pace.answered(body.length)
+      return answer
+    }
+    if (status === 404) {
+      this.pace.answered(0)
+      return undefined
+    }
     if (status === 429 || status >= 500) {
       this.leaveAlone(url, retryAfter)
       throw new ChainSourceError('NO_ANSWER', `${url} answers ${status}`)
@@ -168,6 +198,14 @@ export class JungleBusSource implements ChainSource {
     }
     this.busyUntil = Math.max(this.busyUntil, Date.now() + pause)
   }
+}
+
+/** How an answer is read. */
+interface Told<Answer> {
+  maxBytes: number
+  /** The code of the error where it is longer; `BAD_ANSWER` unless set. */
+  tooLarge?: 'TOO_LARGE' | 'BAD_ANSWER'
+  read: (body: Uint8Array) => Answer
 }
 
 interface Answered {

@@ -48,7 +48,7 @@ async function world(): Promise<World> {
       try {
         const { signal, impatient = false } = options
         const source = new JungleBusSource({
-          ...{ url, parallel: 4, maxTransactionBytes: 1_000_000, firstPause: 1 },
+          ...{ url, parallel: 4, firstPause: 1 },
           ...(impatient && { timeout: 300, tries: 2 }),
           ...(signal && { signal }),
         })
@@ -58,7 +58,7 @@ async function world(): Promise<World> {
             store: node.graph,
             admit: ({ txid, beef }) => admitBeef(node, { txid, beef: () => beef }),
           },
-          ...{ source, parallel: 4, names: true, most: 1000 },
+          ...{ source, parallel: 4, names: true, most: 1000, maxUnproven: 100, maxTime: 600_000 },
           limits: { maxTransactions: 1000, maxBytes: 1_000_000 },
           ...options,
         })
@@ -327,6 +327,70 @@ describe('a source that lies', () => {
     expect(few.report).toMatchObject({ stopped: 'at limit', mints: expect.any(Number) })
     expect(few.report.mints + few.report.transfers).toBeLessThan(30)
   })
+})
+
+/** Moves the last of what is in no block on, so many times; gives the txids. */
+function movedOn({ tree, service }: World, times: number): string[] {
+  const moved: string[] = []
+  let last = { transaction: tree.others.opener ?? tree.chain.genesis, vout: 0 }
+  for (let made = 0; made < times; made++) {
+    const next = tree.chain.spend({ inputs: [last], outputs: [{ satoshis: 1, lockingScript: OPEN_LOCK }] })
+    service.know(tree.record(next))
+    moved.push(next.txid)
+    last = { transaction: next, vout: 0 }
+  }
+  return moved
+}
+
+describe('what is in no block', () => {
+  test('is followed as far as was said, and further when a block has it', async () => {
+    const all = await world()
+    movedOn(all, 40)
+    const dataDir = await servers.folder()
+    const { report } = await all.crawl(dataDir, { maxUnproven: 12 })
+    expect(report.failures).toEqual([expect.stringMatching(/ is in no block, and 12 others were followed: /)])
+    const [, stopped = ''] = /^([0-9a-f]{64}) /.exec(report.failures[0] ?? '') ?? []
+    expect(
+      all.service.asked.filter((path) => path.startsWith(`/v1/transaction/get/${stopped}`)),
+    ).toHaveLength(1)
+    const again = await all.crawl(dataDir, { maxUnproven: 50 })
+    expect(again.report.failures).toEqual([])
+    expect(again.report.transfers).toBe(40 + 3 - 12)
+  })
+
+  test('is asked for once a crawl, however much is built on it', async () => {
+    const all = await world()
+    const moved = movedOn(all, 40)
+    await all.crawl(await servers.folder())
+    const asked = all.service.asked.filter((path) => moved.some((txid) => path.includes(`/get/${txid}`)))
+    expect(asked).toHaveLength(moved.length)
+  })
+})
+
+test('transactions that are too large to be held side by side are followed one after another', async () => {
+  const { tree, service, crawl } = await world()
+  const { chain } = tree
+  const stuffing = { satoshis: 0, lockingScript: new Uint8Array(17 * 1024 * 1024).fill(0x6a) }
+  const large = ['bab', 'd'].map((name) => {
+    const inputs = [{ transaction: tree.mintOf(name), vout: 2 }]
+    return chain.spend({ inputs, outputs: [{ satoshis: 1, lockingScript: OPEN_LOCK }, stuffing] })
+  })
+  tree.headers.mine(large)
+  service.know(...large.map((each) => tree.record(each)))
+  const limits = { maxTransactions: 1000, maxBytes: 40_000_000 }
+  const { report } = await crawl(await servers.folder(), { limits })
+  expect(report).toMatchObject({ transfers: TRANSFERS + 2, failures: [] })
+  // Once to learn that it is large, and once more when it has its turn.
+  for (const { txid } of large)
+    expect(service.asked.filter((path) => path.startsWith(`/v1/transaction/get/${txid}`))).toHaveLength(2)
+})
+
+test('a crawl whose time is over goes on later, and ends with the same', async () => {
+  const { crawl, imported } = await world()
+  const dataDir = await servers.folder()
+  expect((await crawl(dataDir, { maxTime: 0 })).report).toMatchObject({ stopped: 'at time limit', mints: 0 })
+  await crawl(dataDir)
+  expect(factsIn(dataDir)).toEqual(await imported())
 })
 
 test('a genesis that the source does not know ends it', async () => {

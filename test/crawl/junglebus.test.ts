@@ -11,6 +11,7 @@ const spent = chain.spend({
   inputs: [{ transaction: coin, vout: 0 }],
   outputs: [{ satoshis: 1, lockingScript: p2pkh(1) }],
 })
+const LIMIT = { maxBytes: 10_000 }
 const UNKNOWN = '12'.repeat(32)
 
 async function setUp(
@@ -18,7 +19,7 @@ async function setUp(
 ): Promise<{ service: JungleBusService; source: JungleBusSource }> {
   const { url, service } = await junglebuses.start()
   service.know(recordOf(coin, 800_001), recordOf(spent), recordOf(chain.genesis, 800_000))
-  const usual = { url: `${url}/`, parallel: 2, maxTransactionBytes: 10_000, firstPause: 1, tries: 3 }
+  const usual = { url: `${url}/`, parallel: 2, firstPause: 1, tries: 3 }
   return { service, source: new JungleBusSource({ ...usual, ...options }) }
 }
 
@@ -29,9 +30,9 @@ function atFirst(service: JungleBusService, ...faults: Fault[]): void {
 
 test('a transaction comes with its proof, without where it is in no block, and not at all where it is not known', async () => {
   const { source } = await setUp()
-  expect(await source.transaction(coin.txid)).toEqual(recordOf(coin, 800_001))
-  expect(await source.transaction(spent.txid)).toEqual(recordOf(spent))
-  expect(await source.transaction(UNKNOWN)).toBeUndefined()
+  expect(await source.transaction(coin.txid, LIMIT)).toEqual(recordOf(coin, 800_001))
+  expect(await source.transaction(spent.txid, LIMIT)).toEqual(recordOf(spent))
+  expect(await source.transaction(UNKNOWN, LIMIT)).toBeUndefined()
 })
 
 test('the spender of an output is named, or that there is none', async () => {
@@ -57,12 +58,12 @@ test.each<[string, Fault]>([
 ])('what is %s is asked for again, so many times and no more', async (_, fault) => {
   const { service, source } = await setUp()
   atFirst(service, fault, fault)
-  expect(await source.transaction(coin.txid)).toEqual(recordOf(coin, 800_001))
+  expect(await source.transaction(coin.txid, LIMIT)).toEqual(recordOf(coin, 800_001))
   expect(source.asked.again).toBeGreaterThan(0)
   expect(source.asked.requests).toBe(service.asked.length)
   service.fault = () => fault
   const before = service.asked.length
-  await expect(source.transaction(coin.txid)).rejects.toMatchObject({ name: 'ChainSourceError' })
+  await expect(source.transaction(coin.txid, LIMIT)).rejects.toMatchObject({ name: 'ChainSourceError' })
   expect(service.asked.length - before).toBeLessThanOrEqual(6)
 })
 
@@ -108,7 +109,7 @@ test.each([
 test('no more is asked at once than was said', async () => {
   const { service, source } = await setUp()
   service.delay = 5
-  await Promise.all(Array.from({ length: 10 }, () => source.transaction(coin.txid)))
+  await Promise.all(Array.from({ length: 10 }, () => source.transaction(coin.txid, LIMIT)))
   expect(service.mostAtOnce).toBe(2)
 })
 
@@ -117,6 +118,6 @@ test('what is under way ends with a signal', async () => {
   const { service, source } = await setUp({ signal: stop.signal })
   service.fault = () => 'never'
   service.onQuestion = () => stop.abort()
-  await expect(source.transaction(coin.txid)).rejects.toThrow()
+  await expect(source.transaction(coin.txid, LIMIT)).rejects.toThrow()
   expect(service.asked.length).toBeLessThanOrEqual(2)
 })
