@@ -1,4 +1,5 @@
 import { admission } from './admission.js'
+import { clients } from './clients.js'
 import { comparison } from './comparison.js'
 import { costs } from './costs.js'
 import { covenant } from './covenant.js'
@@ -37,6 +38,7 @@ const benches = {
   processes,
   crawl,
   costs,
+  clients,
 }
 
 const wanted = process.argv.slice(2)

@@ -1,0 +1,26 @@
+import type { Stage } from './stage.js'
+
+/** What is attacked. `client` is `minetree/client` in a program of its own. */
+export type Target = 'resolve' | 'verify' | 'mine' | 'publish' | 'crawl' | 'client'
+
+/** What to run for an attack to happen. */
+export interface Scene {
+  args: string[]
+  env: Record<string, string>
+}
+
+/** One server that means harm, or the honest one beside which the others are measured. */
+export interface Attack {
+  target: Target
+  /** The server that means harm: `index`, `ARC`, and so on; `honest` where none does. */
+  server: string
+  /** What it does. */
+  deed: string
+  /** Whether it is measured by the bench alone: the tests have what is like it. */
+  benchOnly?: boolean
+  set(stage: Stage): Promise<Scene>
+}
+
+export const nameOf = ({ target, server, deed }: Attack): string => `${target}, ${server}: ${deed}`
+
+export const isTested = ({ benchOnly = false }: Attack): boolean => !benchOnly
