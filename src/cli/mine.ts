@@ -1,15 +1,26 @@
 import { readFile } from 'node:fs/promises'
-import { ARC, type Broadcaster, defaultBroadcaster, HTTPWalletJSON, PrivateKey, WalletClient } from '@bsv/sdk'
+import {
+  ARC,
+  type Broadcaster,
+  defaultBroadcaster,
+  HTTPWalletJSON,
+  type HttpClient,
+  PrivateKey,
+  WalletClient,
+} from '@bsv/sdk'
 import type { Network } from '../../backend/src/protocol/address.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { boundedHttpClient, fetchBounded } from '../client/bounded-fetch.js'
 import type { VerifiedNode } from '../client/node-proof.js'
+import { SourceError } from '../client/source-error.js'
 import type { Trust } from '../client/vouch.js'
 import type { MiningBudget } from '../mining/budget.js'
 import { DEFAULT_FEE_RATE } from '../mining/fund-with-key.js'
 import { MADE_UP_PAYER } from '../mining/made-up-mint.js'
 import { HttpMineIndex, type MineIndex } from '../mining/mine-index.js'
 import { type MintPayer, mineName, type PaidMint, requireMinableName } from '../mining/mine-name.js'
+import { MiningError } from '../mining/mining-error.js'
+import type { NameWallet } from '../mining/pay-with-wallet.js'
 import { type ServerDeployment, serverDeployment } from '../mining/server-deployment.js'
 import { OnceAsked, openHeadersSource } from '../server/chain-tracker.js'
 import type { Config } from '../server/config.js'
@@ -81,15 +92,19 @@ export async function runMine(options: MineOptions): Promise<void> {
   if (config.deployment === undefined) await options.knownTrees.trust({ url, said: server, output })
   const { deployment } = server
   requireMinableName(name, deployment)
+  // Whatever is still being asked when the command is over, it does not wait for.
+  const over = new AbortController()
+  const asking = AbortSignal.any([options.signal, over.signal])
   const headers = openHeadersSource(config)
   const trust: Trust = { chainTracker: headers === undefined ? 'scripts only' : new OnceAsked(headers) }
   try {
-    const money = await moneyFor(options, new HttpMineIndex(url))
+    const money = await moneyFor(options, new HttpMineIndex(url, { signal: asking }), asking)
     const { submitted, undecided } = await sendAgain(options, { money, server, trust })
     if (submitted.includes(name)) return
     await mineRest(options, { money, server, trust, undecided, url })
   } finally {
     headers?.close()
+    over.abort(new CommandError('the command is over'))
   }
 }
 
@@ -148,7 +163,7 @@ interface Money {
 }
 
 /** Whoever is named pays; on a local network, where nobody is, money that is made up. */
-async function moneyFor(options: MineOptions, index: MineIndex): Promise<Money> {
+async function moneyFor(options: MineOptions, index: MineIndex, asking: AbortSignal): Promise<Money> {
   const { wallet, keyFile, config } = options
   if (wallet !== undefined && keyFile !== undefined)
     throw new CommandError('a wallet pays or a key, not both', { exit: 'usage' })
@@ -160,11 +175,11 @@ async function moneyFor(options: MineOptions, index: MineIndex): Promise<Money> 
   const folder = await MintFolder.at(options.folder)
   const noting = new NotingIndex(index, folder)
   if (keyFile === undefined) {
-    const client = walletAt(wallet ?? '')
+    const client = walletAt(wallet ?? '', asking)
     const send = sendThroughWallet(client)
     return { payer: walletPayer({ wallet: client, folder }), index: noting, send, folder }
   }
-  const arc = arcFor(options)
+  const arc = arcFor(options, asking)
   const send = arc && sendThroughArc(arc)
   const payer = keyPayer({
     key: await readKey(keyFile),
@@ -218,10 +233,15 @@ async function approve(
     `${name} takes ${mints} from ${from}, in the tree ${formatOutpoint(server.deployment.genesis)} that ${url} follows`,
   )
   output.note(
-    `they are paid ${rate}: no more than ${grouped(maxFee)} satoshis of fees each, ${grouped(maxTotal)} in all, ${maxMints} mints and ${Math.round(maxTime / 60_000)} minutes`,
+    `they are paid ${rate}: no more than ${grouped(maxFee)} satoshis of fees each, ${grouped(maxTotal)} in all, ${maxMints} mints and ${timeText(maxTime)}`,
   )
   signal.throwIfAborted()
   await confirmPayment({ ask, isAgreed: yes, output })
+}
+
+function timeText(milliseconds: number): string {
+  const seconds = Math.round(milliseconds / 1000)
+  return seconds < 120 ? `${seconds} seconds` : `${Math.round(seconds / 60)} minutes`
 }
 
 function summary(paid: readonly PaidMint[], folder: MintFolder): string {
@@ -234,26 +254,50 @@ function summary(paid: readonly PaidMint[], folder: MintFolder): string {
 const ORIGINATOR = 'minetree'
 /** In milliseconds: a person may have to look at the wallet first. */
 const WALLET_TIMEOUT = 10 * 60_000
-const MAX_WALLET_BYTES = 64 * 1024 * 1024
+/** Transactions as JSON, a number for each byte. Objects take twenty times what they take as JSON. */
+const MAX_WALLET_BYTES = 8 * 1024 * 1024
 
-function walletAt(url: string): WalletClient {
+function walletAt(url: string, signal: AbortSignal): NameWallet {
   if (!URL.canParse(url))
     throw new CommandError(`not the URL of a wallet: ${JSON.stringify(url)}`, { exit: 'usage' })
   const fetchFromWallet: typeof fetch = async (input, init) => {
-    const bounds = { timeout: WALLET_TIMEOUT, maxBytes: MAX_WALLET_BYTES }
+    const bounds = { timeout: WALLET_TIMEOUT, maxBytes: MAX_WALLET_BYTES, signal }
     const { status, body } = await fetchBounded(String(input), init ?? {}, bounds)
     return new Response(new Uint8Array(body), { status })
   }
   const substrate = new HTTPWalletJSON(ORIGINATOR, url.replace(/\/+$/, ''), fetchFromWallet)
-  return new WalletClient(substrate, ORIGINATOR)
+  const client = new WalletClient(substrate, ORIGINATOR)
+  return {
+    createAction: (args) => said(client.createAction(args)),
+    signAction: (args) => said(client.signAction(args)),
+    abortAction: (args) => said(client.abortAction(args)),
+    getPublicKey: (args) => said(client.getPublicKey(args)),
+  }
+}
+
+/** @throws MiningError `NO_ANSWER`, `BAD_WALLET`, for whatever the client of a wallet throws. */
+async function said<Answer>(asked: Promise<Answer>): Promise<Answer> {
+  try {
+    return await asked
+  } catch (cause) {
+    const isAway = cause instanceof SourceError && cause.code !== 'TOO_LARGE'
+    const reason = (cause as { message?: unknown } | undefined)?.message ?? cause
+    const { reviewActionResults } = (cause ?? {}) as { reviewActionResults?: unknown }
+    throw Object.assign(
+      new MiningError(isAway ? 'NO_ANSWER' : 'BAD_WALLET', `the wallet fails: ${String(reason)}`, { cause }),
+      // Which of its transactions the network refuses.
+      reviewActionResults !== undefined && { reviewActionResults },
+    )
+  }
 }
 
 const ARC_BOUNDS = { timeout: 30_000, maxBytes: 1024 * 1024 }
 
 /** Mints of the live network go to its miners; those of a local one have none. */
-function arcFor({ arc, arcApiKey, config }: MineOptions): Broadcaster | undefined {
+function arcFor({ arc, arcApiKey, config }: MineOptions, signal: AbortSignal): Broadcaster | undefined {
+  const client = boundedHttpClient(ARC_BOUNDS)
   const options = {
-    httpClient: boundedHttpClient(ARC_BOUNDS),
+    httpClient: { request: (url, request) => client.request(url, { ...request, signal }) } as HttpClient,
     ...(arcApiKey !== undefined && { apiKey: arcApiKey }),
   }
   if (arc !== undefined) return new ARC(arc.replace(/\/+$/, ''), options)

@@ -16,6 +16,8 @@ interface Question {
   /** How long the answer may take to its last byte, in milliseconds. */
   timeout: number
   init?: RequestInit
+  /** Gives the answer up before its time. */
+  signal?: AbortSignal | undefined
 }
 
 /**
@@ -34,9 +36,10 @@ export async function askServer({
   timeout,
   maxBytes,
   init = {},
+  signal,
 }: Question & { maxBytes: number }): Promise<FetchedAnswer> {
   try {
-    return await fetchBounded(url, init, { timeout, maxBytes })
+    return await fetchBounded(url, init, { timeout, maxBytes, ...(signal && { signal }) })
   } catch (cause) {
     throw new MiningError('NO_ANSWER', cause instanceof Error ? cause.message : String(cause), { cause })
   }

@@ -52,8 +52,14 @@ const origin = z.object({ outpoint: z.string() })
 export class HttpMineIndex implements MineIndex {
   private readonly namesUrl: string
 
-  /** @param url Where the server listens, without a slash at the end. */
-  constructor(private readonly url: string) {
+  /**
+   * @param url Where the server listens, without a slash at the end.
+   * @param options.signal Ends whatever is being asked.
+   */
+  constructor(
+    private readonly url: string,
+    private readonly options: { signal?: AbortSignal } = {},
+  ) {
     this.namesUrl = `${url}${PROFILES.local.namesPrefixes[0]}`
   }
 
@@ -70,6 +76,7 @@ export class HttpMineIndex implements MineIndex {
 
   async showNode(name: string): Promise<ShownNode | undefined> {
     const answer = await askServer({
+      ...this.options,
       url: `${this.url}/lookup`,
       timeout: TIMEOUT,
       maxBytes: MAX_EVIDENCE_BYTES,
@@ -93,6 +100,7 @@ export class HttpMineIndex implements MineIndex {
   async submit({ beef, txid, name }: { beef: Uint8Array; txid: string; name: string }): Promise<void> {
     const topics = [TOPICS.names, TOPICS.ordinals]
     const { status, body } = await askJson({
+      ...this.options,
       url: `${this.url}/submit`,
       timeout: SUBMIT_TIMEOUT,
       init: {
@@ -132,7 +140,7 @@ export class HttpMineIndex implements MineIndex {
   }
 
   private ask(url: string): Promise<JsonAnswer> {
-    return askJson({ url, timeout: TIMEOUT })
+    return askJson({ ...this.options, url, timeout: TIMEOUT })
   }
 }
 

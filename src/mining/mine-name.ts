@@ -9,6 +9,7 @@ import {
   requireMinable,
 } from '../../backend/src/protocol/mint.js'
 import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
+import { unlessAborted } from '../client/bounded-fetch.js'
 import { type VerifiedNode, verifyNode } from '../client/node-proof.js'
 import { ProofError } from '../client/proof-error.js'
 import type { Trust } from '../client/vouch.js'
@@ -103,8 +104,11 @@ export async function mineName(options: MineNameOptions): Promise<PaidMint[]> {
   return minted
 }
 
-async function mineWithin(options: MineNameOptions, minted: PaidMint[]): Promise<void> {
-  const { name, index, onEvent } = options
+async function mineWithin(
+  options: MineNameOptions & { signal: AbortSignal },
+  minted: PaidMint[],
+): Promise<void> {
+  const { name, index, onEvent, signal } = options
   let node = await firstNode(options)
   const missing = name.slice(node.domain.length)
   const budget = budgetFor(missing.length, options.budget)
@@ -115,8 +119,10 @@ async function mineWithin(options: MineNameOptions, minted: PaidMint[]): Promise
     const allowed = spending.allowMint()
     let paid: PaidMint
     try {
-      paid = await options.pay({ plan: solved.plan, source: solved.source, maxFee: allowed })
+      const draft = { plan: solved.plan, source: solved.source, maxFee: allowed }
+      paid = await unlessAborted(options.pay(draft), signal)
     } catch (error) {
+      signal.throwIfAborted()
       // A wallet that sends a transaction hears of a rival before the index does.
       if (await isLive(index, solved)) throw error
       node = await movedNode(options, { ...solved, cause: error })
@@ -126,7 +132,7 @@ async function mineWithin(options: MineNameOptions, minted: PaidMint[]): Promise
     spending.settle({ allowed, fee })
     const txid = paid.transaction.id('hex')
     try {
-      await index.submit({ beef: paid.beef, txid, name: solved.name })
+      await unlessAborted(index.submit({ beef: paid.beef, txid, name: solved.name }), signal)
     } catch (error) {
       if (!(error instanceof NodeMovedError)) throw error
       node = await movedNode(options, { ...solved, cause: error })
@@ -269,7 +275,7 @@ function childOf({ mint, transaction }: PaidMint, parent: VerifiedNode): Verifie
 /** Runs work with a signal that ends it when the time of the budget is over. */
 async function withinTime(
   options: MineNameOptions,
-  work: (limited: MineNameOptions) => Promise<void>,
+  work: (limited: MineNameOptions & { signal: AbortSignal }) => Promise<void>,
 ): Promise<void> {
   const { maxTime } = budgetFor(options.name.length, options.budget)
   const over = new AbortController()

@@ -5,6 +5,7 @@ import { meetsDifficulty, proofOfWork } from '../../backend/src/protocol/mint.js
 import { fundWithKey } from '../../src/mining/fund-with-key.js'
 import { keyLock } from '../../src/mining/key-lock.js'
 import { HttpMineIndex } from '../../src/mining/mine-index.js'
+import { verifiedLiveNode } from '../../src/mining/mine-name.js'
 import { serverDeployment } from '../../src/mining/server-deployment.js'
 import { provenAlone } from '../support/sdk-transaction.js'
 import { multisigLock } from './expensive-scripts.js'
@@ -22,12 +23,9 @@ export async function expensiveChild(
 ): Promise<ForgedNode & { domain: string }> {
   const { deployment } = await serverDeployment(url)
   const index = new HttpMineIndex(url)
-  const node = await index.liveNode('a')
-  if (node === undefined) throw new Error('nothing is mined here')
-  const source = await index.nodeTransaction(node)
-  const output = source.outputs[node.outpoint.vout]
-  if (output === undefined) throw new Error('the node is not there')
-  const lockingScript = Uint8Array.from(output.lockingScript.toUint8Array())
+  const node = await verifiedLiveNode({ name: 'a', deployment, index, chainTracker: 'scripts only' })
+  if (node === undefined) throw new Error('the name is taken')
+  const { lockingScript, transaction: source } = node
   const { seed } = decodeMineNode(lockingScript)
   const signed = await fundWithKey({
     plan: {

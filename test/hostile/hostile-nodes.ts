@@ -1,9 +1,11 @@
 import type { Transaction } from '@bsv/sdk'
+import { concatBytes, fromHex } from '../../backend/src/protocol/bytes.js'
 import { decodeMineNode, encodeMineNode, UNCLAIMED } from '../../backend/src/protocol/mine-node.js'
 import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { PROFILES, type ProfileName, termsOf } from '../../backend/src/protocol/profile.js'
 import { fundedTransaction } from '../../src/cli/made-up-money.js'
 import { covenantCode } from '../../src/mining/covenant.js'
+import type { HostileRequest } from './hostile-server.js'
 import { DIFFICULTY } from './stage.js'
 
 /** A node that somebody wrote: it names the right tree, and is none of it. */
@@ -41,9 +43,15 @@ export function nodeAnswer({ outpoint }: { outpoint: Outpoint }, domain = ''): o
   return { domain, outpoint: formatOutpoint(outpoint) }
 }
 
-/** What `/lookup` answers for one output, in JSON. */
-export function lookupAnswer({ outpoint, beef }: ForgedNode): object {
-  return { type: 'output-list', outputs: [{ beef: Array.from(beef), outputIndex: outpoint.vout }] }
+/** What `/lookup` answers for one output: in binary where that is asked for (`X-Aggregation`), else in JSON. */
+export function lookupAnswer(
+  { outpoint, beef }: ForgedNode,
+  { headers }: Pick<HostileRequest, 'headers'>,
+): object | Uint8Array {
+  const { txid, vout } = outpoint
+  if (headers['x-aggregation'] !== 'yes')
+    return { type: 'output-list', outputs: [{ beef: Array.from(beef), outputIndex: vout }] }
+  return concatBytes(Uint8Array.of(1), fromHex(txid), Uint8Array.of(vout, 0), beef)
 }
 
 /** The node in an output of a transaction. */

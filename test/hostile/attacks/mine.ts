@@ -79,7 +79,7 @@ export function mineIndexAttacks(): Attack[] {
       const node = forgedRoot({ genesis, codeBytes: 2_000_000 })
       return {
         [MINE]: (__, response) => answer(response, nodeAnswer(node)),
-        '/lookup': (__, response) => answer(response, lookupAnswer(node)),
+        '/lookup': (request, response) => answer(response, lookupAnswer(node, request)),
       }
     }),
     onIndex('a rival of every mint', async (_, tree) => await rivals(tree)),
@@ -92,7 +92,7 @@ export function mineIndexAttacks(): Attack[] {
         const node = await expensiveChild(tree, bytes)
         return {
           [MINE]: (__, response) => answer(response, nodeAnswer(node, node.domain)),
-          '/lookup': (__, response) => answer(response, lookupAnswer(node)),
+          '/lookup': (request, response) => answer(response, lookupAnswer(node, request)),
         }
       }),
     ),
@@ -106,7 +106,7 @@ function freshRoots({ genesis }: HonestTree): Told {
   let node = forgedRoot({ genesis })
   return {
     [MINE]: (_, response) => answer(response, nodeAnswer(node)),
-    '/lookup': (_, response) => answer(response, lookupAnswer(node)),
+    '/lookup': (request, response) => answer(response, lookupAnswer(node, request)),
     '/submit': (_, response) => {
       node = forgedRoot({ genesis })
       answer(response, conflict, { status: 409 })
@@ -125,7 +125,7 @@ async function rivals({ url }: HonestTree): Promise<Told> {
       const domain = domainOf(outputs[0]?.lockingScript.toUint8Array() ?? [])
       if (character !== undefined && domain !== undefined) {
         const index = new HttpMineIndex(url)
-        await mineName({ ...MADE_UP_PAYER, name: domain + character, deployment, index, workers: 0 })
+        await mineName({ ...MINER, name: domain + character, deployment, index })
       }
       const { status, headers, body } = await forward(url, request)
       response.writeHead(status, { 'Content-Type': headers['content-type'] ?? '' }).end(body)
@@ -145,7 +145,7 @@ function domainOf(script: ArrayLike<number>): string | undefined {
 async function turns({ url, genesis }: HonestTree): Promise<Told> {
   const { deployment } = await serverDeployment(url)
   const before = await askNode(url)
-  await mineName({ ...MADE_UP_PAYER, name: 'z', deployment, index: new HttpMineIndex(url), workers: 0 })
+  await mineName({ ...MINER, name: 'z', deployment, index: new HttpMineIndex(url) })
   const after = await askNode(url)
   let asked = 0
   const node = () => (Math.floor(asked / 2) % 2 === 0 ? before : after)
@@ -154,23 +154,21 @@ async function turns({ url, genesis }: HonestTree): Promise<Told> {
       asked++
       answer(response, node().named)
     },
-    '/lookup': (request, response) => {
-      const history = request.body.toString('utf8').includes('"history":true')
-      answer(response, history ? node().history : node().alone)
-    },
+    '/lookup': (_, response) => answer(response, node().history),
     '/submit': (_, response) =>
       answer(response, { ...conflict, error: formatOutpoint(genesis) }, { status: 409 }),
   }
 }
 
-async function askNode(url: string): Promise<{ named: unknown; alone: unknown; history: unknown }> {
-  const lookup = async (history: boolean) => {
-    const query = { service: 'ls_names', query: { node: '', ...(history && { history }) } }
-    return (await ask(url, '/lookup', posted(query))).json
-  }
-  const named = (await ask(url, `${MINE}/q`)).json
-  return { named, alone: await lookup(false), history: await lookup(true) }
+async function askNode(url: string): Promise<{ named: unknown; history: Uint8Array }> {
+  const question = posted({ service: 'ls_names', query: { node: '', history: true } })
+  const headers = { ...question.headers, 'X-Aggregation': 'yes', Accept: 'application/octet-stream' }
+  const { body } = await ask(url, '/lookup', { ...question, headers })
+  return { named: (await ask(url, `${MINE}/q`)).json, history: Uint8Array.from(body) }
 }
+
+/** Who mines as a rival, in this thread and with made-up money. */
+const MINER = { ...MADE_UP_PAYER, workers: 0, chainTracker: 'scripts only' as const }
 
 /** A server that follows a tree of the live network's rules, and says that it is a local one. */
 const profileAttack: Attack = {
