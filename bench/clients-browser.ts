@@ -23,8 +23,9 @@ export interface PageEnd {
 
 /** Chromium, and a page in it with the client bundled as an app would. */
 export class ClientPage {
+  private browser: Browser | undefined
+
   private constructor(
-    private readonly browser: Browser,
     private readonly server: HostileServer,
     private readonly profile: string,
   ) {}
@@ -39,14 +40,11 @@ export class ClientPage {
       response.end(file ?? '<!doctype html><title>a page</title>')
     })
     const profile = await mkdtemp(join(tmpdir(), 'minetree-page-'))
-    // Indexes are on ports of their own, and say nothing of other origins.
-    const args = [...FLAGS, '--disable-web-security', `--user-data-dir=${profile}`]
-    const browser = await puppeteer.launch({ executablePath: CHROMIUM, args })
-    return new ClientPage(browser, server, profile)
+    return new ClientPage(server, profile)
   }
 
   async close(): Promise<void> {
-    await this.browser.close()
+    await this.browser?.close()
     await this.server.close()
     await rm(this.profile, { recursive: true, force: true })
   }
@@ -54,6 +52,7 @@ export class ClientPage {
   /** Resolves a name by these indexes, in a page of its own. */
   async resolve(asked: { urls: string[]; tip: string; cap: number }): Promise<PageEnd> {
     const { urls, tip, cap } = asked
+    this.browser ??= await this.launched()
     const context = await this.browser.createBrowserContext()
     const page = await context.newPage()
     await page.goto(this.server.url)
@@ -72,7 +71,12 @@ export class ClientPage {
         wait(cap, undefined, { signal: stop.signal }),
       ])
       const took = performance.now() - began
-      if (ended === undefined) return { took, blocked: took, peak, found: undefined }
+      if (ended === undefined) {
+        // A page that does nothing else cannot be closed, either.
+        this.browser.process()?.kill('SIGKILL')
+        this.browser = undefined
+        return { took, blocked: took, peak, found: undefined }
+      }
       return { took, blocked: ended.blocked, peak, found: ended.tip === tip }
     } catch {
       // A page that has had too much is gone.
@@ -81,8 +85,14 @@ export class ClientPage {
       stop.abort()
       clearInterval(watch)
       said.catch(() => undefined)
-      await context.close().catch(() => undefined)
+      if (this.browser !== undefined) await context.close().catch(() => undefined)
     }
+  }
+
+  private async launched(): Promise<Browser> {
+    // Indexes are on ports of their own, and say nothing of other origins.
+    const args = [...FLAGS, '--disable-web-security', `--user-data-dir=${this.profile}`]
+    return await puppeteer.launch({ executablePath: CHROMIUM ?? '', args })
   }
 
   /** The most memory of any renderer of this browser, in bytes. */

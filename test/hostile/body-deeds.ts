@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import { pipeline, Readable } from 'node:stream'
 import { gzipSync } from 'node:zlib'
 
 /** What a server does to whoever reads its answer, whatever the question was. */
@@ -24,14 +25,25 @@ function bare(response: ServerResponse): Socket {
   return socket
 }
 
-/** Sends a body that is made once. */
+/** Sends a body that is made once, a piece at a time: what nobody reads is not sent. */
 function whole(body: () => Buffer, { status = 200 } = {}): BodyDeed {
   let made: Buffer | undefined
   return (response) => {
     made ??= body()
-    response.writeHead(status, { ...JSON_TYPE, 'Content-Length': made.length }).end(made)
+    sendWhole(response, made, { status })
   }
 }
+
+/** Sends a body of JSON in pieces, each when the one before it was taken. */
+export function sendWhole(response: ServerResponse, body: Buffer, { status = 200 } = {}): void {
+  response.writeHead(status, { ...JSON_TYPE, 'Content-Length': body.length })
+  const pieces = function* (): Generator<Buffer> {
+    for (let at = 0; at < body.length; at += PIECE) yield body.subarray(at, at + PIECE)
+  }
+  pipeline(Readable.from(pieces()), response, () => undefined)
+}
+
+const PIECE = 64 * 1024
 
 /** A gzip member that inflates to 16 MiB of blanks. Any number of them in a row is one gzip body. */
 let blanks: Buffer | undefined
@@ -120,6 +132,16 @@ export type BodyDeedName = keyof typeof BODY_DEEDS
 /** Those that keep a client waiting until its own patience ends. */
 export const WAITING_DEEDS: readonly BodyDeedName[] = ['slow drip', 'hang']
 
+/**
+ * Those in which the bytes are none of the body: no reader can count them, and they end with the client's patience. Until then
+ * they take all of a core, which is why the bench tries them.
+ */
+export const FRAMING_DEEDS: readonly BodyDeedName[] = [
+  'endless early hints',
+  'one byte a chunk, without end',
+  'endless chunk extension',
+]
+
 /** Of each kind one: for whoever has tried all of them elsewhere. */
 export const SOME_DEEDS: readonly BodyDeedName[] = [
   'endless body',
@@ -136,6 +158,8 @@ export function bodyDeeds(
 ): { name: string; deed: BodyDeed; benchOnly: boolean }[] {
   return Object.entries<BodyDeed>(BODY_DEEDS).map(([name, deed]) => ({
     ...{ name, deed },
-    benchOnly: tested === 'some' && !SOME_DEEDS.includes(name as BodyDeedName),
+    benchOnly:
+      FRAMING_DEEDS.includes(name as BodyDeedName) ||
+      (tested === 'some' && !SOME_DEEDS.includes(name as BodyDeedName)),
   }))
 }

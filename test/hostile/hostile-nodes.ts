@@ -1,6 +1,5 @@
-import type { Transaction } from '@bsv/sdk'
 import { concatBytes, fromHex } from '../../backend/src/protocol/bytes.js'
-import { decodeMineNode, encodeMineNode, UNCLAIMED } from '../../backend/src/protocol/mine-node.js'
+import { encodeMineNode, UNCLAIMED } from '../../backend/src/protocol/mine-node.js'
 import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { PROFILES, type ProfileName, termsOf } from '../../backend/src/protocol/profile.js'
 import { fundedTransaction } from '../../src/cli/made-up-money.js'
@@ -52,10 +51,4 @@ export function lookupAnswer(
   if (headers['x-aggregation'] !== 'yes')
     return { type: 'output-list', outputs: [{ beef: Array.from(beef), outputIndex: vout }] }
   return concatBytes(Uint8Array.of(1), fromHex(txid), Uint8Array.of(vout, 0), beef)
-}
-
-/** The node in an output of a transaction. */
-export function nodeIn(transaction: Transaction, vout: number) {
-  const script = Uint8Array.from(transaction.outputs[vout]?.lockingScript.toUint8Array() ?? [])
-  return decodeMineNode(script)
 }

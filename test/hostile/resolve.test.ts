@@ -2,7 +2,6 @@ import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { isTested, nameOf } from './attack.js'
 import { expectBounded, useAttacks } from './attacked.js'
 import { headersAttacks, resolveAttacks, TRUTH } from './attacks/resolve.js'
-import { BODY_DEEDS } from './body-deeds.js'
 
 // A hostile index beside an honest one: what it does costs its own answer, and no more.
 
@@ -29,9 +28,4 @@ describe('with headers of somebody who means harm', () => {
     expect(came.end.code).toBe(5)
     expect(came.end.stdout).toBe('')
   })
-})
-
-test('every deed is tried', () => {
-  for (const deed of Object.keys(BODY_DEEDS))
-    expect(attacks.some((attack) => attack.deed.startsWith(deed))).toBe(true)
 })

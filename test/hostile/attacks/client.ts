@@ -11,7 +11,7 @@ import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { namedWorld, outpointBeef, recordsOf } from '../../support/name-proofs.js'
 import { provenAlone } from '../../support/sdk-transaction.js'
 import type { Attack, Scene } from '../attack.js'
-import { BODY_DEEDS, bodyDeeds } from '../body-deeds.js'
+import { BODY_DEEDS, bodyDeeds, sendWhole } from '../body-deeds.js'
 import { MULTISIG_BYTES } from '../expensive-scripts.js'
 import { answer, type Handler } from '../hostile-server.js'
 import { doing } from '../index-front.js'
@@ -100,7 +100,10 @@ export function clientAttacks(): Attack[] {
       return { hosts: ['bad', 'good'], told: (name) => (name === 'good' ? truth : own) }
     })
   return [
-    ...bodyDeeds().map(({ name, deed }) => beside(name, (stage) => doing(deed, stage))),
+    ...bodyDeeds().map(({ name, deed, benchOnly }) => ({
+      ...beside(name, (stage) => doing(deed, stage)),
+      benchOnly,
+    })),
     ...MULTISIG_BYTES.map((bytes) =>
       beside(`a history with an OP_CHECKMULTISIG of ${bytes / 1000} KB`, () => {
         const history = expensiveHistory(bytes)
@@ -117,11 +120,7 @@ export function clientAttacks(): Attack[] {
       const body = Buffer.from(
         `{"type":"output-list","outputs":[{"outputIndex":0,"beef":[${'1,'.repeat(31_000_000)}1]}]}`,
       )
-      const heavy: Handler = (_, response) => {
-        response
-          .writeHead(200, { 'Content-Type': 'application/json', 'Content-Length': body.length })
-          .end(body)
-      }
+      const heavy: Handler = (_, response) => sendWhole(response, body)
       return { hosts: [...hosts, 'good'], told: (name) => (name === 'good' ? truth : heavy) }
     }),
     attack('tracker', '500 hosts that answer nothing', async () => {
@@ -132,9 +131,7 @@ export function clientAttacks(): Attack[] {
     attack('tracker', '500 hosts with 1 MiB each', async () => {
       const tracked = await slapAnswer(Array.from({ length: 500 }, (_, index) => `bad${index}`))
       const body = Buffer.alloc(1024 * 1024, ' ')
-      const heavy: Handler = (_, response) => {
-        response.writeHead(200, { 'Content-Type': 'application/json' }).end(body)
-      }
+      const heavy: Handler = (_, response) => sendWhole(response, body)
       return { trackers: ['tracker'], told: (name) => (name === 'tracker' ? tracked : heavy) }
     }),
     ...bodyDeeds('some').map(({ name, deed, benchOnly }) => ({

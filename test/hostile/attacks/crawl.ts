@@ -124,12 +124,13 @@ export function crawlAttacks(): Attack[] {
       return { source: sourceOf(name), headers: name.headers, chain: name.chain }
     })
   return [
-    ...bodyDeeds().map(({ name, deed }) =>
-      source(name, (stage) => {
+    ...bodyDeeds().map(({ name, deed, benchOnly }) => ({
+      ...source(name, (stage) => {
         const { headers, chain } = new CrawledTree()
         return { source: doing(deed, stage), headers, chain }
       }),
-    ),
+      benchOnly,
+    })),
     owned('the name moves on without end, in no block', (name) => {
       name.movesWhenAsked(
         () => name.move(),

@@ -8,7 +8,7 @@ import { serverDeployment } from '../../../src/mining/server-deployment.js'
 import { ask, posted } from '../../support/test-server.js'
 import { ARC_ERRORS, ARC_STATES, type ArcWord, hostileArc } from '../arc.js'
 import type { Attack, Scene } from '../attack.js'
-import { BODY_DEEDS, type BodyDeed, type BodyDeedName, bodyDeeds } from '../body-deeds.js'
+import { BODY_DEEDS, type BodyDeedName, bodyDeeds } from '../body-deeds.js'
 import { expensiveChild } from '../expensive-mints.js'
 import { MULTISIG_BYTES } from '../expensive-scripts.js'
 import { forgedRoot, lookupAnswer, nodeAnswer } from '../hostile-nodes.js'
@@ -62,9 +62,12 @@ const conflict = { error: 'another mint has spent the node', code: 'CONFLICT' }
 /** What an index can do to a miner. */
 export function mineIndexAttacks(): Attack[] {
   const bodies = ROUTES.flatMap((route, at) =>
-    Object.entries<BodyDeed>(BODY_DEEDS)
-      .filter(([name]) => at === 0 || EVERYWHERE.includes(name as BodyDeedName))
-      .map(([name, deed]) => onIndex(`${name} at ${route}`, (stage) => ({ [route]: doing(deed, stage) }))),
+    bodyDeeds()
+      .filter(({ name }) => at === 0 || EVERYWHERE.includes(name as BodyDeedName))
+      .map(({ name, deed, benchOnly }) => ({
+        ...onIndex(`${name} at ${route}`, (stage) => ({ [route]: doing(deed, stage) })),
+        benchOnly,
+      })),
   )
   return [
     ...bodies,

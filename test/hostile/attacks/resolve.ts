@@ -5,7 +5,7 @@ import { type FakeTransaction, OPEN_LOCK } from '../../support/fake-chain.js'
 import { at, namedWorld, proofOf, provenanceOf } from '../../support/name-proofs.js'
 import { treeOf } from '../../support/test-server.js'
 import type { Attack, Scene, Target } from '../attack.js'
-import { BODY_DEEDS, type BodyDeed, bodyDeeds } from '../body-deeds.js'
+import { BODY_DEEDS, bodyDeeds } from '../body-deeds.js'
 import { MULTISIG_BYTES, multisigLock } from '../expensive-scripts.js'
 import { answer } from '../hostile-server.js'
 import { doing, indexFront, type Told } from '../index-front.js'
@@ -109,9 +109,10 @@ export function resolveAttacks(target: 'resolve' | 'verify' = 'resolve'): Attack
   )
   if (target === 'verify') return expensive
   return [
-    ...Object.entries<BodyDeed>(BODY_DEEDS).map(([deed, does]) =>
-      attack(`${deed} at ${RECORD}`, (stage) => [{ [RECORD]: doing(does, stage) }]),
-    ),
+    ...bodyDeeds().map(({ name, deed, benchOnly }) => ({
+      ...attack(`${name} at ${RECORD}`, (stage) => [{ [RECORD]: doing(deed, stage) }]),
+      benchOnly,
+    })),
     ...[PROOF, PROVENANCE].flatMap((route) =>
       (['endless body', 'hang', '60 MiB of brackets'] as const).map((deed) =>
         attack(`${deed} at ${route}`, (stage) => [
