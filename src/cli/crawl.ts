@@ -32,7 +32,7 @@ const DEFAULT_MOST = { checked: 1_000_000, unchecked: 1000 }
 /** How often the progress line is brought up to date, in milliseconds. */
 const TICK = 100
 /** Failures that are told, each in a line: a source that lies at all lies often. */
-const MAX_TOLD = 100
+const MAX_TOLD = 20
 
 /**
  * Fills the store from an index of the chain, and says how far it came.

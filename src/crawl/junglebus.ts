@@ -33,6 +33,8 @@ const DEFAULT_PAUSE = 500
 const MAX_PAUSE = 30_000
 /** The longest that a source may ask to be left alone, in milliseconds: whoever runs the command can come again. */
 const MAX_REQUESTED_PAUSE = 30_000
+/** The longest answer that is asked for once more where it does not hold, in bytes. */
+const MAX_ASKED_AGAIN = 1024 * 1024
 /** A spend is 32 bytes; this is read of whatever else it may be. */
 const MAX_SPEND_BYTES = 1024
 /** A path of one transaction is some 2 KiB; one of a whole block may come. */
@@ -157,7 +159,7 @@ export class JungleBusSource implements ChainSource {
       throw new AbortError(new ChainSourceError(tooLarge, cause.message, { cause }))
     })
     if (status === 200) {
-      const answer = read(body)
+      const answer = readOnce(body, read)
       this.pace.answered(body.length)
       return answer
     }
@@ -197,6 +199,15 @@ export class JungleBusSource implements ChainSource {
       )
     }
     this.busyUntil = Math.max(this.busyUntil, Date.now() + pause)
+  }
+}
+
+/** @throws AbortError, around what `read` throws, where the answer is too long to be asked for once more. */
+function readOnce<Answer>(body: Uint8Array, read: (body: Uint8Array) => Answer): Answer {
+  try {
+    return read(body)
+  } catch (error) {
+    throw body.length > MAX_ASKED_AGAIN && error instanceof Error ? new AbortError(error) : error
   }
 }
 

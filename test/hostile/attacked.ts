@@ -42,7 +42,7 @@ export function useAttacks(attacks: readonly Attack[]): (attack: Attack) => Resu
       for (let next = others.shift(); next !== undefined; next = others.shift()) await perform(next)
     }
     await Promise.all([...waiting.map(perform), ...Array.from({ length: AT_ONCE }, lane)])
-  }, 600_000)
+  }, 1_800_000)
   return (attack) => {
     const result = results.get(nameOf(attack))
     if (result === undefined) throw new Error(`${nameOf(attack)} was not performed`)
