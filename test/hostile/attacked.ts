@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import pLimit from 'p-limit'
 import { builtPackage } from '../support/built-package.js'
 import { type Attack, nameOf } from './attack.js'
 import { CLIENT_PROGRAM } from './attacks/client.js'
@@ -10,9 +11,9 @@ import { type Features, Stage } from './stage.js'
 const MiB = 1024 * 1024
 
 /** When a command is killed: no rule is about this time, but that it ends by itself. */
-const MOST = { time: 60_000, memory: 1024 * MiB }
-/** How many commands run at once. Those that wait for a server take no turn. */
-const AT_ONCE = 2
+const MOST = { time: 120_000, memory: 1024 * MiB }
+/** How many commands run at once: those that work, and beside them those that wait for a server. */
+const AT_ONCE = { working: 2, waiting: 8 }
 
 /** What an attack came to. */
 export interface Result {
@@ -36,12 +37,10 @@ export function useAttacks(attacks: readonly Attack[]): (attack: Attack) => Resu
     const perform = async (attack: Attack): Promise<void> => {
       results.set(nameOf(attack), await attacked(attack, { main, features }))
     }
-    const waiting = attacks.filter(({ deed }) => WAITING_DEEDS.some((each) => deed.startsWith(each)))
-    const others = attacks.filter((attack) => !waiting.includes(attack))
-    const lane = async (): Promise<void> => {
-      for (let next = others.shift(); next !== undefined; next = others.shift()) await perform(next)
-    }
-    await Promise.all([...waiting.map(perform), ...Array.from({ length: AT_ONCE }, lane)])
+    const [working, waiting] = [pLimit(AT_ONCE.working), pLimit(AT_ONCE.waiting)]
+    const turnOf = ({ deed }: Attack) =>
+      WAITING_DEEDS.some((each) => deed.startsWith(each)) ? waiting : working
+    await Promise.all(attacks.map((attack) => turnOf(attack)(() => perform(attack))))
   }, 1_800_000)
   return (attack) => {
     const result = results.get(nameOf(attack))
