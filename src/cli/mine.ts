@@ -8,13 +8,14 @@ import {
   PrivateKey,
   WalletClient,
 } from '@bsv/sdk'
+import * as z from 'zod'
 import type { Network } from '../../backend/src/protocol/address.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { boundedHttpClient, fetchBounded } from '../client/bounded-fetch.js'
 import type { VerifiedNode } from '../client/node-proof.js'
 import { SourceError } from '../client/source-error.js'
 import type { Trust } from '../client/vouch.js'
-import type { MiningBudget } from '../mining/budget.js'
+import { budgetFor, type MiningBudget } from '../mining/budget.js'
 import { DEFAULT_FEE_RATE } from '../mining/fund-with-key.js'
 import { MADE_UP_PAYER } from '../mining/made-up-mint.js'
 import { HttpMineIndex, type MineIndex } from '../mining/mine-index.js'
@@ -80,31 +81,46 @@ export interface MineOptions {
  * signal.
  */
 export async function runMine(options: MineOptions): Promise<void> {
-  const { name, config, output } = options
-  const url = options.url.replace(/\/+$/, '')
   // A mistake on the command line is said before anybody is asked.
   if (options.owner !== undefined) addressLock(options.owner)
-  const server = await serverDeployment(url, {
+  const { maxTime } = budgetFor(options.name.length, options.budget)
+  // Ends whatever is still being asked: when the time is over, and when the command is.
+  const over = new AbortController()
+  const late = new MiningError('OVER_BUDGET', `it takes longer than ${timeText(maxTime)} (--max-time)`)
+  const timer = setTimeout(() => over.abort(late), maxTime)
+  const signal = AbortSignal.any([options.signal, over.signal])
+  try {
+    await mineWith({ ...options, signal })
+  } catch (error) {
+    throw over.signal.aborted ? late : error
+  } finally {
+    clearTimeout(timer)
+    over.abort(new CommandError('the command is over'))
+  }
+}
+
+async function mineWith(options: MineOptions): Promise<void> {
+  const { name, config, output, signal } = options
+  const url = options.url.replace(/\/+$/, '')
+  const expected = {
     profile: config.profile.name,
     ...(options.network && { network: options.network }),
     ...(config.deployment && { deployment: config.deployment }),
-  })
+  }
+  const server = await serverDeployment(url, expected, { signal })
   if (config.deployment === undefined) await options.knownTrees.trust({ url, said: server, output })
-  const { deployment } = server
-  requireMinableName(name, deployment)
-  // Whatever is still being asked when the command is over, it does not wait for.
-  const over = new AbortController()
-  const asking = AbortSignal.any([options.signal, over.signal])
+  requireMinableName(name, server.deployment)
   const headers = openHeadersSource(config)
-  const trust: Trust = { chainTracker: headers === undefined ? 'scripts only' : new OnceAsked(headers) }
+  const chainTracker = headers === undefined ? 'scripts only' : new OnceAsked(headers)
+  const trust: Trust = { chainTracker, signal }
+  const money = await moneyFor(options, new HttpMineIndex(url, { signal }))
   try {
-    const money = await moneyFor(options, new HttpMineIndex(url, { signal: asking }), asking)
     const { submitted, undecided } = await sendAgain(options, { money, server, trust })
     if (submitted.includes(name)) return
     await mineRest(options, { money, server, trust, undecided, url })
   } finally {
     headers?.close()
-    over.abort(new CommandError('the command is over'))
+    await money.folder?.release()
   }
 }
 
@@ -148,6 +164,13 @@ async function mineRest(
       },
       ...(workers !== undefined && { workers }),
     })
+  } catch (error) {
+    const own = undecided.find((mint) => mint.name === name)
+    if (own === undefined || !(error instanceof MiningError) || error.code !== 'TAKEN') throw error
+    throw new CommandError(
+      `${name} is taken, perhaps by ${own.txid}, which you paid for: the same command looks again`,
+      { exit: 'unavailable', cause: error },
+    )
   } finally {
     progress.end()
     if (folder !== undefined && paid.length > 0) output.note(summary(paid, folder))
@@ -163,8 +186,8 @@ interface Money {
 }
 
 /** Whoever is named pays; on a local network, where nobody is, money that is made up. */
-async function moneyFor(options: MineOptions, index: MineIndex, asking: AbortSignal): Promise<Money> {
-  const { wallet, keyFile, config } = options
+async function moneyFor(options: MineOptions, index: MineIndex): Promise<Money> {
+  const { wallet, keyFile, config, signal } = options
   if (wallet !== undefined && keyFile !== undefined)
     throw new CommandError('a wallet pays or a key, not both', { exit: 'usage' })
   if (wallet === undefined && keyFile === undefined) {
@@ -172,21 +195,20 @@ async function moneyFor(options: MineOptions, index: MineIndex, asking: AbortSig
       throw new CommandError('say who pays: --wallet, or --key-file with --coins', { exit: 'usage' })
     return { payer: MADE_UP_PAYER, index }
   }
+  const client = keyFile === undefined ? walletAt(wallet ?? '', signal) : undefined
+  const key = keyFile === undefined ? undefined : await readKey(keyFile)
+  const coins = await readTransactions(options.coins)
   const folder = await MintFolder.at(options.folder)
   const noting = new NotingIndex(index, folder)
-  if (keyFile === undefined) {
-    const client = walletAt(wallet ?? '', asking)
+  if (client !== undefined) {
     const send = sendThroughWallet(client)
     return { payer: walletPayer({ wallet: client, folder }), index: noting, send, folder }
   }
-  const arc = arcFor(options, asking)
+  if (key === undefined) throw new RangeError('neither a wallet nor a key')
+  const arc = arcFor(options)
   const send = arc && sendThroughArc(arc)
-  const payer = keyPayer({
-    key: await readKey(keyFile),
-    coins: await readTransactions(options.coins),
-    ...{ folder, send },
-    ...(options.feeRate !== undefined && { feeRate: options.feeRate }),
-  })
+  const { feeRate } = options
+  const payer = keyPayer({ key, coins, folder, send, ...(feeRate !== undefined && { feeRate }) })
   return { payer, index: noting, send, folder }
 }
 
@@ -196,13 +218,23 @@ async function sendAgain(
   { money, server, trust }: { money: Money; server: ServerDeployment; trust: Trust },
 ): ReturnType<typeof reconcileMints> {
   const { folder, index, send } = money
-  if (folder === undefined) return { submitted: [], undecided: [] }
+  if (folder === undefined) return { submitted: [], undecided: [], damaged: [] }
   const { deployment } = server
-  const { submitted, undecided } = await reconcileMints({ folder, index, deployment, send, ...trust })
+  const { submitted, undecided, damaged } = await reconcileMints({
+    folder,
+    index,
+    deployment,
+    send,
+    ...trust,
+  })
+  for (const file of damaged)
+    output.warn(
+      `${file} cannot be read, and is left alone: its coins count as free; remove it, or restore it`,
+    )
   for (const each of submitted)
     output.result({ name: each, submittedAgain: true }, `${each} was submitted again`)
   for (const { name, txid, why } of undecided) output.warn(`${name} (${txid}) is still undecided: ${why}`)
-  return { submitted, undecided }
+  return { submitted, undecided, damaged }
 }
 
 /** A name is not paid for twice: not while a mint of it, or of a prefix that is missing, may still count. */
@@ -268,17 +300,19 @@ function walletAt(url: string, signal: AbortSignal): NameWallet {
   const substrate = new HTTPWalletJSON(ORIGINATOR, url.replace(/\/+$/, ''), fetchFromWallet)
   const client = new WalletClient(substrate, ORIGINATOR)
   return {
-    createAction: (args) => said(client.createAction(args)),
-    signAction: (args) => said(client.signAction(args)),
-    abortAction: (args) => said(client.abortAction(args)),
-    getPublicKey: (args) => said(client.getPublicKey(args)),
+    createAction: (args) => said(client.createAction(args), z.looseObject({})),
+    signAction: (args) => said(client.signAction(args), z.looseObject({})),
+    abortAction: (args) => said(client.abortAction(args), z.looseObject({})),
+    getPublicKey: (args) => said(client.getPublicKey(args), z.looseObject({ publicKey: z.string() })),
   }
 }
 
 /** @throws MiningError `NO_ANSWER`, `BAD_WALLET`, for whatever the client of a wallet throws. */
-async function said<Answer>(asked: Promise<Answer>): Promise<Answer> {
+async function said<Answer>(asked: Promise<Answer>, shape: z.ZodType): Promise<Answer> {
   try {
-    return await asked
+    const answer = await asked
+    if (shape.safeParse(answer).success) return answer
+    throw new Error('it answers something else')
   } catch (cause) {
     const isAway = cause instanceof SourceError && cause.code !== 'TOO_LARGE'
     const reason = (cause as { message?: unknown } | undefined)?.message ?? cause
@@ -294,7 +328,7 @@ async function said<Answer>(asked: Promise<Answer>): Promise<Answer> {
 const ARC_BOUNDS = { timeout: 30_000, maxBytes: 1024 * 1024 }
 
 /** Mints of the live network go to its miners; those of a local one have none. */
-function arcFor({ arc, arcApiKey, config }: MineOptions, signal: AbortSignal): Broadcaster | undefined {
+function arcFor({ arc, arcApiKey, config, signal }: MineOptions): Broadcaster | undefined {
   const client = boundedHttpClient(ARC_BOUNDS)
   const options = {
     httpClient: { request: (url, request) => client.request(url, { ...request, signal }) } as HttpClient,

@@ -1,4 +1,4 @@
-import { mkdir, open, readdir, readFile, rename } from 'node:fs/promises'
+import { mkdir, open, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Transaction } from '@bsv/sdk'
 import { nativeHash256 } from '../../backend/src/graph/native-hash.js'
@@ -31,16 +31,63 @@ export interface StoredMint {
 export class MintFolder {
   private constructor(readonly path: string) {}
 
-  /** @throws CommandError where there can be no such folder. */
+  /**
+   * Opens a folder for this process alone: two that pay with the same coins would get in each other's way.
+   *
+   * @throws CommandError where there can be no such folder, or another process has it.
+   */
   static async at(path: string): Promise<MintFolder> {
     await possible(mkdir(path, { recursive: true, mode: 0o700 }), path)
-    return new MintFolder(path)
+    const folder = new MintFolder(path)
+    await folder.lock()
+    return folder
+  }
+
+  /** Lets other processes have the folder. */
+  async release(): Promise<void> {
+    await rm(this.lockFile, { force: true })
+  }
+
+  private get lockFile(): string {
+    return join(this.path, 'lock')
+  }
+
+  private async lock(): Promise<void> {
+    for (let tries = 2; tries > 0; tries--) {
+      try {
+        await writeFile(this.lockFile, String(process.pid), { flag: 'wx', mode: 0o600 })
+        return
+      } catch (cause) {
+        if ((cause as NodeJS.ErrnoException).code !== 'EEXIST')
+          await possible(Promise.reject(cause), this.path)
+      }
+      const holder = Number(await readFile(this.lockFile, 'utf8').catch(() => ''))
+      if (isRunning(holder))
+        throw new CommandError(
+          `${this.path} is in use by the process ${holder}: wait for it, or use another`,
+          {
+            exit: 'unavailable',
+          },
+        )
+      // Whoever had it was killed.
+      await this.release()
+    }
+    throw new CommandError(`${this.path} is in use`, { exit: 'unavailable' })
   }
 
   /** Stores a mint as pending. When this is done, it survives a loss of power. */
   async keep(txid: string, beef: Uint8Array): Promise<void> {
     // Under another name first: a file that is there is whole.
     const part = join(this.path, `${txid}.part`)
+    await possible(this.write(part, beef), part).catch(async (error: unknown) => {
+      await rm(part, { force: true }).catch(() => {})
+      throw error
+    })
+    await rename(part, this.file(txid, 'pending'))
+    await this.sync()
+  }
+
+  private async write(part: string, beef: Uint8Array): Promise<void> {
     const file = await open(part, 'w', 0o600)
     try {
       await file.writeFile(beef)
@@ -48,8 +95,6 @@ export class MintFolder {
     } finally {
       await file.close()
     }
-    await rename(part, this.file(txid, 'pending'))
-    await this.sync()
   }
 
   /** Notes what became of a mint; one that was never stored, or has the state already, is left alone. */
@@ -64,15 +109,17 @@ export class MintFolder {
     return (await this.files()).find((each) => each.txid === txid)?.state
   }
 
-  /** All of them, in the order of their txids. */
-  async mints(): Promise<StoredMint[]> {
+  /** All of them, in the order of their txids; files that hold no such mint are named and left alone. */
+  async read(): Promise<{ mints: StoredMint[]; damaged: string[] }> {
     const mints: StoredMint[] = []
+    const damaged: string[] = []
     for (const { txid, state } of await this.files()) {
       const file = this.file(txid, state)
-      const bytes = await possible(readFile(file), file)
-      mints.push({ txid, state, transaction: readMint(bytes, txid, file) })
+      const transaction = await readMint(file, txid)
+      if (transaction === undefined) damaged.push(file)
+      else mints.push({ txid, state, transaction })
     }
-    return mints
+    return { mints, damaged }
   }
 
   private file(txid: string, state: MintState): string {
@@ -97,12 +144,24 @@ export class MintFolder {
   }
 }
 
-function readMint(bytes: Uint8Array, txid: string, file: string): Transaction {
+/** Undefined where the file holds something else, or cannot be read. */
+async function readMint(file: string, txid: string): Promise<Transaction | undefined> {
   try {
-    return readBeefTransaction(new Uint8Array(bytes), { txid, hash: nativeHash256 })
-  } catch (cause) {
-    if (!(cause instanceof BeefError)) throw cause
-    throw new CommandError(`${file} is not the BEEF of ${txid}`, { cause })
+    return readBeefTransaction(new Uint8Array(await readFile(file)), { txid, hash: nativeHash256 })
+  } catch (error) {
+    if (error instanceof BeefError || (error as NodeJS.ErrnoException).syscall !== undefined) return undefined
+    throw error
+  }
+}
+
+function isRunning(pid: number): boolean {
+  if (!Number.isInteger(pid) || pid <= 0) return false
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    // It runs as somebody else.
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
   }
 }
 

@@ -33,7 +33,7 @@ export function keyPayer(options: {
     async pay({ plan, source, maxFee }) {
       const signed = await fundWithKey({
         ...{ plan, source, key, maxFee },
-        coins: coinsOf(key, { coins, mints: await folder.mints() }),
+        coins: coinsOf(key, { coins, ...(await folder.read()) }),
         ...(feeRate !== undefined && { feeRate }),
       })
       const { transaction, mint } = signed

@@ -52,15 +52,16 @@ interface Reconciling extends Trust {
  * Sends the mints again that were stored and are in no index yet: to the network first, then to the index. One that is
  * stuck is left, and stops no other.
  *
- * @returns The names of those that the index has now, and the mints that stay undecided.
+ * @returns The names of those that the index has now, the mints that stay undecided, and files that hold no mint.
  */
 export async function reconcileMints(
   options: Reconciling,
-): Promise<{ submitted: string[]; undecided: UndecidedMint[] }> {
+): Promise<{ submitted: string[]; undecided: UndecidedMint[]; damaged: string[] }> {
   const submitted: string[] = []
   const undecided: UndecidedMint[] = []
   const end = performance.now() + MAX_TIME
-  for (const mint of await options.folder.mints()) {
+  const { mints, damaged } = await options.folder.read()
+  for (const mint of mints) {
     const { txid, state } = mint
     if (state === 'known' || state === 'lost') continue
     const name = nameOf(mint.transaction)
@@ -76,7 +77,7 @@ export async function reconcileMints(
       undecided.push({ txid, name, why: error instanceof Error ? error.message : String(error) })
     }
   }
-  return { submitted, undecided }
+  return { submitted, undecided, damaged }
 }
 
 /** @returns Why nobody can say yet what becomes of the mint; undefined where that is known. */

@@ -65,9 +65,12 @@ export function sendThroughArc(arc: Broadcaster): SendMint {
     const status = isFailure ? answer.code : (answer.message.split(' ')[0] ?? '')
     const said = isFailure ? answer.description : answer.message
     const why = (said.startsWith(status) ? said : `${status} ${said}`).trim()
+    const txid = transaction.id('hex')
+    if (answer.txid !== undefined && answer.txid !== txid)
+      return { kind: 'undecided', why: `ARC speaks of ${answer.txid} instead: ${why}` }
     // Some versions of ARC name an orphan in the text alone.
-    const isOrphan = /ORPHAN/i.test(why)
-    return { kind: isOrphan ? 'undecided' : (ARC_OUTCOMES[status.toUpperCase()] ?? 'undecided'), why }
+    if (/ORPHAN/i.test(why)) return { kind: 'undecided', why }
+    return { kind: ARC_OUTCOMES[status] ?? 'undecided', why }
   }
 }
 

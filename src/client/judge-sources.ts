@@ -1,5 +1,5 @@
 import { DEFAULT_TIMEOUT, LONGEST_TIMER, unlessAborted } from './bounded-fetch.js'
-import { checkInWorker } from './check-in-worker.js'
+import { CheckWorkerError, checkInWorker } from './check-in-worker.js'
 import { type CheckedEvidence, checkEvidence } from './evidence.js'
 import type { VerifiedHistory } from './name-history.js'
 import type { AskBounds, Evidence, IndexReply, NameSource } from './name-source.js'
@@ -21,7 +21,10 @@ export function isHeld(judged: Held | IndexReport): judged is Held {
 type Judged = Held | IndexReport
 
 const DEFAULT_TOTAL_BYTES = 128 * 1024 * 1024
-const DEFAULT_AT_ONCE = 16
+const DEFAULT_AT_ONCE = 32
+/** Indexes that one source may have, and replies of one index: what a source says of itself is a proposal, too. */
+const MAX_INDEXES = 64
+const MAX_REPLIES = 16
 
 /**
  * Asks all sources about a name and checks what each of their indexes shows, as many at once as the options say. Each
@@ -37,7 +40,7 @@ export async function judgeSources(
   const { timeout = DEFAULT_TIMEOUT, maxTotalBytes = DEFAULT_TOTAL_BYTES } = options
   const { maxAtOnce = DEFAULT_AT_ONCE } = options
   const end = performance.now() + timeout
-  const most = sources.reduce((sum, { maxIndexes = 1 }) => sum + maxIndexes, 0)
+  const most = sources.reduce((sum, source) => sum + indexesOf(source), 0)
   const maxBytes = Math.floor(maxTotalBytes / Math.min(maxAtOnce, Math.max(1, most)))
   const share = timeout / Math.max(1, Math.ceil(most / maxAtOnce))
   const slots = new Slots(maxAtOnce)
@@ -46,8 +49,11 @@ export async function judgeSources(
     await slots.run(async () => {
       const left = Math.min(share, end - performance.now())
       return await within(left, index, async (bounds) => {
-        const replies = await unlessAborted(source.ask(options.name, { ...bounds, maxBytes }), bounds.signal)
-        return await Promise.all(replies.map((reply) => judge(reply, options, bounds.signal)))
+        const asking = answered(index, () => source.ask(options.name, { ...bounds, maxBytes }))
+        const replies = await unlessAborted(asking, bounds.signal)
+        return await Promise.all(
+          replies.slice(0, MAX_REPLIES).map((reply) => judge(reply, options, bounds.signal)),
+        )
       })
     })
   const judgeSource = async (source: NameSource, at: number): Promise<Judged[]> => {
@@ -56,14 +62,35 @@ export async function judgeSources(
     // Finding takes no slot: while one source looks for its indexes, others are asked.
     const found: NameSource[] = []
     const failed = await within(timeout, index, async (bounds) => {
-      const finding = source.find?.(bounds) ?? Promise.resolve([])
+      const finding = answered(index, async () => (await source.find?.(bounds)) ?? [])
       found.push(...(await unlessAborted(finding, bounds.signal)))
       return []
     })
-    const judged = found.slice(0, source.maxIndexes ?? 1).map((each) => judgeIndex(each, each.index ?? index))
+    const judged = found.slice(0, indexesOf(source)).map((each) => judgeIndex(each, each.index ?? index))
     return [...failed, ...(await Promise.all(judged)).flat()]
   }
   return (await Promise.all(sources.map(judgeSource))).flat()
+}
+
+function indexesOf({ maxIndexes = 1 }: NameSource): number {
+  return Math.min(MAX_INDEXES, Math.max(1, Math.floor(maxIndexes) || 1))
+}
+
+/** What a source answers, if it is a list; whatever else it does is its own fault. */
+async function answered<Item>(index: string, ask: () => Promise<Item[]>): Promise<Item[]> {
+  let answer: unknown
+  try {
+    answer = await ask()
+  } catch (cause) {
+    if (cause instanceof SourceError) throw cause
+    throw new SourceError('BAD_ANSWER', `${index} fails: ${messageOf(cause)}`, { cause })
+  }
+  if (Array.isArray(answer)) return answer
+  throw new SourceError('BAD_ANSWER', `${index} answers no list of replies`)
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
 }
 
 /** Has an index reported as failed that gives no answer, or none in time. */
@@ -96,8 +123,8 @@ async function judge(reply: IndexReply, options: ResolveOptions, signal: AbortSi
   const { index } = reply
   if (reply.kind === 'not-claimed')
     return { index, verdict: 'denies', message: 'it says that the name is not claimed' }
-  if (reply.kind === 'failed') return failedReport(index, reply.error)
   try {
+    if (reply.kind === 'failed') return failedReport(index, reply.error)
     const { history: shown, isOfTip } = await check(reply.evidence, options, signal)
     return { index, shown, spent: isOfTip ? reply.spent : undefined }
   } catch (error) {
@@ -106,7 +133,10 @@ async function judge(reply: IndexReply, options: ResolveOptions, signal: AbortSi
     // A chain tracker may fail over one height that an index makes up, and not over what the others show.
     if (error instanceof HeadersError) return { index, verdict: 'unchecked', message, error }
     if (error instanceof SourceError) return failedReport(index, error)
-    throw error
+    if (error instanceof CheckWorkerError) throw error
+    // Evidence of a shape that no source of ours gives.
+    const cause = new SourceError('BAD_ANSWER', `${index} shows no evidence: ${message}`, { cause: error })
+    return failedReport(index, cause)
   }
 }
 

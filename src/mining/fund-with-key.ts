@@ -47,7 +47,8 @@ export async function fundWithKey(options: {
   requireFee({ name, fee: withoutCoins, maxFee })
   let left = -withoutCoins - FROM_NODE
   for (const { transaction: sourceTransaction, vout, satoshis } of usable) {
-    if (left > 0) break
+    // Change of 1 satoshi would never be spent again: coins of that value are left alone.
+    if (left > 1) break
     const before = await model.computeFee(transaction)
     transaction.addInput({
       sourceTransaction,

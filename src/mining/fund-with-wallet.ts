@@ -3,6 +3,7 @@ import { BeefError } from '../../backend/src/protocol/beef.js'
 import { readBeefTransaction, writeBeef } from '../../backend/src/protocol/beef-transaction.js'
 import { toHex } from '../../backend/src/protocol/bytes.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
+import { runScripts } from '../../backend/src/protocol/run-scripts.js'
 import { requireFee } from './budget.js'
 import type { PaidMint } from './mine-name.js'
 import { MiningError } from './mining-error.js'
@@ -83,6 +84,7 @@ export async function fundWithWallet(options: {
     const transaction = readTransactionOf(signed.tx)
     const fee = feeOf(transaction)
     requireFee({ name, fee, maxFee })
+    requireSigned(transaction)
     paid = { ...finishMint({ plan, transaction, input }), beef: writeBeef(transaction), fee }
     await keep?.(paid)
   } catch (error) {
@@ -132,7 +134,7 @@ export async function sendWithWallet(
     const reason = cause instanceof Error ? cause.message : String(cause)
     throw new WalletSendError(txid, isFinal, isFinal ? String(review?.status) : reason, { cause })
   }
-  const status = results?.find((each) => each.txid === txid)?.status
+  const status = Array.isArray(results) ? results.find((each) => each.txid === txid)?.status : undefined
   if (status === 'failed') throw new WalletSendError(txid, true, 'the network refuses it')
   if (status === undefined) throw new WalletSendError(txid, false, 'it does not say what became of it')
 }
@@ -141,6 +143,24 @@ export async function sendWithWallet(
 function reviewsOf(error: unknown): { txid?: unknown; status?: unknown }[] {
   const results = (error as { reviewActionResults?: unknown } | undefined)?.reviewActionResults
   return Array.isArray(results) ? results.filter((each) => typeof each === 'object' && each !== null) : []
+}
+
+/** In the units of `RunBudget`: some hundred signatures. */
+const MAX_SCRIPT_WORK = 50_000_000
+
+/** @throws MiningError `BAD_WALLET` where a script of any input says no. */
+function requireSigned(transaction: Transaction): void {
+  const spent = transaction.inputs.map(({ sourceTransaction, sourceOutputIndex }) => {
+    const { satoshis = 0, lockingScript } = sourceTransaction?.outputs[sourceOutputIndex] ?? {}
+    return { satoshis, lockingScript: Uint8Array.from(lockingScript?.toUint8Array() ?? []) }
+  })
+  const raw = Uint8Array.from(transaction.toUint8Array())
+  try {
+    for (const _ of runScripts([{ txid: transaction.id('hex'), raw, spent }], { maxWork: MAX_SCRIPT_WORK }));
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    throw new MiningError('BAD_WALLET', `the wallet signed what no miner takes: ${reason}`, { cause })
+  }
 }
 
 function readTransactionOf(beef: number[] | Uint8Array): Transaction {
@@ -161,6 +181,7 @@ function feeOf(transaction: Transaction): number {
     fee += spent
   }
   for (const { satoshis = 0 } of transaction.outputs) fee -= satoshis
+  if (fee < 0) throw new MiningError('BAD_WALLET', `the wallet pays out ${-fee} satoshis more than it spends`)
   return fee
 }
 

@@ -136,7 +136,9 @@ export class HttpMineIndex implements MineIndex {
   private unexpected(status: number, body: unknown): MiningError {
     const refused = refusal.safeParse(body).data
     const said = refused ? quote(`${refused.code}: ${refused.error}`) : 'not as minetree does'
-    return new MiningError('BAD_INDEX', `${this.url} answers ${status}, ${said}`)
+    // Too busy, or not ready: another time it may do.
+    const code = status === 429 || status === 503 ? 'NO_ANSWER' : 'BAD_INDEX'
+    return new MiningError(code, `${this.url} answers ${status}, ${said}`)
   }
 
   private ask(url: string): Promise<JsonAnswer> {

@@ -44,8 +44,9 @@ export interface ExpectedDeployment {
 export async function serverDeployment(
   url: string,
   expected: ExpectedDeployment = {},
+  { signal }: { signal?: AbortSignal } = {},
 ): Promise<ServerDeployment> {
-  const { body } = await askJson({ url: `${url}/deployment.json`, timeout: TIMEOUT })
+  const { body } = await askJson({ url: `${url}/deployment.json`, timeout: TIMEOUT, signal })
   const asked = answered.safeParse(body)
   if (!asked.success) throw new MiningError('BAD_INDEX', `${url} is not a minetree server`)
   const { profile, network, genesis, difficulty, marker, tld } = asked.data

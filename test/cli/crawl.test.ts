@@ -112,7 +112,9 @@ test(
     expect(stdout).toContain('and 0 transfers')
     const few = await run([...args, '--most', '3'], { ...env, DATA_DIR: await servers.folder() })
     expect(few).toMatchObject({ code: 1 })
-    expect(few.stderr).toBe('minetree: stopped at --most 3 transactions: the same command goes on from here\n')
+    expect(few.stderr).toBe(
+      'minetree: stopped at --most 3 transactions: the same command goes on from here\n',
+    )
   },
   PATIENCE,
 )

@@ -40,8 +40,11 @@ async function purse(...values: number[]) {
   return { mints, args: ['--key-file', keyFile, '--coins', coins, '--folder', mints] }
 }
 
+const mintsIn = async (folder: string): Promise<string[]> =>
+  (await readdir(folder)).filter((name) => name !== 'lock')
+
 const statesIn = async (folder: string): Promise<string[]> =>
-  (await readdir(folder)).map((name) => name.replace(/^[0-9a-f]{64}\./, '')).sort()
+  (await mintsIn(folder)).map((name) => name.replace(/^[0-9a-f]{64}\./, '')).sort()
 
 const recordOf = async (server: TestServer, name: string) =>
   (await server.ask(`/svc/names/${name}`)).json as { origin: string; tip: { owner: string } }
@@ -147,7 +150,7 @@ describe('with a key', () => {
     async () => {
       const server = await tree()
       const { mints, again } = await stoppedHalfway(server)
-      const [pending] = await readdir(mints)
+      const [pending] = await mintsIn(mints)
       const { code, stdout } = await cli.run(again)
       expect(code).toBe(0)
       expect(stdout).toMatch(/^a was submitted again\nab [0-9a-f]{64}_2\n$/)
@@ -169,7 +172,7 @@ describe('with a key', () => {
       expect(refused.stderr).toMatch(/a \([0-9a-f]{64}\) is still undecided: the network has accepted it/)
       expect(await statesIn(mints)).toEqual(['sent.beef'])
       expect((await cli.run(mine(server, 'x1'))).code).toBe(0)
-      const [sent] = await readdir(mints)
+      const [sent] = await mintsIn(mints)
       await rename(join(mints, sent ?? ''), join(mints, sent?.replace('sent', 'pending') ?? ''))
       arc.says = (transaction) => (sent?.startsWith(transaction.id('hex')) ? 'REJECTED' : 'SEEN_ON_NETWORK')
       const { code, stdout } = await cli.run(again)

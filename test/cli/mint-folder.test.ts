@@ -1,4 +1,4 @@
-import { mkdir, readdir, stat, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { PrivateKey, type Transaction, UnlockingScript } from '@bsv/sdk'
 import { coinsOf, readTransactions } from '../../src/cli/coins.js'
@@ -19,18 +19,20 @@ async function filled() {
   for (const each of [sent, lost, pending]) await folder.keep(each.id('hex'), beefOf(each))
   await folder.settle(sent.id('hex'), 'known')
   await folder.settle(lost.id('hex'), 'lost')
+  await folder.release()
   return { path, sent, lost, pending }
 }
 
 test('what is kept is there again after a stop, in the state that it was in', async () => {
   const { path, sent, lost, pending } = await filled()
   const again = await MintFolder.at(path)
-  const states = Object.fromEntries((await again.mints()).map(({ txid, state }) => [txid, state]))
+  const states = Object.fromEntries((await again.read()).mints.map(({ txid, state }) => [txid, state]))
   expect(states).toEqual({
     [sent.id('hex')]: 'known',
     [lost.id('hex')]: 'lost',
     [pending.id('hex')]: 'pending',
   })
+  await again.release()
   expect((await readdir(path)).sort()).toEqual(
     [`${sent.id('hex')}.beef`, `${lost.id('hex')}.lost.beef`, `${pending.id('hex')}.pending.beef`].sort(),
   )
@@ -52,25 +54,56 @@ test('a mint goes through its states, and one that is not stored has none', asyn
   }
   await folder.settle('ab'.repeat(32), 'lost')
   expect(await folder.stateOf('ab'.repeat(32))).toBeUndefined()
-  expect(await readdir(path)).toHaveLength(3)
+  expect((await folder.read()).mints).toHaveLength(3)
 })
 
 test('a file that was not written to its end is passed over, and other files are', async () => {
   const { path } = await filled()
   await writeFile(join(path, `${'ab'.repeat(32)}.part`), 'half')
   await writeFile(join(path, 'notes.txt'), 'mine')
-  expect(await (await MintFolder.at(path)).mints()).toHaveLength(3)
+  expect((await (await MintFolder.at(path)).read()).mints).toHaveLength(3)
 })
 
-test('a file that holds something else is named', async () => {
+test('a file that holds something else is named, and the others are read', async () => {
   const { path, sent } = await filled()
   const file = join(path, `${'ab'.repeat(32)}.beef`)
-  for (const bytes of [new Uint8Array(), beefOf(sent)]) {
+  const folder = await MintFolder.at(path)
+  for (const bytes of [new Uint8Array(), beefOf(sent), beefOf(sent).subarray(0, 50)]) {
     await writeFile(file, bytes)
-    const reading = (await MintFolder.at(path)).mints()
-    await expect(reading).rejects.toMatchObject({ name: 'CommandError' })
-    await expect(reading).rejects.toThrow(`${file} is not the BEEF of ${'ab'.repeat(32)}`)
+    const { mints, damaged } = await folder.read()
+    expect({ mints: mints.length, damaged }).toEqual({ mints: 3, damaged: [file] })
   }
+  await rm(file)
+  await mkdir(file)
+  expect((await folder.read()).damaged).toEqual([file])
+})
+
+test('a mint that a full disk has no room for leaves nothing behind', async () => {
+  const { path } = await filled()
+  const folder = await MintFolder.at(path)
+  const before = await readdir(path)
+  const txid = 'cd'.repeat(32)
+  await symlink('/dev/full', join(path, `${txid}.part`))
+  const keeping = folder.keep(txid, new Uint8Array(9))
+  await expect(keeping).rejects.toMatchObject({
+    name: 'CommandError',
+    message: expect.stringContaining('ENOSPC'),
+  })
+  expect(await readdir(path)).toEqual(before)
+})
+
+test('a folder is for one process at a time, and for the next where that was killed', async () => {
+  const { path } = await filled()
+  const folder = await MintFolder.at(path)
+  await expect(MintFolder.at(path)).rejects.toMatchObject({
+    message: `${path} is in use by the process ${process.pid}: wait for it, or use another`,
+    exit: 'unavailable',
+  })
+  await folder.release()
+  // No process has this number.
+  await writeFile(join(path, 'lock'), '4194305')
+  await (await MintFolder.at(path)).release()
+  expect((await readdir(path)).includes('lock')).toBe(false)
 })
 
 test('a folder that cannot be is named', async () => {

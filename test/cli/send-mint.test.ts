@@ -68,6 +68,18 @@ describe.each(Object.entries(OUTCOMES))('a mint is %s', (kind, statuses) => {
   })
 })
 
+test.each(['REJECTED', 'SEEN_ON_NETWORK', '461'])(
+  'a mint is undecided where ARC says %s of another one',
+  async (says) => {
+    arc.of = 'ab'.repeat(32)
+    try {
+      expect(await send(says)).toMatchObject({ kind: 'undecided', why: expect.stringContaining(arc.of) })
+    } finally {
+      delete arc.of
+    }
+  },
+)
+
 test('a mint is undecided where ARC cannot be reached', async () => {
   const sending = sendThroughArc(new ARC('http://127.0.0.1:9'))({ transaction, name: 'q' })
   expect(await sending).toMatchObject({ kind: 'undecided' })

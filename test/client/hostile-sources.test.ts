@@ -234,7 +234,7 @@ describe('sources share', () => {
 
   test.each([
     ['few', 4, { maxTotalBytes: 4000, timeout: 60_000 }, { maxBytes: 1000, timeout: 60_000, most: 4 }],
-    ['many', 40, { maxTotalBytes: 16_000, timeout: 60_000 }, { maxBytes: 1000, timeout: 20_000, most: 16 }],
+    ['many', 80, { maxTotalBytes: 32_000, timeout: 60_000 }, { maxBytes: 1000, timeout: 20_000, most: 32 }],
     ['as many as the caller says', 6, { maxTotalBytes: 4000, maxAtOnce: 2 }, { maxBytes: 2000, most: 2 }],
   ])('bytes and time, and are asked so many at once: %s', async (_, count, options, expected) => {
     const { given, open, sources } = noting(count)
@@ -249,6 +249,43 @@ describe('sources share', () => {
       }
     }
   })
+
+  const misbehaving: [string, Record<string, unknown>][] = [
+    [
+      'throws',
+      {
+        ask: () => {
+          throw new Error('oh')
+        },
+      },
+    ],
+    ['rejects', { ask: async () => await Promise.reject(new Error('oh')) }],
+    ['answers nothing', { ask: async () => undefined }],
+    ['answers what is no list', { ask: async () => ({ length: 3 }) }],
+    ['fails without a reason', { ask: async () => [{ index: 'x', kind: 'failed' }] }],
+    ['shows no evidence', { ask: async () => [{ index: 'x', kind: 'claimed' }] }],
+    [
+      'shows evidence of no form',
+      { ask: async () => [{ index: 'x', kind: 'claimed', evidence: { form: 'y' } }] },
+    ],
+    [
+      'shows evidence without bytes',
+      { ask: async () => [{ index: 'x', kind: 'claimed', evidence: { form: 'history' } }] },
+    ],
+    ['finds nothing', { ask: async () => [], find: async () => null }],
+    ['fails to find any', { ask: async () => [], find: async () => await Promise.reject(new Error('oh')) }],
+    ['has no end of indexes', { ask: async () => [], maxIndexes: Number.POSITIVE_INFINITY }],
+    ['has no number of indexes', { ask: async () => [], maxIndexes: Number.NaN }],
+  ]
+
+  test.each(misbehaving)(
+    'nothing with one that %s: an honest index is heard beside it',
+    async (_, source) => {
+      const { url } = await start()
+      const resolved = await resolve([source as unknown as NameSource, url])
+      expect(resolved.reports.at(-1)).toEqual({ index: url, verdict: 'agrees' })
+    },
+  )
 
   test('what is left of nobody: the tip does not hold on to the proof that it stood in', async () => {
     const { url } = await start()

@@ -141,6 +141,13 @@ describe('a mint paid by a wallet', () => {
     ['turned outputs about', ({ outputs }: Transaction) => void outputs.reverse()],
     ['took the node away', ({ inputs }: Transaction) => void inputs.shift()],
     [
+      'pays out more than it spends',
+      ({ outputs }: Transaction) => {
+        const [, , , change] = outputs
+        if (change !== undefined) change.satoshis = 50_000
+      },
+    ],
+    [
       'gave the name another value',
       ({ outputs }: Transaction) => void (outputs[2] as { satoshis: number }).satoshis++,
     ],

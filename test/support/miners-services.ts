@@ -35,6 +35,8 @@ export interface ArcServer {
   keys: (string | undefined)[]
   /** What it says of the next: a status, that of each transaction, or `'silence'`: nothing, ever. */
   says: string | ((transaction: Transaction) => string)
+  /** The txid that it speaks of, instead of the one it was sent. */
+  of?: string
   close(): Promise<void>
 }
 
@@ -48,7 +50,7 @@ export async function arcServer(): Promise<ArcServer> {
     keys.push(request.get('Authorization'))
     const status = typeof arc.says === 'string' ? arc.says : arc.says(transaction)
     if (status === 'silence') return
-    const txid = transaction.id('hex')
+    const txid = arc.of ?? transaction.id('hex')
     // An error of ARC is an HTTP status with a problem document (RFC 7807).
     if (/^\d+$/.test(status))
       response.status(Number(status)).json({ status, txid, detail: 'no', title: status })

@@ -113,7 +113,7 @@ export function clientAttacks(): Attack[] {
     attack('lookup host', '20 hosts with 60 MiB each', (stage) => {
       const hosts = Array.from({ length: 20 }, (_, index) => `bad${index}`)
       const heavy = doing(BODY_DEEDS['60 MiB of empty objects'], stage)
-      return { hosts: [...hosts, 'good'], told: (name) => (name === 'good' ? truth : heavy) }
+      return { hosts: ['good', ...hosts], told: (name) => (name === 'good' ? truth : heavy) }
     }),
     attack('lookup host', '20 hosts with 60 MiB of a BEEF each', () => {
       const hosts = Array.from({ length: 20 }, (_, index) => `bad${index}`)
@@ -121,7 +121,7 @@ export function clientAttacks(): Attack[] {
         `{"type":"output-list","outputs":[{"outputIndex":0,"beef":[${'1,'.repeat(31_000_000)}1]}]}`,
       )
       const heavy: Handler = (_, response) => sendWhole(response, body)
-      return { hosts: [...hosts, 'good'], told: (name) => (name === 'good' ? truth : heavy) }
+      return { hosts: ['good', ...hosts], told: (name) => (name === 'good' ? truth : heavy) }
     }),
     attack('tracker', '500 hosts that answer nothing', async () => {
       const tracked = await slapAnswer(Array.from({ length: 500 }, (_, index) => `bad${index}`))
