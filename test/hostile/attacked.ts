@@ -3,7 +3,7 @@ import pLimit from 'p-limit'
 import { builtPackage } from '../support/built-package.js'
 import { type Attack, nameOf } from './attack.js'
 import { CLIENT_PROGRAM } from './attacks/client.js'
-import { WAITING_DEEDS } from './body-deeds.js'
+import { BODY_DEEDS, WAITING_DEEDS } from './body-deeds.js'
 import type { SignedMint } from './ledger.js'
 import { type ClientEnd, runClient } from './run-client.js'
 import { type Features, Stage } from './stage.js'
@@ -13,7 +13,7 @@ const MiB = 1024 * 1024
 /** When a command is killed: no rule is about this time, but that it ends by itself. */
 const MOST = { time: 120_000, memory: 1024 * MiB }
 /** How many commands run at once: those that work, and beside them those that wait for a server. */
-const AT_ONCE = { working: 2, waiting: 8 }
+const AT_ONCE = { working: 1, waiting: 6 }
 
 /** What an attack came to. */
 export interface Result {
@@ -38,8 +38,10 @@ export function useAttacks(attacks: readonly Attack[]): (attack: Attack) => Resu
       results.set(nameOf(attack), await attacked(attack, { main, features }))
     }
     const [working, waiting] = [pLimit(AT_ONCE.working), pLimit(AT_ONCE.waiting)]
-    const turnOf = ({ deed }: Attack) =>
-      WAITING_DEEDS.some((each) => deed.startsWith(each)) ? waiting : working
+    // A crawl asks again after pauses, whatever is wrong with an answer.
+    const isWaiting = ({ target, deed }: Attack): boolean =>
+      WAITING_DEEDS.some((each) => deed.startsWith(each)) || (target === 'crawl' && deed in BODY_DEEDS)
+    const turnOf = (attack: Attack) => (isWaiting(attack) ? waiting : working)
     await Promise.all(attacks.map((attack) => turnOf(attack)(() => perform(attack))))
   }, 1_800_000)
   return (attack) => {
@@ -95,7 +97,7 @@ const MOST_PRINTED = 10_000
 /** What a command needs for itself, and for one answer of the greatest length. */
 const MOST_MEMORY = 512 * MiB
 /** What may lie in buffers of the machine, of what nobody read: some MiB for each connection. */
-const IN_BUFFERS = 8 * MiB
+const IN_BUFFERS = 16 * MiB
 
 /** Holds what came of an attack to the rules that hold for all of them. */
 export function expectBounded(
