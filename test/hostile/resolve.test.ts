@@ -22,10 +22,13 @@ test.each(attacks.map((attack) => [nameOf(attack), attack] as const))('%s', (_, 
 })
 
 describe('with headers of somebody who means harm', () => {
-  test.each(headers.map((attack) => [attack.deed, attack] as const))('%s', (_, attack) => {
-    const came = result(attack)
-    expectBounded(came, { maxSent: 16 * MiB })
-    expect(came.end.code).toBe(5)
-    expect(came.end.stdout).toBe('')
-  })
+  test.each(headers.map((attack) => [attack.deed, attack] as const))(
+    'the service does this: %s',
+    (_, attack) => {
+      const came = result(attack)
+      expectBounded(came, { maxSent: 16 * MiB })
+      expect(came.end.code).toBe(5)
+      expect(came.end.stdout).toBe('')
+    },
+  )
 })
