@@ -1,19 +1,6 @@
-import { readFile } from 'node:fs/promises'
-import {
-  ARC,
-  type Broadcaster,
-  defaultBroadcaster,
-  HTTPWalletJSON,
-  type HttpClient,
-  PrivateKey,
-  WalletClient,
-} from '@bsv/sdk'
-import * as z from 'zod'
 import type { Network } from '../../backend/src/protocol/address.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
-import { boundedHttpClient, fetchBounded } from '../client/bounded-fetch.js'
 import type { VerifiedNode } from '../client/node-proof.js'
-import { SourceError } from '../client/source-error.js'
 import type { Trust } from '../client/vouch.js'
 import { budgetFor, type MiningBudget } from '../mining/budget.js'
 import { DEFAULT_FEE_RATE } from '../mining/fund-with-key.js'
@@ -21,7 +8,6 @@ import { MADE_UP_PAYER } from '../mining/made-up-mint.js'
 import { HttpMineIndex, type MineIndex } from '../mining/mine-index.js'
 import { type MintPayer, mineName, type PaidMint, requireMinableName } from '../mining/mine-name.js'
 import { MiningError } from '../mining/mining-error.js'
-import type { NameWallet } from '../mining/pay-with-wallet.js'
 import { type ServerDeployment, serverDeployment } from '../mining/server-deployment.js'
 import { OnceAsked, openHeadersSource } from '../server/chain-tracker.js'
 import type { Config } from '../server/config.js'
@@ -33,6 +19,7 @@ import type { KnownTrees } from './known-trees.js'
 import { MiningProgress } from './mining-progress.js'
 import { MintFolder } from './mint-folder.js'
 import { keyPayer, walletPayer } from './mint-payers.js'
+import { arcFor, readKey, walletAt } from './mint-services.js'
 import type { CommandOutput } from './output.js'
 import { NotingIndex, reconcileMints, type UndecidedMint } from './pending-mints.js'
 import { grouped } from './progress-line.js'
@@ -280,78 +267,4 @@ function summary(paid: readonly PaidMint[], folder: MintFolder): string {
   const total = paid.reduce((sum, { fee }) => sum + fee, 0)
   const each = paid.map(({ mint, fee }) => `${mint.name} ${grouped(fee)}`).join(', ')
   return `paid ${grouped(total)} satoshis of fees: ${each}; the mints are in ${folder.path}`
-}
-
-/** Where a wallet asks who wants something of it. */
-const ORIGINATOR = 'minetree'
-/** In milliseconds: a person may have to look at the wallet first. */
-const WALLET_TIMEOUT = 10 * 60_000
-/** Transactions as JSON, a number for each byte. Objects take twenty times what they take as JSON. */
-const MAX_WALLET_BYTES = 8 * 1024 * 1024
-
-function walletAt(url: string, signal: AbortSignal): NameWallet {
-  if (!URL.canParse(url))
-    throw new CommandError(`not the URL of a wallet: ${JSON.stringify(url)}`, { exit: 'usage' })
-  const fetchFromWallet: typeof fetch = async (input, init) => {
-    const bounds = { timeout: WALLET_TIMEOUT, maxBytes: MAX_WALLET_BYTES, signal }
-    const { status, body } = await fetchBounded(String(input), init ?? {}, bounds)
-    return new Response(new Uint8Array(body), { status })
-  }
-  const substrate = new HTTPWalletJSON(ORIGINATOR, url.replace(/\/+$/, ''), fetchFromWallet)
-  const client = new WalletClient(substrate, ORIGINATOR)
-  return {
-    createAction: (args) => said(client.createAction(args), z.looseObject({})),
-    signAction: (args) => said(client.signAction(args), z.looseObject({})),
-    abortAction: (args) => said(client.abortAction(args), z.looseObject({})),
-    getPublicKey: (args) => said(client.getPublicKey(args), z.looseObject({ publicKey: z.string() })),
-  }
-}
-
-/** @throws MiningError `NO_ANSWER`, `BAD_WALLET`, for whatever the client of a wallet throws. */
-async function said<Answer>(asked: Promise<Answer>, shape: z.ZodType): Promise<Answer> {
-  try {
-    const answer = await asked
-    if (shape.safeParse(answer).success) return answer
-    throw new Error('it answers something else')
-  } catch (cause) {
-    const isAway = cause instanceof SourceError && cause.code !== 'TOO_LARGE'
-    const reason = (cause as { message?: unknown } | undefined)?.message ?? cause
-    const { reviewActionResults } = (cause ?? {}) as { reviewActionResults?: unknown }
-    throw Object.assign(
-      new MiningError(isAway ? 'NO_ANSWER' : 'BAD_WALLET', `the wallet fails: ${String(reason)}`, { cause }),
-      // Which of its transactions the network refuses.
-      reviewActionResults !== undefined && { reviewActionResults },
-    )
-  }
-}
-
-const ARC_BOUNDS = { timeout: 30_000, maxBytes: 1024 * 1024 }
-
-/** Mints of the live network go to its miners; those of a local one have none. */
-function arcFor({ arc, arcApiKey, config, signal }: MineOptions): Broadcaster | undefined {
-  const client = boundedHttpClient(ARC_BOUNDS)
-  const options = {
-    httpClient: { request: (url, request) => client.request(url, { ...request, signal }) } as HttpClient,
-    ...(arcApiKey !== undefined && { apiKey: arcApiKey }),
-  }
-  if (arc !== undefined) return new ARC(arc.replace(/\/+$/, ''), options)
-  return config.profile.name === 'local' ? undefined : defaultBroadcaster(config.network === 'test', options)
-}
-
-async function readKey(path: string): Promise<PrivateKey> {
-  let text: string
-  try {
-    text = await readFile(path, 'utf8')
-  } catch (cause) {
-    throw new CommandError(`cannot read ${path}: ${cause instanceof Error ? cause.message : cause}`, {
-      cause,
-      exit: 'usage',
-    })
-  }
-  try {
-    return PrivateKey.fromWif(text.trim())
-  } catch {
-    // What the SDK says may quote the key.
-    throw new CommandError(`${path} holds no key as WIF`, { exit: 'usage' })
-  }
 }

@@ -161,6 +161,21 @@ describe('with a key', () => {
   )
 
   test(
+    'the time of the command is over for what it sends again, too, and nothing is signed after it',
+    async () => {
+      const server = await tree()
+      const { mints, again, arc } = await stoppedHalfway(server)
+      arc.says = 'silence'
+      const { code, stdout, stderr } = await cli.run([...again, '--max-time', '2'])
+      expect({ code, stdout }).toEqual({ code: 4, stdout: '' })
+      expect(stderr).toMatch(/minetree: it takes longer than 2 seconds \(--max-time\)\n$/)
+      expect(await statesIn(mints)).toEqual(['pending.beef'])
+      expect(new Set(arc.received.map((each) => each.id('hex'))).size).toBe(1)
+    },
+    PATIENCE,
+  )
+
+  test(
     'what somebody else was faster with is lost, and mining goes on from where he left the node',
     async () => {
       const server = await tree()
