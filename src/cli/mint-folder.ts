@@ -64,10 +64,8 @@ export class MintFolder {
       const holder = Number(await readFile(this.lockFile, 'utf8').catch(() => ''))
       if (isRunning(holder))
         throw new CommandError(
-          `${this.path} is in use by the process ${holder}: wait for it, or use another`,
-          {
-            exit: 'unavailable',
-          },
+          `${this.path} is in use by the process ${holder}: wait for it, or remove ${this.lockFile} if that is another program`,
+          { exit: 'unavailable' },
         )
       // Whoever had it was killed.
       await this.release()
