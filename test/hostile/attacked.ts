@@ -94,8 +94,8 @@ async function featuresOf(main: string): Promise<Features> {
 
 /** How much a command may print, in bytes, whatever a server tells it. */
 const MOST_PRINTED = 10_000
-/** What a command needs for itself, and for one answer of the greatest length. */
-const MOST_MEMORY = 512 * MiB
+/** What a command needs for itself, for one answer of the greatest length, and for what is not collected yet. */
+const MOST_MEMORY = 768 * MiB
 /** What may lie in buffers of the machine, of what nobody read: some MiB for each connection. */
 const IN_BUFFERS = 16 * MiB
 
