@@ -7,7 +7,7 @@ import { CommandError } from './command-error.js'
 import type { MadeUpTransaction } from './made-up-money.js'
 
 /** How long an answer may take, in milliseconds: a submission waits for those before it. */
-const PATIENCE = 60_000
+const PATIENCE = 50_000
 
 /** The longest `/openapi.json` that is read, in bytes: many times what ours has. */
 const MAX_DESCRIPTION_BYTES = 8 * 1024 * 1024

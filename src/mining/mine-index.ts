@@ -39,7 +39,7 @@ export interface MineIndex {
 /** How long an answer may take, in milliseconds. */
 const TIMEOUT = 20_000
 /** A submission waits for those before it. */
-const SUBMIT_TIMEOUT = 60_000
+const SUBMIT_TIMEOUT = 50_000
 /** The longest evidence that is read, in bytes: some 800 mints of the live tree. */
 const MAX_EVIDENCE_BYTES = 16 * 1024 * 1024
 
