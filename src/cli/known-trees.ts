@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { mkdir, open, readFile, rename, rm } from 'node:fs/promises'
+import { mkdir, readFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { dirname, isAbsolute, join } from 'node:path'
 import { Mutex } from 'async-mutex'
@@ -8,6 +8,7 @@ import { readUtf8 } from '../../backend/src/protocol/bytes.js'
 import { formatOutpoint, readOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { PROFILES, termsOf } from '../../backend/src/protocol/profile.js'
 import type { ServerDeployment } from '../mining/server-deployment.js'
+import { writeDurably } from '../server/durable-file.js'
 import { cut } from '../server/harmless-text.js'
 import { CommandError } from './command-error.js'
 import type { CommandOutput } from './output.js'
@@ -161,28 +162,9 @@ export class KnownTrees {
 
   /** Under another name first, and on the disk before it is renamed: whoever reads finds the old or the new content. */
   private async replace(text: string): Promise<void> {
-    const folder = dirname(this.path)
-    await mkdir(folder, { recursive: true, mode: 0o700 })
+    await mkdir(dirname(this.path), { recursive: true, mode: 0o700 })
     const part = `${this.path}.${process.pid}-${randomBytes(4).toString('hex')}.part`
-    try {
-      const handle = await open(part, 'wx', 0o600)
-      try {
-        await handle.writeFile(text)
-        await handle.sync()
-      } finally {
-        await handle.close()
-      }
-      await rename(part, this.path)
-    } catch (error) {
-      await rm(part, { force: true })
-      throw error
-    }
-    const handle = await open(folder)
-    try {
-      await handle.sync()
-    } finally {
-      await handle.close()
-    }
+    await writeDurably({ file: this.path, part, content: text, flag: 'wx' })
   }
 
   private async possible<Result>(what: 'read' | 'write', doing: () => Promise<Result>): Promise<Result> {

@@ -1,9 +1,10 @@
-import { mkdir, open, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Transaction } from '@bsv/sdk'
 import { nativeHash256 } from '../../backend/src/graph/native-hash.js'
 import { BeefError } from '../../backend/src/protocol/beef.js'
 import { readBeefTransaction } from '../../backend/src/protocol/beef-transaction.js'
+import { syncFolder, writeDurably } from '../server/durable-file.js'
 import { CommandError } from './command-error.js'
 
 /**
@@ -75,24 +76,8 @@ export class MintFolder {
 
   /** Stores a mint as pending. When this is done, it survives a loss of power. */
   async keep(txid: string, beef: Uint8Array): Promise<void> {
-    // Under another name first: a file that is there is whole.
-    const part = join(this.path, `${txid}.part`)
-    await possible(this.write(part, beef), part).catch(async (error: unknown) => {
-      await rm(part, { force: true }).catch(() => {})
-      throw error
-    })
-    await rename(part, this.file(txid, 'pending'))
-    await this.sync()
-  }
-
-  private async write(part: string, beef: Uint8Array): Promise<void> {
-    const file = await open(part, 'w', 0o600)
-    try {
-      await file.writeFile(beef)
-      await file.sync()
-    } finally {
-      await file.close()
-    }
+    const [file, part] = [this.file(txid, 'pending'), join(this.path, `${txid}.part`)]
+    await possible(writeDurably({ file, part, content: beef, flag: 'w' }), part)
   }
 
   /** Notes what became of a mint; one that was never stored, or has the state already, is left alone. */
@@ -100,7 +85,7 @@ export class MintFolder {
     const stored = (await this.files()).find((each) => each.txid === txid)
     if (stored === undefined || stored.state === state) return
     await rename(this.file(txid, stored.state), this.file(txid, state))
-    await this.sync()
+    await syncFolder(this.path)
   }
 
   async stateOf(txid: string): Promise<MintState | undefined> {
@@ -129,16 +114,6 @@ export class MintFolder {
       const [, txid, state = 'known'] = /^([0-9a-f]{64})(?:\.(pending|sent|lost))?\.beef$/.exec(name) ?? []
       return txid === undefined ? [] : [{ txid, state: state as MintState }]
     })
-  }
-
-  /** A rename is on the disk when its folder is. */
-  private async sync(): Promise<void> {
-    const folder = await open(this.path, 'r')
-    try {
-      await folder.sync()
-    } finally {
-      await folder.close()
-    }
   }
 }
 

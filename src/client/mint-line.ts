@@ -16,7 +16,7 @@ export interface GenuineMint {
 /** Which output of a mint holds the name (service.md 2.7). */
 export const NAME_VOUT = 2
 /** The outputs of a mint that are nodes. */
-const NODE_VOUTS = [0, 1]
+export const NODE_VOUTS: readonly number[] = [0, 1]
 
 /**
  * The mints of a bundle that descend from the genesis, by their txids (protocol.md 6 and 7). Nothing is taken by

@@ -2,7 +2,7 @@ import type { Transaction } from '@bsv/sdk'
 import type { Deployment } from '../../backend/src/protocol/mint.js'
 import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { Bundle } from './bundle.js'
-import { type GenuineMint, lineOf, readMints } from './mint-line.js'
+import { type GenuineMint, lineOf, NODE_VOUTS, readMints } from './mint-line.js'
 import { type NameTrust, type VerifiedMint, vouchedName } from './name-proof.js'
 import { ProofError } from './proof-error.js'
 import { Voucher } from './vouch.js'
@@ -21,9 +21,6 @@ export interface VerifiedNode {
   /** The transaction that holds the node, with its merkle path or its ancestors down to proven ones. */
   transaction: Transaction
 }
-
-/** The outputs of a mint that are nodes: the one it restates, and the one that it adds. */
-const NODE_VOUTS = [0, 1]
 
 /**
  * Checks that an output is a node of a tree, with nothing but the genesis outpoint and block headers. As each mint writes

@@ -4,6 +4,7 @@ import { readBeefTransaction, writeBeef } from '../../backend/src/protocol/beef-
 import { toHex } from '../../backend/src/protocol/bytes.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { runScripts } from '../../backend/src/protocol/run-scripts.js'
+import { NAME_VOUT } from '../client/mint-line.js'
 import { requireFee } from './budget.js'
 import type { PaidMint } from './mine-name.js'
 import { MiningError } from './mining-error.js'
@@ -184,8 +185,6 @@ function feeOf(transaction: Transaction): number {
   if (fee < 0) throw new MiningError('BAD_WALLET', `the wallet pays out ${-fee} satoshis more than it spends`)
   return fee
 }
-
-const NAME_VOUT = 2
 
 /** BRC-100: descriptions have 5 to 50 bytes. */
 function described(text: string): string {

@@ -1,6 +1,6 @@
 import { ARC, type CreateActionResult, PrivateKey } from '@bsv/sdk'
 import { type SendOutcome, sendThroughArc, sendThroughWallet } from '../../src/cli/send-mint.js'
-import { type ArcServer, arcServer } from '../support/miners-services.js'
+import { ACCEPTING_ARC_STATUSES, type ArcServer, arcServer } from '../support/miners-services.js'
 import { coinsFor } from '../support/sdk-transaction.js'
 
 let arc: ArcServer
@@ -20,17 +20,7 @@ const send = async (says: string): Promise<SendOutcome> => {
 
 // The statuses of ARC (`Status` of its API), and the HTTP codes of its errors.
 const OUTCOMES: Record<SendOutcome['kind'], string[]> = {
-  accepted: [
-    'QUEUED',
-    'RECEIVED',
-    'STORED',
-    'ANNOUNCED_TO_NETWORK',
-    'REQUESTED_BY_NETWORK',
-    'SENT_TO_NETWORK',
-    'ACCEPTED_BY_NETWORK',
-    'SEEN_ON_NETWORK',
-    'MINED',
-  ],
+  accepted: [...ACCEPTING_ARC_STATUSES],
   undecided: [
     ...[
       'UNKNOWN',

@@ -1,4 +1,5 @@
 import { Transaction } from '@bsv/sdk'
+import { ACCEPTING_ARC_STATUSES } from '../support/miners-services.js'
 import type { BodyDeed } from './body-deeds.js'
 import { answer, type HostileServer } from './hostile-server.js'
 import { doing } from './index-front.js'
@@ -6,19 +7,11 @@ import type { Stage } from './stage.js'
 
 /** The states in which ARC says that a transaction is (bitcoin-sv/arc, `metamorph_api`), each with HTTP 200. */
 export const ARC_STATES = [
-  'RECEIVED',
-  'STORED',
-  'ANNOUNCED_TO_NETWORK',
-  'REQUESTED_BY_NETWORK',
-  'SENT_TO_NETWORK',
-  'ACCEPTED_BY_NETWORK',
-  'SEEN_ON_NETWORK',
-  'MINED',
+  ...ACCEPTING_ARC_STATUSES,
   'SEEN_IN_ORPHAN_MEMPOOL',
   'DOUBLE_SPEND_ATTEMPTED',
   'REJECTED',
   'MINED_IN_STALE_BLOCK',
-  'QUEUED',
   'UNKNOWN',
 ] as const
 

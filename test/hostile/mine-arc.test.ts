@@ -1,3 +1,4 @@
+import { ACCEPTING_ARC_STATUSES } from '../support/miners-services.js'
 import { isTested, nameOf } from './attack.js'
 import { expectBounded, useAttacks } from './attacked.js'
 import { mineArcAttacks } from './attacks/mine.js'
@@ -10,17 +11,7 @@ const attacks = mineArcAttacks().filter(isTested)
 const result = useAttacks(attacks)
 
 /** With these a mint is under way: mining goes on. */
-const TAKEN = new Set([
-  'RECEIVED',
-  'STORED',
-  'ANNOUNCED_TO_NETWORK',
-  'REQUESTED_BY_NETWORK',
-  'SENT_TO_NETWORK',
-  'ACCEPTED_BY_NETWORK',
-  'SEEN_ON_NETWORK',
-  'MINED',
-  'QUEUED',
-])
+const TAKEN = new Set<string>(ACCEPTING_ARC_STATUSES)
 
 test.each(attacks.map((attack) => [nameOf(attack), attack] as const))('%s', (_, attack) => {
   const came = result(attack)

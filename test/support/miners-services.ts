@@ -26,6 +26,19 @@ export async function walletServer(wallet: TestWallet): Promise<{ url: string; c
   return await listening(app)
 }
 
+/** The statuses of ARC with which a transaction is under way (`Status` of its API). */
+export const ACCEPTING_ARC_STATUSES = [
+  'RECEIVED',
+  'STORED',
+  'ANNOUNCED_TO_NETWORK',
+  'REQUESTED_BY_NETWORK',
+  'SENT_TO_NETWORK',
+  'ACCEPTED_BY_NETWORK',
+  'SEEN_ON_NETWORK',
+  'MINED',
+  'QUEUED',
+] as const
+
 /** A miner's ARC service. */
 export interface ArcServer {
   url: string

@@ -5,6 +5,7 @@ import { dirname, resolve } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip, createGzip } from 'node:zlib'
 import { z } from 'zod'
+import { syncFolder } from '../durable-file.js'
 import { packageVersion } from '../package-version.js'
 import { BackupError } from './backup-error.js'
 
@@ -306,15 +307,5 @@ async function readable<Result>(reading: Promise<Result>, path: string): Promise
     return await reading
   } catch (cause) {
     throw new BackupError(`cannot read ${path}: ${cause instanceof Error ? cause.message : cause}`, { cause })
-  }
-}
-
-/** So that the name of a new file survives a power loss. */
-async function syncFolder(folder: string): Promise<void> {
-  const handle = await open(folder)
-  try {
-    await handle.sync()
-  } finally {
-    await handle.close()
   }
 }
