@@ -35,7 +35,7 @@ export async function* search(): AsyncGenerator<string> {
   const million = (name: string): string => (rate(name) / 1e6).toFixed(2)
   yield `one worker ${million('one')} million hashes a second, crypto.hash twice ${million('node')}, Hash.hash256 ${million('sdk')} (medians of ${ROUNDS})`
   yield `to crypto.hash twice: ratio ${ratio('node')} (wanted: at least 10)`
-  yield `to Hash.hash256: ratio ${ratio('sdk')} (wanted: at least 40)`
+  yield `to Hash.hash256: ratio ${ratio('sdk')} (wanted: at least 50)`
   yield `two workers ${million('two')} million: ratio ${median(ratios.two ?? []).toFixed(2)} to one (wanted: at least 1.8)`
   yield `the plain kernel ${million('plain')} million: ratio ${(rate('plain') / rate('node')).toFixed(2)} to crypto.hash twice`
   yield `${DIFFICULTY} bits take one worker ${(2 ** DIFFICULTY / rate('one')).toFixed(1)} s on average, two ${(2 ** DIFFICULTY / rate('two')).toFixed(1)} s`
@@ -56,7 +56,9 @@ async function rateOfSearch(options: Pick<SearchOptions, 'workers' | 'kernel'>):
     controller.abort()
   }
   const { signal } = controller
-  const task = { seed: new Uint8Array(32), character: 'a', difficulty: 64 }
+  // As in a tree that binds work to its owner: the nonces start with eight bytes that are given.
+  const noncePrefix = new Uint8Array(8).fill(0xa5)
+  const task = { seed: new Uint8Array(32), character: 'a', difficulty: 64, noncePrefix }
   await searchNonce({ ...task, ...options, signal, onProgress }).catch((cause: unknown) => {
     if (!signal.aborted) throw cause
   })

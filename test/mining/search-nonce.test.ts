@@ -1,7 +1,9 @@
+import fc from 'fast-check'
 import { nativeHash256 } from '../../backend/src/graph/native-hash.js'
 import { NAME_CHARACTERS } from '../../backend/src/protocol/mine-node.js'
 import { meetsDifficulty, proofOfWork } from '../../backend/src/protocol/mint.js'
 import { type SearchOptions, type SearchProgress, searchNonce } from '../../src/mining/search/search-nonce.js'
+import { bytes, bytesOf } from '../support/arbitraries.js'
 
 // In this thread: what workers do is tested with those of the package as built.
 
@@ -38,6 +40,26 @@ describe('a search in this thread', () => {
   test.each(['simd', 'plain'] as const)('finds one with the %s kernel', async (kernel) => {
     const { nonce } = await searchNonce(here({ kernel, difficulty: 13 }))
     expect(meetsDifficulty(proofOfWork({ seed, character: 'a', nonce }), 13)).toBe(true)
+  })
+
+  test('finds nonces with any prefix, as long as they are without one', async () => {
+    const options = fc.record({
+      noncePrefix: bytes(8),
+      seed: fc.oneof(bytesOf(32), bytesOf(0)),
+      character: fc.constantFrom(...NAME_CHARACTERS),
+      difficulty: fc.integer({ min: 1, max: 12 }),
+      kernel: fc.constantFrom('simd' as const, 'plain' as const),
+    })
+    await fc.assert(
+      fc.asyncProperty(options, async (search) => {
+        const { nonce } = await searchNonce(here(search))
+        expect(nonce.subarray(0, search.noncePrefix.length)).toEqual(search.noncePrefix)
+        expect(nonce.length).toBe(search.seed.length === 0 ? 54 : 22)
+        const hash = proofOfWork({ ...search, nonce, hash: nativeHash256 })
+        expect(meetsDifficulty(hash, search.difficulty)).toBe(true)
+      }),
+      { numRuns: 60 },
+    )
   })
 
   test('gives two searches of the same two nonces', async () => {
@@ -91,6 +113,7 @@ describe('a search in this thread', () => {
 
 describe('a search is refused', () => {
   test.each<[string, Partial<SearchOptions>]>([
+    ['BAD_PREFIX', { noncePrefix: new Uint8Array(9) }],
     ['BAD_SEED', { seed: new Uint8Array(31) }],
     ['BAD_SEED', { seed: new Uint8Array(33) }],
     ['BAD_CHARACTER', { character: '' }],

@@ -26,7 +26,8 @@ class FakeKernel implements NonceKernel {
   }
 }
 
-const task = { seed: new Uint8Array(32).fill(1), character: 'b', difficulty: 3 }
+const none = new Uint8Array()
+const task = { seed: new Uint8Array(32).fill(1), character: 'b', difficulty: 3, noncePrefix: none }
 
 /** Draws bytes that are all 1, then all 2, and so on. */
 function counted(): (bytes: Uint8Array) => void {
@@ -77,12 +78,26 @@ describe('a scanner', () => {
     ['no seed', new Uint8Array(), 54],
   ])('with %s finds nonces that do, and that are the longest of one block', (_, seed, size) => {
     const scanner = new NonceScanner({
-      task: { seed, character: '-', difficulty: 8 },
+      task: { ...task, seed, character: '-', difficulty: 8 },
       kernel: new PlainKernel(),
     })
     const { nonce = new Uint8Array() } = scanner.scan(COUNTERS)
     expect(nonce.length).toBe(size)
     expect(meetsDifficulty(proofOfWork({ seed, character: '-', nonce }), 8)).toBe(true)
+  })
+
+  test('with a prefix puts it behind the character, and draws the rest anew for each stretch', () => {
+    const kernel = new FakeKernel((counter) => counter === 0x010203)
+    const noncePrefix = new Uint8Array(8).fill(0xee)
+    const scanner = new NonceScanner({ task: { ...task, noncePrefix }, kernel, random: counted() })
+    const { nonce } = scanner.scan(COUNTERS)
+    expect(nonce).toEqual(Uint8Array.of(...noncePrefix, ...Array(11).fill(1), 1, 2, 3))
+    for (let stretch = 0; stretch < 2; stretch++) scanner.scan(COUNTERS)
+    const start = [...Array(8).fill(0x01010101), 0x62eeeeee, 0xeeeeeeee]
+    expect(kernel.prepared).toEqual([
+      [...start, 0xee010101, 0x01010101, 0x01010101],
+      [...start, 0xee020202, 0x02020202, 0x02020202],
+    ])
   })
 
   test('of the same node starts elsewhere each time', () => {

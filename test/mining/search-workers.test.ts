@@ -59,6 +59,14 @@ describe('a search in two workers', () => {
     expect(meetsDifficulty(proofOfWork({ seed, character: 'z', nonce }), 12)).toBe(true)
   })
 
+  test.each(['simd', 'plain'] as const)('finds one with a prefix, with the %s kernel', async (kernel) => {
+    const noncePrefix = Uint8Array.from({ length: 8 }, (_, index) => 200 + index)
+    const { nonce } = await searchNonce(inWorkers({ kernel, noncePrefix, difficulty: 12 }))
+    expect(nonce.length).toBe(22)
+    expect(nonce.subarray(0, 8)).toEqual(noncePrefix)
+    expect(meetsDifficulty(proofOfWork({ seed, character: 'z', nonce }), 12)).toBe(true)
+  })
+
   test('adds up what both have tried, and is cancelled in the midst of it', async () => {
     const controller = new AbortController()
     const told: SearchProgress[] = []
@@ -109,6 +117,17 @@ describe('a search fails', () => {
     const lie = 'say({ kind: "found", hashes: 7, nonce: new Uint8Array(22) })'
     const search = searchNonce(inWorkers({ difficulty: 30, workerUrl: workerOf(lie) }))
     await expect(search).rejects.toMatchObject({ code: 'BAD_NONCE' })
+  })
+
+  test('where a worker finds a nonce without the prefix that was asked for', async () => {
+    const { nonce } = await searchNonce({ ...inWorkers({ difficulty: 8 }), workers: 0 })
+    const found = `say({ kind: "found", hashes: 7, nonce: Uint8Array.from([${nonce}]) })`
+    const noncePrefix = Uint8Array.of((nonce[0] ?? 0) ^ 1)
+    const search = searchNonce(inWorkers({ difficulty: 8, noncePrefix, workerUrl: workerOf(found) }))
+    await expect(search).rejects.toMatchObject({
+      code: 'BAD_NONCE',
+      message: expect.stringMatching('prefix'),
+    })
   })
 })
 

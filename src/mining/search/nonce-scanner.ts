@@ -8,7 +8,15 @@ export interface SearchTask {
   character: string
   /** Zero bits, 1 to 64. */
   difficulty: number
+  /** What every nonce starts with: 0 to {@link MAX_PREFIX} bytes. */
+  noncePrefix: Uint8Array
 }
+
+/**
+ * The longest prefix of a nonce, in bytes. Behind a seed it leaves 11 bytes to draw, so that no two stretches are ever
+ * the same.
+ */
+export const MAX_PREFIX = 8
 
 /** Nonces between two looks at the clock: fewer than a millisecond's with the fast kernel, some ten's with the plain one. */
 const STEP = 2 ** 12
@@ -17,9 +25,10 @@ const FIXED_SIZE = 4 * FIXED_WORDS
 
 /**
  * Goes through nonces, one stretch after another. A stretch is as many as the counter can tell apart; all else in its
- * nonces is drawn anew for each. So no two workers, miners or restarts do the same work.
+ * nonces, apart from their prefix, is drawn anew for each. So no two workers, miners or restarts do the same work.
  *
- * A nonce fills the message up to {@link MESSAGE_SIZE} bytes: 22 behind a seed, 54 without one.
+ * A nonce fills the message up to {@link MESSAGE_SIZE} bytes, prefix and counter included: 22 behind a seed, 54 without
+ * one.
  */
 export class NonceScanner {
   readonly #task: SearchTask
@@ -67,8 +76,8 @@ export class NonceScanner {
   }
 
   #startStretch(): void {
-    const { seed, character, difficulty } = this.#task
-    const start = concatBytes(seed, utf8(character))
+    const { seed, character, noncePrefix, difficulty } = this.#task
+    const start = concatBytes(seed, utf8(character), noncePrefix)
     const drawn = new Uint8Array(FIXED_SIZE - start.length)
     this.#random(drawn)
     this.#fixed = Uint8Array.from([...start, ...drawn])

@@ -1,6 +1,8 @@
+import { equalBytes } from '../../../backend/src/protocol/bytes.js'
 import { isNameCharacter } from '../../../backend/src/protocol/mine-node.js'
 import { meetsDifficulty, proofOfWork } from '../../../backend/src/protocol/mint.js'
 import type { KernelName } from './nonce-kernel.js'
+import { MAX_PREFIX } from './nonce-scanner.js'
 import { SearchError } from './search-error.js'
 import { searchInThread } from './search-in-thread.js'
 import { searchInWorkers } from './search-in-workers.js'
@@ -18,6 +20,8 @@ export interface SearchOptions {
   character: string
   /** Zero bits that the hash, read byte-reversed, must start with: 1 to 64. */
   difficulty: number
+  /** What the nonce has to start with, 0 to 8 bytes: in a tree that binds work to its owner, the owner commitment. */
+  noncePrefix?: Uint8Array
   /** One per core unless set. 0: in this thread, in slices; so it is, too, where unset and no workers are to be had. */
   workers?: number
   /** The module that workers run, where it does not stand beside this one, as in a bundle: `search-worker.js`. */
@@ -37,16 +41,16 @@ const MOST_WORKERS = 1024
  * Searches a nonce that does for a mint: `hash256(seed || character || nonce)`, read byte-reversed, starts with
  * `difficulty` zero bits (service.md 4.5). In Node and in browsers; see docs/search.md.
  *
- * @returns the nonce, checked by the rule itself: 22 bytes, or 54 for the root as deployed, so that the message fits one
- * block of SHA-256. `hashes` are those that the workers have told of by then.
+ * @returns the nonce, checked by the rule itself: 22 bytes, or 54 for the root as deployed, prefix included, so that the
+ * message fits one block of SHA-256. `hashes` are those that the workers have told of by then.
  * @throws the reason of the signal where that aborts: an AbortError unless set.
- * @throws SearchError with `BAD_SEED`, `BAD_CHARACTER`, `BAD_DIFFICULTY`, `BAD_WORKERS` for options that are none,
- * `UNAVAILABLE` for workers or a kernel that are not to be had, `WORKER_FAILED` where a worker breaks off, and
+ * @throws SearchError with `BAD_SEED`, `BAD_CHARACTER`, `BAD_DIFFICULTY`, `BAD_PREFIX`, `BAD_WORKERS` for options that are
+ * none, `UNAVAILABLE` for workers or a kernel that are not to be had, `WORKER_FAILED` where a worker breaks off, and
  * `BAD_NONCE` where what was found does not do.
  */
 export async function searchNonce(options: SearchOptions): Promise<{ nonce: Uint8Array; hashes: number }> {
   requireSound(options)
-  const { seed, character, difficulty, kernel, signal } = options
+  const { seed, character, difficulty, noncePrefix = new Uint8Array(), kernel, signal } = options
   signal?.throwIfAborted()
   const host = options.workers === 0 ? undefined : await workerHost()
   const workers = options.workers ?? host?.cores ?? 0
@@ -55,13 +59,16 @@ export async function searchNonce(options: SearchOptions): Promise<{ nonce: Uint
 
   const meter = new ProgressMeter({ difficulty, report: options.onProgress, now: performance.now() })
   const onHashes = (hashes: number): void => meter.count(hashes, performance.now())
-  const task: WorkerTask = { seed, character, difficulty, kernel }
+  const task: WorkerTask = { seed, character, difficulty, noncePrefix, kernel }
   const nonce =
     host === undefined
       ? await searchInThread({ task, signal, onHashes })
       : await searchInWorkers({ task, host, workers, url: workerUrl(options), signal, onHashes })
   if (!meetsDifficulty(proofOfWork({ seed, character, nonce }), difficulty)) {
     throw new SearchError('BAD_NONCE', `the nonce that was found has fewer than ${difficulty} zero bits`)
+  }
+  if (!equalBytes(nonce.subarray(0, noncePrefix.length), noncePrefix)) {
+    throw new SearchError('BAD_NONCE', 'the nonce that was found does not start with the prefix')
   }
   return { nonce, hashes: meter.hashes }
 }
@@ -72,7 +79,7 @@ function workerUrl(options: SearchOptions): URL | string {
 }
 
 function requireSound(options: SearchOptions): void {
-  const { seed, character, difficulty, workers = 0 } = options
+  const { seed, character, difficulty, noncePrefix, workers = 0 } = options
   if (seed.length !== 0 && seed.length !== 32) {
     throw new SearchError('BAD_SEED', `a seed has 32 bytes or none, not ${seed.length}`)
   }
@@ -81,6 +88,9 @@ function requireSound(options: SearchOptions): void {
   }
   if (!Number.isInteger(difficulty) || difficulty < 1 || difficulty > 64) {
     throw new SearchError('BAD_DIFFICULTY', `a difficulty is 1 to 64 bits, not ${difficulty}`)
+  }
+  if (noncePrefix !== undefined && noncePrefix.length > MAX_PREFIX) {
+    throw new SearchError('BAD_PREFIX', `a prefix has 0 to ${MAX_PREFIX} bytes, not ${noncePrefix.length}`)
   }
   if (!Number.isInteger(workers) || workers < 0 || workers > MOST_WORKERS) {
     throw new SearchError('BAD_WORKERS', `workers are 0 to ${MOST_WORKERS}, not ${workers}`)
