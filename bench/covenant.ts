@@ -1,9 +1,11 @@
 import { decodeMineNode } from '../backend/src/protocol/mine-node.js'
+import { type CovenantVersion, ownerCommitment } from '../backend/src/protocol/mint.js'
 import { parseOutpoint } from '../backend/src/protocol/outpoint.js'
 import { deploymentOf, PROFILES } from '../backend/src/protocol/profile.js'
 import { covenantCode } from '../src/mining/covenant.js'
+import { searchNonce } from '../src/mining/search/search-nonce.js'
 import { type CovenantSpend, covenantMint, refusalByScript } from '../test/support/covenant-mints.js'
-import { FakeChain } from '../test/support/fake-chain.js'
+import { FakeChain, p2pkh } from '../test/support/fake-chain.js'
 import { mainnetTransaction, mainnetVectors } from '../test/support/mainnet-vectors.js'
 import { median, timed } from './support.js'
 
@@ -23,15 +25,17 @@ export async function* covenant(): AsyncGenerator<string> {
   if (terms === undefined) throw new Error('a genesis makes a deployment')
   const code = covenantCode(terms)
   const liveCode = decodeMineNode(live.spent.lockingScript).code
-  yield `code: ${code.length} bytes (wanted: at most 450), live ${liveCode.length}`
+  yield `code: ${code.length} bytes (wanted: at most 465), live ${liveCode.length}`
 
   for (const name of ['a', 'ab', 'abcdefgh']) {
-    const [size, liveSize] = [mintOf(code, name), mintOf(liveCode, name)].map(sizeOf)
-    yield `a mint of ${name}: ${size} bytes (wanted: at most 2,200), live ${liveSize}`
+    const size = sizeOf(await mintOf({ code, covenantVersion: 2, name }))
+    const liveSize = sizeOf(await mintOf({ code: liveCode, covenantVersion: 1, name }))
+    yield `a mint of ${name}: ${size} bytes (wanted: at most 2,250), live ${liveSize}`
   }
 
   // Of one bit, as nobody wants to wait for 22: the same opcodes run.
-  const ours = mintOf(covenantCode({ ...terms, difficulty: 1 }), 'ab')
+  const oneBit = covenantCode({ ...terms, difficulty: 1 })
+  const ours = await mintOf({ code: oneBit, covenantVersion: 2, name: 'ab' })
   for (const mint of [ours, live]) {
     const refusal = refusalByScript(mint)
     if (refusal !== undefined) throw new Error(`the interpreter refuses a mint: ${refusal}`)
@@ -43,15 +47,30 @@ export async function* covenant(): AsyncGenerator<string> {
   }
   const ratio = median(times.ours.map((own, round) => own / (times.live[round] ?? Number.NaN)))
   yield `interpreting a mint: ${median(times.ours).toFixed(2)} ms, live ${median(times.live).toFixed(2)} ms`
-  yield `ratio ${ratio.toFixed(2)}, median of ${ROUNDS} turns (wanted: at most 0.65)`
+  yield `ratio ${ratio.toFixed(2)}, median of ${ROUNDS} turns (wanted: at most 0.6)`
 }
 
-/** A mint on a fresh tree. Owner's lock and change pay to key hashes; a signature and a key are in the other input. */
-function mintOf(code: Uint8Array, name: string): CovenantSpend {
+/**
+ * A mint on a fresh tree, with a nonce as the search finds them. Owner's lock and change pay to key hashes; a signature and
+ * a key are in the other input.
+ */
+async function mintOf(options: {
+  code: Uint8Array
+  covenantVersion: CovenantVersion
+  name: string
+}): Promise<CovenantSpend> {
+  const { code, covenantVersion, name } = options
   const { nameContentType, nameMarker } = PROFILES.local
-  const chain = new FakeChain({ difficulty: 1, nameContentType, nameMarker, root: { code } })
-  chain.mintAll(name.slice(0, -1))
-  return covenantMint(chain, name)
+  const chain = new FakeChain({ covenantVersion, difficulty: 1, nameContentType, nameMarker, root: { code } })
+  const { deployment } = chain
+  const parent = name.slice(0, -1)
+  chain.mintAll(parent)
+  const { seed, domain } = decodeMineNode(chain.node(parent).lockingScript)
+  const ownerLock = p2pkh(1)
+  const noncePrefix = ownerCommitment({ domain, ownerLock, deployment })
+  const search = { seed, character: name.slice(-1), difficulty: 1, noncePrefix, workers: 0 }
+  const { nonce } = await searchNonce(search)
+  return covenantMint(chain, name, { nonce, ownerLock })
 }
 
 function sizeOf(mint: CovenantSpend): number {

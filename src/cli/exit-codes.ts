@@ -54,6 +54,7 @@ const OF_MINING: Record<MiningErrorCode, ExitCode> = {
   BAD_INDEX: 'failure',
   NO_ANSWER: 'unavailable',
   NO_TREE: 'notFound',
+  NEWER_COVENANT: 'usage',
   OTHER_TREE: 'usage',
   NOT_ADMITTED: 'refused',
 }

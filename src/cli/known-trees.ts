@@ -4,34 +4,24 @@ import { homedir } from 'node:os'
 import { dirname, isAbsolute, join } from 'node:path'
 import { Mutex } from 'async-mutex'
 import * as z from 'zod'
-import { readUtf8 } from '../../backend/src/protocol/bytes.js'
-import { formatOutpoint, readOutpoint } from '../../backend/src/protocol/outpoint.js'
-import { PROFILES, termsOf } from '../../backend/src/protocol/profile.js'
-import type { ServerDeployment } from '../mining/server-deployment.js'
+import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
+import {
+  type ExpectedDeployment,
+  jsonOfTree,
+  MAX_TERM_LENGTH,
+  type ServerDeployment,
+  treeJson,
+  treeOfJson,
+} from '../mining/server-deployment.js'
+import type { Config } from '../server/config.js'
 import { writeDurably } from '../server/durable-file.js'
 import { cut } from '../server/harmless-text.js'
 import { CommandError } from './command-error.js'
 import type { CommandOutput } from './output.js'
 
-/** Many times what a marker or a TLD has; a server may say anything. */
-const MAX_TERM_LENGTH = 1000
+const file = z.record(z.string(), treeJson)
 
-const entry = z.object({
-  profile: z.enum(['local', 'mainnet']),
-  network: z.enum(['main', 'test']),
-  genesis: z.string().transform((text, context) => {
-    const outpoint = readOutpoint(text)
-    if (outpoint !== undefined) return outpoint
-    context.addIssue({ code: 'custom', message: 'not an outpoint' })
-    return z.NEVER
-  }),
-  difficulty: z.int().min(1).max(64),
-  marker: z.string().max(MAX_TERM_LENGTH),
-  tld: z.string().max(MAX_TERM_LENGTH).optional(),
-})
-const file = z.record(z.string(), entry)
-
-type Entries = Record<string, z.output<typeof entry>>
+type Entries = z.output<typeof file>
 
 /**
  * The trees that servers named when they were first asked, in a file of the user's. A server that names another tree
@@ -61,13 +51,13 @@ export class KnownTrees {
    * The tree that a server named first; undefined where none is remembered.
    *
    * @throws CommandError (`usage`) where the file exists and cannot be read or makes no sense: to go on would be to trust
-   * any server anew.
+   * any server anew. MiningError (`NEWER_COVENANT`) where a later release wrote of rules that this one does not know.
    */
   async treeOf(url: string): Promise<ServerDeployment | undefined> {
     const entries = await this.read()
     const key = keyOf(url)
     const found = Object.hasOwn(entries, key) ? entries[key] : undefined
-    return found && toTree(found)
+    return found && treeOfJson(found, { says: `${this.path} has` })
   }
 
   /**
@@ -77,14 +67,12 @@ export class KnownTrees {
    */
   private async remember(url: string, tree: ServerDeployment): Promise<void> {
     requirePlausible(url, tree)
-    const entries = { ...(await this.read()), [keyOf(url)]: toEntry(tree) }
-    const lines = Object.entries(entries).map(([key, each]) => [
+    const kept = Object.entries(await this.read()).map(([key, tree]) => [
       key,
-      { ...each, genesis: formatOutpoint(each.genesis) },
+      { ...tree, genesis: formatOutpoint(tree.genesis) },
     ])
-    await this.possible('write', () =>
-      this.replace(`${JSON.stringify(Object.fromEntries(lines), null, 2)}\n`),
-    )
+    const entries = { ...Object.fromEntries(kept), [keyOf(url)]: jsonOfTree(tree) }
+    await this.possible('write', () => this.replace(`${JSON.stringify(entries, null, 2)}\n`))
   }
 
   /**
@@ -131,14 +119,14 @@ export class KnownTrees {
     url: string,
     { known, said }: { known: ServerDeployment; said: ServerDeployment },
   ): string | undefined {
-    const [was, is] = [toEntry(known), toEntry(said)]
+    const [was, is] = [jsonOfTree(known), jsonOfTree(said)]
     const way = `set GENESIS or --genesis to the one that is meant, or remove ${keyOf(url)} from ${this.path}`
-    const [before, now] = [formatOutpoint(was.genesis), formatOutpoint(is.genesis)]
+    const [before, now] = [was.genesis, is.genesis]
     if (before !== now) return `${url} names the genesis ${now}, and named ${before} before: ${way}`
-    for (const term of ['profile', 'network', 'difficulty', 'marker', 'tld'] as const) {
+    for (const [term, name] of TERMS) {
       if (was[term] === is[term]) continue
       const [old, fresh] = [was[term] ?? 'none', is[term] ?? 'none'].map((value) => cut(String(value), 80))
-      return `${url} names the ${term} ${fresh} for the tree of ${now}, and named ${old} before: ${way}`
+      return `${url} names the ${name} ${fresh} for the tree of ${now}, and named ${old} before: ${way}`
     }
     return undefined
   }
@@ -177,6 +165,23 @@ export class KnownTrees {
   }
 }
 
+/**
+ * The tree that the settings speak of, to compare with what a server says: all of it where the profile has it, as that of
+ * the live network; else the genesis and those terms that are set. A default of the profile contradicts no server.
+ */
+export function expectedTree({
+  profile,
+  deployment,
+  setTerms: terms,
+}: Pick<Config, 'profile' | 'deployment' | 'setTerms'>): Pick<
+  ExpectedDeployment,
+  'genesis' | 'terms' | 'deployment'
+> {
+  if (deployment === undefined) return { terms }
+  const { genesis } = deployment
+  return formatOutpoint(genesis) === profile.genesis ? { deployment } : { genesis, terms }
+}
+
 /** Whether a URL leads to this machine by its loopback name or address, so that no stranger can answer there. */
 export function isLoopback(url: string): boolean {
   return /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(new URL(url).hostname)
@@ -188,23 +193,23 @@ function keyOf(url: string): string {
   return `${origin}${pathname}`.replace(/\/+$/, '')
 }
 
-function toEntry({ profile, network, deployment }: ServerDeployment): z.output<typeof entry> {
-  const { genesis, difficulty, marker, tld } = deployment
-  return { profile, network, genesis, difficulty, marker: readUtf8(marker), ...(tld && { tld }) }
-}
+/** What may change beside the genesis, and what it is called. */
+const TERMS = [
+  ['profile', 'profile'],
+  ['network', 'network'],
+  ['covenantVersion', 'covenant version'],
+  ['difficulty', 'difficulty'],
+  ['marker', 'marker'],
+  ['tld', 'tld'],
+] as const
 
 function requirePlausible(url: string, tree: ServerDeployment): void {
-  const { marker, tld = '' } = toEntry(tree)
+  const { marker = '', tld = '' } = jsonOfTree(tree)
   if (Math.max(marker.length, tld.length) <= MAX_TERM_LENGTH) return
   throw new CommandError(
     `${url} names a marker or a TLD of more than ${MAX_TERM_LENGTH} characters, which no tree has`,
     { exit: 'usage' },
   )
-}
-
-function toTree({ profile, network, genesis, difficulty, marker, tld }: Entries[string]): ServerDeployment {
-  const terms = termsOf(PROFILES[profile], { difficulty, nameMarker: marker, ...(tld && { nameTld: tld }) })
-  return { profile, network, deployment: { ...terms, genesis } }
 }
 
 function parse(text: string): unknown {

@@ -64,7 +64,10 @@ export function addLocalCommands(program: Command, context: CommandContext): voi
     .description('mine a name, a character at a time: see docs/mining.md')
     .argument('<name>', 'of a-z 0-9 -')
     .option('--url <url>', 'a server that follows the tree', DEFAULT_URL)
-    .option('--owner <address>', 'whose the name is to be; unless set, that of whoever pays')
+    .option(
+      '--owner <address>',
+      'whose the name is to be, fixed before the search; unless set, that of whoever pays',
+    )
     .option('--workers <count>', 'threads that search; unless set, one per core', wholeNumber(1, 1024))
     .option('--wallet <url>', 'a wallet (BRC-100) that pays, as http://127.0.0.1:3321')
     .option('--key-file <file>', 'a file with the key that pays, as WIF')

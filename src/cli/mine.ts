@@ -15,8 +15,8 @@ import { addressLock } from './address-lock.js'
 import { readTransactions } from './coins.js'
 import { CommandError } from './command-error.js'
 import { type Ask, confirmPayment } from './confirm.js'
-import type { KnownTrees } from './known-trees.js'
-import { MiningProgress } from './mining-progress.js'
+import { expectedTree, type KnownTrees } from './known-trees.js'
+import { byOtherText, MiningProgress } from './mining-progress.js'
 import { MintFolder } from './mint-folder.js'
 import { keyPayer, walletPayer } from './mint-payers.js'
 import { arcFor, readKey, walletAt } from './mint-services.js'
@@ -92,9 +92,10 @@ async function mineWith(options: MineOptions): Promise<void> {
   const expected = {
     profile: config.profile.name,
     ...(options.network && { network: options.network }),
-    ...(config.deployment && { deployment: config.deployment }),
+    ...expectedTree(config),
   }
   const server = await serverDeployment(url, expected, { signal })
+  const lock = options.owner === undefined ? undefined : addressLock(options.owner, server.network)
   if (config.deployment === undefined) await options.knownTrees.trust({ url, said: server, output })
   requireMinableName(name, server.deployment)
   const headers = openHeadersSource(config)
@@ -102,9 +103,9 @@ async function mineWith(options: MineOptions): Promise<void> {
   const trust: Trust = { chainTracker, signal }
   const money = await moneyFor(options, new HttpMineIndex(url, { signal }))
   try {
-    const { submitted, undecided } = await sendAgain(options, { money, server, trust })
-    if (submitted.includes(name)) return
-    await mineRest(options, { money, server, trust, undecided, url })
+    const { submitted, byOther, undecided } = await sendAgain(options, { money, server, trust })
+    if (submitted.includes(name) || byOther.some((mint) => mint.name === name)) return
+    await mineRest(options, { money, lock, server, trust, undecided, url })
   } finally {
     headers?.close()
     await money.folder?.release()
@@ -116,16 +117,17 @@ async function mineRest(
   options: MineOptions,
   mining: {
     money: Money
+    /** Of the names; unset, whoever pays has one. */
+    lock: Uint8Array | undefined
     server: ServerDeployment
     trust: Trust
     undecided: readonly UndecidedMint[]
     url: string
   },
 ): Promise<void> {
-  const { name, owner, workers, budget, output, signal } = options
-  const { money, server, trust, undecided, url } = mining
+  const { name, workers, budget, output, signal } = options
+  const { money, lock, server, trust, undecided, url } = mining
   const { payer, index, folder } = money
-  const lock = owner === undefined ? undefined : addressLock(owner)
   const progress = new MiningProgress(output.progressStream, output.errorColors)
   const paid: PaidMint[] = []
   try {
@@ -145,9 +147,10 @@ async function mineRest(
       onEvent(event) {
         progress.tell(event)
         if (event.kind !== 'minted') return
-        const { hashes, fee } = event
+        const { hashes, fee, byOther } = event
         const origin = `${event.txid}_2`
-        output.result({ name: event.name, origin, hashes, fee }, `${event.name} ${origin}`)
+        const record = { name: event.name, origin, hashes, fee, ...(byOther && { byOther }) }
+        output.result(record, `${event.name} ${origin}`)
       },
       ...(workers !== undefined && { workers }),
     })
@@ -205,9 +208,9 @@ async function sendAgain(
   { money, server, trust }: { money: Money; server: ServerDeployment; trust: Trust },
 ): ReturnType<typeof reconcileMints> {
   const { folder, index, send } = money
-  if (folder === undefined) return { submitted: [], undecided: [], damaged: [] }
+  if (folder === undefined) return { submitted: [], byOther: [], undecided: [], damaged: [] }
   const { deployment } = server
-  const { submitted, undecided, damaged } = await reconcileMints({
+  const { submitted, byOther, undecided, damaged } = await reconcileMints({
     folder,
     index,
     deployment,
@@ -220,8 +223,12 @@ async function sendAgain(
     )
   for (const each of submitted)
     output.result({ name: each, submittedAgain: true }, `${each} was submitted again`)
+  for (const { name, txid } of byOther) {
+    output.result({ name, origin: `${txid}_2`, byOther: true }, `${name} ${txid}_2`)
+    output.note(byOtherText({ name, txid }))
+  }
   for (const { name, txid, why } of undecided) output.warn(`${name} (${txid}) is still undecided: ${why}`)
-  return { submitted, undecided, damaged }
+  return { submitted, byOther, undecided, damaged }
 }
 
 /** A name is not paid for twice: not while a mint of it, or of a prefix that is missing, may still count. */

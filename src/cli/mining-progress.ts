@@ -20,6 +20,7 @@ export class MiningProgress {
       this.say(`mining ${event.name} from ${formatOutpoint(event.node.outpoint)}`)
     else if (event.kind === 'moved')
       this.say(`${event.by} was minted from the node first: mining ${event.name} from the node that it left`)
+    else if (event.kind === 'minted' && event.byOther) this.say(byOtherText(event))
     else if (event.kind === 'minted') this.say(minted(event), this.colors.green)
   }
 
@@ -42,6 +43,11 @@ export class MiningProgress {
     this.stream.write(`\r\x1b[K${this.colors.dim(harmless(text).slice(0, room))}`)
     this.shown = true
   }
+}
+
+/** Says where a name is that its owner has by another mint than the one that was paid for. */
+export function byOtherText({ name, txid }: { name: string; txid: string }): string {
+  return `${name} has its owner in ${txid}_2, by another transaction than the one made here: a wallet does not know that output`
 }
 
 function minted({ name, hashes, fee }: Extract<MiningEvent, { kind: 'minted' }>): string {

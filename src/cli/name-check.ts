@@ -5,11 +5,17 @@ import type { IndexReply, NameSource } from '../client/name-source.js'
 import { type IndexReport, type ResolvedName, resolveName } from '../client/resolve.js'
 import { SourceError } from '../client/source-error.js'
 import { MiningError } from '../mining/mining-error.js'
-import { type ServerDeployment, serverDeployment } from '../mining/server-deployment.js'
+import {
+  type ComparedTerm,
+  comparedTerms,
+  type ServerDeployment,
+  serverDeployment,
+} from '../mining/server-deployment.js'
 import { openHeadersSource } from '../server/chain-tracker.js'
 import { type Config, readConfig } from '../server/config.js'
+import { cut } from '../server/harmless-text.js'
 import { CommandError } from './command-error.js'
-import { isLoopback, KnownTrees } from './known-trees.js'
+import { expectedTree, isLoopback, KnownTrees } from './known-trees.js'
 import type { CommandOutput } from './output.js'
 
 export interface NameCheckOptions {
@@ -104,7 +110,8 @@ async function treeToCheck(
   question: TreeQuestion,
 ): Promise<{ deployment: Deployment; from: CheckedName['genesisFrom'] }> {
   const { urls, config, knownTrees, output } = question
-  if (config.deployment !== undefined) return { deployment: config.deployment, from: 'settings' }
+  if (config.deployment !== undefined)
+    return { deployment: await treeOfSettings(config.deployment, question), from: 'settings' }
   const trees: { url: string; tree: ServerDeployment }[] = []
   for (const url of urls) {
     const tree = isLoopback(url) ? undefined : await knownTrees.treeOf(url)
@@ -123,6 +130,38 @@ async function treeToCheck(
   if (isRemembered) return { deployment: first, from: 'remembered' }
   for (const { url, tree } of trees) await knownTrees.trust({ url, said: tree, output })
   return { deployment: first, from: 'servers' }
+}
+
+/**
+ * The tree whose genesis is set. The rules that are not set are those that the servers name for it, as far as they follow
+ * this tree and agree; else those of the profile, which are a guess.
+ */
+async function treeOfSettings(
+  deployment: Deployment,
+  { urls, config, output }: TreeQuestion,
+): Promise<Deployment> {
+  const { genesis, terms = {} } = expectedTree(config)
+  const { covenantVersion, difficulty, nameMarker } = terms
+  const isKnown = genesis === undefined || (covenantVersion && difficulty && nameMarker)
+  if (isKnown) return deployment
+  const expected = { profile: config.profile.name, genesis, terms }
+  const said = await Promise.all(
+    urls.map(async (url) => {
+      try {
+        return [(await serverDeployment(url, expected)).deployment]
+      } catch (error) {
+        if (error instanceof MiningError) return []
+        throw error
+      }
+    }),
+  )
+  const [first, ...others] = said.flat()
+  if (first === undefined) return deployment
+  if (others.every((other) => isSameTree(other, first))) return first
+  output.warn(
+    `the servers name different rules for the tree of ${formatOutpoint(genesis)}: set COVENANT_VERSION, DIFFICULTY and NAME_MARKER`,
+  )
+  return deployment
 }
 
 /**
@@ -174,6 +213,10 @@ class TreeCheckedSource implements NameSource {
       }
       this.isConfirmed = true
     } catch (error) {
+      if (error instanceof MiningError && error.code === 'NEWER_COVENANT') {
+        this.contradiction = contradiction(error.message)
+        return
+      }
       // An index that does not say which tree it follows contradicts nothing: what it shows is checked like any other.
       if (error instanceof MiningError) return
       if (!(error instanceof CommandError)) throw error
@@ -201,6 +244,21 @@ function requireConfigured(
         ? `${url} follows the tree of ${genesis}, and GENESIS is ${configured}`
         : `${url} follows the tree of ${genesis}, and that of PROFILE=${profile.name} is ${configured}`,
     )
+  const { deployment: known } = expectedTree(config)
+  const terms = { ...(known && { covenantVersion: known.covenantVersion }), ...config.setTerms }
+  for (const [setting, set, named] of comparedTerms(terms, said.deployment))
+    if (set !== undefined && set !== named)
+      throw contradiction(
+        `${url} names the ${TERMS[setting]} ${cut(String(named), 80)}, and ${setting} is ${set}`,
+      )
+}
+
+/** What each setting of the rules of a tree is called. */
+const TERMS: Record<ComparedTerm, string> = {
+  COVENANT_VERSION: 'covenant version',
+  DIFFICULTY: 'difficulty',
+  NAME_MARKER: 'marker',
+  NAME_TLD: 'TLD',
 }
 
 function contradiction(message: string): CommandError {

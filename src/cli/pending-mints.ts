@@ -7,7 +7,7 @@ import { readTransaction } from '../../backend/src/protocol/transaction.js'
 import type { VerifiedNode } from '../client/node-proof.js'
 import type { Trust } from '../client/vouch.js'
 import type { MineIndex } from '../mining/mine-index.js'
-import { verifiedLiveNode } from '../mining/mine-name.js'
+import { type OwnersMint, ownersMint, verifiedLiveNode } from '../mining/mine-name.js'
 import { NodeMovedError } from '../mining/mining-error.js'
 import type { MintFolder, StoredMint } from './mint-folder.js'
 import type { SendMint } from './send-mint.js'
@@ -16,6 +16,7 @@ import type { SendMint } from './send-mint.js'
 export class NotingIndex implements MineIndex {
   readonly liveNode: MineIndex['liveNode']
   readonly showNode: MineIndex['showNode']
+  readonly showName: MineIndex['showName']
 
   constructor(
     private readonly index: MineIndex,
@@ -23,6 +24,7 @@ export class NotingIndex implements MineIndex {
   ) {
     this.liveNode = (name) => index.liveNode(name)
     this.showNode = (name) => index.showNode(name)
+    this.showName = (name) => index.showName(name)
   }
 
   async submit(mint: Parameters<MineIndex['submit']>[0]): Promise<void> {
@@ -52,11 +54,16 @@ interface Reconciling extends Trust {
  * Sends the mints again that were stored and are in no index yet: to the network first, then to the index. One that is
  * stuck is left, and stops no other.
  *
- * @returns The names of those that the index has now, the mints that stay undecided, and files that hold no mint.
+ * @returns The names of those that the index has now; those whose names their owners have by another transaction, so that
+ * they are lost; the mints that stay undecided; and files that hold no mint.
  */
-export async function reconcileMints(
-  options: Reconciling,
-): Promise<{ submitted: string[]; undecided: UndecidedMint[]; damaged: string[] }> {
+export async function reconcileMints(options: Reconciling): Promise<{
+  submitted: string[]
+  byOther: { name: string; txid: string }[]
+  undecided: UndecidedMint[]
+  damaged: string[]
+}> {
+  const byOther: { name: string; txid: string }[] = []
   const submitted: string[] = []
   const undecided: UndecidedMint[] = []
   const end = performance.now() + MAX_TIME
@@ -73,11 +80,15 @@ export async function reconcileMints(
       const why = await reconcile(options, { ...mint, name })
       if (why !== undefined) undecided.push({ txid, name, why })
       else if ((await options.folder.stateOf(txid)) === 'known') submitted.push(name)
+      else {
+        const other = await otherMint(options, { ...mint, name })
+        if (other !== undefined) byOther.push({ name, txid: other.txid })
+      }
     } catch (error) {
       undecided.push({ txid, name, why: error instanceof Error ? error.message : String(error) })
     }
   }
-  return { submitted, undecided, damaged }
+  return { submitted, byOther, undecided, damaged }
 }
 
 /** @returns Why nobody can say yet what becomes of the mint; undefined where that is known. */
@@ -93,7 +104,12 @@ async function reconcile(
   }
   if (outcome?.kind === 'accepted') await folder.settle(txid, 'sent')
   // The index decides nothing that the network has not: but a mint that it has needs no more sending.
-  else if (outcome !== undefined && mint.state === 'pending') return outcome.why
+  else if (outcome !== undefined && mint.state === 'pending') {
+    const other = await otherMint({ index, ...trust }, mint)
+    if (other === undefined || other.txid === txid || !other.proven) return outcome.why
+    await folder.settle(txid, 'lost')
+    return undefined
+  }
   try {
     await index.submit({ beef: writeBeef(transaction), txid, name })
     return undefined
@@ -110,6 +126,16 @@ async function reconcile(
     await folder.settle(txid, 'lost')
     return undefined
   }
+}
+
+/** The mint by which the owner of a mint of ours has its name, as far as the index knows one. */
+async function otherMint(
+  { index, ...trust }: Pick<Reconciling, 'index' | 'deployment' | keyof Trust>,
+  { transaction, name }: StoredMint & { name: string },
+): Promise<OwnersMint | undefined> {
+  const script = transaction.outputs[2]?.lockingScript
+  if (script === undefined) return undefined
+  return await ownersMint({ ...trust, index, name, nameScript: Uint8Array.from(script.toUint8Array()) })
 }
 
 /** A node that descends from the one which a mint spends, through another mint. */

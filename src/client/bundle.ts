@@ -3,7 +3,12 @@ import { BeefError, readBeefFrame } from '../../backend/src/protocol/beef.js'
 import { sdkTransaction } from '../../backend/src/protocol/beef-transaction.js'
 import { equalBytes, fromHex, reversed, toHex } from '../../backend/src/protocol/bytes.js'
 import { decodeOutpoint, formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
-import type { Hash256, TransactionView } from '../../backend/src/protocol/transaction.js'
+import {
+  countParts,
+  type Hash256,
+  outputOf,
+  type TransactionView,
+} from '../../backend/src/protocol/transaction.js'
 import { hostHash256 } from './host-hash.js'
 import { MerklePaths, type Place } from './merkle-paths.js'
 import { ProofError } from './proof-error.js'
@@ -26,10 +31,10 @@ export interface Spender {
 export const DEFAULT_MAX_BYTES = 64 * 1024 * 1024
 
 /**
- * Inputs and outputs of all transactions of a proof: more than those of the longest line of mints. Each takes up to a
- * kilobyte to hold, tens of times what it takes in a BEEF, and several proofs are held at once.
+ * Inputs of all transactions of a proof: each coin is held by name, to see that none is spent twice. Outputs are read when
+ * somebody asks for them, so that the bytes bound how many there are.
  */
-const MAX_PARTS = 100_000
+const MAX_INPUTS = 500_000
 
 /** BRC-158: an Atomic BEEF (BRC-95) whose subject is an output. */
 const OUTPOINT_BEEF = fromHex('16a7beef')
@@ -55,8 +60,10 @@ export class Bundle {
     const { hash = hostHash256 } = options
     requireSize(beef, options)
     const { atomicTxid, bumps, transactions } = reading(() => readBeefFrame(beef))
-    requireFewParts(transactions)
-    this.transactions = transactions.map((each) => ({ ...each, txid: toHex(reversed(hash(each.raw))) }))
+    requireFewInputs(transactions)
+    this.transactions = transactions.map((each) =>
+      Object.assign(each, { txid: toHex(reversed(hash(each.raw))) }),
+    )
     this.subjectTxid = atomicTxid ?? this.transactions.at(-1)?.txid
     for (const transaction of this.transactions) {
       const { txid } = transaction
@@ -91,7 +98,8 @@ export class Bundle {
   }
 
   output(outpoint: Outpoint): TransactionView['outputs'][number] | undefined {
-    return this.byTxid.get(outpoint.txid)?.outputs[outpoint.vout]
+    const transaction = this.byTxid.get(outpoint.txid)
+    return transaction && outputOf(transaction, outpoint.vout)
   }
 
   /** The transaction of the bundle that spends an outpoint. */
@@ -154,10 +162,10 @@ function requireSize(bytes: Uint8Array, { maxBytes = DEFAULT_MAX_BYTES }: ReadOp
     throw new ProofError('TOO_LARGE', `a proof of ${bytes.length} bytes, more than ${maxBytes}`)
 }
 
-function requireFewParts(transactions: ReturnType<typeof readBeefFrame>['transactions']): void {
-  const parts = transactions.reduce((sum, { inputs, outputs }) => sum + inputs.length + outputs.length, 0)
-  if (parts > MAX_PARTS)
-    throw new ProofError('TOO_LARGE', `a proof of ${parts} inputs and outputs, more than ${MAX_PARTS}`)
+function requireFewInputs(transactions: ReturnType<typeof readBeefFrame>['transactions']): void {
+  const inputs = transactions.reduce((sum, each) => sum + countParts(each).inputs, 0)
+  if (inputs > MAX_INPUTS)
+    throw new ProofError('TOO_LARGE', `a proof of ${inputs} inputs, more than ${MAX_INPUTS}`)
 }
 
 function reading<Read>(read: () => Read): Read {

@@ -1,5 +1,5 @@
 import { type Deployment, MintError } from '../../backend/src/protocol/mint.js'
-import { followMint } from '../../backend/src/protocol/mint-outputs.js'
+import { followMint, followUnprovenMint } from '../../backend/src/protocol/mint-outputs.js'
 import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import type { Bundle, Spender } from './bundle.js'
 import { ProofError } from './proof-error.js'
@@ -58,8 +58,9 @@ function checked(
   const { transaction, input } = spender
   const output = bundle.output(node)
   try {
-    // Whoever relies on a mint has it vouched for: its scripts are run, or a block holds it.
-    return followMint({ transaction, input, deployment, hash: bundle.hash, ...(output && { spent: output }) })
+    // Whoever relies on a mint has it vouched for: a block holds it where it has a path, or its scripts are run.
+    const follow = bundle.hasPath(transaction.txid) ? followMint : followUnprovenMint
+    return follow({ transaction, input, deployment, hash: bundle.hash, ...(output && { spent: output }) })
   } catch (cause) {
     if (!(cause instanceof MintError)) throw cause
     throw badMint(transaction.txid, cause.message, cause)

@@ -1,6 +1,6 @@
 import type { Deployment } from '../../backend/src/protocol/mint.js'
 import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
-import { type Bundle, type ReadOptions, readOutpointBeef } from './bundle.js'
+import { Bundle, type ReadOptions, readOutpointBeef } from './bundle.js'
 import { type GenuineMint, lineOf, NAME_VOUT, nameOutpoint, readMints } from './mint-line.js'
 import { ProofError } from './proof-error.js'
 import { type Trust, Voucher } from './vouch.js'
@@ -60,6 +60,27 @@ export async function verifyNameProof(
     throw new ProofError('OTHER_NAME', `output ${subject.vout} of a mint is no name: output ${NAME_VOUT} is`)
   if (mint.name !== name) throw new ProofError('OTHER_NAME', `it is a proof of ${mint.name}, not of ${name}`)
   return await vouchedName(mint, new Voucher(bundle, check, deployment.genesis.txid))
+}
+
+/**
+ * Checks the mint of a name alone, from any BEEF that holds the mints from the genesis to it. Where the name went since is
+ * not looked at.
+ *
+ * @returns The name, and the script of its origin, which starts with the lock that the mint gave it.
+ * @throws ProofError with what does not hold; HeadersError where the chain tracker does not answer.
+ */
+export async function verifyNameMint(
+  check: NameTrust & { beef: Uint8Array; name: string },
+): Promise<VerifiedName & { lockingScript: Uint8Array }> {
+  const { beef, deployment } = check
+  const bundle = new Bundle(beef, check)
+  const verified = await vouchedName(
+    mintOf(bundle, check),
+    new Voucher(bundle, check, deployment.genesis.txid),
+  )
+  const output = bundle.output(verified.origin)
+  if (output === undefined) throw new ProofError('BAD_BEEF', `${formatOutpoint(verified.origin)} is missing`)
+  return { ...verified, lockingScript: output.lockingScript }
 }
 
 /** The mint of a name in a bundle that holds it among others. @throws ProofError `NOT_IN_TREE`. */

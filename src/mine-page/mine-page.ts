@@ -1,11 +1,11 @@
+import { longestName } from '../../backend/src/protocol/mint.js'
 import type { HttpMineIndex } from '../mining/mine-index.js'
 import type { MiningEvent } from '../mining/mine-name.js'
-import { NodeMovedError } from '../mining/mining-error.js'
 import type { ServerDeployment } from '../mining/server-deployment.js'
 import { element } from './elements.js'
-import { type MiningOrder, OrderError, type OrderFields, readOrder } from './mining-order.js'
+import { type MiningOrder, nameRule, OrderError, type OrderFields, readOrder } from './mining-order.js'
 import { resend, runOrder, type ShownMint } from './mining-run.js'
-import { cardOf, MintCard } from './mint-card.js'
+import { cardOf, MintCard, type MintState } from './mint-card.js'
 import { NameState } from './name-state.js'
 import { ProgressView } from './progress-view.js'
 import { forgetMint, storedMints } from './stored-mints.js'
@@ -21,10 +21,15 @@ interface PaidCard {
   beef: Uint8Array
 }
 
-const OWNER_HINTS: Record<string, string> = {
-  'made-up': 'The name is locked to it. Left empty, the name is nobody’s: on a local network that may do.',
-  wallet: 'The name is locked to it. Left empty, the name belongs to the wallet.',
-  nobody: 'The name is locked to it.',
+/** @param isBound Whether a solution is of use to one owner alone. */
+function ownerHint(payer: string, isBound: boolean): string {
+  if (payer === 'made-up')
+    return 'The name is locked to it. Left empty, the name is nobody’s: on a local network that may do.'
+  if (payer === 'wallet') return 'The name is locked to it. Left empty, the name belongs to the wallet.'
+  const needed = 'Needed before the search: the name is locked to it.'
+  return isBound
+    ? `${needed} Only this owner can use the solution.`
+    : `${needed} In this tree whoever sees the solution can use it for another owner: show it to nobody.`
 }
 
 /** The form, and what comes of it. */
@@ -51,6 +56,9 @@ export class MinePage {
   open(): void {
     const isLocal = this.#served.server.profile === 'local'
     const name = this.#name
+    const { deployment } = this.#served.server
+    name.maxLength = longestName(deployment)
+    element('name-hint', HTMLElement).textContent = nameRule(deployment)
     element('made-up-choice', HTMLElement).hidden = !isLocal
     this.#choose(isLocal ? 'made-up' : 'wallet')
     element('workers', HTMLInputElement).value = String(navigator.hardwareConcurrency)
@@ -92,7 +100,10 @@ export class MinePage {
   }
 
   #hint(): void {
-    element('owner-hint', HTMLElement).textContent = OWNER_HINTS[this.#fields().payer] ?? ''
+    const { payer } = this.#fields()
+    const isBound = this.#served.server.deployment.covenantVersion !== 1
+    element('owner-hint', HTMLElement).textContent = ownerHint(payer, isBound)
+    element('owner', HTMLInputElement).required = payer === 'nobody'
   }
 
   async #submit(): Promise<void> {
@@ -126,7 +137,7 @@ export class MinePage {
     for (const field of this.#form.querySelectorAll('[aria-invalid]')) field.removeAttribute('aria-invalid')
     this.#error.hidden = true
     try {
-      return readOrder(this.#fields())
+      return readOrder(this.#fields(), this.#served.server)
     } catch (error) {
       if (!(error instanceof OrderError)) throw error
       this.#error.textContent = error.message
@@ -150,19 +161,20 @@ export class MinePage {
 
   #tell(event: MiningEvent): void {
     this.#progress.tell(event)
-    if (event.kind === 'minted') this.#settle(this.#pending, 'known')
-    if (event.kind === 'moved') this.#settle(this.#pending, 'lost')
+    if (event.kind === 'minted')
+      this.#settle(this.#pending, event.byOther ? { kind: 'by-other', by: event.txid } : { kind: 'known' })
+    if (event.kind === 'moved') this.#settle(this.#pending, { kind: 'lost' })
     if (event.kind === 'minted' || event.kind === 'moved') this.#pending = undefined
   }
 
-  #settle(paid: PaidCard | undefined, kind: 'known' | 'lost'): void {
+  #settle(paid: PaidCard | undefined, state: Exclude<MintState, { kind: 'sending' | 'unsent' }>): void {
     if (paid === undefined) return
-    paid.card.show({ kind })
+    paid.card.show(state)
     forgetMint(paid.card.txid)
   }
 
   #show(mint: ShownMint): void {
-    const card = new MintCard(cardOf(mint))
+    const card = new MintCard(cardOf(mint, this.#served.server))
     this.#mints.prepend(card.root)
     if (mint.beef !== undefined) this.#pending = { card, beef: mint.beef }
   }
@@ -172,13 +184,12 @@ export class MinePage {
     const { txid, name } = card
     const again = (): void => {
       card.show({ kind: 'sending' })
-      resend(this.#served.index, { beef, txid, name }).then(
-        () => this.#settle({ card, beef }, 'known'),
+      resend(this.#served, { beef, txid, name }).then(
+        (state) => this.#settle({ card, beef }, state),
         (failure: unknown) => this.#offerAgain({ card, beef }, failure),
       )
     }
-    if (error instanceof NodeMovedError) this.#settle({ card, beef }, 'lost')
-    else card.show({ kind: 'unsent', reason: reasonOf(error), again })
+    card.show({ kind: 'unsent', reason: reasonOf(error), again })
   }
 
   #fail(error: unknown, signal: AbortSignal): void {

@@ -1,16 +1,17 @@
-import { WalletClient } from '@bsv/sdk'
+import { Transaction, WalletClient } from '@bsv/sdk'
 import { sendWithWallet } from '../mining/fund-with-wallet.js'
 import { MADE_UP_PAYER } from '../mining/made-up-mint.js'
-import type { HttpMineIndex, MineIndex } from '../mining/mine-index.js'
+import type { HttpMineIndex } from '../mining/mine-index.js'
 import {
   type MiningEvent,
   type MintDraft,
   type MintPayer,
   mineName,
+  ownersMint,
   type PaidMint,
   solveNext,
 } from '../mining/mine-name.js'
-import { MiningError } from '../mining/mining-error.js'
+import { MiningError, NodeMovedError } from '../mining/mining-error.js'
 import { type SignedMint, unpaidMint } from '../mining/mint-transaction.js'
 import { payWithWallet } from '../mining/pay-with-wallet.js'
 import type { ServerDeployment } from '../mining/server-deployment.js'
@@ -74,16 +75,29 @@ async function payerOf(payer: Payer): Promise<MintPayer | undefined> {
 /**
  * Sends a paid mint again: to the network first, where a wallet is there to do so, and then to the server.
  *
- * @throws NodeMovedError, MiningError, as {@link MineIndex.submit}.
+ * @returns What became of it.
+ * @throws MiningError, as {@link MineIndex.submit}.
  */
 export async function resend(
-  index: Pick<MineIndex, 'submit'>,
+  { index, server }: Pick<MiningRun, 'index' | 'server'>,
   mint: { beef: Uint8Array; txid: string; name: string },
-): Promise<void> {
+): Promise<{ kind: 'known' } | { kind: 'by-other'; by: string } | { kind: 'lost' }> {
   const wallet = await findWallet().catch(() => undefined)
   // A wallet that has sent it before says no, and one that says no for good is not believed against the server.
   if (wallet !== undefined) await sendWithWallet(wallet, mint).catch(() => {})
-  await index.submit(mint)
+  try {
+    await index.submit(mint)
+    return { kind: 'known' }
+  } catch (error) {
+    if (!(error instanceof NodeMovedError)) throw error
+    const { name, txid, beef } = mint
+    const script = Transaction.fromBEEF(Array.from(beef), txid).outputs[2]?.lockingScript
+    const nameScript = Uint8Array.from(script?.toUint8Array() ?? [])
+    const { deployment } = server
+    const found = await ownersMint({ index, deployment, name, nameScript, chainTracker: 'scripts only' })
+    if (found === undefined) return { kind: 'lost' }
+    return found.txid === txid ? { kind: 'known' } : { kind: 'by-other', by: found.txid }
+  }
 }
 
 /** @throws MiningError `BAD_WALLET`, before anything is mined. */

@@ -1,3 +1,4 @@
+import { encodeAddress, type Network, p2pkhOwner } from '../../backend/src/protocol/address.js'
 import { toHex } from '../../backend/src/protocol/bytes.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { PROFILES } from '../../backend/src/protocol/profile.js'
@@ -9,6 +10,8 @@ export type MintState =
   | { kind: 'sending' }
   /** The server has it: the name is minted. */
   | { kind: 'known' }
+  /** Another transaction, `by`, gives the name to the same owner: this one will never count. */
+  | { kind: 'by-other'; by: string }
   /** Another mint has spent the node. */
   | { kind: 'lost' }
   /** The server does not have it, and `again` asks it once more. */
@@ -16,6 +19,9 @@ export type MintState =
 
 const UNPAID =
   'The node is unlocked, and nobody pays yet. It brings 1 satoshi, and the outputs take 3: add inputs that bring 2 more and the fee, and sign those. Inputs may be added (the signature is ANYONECANPAY), outputs may not: the node’s signature covers them all, so there is no place for change any more, and what the inputs bring beyond is fee. Send it while the node is live: as soon as somebody mines any character from it, this solution is worth nothing.'
+const BOUND = 'Only the owner below can use this solution: whoever pays, the name is locked to that address.'
+const UNBOUND =
+  'Show it to nobody before it is sent: in this tree whoever sees the solution can mint the name for another owner.'
 
 /** What a card says of a mint. */
 export interface CardContent {
@@ -27,23 +33,36 @@ export interface CardContent {
   transaction?: string
   /** Where it was paid for. */
   beef?: Uint8Array
+  /** Whether the solution is of use to its owner alone. */
+  isBound?: boolean
 }
 
 /** A card's content for a mint that was just made. */
-export function cardOf({ mint, plan, transaction, beef }: ShownMint): CardContent {
+export function cardOf(
+  { mint, plan, transaction, beef }: ShownMint,
+  { network }: { network: Network },
+): CardContent {
   return {
     name: mint.name,
+    isBound: plan.deployment.covenantVersion !== 1,
     txid: transaction.id('hex'),
     solution: [
       ['Node', formatOutpoint(plan.node.outpoint)],
       ['Domain', mint.domain === '' ? 'the root (empty)' : mint.domain],
       ['Character', mint.character],
+      ['Owner', ownerText(mint.ownerLock, network)],
       ['Nonce', toHex(mint.nonce)],
       ['New seed', toHex(mint.seed)],
     ],
     transaction: transaction.toHex(),
     ...(beef && { beef }),
   }
+}
+
+/** The address that a lock pays to; a lock of another kind in hex. */
+function ownerText(lock: Uint8Array, network: Network): string {
+  const owner = p2pkhOwner(lock)
+  return owner === undefined ? toHex(lock) : encodeAddress(owner, network)
 }
 
 /** A mint: its solution, the transaction that it makes, and what became of it. */
@@ -53,7 +72,7 @@ export class MintCard {
   readonly txid: string
   readonly #badge = make('p', { class: 'badge' })
 
-  constructor({ name, txid, solution = [], transaction, beef }: CardContent) {
+  constructor({ name, txid, solution = [], transaction, beef, isBound = false }: CardContent) {
     this.name = name
     this.txid = txid
     const title = `mint-${txid}`
@@ -67,7 +86,7 @@ export class MintCard {
     if (transaction !== undefined)
       this.root.append(rawField('Transaction', { id: `transaction-${txid}`, hex: transaction }))
     if (beef === undefined) {
-      this.#badge.textContent = UNPAID
+      this.#badge.textContent = `${isBound ? BOUND : UNBOUND} ${UNPAID}`
       return
     }
     this.root.append(
@@ -88,6 +107,13 @@ export class MintCard {
     else if (state.kind === 'known') {
       const link = make('a', { href: `${PROFILES.local.namesPrefixes[0]}/${this.name}` }, this.name)
       this.#badge.replaceChildren('This server has it: ', link, ' is minted.')
+    } else if (state.kind === 'by-other') {
+      const link = make('a', { href: `${PROFILES.local.namesPrefixes[0]}/${this.name}` }, this.name)
+      this.#badge.replaceChildren(
+        'Lost, but ',
+        link,
+        ` is minted for the same owner by another transaction, in ${formatOutpoint({ txid: state.by, vout: 2 })}. A wallet does not know that output.`,
+      )
     } else if (state.kind === 'lost')
       this.#badge.replaceChildren('Lost: another mint has spent the node. No name comes of this one.')
     else {

@@ -22,15 +22,17 @@ const ONE_SATOSHI: ScriptPart = '1 8 NUM2BIN'
 const TWO_BYTE_LENGTH = Uint8Array.of(0xfd)
 
 /**
- * Takes code and state out of the preimage. Version and two hashes come before the outpoint, 68 bytes. The length of
- * the script takes three bytes: no node of this covenant is shorter than 253, and none longer than 32,767 is made.
+ * Takes code and state out of the preimage. Version and two hashes come before the outpoint, 68 bytes. ANYONECANPAY blanks
+ * the hashes, so that all 68 read as a number are the version: 1, with which unlocking scripts may not have code. The length of the script takes three bytes: no node of this covenant is
+ * shorter than 253, and none longer than 32,767 is made.
  *
  * @param stateAt Bytes of the code and two more: where the genesis field starts, after the OP_RETURN and the first
  * field of the state, which is always the same.
  */
 export function splitPreimage(stateAt: number): ScriptPart {
   return [
-    '68 SPLIT NIP 39 SPLIT', //                  c n l t o script..
+    '68 SPLIT SWAP BIN2NUM 1 NUMEQUALVERIFY', //  c n l t outpoint..
+    '39 SPLIT', //                               c n l t o script..
     `${stateAt} SPLIT`, //                       c n l t o k s
   ]
 }
@@ -72,18 +74,27 @@ export function claimCharacter(): ScriptPart {
   ]
 }
 
-/** Reads the rest of the state. After it come 5 bytes of its trailer, value and sequence, then the hash of outputs. */
+/**
+ * Reads the rest of the state. After it come 5 bytes of its trailer, value and sequence, the hash of outputs, and the lock
+ * time. That is compared as bytes: the number 0 is 0x80000000, too.
+ */
 export function readDomainAndSeed(): ScriptPart {
   return [
     'FROMALTSTACK 1 SPLIT OVER BIN2NUM SPLIT', // c n l t G v K v K M dl d s
     '1 SPLIT SWAP BIN2NUM SPLIT', //              .. M dl d seed s
-    '17 SPLIT NIP 32 SPLIT DROP TOALTSTACK', //   .. M dl d seed | H
+    '17 SPLIT NIP 32 SPLIT', //                   .. M dl d seed H s
+    '4 SPLIT DROP 0 4 NUM2BIN EQUALVERIFY TOALTSTACK', // .. M dl d seed | H
   ]
 }
 
-/** hash256(seed, character, nonce) is the new seed of both nodes, if it meets the difficulty. */
+/**
+ * hash256(seed, character, nonce) is the new seed of both nodes, if it meets the difficulty. The nonce starts with what
+ * commits to domain and owner's lock.
+ */
 export function proveWork(difficulty: number): ScriptPart {
   return [
+    'OVER 11 PICK SHA256 CAT SHA256 8 SPLIT DROP', // .. d seed commitment | H
+    '12 PICK 8 SPLIT DROP EQUALVERIFY', //      .. M dl d seed | H
     '12 PICK CAT 11 ROLL CAT HASH256', //       c l t G v K v K M dl d seed' | H
     [meetDifficulty(difficulty), PUSHED], //    c l t G v K v K M dl d S | H
   ]

@@ -1,7 +1,7 @@
 import { joinBytes, utf8 } from '../../backend/src/protocol/bytes.js'
 import { COVENANT_LIMITS } from '../../backend/src/protocol/covenant-limits.js'
 import { encodeMineNode, UNCLAIMED } from '../../backend/src/protocol/mine-node.js'
-import type { Deployment } from '../../backend/src/protocol/mint.js'
+import type { CovenantVersion, Deployment } from '../../backend/src/protocol/mint.js'
 import {
   claimCharacter,
   compareOutputs,
@@ -20,6 +20,9 @@ import { assemble } from './script.js'
 /** What is fixed when a tree is deployed: its deployment, before there is a genesis. */
 export type CovenantTerms = Omit<Deployment, 'genesis'>
 
+/** The version that {@link covenantCode} writes. */
+export const DEPLOYED_VERSION: CovenantVersion = 2
+
 /** Terms that no covenant can be built for. */
 export class CovenantError extends Error {
   readonly code = 'BAD_TERMS'
@@ -27,11 +30,11 @@ export class CovenantError extends Error {
 }
 
 /**
- * The covenant of a mine tree (service.md 4.5, protocol.md 6 and 7) as script, up to the OP_RETURN of a node's state.
+ * The covenant of a mine tree (service.md 4.5, protocol.md 6 and 7), of version 2, as script, up to the OP_RETURN of a node's state.
  * Its parts are explained in docs/covenant.md.
  *
  * @param terms `limits`, if given, must be those of this covenant.
- * @throws CovenantError (`BAD_TERMS`) unless the difficulty is a whole number from 1 to 32, the content type has 1 to
+ * @throws CovenantError (`BAD_TERMS`) unless the version is 2, the difficulty is a whole number from 1 to 32, the content type has 1 to
  * 255 bytes, the marker 1 to 75, and the TLD, where there is one, 1 to 73: with a dot and one character 75.
  */
 export function covenantCode(terms: CovenantTerms): Uint8Array {
@@ -91,6 +94,10 @@ export function rootLock(terms: CovenantTerms): Uint8Array {
 function requireTerms(terms: CovenantTerms): void {
   const { difficulty, nameContentType, marker, tld, limits } = terms
   const { nameBytes, nameScriptBytes } = COVENANT_LIMITS
+  if (terms.covenantVersion !== DEPLOYED_VERSION)
+    throw new CovenantError(
+      `trees are deployed with version ${DEPLOYED_VERSION} of the covenant, not ${terms.covenantVersion}`,
+    )
   if (!Number.isInteger(difficulty)) throw new CovenantError('the difficulty is no whole number')
   requireWithin('the difficulty', difficulty, 32)
   // As readers of envelopes have it (BRC-160): a longer content type counts as none.

@@ -2,6 +2,7 @@ import type { Transaction, WalletInterface } from '@bsv/sdk'
 import { BeefError } from '../../backend/src/protocol/beef.js'
 import { readBeefTransaction, writeBeef } from '../../backend/src/protocol/beef-transaction.js'
 import { toHex } from '../../backend/src/protocol/bytes.js'
+import { MintError, requireFinal, rulesOf } from '../../backend/src/protocol/mint.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { runScripts } from '../../backend/src/protocol/run-scripts.js'
 import { NAME_VOUT } from '../client/mint-line.js'
@@ -63,6 +64,9 @@ export async function fundWithWallet(options: {
       ...(vout === NAME_VOUT &&
         basket && { basket: basket.name, customInstructions: basket.customInstructions }),
     })),
+    // A covenant of version 2 takes no other version or lock time.
+    version: 1,
+    lockTime: 0,
     // Outputs 0 to 2 are told apart by their places.
     options: { randomizeOutputs: false, noSend: true },
   })
@@ -74,6 +78,7 @@ export async function fundWithWallet(options: {
     const drafted = readTransactionOf(tx)
     const input = inputOf(drafted, plan)
     requireOutputs(drafted, plan)
+    requireMintable(drafted, plan)
     requireFee({ name, fee: feeOf(drafted), maxFee })
     const unlockingScript = unlockNode({ plan, transaction: preimageView(drafted), input })
     const signed = await wallet.signAction({
@@ -207,6 +212,16 @@ function inputOf(transaction: Transaction, { node }: SolvedPlan): number {
   const input = preimageView(transaction).inputs.findIndex((each) => each.txid === txid && each.vout === vout)
   if (input === -1) throw new MiningError('BAD_WALLET', 'the wallet left the node out of the transaction')
   return input
+}
+
+/** Before anything is signed: the covenant would refuse another version or lock time. */
+function requireMintable(transaction: Transaction, { deployment, mint }: SolvedPlan): void {
+  try {
+    requireFinal(transaction, rulesOf(mint.restated, deployment))
+  } catch (cause) {
+    if (!(cause instanceof MintError)) throw cause
+    throw new MiningError('BAD_WALLET', `the wallet drafted no mint: ${cause.message}`, { cause })
+  }
 }
 
 function requireOutputs(transaction: Transaction, { outputs }: SolvedPlan): void {

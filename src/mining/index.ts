@@ -1,11 +1,13 @@
 /** Mining of names, for those who deploy trees, and for wallets and pages that mine in them. */
 export { COVENANT_LIMITS, type CovenantLimits } from '../../backend/src/protocol/covenant-limits.js'
 export {
+  type CovenantVersion,
   type Deployment,
   type DeploymentTerms,
   type Mint,
   MintError,
   type MintErrorCode,
+  ownerCommitment,
   type PlacedNode,
 } from '../../backend/src/protocol/mint.js'
 export type { Outpoint } from '../../backend/src/protocol/outpoint.js'

@@ -29,6 +29,11 @@ export interface MineIndex {
   /** The same node with its evidence; undefined where the name is taken. */
   showNode(name: string): Promise<ShownNode | undefined>
   /**
+   * A BEEF of every mint from the genesis to that of a name, still to be verified; undefined where the index does not know
+   * the name.
+   */
+  showName(name: string): Promise<Uint8Array | undefined>
+  /**
    * Submits a mint.
    *
    * @throws NodeMovedError where the index says that another mint has spent the node.
@@ -75,6 +80,18 @@ export class HttpMineIndex implements MineIndex {
   }
 
   async showNode(name: string): Promise<ShownNode | undefined> {
+    const output = await this.evidence({ mine: name })
+    return output && { outpoint: { txid: output.txid ?? '', vout: output.vout }, beef: output.beef }
+  }
+
+  async showName(name: string): Promise<Uint8Array | undefined> {
+    return (await this.evidence({ name }))?.beef
+  }
+
+  private async evidence(query: {
+    mine?: string
+    name?: string
+  }): Promise<ReturnType<typeof readAggregate>[number] | undefined> {
     const answer = await askServer({
       ...this.options,
       url: `${this.url}/lookup`,
@@ -88,13 +105,12 @@ export class HttpMineIndex implements MineIndex {
           'X-Aggregation': 'yes',
           Accept: 'application/octet-stream',
         },
-        body: JSON.stringify({ service: LOOKUP_SERVICES.names, query: { mine: name, history: true } }),
+        body: JSON.stringify({ service: LOOKUP_SERVICES.names, query: { ...query, history: true } }),
       },
     })
     if (answer.status !== 200 || answer.contentType !== 'application/octet-stream')
       throw this.unexpected(answer.status, undefined)
-    const [output] = this.outputsOf(answer)
-    return output && { outpoint: { txid: output.txid ?? '', vout: output.vout }, beef: output.beef }
+    return this.outputsOf(answer)[0]
   }
 
   async submit({ beef, txid, name }: { beef: Uint8Array; txid: string; name: string }): Promise<void> {

@@ -1,15 +1,19 @@
 import type { Transaction } from '@bsv/sdk'
-import { ascii } from '../../backend/src/protocol/bytes.js'
+import { ascii, equalBytes } from '../../backend/src/protocol/bytes.js'
 import { encodeMineNode, isName } from '../../backend/src/protocol/mine-node.js'
 import {
   type Deployment,
   type DeploymentTerms,
+  encodeNameOutput,
   longestName,
   MINT_SATOSHIS,
+  ownerCommitment,
   requireMinable,
+  rulesOf,
 } from '../../backend/src/protocol/mint.js'
 import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { unlessAborted } from '../client/bounded-fetch.js'
+import { verifyNameMint } from '../client/name-proof.js'
 import { type VerifiedNode, verifyNode } from '../client/node-proof.js'
 import { ProofError } from '../client/proof-error.js'
 import type { Trust } from '../client/vouch.js'
@@ -27,7 +31,12 @@ export type MiningEvent =
   | { kind: 'searching'; name: string; progress: SearchProgress }
   /** Somebody else has minted `by` from the node, which was verified: mining continues from there. */
   | { kind: 'moved'; name: string; by: string }
-  | { kind: 'minted'; name: string; txid: string; hashes: number; fee: number }
+  /**
+   * @property byOther Another transaction than the one made here gives the name to the very owner that was asked for:
+   * somebody who saw the mint may have put it into a transaction of their own. `fee` is 0, and a payer knows nothing of
+   * the outputs.
+   */
+  | { kind: 'minted'; name: string; txid: string; hashes: number; fee: number; byOther: boolean }
 
 /** A solution, and the transaction that holds the node it is for, with its proof or ancestors. */
 export interface MintDraft {
@@ -48,14 +57,18 @@ export interface PaidMint extends SignedMint {
 export interface MintPayer {
   /** Pays for a mint and signs it; what it throws ends the mining, unless the node has moved meanwhile. */
   pay(draft: MintDraft): Promise<PaidMint>
-  /** The lock of each name on the way, and of the name itself. */
+  /**
+   * The lock of each name on the way, and of the name itself. Asked before each search, whose solution may be of use to
+   * this owner alone; what it throws ends the mining.
+   */
   ownerLock(name: string): Promise<Uint8Array>
   /**
    * Hears that the index refuses a paid mint and has shown another one, verified, in its place.
    *
-   * @throws where the mint may count all the same: then nothing more is mined.
+   * @param rival Whether all of what was shown is in blocks.
+   * @throws MiningError `UNDECIDED` where the mint may count all the same: then nothing more is mined.
    */
-  lost?(mint: PaidMint, rival: VerifiedNode): Promise<void>
+  lost?(mint: PaidMint, rival: { proven: boolean }): Promise<void>
 }
 
 /** What to mine, where, and what vouches for it (see {@link Trust}). */
@@ -90,10 +103,12 @@ export interface Solved extends Omit<MintDraft, 'maxFee'> {
 /**
  * Mines what is missing of a name, a character at a time. The first node is the one that the index shows, verified from
  * the genesis on; each later one is the child that the last mint made. When somebody else spends the node, the index has
- * to show that mint, and mining continues from there. A search that was stopped is resumed by mining the same name again;
- * what was minted until then stays.
+ * to show that mint, and mining continues from there. A mint that somebody put into another transaction still gives the
+ * name to the same owner, so it counts. A search that was stopped is resumed by mining the same name again; what was minted
+ * until then stays.
  *
- * @returns The mints that were made, in order; the last is that of the name.
+ * @returns The mints that were paid for and count as they are, in order. Names that count by another transaction are in
+ * `minted` events only.
  * @throws MiningError `BAD_NAME`; `TAKEN`, where somebody else has the name, before or meanwhile; `BAD_PROOF`, `NO_RIVAL`
  * and `BAD_INDEX`, where the index shows nothing that holds; `OVER_BUDGET`; what index and payer throw; HeadersError; the
  * reason of the signal.
@@ -125,7 +140,10 @@ async function mineWithin(
       signal.throwIfAborted()
       // A wallet that sends a transaction hears of a rival before the index does.
       if (await isLive(index, solved)) throw error
-      node = await movedNode(options, { ...solved, cause: error })
+      const { ours, next } = await replaced(options, solved, error)
+      if (ours !== undefined) tellMintedByOther(options, { ...solved, ours })
+      if (next === undefined) return
+      node = next
       continue
     }
     const { fee } = paid
@@ -135,12 +153,21 @@ async function mineWithin(
       await unlessAborted(index.submit({ beef: paid.beef, txid, name: solved.name }), signal)
     } catch (error) {
       if (!(error instanceof NodeMovedError)) throw error
-      node = await movedNode(options, { ...solved, cause: error })
-      await options.lost?.(paid, node)
-      continue
+      const { ours, next, proven } = await replaced(options, solved, error)
+      if (ours?.txid !== txid) {
+        if (ours !== undefined) tellMintedByOther(options, { ...solved, ours })
+        // Whichever of the two a block gets, the last name is its owner's; but a node to mine from is left by one of them.
+        await options.lost?.(paid, { proven }).catch((error: unknown) => {
+          if (next !== undefined || !(error instanceof MiningError) || error.code !== 'UNDECIDED') throw error
+        })
+        if (next === undefined) return
+        node = next
+        continue
+      }
+      // What it shows is the very mint that it refused.
     }
     minted.push(paid)
-    onEvent?.({ kind: 'minted', name: solved.name, txid, hashes: solved.hashes, fee })
+    onEvent?.({ kind: 'minted', name: solved.name, txid, hashes: solved.hashes, fee, byOther: false })
     node = childOf(paid, solved.node)
   }
 }
@@ -164,9 +191,91 @@ async function solve(options: SolveOptions, from: VerifiedNode): Promise<Solved>
     } catch (error) {
       if (!(error instanceof NodeMovedError)) throw error
       // Nothing was paid for yet: an index that lags behind may find out that the node is live.
-      node = await movedNode(options, { name, node, cause: error, mayBeLive: true })
+      const next = await movedNode(options, { name, node, cause: error, mayBeLive: true })
+      if (next === undefined) throw taken(options.name)
+      if (next !== node) tellMoved(options, { name, next })
+      node = next
     }
   }
+}
+
+/**
+ * What took the place of a mint of ours: the verified mint of the same name for the same owner, if it is that, and the node
+ * to mine from next, which is undefined where the whole name is mined and ours.
+ *
+ * @throws MiningError `TAKEN`; as {@link movedNode}.
+ */
+async function replaced(
+  options: MineNameOptions,
+  solved: Solved,
+  cause: unknown,
+): Promise<{ ours?: OwnersMint; next?: VerifiedNode; proven: boolean }> {
+  const { name, plan } = solved
+  const next = await movedNode(options, { ...solved, cause })
+  const rival = next?.line.find((mint) => mint.name === name)
+  if (next !== undefined && rival === undefined) {
+    tellMoved(options, { name, next })
+    return { next, proven: next.proven }
+  }
+  const { ownerLock, deployment } = plan
+  const nameScript = encodeNameOutput({ ownerLock, name, deployment })
+  const found = await ownersMint({ ...options, name, nameScript })
+  // What is mined from has to come of the very mint that is shown for the name.
+  const ours = next === undefined || found?.txid === rival?.txid ? found : undefined
+  if (next === undefined) {
+    if (ours === undefined) throw taken(options.name)
+    return { ours, proven: ours.proven }
+  }
+  if (ours === undefined) tellMoved(options, { name, next })
+  return { next, proven: next.proven, ...(ours && { ours }) }
+}
+
+/** A mint that gives a name to the owner who is asked about. */
+export interface OwnersMint {
+  txid: string
+  /** Whether it and all mints before it are in blocks that the chain tracker knows. */
+  proven: boolean
+}
+
+/**
+ * The mint of a name, if it gives the name to this very owner. Whoever sees a mint can put its solution into a transaction
+ * of their own: that has another txid, but in a tree of covenant version 2 it has to give the name to the same owner.
+ *
+ * @param asked.nameScript Output 2 of a mint of the name for the owner: the lock, and what the covenant writes behind it.
+ * @returns Undefined where the index shows no such mint, or none that holds.
+ * @throws HeadersError where the chain tracker does not answer; the reason of the signal.
+ */
+export async function ownersMint(
+  asked: Trust & {
+    name: string
+    nameScript: Uint8Array
+    deployment: Deployment
+    index: Pick<MineIndex, 'showName'>
+  },
+): Promise<OwnersMint | undefined> {
+  const { name, nameScript, index, signal } = asked
+  try {
+    const beef = await index.showName(name)
+    if (beef === undefined) return undefined
+    const { origin, proven, lockingScript } = await verifyNameMint({ ...asked, beef })
+    if (!equalBytes(lockingScript, nameScript)) return undefined
+    return { txid: origin.txid, proven }
+  } catch (error) {
+    signal?.throwIfAborted()
+    if (error instanceof ProofError || error instanceof MiningError) return undefined
+    throw error
+  }
+}
+
+function tellMoved({ onEvent }: SolveOptions, { name, next }: { name: string; next: VerifiedNode }): void {
+  onEvent?.({ kind: 'moved', name, by: next.outpoint.txid })
+}
+
+function tellMintedByOther(
+  { onEvent }: SolveOptions,
+  { name, hashes, ours }: Solved & { ours: OwnersMint },
+): void {
+  onEvent?.({ kind: 'minted', name, txid: ours.txid, hashes, fee: 0, byOther: true })
 }
 
 /** @throws MiningError `BAD_NAME`, `TAKEN`, `BAD_INDEX`, `BAD_PROOF`; HeadersError. */
@@ -213,25 +322,23 @@ const ASKS = 3
 const PAUSE = 1_000
 
 /**
- * Where mining continues when an index says that a node was spent: a node that descends from it, verified.
+ * Where mining continues when an index says that a node was spent: a node that descends from it, verified; undefined where
+ * the index says that the whole name is taken.
  *
  * @param moved.cause Why the node is said to have moved.
  * @param moved.mayBeLive Whether the index may take that back.
- * @throws MiningError `TAKEN`; `NO_RIVAL` where the index shows no mint that spends the node.
+ * @throws MiningError `NO_RIVAL` where the index shows no mint that spends the node.
  */
 async function movedNode(
   options: SolveOptions,
   moved: { name: string; node: VerifiedNode; cause: unknown; mayBeLive?: boolean },
-): Promise<VerifiedNode> {
+): Promise<VerifiedNode | undefined> {
   const { name, node, cause, mayBeLive = false } = moved
   const { outpoint } = node
   const pause = Math.min(PAUSE, options.watchEvery ?? PAUSE)
   for (let asks = 1; ; asks++) {
     try {
-      const next = await verifiedLiveNode(options, outpoint)
-      if (next === undefined) throw taken(options.name)
-      options.onEvent?.({ kind: 'moved', name, by: next.outpoint.txid })
-      return next
+      return await verifiedLiveNode(options, outpoint)
     } catch (error) {
       if (!(error instanceof MiningError) || error.code !== 'BAD_PROOF') throw error
       if (mayBeLive && (await isLive(options.index, { name, node }))) return node
@@ -306,19 +413,27 @@ async function solveFrom(
   options: SolveOptions,
   { name, node }: { name: string; node: VerifiedNode },
 ): Promise<Solved> {
-  const { deployment, index, onEvent } = options
-  onEvent?.({ kind: 'started', name, node })
+  const { index, signal, onEvent } = options
   const { outpoint, satoshis, lockingScript, transaction: source } = node
   const placed = { outpoint, satoshis, lockingScript }
   const character = name.slice(-1)
-  const { parent } = requireMinable({ node: placed, character: ascii(character), deployment })
+  const { parent } = requireMinable({
+    node: placed,
+    character: ascii(character),
+    deployment: options.deployment,
+  })
+  const deployment = rulesOf(parent, options.deployment)
+  const asked = options.ownerLock(name)
+  const ownerLock = await (signal === undefined ? asked : unlessAborted(asked, signal))
+  onEvent?.({ kind: 'started', name, node })
+  const noncePrefix = ownerCommitment({ domain: parent.domain, ownerLock, deployment })
   const { nonce, hashes } = await searchWhileLive({
     ...options,
-    search: { seed: parent.seed, character, difficulty: deployment.difficulty },
+    search: { seed: parent.seed, character, difficulty: deployment.difficulty, noncePrefix },
     isLive: () => isLive(index, { name, node }),
     onProgress: (progress) => onEvent?.({ kind: 'searching', name, progress }),
   })
-  const plan = { node: placed, deployment, character, nonce, ownerLock: await options.ownerLock(name) }
+  const plan = { node: placed, deployment, character, nonce, ownerLock }
   // A rival who came first while the solution was found has made it worthless: it is not paid for.
   if (!(await isLive(index, { name, node }))) throw new NodeMovedError(`${name} was mined from another node`)
   return { name, node, plan, source, hashes }

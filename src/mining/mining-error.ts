@@ -21,6 +21,8 @@ export type MiningErrorCode =
   | 'NO_ANSWER'
   /** The server follows no tree. */
   | 'NO_TREE'
+  /** The covenant of the tree has rules that this release does not know. */
+  | 'NEWER_COVENANT'
   /** The server follows another tree, or another network, than the caller means. */
   | 'OTHER_TREE'
   | 'NOT_ADMITTED'

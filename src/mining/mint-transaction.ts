@@ -14,9 +14,12 @@ export interface SignedMint {
   transaction: Transaction
 }
 
-/** A transaction that spends the node of a plan into outputs 0 to 2; what pays for it is still to come. */
+/**
+ * A transaction that spends the node of a plan into outputs 0 to 2; what pays for it is still to come. Its version is 1
+ * and its lock time 0, as covenants of version 2 demand.
+ */
 export function startMint(plan: SolvedPlan, source: Transaction): Transaction {
-  const transaction = new Transaction()
+  const transaction = new Transaction(1, [], [], 0)
   transaction.addInput({
     sourceTransaction: source,
     sourceOutputIndex: plan.node.outpoint.vout,
@@ -62,7 +65,7 @@ function requireUnlocked(
     const reason = cause instanceof Error ? cause.message : String(cause)
     throw new MiningError(
       'OTHER_TREE',
-      `the script of the node refuses the mint: the difficulty, marker or TLD of the tree is another (${reason})`,
+      `the script of the node refuses the mint: the tree has another covenant version, difficulty, marker or TLD (${reason})`,
       { cause },
     )
   }

@@ -22,9 +22,15 @@ export function payWithWallet(
   { keep }: { keep?: (mint: PaidMint) => Promise<void> } = {},
 ): MintPayer {
   const keyOf = (keyID: string) => ({ protocolID: PROTOCOL, keyID, counterparty: 'self' as const })
+  /** By name. The wallet may ask its user each time, so it is asked once. */
+  const known = new Map<string, Uint8Array>()
   const ownLock = async (name: string): Promise<Uint8Array> => {
+    const before = known.get(name)
+    if (before !== undefined) return before
     const { publicKey } = await wallet.getPublicKey(keyOf(name))
-    return keyLock(PublicKey.fromString(publicKey))
+    const lock = keyLock(PublicKey.fromString(publicKey))
+    known.set(name, lock)
+    return lock
   }
   return {
     ownerLock: ownLock,

@@ -10,7 +10,7 @@ const WATCH_EVERY = 5_000
  * @throws NodeMovedError then; the reason of the signal.
  */
 export async function searchWhileLive(options: {
-  search: Pick<SearchOptions, 'seed' | 'character' | 'difficulty'>
+  search: Pick<SearchOptions, 'seed' | 'character' | 'difficulty' | 'noncePrefix'>
   isLive(): Promise<boolean>
   workers?: number
   workerUrl?: string | URL

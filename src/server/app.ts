@@ -100,7 +100,7 @@ export function createApp(options: AppOptions): Express {
     },
   )
   return app
-    .use(deploymentRoutes(config))
+    .use(deploymentRoutes(config, graph))
     .use(minePageRoutes(options.minePage))
     .use(healthRoutes({ ping, readiness, index, refused: overlay.refused }))
     .use(metricsRoutes(metrics))

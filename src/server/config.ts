@@ -1,8 +1,19 @@
 import { z } from 'zod'
 import type { Network } from '../../backend/src/protocol/address.js'
-import type { Deployment, DeploymentTerms } from '../../backend/src/protocol/mint.js'
-import { type Outpoint, PointerError, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
-import { deploymentOf, PROFILES, type Profile, termsOf } from '../../backend/src/protocol/profile.js'
+import type { CovenantVersion, Deployment, DeploymentTerms } from '../../backend/src/protocol/mint.js'
+import {
+  formatOutpoint,
+  type Outpoint,
+  PointerError,
+  parseOutpoint,
+} from '../../backend/src/protocol/outpoint.js'
+import {
+  deploymentOf,
+  PROFILES,
+  type Profile,
+  type TermsOverrides,
+  termsOf,
+} from '../../backend/src/protocol/profile.js'
 import { isContentTypePattern } from '../../backend/src/topic-managers/ordinals-policy.js'
 import { LIMITS, type Limits, readLimits } from './limits/limits.js'
 import { isMongoUrl } from './mongo-url.js'
@@ -24,6 +35,8 @@ export interface Config {
   profile: Profile
   /** The rules of the tree to follow, or to deploy. */
   terms: DeploymentTerms
+  /** Those of the rules that are set, and do not follow from the profile. */
+  setTerms: TermsOverrides
   /** The tree to follow; undefined where no genesis is set: then that of the store. Where it has none, names are off. */
   deployment: Deployment | undefined
   /** Whether an empty store is to be filled with a local network of one's own. */
@@ -103,6 +116,10 @@ const environment = z.object({
     .optional(),
   PROFILE: z.enum(['local', 'mainnet'], 'must be local or mainnet').default('local'),
   GENESIS: outpoint.optional(),
+  COVENANT_VERSION: z
+    .enum(['1', '2'], 'must be 1 or 2')
+    .transform((text): CovenantVersion => (text === '1' ? 1 : 2))
+    .optional(),
   DIFFICULTY: wholeNumber(1, 64).optional(),
   NAME_MARKER: z
     .string()
@@ -218,13 +235,18 @@ export function readConfig(env: Record<string, string | undefined>): Config {
   if (settings.KNEX_URL !== undefined && settings.MONGO_URL !== undefined)
     throw new ConfigError('MONGO_URL: the store is where KNEX_URL says; unset one of them')
   const profile = PROFILES[settings.PROFILE]
-  const { GENESIS: genesis, DIFFICULTY: difficulty, NAME_MARKER: nameMarker, NAME_TLD: nameTld } = settings
+  const { GENESIS: genesis, COVENANT_VERSION: covenantVersion } = settings
+  const { DIFFICULTY: difficulty, NAME_MARKER: nameMarker, NAME_TLD: nameTld } = settings
   const overrides = {
+    ...(covenantVersion && { covenantVersion }),
     ...(difficulty && { difficulty }),
     ...(nameMarker && { nameMarker }),
     ...(nameTld && { nameTld }),
   }
   const deployment = deploymentOf(profile, { ...overrides, ...(genesis && { genesis }) })
+  const isLive = deployment !== undefined && formatOutpoint(deployment.genesis) === profile.genesis
+  if (isLive && deployment.covenantVersion !== profile.covenantVersion)
+    throw new ConfigError(`COVENANT_VERSION: the live tree has ${profile.covenantVersion}`)
   // A network of one's own has no headers to ask for; the live one is never left unchecked without a word.
   const chainTracker =
     settings.CHAIN_TRACKER ?? (profile.name === 'mainnet' ? 'whatsonchain' : 'scripts-only')
@@ -239,6 +261,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     mongoUrl: settings.MONGO_URL,
     profile,
     terms: termsOf(profile, overrides),
+    setTerms: overrides,
     deployment,
     seed: canSeed && settings.SEED !== 'none',
     chainTracker,

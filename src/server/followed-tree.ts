@@ -1,7 +1,11 @@
 import type { HostStore } from '../../backend/src/graph/host-store.js'
+import { storedTransaction } from '../../backend/src/graph/stored-transaction.js'
 import { readUtf8 } from '../../backend/src/protocol/bytes.js'
+import { type CovenantVersion, versionOfCode } from '../../backend/src/protocol/covenant-version.js'
+import { decodeMineNode, MineNodeError } from '../../backend/src/protocol/mine-node.js'
 import type { DeploymentTerms } from '../../backend/src/protocol/mint.js'
 import { formatOutpoint, type Outpoint, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
+import { outputOf } from '../../backend/src/protocol/transaction.js'
 import { RESTORE_MARK } from './backup/store-tables.js'
 import { type Config, ConfigError } from './config.js'
 import { placeOf } from './open-database.js'
@@ -58,7 +62,33 @@ export async function followTree({
       `GENESIS: the store in ${placeOf(config)} holds the tree of ${pinned}, not of ${genesis}`,
     )
   await requireTerms(graph, config)
-  return { config: withGenesis(config, parseOutpoint(pinned)) }
+  const root = parseOutpoint(pinned)
+  const covenantVersion = await versionOfTree(graph, root)
+  if (covenantVersion === undefined) return { config: withGenesis(config, root) }
+  const { covenantVersion: set = covenantVersion } = config.setTerms
+  if (set !== covenantVersion)
+    throw new ConfigError(
+      `COVENANT_VERSION: the tree in ${placeOf(config)} has ${covenantVersion}, not ${set}`,
+    )
+  return { config: withGenesis({ ...config, terms: { ...config.terms, covenantVersion } }, root) }
+}
+
+/**
+ * The version of a tree's covenant, read off the code of its root; undefined where the store does not hold the root, or the
+ * covenant is none that minetree has deployed.
+ */
+export async function versionOfTree(
+  graph: Pick<HostStore, 'transaction'>,
+  genesis: Outpoint,
+): Promise<CovenantVersion | undefined> {
+  const transaction = await storedTransaction(genesis.txid, graph)
+  const root = transaction && outputOf(transaction, genesis.vout)
+  try {
+    return root && versionOfCode(decodeMineNode(root.lockingScript).code)
+  } catch (error) {
+    if (error instanceof MineNodeError) return undefined
+    throw error
+  }
 }
 
 const DEPLOYED_HERE = 'deployed-here'

@@ -21,6 +21,8 @@ const LARGE_AT_ONCE = 128
  * body. Over it the thread ends, and not the process.
  */
 const MAX_HEAP_MIB = 768
+/** Of it, what an input of a transaction takes while it is written. */
+const BYTES_OF_INPUT = 2560
 /** How long a thread without work is kept, in milliseconds: it takes a while to start, and much memory. */
 const IDLE = 10_000
 
@@ -127,6 +129,11 @@ export class LargeSubmissions {
   }
 }
 
+/** What the objects of the thread may take, in MiB: more where the operator lets transactions have more inputs. */
+function heapFor(inputs: number): number {
+  return Math.max(MAX_HEAP_MIB, Math.ceil((inputs * BYTES_OF_INPUT) / MiB))
+}
+
 interface Waiting {
   resolve(done: STEAK | undefined): void
   reject(error: Error): void
@@ -143,7 +150,7 @@ class SubmissionThread {
     const { config, node, logger, onEnd } = options
     this.worker = new Worker(options.worker, {
       workerData: config,
-      resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MIB },
+      resourceLimits: { maxOldGenerationSizeMb: heapFor(config.limits.maxProvenInputs) },
     })
     this.worker.on('message', (report: SubmissionReport) => {
       if ('record' in report) relay(report.record, logger)

@@ -15,10 +15,12 @@ import {
 } from '../../backend/src/graph/records.js'
 import { unsoundness } from '../../backend/src/graph/soundness.js'
 import { knownTransactions, spendsOf } from '../../backend/src/graph/transaction-records.js'
+import type { Deployment } from '../../backend/src/protocol/mint.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
-import { readTransaction } from '../../backend/src/protocol/transaction.js'
+import { countParts, readTransaction } from '../../backend/src/protocol/transaction.js'
 import type { Refusal } from '../../backend/src/topic-managers/refusal.js'
 import { AnswerError } from '../gateway/error-response.js'
+import { notStrictError, spendsNodeNonStrictly } from './limits/node-spends.js'
 import { runScriptsHere, type ScriptRunner } from './limits/script-runner.js'
 import { requireWithinLimits, type SubmissionLimits } from './limits/submission-limits.js'
 import { type SubmissionTracker, verifySubmission } from './limits/verify-submission.js'
@@ -38,6 +40,8 @@ export interface OverlayEngineOptions {
   /** Against which chain proofs are checked. */
   proofs: ProofCheck
   limits: SubmissionLimits
+  /** The tree that is followed; without one, none is. */
+  deployment?: Deployment | undefined
   /** Where submissions wait that no block can hold yet; without it, they are refused. */
   held?: HeldSubmissions | undefined
   /** Called with what was admitted of a submission, of its subject and of others that it was news for. */
@@ -46,6 +50,8 @@ export interface OverlayEngineOptions {
   onRefusal?: (refusal: Refusal, requestId: string | undefined) => void
 }
 
+/** From how many inputs on it is looked up first whether a submission brings any news: each takes some 0.1 ms to write. */
+const MANY_INPUTS = 1000
 /** Of submissions that are not final: how many wait, how long each is, and how many are taken at once. */
 const MAX_HELD = 1000
 const MAX_HELD_BYTES = 256 * 1024
@@ -122,10 +128,13 @@ export class OverlayEngine {
     topics: string[],
     tracker: SubmissionTracker | undefined,
   ): Promise<TransactionRecord[]> {
-    this.requireSubmittable(contents, topics)
-    const { limits } = this.options
+    this.requireSubmittable(contents, { topics, checksPaths: tracker !== undefined })
+    const { limits, deployment, graph } = this.options
     return await verifying(async () => {
-      await verifySubmission({ beef: contents, tracker, ...limits, runScripts: this.runScripts })
+      await verifySubmission({
+        ...{ beef: contents, tracker, deployment, ...limits, runScripts: this.runScripts },
+        isProven: async (txid) => (await graph.heightOf(txid)) !== undefined,
+      })
       return await provenSources({ contents, tracker })
     })
   }
@@ -141,6 +150,8 @@ export class OverlayEngine {
     const transactions = knownTransactions(contents).map(
       (transaction) => proven.get(transaction.txid) ?? transaction,
     )
+    if (countParts(contents.subject).inputs > MANY_INPUTS && (await this.hasAll(transactions)))
+      return await this.steakOf(contents, topics)
     const mined = transactions.filter(isProven)
     const spends = spendsOf(mined, contents)
     const lock = await lockOf(contents, graph)
@@ -159,6 +170,23 @@ export class OverlayEngine {
     return await this.takeTurn({ contents, topics, requestId, ahead }, transactions, () =>
       proofs.takeBackRivals(spends),
     )
+  }
+
+  /**
+   * Whether the store has transactions with the very proofs that they bring, and topics hold something of the first, which is
+   * proven: so that it gets its answer whether it counts or not.
+   */
+  private async hasAll(transactions: TransactionRecord[]): Promise<boolean> {
+    const { graph } = this.options
+    const [subject] = transactions
+    if (subject === undefined || (await graph.admissionsOfTransaction(subject.txid)).length === 0)
+      return false
+    for (const { txid, proof } of transactions) {
+      const held = await graph.rawTransaction(txid)
+      if (held === undefined || held.proof?.height !== (proof ?? held.proof)?.height) return false
+      if (held.proof?.root !== (proof ?? held.proof)?.root) return false
+    }
+    return true
   }
 
   /** Takes some of the submissions that were not final when they came and are by now. @returns How many. */
@@ -181,12 +209,15 @@ export class OverlayEngine {
 
   /**
    * Stores a raw transaction on the operator's word: neither its scripts nor any proof are checked, and it is kept as
-   * unproven.
+   * unproven. So a mint has to be strict (`limits/node-spends.ts`): any other comes with its proof.
    */
   async submitTrusted(raw: Uint8Array, topics: string[]): Promise<STEAK> {
     const { txid } = readTransaction(raw)
     const contents: BeefContents = { ...readBeef(encodeBeef([{ raw }])), proof: () => undefined }
-    this.requireSubmittable(contents, topics)
+    this.requireSubmittable(contents, { topics, checksPaths: false })
+    const { deployment } = this.options
+    if (deployment !== undefined && spendsNodeNonStrictly(contents.subject, { deployment }))
+      throw notStrictError(txid)
     return await this.takeTurn({ contents, topics }, [{ txid, raw }])
   }
 
@@ -256,9 +287,12 @@ export class OverlayEngine {
     return Object.fromEntries(topics.map((topic) => [topic, { outputsToAdmit: [], coinsToRetain: [] }]))
   }
 
-  private requireSubmittable(beef: BeefContents, topics: string[]): void {
+  private requireSubmittable(
+    beef: BeefContents,
+    { topics, checksPaths }: { topics: string[]; checksPaths: boolean },
+  ): void {
     for (const topic of topics) if (!Object.hasOwn(this.managers, topic)) throw new UnknownTopicError(topic)
-    requireWithinLimits(beef, this.options.limits)
+    requireWithinLimits(beef, { limits: this.options.limits, checksPaths })
     const unsound = unsoundness(beef)
     if (unsound !== undefined) throw new InvalidSubmissionError(`no block can hold this: ${unsound}`)
   }

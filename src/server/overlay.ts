@@ -134,6 +134,7 @@ export function createOverlay({
     graph,
     held,
     proofs,
+    deployment,
     limits: config.limits,
     onAdmitted: (steak) => tell({ kind: 'admitted', steak }),
     onRefusal,

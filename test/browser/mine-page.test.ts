@@ -1,4 +1,4 @@
-import { PrivateKey, ProtoWallet } from '@bsv/sdk'
+import { PrivateKey } from '@bsv/sdk'
 import type { Page } from 'puppeteer-core'
 import { encodeAddress } from '../../backend/src/protocol/address.js'
 import { checkMint } from '../../backend/src/protocol/mint.js'
@@ -9,6 +9,7 @@ import { builtMinePage } from '../support/built-page.js'
 import { hasChromium } from '../support/chromium.js'
 import { FakeChain } from '../support/fake-chain.js'
 import { order, shownMints } from '../support/mine-page.js'
+import { reissuingServer } from '../support/reissuing-server.js'
 import { coinsFor } from '../support/sdk-transaction.js'
 import { publisher, text } from '../support/site.js'
 import { type TestServer, useServers } from '../support/test-server.js'
@@ -31,11 +32,10 @@ const inBrowser = hasChromium ? test : test.skip
 
 /** Puts a wallet into the pages of a browser, as those do that bring one (BRC-100, `window.CWI`). */
 async function bringWallet(page: Page, wallet: TestWallet): Promise<void> {
-  const keys = new ProtoWallet(wallet.key)
   // What goes through JSON: of bytes, lists.
   const methods: Record<string, (args: never) => unknown> = {
     getVersion: () => ({ version: 'test-1.0.0' }),
-    getPublicKey: (args) => keys.getPublicKey(args),
+    getPublicKey: (args) => wallet.getPublicKey(args),
     createAction: (args) => wallet.createAction(args),
     signAction: (args) => wallet.signAction(args),
     abortAction: (args) => wallet.abortAction(args),
@@ -129,12 +129,53 @@ describe('a wallet', () => {
   })
 })
 
+describe('a mint that somebody puts into another transaction', () => {
+  const settled = async (page: Page, server: TestServer, txid: string | undefined): Promise<void> => {
+    await says(page, 'article .badge', 'is minted for the same owner by another transaction')
+    const [shown] = await shownMints(page)
+    expect(shown?.badge).toContain(`${txid}_2`)
+    expect(shown?.transaction.txid).not.toBe(txid)
+    expect((await server.ask('/svc/names/q')).json).toMatchObject({ origin: `${txid}_2` })
+    expect(await page.evaluate(() => localStorage.length)).toBe(0)
+  }
+
+  inBrowser('still gives the name to its owner', async () => {
+    const server = await localNetwork()
+    const front = await reissuingServer(server.url)
+    const { page } = await browser.open(`${front.url}/mine`)
+    await order(page, { name: 'q', owner: ADDRESS })
+    await says(page, '#status', 'q is mined, all of it.')
+    await settled(page, server, front.reissued[0])
+    await front.close()
+  })
+
+  inBrowser('still gives the name to its owner where ours is sent again', async () => {
+    const server = await localNetwork()
+    const front = await reissuingServer(server.url)
+    let submitted = 0
+    const { page } = await browser.open(`${front.url}/mine`, async (each) => {
+      await each.setRequestInterception(true)
+      each.on('request', (request) => {
+        if (request.url().endsWith('/submit') && submitted++ === 0) void request.abort()
+        else void request.continue()
+      })
+    })
+    await order(page, { name: 'q', owner: ADDRESS })
+    await says(page, 'article .badge', 'this server does not have it')
+    await page.click('article .badge button')
+    await says(page, 'article .badge', 'is minted for the same owner by another transaction')
+    await settled(page, server, front.reissued[0])
+    await front.close()
+  })
+})
+
 describe('what cannot be', () => {
   inBrowser('is said at the field that it is about', async () => {
     const server = await localNetwork()
     const { page } = await browser.open(`${server.url}/mine`)
+    await says(page, '#name-hint', '1 to 75 characters of')
     await order(page, { name: 'a b' })
-    await says(page, '#form-error', 'A name is 1 to 255 characters')
+    await says(page, '#form-error', 'A name is 1 to 75 characters')
     expect(await page.$eval('[aria-invalid]', ({ id }) => id)).toBe('name')
     expect(await page.evaluate(() => document.activeElement?.id)).toBe('name')
     await page.click('#name', { count: 3 })
@@ -142,6 +183,39 @@ describe('what cannot be', () => {
     await says(page, '#form-error', 'This is not a P2PKH address')
     expect(await page.$eval('[aria-invalid]', ({ id }) => id)).toBe('owner')
     expect(await textOf(page, '#status')).toBe('')
+  })
+
+  inBrowser('a search for nobody: where nobody pays yet, the owner is asked for first', async () => {
+    const server = await localNetwork()
+    const { page } = await browser.open(`${server.url}/mine`)
+    await order(page, { name: 'q', payer: 'nobody' })
+    await says(page, '#form-error', 'The search is for one owner: give the address first.')
+    await says(page, '#owner-hint', 'Only this owner can use the solution.')
+    expect(await page.$eval('#owner', (field) => (field as HTMLInputElement).required)).toBe(true)
+    expect(await page.evaluate(() => document.activeElement?.id)).toBe('owner')
+    await page.keyboard.type(encodeAddress('ab'.repeat(20), 'test'))
+    await page.keyboard.press('Enter')
+    await says(page, '#form-error', 'This is not an address of the main network')
+    expect(await page.$eval('#progress', (section) => (section as HTMLElement).hidden)).toBe(true)
+    await page.click('#owner', { count: 3 })
+    await page.keyboard.type(ADDRESS)
+    await page.keyboard.press('Enter')
+    await says(page, '#status', 'Found.')
+    const [shown] = await shownMints(page)
+    expect(shown?.fields.Owner).toBe(ADDRESS)
+  })
+
+  inBrowser('a search for a wallet that gives no key', async () => {
+    const server = await localNetwork()
+    const wallet = new TestWallet(coinsFor(new PrivateKey(7), 50_000))
+    const { page } = await browser.open(`${server.url}/mine`, (each) => bringWallet(each, wallet))
+    wallet.faults.key = () => {
+      throw new Error('the user said no')
+    }
+    await order(page, { name: 'q', payer: 'wallet' })
+    await says(page, '#status', 'It ends here:')
+    expect(await textOf(page, '#hashes')).toBe('0')
+    expect(wallet.actions).toEqual([])
   })
 
   inBrowser('a name that is taken', async () => {

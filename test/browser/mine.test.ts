@@ -1,9 +1,11 @@
+import { setTimeout } from 'node:timers/promises'
 import { P2PKH, PrivateKey, Transaction } from '@bsv/sdk'
 import type { Page } from 'puppeteer-core'
 import { encodeAddress, p2pkhLock } from '../../backend/src/protocol/address.js'
 import { toHex } from '../../backend/src/protocol/bytes.js'
-import { checkMint } from '../../backend/src/protocol/mint.js'
+import { checkMint, ownerCommitment } from '../../backend/src/protocol/mint.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
+import { PROFILES } from '../../backend/src/protocol/profile.js'
 import { deployTree } from '../../src/cli/made-up-money.js'
 import { MADE_UP_PAYER } from '../../src/mining/made-up-mint.js'
 import { HttpMineIndex } from '../../src/mining/mine-index.js'
@@ -13,6 +15,7 @@ import { says, textOf, useBrowser } from '../support/browser.js'
 import { useBuiltCli } from '../support/built-cli.js'
 import { builtMinePage } from '../support/built-page.js'
 import { hasChromium } from '../support/chromium.js'
+import { covenantChain } from '../support/covenant-mints.js'
 import { beefOf, FakeChain } from '../support/fake-chain.js'
 import { order, shownMints } from '../support/mine-page.js'
 import { coinsFor } from '../support/sdk-transaction.js'
@@ -100,6 +103,8 @@ inBrowser('a mint that nobody pays for is shown, and others may pay for it later
     DIFFICULTY: '22',
   })
   const url = await listening
+  // The server fills its network meanwhile, and its first name moves the root.
+  while ((await fetch(`${url}/svc/names/h`)).status !== 200) await setTimeout(50)
   const { page, complaints } = await browser.open(`${url}/mine`)
   await order(page, { name: '9-', owner: ADDRESS, payer: 'nobody' })
   await says(page, '#status', 'Found.')
@@ -117,6 +122,10 @@ inBrowser('a mint that nobody pays for is shown, and others may pay for it later
   expect(shown.transaction.outputs).toHaveLength(3)
   const mint = checkMint({ transaction: shown.transaction, input: 0, deployment, spent })
   expect(mint.name).toBe('9')
+  expect(mint.ownerLock).toEqual(p2pkhLock(OWNER))
+  expect(mint.nonce.subarray(0, 8)).toEqual(ownerCommitment({ ...mint, deployment }))
+  expect(shown.badge).toContain('Only the owner below can use this solution')
+  expect(shown.fields.Owner).toBe(ADDRESS)
 
   const key = new PrivateKey(11)
   const transaction = Transaction.fromHex(toHex(shown.transaction.raw))
@@ -131,6 +140,22 @@ inBrowser('a mint that nobody pays for is shown, and others may pay for it later
   await transaction.sign()
   expect(await transaction.verify('scripts only')).toBe(true)
   expect(complaints).toEqual([])
+})
+
+inBrowser('in a tree of the first covenant the page says that a solution can be taken', async () => {
+  const { nameMarker } = PROFILES.local
+  const { deployment, genesis } = covenantChain({ covenantVersion: 1, difficulty: 8, nameMarker })
+  const server = await servers.start(treeOf(deployment), { minePage })
+  expect((await server.submit(beefOf(genesis))).status).toBe(200)
+  const { page } = await browser.open(`${server.url}/mine`)
+  await order(page, { name: 'q', owner: ADDRESS, payer: 'nobody' })
+  await says(page, '#status', 'Found.')
+  await says(page, '#owner-hint', 'whoever sees the solution can use it for another owner')
+  const [shown] = await shownMints(page)
+  if (shown === undefined) throw new Error('nothing is shown')
+  expect(shown.badge).toContain('Show it to nobody before it is sent')
+  expect(shown.badge).not.toContain('Only the owner')
+  expect(checkMint({ transaction: shown.transaction, input: 0, deployment }).name).toBe('q')
 })
 
 inBrowser('a search tells how it goes, in as many workers as were asked for, and stops at once', async () => {

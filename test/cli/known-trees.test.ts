@@ -76,13 +76,28 @@ test(
 )
 
 const terms = () => {
-  const { DIFFICULTY, NAME_MARKER: marker, NAME_TLD: tld } = treeOf(deployment)
-  return { difficulty: Number(DIFFICULTY), marker, ...(tld !== undefined && { tld }) }
+  const { COVENANT_VERSION, DIFFICULTY, NAME_MARKER: marker, NAME_TLD: tld } = treeOf(deployment)
+  return {
+    covenantVersion: Number(COVENANT_VERSION),
+    difficulty: Number(DIFFICULTY),
+    marker,
+    ...(tld !== undefined && { tld }),
+  }
 }
 
 describe('a server that names something else than it did first', () => {
   test.each([
     ['another genesis', { genesis: RIVAL }, `names the genesis ${RIVAL}, and named ${genesis} before`],
+    [
+      'another covenant',
+      { covenantVersion: 1 },
+      `names the covenant version 1 for the tree of ${genesis}, and named 2 before`,
+    ],
+    [
+      'a covenant of rules to come',
+      { covenantVersion: 3 },
+      `names the covenant version 3 for the tree of ${genesis}, and this release knows 1 and 2: upgrade`,
+    ],
     ['an easier tree', { difficulty: 1 }, `names the difficulty 1 for the tree of ${genesis}, and named`],
     [
       'another network',
@@ -102,7 +117,11 @@ describe('a server that names something else than it did first', () => {
       expect(await resolving(config, [at])).toMatchObject({ code: 0 })
       lie = changed
       const after = await resolving(config, [at])
-      expect(after).toMatchObject(stopped(at, message, 'set GENESIS or --genesis', `remove ${at} from`))
+      const way =
+        'covenantVersion' in changed && changed.covenantVersion === 3
+          ? []
+          : ['set GENESIS or --genesis', `remove ${at} from`]
+      expect(after).toMatchObject(stopped(at, message, ...way))
       // The way out that the line names.
       if (!('genesis' in changed)) return
       lie = {}
@@ -156,6 +175,48 @@ test(
   PATIENCE,
 )
 
+describe('a file that names no covenant version, or a later one', () => {
+  /** What `known-trees.json` has, and then a command reads it. */
+  async function withEntry(changed: object) {
+    const config = await servers.folder()
+    const url = elsewhere(server.url)
+    await mkdir(dirname(fileIn(config)))
+    const { covenantVersion: _, ...older } = terms()
+    const entry = { profile: 'local', network: 'main', genesis, ...older, ...changed }
+    await writeFile(fileIn(config), JSON.stringify({ [url]: entry }))
+    return { config, url }
+  }
+
+  test(
+    'was written when there was only version 1',
+    async () => {
+      const { config, url } = await withEntry({})
+      expect(await KnownTrees.open({ XDG_CONFIG_HOME: config }).treeOf(url)).toMatchObject({
+        deployment: { covenantVersion: 1 },
+      })
+      // The server says 2 now: it does not follow that tree any more.
+      const mined = await cli.run(['mine', 'q', '--url', url], { XDG_CONFIG_HOME: config })
+      expect(mined.code).toBe(2)
+      expect(mined.stderr).toContain(
+        `names the covenant version 2 for the tree of ${genesis}, and named 1 before`,
+      )
+    },
+    PATIENCE,
+  )
+
+  test(
+    'was written by a later release',
+    async () => {
+      const { config } = await withEntry({ covenantVersion: 3 })
+      const { code, stderr } = await resolving(config, [elsewhere(server.url)])
+      expect(code).toBe(2)
+      expect(stderr).toContain(`${fileIn(config)} has the covenant version 3 for the tree of ${genesis}`)
+      expect(stderr).toContain('upgrade minetree')
+    },
+    PATIENCE,
+  )
+})
+
 test.each([
   ['no JSON', '{"http://x": '],
   ['another shape', '{"http://x": {"genesis": "y"}}'],
@@ -201,12 +262,50 @@ describe('what the user configured', () => {
     ['GENESIS', { ...treeOf(deployment), GENESIS: RIVAL }, `and GENESIS is ${RIVAL}`],
     ['NETWORK', { ...treeOf(deployment), NETWORK: 'test' }, 'and NETWORK is test'],
     ['PROFILE', { PROFILE: 'mainnet', CHAIN_TRACKER: 'scripts-only' }, 'and PROFILE is mainnet'],
+    [
+      'COVENANT_VERSION',
+      { ...treeOf(deployment), COVENANT_VERSION: '1' },
+      'names the covenant version 2, and COVENANT_VERSION is 1',
+    ],
     ['NETWORK alone', { NETWORK: 'test' }, 'and NETWORK is test'],
+    [
+      'COVENANT_VERSION alone',
+      { COVENANT_VERSION: '1' },
+      'names the covenant version 2, and COVENANT_VERSION is 1',
+    ],
+    [
+      'DIFFICULTY alone',
+      { DIFFICULTY: '60' },
+      `names the difficulty ${deployment.difficulty}, and DIFFICULTY is 60`,
+    ],
+    ['NAME_MARKER alone', { NAME_MARKER: 'x' }, 'and NAME_MARKER is x'],
+    ['NAME_TLD alone', { NAME_TLD: 'x' }, 'names the TLD none, and NAME_TLD is x'],
+    ['DIFFICULTY', { ...treeOf(deployment), DIFFICULTY: '60' }, 'and DIFFICULTY is 60'],
   ])(
     'is held against what the server says: %s',
     async (_, env, message) => {
       const config = await servers.folder()
       expect(await resolving(config, [server.url], env)).toMatchObject(stopped(server.url, message))
+    },
+    PATIENCE,
+  )
+
+  test(
+    'leaves the other rules of the tree to the servers, where they agree',
+    async () => {
+      const GENESIS = genesis
+      const config = await servers.folder()
+      const alone = await resolving(config, [server.url], { GENESIS })
+      expect(alone).toMatchObject({ code: 0, stderr: '' })
+      expect(JSON.parse(alone.stdout)).toMatchObject({ genesis, genesisFrom: 'settings' })
+      const { url } = await indexes.start(saying({ difficulty: 60 }), server.url)
+      const unlike = await resolving(config, [server.url, url], { GENESIS })
+      expect(unlike.stderr).toContain(
+        `the servers name different rules for the tree of ${genesis}: set COVENANT_VERSION, DIFFICULTY and NAME_MARKER`,
+      )
+      const set = await resolving(config, [server.url, url], treeOf(deployment))
+      expect(set).toMatchObject({ code: 0 })
+      expect(set.stderr).toContain('names the difficulty 60, and DIFFICULTY is')
     },
     PATIENCE,
   )
@@ -264,7 +363,7 @@ describe('the file', () => {
     const long = { ...said, deployment: { ...said.deployment, marker } }
     await expect(
       trees.trust({ url: 'https://a.example', said: long, output: keptOutput().output }),
-    ).rejects.toThrow('names a marker or a TLD of more than 1000 characters')
+    ).rejects.toThrow('names a marker or a TLD of more than 255 characters')
     await expect(stat(trees.path)).rejects.toThrow('ENOENT')
   })
 })

@@ -43,6 +43,7 @@ function brittle(server: TestServer): { network: Network; taken(): number } {
       index: {
         liveNode: (name) => index.liveNode(name),
         showNode: (name) => index.showNode(name),
+        showName: (name) => index.showName(name),
         submit: (mint) => breaking(index.submit(mint)),
       },
     },

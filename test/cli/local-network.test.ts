@@ -224,6 +224,19 @@ test(
 )
 
 test(
+  'no tree is deployed with a covenant of before',
+  async () => {
+    const { code, stdout, stderr } = await cli.run(['serve'], await settings({ COVENANT_VERSION: '1' }))
+    expect({ code, stdout, stderr }).toEqual({
+      code: 2,
+      stdout: '',
+      stderr: 'minetree: COVENANT_VERSION: new trees are deployed with version 2\n',
+    })
+  },
+  PATIENCE,
+)
+
+test(
   'a difficulty that no covenant has is told in one line, and may be another the next time',
   async () => {
     const env = await settings({ DIFFICULTY: '33' })

@@ -1,13 +1,17 @@
 import { readdir, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { P2PKH, PrivateKey, ProtoWallet, PublicKey } from '@bsv/sdk'
+import { encodeAddress } from '../../backend/src/protocol/address.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { PROFILES, termsOf } from '../../backend/src/protocol/profile.js'
 import { deployTree } from '../../src/cli/made-up-money.js'
 import { useBuiltCli } from '../support/built-cli.js'
+import { covenantChain } from '../support/covenant-mints.js'
+import { beefOf } from '../support/fake-chain.js'
 import { arcServer, walletServer } from '../support/miners-services.js'
+import { reissuingServer } from '../support/reissuing-server.js'
 import { coinsFor } from '../support/sdk-transaction.js'
-import { type TestServer, useServers } from '../support/test-server.js'
+import { type TestServer, treeOf, useServers } from '../support/test-server.js'
 import { TestWallet } from '../support/test-wallet.js'
 
 const cli = useBuiltCli()
@@ -24,6 +28,15 @@ async function tree(): Promise<TestServer> {
   const { genesis, beef } = deployTree(termsOf(PROFILES.local, { difficulty: DIFFICULTY }))
   const server = await servers.start({ GENESIS: formatOutpoint(genesis), DIFFICULTY: String(DIFFICULTY) })
   expect((await server.submit(beef)).status).toBe(200)
+  return server
+}
+
+/** A server with a tree of our first covenant, as it was deployed before there was a second. */
+async function firstTree(): Promise<TestServer> {
+  const { nameMarker } = PROFILES.local
+  const { deployment, genesis } = covenantChain({ covenantVersion: 1, difficulty: DIFFICULTY, nameMarker })
+  const server = await servers.start(treeOf(deployment))
+  expect((await server.submit(beefOf(genesis))).status).toBe(200)
   return server
 }
 
@@ -50,12 +63,22 @@ const recordOf = async (server: TestServer, name: string) =>
   (await server.ask(`/svc/names/${name}`)).json as { origin: string; tip: { owner: string } }
 
 /** Who pays is asked on a terminal only, and `--yes` is for everybody else. */
-const mine = (server: TestServer, ...args: string[]) => ['mine', ...args, '--url', server.url, '--yes']
+const mine = (server: Pick<TestServer, 'url'>, ...args: string[]) => [
+  'mine',
+  ...args,
+  '--url',
+  server.url,
+  '--yes',
+]
 
-test(
-  'on a local network money is made up, and the name is whose it is said to be',
-  async () => {
-    const server = await tree()
+test.each([
+  ['of the second covenant', 2, tree],
+  ['of the first covenant', 1, firstTree],
+])(
+  'on a local network money is made up, and the name is whose it is said to be: in a tree %s',
+  async (_, covenantVersion, start) => {
+    const server = await start()
+    expect((await server.ask('/deployment.json')).json).toMatchObject({ covenantVersion })
     const owner = key.toAddress()
     const { code, stdout, stderr } = await cli.run(mine(server, 'abc', '--owner', owner, '--workers', '2'))
     expect({ code, stderr }).toEqual({
@@ -69,6 +92,20 @@ test(
     const record = await recordOf(server, 'abc')
     expect(lines[2]).toBe(`abc ${record.origin}`)
     expect(record.tip.owner).toBe(owner)
+  },
+  PATIENCE,
+)
+
+test(
+  'what is not set of a tree whose genesis is set, the server says',
+  async () => {
+    const server = await firstTree()
+    const { genesis } = (await server.ask('/deployment.json')).json as { genesis: string }
+    const env = { GENESIS: genesis }
+    expect(await cli.run(mine(server, 'q', '--workers', '2'), env)).toMatchObject({ code: 0 })
+    expect(await cli.run(['verify', 'q', '--url', server.url], env)).toMatchObject({ code: 0, stderr: '' })
+    const other = await cli.run(mine(server, 'r'), { ...env, COVENANT_VERSION: '2' })
+    expect(other).toMatchObject({ code: 2, stderr: expect.stringContaining('COVENANT_VERSION is 2, and ') })
   },
   PATIENCE,
 )
@@ -275,6 +312,55 @@ test(
   PATIENCE,
 )
 
+describe('a mint that somebody puts into another transaction before the server has it', () => {
+  const byOther = (name: string, txid: string | undefined) =>
+    `${name} has its owner in ${txid}_2, by another transaction than the one made here`
+
+  test(
+    'is the name of whoever paid for it, and mined on from',
+    async () => {
+      const server = await tree()
+      const front = await reissuingServer(server.url)
+      services.push(front)
+      const { mints, args } = await purse(5000, 5000, 5000)
+      const { code, stdout, stderr } = await cli.run(mine({ url: front.url }, 'ab', ...args))
+      const [first, second] = front.reissued
+      expect({ code, stdout }).toEqual({ code: 0, stdout: `a ${first}_2\nab ${second}_2\n` })
+      expect(stderr).toContain(byOther('a', first))
+      expect(stderr).toContain(byOther('ab', second))
+      const record = await recordOf(server, 'ab')
+      expect(record).toMatchObject({ origin: `${second}_2`, tip: { owner: key.toAddress() } })
+      // The coins of what was paid for are free again.
+      expect(await statesIn(mints)).toEqual(['lost.beef', 'lost.beef'])
+    },
+    PATIENCE,
+  )
+
+  test(
+    'is told of by the next command where the first one ended before it knew',
+    async () => {
+      const server = await tree()
+      const front = await reissuingServer(server.url)
+      services.push(front)
+      const arc = await arcServer()
+      services.push(arc)
+      const { mints, args } = await purse(5000)
+      const again = (url: string) => mine({ url }, 'a', ...args, '--arc', arc.url)
+      expect((await cli.run(again(front.url))).code).toBe(0)
+      // The network has accepted ours, and the other one is in no block: nobody knows yet which of them will be.
+      expect(await statesIn(mints)).toEqual(['sent.beef'])
+      const [sent = ''] = await mintsIn(mints)
+      await rename(join(mints, sent), join(mints, sent.replace('sent', 'pending')))
+      arc.says = 'REJECTED'
+      const { code, stdout, stderr } = await cli.run(again(server.url))
+      expect({ code, stdout }).toEqual({ code: 0, stdout: `a ${front.reissued[0]}_2\n` })
+      expect(stderr).toContain(byOther('a', front.reissued[0]))
+      expect(await statesIn(mints)).toEqual(['lost.beef'])
+    },
+    PATIENCE,
+  )
+})
+
 test(
   'a tree with other terms than the server says is not paid for',
   async () => {
@@ -298,7 +384,12 @@ test(
   'two commands that mine the same name get it once',
   async () => {
     const server = await tree()
-    const ends = await Promise.all([cli.run(mine(server, 'abc')), cli.run(mine(server, 'abc'))])
+    // For two owners: a name that another command mines for the same one would count for both.
+    const owner = encodeAddress('ab'.repeat(20), 'main')
+    const ends = await Promise.all([
+      cli.run(mine(server, 'abc')),
+      cli.run(mine(server, 'abc', '--owner', owner)),
+    ])
     const names = ends.flatMap(({ stdout }) => stdout.match(/^\w+/gm) ?? [])
     const { names: known } = (await server.ask('/svc/names')).json as { names: { name: string }[] }
     expect(known.map(({ name }) => name)).toEqual(['a', 'ab', 'abc'])
@@ -340,6 +431,11 @@ describe('what cannot be mined is said in one line', () => {
   test.each<[string, string[], string]>([
     ['a name that the covenant cannot write to its end', ['q'.repeat(76)], 'a name is 1 to 75 characters'],
     ['no name', ['Q'], 'a name is 1 to 75 characters'],
+    [
+      'an address of another network',
+      ['q', '--owner', encodeAddress('ab'.repeat(20), 'test')],
+      'not an address of NETWORK=main: m',
+    ],
     ['no address', ['q', '--owner', 'nobody'], 'not a P2PKH address: "nobody"'],
     ['a wallet and a key', ['q', '--wallet', 'http://127.0.0.1:9', '--key-file', '/dev/null'], 'not both'],
     ['no URL of a wallet', ['q', '--wallet', 'x'], 'not the URL of a wallet: "x"'],
@@ -381,6 +477,13 @@ describe('what cannot be mined is said in one line', () => {
       expect(await differs({ NETWORK: 'test' })).toContain(`NETWORK is test, and ${server.url} follows main`)
       const { genesis } = (await server.ask('/deployment.json')).json as { genesis: string }
       expect(await differs({ GENESIS: genesis, DIFFICULTY: '9' })).toContain('DIFFICULTY is 9, and ')
+      const first = { GENESIS: genesis, DIFFICULTY: String(DIFFICULTY), COVENANT_VERSION: '1' }
+      expect(await differs(first)).toContain(`COVENANT_VERSION is 1, and ${server.url} follows 2`)
+      // Without a genesis, too.
+      expect(await differs({ COVENANT_VERSION: '1' })).toContain('COVENANT_VERSION is 1, and ')
+      expect(await differs({ DIFFICULTY: '9' })).toContain('DIFFICULTY is 9, and ')
+      expect(await differs({ NAME_MARKER: 'x' })).toContain('NAME_MARKER is x, and ')
+      expect(await differs({ NAME_TLD: 'x' })).toContain(`NAME_TLD is x, and ${server.url} follows none`)
       const { url } = await servers.start()
       expect(await failure(['q', '--url', url], undefined, 3)).toContain('follows no tree of names')
     },

@@ -4,6 +4,7 @@ import { verifyNameProof } from '../../src/client/name-proof.js'
 import { covenantChain } from '../support/covenant-mints.js'
 import { FakeChain, OPEN_LOCK, p2pkh } from '../support/fake-chain.js'
 import { at, FakeHeaders, outpointBeef, proofOf, recordsOf } from '../support/name-proofs.js'
+import { NON_STRICT, nonStrictlyUnlocked } from '../support/non-strict-mints.js'
 import { encodeTransaction } from '../support/raw-transaction.js'
 
 // Mints that no block holds yet: their scripts are run, down to what is in blocks.
@@ -193,5 +194,26 @@ describe('without headers', () => {
     await expect(
       verify(proof, { chainTracker: 'scripts only', deployment: locked.chain.deployment }),
     ).rejects.toMatchObject({ code: 'BAD_SCRIPT' })
+  })
+})
+
+describe.each(NON_STRICT)('a mint with $has', (unlocking) => {
+  const tree = new FakeChain({ covenantVersion: 1, difficulty: 1 })
+  const coins = tree.spend({ inputs: [], outputs: [{ satoshis: 1000, lockingScript: OPEN_LOCK }] })
+  const funding = [{ transaction: coins, vout: 0 }]
+  const mint = tree.mint('a', { from: tree.node(''), funding, ...nonStrictlyUnlocked(unlocking) })
+  const shown = [tree.genesis, coins, mint]
+  const check = async (proof: Uint8Array) =>
+    await verifyNameProof({
+      ...{ proof, name: 'a', deployment: tree.deployment },
+      chainTracker: new FakeHeaders(shown),
+    })
+
+  test('is a name where a block holds it, and none before', async () => {
+    expect(await check(proofOf(shown))).toMatchObject({ origin: at(mint, 2), proven: true })
+    await expect(check(proofOf(shown, { unproven: [mint] }))).rejects.toMatchObject({
+      code: 'BAD_MINT',
+      cause: { code: 'NOT_STRICT' },
+    })
   })
 })

@@ -24,7 +24,7 @@ const SUITES: Record<string, { attacks: Attack[]; connections: number }> = {
   graphs: {
     attacks: graphAttacks({
       ...{ parts: 1500, transactions: 1000, depth: 100, pending: 100, steps: 100 },
-      ...{ largeBytes: 8 * MiB, leaves: 30_000 },
+      ...{ largeBytes: 8 * MiB, leaves: 30_000, mintOutputs: 20_000, mintInputs: 12_000 },
     }),
     connections: 3,
   },

@@ -1,7 +1,7 @@
 import { LockingScript, P2PKH, Transaction, UnlockingScript } from '@bsv/sdk'
-import { ascii } from '../../backend/src/protocol/bytes.js'
+import { ascii, concatBytes } from '../../backend/src/protocol/bytes.js'
 import { decodeMineNode } from '../../backend/src/protocol/mine-node.js'
-import { meetsDifficulty, proofOfWork } from '../../backend/src/protocol/mint.js'
+import { meetsDifficulty, ownerCommitment, proofOfWork } from '../../backend/src/protocol/mint.js'
 import { fundWithKey } from '../../src/mining/fund-with-key.js'
 import { keyLock } from '../../src/mining/key-lock.js'
 import { HttpMineIndex } from '../../src/mining/mine-index.js'
@@ -27,13 +27,15 @@ export async function expensiveChild(
   if (node === undefined) throw new Error('the name is taken')
   const { lockingScript, transaction: source } = node
   const { seed } = decodeMineNode(lockingScript)
+  const ownerLock = keyLock(PAYING_KEY.toPublicKey())
+  const commitment = ownerCommitment({ domain: '', ownerLock, deployment })
   const signed = await fundWithKey({
     plan: {
       node: { outpoint: node.outpoint, satoshis: 1, lockingScript },
       deployment,
       character: 'a',
-      nonce: nonceFor(seed, deployment.difficulty),
-      ownerLock: keyLock(PAYING_KEY.toPublicKey()),
+      nonce: nonceFor({ seed, commitment, difficulty: deployment.difficulty }),
+      ownerLock,
     },
     source,
     coins: [{ transaction: expensiveCoin(bytes), vout: 0 }],
@@ -47,11 +49,13 @@ export async function expensiveChild(
   }
 }
 
-function nonceFor(seed: Uint8Array, difficulty: number): Uint8Array {
-  const nonce = new Uint8Array(4)
+function nonceFor(search: { seed: Uint8Array; commitment: Uint8Array; difficulty: number }): Uint8Array {
+  const counter = new Uint8Array(4)
   for (let tried = 0; ; tried++) {
-    new DataView(nonce.buffer).setUint32(0, tried)
-    if (meetsDifficulty(proofOfWork({ seed, character: 'a', nonce }), difficulty)) return nonce
+    new DataView(counter.buffer).setUint32(0, tried)
+    const nonce = concatBytes(search.commitment, counter)
+    if (meetsDifficulty(proofOfWork({ seed: search.seed, character: 'a', nonce }), search.difficulty))
+      return nonce
   }
 }
 

@@ -27,7 +27,7 @@ export function forgedRoot(options: {
   const { genesis, profile = 'local', codeBytes } = options
   const code =
     codeBytes === undefined
-      ? covenantCode(termsOf(PROFILES[profile], { difficulty: DIFFICULTY }))
+      ? covenantCode(termsOf(PROFILES[profile], { covenantVersion: 2, difficulty: DIFFICULTY }))
       : new Uint8Array(codeBytes).fill(OP_NOP)
   const seed = crypto.getRandomValues(new Uint8Array(32))
   const lockingScript = encodeMineNode({ code, genesis, claimed: UNCLAIMED, domain: '', seed })

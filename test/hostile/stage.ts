@@ -72,10 +72,11 @@ export class Stage {
 
   /** Starts a real server that follows a new tree of our covenant. */
   async tree(profile: ProfileName = 'local', difficulty = DIFFICULTY): Promise<HonestTree> {
-    const { genesis, beef } = deployTree(termsOf(PROFILES[profile], { difficulty }))
+    const { genesis, beef } = deployTree(termsOf(PROFILES[profile], { covenantVersion: 2, difficulty }))
     const env = {
       PROFILE: profile,
       GENESIS: formatOutpoint(genesis),
+      COVENANT_VERSION: '2',
       DIFFICULTY: String(difficulty),
       CHAIN_TRACKER: 'scripts-only',
     }

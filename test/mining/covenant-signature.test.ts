@@ -66,8 +66,8 @@ test('for every first byte of the hash, with no help of the spender, the signatu
   const chain = covenantChain()
   const from = chain.node('')
   const seen = new Map<number, number[]>()
-  for (let lockTime = 0; seen.size < 256; lockTime++) {
-    const mint = covenantMint(chain, 'a', { from, lockTime, funding: [], trailing: [] })
+  for (let sequence = 0; seen.size < 256; sequence++) {
+    const mint = covenantMint(chain, 'a', { from, sequence, funding: [], trailing: [] })
     const pushes = readPushes(mint.transaction.inputs[0]?.unlockingScript ?? new Uint8Array(), { limit: 5 })
     const [first] = hash256(concatBytes(...pushes.slice(4)))
     if (first === undefined || seen.has(first)) continue

@@ -11,8 +11,9 @@ import { bytesOf } from '../support/arbitraries.js'
 import { covenantChain, covenantMint, refusalByCheck, refusingPart } from '../support/covenant-mints.js'
 
 const vectors = readFileSync(join(import.meta.dirname, '../vectors/work.json'), 'utf8')
-const { character, solutions } = JSON.parse(vectors) as {
+const { character, ownerLock, solutions } = JSON.parse(vectors) as {
   character: string
+  ownerLock: string
   solutions: { bits: number; nonce: string; hash: string }[]
 }
 
@@ -95,7 +96,10 @@ describe.each([1, 2, 7, 8, 9, 15, 16, 17])('at %i bits', (difficulty) => {
 
 describe.each(solutions)('a solution of $bits bits', ({ bits, nonce, hash }) => {
   const first = (difficulty: number) =>
-    covenantMint(covenantChain({ difficulty }), character, { nonce: fromHex(nonce) })
+    covenantMint(covenantChain({ difficulty }), character, {
+      nonce: fromHex(nonce),
+      ownerLock: fromHex(ownerLock),
+    })
 
   test('is accepted at that difficulty, and refused at the next', () => {
     expect(toHex(proofOfWork({ seed: new Uint8Array(), character, nonce: fromHex(nonce) }))).toBe(hash)

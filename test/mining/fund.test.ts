@@ -1,10 +1,22 @@
 import { PrivateKey, Transaction } from '@bsv/sdk'
-import { decodeMineNode } from '../../backend/src/protocol/mine-node.js'
-import { checkMint, meetsDifficulty, proofOfWork } from '../../backend/src/protocol/mint.js'
+import { concatBytes } from '../../backend/src/protocol/bytes.js'
+import { decodeMineNode, encodeMineNode } from '../../backend/src/protocol/mine-node.js'
+import {
+  type CovenantVersion,
+  checkMint,
+  meetsDifficulty,
+  ownerCommitment,
+  type PlacedNode,
+  proofOfWork,
+} from '../../backend/src/protocol/mint.js'
 import { readTransaction } from '../../backend/src/protocol/transaction.js'
 import { fundWithKey } from '../../src/mining/fund-with-key.js'
 import { fundWithWallet } from '../../src/mining/fund-with-wallet.js'
+import { madeUpMint } from '../../src/mining/made-up-mint.js'
 import type { MintPlan } from '../../src/mining/mint-plan.js'
+import { unpaidMint } from '../../src/mining/mint-transaction.js'
+import { searchNonce } from '../../src/mining/search/search-nonce.js'
+import { covenantChain } from '../support/covenant-mints.js'
 import { FakeChain, p2pkh } from '../support/fake-chain.js'
 import { coinsFor, sdkTransaction } from '../support/sdk-transaction.js'
 import { TestWallet } from '../support/test-wallet.js'
@@ -12,17 +24,22 @@ import { TestWallet } from '../support/test-wallet.js'
 const key = new PrivateKey(5)
 
 /** The first mint of a tree, and where it is mined from. */
-function draft({ tld }: { tld?: string } = {}): { plan: MintPlan; source: Transaction } {
-  const chain = new FakeChain({ difficulty: 3, ...(tld !== undefined && { tld }) })
+function draft(terms: { tld?: string; covenantVersion?: CovenantVersion } = {}): {
+  plan: MintPlan
+  source: Transaction
+} {
+  const chain = new FakeChain({ difficulty: 3, ...terms })
   const node = chain.node('')
   const { deployment } = chain
   const { seed } = decodeMineNode(node.lockingScript)
   const character = 'q'
-  let nonce = new Uint8Array(1)
-  while (!meetsDifficulty(proofOfWork({ seed, character, nonce }), 3))
-    nonce = Uint8Array.of((nonce[0] ?? 0) + 1)
+  const ownerLock = p2pkh(9)
+  const commitment = ownerCommitment({ domain: '', ownerLock, deployment })
+  let nonce = concatBytes(commitment, Uint8Array.of(0))
+  for (let tried = 1; !meetsDifficulty(proofOfWork({ seed, character, nonce }), 3); tried++)
+    nonce = concatBytes(commitment, Uint8Array.of(tried))
   return {
-    plan: { node, deployment, character, nonce, ownerLock: p2pkh(9) },
+    plan: { node, deployment, character, nonce, ownerLock },
     source: sdkTransaction(chain.genesis),
   }
 }
@@ -32,6 +49,50 @@ const bytesOf = (transaction: Transaction): Uint8Array => Uint8Array.from(transa
 function feeOf(transaction: Transaction): number {
   return transaction.getFee()
 }
+
+test.each([1, 2] as const)(
+  'a mint in a tree of version %i has version 1 and lock time 0',
+  async (covenantVersion) => {
+    const { plan, source } = draft({ covenantVersion })
+    const coins = [{ transaction: coinsFor(key, 20_000), vout: 0 }]
+    const wallet = new TestWallet(coinsFor(new PrivateKey(7), 20_000))
+    const mints = [
+      await fundWithKey({ plan, source, coins, key }),
+      await fundWithWallet({ plan, source, wallet }),
+      await madeUpMint({ plan, source }),
+      await unpaidMint({ plan, source }),
+    ]
+    for (const { transaction } of mints) expect(transaction).toMatchObject({ version: 1, lockTime: 0 })
+    expect(wallet.actions[0]).toMatchObject({ version: 1, lockTime: 0 })
+  },
+)
+
+test.each([1, 2] as const)(
+  'all mints of a name can be signed before any is sent, in a tree of version %i',
+  async (covenantVersion) => {
+    const chain = covenantChain({ covenantVersion })
+    const { deployment } = chain
+    const { difficulty } = deployment
+    const ownerLock = p2pkh(9)
+    let node: PlacedNode = chain.node('')
+    let source = sdkTransaction(chain.genesis)
+    let coin = { transaction: coinsFor(key, 20_000), vout: 0 }
+    for (const character of 'abc') {
+      const { seed, domain } = decodeMineNode(node.lockingScript)
+      const noncePrefix = ownerCommitment({ domain, ownerLock, deployment })
+      const { nonce } = await searchNonce({ seed, character, difficulty, noncePrefix, workers: 0 })
+      const plan = { node, deployment, character, nonce, ownerLock }
+      const { transaction, mint } = await fundWithKey({ plan, source, coins: [coin], key })
+      const outpoint = { txid: transaction.id('hex'), vout: 1 }
+      node = { outpoint, satoshis: 1, lockingScript: encodeMineNode(mint.child) }
+      source = transaction
+      coin = { transaction, vout: 3 }
+    }
+    expect(decodeMineNode(node.lockingScript).domain).toBe('abc')
+    // With the scripts of every mint before it: one package.
+    expect(await Transaction.fromBEEF(source.toBEEF()).verify('scripts only')).toBe(true)
+  },
+)
 
 describe('a mint paid with a key', () => {
   test('is one that indexers take and that scripts let through', async () => {
@@ -157,6 +218,35 @@ describe('a mint paid by a wallet', () => {
     await expect(fundWithWallet({ ...draft(), wallet: payer })).rejects.toMatchObject({ code: 'BAD_WALLET' })
     expect(payer.aborted).toEqual(['0'])
     expect(payer.sent).toEqual([])
+  })
+
+  const asVersion2 = (transaction: Transaction): void => {
+    transaction.version = 2
+  }
+  const locked = (transaction: Transaction): void => {
+    transaction.lockTime = 900_000
+  }
+
+  test.each<[string, TestWallet['faults'], string]>([
+    ['drafts another version', { draft: asVersion2 }, 'BAD_WALLET'],
+    ['drafts a lock time', { draft: locked }, 'BAD_WALLET'],
+    ['signs another version', { sign: asVersion2 }, 'BAD_UNLOCKING'],
+    ['signs a lock time', { sign: locked }, 'BAD_UNLOCKING'],
+  ])('is not sent where the wallet %s', async (_, faults, code) => {
+    const payer = wallet()
+    payer.faults = faults
+    let kept = 0
+    const keep = async () => void kept++
+    await expect(fundWithWallet({ ...draft(), wallet: payer, keep })).rejects.toMatchObject({ code })
+    expect({ kept, sent: payer.sent, aborted: payer.aborted }).toEqual({ kept: 0, sent: [], aborted: ['0'] })
+  })
+
+  test('may have a lock time in a tree of the first covenant', async () => {
+    const payer = wallet()
+    payer.faults.draft = locked
+    const { transaction } = await fundWithWallet({ ...draft({ covenantVersion: 1 }), wallet: payer })
+    expect(payer.sent).toHaveLength(1)
+    expect(transaction.lockTime).toBe(900_000)
   })
 
   const refusing =

@@ -1,5 +1,6 @@
 import { concatBytes, joinBytes } from '../../backend/src/protocol/bytes.js'
 import { mintPreimage } from '../../backend/src/protocol/mint.js'
+import { followMint, followUnprovenMint } from '../../backend/src/protocol/mint-outputs.js'
 import { parseOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { deploymentOf, PROFILES } from '../../backend/src/protocol/profile.js'
 import { encodeMinimalPush, readPushes } from '../../backend/src/protocol/script-walk.js'
@@ -73,13 +74,16 @@ if (vector === undefined || deployment === undefined) {
       expect(refusalByCheck(mint)).toBeUndefined()
     })
 
-    test('may have that and code where it is of version 2, and is a mint to the check', () => {
+    test('may have that and code where it is of version 2, and is a mint where a block holds it', () => {
       const pushed = ofVersion2((right) => concatBytes(SIXTH, right))
       expect(acceptedUnder(pushed)).toContain('plain')
       expect(refusalByCheck(pushed)).toBeUndefined()
       const coded = ofVersion2((right) => concatBytes(assemble('2 3 ADD'), right, assemble('NOP')))
       expect(acceptedUnder(coded)).toEqual(['plain'])
-      expect(refusalByCheck(coded)).toBeUndefined()
+      expect(refusalByCheck(coded)).toBe('BAD_UNLOCKING')
+      expect(followMint(coded)).toEqual({ name: followMint(pushed).name })
+      for (const mint of [pushed, coded])
+        expect(() => followUnprovenMint(mint)).toThrow(expect.objectContaining({ code: 'NOT_STRICT' }))
     })
 
     test('may not have a push above them, or code where it is of version 1', () => {

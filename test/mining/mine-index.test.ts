@@ -1,4 +1,5 @@
 import { formatOutpoint, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
+import { verifyNameMint } from '../../src/client/name-proof.js'
 import { verifyNode } from '../../src/client/node-proof.js'
 import { HttpMineIndex } from '../../src/mining/mine-index.js'
 import { beefOf, FakeChain, OPEN_LOCK } from '../support/fake-chain.js'
@@ -33,6 +34,19 @@ test('a server tells where mining goes on, and shows that the node is genuine', 
   expect(node).toMatchObject({ domain: 'a', outpoint, line: [{ name: 'a', txid: first.txid }] })
   expect(await index.liveNode('a')).toBeUndefined()
   expect(await index.showNode('a')).toBeUndefined()
+})
+
+test('a server shows the mint of a name, with all mints before it', async () => {
+  const { index, first, chain } = await indexed()
+  const beef = await index.showName('a')
+  const check = { deployment: chain.deployment, chainTracker: 'scripts only' } as const
+  const verified = await verifyNameMint({ ...check, beef: beef ?? new Uint8Array(), name: 'a' })
+  expect(verified).toMatchObject({ name: 'a', origin: parseOutpoint(first.outpoint(2)), proven: false })
+  expect(verified.lockingScript).toEqual(first.transaction.outputs[2]?.lockingScript)
+  await expect(verifyNameMint({ ...check, beef: beef ?? new Uint8Array(), name: 'b' })).rejects.toMatchObject(
+    { code: 'NOT_IN_TREE' },
+  )
+  expect(await index.showName('b')).toBeUndefined()
 })
 
 test('a mint is submitted once, or again; a rival of it has lost its node', async () => {

@@ -1,19 +1,33 @@
+import { PrivateKey } from '@bsv/sdk'
 import { encodeBeef } from '../../backend/src/graph/assemble-beef.js'
+import { decodeMineNode } from '../../backend/src/protocol/mine-node.js'
+import { ownerCommitment } from '../../backend/src/protocol/mint.js'
 import { parseOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { madeUpMint } from '../../src/mining/made-up-mint.js'
 import { HttpMineIndex, type MineIndex, type ShownNode } from '../../src/mining/mine-index.js'
-import { type MineNameOptions, type MiningEvent, mineName } from '../../src/mining/mine-name.js'
-import { NodeMovedError } from '../../src/mining/mining-error.js'
+import {
+  type MineNameOptions,
+  type MiningEvent,
+  mineName,
+  type PaidMint,
+} from '../../src/mining/mine-name.js'
+import { MiningError, NodeMovedError } from '../../src/mining/mining-error.js'
+import { payWithWallet } from '../../src/mining/pay-with-wallet.js'
 import { searchWhileLive } from '../../src/mining/search-while-live.js'
-import { beefOf, FakeChain, type FakeTransaction, p2pkh } from '../support/fake-chain.js'
+import { beefOf, FakeChain, type FakeTransaction, OPEN_LOCK, p2pkh } from '../support/fake-chain.js'
 import { at, recordsOf } from '../support/name-proofs.js'
+import { coinsFor } from '../support/sdk-transaction.js'
 import { type TestServer, treeOf, useServers } from '../support/test-server.js'
+import { TestWallet } from '../support/test-wallet.js'
 
 const servers = useServers()
 
 /** A server with the root of a tree and these names. */
 async function tree(...names: string[]) {
-  const chain = new FakeChain({ difficulty: 8 })
+  return await treeOn(new FakeChain({ difficulty: 8 }), ...names)
+}
+
+async function treeOn(chain: FakeChain, ...names: string[]) {
   const server = await servers.start(treeOf(chain.deployment))
   const submit = async (...each: Parameters<typeof beefOf>[0][]): Promise<void> => {
     for (const transaction of each) expect((await server.submit(beefOf(transaction))).status).toBe(200)
@@ -83,6 +97,74 @@ test('a name is mined on where it was left', async () => {
   expect((await mine('xyz')).map(({ mint }) => mint.name)).toEqual(['xyz'])
 })
 
+describe('the owner of a name', () => {
+  test.each([1, 2] as const)(
+    'is asked for before each search in a tree of version %i',
+    async (covenantVersion) => {
+      const { chain, index } = await treeOn(new FakeChain({ difficulty: 8, covenantVersion }), 'ab')
+      const { mine, happened } = miner({ chain, index })
+      const asked: string[] = []
+      const minted = await mine('abcd', {
+        async ownerLock(name) {
+          asked.push(`${name} after ${happened().length} events`)
+          return p2pkh(name.length)
+        },
+      })
+      expect(asked).toEqual(['abc after 0 events', 'abcd after 2 events'])
+      for (const { mint } of minted) {
+        const commitment = ownerCommitment({ ...mint, deployment: chain.deployment })
+        expect(commitment).toHaveLength(covenantVersion === 1 ? 0 : 8)
+        expect(mint.nonce.subarray(0, commitment.length)).toEqual(commitment)
+        expect(mint.nonce).toHaveLength(22)
+        expect(mint.ownerLock).toEqual(p2pkh(mint.name.length))
+      }
+    },
+  )
+
+  /** Where a search that began would not end in this life. */
+  const endless = () => {
+    const chain = new FakeChain({ difficulty: 60 })
+    const index: MineIndex = {
+      liveNode: async () => ({ domain: '', outpoint: chain.deployment.genesis }),
+      showNode: async () => shown([chain.genesis], 0),
+      showName: async () => undefined,
+      submit: () => Promise.reject(new Error('there is nothing to submit')),
+    }
+    return miner({ chain, index })
+  }
+
+  test('is a wallet, which refuses to give a key: then nothing is searched', async () => {
+    const { mine, events } = endless()
+    const wallet = new TestWallet(coinsFor(new PrivateKey(7), 20_000))
+    wallet.faults.key = () => {
+      throw new Error('the user said no')
+    }
+    await expect(mine('q', payWithWallet(wallet))).rejects.toThrow('the user said no')
+    expect({ events, actions: wallet.actions }).toEqual({ events: [], actions: [] })
+  })
+
+  test('is a wallet, which is asked for one key a name', async () => {
+    const { chain, index } = await tree()
+    const wallet = new TestWallet(coinsFor(new PrivateKey(7), 20_000))
+    const [minted] = await miner({ chain, index }).mine('q', {
+      ...payWithWallet(wallet),
+    })
+    expect(minted?.mint.name).toBe('q')
+    expect(wallet.keysAsked).toEqual(['q'])
+  })
+
+  test('may never be named, and the time of the mining is over all the same', async () => {
+    const { mine, events } = endless()
+    const stop = new AbortController()
+    const ownerLock = (): Promise<never> => {
+      stop.abort(new Error('enough'))
+      return new Promise(() => {})
+    }
+    await expect(mine('q', { ownerLock, signal: stop.signal })).rejects.toThrow('enough')
+    expect(events).toEqual([])
+  })
+})
+
 test('a search is given up when the node moves', async () => {
   let looks = 0
   const searching = searchWhileLive({
@@ -112,6 +194,7 @@ describe('a rival who moves the node', () => {
         return await index.liveNode(name)
       },
       showNode: (name) => index.showNode(name),
+      showName: (name) => index.showName(name),
       async submit(mint) {
         submitted.push(mint.txid)
         await index.submit(mint)
@@ -153,7 +236,12 @@ describe('a rival who moves the node', () => {
     const rival = chain.mint('r')
     const { mine, happened } = miner({ chain, index })
     let asked = 0
+    const owners: string[] = []
     await mine('q', {
+      async ownerLock(name) {
+        owners.push(name)
+        return p2pkh(owners.length)
+      },
       async pay(draft) {
         if (++asked > 1) return await madeUpMint(draft)
         await submit(rival)
@@ -161,6 +249,8 @@ describe('a rival who moves the node', () => {
       },
     })
     expect(happened()).toEqual(['started q', 'moved q', 'started q', 'minted q'])
+    // Each attempt is for the owner that is named for it.
+    expect(owners).toEqual(['q', 'q'])
   })
 })
 
@@ -179,10 +269,179 @@ test('two miners at one node get one name each, and nothing is counted twice', a
   expect(told.sort()).toEqual(['ax', 'axx', 'ay', 'ayy'])
 })
 
+describe('a mint that somebody puts into another transaction', () => {
+  const ownerLock = p2pkh(7)
+
+  /** The same solution in a transaction with other coins and one output more. */
+  const reissued = (chain: FakeChain, { plan }: Parameters<MineNameOptions['pay']>[0]): FakeTransaction =>
+    chain.mint(decodeMineNode(plan.node.lockingScript).domain + plan.character, {
+      nonce: plan.nonce,
+      ownerLock: plan.ownerLock,
+      trailing: [{ satoshis: 7, lockingScript: OPEN_LOCK }],
+    })
+
+  /** Mines a name whose first mint comes to the index in another transaction. */
+  async function overtaken(
+    name: string,
+    options: {
+      by?: typeof reissued
+      payFails?: boolean
+      lost?: NonNullable<MineNameOptions['lost']>
+      showName?: (honest: HttpMineIndex, chain: FakeChain) => MineIndex['showName']
+    } = {},
+  ) {
+    const { by = reissued, payFails = false, lost, showName } = options
+    const { chain, server, submit, index } = await tree()
+    const { mine, events, happened } = miner({
+      chain,
+      index: {
+        liveNode: (asked) => index.liveNode(asked),
+        showNode: (asked) => index.showNode(asked),
+        showName: showName?.(index, chain) ?? ((asked) => index.showName(asked)),
+        submit: (mint) => index.submit(mint),
+      },
+    })
+    const others: string[] = []
+    const own: string[] = []
+    const result = await mine(name, {
+      ownerLock: async () => ownerLock,
+      ...(lost && { lost }),
+      async pay(draft) {
+        const paid = await madeUpMint(draft)
+        own.push(paid.transaction.id('hex'))
+        if (others.length > 0) return paid
+        const other = by(chain, draft)
+        others.push(other.txid)
+        await submit(other)
+        if (payFails) throw new Error('466: a conflicting transaction is known')
+        return paid
+      },
+    }).catch((error: unknown) => error)
+    const minted = events.flatMap((event) =>
+      event.kind === 'minted' ? [{ name: event.name, txid: event.txid, byOther: event.byOther }] : [],
+    )
+    return { result, minted, happened: happened(), other: others[0], own, names: await namesOf(server) }
+  }
+
+  test.each([
+    ['a server refuses ours', false],
+    ['whoever sends ours hears of it first', true],
+  ])('counts as the mint of the name: %s', async (_, payFails) => {
+    const { result, minted, other, own, happened } = await overtaken('q', { payFails })
+    expect(minted).toEqual([{ name: 'q', txid: other, byOther: true }])
+    expect(own).not.toContain(other)
+    // What was paid for is not what counts.
+    expect(result).toEqual([])
+    expect(happened).toEqual(['started q', 'minted q'])
+  })
+
+  test.each([
+    ['a server refuses ours', false],
+    ['whoever sends ours hears of it first', true],
+  ])('is mined on from: %s', async (_, payFails) => {
+    const { result, minted, other, own, happened, names } = await overtaken('qx', { payFails })
+    expect(minted).toEqual([
+      { name: 'q', txid: other, byOther: true },
+      { name: 'qx', txid: own[1], byOther: false },
+    ])
+    expect(happened).toEqual(['started q', 'minted q', 'started qx', 'minted qx'])
+    expect((result as PaidMint[])[0]?.transaction.inputs[0]?.sourceTransaction?.id('hex')).toBe(other)
+    expect(names).toEqual(['q', 'qx'])
+  })
+
+  test('makes ours a lost one', async () => {
+    const lost: { txid: string; proven: boolean }[] = []
+    const note = async ({ transaction }: PaidMint, { proven }: { proven: boolean }): Promise<void> =>
+      void lost.push({ txid: transaction.id('hex'), proven })
+    const last = await overtaken('q', { lost: note })
+    const first = await overtaken('qx', { lost: note })
+    // Nobody asked for headers, so nothing counts as proven.
+    expect(lost).toEqual([last.own[0], first.own[0]].map((txid) => ({ txid, proven: false })))
+  })
+
+  test('gives the last name to its owner although nobody knows which of the two a block will hold', async () => {
+    const lost = (): Promise<never> => Promise.reject(new MiningError('UNDECIDED', 'the network has ours'))
+    const last = await overtaken('q', { lost })
+    expect(last.result).toEqual([])
+    expect(last.minted).toEqual([{ name: 'q', txid: last.other, byOther: true }])
+    // What is mined from one of them would be lost with it.
+    const first = await overtaken('qx', { lost })
+    expect(first.result).toMatchObject({ code: 'UNDECIDED' })
+    expect(first.names).toEqual(['q'])
+  })
+
+  test('and that is for another owner is a rival', async () => {
+    const by: typeof reissued = (chain) => chain.mint('q', { ownerLock: p2pkh(8) })
+    expect((await overtaken('q', { by })).result).toMatchObject({ code: 'TAKEN' })
+    const { happened, minted } = await overtaken('qx', { by })
+    expect(happened).toEqual(['started q', 'moved q', 'started qx', 'minted qx'])
+    expect(minted).toMatchObject([{ name: 'qx', byOther: false }])
+  })
+
+  test.each<[string, (honest: HttpMineIndex, chain: FakeChain) => MineIndex['showName']]>([
+    ['nothing', () => async () => undefined],
+    ['no BEEF', () => async () => Uint8Array.of(1, 2, 3)],
+    ['a mint of a copy of the root', (_, chain) => async () => copiedMint(chain)],
+    ['no answer', () => () => Promise.reject(new MiningError('NO_ANSWER', 'it is away'))],
+  ])('is a rival where a server shows %s for the name', async (_, showName) => {
+    expect((await overtaken('q', { showName })).result).toMatchObject({ code: 'TAKEN' })
+    expect((await overtaken('qx', { showName })).happened).toContain('moved q')
+  })
+
+  const copiedMint = (chain: FakeChain): Uint8Array => {
+    const copy = copyOf(chain)
+    const mint = chain.mint('q', { from: { ...chain.node(''), outpoint: at(copy, 0) }, ownerLock })
+    return shown([chain.genesis, copy, mint], 2).beef
+  }
+
+  test('and that a server shows for the name alone, and not before the next node, is not mined on from', async () => {
+    const by: typeof reissued = (chain) => chain.mint('q', { ownerLock: p2pkh(8) })
+    const showName = (_: unknown, chain: FakeChain): MineIndex['showName'] => {
+      const root = chain.node('')
+      return async () => shown([chain.genesis, chain.mint('q', { from: root, ownerLock })], 2).beef
+    }
+    const { happened, minted } = await overtaken('qx', { by, showName })
+    expect(happened).toEqual(['started q', 'moved q', 'started qx', 'minted qx'])
+    expect(minted).toMatchObject([{ name: 'qx', byOther: false }])
+  })
+})
+
+test('a server that refuses a mint and shows that very mint has taken it', async () => {
+  const { chain, server, index } = await tree()
+  const refusing: MineIndex = {
+    liveNode: (name) => index.liveNode(name),
+    showNode: (name) => index.showNode(name),
+    showName: (name) => index.showName(name),
+    async submit(mint) {
+      await index.submit(mint)
+      throw new NodeMovedError('another mint has spent the node')
+    },
+  }
+  const { mine, events } = miner({ chain, index: refusing })
+  const minted = await mine('qx', { lost: () => Promise.reject(new Error('it is not lost')) })
+  expect(minted.map(({ mint }) => mint.name)).toEqual(['q', 'qx'])
+  expect(events.filter((event) => event.kind === 'minted')).toMatchObject([
+    { byOther: false },
+    { byOther: false },
+  ])
+  expect(await namesOf(server)).toEqual(['q', 'qx'])
+})
+
+test('of two miners of one name for one owner, both find it minted', async () => {
+  const { chain, server, index } = await tree()
+  const [x, y] = [miner({ chain, index }), miner({ chain, index })] as const
+  const minted = await Promise.all([x.mine('q'), y.mine('q')])
+  // One of them has paid for it.
+  expect(minted.map(({ length }) => length).sort()).toEqual([0, 1])
+  expect([...x.events, ...y.events].filter(({ kind }) => kind === 'minted')).toHaveLength(2)
+  expect(await namesOf(server)).toEqual(['q'])
+})
+
 test('of two miners of one name, one gets it', async () => {
   const { chain, server, index } = await tree()
   const [x, y] = [miner({ chain, index }), miner({ chain, index })] as const
-  const results = await Promise.allSettled([x.mine('q'), y.mine('q')])
+  const forOwner = (owner: number) => ({ ownerLock: async () => p2pkh(owner) })
+  const results = await Promise.allSettled([x.mine('q', forOwner(1)), y.mine('q', forOwner(2))])
   expect(results.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected'])
   expect(results.find(({ status }) => status === 'rejected')).toMatchObject({ reason: { code: 'TAKEN' } })
   expect(await namesOf(server)).toEqual(['q'])
@@ -268,6 +527,7 @@ describe('what cannot be mined', () => {
     const index: MineIndex = {
       liveNode: async () => ({ domain, outpoint: node.outpoint }),
       showNode: async () => node,
+      showName: async () => undefined,
       submit: async () => {},
     }
     const { mine, happened } = miner({ chain, index })
@@ -297,6 +557,7 @@ describe('a server that lies while mining goes on', () => {
         asked.shown++
         return await index.showNode(name)
       },
+      showName: (name) => index.showName(name),
       async submit(mint) {
         await index.submit(mint)
       },
@@ -356,10 +617,12 @@ describe('a server that lies while mining goes on', () => {
     const { asked, mining, happened } = await lyingTree((honest, chain) => ({
       // One of its machines has not heard of the first mint when it is asked about the second.
       liveNode: async (name) =>
-        ++looks === 4 ? { domain: '', outpoint: chain.deployment.genesis } : await honest.liveNode(name),
+        name === 'ab' && ++looks === 2
+          ? { domain: '', outpoint: chain.deployment.genesis }
+          : await honest.liveNode(name),
     }))
     expect(await mining('ab')).toHaveLength(2)
-    expect(looks).toBeGreaterThan(4)
+    expect(looks).toBeGreaterThan(2)
     expect({ paid: asked.paid, happened: happened() }).toEqual({
       paid: 2,
       happened: ['started a', 'minted a', 'started ab', 'started ab', 'minted ab'],
@@ -431,6 +694,7 @@ describe('a budget', () => {
     const index: MineIndex = {
       liveNode: async () => ({ domain: '', outpoint: chain.deployment.genesis }),
       showNode: async () => shown([chain.genesis], 0),
+      showName: async () => undefined,
       submit: () => Promise.reject(new Error('there is nothing to submit')),
     }
     const { mine } = miner({ chain, index })

@@ -10,19 +10,21 @@ const { folder } = useServers()
 const PATIENCE = 120_000
 
 const PROGRAM = `
-import { deploymentOf, MintError, PROFILES, rootLock, searchNonce, solvePlan, termsOf } from 'minetree/mining'
+import { deploymentOf, MintError, ownerCommitment, PROFILES, rootLock, searchNonce, solvePlan, termsOf } from 'minetree/mining'
 const genesis = { txid: 'ab'.repeat(32), vout: 0 }
 const terms = termsOf(PROFILES.local, { difficulty: 12 })
 const deployment = deploymentOf(PROFILES.local, { genesis, difficulty: 12 })
 if (deployment === undefined) throw new Error('no deployment')
 const node = { outpoint: genesis, satoshis: 1, lockingScript: rootLock(terms) }
-const search = { seed: new Uint8Array(), character: 'q', difficulty: 12, workers: 2 }
+const ownerLock = Uint8Array.of(0x51)
+const noncePrefix = ownerCommitment({ domain: '', ownerLock, deployment })
+const search = { seed: new Uint8Array(), character: 'q', difficulty: 12, noncePrefix, workers: 2 }
 const { nonce } = await searchNonce(search)
-const plan = { node, deployment, character: 'q', nonce, ownerLock: Uint8Array.of(0x51) }
+const plan = { node, deployment, character: 'q', nonce, ownerLock }
 const { mint, outputs } = solvePlan(plan)
 let code = ''
 try {
-  solvePlan({ ...plan, nonce: new Uint8Array(1) })
+  solvePlan({ ...plan, ownerLock: Uint8Array.of(0x52) })
 } catch (error) {
   if (error instanceof MintError) code = error.code
 }
@@ -33,7 +35,7 @@ test(
   'a program that depends on the package searches in workers, and lays out a mint',
   async () => {
     const { run } = await dependent({ built: built.folder(), empty: await folder() })
-    expect(JSON.parse(await run(PROGRAM))).toEqual(['q', 3, 'BAD_WORK'])
+    expect(JSON.parse(await run(PROGRAM))).toEqual(['q', 3, 'BAD_NONCE'])
   },
   PATIENCE,
 )

@@ -11,7 +11,7 @@ import {
 } from '../support/fake-chain.js'
 import { type HeaderWorld, useHeaderWorlds } from '../support/header-world.js'
 import { ownerOf } from '../support/life.js'
-import { type Answer, posted, submission } from '../support/test-server.js'
+import { type Answer, type Environment, posted, submission } from '../support/test-server.js'
 
 // Transactions that come before what they are built on, or without it: each is admitted once what it waits for is known, and
 // never has to be sent again (`spec/overlay.md`, Order independence).
@@ -31,8 +31,8 @@ const inscribed = (body: string): FakeOutput => ({
 })
 
 /** A world with a mined transaction that pays for everything, which the server does not know. */
-async function started() {
-  const world = await worlds.start()
+async function started(env: Environment = {}) {
+  const world = await worlds.start(env)
   const { chain, headers } = world
   const purse = chain.spend({ inputs: [], outputs: Array.from({ length: 9 }, () => open(1000)) })
   headers.mine([purse])
@@ -293,7 +293,8 @@ describe('what waits', () => {
   })
 
   test('for its lock time is admitted when that has come', async () => {
-    const world = await started()
+    // A covenant of version 2 takes no lock time.
+    const world = await started({ COVENANT_VERSION: '1' })
     const { chain, headers, coin, purse, server } = world
     const { height } = headers.bestTip
     const early = chain.mint('a', { funding: [coin()], lockTime: height + 5, sequence: 0 })

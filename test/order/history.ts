@@ -14,6 +14,7 @@ import {
 } from '../support/fake-chain.js'
 import type { Said } from '../support/forest.js'
 import { ownerOf } from '../support/life.js'
+import { NON_STRICT, type NonStrictUnlocking, nonStrictlyUnlocked } from '../support/non-strict-mints.js'
 
 /** A transaction of a history, with what the test knows of it without reading a script. */
 export interface HistoryTransaction extends FakeTransaction {
@@ -74,6 +75,8 @@ export interface Deed {
   character: number
   /** Where the node stands among a mint's inputs. */
   position: number
+  /** Which unlocking script a mint has that only a block decides about; beyond them, five minimal pushes. */
+  unlocking: number
   coins: Pick[]
   /** Where a coin of which nobody has the transaction stands among the inputs; beyond them, there is none. */
   foreign: number
@@ -105,6 +108,7 @@ export const deed: fc.Arbitrary<Deed> = fc.record({
   node: pick,
   character: fc.nat(1),
   position: fc.nat(2),
+  unlocking: fc.nat(3 * NON_STRICT.length),
   coins: fc.array(pick, { minLength: 1, maxLength: 3 }),
   foreign: fc.nat(40),
   pays: fc.record({
@@ -136,7 +140,7 @@ const PURSE_VALUES = [1, 0, 4, 7]
 
 /** Makes a history of deeds. The same deeds make the same history. */
 export function historyOf(deeds: readonly Deed[]): History {
-  const chain = new FakeChain({ difficulty: 1 })
+  const chain = new FakeChain({ difficulty: 1, covenantVersion: 1 })
   const root = { satoshis: 1, script: chain.node('').lockingScript, domain: '' }
   const genesis = described(chain.genesis, [root, { satoshis: 1000, script: p2pkh(0) }], true)
   const purses = Array.from({ length: PURSES }, () => {
@@ -179,7 +183,7 @@ class Grower {
     this.nodes = [genesis.outpoint(0)]
   }
 
-  grow({ kind, node, character, position, coins, foreign, pays, flow, outputs }: Deed): void {
+  grow({ kind, node, character, position, unlocking, coins, foreign, pays, flow, outputs }: Deed): void {
     const payment =
       pays.place === 'nowhere' && kind === 'move' ? undefined : this.chosen(pays.coin, this.paying)
     const held = kind === 'inscribe' ? [] : coins.flatMap((each) => this.chosen(each, this.coins) ?? [])
@@ -194,7 +198,16 @@ class Grower {
     if (kind === 'mint') {
       const outpoint = this.chosen(node, this.nodes)
       if (outpoint !== undefined)
-        this.mint({ outpoint, character, position, funding, outputs, purse, needsProof })
+        this.mint({
+          outpoint,
+          character,
+          position,
+          unlocking: NON_STRICT[unlocking],
+          funding,
+          outputs,
+          purse,
+          needsProof,
+        })
       return
     }
     const made = outputs.map((each) =>
@@ -220,12 +233,14 @@ class Grower {
     outpoint: string
     character: number
     position: number
+    unlocking: NonStrictUnlocking | undefined
     funding: Outpoint[]
     outputs: Deed['outputs']
     purse: number
     needsProof: boolean
   }): void {
-    const { outpoint, funding, purse, needsProof } = options
+    const { outpoint, funding, purse, unlocking } = options
+    const needsProof = options.needsProof || unlocking !== undefined
     const { domain, script } = this.saidAt(outpoint)
     if (domain === undefined) throw new Error(`no node stands in ${outpoint}`)
     const { claimed } = decodeMineNode(script)
@@ -247,6 +262,7 @@ class Grower {
       nodeInputPosition: Math.min(options.position, funding.length),
       ownerLock: isOwned && extra ? p2pkh(extra.key) : OPEN_LOCK,
       trailing: said.map(outputOf),
+      ...(unlocking && nonStrictlyUnlocked(unlocking)),
     })
     const scripts = minted.transaction.outputs.map(({ lockingScript }) => lockingScript)
     const bound = (vout: number, more: Partial<Said>): Said => ({

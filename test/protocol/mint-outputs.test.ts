@@ -1,7 +1,11 @@
+import { joinBytes } from '../../backend/src/protocol/bytes.js'
 import { MintError } from '../../backend/src/protocol/mint.js'
-import { readMintOutputs } from '../../backend/src/protocol/mint-outputs.js'
+import { possibleMintInputs, readMintOutputs } from '../../backend/src/protocol/mint-outputs.js'
+import { encodeMinimalPush, readPushes } from '../../backend/src/protocol/script-walk.js'
+import { hash256, readTransaction } from '../../backend/src/protocol/transaction.js'
 import { brokenMints, nodeWith } from '../support/broken-mints.js'
 import { FakeChain, type FakeTransaction, type MintOverrides, p2pkh } from '../support/fake-chain.js'
+import { encodeTransaction } from '../support/raw-transaction.js'
 
 const chain = new FakeChain()
 chain.mintAll('ab')
@@ -82,4 +86,31 @@ test('a name or an output beyond the limits of the covenant is refused', () => {
     const limited = { ...deployment, limits: { ...limits, ...less } }
     expect(told(attempt(), { deployment: limited })).toBe('TOO_LONG')
   }
+})
+
+test('that many inputs look like spends of a node costs no more than the bytes that they have', () => {
+  const trailing = [{ satoshis: 1, lockingScript: new Uint8Array(300_000) }]
+  const { transaction } = attempt({ trailing })
+  const [real] = transaction.inputs
+  if (real === undefined) throw new Error('a mint without inputs')
+  // Each has the five pushes of a mint, but for the outputs after index 2 and with a preimage that is not its own.
+  const unlocking = readPushes(real.unlockingScript, { limit: 5 })
+  const short = joinBytes(
+    [...unlocking.slice(0, 3), Uint8Array.of(), ...unlocking.slice(4)].map(encodeMinimalPush),
+  )
+  const inputs = Array.from({ length: 200 }, (_, vout) => ({
+    outpoint: { txid: '11'.repeat(32), vout },
+    unlockingScript: short,
+  }))
+  const raw = encodeTransaction({
+    inputs: [...inputs, { outpoint: real, unlockingScript: real.unlockingScript }],
+    outputs: transaction.outputs,
+  })
+  let hashed = 0
+  const hash = (bytes: Uint8Array): Uint8Array => {
+    hashed += bytes.length
+    return hash256(bytes)
+  }
+  expect(possibleMintInputs({ transaction: readTransaction(raw), deployment, hash })).toEqual([200])
+  expect(hashed).toBeLessThan(2 * raw.length)
 })

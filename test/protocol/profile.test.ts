@@ -29,6 +29,7 @@ test('a local network has no tree before it has a genesis', () => {
   expect(deploymentOf(PROFILES.local, { difficulty: 8 })).toBeUndefined()
   expect(deploymentOf(PROFILES.local, { genesis })).toEqual({
     genesis,
+    covenantVersion: 2,
     difficulty: 22,
     nameContentType: 'application/name-claim',
     marker: utf8(PROFILES.local.nameMarker),
@@ -44,6 +45,7 @@ test('the live tree is known, and what the operator sets goes before it', () => 
     deploymentOf(PROFILES.mainnet, { genesis, difficulty: 8, nameMarker: 'mark', nameTld: 'test' }),
   ).toEqual({
     genesis,
+    covenantVersion: 1,
     difficulty: 8,
     nameContentType: 'application/op-ns',
     marker: utf8('mark'),

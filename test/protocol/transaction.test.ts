@@ -1,7 +1,16 @@
 import { Transaction } from '@bsv/sdk'
 import fc from 'fast-check'
 import { concatBytes, fromHex, joinBytes, toHex } from '../../backend/src/protocol/bytes.js'
-import { hash256, readTransaction, TransactionError } from '../../backend/src/protocol/transaction.js'
+import {
+  countParts,
+  firstOutputs,
+  hash256,
+  outputOf,
+  readTransaction,
+  serialisedOutputs,
+  TransactionError,
+  type TransactionOutput,
+} from '../../backend/src/protocol/transaction.js'
 import { bytes, mutated } from '../support/arbitraries.js'
 import { FakeChain, p2pkh } from '../support/fake-chain.js'
 
@@ -26,6 +35,68 @@ test('reads what the SDK reads', () => {
   expect(view.outputs.map(({ satoshis, lockingScript }) => [satoshis, toHex(lockingScript)])).toEqual(
     sdk.outputs.map((output) => [output.satoshis, output.lockingScript.toHex()]),
   )
+})
+
+test('reads what the SDK reads of a transaction with many inputs and outputs, whose parts are made when they are asked for', () => {
+  const { raw } = chain.spend({
+    inputs: Array.from({ length: 40 }, () => chain.madeUpCoin()),
+    outputs: Array.from({ length: 300 }, (_, at) => ({
+      satoshis: at * 2 ** 40,
+      lockingScript: new Uint8Array(at),
+    })),
+  })
+  const sdk = Transaction.fromHex(toHex(raw))
+  const view = readTransaction(raw)
+  expect(countParts(view)).toEqual({ inputs: 40, outputs: 300 })
+  expect(
+    view.inputs.map(({ txid, vout, sequence, unlockingScript }) => [
+      txid,
+      vout,
+      sequence,
+      toHex(unlockingScript),
+    ]),
+  ).toEqual(
+    sdk.inputs.map((input) => [
+      input.sourceTXID,
+      input.sourceOutputIndex,
+      input.sequence,
+      input.unlockingScript?.toHex(),
+    ]),
+  )
+  expect(view.outputs.map(({ satoshis, lockingScript }) => [satoshis, toHex(lockingScript)])).toEqual(
+    sdk.outputs.map((output) => [output.satoshis, output.lockingScript.toHex()]),
+  )
+  expect(view.outputs).toBe(view.outputs)
+})
+
+test('of a transaction with many outputs one is read alone, or the first ones, or their bytes', () => {
+  const { raw } = chain.spend({
+    inputs: [],
+    outputs: Array.from({ length: 3000 }, (_, at) => ({
+      satoshis: at,
+      lockingScript: new Uint8Array(at % 300),
+    })),
+  })
+  const view = readTransaction(raw)
+  const ends = [0, 1, 1023, 1024, 1025, 2047, 2048, 2999]
+  const alone = ends.map((vout) => outputOf(view, vout))
+  const first = firstOutputs(view, 1030)
+  const bytes = [0, 3, 1024, 2999, 3000].map((from) => serialisedOutputs(view, from))
+  for (const none of [3000, -1, 2 ** 32 - 1, Number.NaN]) expect(outputOf(view, none)).toBeUndefined()
+  // Nothing of that has made them all.
+  expect(view).toHaveProperty('madeOutputs', undefined)
+  const shown = (output: TransactionOutput | undefined) =>
+    output && [output.satoshis, output.lockingScript.length, toHex(output.bytes)]
+  const { outputs } = readTransaction(raw)
+  expect(alone.map(shown)).toEqual(ends.map((vout) => shown(outputs[vout])))
+  expect(first.map(shown)).toEqual(outputs.slice(0, 1030).map(shown))
+  expect(bytes.map(toHex)).toEqual(
+    [0, 3, 1024, 2999, 3000].map((from) => toHex(joinBytes(outputs.slice(from).map((each) => each.bytes)))),
+  )
+  // And of one with few the same comes.
+  const few = readTransaction(sample.raw)
+  expect(shown(outputOf(few, 0))).toEqual(shown(few.outputs[0]))
+  expect(toHex(serialisedOutputs(few))).toBe(toHex(joinBytes(few.outputs.map((each) => each.bytes))))
 })
 
 test('gives views into the raw bytes, also where those are a view themselves', () => {

@@ -11,7 +11,9 @@ test('with nothing set it is a local network that nobody else can reach', () => 
     host: '127.0.0.1',
     dataDir: './data',
     profile: PROFILES.local,
+    setTerms: {},
     terms: {
+      covenantVersion: 2,
       difficulty: 22,
       nameContentType: 'application/name-claim',
       marker: utf8(PROFILES.local.nameMarker),
@@ -105,19 +107,27 @@ test.each<[string, string, Partial<Config>]>([
   expect(readConfig({ [name]: value })).toMatchObject(rest)
 })
 
+test('the live tree has the version that it has', () => {
+  const env = { PROFILE: 'mainnet', COVENANT_VERSION: '2' }
+  expect(() => readConfig(env)).toThrow('COVENANT_VERSION: the live tree has 1')
+  expect(readConfig({ ...env, GENESIS: `${txid}_0` }).deployment?.covenantVersion).toBe(2)
+})
+
 test('a tree of one’s own is what the settings say, with the rest from the profile', () => {
   const GENESIS = `${txid}_1`
   expect(readConfig({ GENESIS }).deployment).toEqual({
     genesis: { txid, vout: 1 },
+    covenantVersion: 2,
     difficulty: 22,
     nameContentType: 'application/name-claim',
     marker: utf8(PROFILES.local.nameMarker),
     tld: undefined,
     limits: COVENANT_LIMITS,
   })
-  const all = { GENESIS, DIFFICULTY: '4', NAME_MARKER: 'a marker', NAME_TLD: 'test' }
+  const all = { GENESIS, COVENANT_VERSION: '1', DIFFICULTY: '4', NAME_MARKER: 'a marker', NAME_TLD: 'test' }
   expect(readConfig(all).deployment).toEqual({
     genesis: { txid, vout: 1 },
+    covenantVersion: 1,
     difficulty: 4,
     nameContentType: 'application/name-claim',
     marker: utf8('a marker'),
@@ -126,7 +136,7 @@ test('a tree of one’s own is what the settings say, with the rest from the pro
   })
   expect(readConfig({ ...all, GENESIS: '' }).deployment).toBeUndefined()
   const live = readConfig({ PROFILE: 'mainnet', GENESIS }).deployment
-  expect(live).toMatchObject({ genesis: { txid, vout: 1 } })
+  expect(live).toMatchObject({ genesis: { txid, vout: 1 }, covenantVersion: 1 })
   expect(live?.limits).toBeUndefined()
 })
 
@@ -143,6 +153,7 @@ test.each([
   ['PORT', ['-1', '65536', '80.5', 'http', '0x50', ' 80', '1e3', '9'.repeat(16)]],
   ['PROFILE', ['Mainnet', 'main', 'test']],
   ['GENESIS', ['none', txid, `${txid}:0`, `${txid}_00`, `${txid}_4294967296`, `${txid.slice(2)}_0`]],
+  ['COVENANT_VERSION', ['0', '3', 'v2', '02']],
   ['DIFFICULTY', ['0', '65', '-4', 'hard']],
   ['NAME_MARKER', ['ä', 'a\nb', 'x'.repeat(76)]],
   ['NAME_TLD', ['.test', 'Test', 'a b', 'x'.repeat(33)]],

@@ -2,6 +2,7 @@ import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { readConfig } from '../../src/server/config.js'
 import type { Deploy } from '../../src/server/followed-tree.js'
 import { openNode } from '../../src/server/node.js'
+import { covenantChain } from '../support/covenant-mints.js'
 import { beefOf, FakeChain } from '../support/fake-chain.js'
 import { type Environment, SILENT, treeOf, useServers } from '../support/test-server.js'
 
@@ -11,7 +12,11 @@ const genesis = formatOutpoint(chain.deployment.genesis)
 const deploy: Deploy = () => ({ genesis: chain.deployment.genesis, beef: beefOf(chain.genesis) })
 
 /** Opens a store, gives the tree that is followed and whether its root is there, and closes it. */
-async function opened(dataDir: string, env: Environment = {}, options: { deploy?: Deploy } = {}) {
+async function opened(
+  dataDir: string,
+  env: Environment = {},
+  options: { deploy?: Deploy; version?: true } = {},
+) {
   const node = await openNode({
     config: readConfig({ DATA_DIR: dataDir, ...env }),
     logger: SILENT,
@@ -21,6 +26,7 @@ async function opened(dataDir: string, env: Environment = {}, options: { deploy?
     const { deployment } = node.config
     return {
       genesis: deployment && formatOutpoint(deployment.genesis),
+      ...(options.version && { covenantVersion: deployment?.covenantVersion }),
       root: (await node.graph.liveNode('')) !== undefined,
     }
   } finally {
@@ -84,5 +90,48 @@ test.each([
   await expect(opened(folder, { [name]: value })).rejects.toMatchObject({
     name: 'ConfigError',
     message: expect.stringContaining(message.replace('FOLDER', folder)),
+  })
+})
+
+describe.each([1, 2] as const)('a tree whose covenant has version %i', (covenantVersion) => {
+  const own = covenantChain({ covenantVersion })
+  const root: Deploy = () => ({ genesis: own.deployment.genesis, beef: beefOf(own.genesis) })
+  const { NAME_MARKER = '', DIFFICULTY = '' } = treeOf(own.deployment)
+  const terms = { NAME_MARKER, DIFFICULTY }
+
+  test('has it whatever new trees have, as its root says so', async () => {
+    const folder = await servers.folder()
+    await opened(folder, terms, { deploy: root })
+    const tree = { genesis: formatOutpoint(own.deployment.genesis), root: true, covenantVersion }
+    expect(await opened(folder, terms, { version: true })).toEqual(tree)
+    const same = { ...terms, COVENANT_VERSION: String(covenantVersion) }
+    expect(await opened(folder, same, { version: true })).toEqual(tree)
+  })
+
+  test('is not opened as one of the other version', async () => {
+    const folder = await servers.folder()
+    await opened(folder, terms, { deploy: root })
+    const other = 3 - covenantVersion
+    await expect(opened(folder, { ...terms, COVENANT_VERSION: String(other) })).rejects.toThrow(
+      `COVENANT_VERSION: the tree in ${folder} has ${covenantVersion}, not ${other}`,
+    )
+  })
+
+  test('is followed as what it is under a setting that is wrong, once its root comes', async () => {
+    const server = await servers.start({
+      ...treeOf(own.deployment),
+      COVENANT_VERSION: String(3 - covenantVersion),
+    })
+    const version = async () => (await server.ask('/deployment.json')).json
+    expect(await version()).toMatchObject({ covenantVersion: 3 - covenantVersion })
+    await server.submit(beefOf(own.genesis))
+    expect(await version()).toMatchObject({ covenantVersion })
+    const mint = own.mint('a', {
+      from: own.node(''),
+      ...(covenantVersion === 1 && { version: 2, lockTime: 1 }),
+    })
+    expect((await server.submit(beefOf(mint))).json).toMatchObject({
+      tm_names: { outputsToAdmit: [0, 1, 2] },
+    })
   })
 })

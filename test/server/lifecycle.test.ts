@@ -180,7 +180,10 @@ describe('a server that cannot start says why in one line', () => {
       first.child.kill('SIGTERM')
       expect((await first.ended).code).toBe(0)
       const other = new FakeChain({ codeSize: 32 })
-      for (const another of [treeOf(other.deployment), { PROFILE: 'mainnet', GENESIS: '' }]) {
+      for (const another of [
+        treeOf(other.deployment),
+        { PROFILE: 'mainnet', GENESIS: '', COVENANT_VERSION: '' },
+      ]) {
         const end = await cli.run(['serve'], { ...env, ...another })
         expectOneLine(end, new RegExp(`GENESIS.*${chain.genesis.txid}_0`), 2)
       }

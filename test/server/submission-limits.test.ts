@@ -1,9 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { encodeBeef } from '../../backend/src/graph/assemble-beef.js'
 import { readBeef } from '../../backend/src/graph/read-beef.js'
 import { transactionRecords } from '../../backend/src/graph/transaction-records.js'
-import { utf8 } from '../../backend/src/protocol/bytes.js'
+import { concatBytes, utf8 } from '../../backend/src/protocol/bytes.js'
 import { readTransaction } from '../../backend/src/protocol/transaction.js'
 import { unprovenDepth } from '../../src/server/limits/submission-limits.js'
+import { proofOf } from '../support/bare-transactions.js'
 import { expectError } from '../support/expect-error.js'
 import {
   beefOf,
@@ -12,10 +14,12 @@ import {
   inscriptionScript,
   OPEN_LOCK,
 } from '../support/fake-chain.js'
-import { encodeTransaction } from '../support/raw-transaction.js'
+import { useHeaderWorlds } from '../support/header-world.js'
+import { encodeTransaction, varint } from '../support/raw-transaction.js'
 import { type Answer, posted, submission, type TestServer, useServers } from '../support/test-server.js'
 
 const servers = useServers()
+const worlds = useHeaderWorlds()
 const chain = new FakeChain()
 
 const coin = (): FakeTransaction =>
@@ -100,6 +104,81 @@ describe('a BEEF', () => {
     })
     await refused(server, beefOf(next, { with: [long] }), /a script of more than 1024 bytes/)
     await taken(server, beefOf(chain.inscribe({ contentType: 'text/plain', body: new Uint8Array(900) })))
+  })
+})
+
+describe('what a block holds', () => {
+  const LIMITS = { MAX_TRANSACTION_PARTS: '10', MAX_BEEF_PARTS: '20', MAX_SCRIPT_BYTES: '1024' }
+  const wide = (made: FakeChain, name: string, outputs: number): FakeTransaction =>
+    made.mint(name, { trailing: new Array(outputs).fill({ satoshis: 0, lockingScript: new Uint8Array() }) })
+
+  test('is taken with any number of outputs and any length of scripts, and so is what is built on it', async () => {
+    const world = await worlds.start(LIMITS)
+    const { chain: tree, server, headers } = world
+    const [a, ab, abc] = [wide(tree, 'a', 10_001), wide(tree, 'ab', 100), tree.mint('abc')]
+    for (const mint of [a, ab, abc]) headers.mine([mint])
+    for (const answer of [
+      await world.submit(abc, [a, ab]),
+      await world.submit(a),
+      await world.submit(ab, [a]),
+    ])
+      expect(answer).toMatchObject({ status: 200 })
+    for (const [name, mint] of [
+      ['a', a],
+      ['ab', ab],
+      ['abc', abc],
+    ] as const)
+      expect((await server.ask(`/svc/names/origin/${name}`)).json).toMatchObject({
+        outpoint: mint.outpoint(2),
+      })
+    // What is read of them goes through the same parts.
+    expect((await server.ask('/svc/names/proof/abc')).status).toBe(200)
+    const inputs = Array.from({ length: 1100 }, () => tree.madeUpCoin())
+    const many = tree.mint('ac', { funding: inputs })
+    headers.mine([many])
+    const answer = await world.submit(many, [a])
+    expect(answer).toMatchObject({ status: 200, json: { tm_names: { outputsToAdmit: [0, 1, 2] } } })
+    // Of what is known, nothing is written once more.
+    const rows = server.rows()
+    expect((await world.submit(many, [a])).json).toEqual(answer.json)
+    expect(server.rows()).toEqual(rows)
+  })
+
+  test('and without its path it is not', async () => {
+    const world = await worlds.start(LIMITS)
+    const { chain: tree, server, headers } = world
+    const purse = coin()
+    headers.mine([purse])
+    const mint = tree.mint('a', {
+      funding: [{ transaction: purse, vout: 0 }],
+      trailing: new Array(10).fill({ satoshis: 0, lockingScript: new Uint8Array() }),
+    })
+    const beef = headers.branch.beef(mint, [tree.genesis, purse])
+    expectError(await server.submit(beef), {
+      ...{ status: 413, code: 'TOO_LARGE', overlay: true },
+      error: expect.stringMatching(/more than 10 inputs or outputs/),
+    })
+    // Nor where the path leads to no block.
+    const forged = encodeBeef([{ raw: mint.raw, proof: proofOf({ txid: mint.txid, height: 800_001 }) }])
+    expectError(await server.submit(forged), {
+      ...{ status: 400, code: 'BAD_BODY', overlay: true },
+      error: expect.stringMatching(/merkle path .* does not hold/),
+    })
+  })
+
+  test('has as many inputs as there is memory for', async () => {
+    const world = await worlds.start({ MAX_PROVEN_INPUTS: '100000' })
+    const { chain: tree, headers, server } = world
+    const { raw } = tree.mint('a', { from: tree.node(''), funding: [] })
+    // The covenant looks at no other input: more of them leave the mint a mint.
+    const mint = readTransaction(
+      concatBytes(raw.subarray(0, 4), varint(100_001), new Uint8Array(41 * 100_000), raw.subarray(5)),
+    )
+    headers.mine([mint])
+    expectError(await server.submit(headers.branch.beef(mint)), {
+      ...{ status: 413, code: 'TOO_LARGE', overlay: true },
+      error: expect.stringMatching(/100001 inputs.*MAX_PROVEN_INPUTS/),
+    })
   })
 })
 

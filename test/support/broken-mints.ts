@@ -5,9 +5,11 @@ import {
   encodeNameOutput,
   meetsDifficulty,
   mintPreimage,
+  ownerCommitment,
   proofOfWork,
 } from '../../backend/src/protocol/mint.js'
 import { encodeMinimalPush, readPushes } from '../../backend/src/protocol/script-walk.js'
+import { sha256 } from '../../backend/src/protocol/transaction.js'
 import type { CovenantPart } from '../../src/mining/covenant.js'
 import { type FakeChain, type FakeNode, type FakeOutput, type MintOverrides, p2pkh } from './fake-chain.js'
 
@@ -58,18 +60,103 @@ function brokenPushes(chain: FakeChain): BrokenMint[] {
     ['work for another seed', { nonce: nonceForEmptySeedOnly(chain) }],
   ]
   const decoyed = concatBytes(p2pkh(1), DECOY)
-  const rest: Array<[string, string, MintOverrides]> = [
-    ['an owner lock other than the output', 'BAD_OUTPUT 2', pushing({ 2: p2pkh(2) })],
-    ['an envelope in the owner lock instead of the covenant’s', 'BAD_OUTPUT 2', pushing({ 2: decoyed })],
-    ['a trailing push of nothing', 'BAD_UNLOCKING', pushing({ 3: new Uint8Array() })],
-    ['a trailing push of something else', 'BAD_UNLOCKING', pushing({ 3: ascii('other') })],
+  const owners: Array<[string, MintOverrides]> = [
+    ['an owner lock other than the output', pushing({ 2: p2pkh(2) })],
+    ['an envelope in the owner lock instead of the covenant’s', pushing({ 2: decoyed })],
+  ]
+  const trailing: Array<[string, MintOverrides]> = [
+    ['a trailing push of nothing', pushing({ 3: new Uint8Array() })],
+    ['a trailing push of something else', pushing({ 3: ascii('other') })],
   ]
   return [
     ...count.map(([has, part, overrides]) => ({ has, code: 'BAD_UNLOCKING', part, overrides })),
     ...characters.map(([has, code, overrides]) => ({ has, code, part: 'character' as const, overrides })),
     ...work.map(([has, overrides]) => ({ has, code: 'BAD_WORK', part: 'work' as const, overrides })),
-    ...rest.map(([has, code, overrides]) => ({ has, code, part: 'outputs' as const, overrides })),
+    ...owners.map(([has, overrides]) =>
+      isBound(chain)
+        ? { has, code: 'BAD_NONCE', part: 'work' as const, overrides }
+        : { has, code: 'BAD_OUTPUT 2', part: 'outputs' as const, overrides },
+    ),
+    ...trailing.map(([has, overrides]) => ({
+      has,
+      code: 'BAD_UNLOCKING',
+      part: 'outputs' as const,
+      overrides,
+    })),
+    ...(isBound(chain) ? unboundMints(chain) : []),
   ]
+}
+
+/** Whether the chain's covenant binds work to owner and node, and version and lock time (version 2). */
+function isBound(chain: FakeChain): boolean {
+  return chain.deployment.covenantVersion === 2
+}
+
+/** What a covenant of version 2 refuses, and one of version 1 takes. */
+export function unboundMints(chain: FakeChain): BrokenMint[] {
+  const ownerLock = p2pkh(1)
+  const commitment = (domain: string, lock = ownerLock): Uint8Array =>
+    sha256(concatBytes(ascii(domain), sha256(lock))).subarray(0, 8)
+  const right = commitment('a')
+  const after = (...start: Uint8Array[]): MintOverrides => {
+    const seed = liveSeed(chain)
+    const nonce = firstNonce((tail) =>
+      works(chain, { seed, character: 'c', nonce: concatBytes(...start, tail) }),
+    )
+    return { nonce: concatBytes(...start, nonce) }
+  }
+  const nonces: Array<[string, MintOverrides]> = [
+    ['a nonce for another owner', after(commitment('a', p2pkh(2)))],
+    ['a nonce for the owner, and another lock', { ...after(right), ownerLock: p2pkh(2) }],
+    ['a nonce for the same owner at the child with the same seed', after(commitment('ab'))],
+    ['a nonce for the same owner at the root', after(commitment(''))],
+    ['a nonce for the name instead of the node', after(commitment('ac'))],
+    [
+      'a nonce for domain and lock hashed together',
+      after(sha256(concatBytes(ascii('a'), ownerLock)).subarray(0, 8)),
+    ],
+    ['a nonce for the lock alone', after(sha256(ownerLock).subarray(0, 8))],
+    ['a nonce that commits behind its start', after(Uint8Array.of(0), right)],
+    ['a nonce that ends with the commitment', { nonce: workedBefore(chain, right) }],
+    [
+      'a nonce with a bit of the commitment changed',
+      after(right.map((byte, i) => (i === 7 ? byte ^ 1 : byte))),
+    ],
+    ['a nonce with seven bytes of the commitment', after(right.subarray(0, 7))],
+    ['a nonce of two bytes', after()],
+  ]
+  const transaction: Array<[string, string, BrokenMint['part'], MintOverrides]> = [
+    ...[0, 2, 3, 0x101, 0x80000000, 0x80000001, 0xffffffff].map(
+      (version): [string, string, BrokenMint['part'], MintOverrides] => [
+        `the version ${version}`,
+        'BAD_VERSION',
+        'split',
+        { version },
+      ],
+    ),
+    ...[1, 799_999, 500_000_000, 0x01000000, 0x80000000, 0xffffffff].map(
+      (lockTime): [string, string, BrokenMint['part'], MintOverrides] => [
+        `the lock time ${lockTime}`,
+        'BAD_LOCK_TIME',
+        'state',
+        { lockTime, sequence: 0 },
+      ],
+    ),
+    ['a lock time that every input ignores', 'BAD_LOCK_TIME', 'state', { lockTime: 1 }],
+  ]
+  return [
+    ...nonces.map(([has, overrides]) => ({ has, code: 'BAD_NONCE', part: 'work' as const, overrides })),
+    ...transaction.map(([has, code, part, overrides]) => ({ has, code, part, overrides })),
+  ]
+}
+
+/** A nonce with work, the commitment at its end. */
+function workedBefore(chain: FakeChain, commitment: Uint8Array): Uint8Array {
+  const seed = liveSeed(chain)
+  const start = firstNonce((head) =>
+    works(chain, { seed, character: 'c', nonce: concatBytes(head, commitment) }),
+  )
+  return concatBytes(start, commitment)
 }
 
 function brokenPreimages(chain: FakeChain): BrokenMint[] {
@@ -247,14 +334,25 @@ function firstNonce(wanted: (nonce: Uint8Array) => boolean): Uint8Array {
 }
 
 function nonceWithoutWork(chain: FakeChain): Uint8Array {
-  return firstNonce((nonce) => !works(chain, { seed: liveSeed(chain), character: 'c', nonce }))
+  return committed(chain, (nonce) => !works(chain, { seed: liveSeed(chain), character: 'c', nonce }))
 }
 
 function nonceForEmptySeedOnly(chain: FakeChain): Uint8Array {
   const [seed, none] = [liveSeed(chain), new Uint8Array()]
-  return firstNonce(
+  return committed(
+    chain,
     (nonce) =>
       works(chain, { seed: none, character: 'c', nonce }) && !works(chain, { seed, character: 'c', nonce }),
+  )
+}
+
+/** A nonce for the owner of an unbroken mint at the node of `a`. */
+function committed(chain: FakeChain, wanted: (nonce: Uint8Array) => boolean): Uint8Array {
+  const { deployment } = chain
+  const start = ownerCommitment({ domain: 'a', ownerLock: p2pkh(1), deployment })
+  return concatBytes(
+    start,
+    firstNonce((tail) => wanted(concatBytes(start, tail))),
   )
 }
 

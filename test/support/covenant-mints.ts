@@ -1,8 +1,15 @@
+import { readFileSync } from 'node:fs'
 import { LockingScript, Script, Spend, UnlockingScript } from '@bsv/sdk'
-import { utf8 } from '../../backend/src/protocol/bytes.js'
+import { fromHex, readUtf8, utf8 } from '../../backend/src/protocol/bytes.js'
 import { COVENANT_LIMITS } from '../../backend/src/protocol/covenant-limits.js'
 import type { MineNode } from '../../backend/src/protocol/mine-node.js'
-import { checkMint, type Deployment, MintError } from '../../backend/src/protocol/mint.js'
+import {
+  type CovenantVersion,
+  checkMint,
+  type Deployment,
+  type DeploymentTerms,
+  MintError,
+} from '../../backend/src/protocol/mint.js'
 import type { TransactionView } from '../../backend/src/protocol/transaction.js'
 import { type CovenantPart, covenantCode, covenantParts } from '../../src/mining/covenant.js'
 import { FakeChain, type FakeNode, type MintOverrides } from './fake-chain.js'
@@ -10,6 +17,7 @@ import { FakeChain, type FakeNode, type MintOverrides } from './fake-chain.js'
 /** A chain whose root is locked to the covenant of our own. One bit of work, unless a test wants more. */
 export function covenantChain(
   options: {
+    covenantVersion?: CovenantVersion
     difficulty?: number
     nameMarker?: string
     nameContentType?: string
@@ -19,9 +27,36 @@ export function covenantChain(
   } = {},
 ): FakeChain {
   const { difficulty = 1, nameMarker = 'a marker', nameContentType = 'application/name-claim', tld } = options
-  const code = covenantCode({ difficulty, nameContentType, marker: utf8(nameMarker), tld })
-  const root = { code, ...options.root }
-  return new FakeChain({ difficulty, nameMarker, nameContentType, tld, root, limits: COVENANT_LIMITS })
+  const { covenantVersion = 2 } = options
+  const terms = { covenantVersion, difficulty, nameContentType, marker: utf8(nameMarker), tld }
+  const root = { code: covenantVersion === 1 ? firstCovenant(terms) : covenantCode(terms), ...options.root }
+  return new FakeChain({ ...terms, nameMarker, root, limits: COVENANT_LIMITS })
+}
+
+/**
+ * The code of a covenant of version 1, which is not deployed any more.
+ *
+ * @throws Error for terms that no code was kept of.
+ */
+function firstCovenant({ difficulty, nameContentType, marker, tld }: DeploymentTerms): Uint8Array {
+  const kept: FirstCovenant[] = JSON.parse(readFileSync('test/vectors/covenant-1.json', 'utf8'))
+  const found = kept.find(
+    (each) =>
+      each.difficulty === difficulty &&
+      each.nameContentType === nameContentType &&
+      each.marker === readUtf8(marker) &&
+      each.tld === tld,
+  )
+  if (found === undefined) throw new Error('test/vectors/covenant-1.json has no code of these terms')
+  return fromHex(found.code)
+}
+
+interface FirstCovenant {
+  difficulty: number
+  nameContentType: string
+  marker: string
+  tld?: string
+  code: string
 }
 
 /** A transaction that spends a node of a covenant's tree, or tries to. */

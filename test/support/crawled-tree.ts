@@ -38,8 +38,11 @@ export class CrawledTree {
     this.move('pairs', [this.out('c3', 0), this.out('pair', 1)], 2)
     this.move('paired', [this.out('pairs', 1)])
     this.spend('burn', [this.name('ba'), this.coin()], [{ satoshis: 900, lockingScript: OPEN_LOCK }])
-    const { outpoint } = this.chain.node('abc')
-    this.spend('dead', [outpoint], [{ satoshis: 1, lockingScript: OPEN_LOCK }])
+    this.others.dead = this.chain.mint('abcd', {
+      from: this.chain.node('abc'),
+      funding: [],
+      outputs: () => [{ satoshis: 1, lockingScript: OPEN_LOCK }],
+    })
     const proven = [
       this.chain.genesis,
       this.purse,

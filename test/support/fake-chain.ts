@@ -11,11 +11,13 @@ import {
   UNCLAIMED,
 } from '../../backend/src/protocol/mine-node.js'
 import {
+  type CovenantVersion,
   type Deployment,
   encodeMintUnlocking,
   encodeNameOutput,
   meetsDifficulty,
   mintPreimage,
+  ownerCommitment,
   proofOfWork,
 } from '../../backend/src/protocol/mint.js'
 import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
@@ -129,13 +131,14 @@ export class FakeChain {
       /** Parts of the root as deployed; its code is the covenant, instead of filler. */
       root?: Partial<MineNode>
       limits?: CovenantLimits
+      covenantVersion?: CovenantVersion
       nameMarker?: string
       nameContentType?: string
       tld?: string
     } = {},
   ) {
     const { difficulty = 4, codeSize = 64, nameMarker = 'fake marker', tld, limits } = options
-    const { nameContentType = 'application/name-claim' } = options
+    const { nameContentType = 'application/name-claim', covenantVersion = 2 } = options
     const filler = new Uint8Array(codeSize).fill(OP_NOP)
     filler.set(DROP_FOUR.slice(0, codeSize))
     const plain: MineNode = { code: filler, claimed: UNCLAIMED, domain: '', seed: new Uint8Array() }
@@ -143,7 +146,7 @@ export class FakeChain {
     this.genesis = this.spend({ inputs: [], outputs: [output, { satoshis: 1000, lockingScript: p2pkh(0) }] })
     const outpoint = { txid: this.genesis.txid, vout: 0 }
     const marker = utf8(nameMarker)
-    this.deployment = { genesis: outpoint, difficulty, nameContentType, marker, tld, limits }
+    this.deployment = { genesis: outpoint, covenantVersion, difficulty, nameContentType, marker, tld, limits }
     this.nodes.set('', { ...output, outpoint })
   }
 
@@ -163,8 +166,9 @@ export class FakeChain {
     const character = overrides.character ?? name.slice(-1)
     const { ownerLock = p2pkh(1), trailing = [{ satoshis: 990, lockingScript: p2pkh(0) }] } = overrides
     const parent = decodeMineNode(from.lockingScript)
-    const nonce =
-      overrides.nonce ?? this.findNonce({ seed: parent.seed, character, bad: overrides.badWork ?? false })
+    const commitment = ownerCommitment({ domain: parent.domain, ownerLock, deployment: this.deployment })
+    const { badWork: bad = false } = overrides
+    const nonce = overrides.nonce ?? this.findNonce({ seed: parent.seed, character, commitment, bad })
     const seed = proofOfWork({ seed: parent.seed, character, nonce })
 
     const restated: MineNode = {
@@ -238,10 +242,15 @@ export class FakeChain {
     return { txid, raw, transaction, height: this.height, outpoint: (vout) => formatOutpoint({ txid, vout }) }
   }
 
-  private findNonce(search: { seed: Uint8Array; character: string; bad: boolean }): Uint8Array {
-    const nonce = new Uint8Array(4)
+  private findNonce(search: {
+    seed: Uint8Array
+    character: string
+    commitment: Uint8Array
+    bad: boolean
+  }): Uint8Array {
+    const nonce = concatBytes(search.commitment, new Uint8Array(4))
     for (let tried = 0; ; tried++) {
-      new DataView(nonce.buffer).setUint32(0, tried)
+      new DataView(nonce.buffer).setUint32(search.commitment.length, tried)
       const good = meetsDifficulty(proofOfWork({ ...search, nonce }), this.deployment.difficulty)
       if (good !== search.bad) return nonce
     }

@@ -36,13 +36,13 @@ export interface HeaderWorld {
 
 /** Worlds for the tests of one file. A server asks at start and when it is told, unless the settings say how often. */
 export function useHeaderWorlds(): {
-  start(env?: Environment, options?: StartOptions): Promise<HeaderWorld>
+  start(env?: Environment, options?: StartOptions & { chain?: FakeChain }): Promise<HeaderWorld>
 } {
   const servers = useServers()
   const services = useHeaderServices()
   return {
-    async start(env = {}, options = {}) {
-      const chain = new FakeChain()
+    async start(env = {}, { chain: given, ...options } = {}) {
+      const chain = given ?? new FakeChain({ covenantVersion: env.COVENANT_VERSION === '1' ? 1 : 2 })
       const headers = new HeaderChain()
       const { url: CHAIN_TRACKER, service } = await services.start(headers)
       const usual = { CHAIN_TRACKER, HEADERS_POLL_MS: '0', ADMIN_TOKEN }

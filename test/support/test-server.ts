@@ -66,9 +66,10 @@ export function posted(value: unknown): Question {
 }
 
 /** The settings that make a server follow the tree of a fake chain. */
-export function treeOf({ genesis, difficulty, marker, tld }: Deployment): Environment {
+export function treeOf({ genesis, covenantVersion, difficulty, marker, tld }: Deployment): Environment {
   return {
     GENESIS: formatOutpoint(genesis),
+    COVENANT_VERSION: String(covenantVersion),
     DIFFICULTY: String(difficulty),
     NAME_MARKER: Buffer.from(marker).toString('utf8'),
     ...(tld !== undefined && { NAME_TLD: tld }),

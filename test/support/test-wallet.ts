@@ -19,6 +19,10 @@ import type { MintWallet } from '../../src/mining/fund-with-wallet.js'
 export interface WalletFaults {
   /** Alters what it drafts, before anybody sees it. */
   draft?: (transaction: Transaction) => void
+  /** Alters what was unlocked, before the wallet signs its own input. */
+  sign?: (transaction: Transaction) => void
+  /** Throws instead of giving a public key. */
+  key?: () => void
   /** Throws instead of sending what is signed, or takes its time. */
   send?: () => void | Promise<void>
   /** What it says of a transaction that it was asked to send; unset, that it has sent it. */
@@ -43,6 +47,8 @@ export class TestWallet implements MintWallet {
   readonly sent: Transaction[] = []
   readonly actions: CreateActionArgs[] = []
   readonly aborted: string[] = []
+  /** The ids of the keys that it was asked for, in order. */
+  readonly keysAsked: string[] = []
   faults: WalletFaults = {}
   private readonly drafts = new Map<string, Draft>()
   /** What is signed, by txid. */
@@ -57,8 +63,10 @@ export class TestWallet implements MintWallet {
     this.coin = { transaction, vout: 0 }
   }
 
-  getPublicKey(args: GetPublicKeyArgs): Promise<{ publicKey: string }> {
-    return this.keys.getPublicKey(args)
+  async getPublicKey(args: GetPublicKeyArgs): Promise<{ publicKey: string }> {
+    this.keysAsked.push(args.keyID ?? '')
+    this.faults.key?.()
+    return await this.keys.getPublicKey(args)
   }
 
   async createAction(args: CreateActionArgs): Promise<CreateActionResult> {
@@ -112,6 +120,7 @@ export class TestWallet implements MintWallet {
       ({ sourceTransaction }) => sourceTransaction === this.coin.transaction,
     )
     if (own === undefined) throw new Error('the coin is not there')
+    this.faults.sign?.(transaction)
     own.unlockingScriptTemplate = new P2PKH().unlock(this.key)
     await transaction.sign()
     if (!(await transaction.verify('scripts only'))) throw new Error('the scripts do not hold')

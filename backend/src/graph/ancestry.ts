@@ -53,5 +53,7 @@ export function unprovenParents({ txid, raw, proof }: TransactionRecord): string
 
 /** The transactions that one spends of, each once. */
 export function parentsOf({ inputs }: { inputs: { txid: string }[] }): string[] {
-  return [...new Set(inputs.map((input) => input.txid))]
+  const parents = new Set<string>()
+  for (const { txid } of inputs) parents.add(txid)
+  return [...parents]
 }

@@ -4,12 +4,19 @@ import type { Flow } from './flow.js'
 import { encodeMap } from './map-coder.js'
 import { sha256 as sha256Of } from './native-hash.js'
 import { type GraphRecords, graphRecords } from './records.js'
-import { remembered } from './remembered.js'
 
-/** What an output's script inscribes; the script is walked once, whoever asks. */
-export const inscriptionOf = remembered(
-  (output: TransactionOutput): Inscription => readInscription(output.lockingScript),
-)
+const inscriptions = new WeakMap<TransactionOutput, Inscription>()
+
+/** What an output's script inscribes; of one that is admitted, the script is walked once, whoever asks. */
+export function inscriptionOf(output: TransactionOutput): Inscription {
+  const known = inscriptions.get(output)
+  if (known !== undefined) return known
+  const inscription = readInscription(output.lockingScript)
+  const { content, map } = inscription
+  // What holds nothing is not kept: a transaction may have millions of such outputs.
+  if (content !== undefined || map.length > 0) inscriptions.set(output, inscription)
+  return inscription
+}
 
 /** Whether `tm_ordinals` admits an output for what it holds: content, or MAP in one satoshi. */
 export function holdsOrdinal(output: TransactionOutput): boolean {

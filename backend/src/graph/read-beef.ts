@@ -48,7 +48,7 @@ function parseBeef(bytes: Uint8Array): BeefContents {
   let lastTxid: string | undefined
   for (const transaction of transactions) {
     lastTxid = toHex(reversed(nativeHash256(transaction.raw)))
-    views.set(lastTxid, { ...transaction, txid: lastTxid })
+    views.set(lastTxid, Object.assign(transaction, { txid: lastTxid }))
   }
   const subjectTxid = atomicTxid ?? lastTxid
   const subject = subjectTxid === undefined ? undefined : views.get(subjectTxid)

@@ -2,7 +2,7 @@ import { formatOutpoint } from '../protocol/outpoint.js'
 import type { TransactionView } from '../protocol/transaction.js'
 import type { BeefContents } from './read-beef.js'
 import { remembered } from './remembered.js'
-import { transactionRecords } from './transaction-records.js'
+import { admittedTransactions } from './transaction-records.js'
 
 /**
  * What makes an unproven transaction of a BEEF one that no block can hold, though every script in it may pass: a
@@ -11,7 +11,7 @@ import { transactionRecords } from './transaction-records.js'
  * the host asks, and each of its topics.
  */
 export const unsoundness = remembered((beef: BeefContents): string | undefined => {
-  for (const { txid, proof } of transactionRecords(beef).transactions) {
+  for (const { txid, proof } of admittedTransactions(beef)) {
     const transaction = proof === undefined ? beef.transaction(txid) : undefined
     const reason = transaction && reasonAgainst(transaction)
     if (reason !== undefined) return `${txid} ${reason}`

@@ -2,7 +2,7 @@ import { joinBytes, reversed, toHex } from '../protocol/bytes.js'
 import type { Outpoint } from '../protocol/outpoint.js'
 import type { RawTransaction, RawTransactionReader, TransactionReader } from './graph-store.js'
 import type { Proof } from './records.js'
-import { yieldToEventLoop } from './slices.js'
+import { Slices, yieldToEventLoop } from './slices.js'
 
 /** A transaction without its scripts. */
 export interface TransactionOutline {
@@ -99,14 +99,17 @@ class TooManyPiecesError extends Error {
   override readonly name = 'TooManyPiecesError'
 }
 
-/** Others are served after so many pieces: the embedded store reads one within the thread. */
+/** Others may have their turn after so many pieces, as the embedded store reads one within the thread, or so many parts. */
 const PIECES_A_SLICE = 8
+const PARTS_A_SLICE = 256
 
 /** Reads a stored transaction from front to back. It was read when it came, so that its counts are trusted here. */
 class PieceReader {
   private at = 0
   private piece: { at: number; bytes: Uint8Array } = { at: 0, bytes: new Uint8Array() }
   private read = 0
+  private parts = 0
+  private readonly slices = new Slices()
 
   constructor(
     private readonly raw: RawTransaction,
@@ -117,6 +120,7 @@ class PieceReader {
     this.at = 4
     const inputs: Outpoint[] = []
     for (let left = await this.varint(); left > 0; left--) {
+      await this.rest()
       const outpoint = await this.take(36)
       const vout = new DataView(outpoint.buffer, outpoint.byteOffset + 32, 4).getUint32(0, true)
       inputs.push({ txid: toHex(reversed(outpoint.subarray(0, 32))), vout })
@@ -128,12 +132,19 @@ class PieceReader {
 
   /** @param longest Up to how many bytes the script is read. */
   async output(longest = -1): Promise<{ satoshis: number; script: Uint8Array | undefined }> {
+    await this.rest()
     const satoshis = numberOf(await this.take(8))
     const length = await this.varint()
     const end = this.at + length
     const script = length > longest ? undefined : await this.take(length)
     this.at = end
     return { satoshis, script }
+  }
+
+  /** Lets others have their turn now and then: a transaction has as many inputs and outputs as fit into it. */
+  private async rest(): Promise<void> {
+    this.parts++
+    if (this.parts % PARTS_A_SLICE === 0) await this.slices.rest()
   }
 
   async varint(): Promise<number> {

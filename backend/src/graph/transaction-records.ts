@@ -1,5 +1,6 @@
 import { placingInputs } from '../protocol/ordinal-flow.js'
-import { isCoinbase, type TransactionView } from '../protocol/transaction.js'
+import { firstOutputs, isCoinbase, outputOf, type TransactionView } from '../protocol/transaction.js'
+import { OUTPUTS_WITH_ORDINALS } from './flow.js'
 import type { BeefContents } from './read-beef.js'
 import { type GraphRecords, graphRecords, type SpendRecord, type TransactionRecord } from './records.js'
 import { remembered } from './remembered.js'
@@ -43,7 +44,8 @@ export const admittedTransactions = remembered((beef: BeefContents): Transaction
     const proof = beef.proof(txid)
     rememberView(view)
     kept.set(txid, { txid, raw: view.raw, ...(proof && { proof }) })
-    if (proof === undefined) waiting.push(...view.inputs.map((input) => input.txid))
+    // One by one: there may be more than a call takes arguments.
+    if (proof === undefined) for (const input of view.inputs) waiting.push(input.txid)
   }
   return [...kept.values()]
 })
@@ -81,12 +83,16 @@ export const knownTransactions = remembered((beef: BeefContents): TransactionRec
  * there may be as many as fit into a transaction; so up to its last 1-sat output, admitted or not.
  */
 export const placingRecords = remembered((beef: BeefContents): GraphRecords => {
-  const { txid, inputs, outputs } = beef.subject
+  const { txid, inputs } = beef.subject
+  const outputs = firstOutputs(beef.subject, OUTPUTS_WITH_ORDINALS)
   const output = outputs.findLastIndex(({ satoshis }) => satoshis === 1)
   if (output === -1 || beef.proof(txid) === undefined) return graphRecords({})
   const sources = inputs.map((input) => beef.transaction(input.txid))
   const count = placingInputs({
-    inputValues: inputs.map((input, i) => sources[i]?.outputs[input.vout]?.satoshis),
+    inputValues: inputs.map((input, i) => {
+      const source = sources[i]
+      return source && outputOf(source, input.vout)?.satoshis
+    }),
     outputValues: outputs.map(({ satoshis }) => satoshis),
     output,
   })

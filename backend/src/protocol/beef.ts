@@ -11,8 +11,6 @@ export class BeefError extends Error {
 
 /** More transactions than any real ancestry; a BEEF of millions of empty ones would only cost memory. */
 export const MAX_BEEF_TRANSACTIONS = 10_000
-/** Inputs and outputs of all of them: each is an object to hold. */
-const MAX_PARTS = 300_000
 
 /** What a BEEF holds, as views into its bytes. Its merkle paths are bounded but not read. */
 export interface BeefFrame {
@@ -53,7 +51,6 @@ export function readBeefFrame(bytes: Uint8Array): BeefFrame {
     bumps.push(bump.bytes)
   }
   const transactions: Omit<TransactionView, 'txid'>[] = []
-  let parts = 0
   for (let left = cursor.count('transactions', MAX_BEEF_TRANSACTIONS); left > 0; left--) {
     const transaction = version === BEEF_V1 ? takeV1(cursor) : takeV2(cursor)
     if (transaction === undefined) {
@@ -62,8 +59,6 @@ export function readBeefFrame(bytes: Uint8Array): BeefFrame {
         throw new BeefError('the BEEF does not hold its subject transaction')
       continue
     }
-    parts += transaction.inputs.length + transaction.outputs.length
-    if (parts > MAX_PARTS) throw new BeefError(`more than ${MAX_PARTS} inputs and outputs`)
     transactions.push(transaction)
   }
   if (!cursor.atEnd) throw new BeefError('bytes follow the BEEF')
@@ -90,5 +85,5 @@ function takeV2(cursor: ByteCursor): Omit<TransactionView, 'txid'> | undefined {
 function takeTransaction(cursor: ByteCursor): Omit<TransactionView, 'txid'> {
   const start = cursor.at
   const fields = readTransactionFields(cursor)
-  return { raw: cursor.bytes.subarray(start, cursor.at), ...fields }
+  return Object.assign(fields, { raw: cursor.bytes.subarray(start, cursor.at) })
 }

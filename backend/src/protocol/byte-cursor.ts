@@ -16,31 +16,36 @@ export class ByteCursor {
   }
 
   take(length: number): Uint8Array {
-    if (this.at + length > this.bytes.length) throw this.fail('the bytes end too early')
-    this.at += length
+    this.skip(length)
     return this.bytes.subarray(this.at - length, this.at)
   }
 
+  /** As {@link take}, where nobody wants to see the bytes. */
+  skip(length: number): void {
+    if (this.at + length > this.bytes.length) throw this.fail('the bytes end too early')
+    this.at += length
+  }
+
   u8(): number {
-    this.take(1)
+    this.skip(1)
     return this.view.getUint8(this.at - 1)
   }
 
   u16(): number {
-    this.take(2)
+    this.skip(2)
     return this.view.getUint16(this.at - 2, true)
   }
 
   u32(): number {
-    this.take(4)
+    this.skip(4)
     return this.view.getUint32(this.at - 4, true)
   }
 
   u64(): number {
-    this.take(8)
-    const value = this.view.getBigUint64(this.at - 8, true)
-    if (value > BigInt(Number.MAX_SAFE_INTEGER)) throw this.fail('a number is beyond 2^53')
-    return Number(value)
+    this.skip(8)
+    const high = this.view.getUint32(this.at - 4, true)
+    if (high >= 2 ** 21) throw this.fail('a number is beyond 2^53')
+    return high * 2 ** 32 + this.view.getUint32(this.at - 8, true)
   }
 
   /** How many of something follow; so many at the most. */

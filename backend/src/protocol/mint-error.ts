@@ -1,11 +1,14 @@
-/** Which rule of a mint is broken; see `checkMint`. */
+/** Which rule of a mint is broken; see `checkMint`, and `followUnprovenMint` for `NOT_STRICT`. */
 export type MintErrorCode =
   | 'NOT_A_NODE'
   | 'OTHER_TREE'
   | 'BAD_UNLOCKING'
-  | 'TOO_COSTLY'
+  | 'NOT_STRICT'
+  | 'BAD_VERSION'
+  | 'BAD_LOCK_TIME'
   | 'BAD_CHARACTER'
   | 'CLAIMED'
+  | 'BAD_NONCE'
   | 'BAD_WORK'
   | 'TOO_LONG'
   | 'BAD_OUTPUT'

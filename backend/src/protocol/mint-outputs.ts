@@ -7,42 +7,94 @@ import {
   MintError,
   meetsDifficulty,
   mintScripts,
+  placedNode,
+  requireFinal,
   requireMinable,
   requireOutput,
   requireShortName,
   requireShortScript,
+  rulesOf,
 } from './mint.js'
-import type { SpentOutput } from './mint-unlocking.js'
-import type { TransactionView } from './transaction.js'
+import { hasCode, isStrictUnlocking, type SpentOutput } from './mint-unlocking.js'
+import { type Hash256, outputOf, type TransactionView } from './transaction.js'
+
+/** A spend of a node, as `checkMint` takes it. */
+type NodeSpend = Parameters<typeof checkMint>[0]
 
 /**
- * The name that a mint leaves: checked, and read from the outputs alone where the unlocking script takes too much to run.
- * Nobody can then stop a tree with such a script. For callers that know the scripts to be run, or the transaction to be in
- * the chain.
+ * The name that a mint leaves which a block holds: checked where the unlocking script is pushes only, and read from the
+ * outputs where it has code. Interpreters may disagree about what code leaves, and the block has decided. Whatever a miner
+ * writes there, the tree goes on behind it.
+ *
+ * Only for callers that know a block to hold the transaction, or that somebody refused what {@link followUnprovenMint}
+ * refuses before it was stored.
  *
  * @throws MintError as `checkMint` and {@link readMintOutputs}.
  */
-export function followMint(check: Parameters<typeof checkMint>[0]): { name: string } {
+export function followMint(spend: NodeSpend): { name: string } {
+  const script = spend.transaction.inputs[spend.input]?.unlockingScript
+  return script !== undefined && hasCode(script) ? readMintOutputs(spend) : checkMint(spend)
+}
+
+/**
+ * The name that a mint leaves which no block is known to hold. Its unlocking script has to be five minimal pushes: under
+ * any other, nodes may disagree about the mint, so that a block may never hold it.
+ *
+ * @throws MintError `NOT_STRICT`; as `checkMint`.
+ */
+export function followUnprovenMint(spend: NodeSpend): { name: string } {
+  const script = spend.transaction.inputs[spend.input]?.unlockingScript
+  if (script !== undefined && !isStrictUnlocking(script)) throw new MintError('NOT_STRICT', NOT_STRICT)
+  return checkMint(spend)
+}
+
+/** What is said of an unproven spend of a node whose unlocking script is another than five minimal pushes. */
+export const NOT_STRICT =
+  'the unlocking script of an unproven mint must be five minimal pushes; with its merkle proof any mint counts'
+
+/**
+ * The inputs of a transaction that could be the spend of a node, where nothing is known of what they spend: those with code
+ * in their unlocking script, and those that `checkMint` takes. None where the outputs are not those of a mint.
+ *
+ * @returns Indices.
+ */
+export function possibleMintInputs(asked: {
+  transaction: TransactionView
+  deployment: Deployment
+  hash?: Hash256
+}): number[] {
+  const { transaction } = asked
+  if (!isMint(() => readMintOutputs({ ...asked, input: 0 }))) return []
+  return [...transaction.inputs.keys()].filter((input) =>
+    isMint(() => {
+      const script = transaction.inputs[input]?.unlockingScript
+      if (script === undefined || !hasCode(script)) checkMint({ ...asked, input })
+    }),
+  )
+}
+
+function isMint(check: () => unknown): boolean {
   try {
-    return checkMint(check)
+    check()
+    return true
   } catch (error) {
-    if (error instanceof MintError && error.code === 'TOO_COSTLY') return readMintOutputs(check)
+    if (error instanceof MintError) return false
     throw error
   }
 }
 
 /**
- * The name that a mint leaves, read from its outputs alone. For a mint whose unlocking script takes too much to run
- * (`TOO_COSTLY`), where its scripts were run by somebody else or the chain has it: a genuine node that was spent was
- * spent by a mint (service.md 3.3), and its outputs are as the covenant wrote them.
+ * The name that a mint leaves, read from its outputs alone, whatever unlocked the node. Only for what a block holds: a
+ * genuine node that was spent was spent by a mint (service.md 3.3), and its outputs are as the covenant wrote them.
  *
- * All that the outputs can show is checked as `checkMint` does. They cannot show that the new seed is the hash of the
+ * All that the transaction shows beside its unlocking script is checked as `checkMint` does. It cannot show that the new seed is the hash of the
  * old one, of the character and of a nonce, nor which lock the unlocking script named; for these the covenant alone
  * vouches.
  *
  * @param mint.input The index of the input that spends the node.
  * @param mint.spent The output which that input spends; without it, the node restated in output 0 is taken at its word.
- * @throws MintError `NOT_A_NODE`, `OTHER_TREE`, `BAD_CHARACTER`, `CLAIMED`, `TOO_LONG`, `BAD_WORK` or `BAD_OUTPUT`.
+ * @throws MintError `NOT_A_NODE`, `OTHER_TREE`, `BAD_CHARACTER`, `CLAIMED`, `TOO_LONG`, `BAD_WORK`, `BAD_VERSION`,
+ * `BAD_LOCK_TIME` or `BAD_OUTPUT`.
  */
 export function readMintOutputs(mint: {
   transaction: TransactionView
@@ -59,7 +111,7 @@ export function readMintOutputs(mint: {
   const outpoint = transaction.inputs[mint.input]
   if (outpoint === undefined) throw new MintError('BAD_UNLOCKING', `there is no input ${mint.input}`)
   const before =
-    spent && requireMinable({ node: { ...spent, outpoint }, character: ascii(character), deployment })
+    spent && requireMinable({ node: placedNode(spent, outpoint), character: ascii(character), deployment })
   const { code, domain, claimed } = before
     ? { ...before.parent, claimed: claim(before.parent.claimed, character.charCodeAt(0)) }
     : restated
@@ -69,8 +121,9 @@ export function readMintOutputs(mint: {
   if (seed.length === 0 || !meetsDifficulty(seed, deployment.difficulty)) {
     throw new MintError('BAD_WORK', `the seed has fewer than ${deployment.difficulty} zero bits`)
   }
+  requireFinal(transaction, rulesOf({ code }, deployment))
   requireShortName(name, deployment)
-  const script = transaction.outputs[2]?.lockingScript ?? new Uint8Array()
+  const script = outputOf(transaction, 2)?.lockingScript ?? new Uint8Array()
   requireShortScript(script, deployment)
   const afterLock = encodeNameOutput({ ownerLock: new Uint8Array(), name, deployment }).length
   const ownerLock = script.subarray(0, Math.max(0, script.length - afterLock))
@@ -88,7 +141,7 @@ export function readMintOutputs(mint: {
 }
 
 function readNode(transaction: TransactionView, vout: number): MineNode {
-  const output = transaction.outputs[vout]
+  const output = outputOf(transaction, vout)
   if (output === undefined) throw new MintError('BAD_OUTPUT', `output ${vout} is missing`, { vout })
   try {
     return decodeMineNode(output.lockingScript)

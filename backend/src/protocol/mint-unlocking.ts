@@ -1,7 +1,13 @@
 import { concatBytes, joinBytes } from './bytes.js'
 import { encodeOutpoint } from './outpoint.js'
-import { encodeMinimalPush, readPushes, ScriptWalk } from './script-walk.js'
-import { type Hash256, hash256, type TransactionInput, type TransactionOutput } from './transaction.js'
+import { encodeMinimalPush, OP, readPushes, ScriptWalk } from './script-walk.js'
+import {
+  type Hash256,
+  hash256,
+  serialisedOutputs,
+  type TransactionInput,
+  type TransactionOutput,
+} from './transaction.js'
 
 /** The five items that unlock a node, in the order in which they are pushed (service.md 4.5). */
 export interface MintUnlocking<Character> {
@@ -72,6 +78,34 @@ export function readMintUnlocking(script: Uint8Array): MintUnlocking<Uint8Array>
 }
 
 /**
+ * Whether a script is exactly the five minimal pushes that {@link encodeMintUnlocking} writes. Every version of every
+ * node takes these, whatever it enforces; any other script of a mint may be valid to one node and invalid to the next.
+ */
+export function isStrictUnlocking(script: Uint8Array): boolean {
+  const walk = new ScriptWalk(script)
+  let count = 0
+  let end = 0
+  for (; walk.next(); end = walk.end) if (++count > 5 || !isMinimalPush(walk)) return false
+  return count === 5 && end === script.length
+}
+
+/** Whether the walk stands on a push of the form that {@link encodeMinimalPush} writes. */
+function isMinimalPush({ script, op, start, end, pushedLength: length }: ScriptWalk): boolean {
+  if (length === undefined) return false
+  if (op > OP.PUSHDATA4) return true
+  const prefix = length < OP.PUSHDATA1 ? 1 : length <= 0xff ? 2 : length <= 0xffff ? 3 : 5
+  if (end - start !== prefix + length) return false
+  return length !== 1 || encodeMinimalPush(script.subarray(end - 1, end)).length === 2
+}
+
+/** Whether a script has anything but pushes. A push that breaks off is none. */
+export function hasCode(script: Uint8Array): boolean {
+  const walk = new ScriptWalk(script)
+  while (walk.next()) if (walk.pushedLength === undefined) return true
+  return false
+}
+
+/**
  * The sighash preimage of one input (the BIP143 form that forkid signatures keep), for ALL | FORKID | ANYONECANPAY:
  * all outputs, this input and nothing of the others. The script code is the whole script that is spent.
  *
@@ -98,10 +132,21 @@ export function mintPreimage(of: {
     spent.lockingScript,
     u64(spent.satoshis),
     u32(input.sequence),
-    hash(joinBytes(transaction.outputs.map(({ bytes }) => bytes))),
+    hashOfOutputs(transaction, hash),
     u32(transaction.lockTime),
     SIGHASH_TYPE,
   )
+}
+
+const outputHashes = new WeakMap<PreimageTransaction, Uint8Array>()
+
+/** The hash of all outputs. Kept: the inputs of a transaction are asked about one after another. */
+function hashOfOutputs(transaction: PreimageTransaction, hash: Hash256): Uint8Array {
+  const known = outputHashes.get(transaction)
+  if (known !== undefined) return known
+  const hashed = hash(serialisedOutputs(transaction))
+  outputHashes.set(transaction, hashed)
+  return hashed
 }
 
 /**

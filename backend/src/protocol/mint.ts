@@ -1,5 +1,6 @@
-import { concatBytes, equalBytes, joinBytes, utf8 } from './bytes.js'
+import { concatBytes, equalBytes, utf8 } from './bytes.js'
 import type { CovenantLimits } from './covenant-limits.js'
+import { type CovenantVersion, versionOfCode } from './covenant-version.js'
 import { encodeEnvelope } from './envelope.js'
 import {
   claim,
@@ -12,13 +13,19 @@ import {
   UNCLAIMED,
 } from './mine-node.js'
 import { MintError } from './mint-error.js'
-import { mintPreimage, readPreimageSpent, type SpentOutput } from './mint-unlocking.js'
+import { mintPreimage, readMintUnlocking, readPreimageSpent, type SpentOutput } from './mint-unlocking.js'
 import { encodeOutpoint, formatOutpoint, type Outpoint } from './outpoint.js'
-import type { RunBudget } from './script-cost.js'
 import { encodePush, OP } from './script-walk.js'
-import { type Hash256, hash256, type TransactionView } from './transaction.js'
-import { takeMintUnlocking } from './unlocking-run.js'
+import {
+  type Hash256,
+  hash256,
+  outputOf,
+  serialisedOutputs,
+  sha256,
+  type TransactionView,
+} from './transaction.js'
 
+export { COVENANT_VERSIONS, type CovenantVersion } from './covenant-version.js'
 export { MintError, type MintErrorCode } from './mint-error.js'
 export {
   encodeMintUnlocking,
@@ -31,6 +38,8 @@ export {
 export interface Deployment {
   /** The outpoint of the root as deployed: what makes this tree this one. */
   genesis: Outpoint
+  /** For a covenant that does not tell by its code: see {@link rulesOf}. */
+  covenantVersion: CovenantVersion
   /** Zero bits that a solution must start with. */
   difficulty: number
   nameContentType: string
@@ -67,8 +76,9 @@ export const MINT_SATOSHIS = 1
 
 /**
  * Checks that one input of a transaction mints a name, with the rules of the covenant (service.md 3.2 and 4.5,
- * protocol.md 7). It does not run the script; but it rebuilds the sighash preimage that the covenant reads and
- * compares everything that the covenant compares, so that both say yes to the same.
+ * protocol.md 7). It does not run any script; but it rebuilds the sighash preimage that the covenant reads and
+ * compares everything that the covenant compares, so that both say yes to the same. It reads unlocking scripts of pushes
+ * only, about whose result no two interpreters disagree; for one with code see `followMint`.
  *
  * It knows nothing of lineage: that the spent node is genuine is the caller's to know, and only that makes the name
  * genuine. Takes time linear in the transaction, all outputs being hashed: ask for inputs that spend a known node.
@@ -79,15 +89,12 @@ export const MINT_SATOSHIS = 1
  * spent, so for a transaction with a merkle proof, or one whose scripts were verified, the chain or the verifier vouches
  * for them; for any other they are the submitter's word. The outpoint is always that of the input.
  * @param check.hash A native double SHA-256, where the host has one.
- * @param check.budget What running unlocking scripts that are not pushes only may cost; shared by the calls it is
- * given to, and by default one of its own.
  *
- * @throws MintError with the first rule that is broken, in this order: `BAD_UNLOCKING` (the unlocking script does not
- * leave five items), `TOO_COSTLY` (the budget does not suffice to tell), `BAD_UNLOCKING` (the preimage is not the one
- * of this input), `NOT_A_NODE` (the spent output is none, or holds not 1 satoshi),
+ * @throws MintError with the first rule that is broken, in this order: `BAD_UNLOCKING` (the unlocking script is not five
+ * pushes or more, or the preimage is not the one of this input), `NOT_A_NODE` (the spent output is none, or holds not 1 satoshi),
  * `OTHER_TREE` (its genesis is not the deployment's), `BAD_CHARACTER`, `CLAIMED`, `TOO_LONG` (the name is beyond the
- * covenant's limits), `BAD_WORK`, `TOO_LONG` (output 2 is), `BAD_OUTPUT` (output 0, 1 or 2 missing, or with another value
- * or script), `BAD_UNLOCKING` (the trailing item is not the outputs after 2).
+ * covenant's limits, or output 2 is), `BAD_NONCE` (it is for another owner or node), `BAD_WORK`, `BAD_OUTPUT` (output 0, 1 or 2 missing, or with another value
+ * or script), `BAD_UNLOCKING` (the trailing item is not the outputs after 2), `BAD_VERSION` and `BAD_LOCK_TIME` (of the transaction).
  */
 export function checkMint(check: {
   transaction: TransactionView
@@ -95,12 +102,13 @@ export function checkMint(check: {
   deployment: Deployment
   spent?: SpentOutput
   hash?: Hash256
-  budget?: RunBudget
 }): Mint {
   const { transaction, deployment, hash = hash256 } = check
   const input = transaction.inputs[check.input]
   if (input === undefined) throw new MintError('BAD_UNLOCKING', `there is no input ${check.input}`)
-  const items = takeMintUnlocking({ ...check, satoshis: MINT_SATOSHIS })
+  const items = readMintUnlocking(input.unlockingScript)
+  if (items === undefined)
+    throw new MintError('BAD_UNLOCKING', 'the unlocking script is not five pushes or more')
   const spent = check.spent ?? readPreimageSpent(items.preimage)
   if (
     spent === undefined ||
@@ -110,20 +118,26 @@ export function checkMint(check: {
   }
 
   const { character, nonce, ownerLock } = items
-  const node = { ...spent, outpoint: input }
+  const node = placedNode(spent, input)
   const mint = solveMint({ node, character, nonce, ownerLock, deployment, hash })
   for (const [vout, lockingScript] of mintScripts(mint, deployment).entries()) {
     requireOutput(transaction, { vout, lockingScript })
   }
-  if (!equalBytes(items.trailing, joinBytes(transaction.outputs.slice(3).map(({ bytes }) => bytes)))) {
+  if (!equalBytes(items.trailing, serialisedOutputs(transaction, 3))) {
     throw new MintError('BAD_UNLOCKING', 'the trailing item is not the outputs after index 2')
   }
+  requireFinal(transaction, rulesOf(mint.restated, deployment))
   return mint
 }
 
 /** A node where it stands, to be mined from. */
 export interface PlacedNode extends SpentOutput {
   outpoint: Outpoint
+}
+
+/** An output and where it stands. Field by field: those of an output that was read may not be own properties. */
+export function placedNode({ satoshis, lockingScript }: SpentOutput, { txid, vout }: Outpoint): PlacedNode {
+  return { satoshis, lockingScript, outpoint: { txid, vout } }
 }
 
 /**
@@ -148,7 +162,7 @@ export function requireMinable(mined: { node: PlacedNode; character: Uint8Array;
  * What comes of a node when a character is mined from it with a nonce.
  *
  * @param solution.character One character of a name, as its code.
- * @throws MintError `NOT_A_NODE`, `OTHER_TREE`, `BAD_CHARACTER`, `CLAIMED`, `TOO_LONG` or `BAD_WORK`, as
+ * @throws MintError `NOT_A_NODE`, `OTHER_TREE`, `BAD_CHARACTER`, `CLAIMED`, `TOO_LONG`, `BAD_NONCE` or `BAD_WORK`, as
  * {@link checkMint}.
  */
 export function solveMint(solution: {
@@ -161,18 +175,78 @@ export function solveMint(solution: {
 }): Mint {
   const { nonce, ownerLock, deployment, hash = hash256 } = solution
   const { parent, character } = requireMinable(solution)
-  const seed = proofOfWork({ seed: parent.seed, character, nonce, hash })
-  if (!meetsDifficulty(seed, deployment.difficulty)) {
-    throw new MintError('BAD_WORK', `the solution has fewer than ${deployment.difficulty} zero bits`)
-  }
   const { code, domain } = parent
   const { genesis } = deployment
   const name = domain + character
   requireShortScript(encodeNameOutput({ ownerLock, name, deployment }), deployment)
+  requireCommitment({ domain, ownerLock, nonce, deployment: rulesOf(parent, deployment) })
+  const seed = proofOfWork({ seed: parent.seed, character, nonce, hash })
+  if (!meetsDifficulty(seed, deployment.difficulty)) {
+    throw new MintError('BAD_WORK', `the solution has fewer than ${deployment.difficulty} zero bits`)
+  }
   const claimed = claim(parent.claimed, character.charCodeAt(0))
   const restated: MineNode = { code, genesis, claimed, domain, seed }
   const child: MineNode = { code, genesis, claimed: UNCLAIMED, domain: name, seed }
   return { name, domain, character, nonce, ownerLock, seed, restated, child }
+}
+
+/**
+ * The terms by which a node is mined from: those of the deployment, with the version that the node's own code has. So a
+ * version that is configured wrongly, or was left out, changes nothing for a covenant of minetree's.
+ */
+export function rulesOf<Terms extends DeploymentTerms>(
+  { code }: Pick<MineNode, 'code'>,
+  terms: Terms,
+): Terms {
+  const { covenantVersion } = terms
+  return { ...terms, covenantVersion: versionOfCode(code) ?? covenantVersion }
+}
+
+/** Bytes of a nonce that commit to the owner. To find another lock for the commitment of somebody else takes 2^64 hashes. */
+const COMMITMENT_BYTES = 8
+
+/**
+ * What a nonce must start with, so that its work is for one owner at one node: the first 8 bytes of
+ * sha256(domain || sha256(owner lock)); nothing in a tree of version 1. The inner hash keeps the domain `a` with a lock
+ * apart from the root with `a` and that lock.
+ *
+ * @param commitment.domain That of the node to mint from.
+ */
+export function ownerCommitment({
+  domain,
+  ownerLock,
+  deployment,
+}: {
+  domain: string
+  ownerLock: Uint8Array
+  deployment: DeploymentTerms
+}): Uint8Array {
+  if (deployment.covenantVersion !== 2) return new Uint8Array()
+  return sha256(concatBytes(utf8(domain), sha256(ownerLock))).subarray(0, COMMITMENT_BYTES)
+}
+
+function requireCommitment(solution: {
+  domain: string
+  ownerLock: Uint8Array
+  nonce: Uint8Array
+  deployment: DeploymentTerms
+}): void {
+  const commitment = ownerCommitment(solution)
+  if (!equalBytes(solution.nonce.subarray(0, commitment.length), commitment))
+    throw new MintError('BAD_NONCE', 'the nonce is for another owner or another node')
+}
+
+/**
+ * Of a transaction that could wait for a block, or whose unlocking scripts may hold code, a covenant of version 2 takes
+ * no mint.
+ */
+export function requireFinal(
+  { version, lockTime }: Pick<TransactionView, 'version' | 'lockTime'>,
+  { covenantVersion }: DeploymentTerms,
+): void {
+  if (covenantVersion !== 2) return
+  if (version !== 1) throw new MintError('BAD_VERSION', `the version is ${version}, not 1`)
+  if (lockTime !== 0) throw new MintError('BAD_LOCK_TIME', `the lock time is ${lockTime}, not 0`)
 }
 
 /** The locking scripts of outputs 0, 1 and 2 of a mint, which hold {@link MINT_SATOSHIS} each. */
@@ -242,7 +316,7 @@ export function requireOutput(
   expected: { vout: number; lockingScript: Uint8Array },
 ): void {
   const { vout } = expected
-  const output = transaction.outputs[vout]
+  const output = outputOf(transaction, vout)
   if (output === undefined) throw new MintError('BAD_OUTPUT', `output ${vout} is missing`, { vout })
   if (output.satoshis !== MINT_SATOSHIS) {
     throw new MintError('BAD_OUTPUT', `output ${vout} holds ${output.satoshis} satoshis`, { vout })

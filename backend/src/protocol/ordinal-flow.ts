@@ -41,18 +41,22 @@ export function predecessorsOf({ inputValues, outputValues }: TransactionValues)
   return outputValues.map((satoshis): Predecessor => {
     const at = offset
     offset += satoshis
-    if (satoshis !== 1) return { kind: 'none' }
-    if (!Number.isSafeInteger(at)) return { kind: 'unknown' }
+    if (satoshis !== 1) return NONE
+    if (!Number.isSafeInteger(at)) return UNKNOWN
     for (; input < inputValues.length; input++) {
       const value = inputValues[input]
-      if (start > at) return { kind: 'none' }
-      if (value === undefined) return { kind: 'unknown' }
-      if (start === at && value !== 0) return value === 1 ? { kind: 'input', input } : { kind: 'none' }
+      if (start > at) return NONE
+      if (value === undefined) return UNKNOWN
+      if (start === at && value !== 0) return value === 1 ? { kind: 'input', input } : NONE
       start += value
     }
-    return { kind: 'none' }
+    return NONE
   })
 }
+
+/** Shared: a transaction has as many outputs as fit into it. */
+const NONE: Predecessor = { kind: 'none' }
+const UNKNOWN: Predecessor = { kind: 'unknown' }
 
 /**
  * How many leading inputs place an output: those up to the one that holds its first satoshi. Their values tell which

@@ -1,6 +1,6 @@
 import { utf8 } from './bytes.js'
 import { COVENANT_LIMITS, type CovenantLimits } from './covenant-limits.js'
-import type { Deployment, DeploymentTerms } from './mint.js'
+import type { CovenantVersion, Deployment, DeploymentTerms } from './mint.js'
 import { type Outpoint, parseOutpoint } from './outpoint.js'
 
 export type ProfileName = 'local' | 'mainnet'
@@ -24,6 +24,7 @@ export interface Profile {
   nameMarker: string
   /** The outpoint of the tree's deployment, where it is known beforehand. */
   genesis?: string
+  covenantVersion: CovenantVersion
   /** Zero bits of a solution. */
   difficulty: number
   /** What the tree's covenant can write, where that is known. */
@@ -48,6 +49,7 @@ export const PROFILES: Record<ProfileName, Profile> = {
     // A default for local networks only, where any will do: the address of the hash of "minetree local names". A
     // deployment that others are to see chooses its own.
     nameMarker: '1NhSTuNY3ALi9QHGibKLUkhd78d5qMhLCr',
+    covenantVersion: 2,
     difficulty: 22,
     covenantLimits: COVENANT_LIMITS,
     topicAliases: {},
@@ -64,6 +66,7 @@ export const PROFILES: Record<ProfileName, Profile> = {
     nameMarker: '1opNSUJVbBc2Vf8LFNSoywGGK4jMcGVrC',
     // In block 806214.
     genesis: '58b7558ea379f24266c7e2f5fe321992ad9a724fd7a87423ba412677179ccb25_0',
+    covenantVersion: 1,
     difficulty: 22,
     topicAliases: { tm_opns: TOPICS.names },
     lookupServiceAliases: { ls_opns: LOOKUP_SERVICES.names },
@@ -72,6 +75,7 @@ export const PROFILES: Record<ProfileName, Profile> = {
 
 /** What an operator sets in place of what a profile has. */
 export interface TermsOverrides {
+  covenantVersion?: CovenantVersion
   difficulty?: number
   nameMarker?: string
   nameTld?: string
@@ -80,6 +84,7 @@ export interface TermsOverrides {
 /** The rules of a tree of names that a profile speaks of, wherever its genesis is. */
 export function termsOf(profile: Profile, overrides: TermsOverrides = {}): DeploymentTerms {
   return {
+    covenantVersion: overrides.covenantVersion ?? profile.covenantVersion,
     difficulty: overrides.difficulty ?? profile.difficulty,
     nameContentType: profile.nameContentType,
     marker: utf8(overrides.nameMarker ?? profile.nameMarker),

@@ -1,6 +1,6 @@
 import { Hash } from '@bsv/sdk'
 import { ByteCursor } from './byte-cursor.js'
-import { reversed, toHex } from './bytes.js'
+import { joinBytes, reversed, toHex } from './bytes.js'
 import type { Outpoint } from './outpoint.js'
 
 /** An input as it stands in the raw transaction; `unlockingScript` is a view into it. */
@@ -42,9 +42,11 @@ export class TransactionError extends Error {
  */
 export type Hash256 = (bytes: Uint8Array) => Uint8Array
 
-export const hash256: Hash256 = (bytes) => {
-  const { SHA256 } = Hash
-  return Uint8Array.from(new SHA256().update(Uint8Array.from(new SHA256().update(bytes).digest())).digest())
+export const hash256: Hash256 = (bytes) => sha256(sha256(bytes))
+
+/** The SHA-256 of `bytes`. */
+export function sha256(bytes: Uint8Array): Uint8Array {
+  return Uint8Array.from(new Hash.SHA256().update(bytes).digest())
 }
 
 /**
@@ -62,7 +64,7 @@ export function readTransaction(
   const fields = readTransactionFields(cursor)
   if (!cursor.atEnd) throw new TransactionError('bytes follow the transaction')
   const txid = options.txid ?? toHex(reversed((options.hash ?? hash256)(raw)))
-  return { raw, txid, ...fields }
+  return Object.assign(fields, { raw, txid })
 }
 
 /** Whether a transaction mints the coins of its block: its one input spends nothing that there is. */
@@ -71,25 +73,243 @@ export function isCoinbase({ inputs }: { inputs: readonly Outpoint[] }): boolean
   return inputs.length === 1 && first?.vout === 0xffffffff && /^0{64}$/.test(first.txid)
 }
 
-/** Inputs, or outputs, of one transaction: more than any that has to do with ordinals; each costs memory to hold. */
-const MAX_PARTS = 100_000
+/** Up to how many inputs and outputs in all they are read at once: a BEEF may have thousands of such transactions. */
+const FEW = 30
 
-/** Reads what stands at the cursor as a transaction, and leaves the cursor behind it. */
-export function readTransactionFields(cursor: ByteCursor): Omit<TransactionView, 'raw' | 'txid'> {
+/** What {@link readTransactionFields} reads. */
+type TransactionFields = Omit<TransactionView, 'raw' | 'txid'>
+
+/**
+ * Reads what stands at the cursor as a transaction, and leaves the cursor behind it. Of one with many inputs and outputs
+ * nothing is made before somebody asks for them: a stranger may send millions, and most of those are refused unseen.
+ */
+export function readTransactionFields(cursor: ByteCursor): TransactionFields {
+  const { bytes } = cursor
   const version = cursor.u32()
-  const inputs: TransactionInput[] = []
-  for (let left = cursor.count('inputs', MAX_PARTS); left > 0; left--) {
-    const txid = toHex(reversed(cursor.take(32)))
-    const vout = cursor.u32()
-    const unlockingScript = cursor.take(cursor.varint())
-    inputs.push({ txid, vout, unlockingScript, sequence: cursor.u32() })
+  const inputs = skipParts(cursor, cursor.count('inputs', bytes.length), skipInput)
+  const outputs = skipParts(cursor, cursor.count('outputs', bytes.length), skipOutput)
+  const fields = new LargeTransaction(bytes, { version, inputs, outputs, lockTime: cursor.u32() })
+  if (inputs.count + outputs.count > FEW) return fields
+  return {
+    version,
+    inputs: fields.inputs.map(({ txid, vout, unlockingScript, sequence }) => ({
+      ...{ txid, vout, unlockingScript, sequence },
+    })),
+    outputs: fields.outputs.map(({ satoshis, lockingScript, bytes }) => ({ satoshis, lockingScript, bytes })),
+    lockTime: fields.lockTime,
   }
-  const outputs: TransactionOutput[] = []
-  for (let left = cursor.count('outputs', MAX_PARTS); left > 0; left--) {
-    const start = cursor.at
-    const satoshis = cursor.u64()
-    const lockingScript = cursor.take(cursor.varint())
-    outputs.push({ satoshis, lockingScript, bytes: cursor.bytes.subarray(start, cursor.at) })
+}
+
+/** How many inputs and outputs a transaction has. Makes none of them. */
+export function countParts(transaction: Pick<TransactionView, 'inputs' | 'outputs'>): {
+  inputs: number
+  outputs: number
+} {
+  if (transaction instanceof LargeTransaction) return transaction.counts
+  return { inputs: transaction.inputs.length, outputs: transaction.outputs.length }
+}
+
+/** One output of a transaction. Of one with many, no others are made. */
+export function outputOf(
+  transaction: Pick<TransactionView, 'outputs'>,
+  vout: number,
+): TransactionOutput | undefined {
+  return transaction instanceof LargeTransaction ? transaction.output(vout) : transaction.outputs[vout]
+}
+
+/** The first outputs of a transaction, so many at the most. Of one with many, no others are made. */
+export function firstOutputs(
+  transaction: Pick<TransactionView, 'outputs'>,
+  count: number,
+): readonly TransactionOutput[] {
+  return transaction instanceof LargeTransaction
+    ? transaction.firstOutputs(count)
+    : transaction.outputs.slice(0, count)
+}
+
+/** Outputs as they stand in a transaction, one after another, from an index on; of one with many, none is made. */
+export function serialisedOutputs(
+  transaction: { readonly outputs: readonly Pick<TransactionOutput, 'bytes'>[] },
+  from = 0,
+): Uint8Array {
+  if (transaction instanceof LargeTransaction) return transaction.outputsFrom(from)
+  return joinBytes(transaction.outputs.slice(from).map(({ bytes }) => bytes))
+}
+
+function skipParts(cursor: ByteCursor, count: number, skip: (cursor: ByteCursor) => void): Stretch {
+  const marks: number[] = []
+  for (let index = 0; index < count; index++) {
+    if (index % PARTS_A_MARK === 0) marks.push(cursor.at)
+    skip(cursor)
   }
-  return { version, inputs, outputs, lockTime: cursor.u32() }
+  return { count, marks, end: cursor.at }
+}
+
+function skipInput(cursor: ByteCursor): void {
+  cursor.skip(36)
+  cursor.skip(cursor.varint())
+  cursor.skip(4)
+}
+
+function skipOutput(cursor: ByteCursor): void {
+  cursor.u64()
+  cursor.skip(cursor.varint())
+}
+
+/** Where the inputs, or the outputs, of a transaction stand. */
+interface Stretch {
+  count: number
+  /** Where every {@link PARTS_A_MARK}th stands. */
+  marks: readonly number[]
+  end: number
+}
+
+const PARTS_A_MARK = 1024
+
+/** A transaction whose inputs and outputs are made when they are asked for. A copy by spreading makes them. */
+class LargeTransaction implements TransactionFields {
+  readonly version: number
+  readonly lockTime: number
+  readonly counts: { inputs: number; outputs: number }
+  private madeInputs: TransactionInput[] | undefined
+  private madeOutputs: TransactionOutput[] | undefined
+
+  constructor(
+    private readonly source: Uint8Array,
+    private readonly stands: { version: number; inputs: Stretch; outputs: Stretch; lockTime: number },
+  ) {
+    this.version = stands.version
+    this.lockTime = stands.lockTime
+    this.counts = { inputs: stands.inputs.count, outputs: stands.outputs.count }
+  }
+
+  get inputs(): TransactionInput[] {
+    const { inputs } = this.stands
+    this.madeInputs ??= this.parts(inputs, { count: inputs.count, skip: skipInput, Stored: StoredInput })
+    return this.madeInputs
+  }
+
+  get outputs(): TransactionOutput[] {
+    this.madeOutputs ??= this.firstOutputs(this.stands.outputs.count)
+    return this.madeOutputs
+  }
+
+  output(vout: number): TransactionOutput | undefined {
+    if (this.madeOutputs !== undefined) return this.madeOutputs[vout]
+    const start = this.startOf(vout)
+    if (start === undefined) return undefined
+    const cursor = this.cursorAt(start)
+    skipOutput(cursor)
+    return new StoredOutput(this.source, start, cursor.at)
+  }
+
+  firstOutputs(most: number): TransactionOutput[] {
+    const { outputs } = this.stands
+    const count = Math.min(most, outputs.count)
+    return this.parts(outputs, { count, skip: skipOutput, Stored: StoredOutput })
+  }
+
+  outputsFrom(vout: number): Uint8Array {
+    const { end } = this.stands.outputs
+    return this.source.subarray(this.startOf(vout) ?? end, end)
+  }
+
+  private startOf(vout: number): number | undefined {
+    const { count, marks } = this.stands.outputs
+    if (!(vout >= 0 && vout < count)) return undefined
+    const cursor = this.cursorAt(marks[Math.floor(vout / PARTS_A_MARK)] ?? 0)
+    for (let left = vout % PARTS_A_MARK; left > 0; left--) skipOutput(cursor)
+    return cursor.at
+  }
+
+  private cursorAt(at: number): ByteCursor {
+    const cursor = new ByteCursor(this.source, (message) => new TransactionError(message))
+    cursor.at = at
+    return cursor
+  }
+
+  private parts<Part>(
+    { marks: [start = 0] }: Stretch,
+    {
+      count,
+      skip,
+      Stored,
+    }: {
+      count: number
+      skip: (cursor: ByteCursor) => void
+      Stored: new (source: Uint8Array, start: number, end: number) => Part
+    },
+  ): Part[] {
+    const cursor = this.cursorAt(start)
+    const parts = new Array<Part>(count)
+    for (let index = 0; index < count; index++) {
+      const { at } = cursor
+      skip(cursor)
+      parts[index] = new Stored(this.source, at, cursor.at)
+    }
+    return parts
+  }
+}
+
+/**
+ * An input of a transaction with many, as the place where it stands: a fifth of the memory that its fields would take.
+ * These are not own properties: a copy by spreading has none of them.
+ */
+class StoredInput implements TransactionInput {
+  constructor(
+    private readonly source: Uint8Array,
+    private readonly start: number,
+    private readonly end: number,
+  ) {}
+
+  get txid(): string {
+    return toHex(reversed(this.source.subarray(this.start, this.start + 32)))
+  }
+
+  get vout(): number {
+    return u32At(this.source, this.start + 32)
+  }
+
+  get unlockingScript(): Uint8Array {
+    const at = this.start + 36
+    return this.source.subarray(at + varintLength(this.source, at), this.end - 4)
+  }
+
+  get sequence(): number {
+    return u32At(this.source, this.end - 4)
+  }
+}
+
+/** An output of a transaction with many, likewise. */
+class StoredOutput implements TransactionOutput {
+  constructor(
+    private readonly source: Uint8Array,
+    private readonly start: number,
+    private readonly end: number,
+  ) {}
+
+  get satoshis(): number {
+    // Below 2^53, as it was when it was read.
+    return u32At(this.source, this.start) + u32At(this.source, this.start + 4) * 2 ** 32
+  }
+
+  get lockingScript(): Uint8Array {
+    const at = this.start + 8
+    return this.source.subarray(at + varintLength(this.source, at), this.end)
+  }
+
+  get bytes(): Uint8Array {
+    return this.source.subarray(this.start, this.end)
+  }
+}
+
+function u32At(bytes: Uint8Array, at: number): number {
+  const [a = 0, b = 0, c = 0, d = 0] = [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]
+  return a + b * 2 ** 8 + c * 2 ** 16 + d * 2 ** 24
+}
+
+/** How many bytes the CompactSize number takes that stands at `at`. */
+function varintLength(bytes: Uint8Array, at: number): number {
+  const first = bytes[at] ?? 0
+  return first < 0xfd ? 1 : first === 0xfd ? 3 : first === 0xfe ? 5 : 9
 }

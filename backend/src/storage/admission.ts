@@ -1,5 +1,5 @@
 import type { AdmissionRules, NodeInput } from '../graph/admission-rules.js'
-import type { Flow } from '../graph/flow.js'
+import { type Flow, OUTPUTS_WITH_ORDINALS } from '../graph/flow.js'
 import { isNodeOutpoint, namesRecords } from '../graph/names-records.js'
 import { holdsOrdinal, ordinalsRecords } from '../graph/ordinals-records.js'
 import { type AdmissionRecord, type GraphRecords, graphRecords } from '../graph/records.js'
@@ -7,7 +7,7 @@ import { storedTransaction, viewOf } from '../graph/stored-transaction.js'
 import { storedOutput } from '../graph/transaction-outline.js'
 import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
 import { TOPICS } from '../protocol/profile.js'
-import type { TransactionView } from '../protocol/transaction.js'
+import { firstOutputs, outputOf, type TransactionView } from '../protocol/transaction.js'
 import { Effort } from './backlog.js'
 import { parts, ROWS_A_STATEMENT } from './columns.js'
 import type { GraphTables, TransactionTables } from './graph-tables.js'
@@ -90,6 +90,9 @@ export async function deriveAdmissions(
 
 /** A node has some kilobytes, and stands near the front; before it are the scripts of inputs, which are passed over. */
 const A_NODE = { longest: 16 * 1024 * 1024, pieces: 128 }
+
+/** How many inputs are looked at together: a transaction has as many as fit into it. */
+const A_PART = 1000
 
 /** From how many on they are sorted instead of put in their places one by one. */
 const MANY = 32
@@ -192,13 +195,17 @@ class Judge {
   /** The topics that hold what a transaction spends, by the index of the input. */
   private async admissionsSpent({ inputs }: TransactionView): Promise<Map<number, string[]>> {
     const stored = new Map<string, string[]>()
-    const known = inputs.filter(({ txid }) => !this.options.isNew(txid)).map(outpointOf)
-    for (const { topic, outpoint } of await this.tables.admissionsAmong(known)) {
-      const key = formatOutpoint(outpoint)
-      stored.set(key, [...(stored.get(key) ?? []), topic])
+    for (const part of parts(inputs, A_PART)) {
+      const known = part.map(outpointOf).filter(({ txid }) => !this.options.isNew(txid))
+      for (const { topic, outpoint } of await this.tables.admissionsAmong(known)) {
+        const key = formatOutpoint(outpoint)
+        stored.set(key, [...(stored.get(key) ?? []), topic])
+      }
     }
     const spent = new Map<number, string[]>()
+    if (stored.size === 0 && this.admitted.size === 0) return spent
     for (const [index, input] of inputs.entries()) {
+      if (index % A_PART === 0) await rest()
       const key = formatOutpoint(input)
       const topics = [...(stored.get(key) ?? []), ...(this.admitted.get(key) ?? [])]
       if (topics.length > 0) spent.set(index, topics)
@@ -228,7 +235,7 @@ class Judge {
   private async output(outpoint: Outpoint): Promise<NodeInput['spent']> {
     const { transactions } = this.options
     const raw = transactions.get(outpoint.txid)
-    if (raw !== undefined) return viewOf({ txid: outpoint.txid, raw }).outputs[outpoint.vout]
+    if (raw !== undefined) return outputOf(viewOf({ txid: outpoint.txid, raw }), outpoint.vout)
     return await storedOutput(outpoint, this.tables, A_NODE)
   }
 
@@ -238,7 +245,8 @@ class Judge {
     { before, spent, again }: { before: AdmissionRecord[]; spent: Map<number, string[]>; again: boolean },
   ): Promise<AdmissionRecord[]> {
     const { rules } = this.options
-    const { txid, outputs } = transaction
+    const { txid } = transaction
+    const outputs = firstOutputs(transaction, OUTPUTS_WITH_ORDINALS)
     const held = new Set(
       before.filter(({ topic }) => topic === TOPICS.ordinals).map(({ outpoint }) => outpoint.vout),
     )
@@ -284,7 +292,8 @@ class Judge {
       }
       await rest()
     }
-    records.admissions.push(...admissions)
+    // One by one: a call takes fewer arguments than a transaction has outputs.
+    for (const admission of admissions) records.admissions.push(admission)
     for (const topic of new Set(admissions.map((each) => each.topic))) records.applied.push({ topic, txid })
   }
 

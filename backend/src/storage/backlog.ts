@@ -1,7 +1,7 @@
 import type { AdmissionOptions } from '../graph/admission-rules.js'
 import { PARTS_OF_ONE } from '../graph/standing.js'
 import type { Outpoint } from '../protocol/outpoint.js'
-import type { TransactionView } from '../protocol/transaction.js'
+import { countParts, type TransactionView } from '../protocol/transaction.js'
 import { outpointColumns } from './columns.js'
 import type { TransactionTables } from './graph-tables.js'
 
@@ -53,8 +53,8 @@ export class Effort {
   add(transaction?: TransactionView): void {
     this.done++
     if (transaction === undefined) return
-    const { inputs, outputs, raw } = transaction
-    this.done += Math.floor((inputs.length + outputs.length) / PARTS_OF_ONE + raw.length / BYTES_OF_ONE)
+    const { inputs, outputs } = countParts(transaction)
+    this.done += Math.floor((inputs + outputs) / PARTS_OF_ONE + transaction.raw.length / BYTES_OF_ONE)
   }
 }
 

@@ -3,6 +3,7 @@ import type { OutputRecord } from '../graph/records.js'
 import { storedTransaction, viewOf } from '../graph/stored-transaction.js'
 import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
 import type { TransactionView } from '../protocol/transaction.js'
+import { outputOf } from '../protocol/transaction.js'
 import { Effort } from './backlog.js'
 import { groupBy, parts, ROWS_A_STATEMENT, unique } from './columns.js'
 import type { GraphTables } from './graph-tables.js'
@@ -88,7 +89,7 @@ async function carriersIn(
 ): Promise<OutputRecord[]> {
   const { predecessors } = await storedFlow(tables.transactions, view)
   return coins.flatMap((outpoint): OutputRecord[] => {
-    const output = view.outputs[outpoint.vout]
+    const output = outputOf(view, outpoint.vout)
     // One with content that is not here is none that this host takes: where the ordinal starts is not for it to say.
     if (output?.satoshis !== 1 || holdsOrdinal(output)) return []
     const predecessor = predecessors[outpoint.vout]

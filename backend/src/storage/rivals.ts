@@ -1,6 +1,6 @@
 import type { SpendRecord } from '../graph/records.js'
 import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
-import { unique } from './columns.js'
+import { parts } from './columns.js'
 
 /** What is asked of a database for {@link rivalsIn}. What silent transactions say and spend is asked for, too. */
 export interface RivalRows {
@@ -63,19 +63,22 @@ export async function rivalsAmong(
   told: SpendRecord[],
   spendsOf: (outpoints: Outpoint[]) => Promise<SpendRecord[]>,
 ): Promise<string[]> {
-  const spenders = new Map<string, Set<string>>()
+  // The one spender that is told of each outpoint, or that there are several: a set for each would be most of the memory.
+  const spenders = new Map<string, string | typeof SEVERAL>()
+  const outpoints: Outpoint[] = []
   for (const { outpoint, spender } of told) {
     const key = formatOutpoint(outpoint)
-    spenders.set(key, (spenders.get(key) ?? new Set()).add(spender))
+    const known = spenders.get(key)
+    if (known === undefined) outpoints.push(outpoint)
+    if (known !== spender) spenders.set(key, known === undefined ? spender : SEVERAL)
   }
-  const outpoints = unique(
-    told.map(({ outpoint }) => outpoint),
-    formatOutpoint,
-  )
   const rivals = new Set<string>()
-  for (const { outpoint, spender } of await spendsOf(outpoints)) {
-    const own = spenders.get(formatOutpoint(outpoint))
-    if (own?.size !== 1 || !own.has(spender)) rivals.add(spender)
-  }
+  for (const part of parts(outpoints, A_PART))
+    for (const { outpoint, spender } of await spendsOf(part))
+      if (spenders.get(formatOutpoint(outpoint)) !== spender) rivals.add(spender)
   return [...rivals]
 }
+
+const SEVERAL = Symbol('several')
+/** How many outpoints are asked about at once: a transaction spends as many as fit into it. */
+const A_PART = 1000

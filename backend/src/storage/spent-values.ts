@@ -4,7 +4,8 @@ import { viewOf } from '../graph/stored-transaction.js'
 import { readOutline } from '../graph/transaction-outline.js'
 import { formatOutpoint } from '../protocol/outpoint.js'
 import type { TransactionView } from '../protocol/transaction.js'
-import { groupBy, unique } from './columns.js'
+import { outputOf } from '../protocol/transaction.js'
+import { groupBy, parts, unique } from './columns.js'
 import type { GraphTables, TransactionTables } from './graph-tables.js'
 import { rest } from './rest.js'
 
@@ -20,12 +21,32 @@ export async function storedFlow(tables: TransactionTables, transaction: Transac
   return flowBy(transaction, spends)
 }
 
+/** How many spends are looked at together. */
+const A_PART = 1000
+
 /** Adds the values that are known to spends that are about to be written. @param transactions Raw, those of the same write. */
 export async function withValues(
-  { transactions: tables, outputs }: GraphTables,
+  tables: GraphTables,
   spends: SpendRecord[],
   transactions: ReadonlyMap<string, Uint8Array>,
 ): Promise<SpendRecord[]> {
+  const outlines = new Map<string, number[] | undefined>()
+  const valued: SpendRecord[] = []
+  for (const part of parts(spends, A_PART))
+    for (const spend of await valuesOfPart(tables, part, { transactions, outlines })) valued.push(spend)
+  return valued
+}
+
+async function valuesOfPart(
+  { transactions: tables, outputs }: GraphTables,
+  spends: SpendRecord[],
+  known: {
+    transactions: ReadonlyMap<string, Uint8Array>
+    /** The values of outputs of transactions that were read. */
+    outlines: Map<string, number[] | undefined>
+  },
+): Promise<SpendRecord[]> {
+  const { transactions, outlines } = known
   const values = new Map<string, number>()
   const learn = (outpoint: { txid: string; vout: number }, satoshis: number | undefined): void => {
     if (satoshis !== undefined) values.set(formatOutpoint(outpoint), satoshis)
@@ -38,7 +59,6 @@ export async function withValues(
   for (const { outpoint, satoshis } of await outputs.valuesAmong(elsewhere)) learn(outpoint, satoshis)
   const unknown = elsewhere.filter((outpoint) => !values.has(formatOutpoint(outpoint)))
   const held = await tables.held([...new Set(unknown.map(({ txid }) => txid))])
-  const outlines = new Map<string, number[] | undefined>()
   const valuesOf = async (txid: string): Promise<number[] | undefined> => {
     if (!outlines.has(txid)) outlines.set(txid, (await readOutline(txid, tables))?.outputValues)
     await rest()
@@ -48,7 +68,7 @@ export async function withValues(
     const { txid, vout } = outpoint
     if (values.has(formatOutpoint(outpoint))) continue
     const raw = transactions.get(txid)
-    if (raw !== undefined) learn(outpoint, viewOf({ txid, raw }).outputs[vout]?.satoshis)
+    if (raw !== undefined) learn(outpoint, outputOf(viewOf({ txid, raw }), vout)?.satoshis)
     else if (held.has(txid)) learn(outpoint, (await valuesOf(txid))?.[vout])
   }
   return spends.map((spend) => {
@@ -67,7 +87,7 @@ export async function tellValues(
   for (const [txid, spent] of byTransaction) {
     const bytes = raw.get(txid)
     const view = bytes && viewOf({ txid, raw: bytes })
-    const byValue = groupBy(spent, ({ vout }) => view?.outputs[vout]?.satoshis)
+    const byValue = groupBy(spent, ({ vout }) => view && outputOf(view, vout)?.satoshis)
     for (const [satoshis, outputs] of byValue)
       if (satoshis !== undefined)
         await tables.setSpentValue({ txid, vouts: outputs.map(({ vout }) => vout), satoshis })

@@ -69,9 +69,10 @@ export async function minedOf(
   standingsOf: (txids: string[]) => Promise<Standing[]>,
 ): Promise<Map<string, number> | undefined> {
   const own = new Set(fresh.map(({ txid }) => txid))
-  const others = [...parents.values()].flat().filter((txid) => !own.has(txid))
+  const others = new Set<string>()
+  for (const txids of parents.values()) for (const txid of txids) if (!own.has(txid)) others.add(txid)
   const known = new Map<string, Standing>()
-  for (const standing of await standingsOf(others)) {
+  for (const standing of await standingsOf([...others])) {
     if (standing.silent) return undefined
     known.set(standing.txid, standing)
   }
@@ -83,7 +84,8 @@ export async function minedOf(
     if (known.has(txid)) return undefined
     if (!own.has(txid)) continue
     mined.set(txid, height)
-    waiting.push(...(parents.get(txid) ?? []).map((parent) => ({ txid: parent, height })))
+    for (const parent of new Set(parents.get(txid)))
+      if (own.has(parent) || known.has(parent)) waiting.push({ txid: parent, height })
   }
   return mined
 }

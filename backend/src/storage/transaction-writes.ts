@@ -14,7 +14,7 @@ import {
 import { type Decision, decide, keepRanks, type Standing } from '../graph/standing.js'
 import { deriveAdmissions } from './admission.js'
 import { type Backlog, emptyBacklog, reevaluationsOf } from './backlog.js'
-import { hashColumn } from './columns.js'
+import { hashColumn, parts } from './columns.js'
 import type { GraphTables, TransactionTables } from './graph-tables.js'
 import { keepPending } from './pending.js'
 import { insertPieces } from './piece-writes.js'
@@ -259,9 +259,14 @@ async function insertSpends(
   known: Map<string, Standing>,
 ): Promise<void> {
   const isSilent = ({ spender }: SpendRecord): boolean => known.get(spender)?.silent === true
-  await tables.insertNew('graph_spends', spends.filter((spend) => !isSilent(spend)).map(spendRow))
-  await tables.insertNew('graph_silent_spends', spends.filter(isSilent).map(spendRow))
+  // Rows are made for some at a time: a transaction spends as many outpoints as fit into it.
+  for (const part of parts(spends, SPENDS_AT_ONCE)) {
+    await tables.insertNew('graph_spends', part.filter((spend) => !isSilent(spend)).map(spendRow))
+    await tables.insertNew('graph_silent_spends', part.filter(isSilent).map(spendRow))
+  }
 }
+
+const SPENDS_AT_ONCE = 1000
 
 /** @param left Those that are not decided on yet, because of the subject and what comes with it. */
 async function requireCounting(tables: TransactionTables, subject: string, left: string[]): Promise<void> {

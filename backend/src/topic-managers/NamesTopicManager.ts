@@ -7,13 +7,13 @@ import { nativeHash256 } from '../graph/native-hash.js'
 import { type BeefContents, readBeef } from '../graph/read-beef.js'
 import { unsoundness } from '../graph/soundness.js'
 import { storedTransaction } from '../graph/stored-transaction.js'
-import { type Deployment, MintError } from '../protocol/mint.js'
-import { followMint } from '../protocol/mint-outputs.js'
+import type { Deployment } from '../protocol/mint.js'
+import { possibleMintInputs } from '../protocol/mint-outputs.js'
 import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
 import { deploymentOf, PROFILES, TOPICS } from '../protocol/profile.js'
 import type { TransactionOutput } from '../protocol/transaction.js'
-import { runBudget } from '../protocol/unlocking-run.js'
-import { admittedNames, isNode } from './admission-rules.js'
+import { outputOf } from '../protocol/transaction.js'
+import { admittedNames } from './admission-rules.js'
 import { NAMES_DOCUMENTATION } from './names-documentation.js'
 import type { OnRefusal } from './refusal.js'
 
@@ -27,7 +27,8 @@ export interface NamesTopicManagerOptions {
 
 /**
  * `tm_names`: the genesis output, and outputs 0, 1 and 2 of every transaction that spends a genuine node and
- * passes the checks of a mint (`protocol.md` 7). It never admits a transfer, so an admitted output 0 or 1 is a
+ * passes the checks of a mint (`protocol.md` 7): with a merkle path, any that a block can hold; without one, those whose
+ * unlocking script is five minimal pushes. It never admits a transfer, so an admitted output 0 or 1 is a
  * genuine node by induction from genesis, with no state of its own. A Strict overlay (BRC-183).
  */
 export default class NamesTopicManager implements TopicManager {
@@ -73,17 +74,21 @@ export default class NamesTopicManager implements TopicManager {
       if (!isNodeOutpoint(outpoint, deployment.genesis)) continue
       nodeInputs.push({ input, spent: await this.output(outpoint, beef) })
     }
-    return admittedNames({ transaction: subject, nodeInputs, deployment, onRefusal: this.onRefusal })
+    const isProven = beef.proof(subject.txid) !== undefined
+    return admittedNames({
+      transaction: subject,
+      ...{ nodeInputs, isProven, deployment, onRefusal: this.onRefusal },
+    })
   }
 
   private async output({ txid, vout }: Outpoint, beef: BeefContents): Promise<TransactionOutput | undefined> {
     const source = beef.transaction(txid) ?? (await storedTransaction(txid, this.store))
-    return source?.outputs[vout]
+    return source && outputOf(source, vout)
   }
 
   /**
-   * The spent output whose lineage decides whether the subject is a mint: the first input, as the covenant's
-   * own transactions have it, and any other whose unlocking script could be a mint's.
+   * The spent outputs whose lineage decides whether the subject is a mint: those of every input whose unlocking script could
+   * be a mint's. Proven or not, as a proof may come with the input.
    *
    * @throws Error where nothing in the transaction can belong to the tree.
    */
@@ -92,17 +97,11 @@ export default class NamesTopicManager implements TopicManager {
     const { deployment } = this
     if (deployment === undefined) throw new Error('this host follows no tree: no genesis is set')
     if (subject.txid === deployment.genesis.txid) return []
-    const leavesNodes = isNode(subject, 0) && isNode(subject, 1)
-    // One budget for all inputs: each may have code to run, and nothing is known yet of what any of them spends.
-    const asked = { transaction: subject, deployment, budget: runBudget() }
-    const needed = subject.inputs
-      .map((spent, input) => ({ spent, input }))
-      .filter(
-        ({ spent, input }) =>
-          leavesNodes && isNodeOutpoint(spent, deployment.genesis) && looksLikeMint({ ...asked, input }),
-      )
+    const needed = possibleMintInputs({ transaction: subject, deployment, hash: nativeHash256 })
+      .flatMap((input) => subject.inputs[input] ?? [])
+      .filter((spent) => isNodeOutpoint(spent, deployment.genesis))
     if (needed.length === 0) throw new Error('no input can be the spend of a node')
-    return needed.map(({ spent }) => ({ txid: spent.txid, outputIndex: spent.vout }))
+    return needed.map(({ txid, vout }) => ({ txid, outputIndex: vout }))
   }
 
   async getDocumentation(): Promise<string> {
@@ -117,16 +116,5 @@ export default class NamesTopicManager implements TopicManager {
       name: TOPICS.names,
       shortDescription: 'The mine tree: names found by proof of work, from genesis.',
     }
-  }
-}
-
-/** Whether the input passes every check of a mint that needs no lineage, by its own preimage. */
-function looksLikeMint(check: Parameters<typeof followMint>[0]): boolean {
-  try {
-    followMint({ ...check, hash: nativeHash256 })
-    return true
-  } catch (error) {
-    if (error instanceof MintError) return false
-    throw error
   }
 }

@@ -1,6 +1,6 @@
 import type { TopicManager } from '@bsv/overlay'
 import type { AdmittanceInstructions } from '@bsv/sdk'
-import { flowOf } from '../graph/flow.js'
+import { flowOf, OUTPUTS_WITH_ORDINALS } from '../graph/flow.js'
 import type { TransactionReader } from '../graph/graph-store.js'
 import { holdsOrdinal } from '../graph/ordinals-records.js'
 import { type BeefContents, readBeef } from '../graph/read-beef.js'
@@ -9,6 +9,7 @@ import { unsoundness } from '../graph/soundness.js'
 import { formatOutpoint } from '../protocol/outpoint.js'
 import { TOPICS } from '../protocol/profile.js'
 import type { TransactionView } from '../protocol/transaction.js'
+import { firstOutputs } from '../protocol/transaction.js'
 import { ORDINALS_DOCUMENTATION } from './ordinals-documentation.js'
 import { describePolicy, type OrdinalsPolicy, type PolicyCheck, policyCheck } from './ordinals-policy.js'
 import type { OnRefusal } from './refusal.js'
@@ -122,7 +123,9 @@ export default class OrdinalsTopicManager implements TopicManager {
    */
   async identifyNeededInputs(beef: number[] | Uint8Array): Promise<{ txid: string; outputIndex: number }[]> {
     const { subject } = readBeef(beef)
-    const candidates = subject.outputs.flatMap((output, vout) => (output.satoshis === 1 ? [vout] : []))
+    const candidates = firstOutputs(subject, OUTPUTS_WITH_ORDINALS).flatMap((output, vout) =>
+      output.satoshis === 1 ? [vout] : [],
+    )
     const possible = [...ownOutputs(subject), ...candidates]
     if (!possible.some((vout) => this.refusalOf(subject, vout) === undefined)) {
       throw new Error('no output can be an ordinal that this host takes')
@@ -143,6 +146,8 @@ export default class OrdinalsTopicManager implements TopicManager {
 }
 
 /** Outputs that are admitted for what they hold: content, or MAP in one satoshi. */
-function ownOutputs({ outputs }: TransactionView): number[] {
-  return outputs.flatMap((output, vout) => (holdsOrdinal(output) ? [vout] : []))
+function ownOutputs(transaction: TransactionView): number[] {
+  return firstOutputs(transaction, OUTPUTS_WITH_ORDINALS).flatMap((output, vout) =>
+    holdsOrdinal(output) ? [vout] : [],
+  )
 }

@@ -2,10 +2,11 @@ import type { AdmissionRules, NodeInput } from '../graph/admission-rules.js'
 import { nativeHash256 } from '../graph/native-hash.js'
 import { decodeMineNode, isName, MineNodeError } from '../protocol/mine-node.js'
 import { type Deployment, MintError } from '../protocol/mint.js'
-import { followMint } from '../protocol/mint-outputs.js'
+import { followMint, followUnprovenMint } from '../protocol/mint-outputs.js'
 import { formatOutpoint } from '../protocol/outpoint.js'
 import { TOPICS } from '../protocol/profile.js'
 import type { TransactionView } from '../protocol/transaction.js'
+import { outputOf } from '../protocol/transaction.js'
 import { type OrdinalsPolicy, policyCheck } from './ordinals-policy.js'
 import type { OnRefusal } from './refusal.js'
 
@@ -28,7 +29,10 @@ export function admissionRules({
   const refusalOf = policyCheck(policy)
   return {
     genesis: deployment?.genesis,
-    names: (transaction, nodeInputs) => admittedNames({ transaction, nodeInputs, deployment, onRefusal }),
+    // What spends a node and is neither strict nor proven never gets into the store (`src/server/limits/node-spends.ts`). So
+    // these rules need not know what is proven by now, and what is admitted depends on nothing but bytes.
+    names: (transaction, nodeInputs) =>
+      admittedNames({ transaction, nodeInputs, isProven: true, deployment, onRefusal }),
     permits(transaction, vout) {
       const refusal = refusalOf(transaction, vout)
       if (refusal !== undefined) onRefusal({ topic: TOPICS.ordinals, txid: transaction.txid, ...refusal })
@@ -57,11 +61,14 @@ export function admissionRules({
 export function admittedNames({
   transaction,
   nodeInputs,
+  isProven,
   deployment,
   onRefusal,
 }: {
   transaction: TransactionView
   nodeInputs: NodeInput[]
+  /** Whether a block holds it. If not, its unlocking script has to be one that no two nodes disagree about. */
+  isProven: boolean
   deployment: Deployment | undefined
   onRefusal: OnRefusal
 }): number[] {
@@ -82,7 +89,8 @@ export function admittedNames({
   if (nodeInputs.length > 1) return refuse('MORE_THAN_ONE_NODE', 'the transaction spends more than one node')
   const { input, spent } = node
   try {
-    const mint = followMint({ transaction, input, deployment, hash: nativeHash256, ...(spent && { spent }) })
+    const follow = isProven ? followMint : followUnprovenMint
+    const mint = follow({ transaction, input, deployment, hash: nativeHash256, ...(spent && { spent }) })
     return isName(mint.name) ? [0, 1, 2] : refuse('NAME_TOO_LONG', 'the name is longer than 255 characters')
   } catch (error) {
     if (error instanceof MintError) return refuse(error.code, error.message)
@@ -91,8 +99,8 @@ export function admittedNames({
 }
 
 /** Whether an output is laid out as a node; what makes one genuine is its lineage. */
-export function isNode(transaction: TransactionView, vout: number): boolean {
-  const output = transaction.outputs[vout]
+function isNode(transaction: TransactionView, vout: number): boolean {
+  const output = outputOf(transaction, vout)
   if (output === undefined) return false
   try {
     decodeMineNode(output.lockingScript)

@@ -1,6 +1,7 @@
 import { inscriptionOf } from '../graph/ordinals-records.js'
 import { essenceOf } from '../protocol/media-type.js'
 import type { TransactionView } from '../protocol/transaction.js'
+import { outputOf } from '../protocol/transaction.js'
 
 /**
  * What a host takes into its collection of ordinals. It judges each output by what the output itself holds, content or
@@ -64,7 +65,7 @@ export function policyCheck(policy: OrdinalsPolicy): PolicyCheck {
   const allowed = contentTypes && new Set(contentTypes.map((type) => type.toLowerCase()))
 
   return (transaction, vout) => {
-    const output = transaction.outputs[vout]
+    const output = outputOf(transaction, vout)
     const { content, map } = output ? inscriptionOf(output) : { content: undefined, map: [] }
     if (content === undefined && map.length === 0) return undefined
     if (content !== undefined) {

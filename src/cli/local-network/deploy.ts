@@ -1,16 +1,18 @@
 import type { DeploymentTerms } from '../../../backend/src/protocol/mint.js'
-import { CovenantError } from '../../mining/covenant.js'
+import { CovenantError, DEPLOYED_VERSION } from '../../mining/covenant.js'
 import { ConfigError } from '../../server/config.js'
 import type { DeployedTree } from '../../server/followed-tree.js'
 import { deployTree } from '../made-up-money.js'
 
 /**
- * Deploys a tree by the settings. Of the terms that a covenant can be built for, the difficulty alone can be set to what
- * it is not: a tree of 33 bits may be followed, but not be deployed.
+ * Deploys a tree by the settings. Some that can be followed cannot be deployed: one of covenant version 1, or of a
+ * difficulty of more than 32 bits.
  *
  * @throws ConfigError where no covenant has these terms.
  */
 export function deployHere(terms: DeploymentTerms): DeployedTree {
+  if (terms.covenantVersion !== DEPLOYED_VERSION)
+    throw new ConfigError(`COVENANT_VERSION: new trees are deployed with version ${DEPLOYED_VERSION}`)
   try {
     return deployTree(terms)
   } catch (error) {

@@ -1,5 +1,5 @@
 import { listedBeef } from '../../../backend/src/graph/listed-beef.js'
-import { nodeHistory } from '../../../backend/src/graph/name-proof.js'
+import { mintedBeside, nodeHistory } from '../../../backend/src/graph/name-proof.js'
 import { joinBytes } from '../../../backend/src/protocol/bytes.js'
 import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { TOPICS } from '../../../backend/src/protocol/profile.js'
@@ -23,13 +23,21 @@ export class OwnIndex implements MineIndex {
   }
 
   async showNode(name: string): Promise<ShownNode | undefined> {
-    const { graph: store } = this.node
     const node = await this.liveNode(name)
-    if (node === undefined) return undefined
+    return node && { outpoint: node.outpoint, beef: await this.historyOf(node) }
+  }
+
+  async showName(name: string): Promise<Uint8Array | undefined> {
+    const origin = await this.node.graph.nameOrigin(name)
+    return origin && (await this.historyOf(mintedBeside(origin, name)))
+  }
+
+  private async historyOf(node: LiveNode): Promise<Uint8Array> {
+    const { graph: store } = this.node
     const transactions = await nodeHistory(node, { store, genesis: this.genesis })
     const beef: Uint8Array[] = []
     for await (const piece of (await listedBeef({ transactions, store })).bytes()) beef.push(piece)
-    return { outpoint: node.outpoint, beef: joinBytes(beef) }
+    return joinBytes(beef)
   }
 
   async submit({ beef, txid, name }: { beef: Uint8Array; txid: string; name: string }): Promise<void> {

@@ -71,6 +71,8 @@ export const LIMITS = {
   maxBeefDepth: { setting: 'MAX_BEEF_DEPTH', least: 1, most: 10_000, usual: 1000 },
   /** Inputs, or outputs, of one transaction. */
   maxParts: { setting: 'MAX_TRANSACTION_PARTS', least: 1, most: 100_000, usual: 10_000 },
+  /** Inputs of one transaction that is proven. Others have `maxParts`. */
+  maxProvenInputs: { setting: 'MAX_PROVEN_INPUTS', least: 100_000, most: 4_000_000, usual: 300_000 },
   /** A single locking or unlocking script. Content is in one, so the usual is that of a body. */
   maxScriptBytes: { setting: 'MAX_SCRIPT_BYTES', least: KiB, most: KiB * MiB, usual: 72 * MiB },
   /** What running the scripts of a submission may cost, in the units of `RunBudget`: some ten nanoseconds each. */

@@ -1,7 +1,7 @@
 import type { BeefContents } from '../../../backend/src/graph/read-beef.js'
 import type { TransactionRecord } from '../../../backend/src/graph/records.js'
-import { transactionRecords } from '../../../backend/src/graph/transaction-records.js'
-import type { TransactionView } from '../../../backend/src/protocol/transaction.js'
+import { admittedTransactions } from '../../../backend/src/graph/transaction-records.js'
+import { countParts, type TransactionView } from '../../../backend/src/protocol/transaction.js'
 import { InvalidSubmissionError, SubmissionTooLargeError } from '../overlay-errors.js'
 import type { Limits } from './limits.js'
 
@@ -11,6 +11,7 @@ export type SubmissionLimits = Pick<
   | 'maxBeefDepth'
   | 'maxBeefParts'
   | 'maxParts'
+  | 'maxProvenInputs'
   | 'maxScriptBytes'
   | 'maxScriptWork'
   | 'verificationTimeout'
@@ -19,39 +20,70 @@ export type SubmissionLimits = Pick<
 /**
  * Holds what somebody submits against the limits, cheapest first, before it waits for its turn.
  *
+ * What a merkle path of the BEEF proves may have any number of parts, and scripts of any length: a mint that a block holds
+ * cannot be left out without the whole branch that comes of it. Its path is checked before its parts are looked at, and no
+ * script of it is run. How many inputs it has is bounded by memory alone.
+ *
+ * @param options.checksPaths Whether somebody is asked about merkle paths. If not, a path is anybody's word, and all
+ * limits hold for every transaction.
  * @throws SubmissionTooLargeError for the first limit that it is over; InvalidSubmissionError for a transaction that may be
  * an inner node of a merkle tree.
  */
-export function requireWithinLimits(beef: BeefContents, limits: SubmissionLimits): void {
+export function requireWithinLimits(
+  beef: BeefContents,
+  { limits, checksPaths }: { limits: SubmissionLimits; checksPaths: boolean },
+): void {
   const { maxBeefTransactions, maxBeefDepth } = limits
   if (beef.txids.length > maxBeefTransactions)
     throw new SubmissionTooLargeError(`a BEEF has at most ${maxBeefTransactions} transactions`)
+  for (const txid of beef.txids) requireNoInnerNode(beef.transaction(txid))
   let parts = 0
   for (const txid of beef.txids) {
     const transaction = beef.transaction(txid)
     if (transaction === undefined) continue
+    if (checksPaths && beef.proof(txid) !== undefined) {
+      requireHoldable(transaction, limits)
+      continue
+    }
     requireTransactionWithinLimits(transaction, limits)
-    parts += transaction.inputs.length + transaction.outputs.length
+    const { inputs, outputs } = countParts(transaction)
+    parts += inputs + outputs
   }
   if (parts > limits.maxBeefParts)
     throw new SubmissionTooLargeError(`a BEEF has at most ${limits.maxBeefParts} inputs and outputs`)
-  const { transactions } = transactionRecords(beef)
-  if (unprovenDepth(beef, transactions) > maxBeefDepth)
+  if (unprovenDepth(beef, admittedTransactions(beef)) > maxBeefDepth)
     throw new SubmissionTooLargeError(`a chain of unproven transactions has at most ${maxBeefDepth}`)
 }
 
 /** Two hashes side by side: of inner nodes of merkle trees, everything but the length is a matter of work. */
 const INNER_NODE_BYTES = 64
 
+function requireNoInnerNode(transaction: TransactionView | undefined): void {
+  if (transaction?.raw.length === INNER_NODE_BYTES)
+    throw new InvalidSubmissionError(
+      `${transaction.txid} has 64 bytes, as an inner node of a merkle tree has`,
+    )
+}
+
+/** Of each input, some kilobytes are in memory while it is written; outputs are looked at one after another. */
+function requireHoldable(transaction: TransactionView, { maxProvenInputs }: SubmissionLimits): void {
+  const { inputs } = countParts(transaction)
+  if (inputs > maxProvenInputs)
+    throw new SubmissionTooLargeError(
+      `${transaction.txid} has ${inputs} inputs; this host takes at most ${maxProvenInputs} (MAX_PROVEN_INPUTS)`,
+    )
+}
+
 function requireTransactionWithinLimits(
-  { txid, raw, inputs, outputs }: TransactionView,
+  transaction: TransactionView,
   { maxParts, maxScriptBytes }: SubmissionLimits,
 ): void {
-  if (raw.length === INNER_NODE_BYTES)
-    throw new InvalidSubmissionError(`${txid} has 64 bytes, as an inner node of a merkle tree has`)
+  const { txid } = transaction
+  const counts = countParts(transaction)
   // The engine asks its storage about every input, for every topic, while others wait their turn.
-  if (Math.max(inputs.length, outputs.length) > maxParts)
+  if (Math.max(counts.inputs, counts.outputs) > maxParts)
     throw new SubmissionTooLargeError(`${txid} has more than ${maxParts} inputs or outputs`)
+  const { inputs, outputs } = transaction
   const isLong = (script: Uint8Array): boolean => script.length > maxScriptBytes
   if (
     inputs.some(({ unlockingScript }) => isLong(unlockingScript)) ||

@@ -2,13 +2,20 @@ import type { ChainTracker } from '@bsv/sdk'
 import type { BeefContents } from '../../../backend/src/graph/read-beef.js'
 import { readPath } from '../../../backend/src/graph/read-proof.js'
 import type { Proof } from '../../../backend/src/graph/records.js'
-import { transactionRecords } from '../../../backend/src/graph/transaction-records.js'
+import { admittedTransactions, knownTransactions } from '../../../backend/src/graph/transaction-records.js'
+import type { Deployment } from '../../../backend/src/protocol/mint.js'
 import {
   likelyWork,
   type ScriptSpender,
   type SpentOutput,
 } from '../../../backend/src/protocol/run-scripts.js'
-import { isCoinbase, type TransactionView } from '../../../backend/src/protocol/transaction.js'
+import {
+  countParts,
+  isCoinbase,
+  outputOf,
+  type TransactionView,
+} from '../../../backend/src/protocol/transaction.js'
+import { notStrictError, spendsNodeNonStrictly } from './node-spends.js'
 import { runScriptsHere, type ScriptRunner } from './script-runner.js'
 
 /** A chain tracker that can refuse beforehand to be asked about so many blocks. */
@@ -31,7 +38,11 @@ const TIMEOUT = 60_000
  * A coinbase can be spent by an unproven transaction when the next block may do so. That it is in a block itself is for
  * its path alone to show; the SDK refuses old ones instead.
  *
- * @param options.tracker Without one, merkle paths are believed.
+ * @param options.tracker Without one, merkle paths are believed; but as they are anybody's word, nothing counts as proven
+ * where that makes a difference between mints.
+ * @param options.deployment The tree whose nodes only strict mints spend without a proof; none unless set.
+ * @param options.isProven Whether the store has a proof of a transaction that brings none; asked for what spends a node and is
+ * not strict. Its scripts are not run.
  * @param options.maxScriptWork What all scripts may cost together (`RunBudget`).
  * @param options.verificationTimeout How long the scripts may take with all that runs beside them, in milliseconds.
  * @param options.runScripts Where they run; by default, in this thread.
@@ -41,27 +52,43 @@ const TIMEOUT = 60_000
 export async function verifySubmission({
   beef,
   tracker,
+  deployment,
+  isProven = async () => false,
   maxScriptWork: maxWork,
   verificationTimeout: timeout = TIMEOUT,
   runScripts = runScriptsHere,
 }: {
   beef: BeefContents
   tracker: SubmissionTracker | undefined
+  deployment?: Deployment | undefined
+  isProven?: (txid: string) => Promise<boolean>
   maxScriptWork: number
   verificationTimeout?: number
   runScripts?: ScriptRunner
 }): Promise<void> {
+  const settled = new Set<string>()
+  const others = new Set<string>()
+  for (const transaction of deployment === undefined ? [] : unprovenOf(beef, tracker)) {
+    const { txid } = transaction
+    if (
+      deployment === undefined ||
+      !spendsNodeNonStrictly(transaction, { deployment, sources: beef, others })
+    )
+      continue
+    if (tracker === undefined || !(await isProven(txid))) throw notStrictError(txid)
+    settled.add(txid)
+  }
   const spenders: PricedSpender[] = []
   const proven: Proven[] = []
   const spentTxids = new Set<string>()
-  for (const { txid, proof } of transactionRecords(beef).transactions) {
+  for (const { txid, proof } of admittedTransactions(beef)) {
     const transaction = beef.transaction(txid)
     if (transaction === undefined) continue
     if (proof !== undefined) {
       if (tracker !== undefined) proven.push({ transaction, proof, ...placeOf(transaction, proof) })
       continue
     }
-    spenders.push(spenderOf(transaction, beef))
+    if (!settled.has(txid)) spenders.push(spenderOf(transaction, beef))
     for (const { txid: source } of transaction.inputs) spentTxids.add(source)
   }
   requireSameDepths(proven)
@@ -70,6 +97,15 @@ export async function verifySubmission({
   if (spenders.length === 0) return
   const job = spenders.map(({ txid, raw, spent }) => ({ txid, raw, spent }))
   await runScripts({ spenders: job, likelyWork: likely, maxWork, timeout })
+}
+
+/** What has to be strict where it spends a node. What a proven transaction is built on is mined as well. */
+function unprovenOf(beef: BeefContents, tracker: SubmissionTracker | undefined): TransactionView[] {
+  const records =
+    tracker === undefined
+      ? knownTransactions(beef)
+      : admittedTransactions(beef).filter(({ proof }) => proof === undefined)
+  return records.flatMap(({ txid }) => beef.transaction(txid) ?? [])
 }
 
 type PricedSpender = ScriptSpender & { unlockingScripts: Uint8Array[] }
@@ -84,11 +120,13 @@ interface Proven {
 }
 
 /** @throws Error where a coinbase is not the first of its block, or what is first is no coinbase: no block is so. */
-function placeOf({ txid, inputs }: TransactionView, { merklePath }: Proof): Pick<Proven, 'offset' | 'depth'> {
+function placeOf(transaction: TransactionView, { merklePath }: Proof): Pick<Proven, 'offset' | 'depth'> {
+  const { txid } = transaction
   const path = readPath(merklePath)
   const offset = path.offsetOf(txid)
   if (offset === undefined) throw new Error(`the merkle path of ${txid} does not hold it`)
-  if (isCoinbase({ inputs }) !== (offset === 0))
+  const mintsCoins = countParts(transaction).inputs === 1 && isCoinbase(transaction)
+  if (mintsCoins !== (offset === 0))
     throw new Error(`a coinbase is the first of its block, and nothing else is: ${txid} stands at ${offset}`)
   return { offset, depth: path.depth }
 }
@@ -130,7 +168,8 @@ function spenderOf({ txid, raw, inputs, outputs }: TransactionView, beef: BeefCo
   const spent: SpentOutput[] = []
   let left = 0
   for (const { txid: source, vout } of inputs) {
-    const output = beef.transaction(source)?.outputs[vout]
+    const parent = beef.transaction(source)
+    const output = parent && outputOf(parent, vout)
     if (output === undefined)
       throw new Error(`${txid} is not proven, and the BEEF does not hold ${source}_${vout}, which it spends`)
     spent.push({ satoshis: output.satoshis, lockingScript: output.lockingScript })

@@ -1,4 +1,5 @@
 import { MAX_NAME_LENGTH } from '../../../backend/src/protocol/mine-node.js'
+import { COVENANT_VERSIONS } from '../../../backend/src/protocol/mint.js'
 import { PROFILES } from '../../../backend/src/protocol/profile.js'
 import { answer, type Paths, type Schema } from '../../gateway/openapi/operation.js'
 
@@ -14,6 +15,11 @@ const DEPLOYMENT: Schema = {
       pattern: '^[0-9a-f]{64}_(0|[1-9][0-9]{0,9})$',
       description:
         'The outpoint of the root as deployed. Absent, with all below, where the host follows no tree.',
+    },
+    covenantVersion: {
+      enum: [...COVENANT_VERSIONS],
+      description:
+        'Which rules its covenant has: see docs/covenant.md. Absent in answers of older servers: 1.',
     },
     difficulty: { type: 'integer', minimum: 1, maximum: 64, description: 'Zero bits of a solution.' },
     nameContentType: { type: 'string', minLength: 1 },

@@ -4,7 +4,7 @@ import type { TransactionReader } from '../../../backend/src/graph/graph-store.j
 import { placement, predecessorsOf } from '../../../backend/src/protocol/ordinal-flow.js'
 import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { TOPICS } from '../../../backend/src/protocol/profile.js'
-import { isCoinbase, readTransaction } from '../../../backend/src/protocol/transaction.js'
+import { isCoinbase, outputOf, readTransaction } from '../../../backend/src/protocol/transaction.js'
 import { engineBeef } from '../overlay-engine.js'
 import { type Holdings, isHeld } from './is-held.js'
 import type { PeerTransaction } from './peer.js'
@@ -87,12 +87,13 @@ class Collector {
     }
     if (topics.includes(TOPICS.ordinals)) await this.followOrdinals(node)
     if (node.proof !== undefined) return
-    this.ancestors.push(...node.view.inputs)
+    for (const input of node.view.inputs) this.ancestors.push(input)
     for (let next = this.ancestors.pop(); next !== undefined; next = this.ancestors.pop()) {
       if (this.walked.has(next.txid)) continue
       this.walked.add(next.txid)
       const ancestor = await this.load(next, { here: true })
-      if (ancestor !== undefined && ancestor.proof === undefined) this.ancestors.push(...ancestor.view.inputs)
+      if (ancestor === undefined || ancestor.proof !== undefined) continue
+      for (const input of ancestor.view.inputs) this.ancestors.push(input)
     }
   }
 
@@ -117,7 +118,8 @@ class Collector {
     const isPlaced = placement({ outputValues, output })
     const inputValues: number[] = []
     for (const input of view.inputs) {
-      const satoshis = (await this.load(input, { here: true }))?.view.outputs[input.vout]?.satoshis
+      const source = await this.load(input, { here: true })
+      const satoshis = source && outputOf(source.view, input.vout)?.satoshis
       // Behind a value that nobody knows, nothing is placed.
       if (satoshis === undefined) break
       inputValues.push(satoshis)

@@ -4,7 +4,7 @@ import { nativeHash256 } from '../../../backend/src/graph/native-hash.js'
 import { readProof } from '../../../backend/src/graph/read-proof.js'
 import type { Proof } from '../../../backend/src/graph/records.js'
 import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
-import { readTransaction, type TransactionView } from '../../../backend/src/protocol/transaction.js'
+import { outputOf, readTransaction, type TransactionView } from '../../../backend/src/protocol/transaction.js'
 import { fetchBounded } from '../../client/bounded-fetch.js'
 import type { SourceError } from '../../client/source-error.js'
 import { BadGraphError, PeerAwayError, UnwantedGraphError } from './sync-errors.js'
@@ -160,7 +160,7 @@ function readNode(txid: string, told: z.output<typeof gaspNode>): PeerTransactio
     readTransaction(bytesOf(rawTx), { hash: nativeHash256 }),
   )
   if (view.txid !== txid) throw new BadGraphError(`asked for ${txid} the peer gives ${view.txid}`)
-  if (view.outputs[outputIndex] === undefined)
+  if (outputOf(view, outputIndex) === undefined)
     throw new BadGraphError(`${txid} has no output ${outputIndex}, which the peer has a graph of`)
   if (proof == null) return { view }
   const held = soundly(`the merkle path of ${txid} does not hold together`, () =>

@@ -3,6 +3,7 @@ import type { Logger } from 'pino'
 import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
 import { Slices } from '../../../backend/src/graph/slices.js'
 import { formatOutpoint, type Outpoint } from '../../../backend/src/protocol/outpoint.js'
+import { outputOf } from '../../../backend/src/protocol/transaction.js'
 import { type OverlayEvent, withOrdinals } from '../overlay.js'
 import type { OverlayEngine } from '../overlay-engine.js'
 import { ConflictError, InvalidSubmissionError, SubmissionTooLargeError } from '../overlay-errors.js'
@@ -190,7 +191,7 @@ export class TopicSync {
     signal.throwIfAborted()
     const { txid, vout } = asked.outpoint
     const known = this.kept.get(txid)
-    if (known?.view.outputs[vout] !== undefined) return known
+    if (known !== undefined && outputOf(known.view, vout) !== undefined) return known
     const node = await this.options.peer.node(asked, signal)
     if (node !== undefined) this.kept.set(txid, node)
     return node

@@ -1,5 +1,6 @@
 import { encodeBeef } from '../../../backend/src/graph/assemble-beef.js'
 import { concatBytes, fromHex, joinBytes, utf8 } from '../../../backend/src/protocol/bytes.js'
+import { readTransaction } from '../../../backend/src/protocol/transaction.js'
 import { ANYONE, bareTransaction, pick, proofOf } from '../../support/bare-transactions.js'
 import {
   beefOf,
@@ -10,7 +11,7 @@ import {
   p2pkh,
 } from '../../support/fake-chain.js'
 import { varint } from '../../support/raw-transaction.js'
-import { type Attack, submitting } from '../attack.js'
+import { type Attack, type HostileRequest, submitting } from '../attack.js'
 
 const MiB = 1024 * 1024
 
@@ -31,6 +32,31 @@ function inscribedTogether(
   return { coin, many: bareTransaction({ inputs, outputs: tinyInscriptions(count) }) }
 }
 
+/** The request that submits a mint with its merkle path. */
+function provenMint(mint: Pick<FakeTransaction, 'txid' | 'raw' | 'height'>): HostileRequest {
+  const beef = encodeBeef([{ raw: mint.raw, proof: proofOf(mint) }])
+  return submitting(beef, { 'X-Topics': '["tm_names"]' })
+}
+
+/** A mint of one input, with more behind it that spend what nobody knows: the covenant looks at its own input alone. */
+function withInputs(mint: FakeTransaction, count: number): Pick<FakeTransaction, 'txid' | 'raw' | 'height'> {
+  const [own] = mint.transaction.inputs
+  if (own === undefined) throw new Error('a mint spends a node')
+  const more = new Uint8Array(41 * (count - 1))
+  const view = new DataView(more.buffer)
+  for (let at = 0; at < count - 1; at++) view.setUint32(41 * at + 1, at + 1)
+  const script = own.unlockingScript.length
+  const first = 4 + 1 + 36 + varint(script).length + script + 4
+  const raw = concatBytes(
+    mint.raw.subarray(0, 4),
+    varint(count),
+    mint.raw.subarray(5, first),
+    more,
+    mint.raw.subarray(first),
+  )
+  return { ...readTransaction(raw), height: mint.height }
+}
+
 /** Shapes of transactions and BEEFs that take the most work to admit. */
 export function graphAttacks({
   parts = 10_000,
@@ -40,8 +66,21 @@ export function graphAttacks({
   steps = 2000,
   largeBytes = 60 * MiB,
   leaves = 300_000,
+  mintOutputs = 3_900_000,
+  mintInputs = 20_000,
 }: Partial<
-  Record<'parts' | 'transactions' | 'depth' | 'pending' | 'steps' | 'largeBytes' | 'leaves', number>
+  Record<
+    | 'parts'
+    | 'transactions'
+    | 'depth'
+    | 'pending'
+    | 'steps'
+    | 'largeBytes'
+    | 'leaves'
+    | 'mintOutputs'
+    | 'mintInputs',
+    number
+  >
 > = {}): Attack[] {
   return [
     {
@@ -55,6 +94,33 @@ export function graphAttacks({
         },
       allowance: { requests: 20, connections: 20 },
       statuses: [200, 413, 429, 503],
+    },
+    {
+      name: 'mint-outputs',
+      title: `a mint in a block, with ${mintOutputs} outputs`,
+      trackerDelay: 0,
+      async prepare({ chain, admit }) {
+        await admit(chain.genesis)
+        const trailing = new Array(mintOutputs).fill({ satoshis: 0, lockingScript: new Uint8Array() })
+        const mint = provenMint(chain.mint('a', { from: chain.node(''), trailing }))
+        return () => mint
+      },
+      allowance: { requests: 3, connections: 3 },
+      statuses: [200, 429, 503],
+    },
+    {
+      name: 'mint-inputs',
+      title: `a mint in a block, with ${mintInputs} inputs`,
+      trackerDelay: 0,
+      async prepare({ chain, admit }) {
+        await admit(chain.genesis)
+        const mint = provenMint(
+          withInputs(chain.mint('a', { from: chain.node(''), funding: [] }), mintInputs),
+        )
+        return () => mint
+      },
+      allowance: { requests: 3, connections: 3 },
+      statuses: [200, 429, 503],
     },
     {
       name: 'moves',

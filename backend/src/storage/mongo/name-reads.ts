@@ -58,7 +58,7 @@ export function domainsIn(documents: Documents): Domains {
 
 export async function genuineNodes(documents: Documents, outpoints: Outpoint[]): Promise<NodeRecord[]> {
   const found: NodeRecord[] = []
-  for (const part of parts(unique(outpoints, formatOutpoint), ROWS_A_STATEMENT)) {
+  for (const part of parts(outpoints, ROWS_A_STATEMENT)) {
     const docs = await documents.all(
       'graph_nodes',
       { _id: { $in: part.map(outpointId) } },
@@ -66,7 +66,7 @@ export async function genuineNodes(documents: Documents, outpoints: Outpoint[]):
     )
     for (const doc of docs) found.push({ outpoint: outpointOf(doc), domain: doc.domain })
   }
-  return found
+  return unique(found, ({ outpoint }) => formatOutpoint(outpoint))
 }
 
 export async function genuineOrigins(documents: Documents, outpoints: Outpoint[]): Promise<NameRecord[]> {

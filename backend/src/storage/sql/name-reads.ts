@@ -41,14 +41,16 @@ export function domainsIn(reader: SqlReader): Domains {
 
 export async function genuineNodes(reader: SqlReader, outpoints: Outpoint[]): Promise<NodeRecord[]> {
   const found: NodeRecord[] = []
-  for (const part of parts(unique(outpoints, formatOutpoint), ROWS_A_STATEMENT)) {
+  const slices = new Slices()
+  for (const part of parts(outpoints, ROWS_A_STATEMENT)) {
     const rows = await reader.all(
       `select domain, txid, vout from graph_nodes where ${anyOutpoint(part)}`,
       outpointValues(part),
     )
     for (const row of rows) found.push({ outpoint: outpointOf(row), domain: row.domain })
+    await slices.rest()
   }
-  return found
+  return unique(found, ({ outpoint }) => formatOutpoint(outpoint))
 }
 
 export async function genuineOrigins(reader: SqlReader, outpoints: Outpoint[]): Promise<NameRecord[]> {
