@@ -63,10 +63,9 @@ export class KnownTrees {
   /**
    * Remembers the tree of a server, in place of what was remembered of it.
    *
-   * @throws CommandError (`usage`) where the file cannot be read or written, or the terms are too long to be any.
+   * @throws CommandError (`usage`) where the file cannot be read or written.
    */
   private async remember(url: string, tree: ServerDeployment): Promise<void> {
-    requirePlausible(url, tree)
     const kept = Object.entries(await this.read()).map(([key, tree]) => [
       key,
       { ...tree, genesis: formatOutpoint(tree.genesis) },

@@ -23,8 +23,8 @@ const TWO_BYTE_LENGTH = Uint8Array.of(0xfd)
 
 /**
  * Takes code and state out of the preimage. Version and two hashes come before the outpoint, 68 bytes. ANYONECANPAY blanks
- * the hashes, so that all 68 read as a number are the version: 1, with which unlocking scripts may not have code. The length of the script takes three bytes: no node of this covenant is
- * shorter than 253, and none longer than 32,767 is made.
+ * the hashes, so that all 68 read as a number are the version: 1, with which unlocking scripts may not have code. The
+ * length of the script takes three bytes: no node of this covenant is shorter than 253, and none longer than 32,767 is made.
  *
  * @param stateAt Bytes of the code and two more: where the genesis field starts, after the OP_RETURN and the first
  * field of the state, which is always the same.
@@ -76,7 +76,7 @@ export function claimCharacter(): ScriptPart {
 
 /**
  * Reads the rest of the state. After it come 5 bytes of its trailer, value and sequence, the hash of outputs, and the lock
- * time. That is compared as bytes: the number 0 is 0x80000000, too.
+ * time. That is compared as bytes: as a number, 0x80000000 would be 0 too.
  */
 export function readDomainAndSeed(): ScriptPart {
   return [

@@ -30,7 +30,8 @@ export class CovenantError extends Error {
 }
 
 /**
- * The covenant of a mine tree (service.md 4.5, protocol.md 6 and 7), of version 2, as script, up to the OP_RETURN of a node's state.
+ * The covenant of a mine tree (service.md 4.5, protocol.md 6 and 7), of version 2, as script, up to the OP_RETURN of a
+ * node's state.
  * Its parts are explained in docs/covenant.md.
  *
  * @param terms `limits`, if given, must be those of this covenant.

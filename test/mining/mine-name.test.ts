@@ -58,6 +58,18 @@ function miner({ chain, index }: { chain: FakeChain; index: MineIndex }) {
   }
 }
 
+/** Where a search that began would not end in this life. */
+const endless = () => {
+  const chain = new FakeChain({ difficulty: 60 })
+  const index: MineIndex = {
+    liveNode: async () => ({ domain: '', outpoint: chain.deployment.genesis }),
+    showNode: async () => shown([chain.genesis], 0),
+    showName: async () => undefined,
+    submit: () => Promise.reject(new Error('there is nothing to submit')),
+  }
+  return miner({ chain, index })
+}
+
 /** What an index shows of an output of the last of these transactions. */
 function shown(transactions: readonly FakeTransaction[], vout: number): ShownNode {
   const txid = transactions.at(-1)?.txid ?? ''
@@ -120,18 +132,6 @@ describe('the owner of a name', () => {
       }
     },
   )
-
-  /** Where a search that began would not end in this life. */
-  const endless = () => {
-    const chain = new FakeChain({ difficulty: 60 })
-    const index: MineIndex = {
-      liveNode: async () => ({ domain: '', outpoint: chain.deployment.genesis }),
-      showNode: async () => shown([chain.genesis], 0),
-      showName: async () => undefined,
-      submit: () => Promise.reject(new Error('there is nothing to submit')),
-    }
-    return miner({ chain, index })
-  }
 
   test('is a wallet, which refuses to give a key: then nothing is searched', async () => {
     const { mine, events } = endless()
@@ -690,14 +690,7 @@ describe('a budget', () => {
   })
 
   test('of time ends a search', async () => {
-    const chain = new FakeChain({ difficulty: 60 })
-    const index: MineIndex = {
-      liveNode: async () => ({ domain: '', outpoint: chain.deployment.genesis }),
-      showNode: async () => shown([chain.genesis], 0),
-      showName: async () => undefined,
-      submit: () => Promise.reject(new Error('there is nothing to submit')),
-    }
-    const { mine } = miner({ chain, index })
+    const { mine } = endless()
     await expect(mine('q', { budget: { maxTime: 30 } })).rejects.toMatchObject({ code: 'OVER_BUDGET' })
   })
 

@@ -129,7 +129,7 @@ function readFields(state: Uint8Array): Fields {
   const fields: Uint8Array[] = []
   const walk = new ScriptWalk(state)
   while (fields.length < 5 && walk.next()) {
-    if (walk.data === undefined || !isShortestPush(walk, walk.data.length)) break
+    if (walk.data === undefined || !walk.isShortest) break
     fields.push(walk.data)
   }
   const [first, genesis, claimed, domain, seed, ...more] = fields
@@ -137,12 +137,6 @@ function readFields(state: Uint8Array): Fields {
     throw new MineNodeError('the state has not exactly five fields')
   }
   return [first, genesis, claimed, domain, seed]
-}
-
-/** Whether a push spends no more bytes on its length than it needs. */
-function isShortestPush(walk: ScriptWalk, dataLength: number): boolean {
-  const prefix = dataLength < OP.PUSHDATA1 ? 1 : dataLength <= 0xff ? 2 : dataLength <= 0xffff ? 3 : 5
-  return walk.end - walk.start === prefix + dataLength
 }
 
 /** Whether bytes are a positive script number without spare bytes, zero being the one byte `00`. */

@@ -87,9 +87,9 @@ function isMint(check: () => unknown): boolean {
  * The name that a mint leaves, read from its outputs alone, whatever unlocked the node. Only for what a block holds: a
  * genuine node that was spent was spent by a mint (service.md 3.3), and its outputs are as the covenant wrote them.
  *
- * All that the transaction shows beside its unlocking script is checked as `checkMint` does. It cannot show that the new seed is the hash of the
- * old one, of the character and of a nonce, nor which lock the unlocking script named; for these the covenant alone
- * vouches.
+ * All that the transaction shows beside its unlocking script is checked as `checkMint` does. It cannot show that the new
+ * seed is the hash of the old one, of the character and of a nonce, nor which lock the unlocking script named; for these
+ * the covenant alone vouches.
  *
  * @param mint.input The index of the input that spends the node.
  * @param mint.spent The output which that input spends; without it, the node restated in output 0 is taken at its word.

@@ -90,12 +90,11 @@ export function isStrictUnlocking(script: Uint8Array): boolean {
 }
 
 /** Whether the walk stands on a push of the form that {@link encodeMinimalPush} writes. */
-function isMinimalPush({ script, op, start, end, pushedLength: length }: ScriptWalk): boolean {
-  if (length === undefined) return false
-  if (op > OP.PUSHDATA4) return true
-  const prefix = length < OP.PUSHDATA1 ? 1 : length <= 0xff ? 2 : length <= 0xffff ? 3 : 5
-  if (end - start !== prefix + length) return false
-  return length !== 1 || encodeMinimalPush(script.subarray(end - 1, end)).length === 2
+function isMinimalPush(walk: ScriptWalk): boolean {
+  const { script, op, end, pushedLength } = walk
+  if (op > OP.PUSHDATA4) return pushedLength !== undefined
+  if (!walk.isShortest) return false
+  return pushedLength !== 1 || encodeMinimalPush(script.subarray(end - 1, end)).length === 2
 }
 
 /** Whether a script has anything but pushes. A push that breaks off is none. */

@@ -93,8 +93,9 @@ export const MINT_SATOSHIS = 1
  * @throws MintError with the first rule that is broken, in this order: `BAD_UNLOCKING` (the unlocking script is not five
  * pushes or more, or the preimage is not the one of this input), `NOT_A_NODE` (the spent output is none, or holds not 1 satoshi),
  * `OTHER_TREE` (its genesis is not the deployment's), `BAD_CHARACTER`, `CLAIMED`, `TOO_LONG` (the name is beyond the
- * covenant's limits, or output 2 is), `BAD_NONCE` (it is for another owner or node), `BAD_WORK`, `BAD_OUTPUT` (output 0, 1 or 2 missing, or with another value
- * or script), `BAD_UNLOCKING` (the trailing item is not the outputs after 2), `BAD_VERSION` and `BAD_LOCK_TIME` (of the transaction).
+ * covenant's limits, or output 2 is), `BAD_NONCE` (it is for another owner or node), `BAD_WORK`, `BAD_OUTPUT` (output 0, 1
+ * or 2 missing, or with another value or script), `BAD_UNLOCKING` (the trailing item is not the outputs after 2),
+ * `BAD_VERSION` and `BAD_LOCK_TIME` (of the transaction).
  */
 export function checkMint(check: {
   transaction: TransactionView

@@ -83,6 +83,14 @@ export class ScriptWalk {
     return smallNumber(this.op) === undefined ? undefined : 1
   }
 
+  /** Whether it pushes bytes, and spends no more of its own on their length than it needs. */
+  get isShortest(): boolean {
+    const { pushedLength: length } = this
+    if (length === undefined) return false
+    const prefix = length < OP.PUSHDATA1 ? 1 : length <= 0xff ? 2 : length <= 0xffff ? 3 : 5
+    return this.end - this.start === prefix + length
+  }
+
   /** Copies what this opcode pushes into `target` at `offset`. Makes no view for a single byte. */
   copyPushed(target: Uint8Array, offset: number): void {
     const number =

@@ -92,9 +92,9 @@ export function readTransactionFields(cursor: ByteCursor): TransactionFields {
   if (inputs.count + outputs.count > FEW) return fields
   return {
     version,
-    inputs: fields.inputs.map(({ txid, vout, unlockingScript, sequence }) => ({
-      ...{ txid, vout, unlockingScript, sequence },
-    })),
+    inputs: fields.inputs.map(({ txid, vout, unlockingScript, sequence }) => {
+      return { txid, vout, unlockingScript, sequence }
+    }),
     outputs: fields.outputs.map(({ satoshis, lockingScript, bytes }) => ({ satoshis, lockingScript, bytes })),
     lockTime: fields.lockTime,
   }
