@@ -7,6 +7,9 @@ import { BlockedList, type BlockedSubject } from '../graph/blocked.js'
 export class BlockedCopy {
   private list: BlockedList | undefined
   private writes = 0
+  /** How many reads were begun, and which of them the list is of. */
+  private begun = 0
+  private readBy = 0
 
   /** @param readAll Reads all that is blocked. */
   constructor(private readonly readAll: () => Promise<BlockedSubject[]>) {}
@@ -20,10 +23,14 @@ export class BlockedCopy {
   async read(): Promise<BlockedList> {
     for (;;) {
       const { writes } = this
+      const read = ++this.begun
       const list = new BlockedList(await this.readAll())
       // A write that was committed meanwhile may or may not be in it.
       if (writes !== this.writes) continue
+      // A read that began later knows more, even if it ended first.
+      if (this.list !== undefined && read < this.readBy) return this.list
       this.list = list
+      this.readBy = read
       return list
     }
   }
