@@ -2,7 +2,8 @@ import { availableParallelism } from 'node:os'
 
 export default {
   testEnvironment: 'node',
-  globalSetup: '<rootDir>/test/services/say-missing.mjs',
+  globalSetup: '<rootDir>/test/services/start-on-demand.mjs',
+  globalTeardown: '<rootDir>/test/services/stop.mjs',
   // Machines that run this may be slow, or busy with other tests.
   testTimeout: 120_000,
   // Many tests wait for processes that they started: a core with one of them has time for another.

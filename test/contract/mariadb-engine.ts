@@ -1,7 +1,8 @@
 import createKnex, { type Knex } from 'knex'
-import { createConnection } from 'mysql2/promise'
+import { type Connection, createConnection } from 'mysql2/promise'
 import { knexReader } from '../../backend/src/storage/sql/sql-reader.js'
-import { type Mariadb, MISSING_FOR_MARIADB, startMariadb } from '../services/mariadb.js'
+import { MISSING_FOR_MARIADB, mariadbUrl } from '../services/mariadb.js'
+import { freshDatabaseName, portOfShared } from '../services/shared.js'
 import { openSqlStore, type SqlEngine } from './sql-store.js'
 
 /** A database with the schema in it; one that a store was closed on is emptied for the next, which takes less than a new one. */
@@ -11,25 +12,31 @@ interface EmptyDatabase {
   settings: object[] | undefined
 }
 
-let server: Mariadb | undefined
-const databases: Knex[] = []
+let port: number
+let root: Connection
+const databases = new Map<string, Knex>()
 const free: EmptyDatabase[] = []
 
 const TABLES = `select table_name as name from information_schema.tables
   where table_schema = database() and table_name like 'graph!_%' escape '!' order by table_name`
 
-/** Each test file has a server of its own, and each store a database in it. */
+/** Each store has a database of its own on the shared server. */
 export const mariadb: SqlEngine = {
   name: 'MariaDB',
   missing: MISSING_FOR_MARIADB,
   share: 0.05,
   async start() {
-    server = await startMariadb()
+    port = await portOfShared('mariadb')
+    root = await createConnection(mariadbUrl(port, ''))
   },
   async stop() {
     free.length = 0
-    for (const writer of databases.splice(0)) await writer.destroy()
-    await server?.stop()
+    for (const [name, writer] of databases) {
+      await writer.destroy()
+      await root.query(`drop database ${name}`)
+    }
+    databases.clear()
+    await root.end()
   },
   async open() {
     const database = free.pop() ?? (await createDatabase())
@@ -50,16 +57,11 @@ export const mariadb: SqlEngine = {
 }
 
 async function createDatabase(): Promise<EmptyDatabase> {
-  if (server === undefined) throw new Error('MariaDB was not started')
-  const name = `store_${databases.length}`
-  const connection = await createConnection(server.url(''))
-  try {
-    await connection.query(`create database ${name}`)
-  } finally {
-    await connection.end()
-  }
-  const writer = createKnex({ client: 'mysql2', connection: server.url(name), pool: { min: 0, max: 4 } })
-  databases.push(writer)
+  const name = freshDatabaseName()
+  await root.query(`create database ${name}`)
+  const connection = mariadbUrl(port, name)
+  const writer = createKnex({ client: 'mysql2', connection, pool: { min: 0, max: 4 } })
+  databases.set(name, writer)
   return { writer, settings: undefined }
 }
 

@@ -4,40 +4,38 @@ import { piecesOf } from '../../backend/src/storage/mongo/collections.js'
 import { MongoGraphStore } from '../../backend/src/storage/mongo/mongo-graph-store.js'
 import { MongoHookNotes } from '../../backend/src/storage/mongo/mongo-hook-notes.js'
 import { MongoUpkeep } from '../../backend/src/storage/mongo/mongo-upkeep.js'
-import { MISSING_FOR_MONGO, type Mongo, startMongo } from '../services/mongo.js'
+import { MISSING_FOR_MONGO, mongoUrl } from '../services/mongo.js'
+import { freshDatabaseName, portOfShared } from '../services/shared.js'
 import { asText, rawDocuments } from '../support/graph-documents.js'
 import { type Asked, keepAsked, withoutIndex } from '../support/mongo-asked.js'
 import { watchedDb } from '../support/watched-db.js'
 import type { Engine } from './engine.js'
 
-let server: Mongo | undefined
 /** That of the stores, and the one of what tests do behind their backs. */
 let client: MongoClient | undefined
 let other: MongoClient | undefined
 let asked: () => Asked[] = () => []
-let databases = 0
 
-/** Each test file has a server of its own, and each store a database in it. */
+/** Each store has a database of its own on the shared server. */
 export const mongo: Engine = {
   name: 'MongoDB',
   missing: MISSING_FOR_MONGO,
   share: 0.05,
   async start() {
-    server = await startMongo()
-    client = await new MongoClient(server.url(''), { monitorCommands: true }).connect()
-    other = await new MongoClient(server.url('')).connect()
+    const url = mongoUrl(await portOfShared('mongo'), '')
+    client = await new MongoClient(url, { monitorCommands: true }).connect()
+    other = await new MongoClient(url).connect()
     asked = keepAsked(client)
   },
   async stop() {
     const whole = await readWhole()
     await client?.close()
     await other?.close()
-    await server?.stop()
     if (whole.length > 0) throw new Error(`no index leads to ${JSON.stringify(whole)}`)
   },
   async open() {
     if (client === undefined || other === undefined) throw new Error('MongoDB was not started')
-    const name = `store_${databases++}`
+    const name = freshDatabaseName()
     const own = client.db(name)
     const db = other.db(name)
     let reads = 0
@@ -82,10 +80,12 @@ const WHOLE = ['graph_blocked', 'graph_journal']
 /** Whatever the stores of a test file asked that no index leads to. */
 async function readWhole(): Promise<Asked[]> {
   if (client === undefined) return []
-  const db = client.db('indexes')
+  const db = client.db(freshDatabaseName())
   const all = asked()
   await new MongoGraphStore({ db }).open()
-  return (await withoutIndex(db, all)).filter(
+  const found = await withoutIndex(db, all)
+  await db.dropDatabase()
+  return found.filter(
     ({ collection, filter }) => !WHOLE.includes(collection) || Object.keys(filter).length > 0,
   )
 }

@@ -61,7 +61,6 @@ async function eventually(check: () => Promise<void>): Promise<void> {
 
 describeWithMongo('the factories on MongoDB', (mongo) => {
   let expected: Record<string, string[]>
-  let databases = 0
 
   beforeAll(async () => {
     const { database } = await openStore()
@@ -98,7 +97,7 @@ describeWithMongo('the factories on MongoDB', (mongo) => {
   }
 
   test('fill a database that nobody has opened, and the gateway reads it', async () => {
-    const db = mongo.client().db(`host_${databases++}`)
+    const db = mongo.db()
     await submitTo({
       names: createNamesLookupServiceOnMongo(db, { deployment }),
       ordinals: createOrdinalsLookupServiceOnMongo(db),
@@ -110,7 +109,7 @@ describeWithMongo('the factories on MongoDB', (mongo) => {
   })
 
   test('note and repeat what the database did not take', async () => {
-    const db = mongo.client().db(`host_${databases++}`)
+    const db = mongo.db()
     let commits = 0
     const failing = watchedDb(db, ({ collection, method }) => {
       if (collection === 'graph_journal' && method === 'insertOne' && [2, 6].includes(++commits))

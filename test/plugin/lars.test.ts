@@ -8,8 +8,9 @@ import { createConnection } from 'mysql2/promise'
 import { readBeef } from '../../backend/src/graph/read-beef.js'
 import { utf8 } from '../../backend/src/protocol/bytes.js'
 import { formatOutpoint, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
-import { MISSING_FOR_MARIADB, startMariadb } from '../services/mariadb.js'
-import { MISSING_FOR_MONGO, startMongo } from '../services/mongo.js'
+import { MISSING_FOR_MARIADB, mariadbUrl } from '../services/mariadb.js'
+import { MISSING_FOR_MONGO, mongoUrl } from '../services/mongo.js'
+import { freshDatabaseName, portOfShared } from '../services/shared.js'
 import { beefOf, FakeChain, inscriptionScript, mapTail, p2pkh } from '../support/fake-chain.js'
 import {
   type DeploymentInfo,
@@ -111,17 +112,21 @@ async function openSqlite(): Promise<OpenedDatabase> {
 }
 
 async function openMariadb(): Promise<OpenedDatabase> {
-  const server = await startMariadb()
-  const connection = await createConnection(server.url(''))
-  await connection.query('create database overlay')
-  await connection.end()
-  return { KNEX_URL: server.url('overlay'), MONGO_URL: '', close: () => server.stop() }
+  const port = await portOfShared('mariadb')
+  const name = freshDatabaseName()
+  const root = await createConnection(mariadbUrl(port, ''))
+  await root.query(`create database ${name}`)
+  const close = async () => {
+    await root.query(`drop database ${name}`)
+    await root.end()
+  }
+  return { KNEX_URL: mariadbUrl(port, name), MONGO_URL: '', close }
 }
 
 /** The engine's own storage is on SQL all the same. */
 async function openMongo(): Promise<OpenedDatabase> {
-  const server = await startMongo()
-  return { ...(await openSqlite()), MONGO_URL: server.url('overlay'), close: () => server.stop() }
+  const MONGO_URL = mongoUrl(await portOfShared('mongo'), freshDatabaseName())
+  return { ...(await openSqlite()), MONGO_URL }
 }
 
 const chain = new FakeChain()

@@ -225,12 +225,8 @@ describe('where the store is not to be had, a start says so in a line, without t
   describeWithMariadb('on MariaDB', (mariadb) => {
     test.each([
       ['nobody listens', () => 'mysql://root:a-password@127.0.0.1:1/graph', 'ECONNREFUSED'],
-      ['there is no such database', () => mariadb.server().url('elsewhere'), 'elsewhere'],
-      [
-        'the password is another',
-        () => mariadb.server().url('mysql').replace('root', 'nobody:a-password'),
-        'nobody',
-      ],
+      ['there is no such database', () => mariadb.url('elsewhere'), 'elsewhere'],
+      ['the password is another', () => mariadb.url('mysql').replace('root', 'nobody:a-password'), 'nobody'],
     ])('as %s', async (_, url, reason) => {
       await expectRefused({ KNEX_URL: url() }, / mysql:\/\/127\.0\.0\.1:\d+\/\w+: /, reason)
     })
@@ -252,7 +248,7 @@ describe('where the store is not to be had, a start says so in a line, without t
       await start({ ...treeOf(chain.deployment), MONGO_URL })
       const other = treeOf(new FakeChain({ codeSize: 32 }).deployment)
       await expect(start({ ...other, MONGO_URL })).rejects.toThrow(
-        /^GENESIS: the store in mongodb:\/\/127\.0\.0\.1:\d+\/database_\d+ holds the tree of /,
+        /^GENESIS: the store in mongodb:\/\/127\.0\.0\.1:\d+\/test_\w+ holds the tree of /,
       )
     })
   })

@@ -1,9 +1,10 @@
-import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
+import { type ChildProcess, execFile, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { promisify } from 'node:util'
 import pRetry from 'p-retry'
 import { freePort } from './free-port.js'
 
@@ -13,6 +14,11 @@ export interface Mariadb {
   /** Where a database of it is, as `KNEX_URL` says it. */
   url(database: string): string
   stop(): Promise<void>
+}
+
+/** Where a database is on the server that listens on a port. */
+export function mariadbUrl(port: number, database: string): string {
+  return `mysql://root@127.0.0.1:${port}/${database}`
 }
 
 const INSTALL = 'mariadb-install-db'
@@ -62,10 +68,10 @@ async function tryToStart(settings: string[]): Promise<Mariadb> {
   const folder = mkdtempSync(join(tmpdir(), 'minetree-mariadb-'))
   // A folder for temporary files of its own, too: a server that starts removes those of others.
   const own = ['--no-defaults', `--datadir=${join(folder, 'data')}`, `--tmpdir=${folder}`, ...asRoot()]
-  execFileSync(
+  await promisify(execFile)(
     INSTALL,
     [...own, '--auth-root-authentication-method=normal', '--skip-test-db', '--skip-name-resolve'],
-    { env: environment(), stdio: 'pipe' },
+    { env: environment() },
   )
   const port = await freePort()
   const server = [
@@ -83,7 +89,7 @@ async function tryToStart(settings: string[]): Promise<Mariadb> {
   await untilReady(shell)
   return {
     port,
-    url: (database) => `mysql://root@127.0.0.1:${port}/${database}`,
+    url: (database) => mariadbUrl(port, database),
     async stop() {
       const ended = once(shell, 'exit')
       shell.stdin?.end()

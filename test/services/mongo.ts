@@ -22,6 +22,11 @@ export interface Mongo {
   stop(): Promise<void>
 }
 
+/** Where a database is on the server that listens on a port. */
+export function mongoUrl(port: number, database: string): string {
+  return `mongodb://127.0.0.1:${port}/${database}`
+}
+
 const SOURCE = join(packageFolder(), 'test', 'services', 'mongo-java-server')
 /** Outside of the tree, and another one where the source is. */
 const CACHE = join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'minetree')
@@ -31,8 +36,11 @@ const BUILT = join(CACHE, `mongo-java-server-${hashOf(['pom.xml', 'src/main/java
 export const MISSING_FOR_MONGO = missing()
 
 function missing(): string[] {
-  const programs = ['java', 'mvn'].filter((program) => spawnSync(program, ['-version']).status !== 0)
-  if (programs.length > 0 || existsSync(BUILT)) return programs
+  const isBuilt = existsSync(BUILT)
+  const programs = (isBuilt ? ['java'] : ['java', 'mvn']).filter(
+    (program) => spawnSync('sh', ['-c', `command -v ${program}`]).status !== 0,
+  )
+  if (programs.length > 0 || isBuilt) return programs
   return build() ? [] : ['mongo-java-server, which mvn does not bring']
 }
 
@@ -74,7 +82,7 @@ export async function startMongo({ isCompiled = false } = {}): Promise<Mongo> {
   const port = Number(line)
   return {
     port,
-    url: (database) => `mongodb://127.0.0.1:${port}/${database}`,
+    url: (database) => mongoUrl(port, database),
     async stop() {
       const ended = once(child, 'exit')
       child.stdin.end()

@@ -83,16 +83,15 @@ describeWithMongo('what is done to MongoDB and is cut off', (mongo) => {
     asText(await rawDocuments(db), ['since', 'score'])
 
   /** A database of its own, with what another holds. */
-  let databases = 0
   async function copyOf(documents: Record<string, object[]>): Promise<Db> {
-    const db = mongo.client().db(`copy_${databases++}`)
+    const db = mongo.db()
     for (const [name, all] of Object.entries(documents))
       if (all.length > 0) await db.collection(name).insertMany(all)
     return db
   }
 
   test('is, of a write, there as a whole or not at all, and is done by doing it again', async () => {
-    const undisturbed = mongo.client().db('undisturbed')
+    const undisturbed = mongo.db()
     let points = 0
     const found = { before: 0, after: 0 }
     for (const write of writes) {
@@ -125,7 +124,7 @@ describeWithMongo('what is done to MongoDB and is cut off', (mongo) => {
   }, 600_000)
 
   test('is, of making the index anew, gone on with by whoever comes next', async () => {
-    const whole = mongo.client().db('rebuilt')
+    const whole = mongo.db()
     const { store, upkeep, cutAt, calls } = await cutOffStore(whole)
     for (const write of writes) await doAgain(write, store)
     const documents = await rawDocuments(whole)

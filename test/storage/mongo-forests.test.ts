@@ -29,13 +29,12 @@ describeWithMongo('a forest on MongoDB', (mongo) => {
 
   test('is document by document what it is row by row on SQLite', async () => {
     const writes = recordWrites(node.graph, node.admission)
-    let runs = 0
     const property = fc.asyncProperty(run, async ({ plantings, happenings }) => {
       writes.length = 0
       const life = await ForestLife.start(grow(plantings), node)
       for (const each of happenings) await life.happen(each)
       await life.follow()
-      const db = mongo.client().db(`forest_${runs++}`)
+      const db = mongo.db()
       const store = new MongoGraphStore({ db })
       for (const write of writes) await doAgain(write, store)
       const { graph_settings: _, ...documents } = await rawDocuments(db)

@@ -32,10 +32,9 @@ describeWithMongo('a MongoDB that is away', (mongo) => {
   let proxy: TcpProxy
   /** By the way that is cut; that of the group goes past it. */
   let client: MongoClient
-  let databases = 0
 
   beforeAll(async () => {
-    proxy = await startTcpProxy(mongo.server().port)
+    proxy = await startTcpProxy(mongo.port())
     const url = `mongodb://127.0.0.1:${proxy.port}/?directConnection=true`
     client = new MongoClient(url, { serverSelectionTimeoutMS: 300, heartbeatFrequencyMS: 500 })
     // On a busy machine, the first connection may take longer than one that is lost is to be waited for.
@@ -48,10 +47,10 @@ describeWithMongo('a MongoDB that is away', (mongo) => {
   })
 
   async function openStore() {
-    const name = `store_${databases++}`
-    const store = new MongoGraphStore({ db: client.db(name) })
+    const direct = mongo.db()
+    const store = new MongoGraphStore({ db: client.db(direct.databaseName) })
     await store.open()
-    return { store, held: async () => asText(await rawDocuments(mongo.client().db(name)), ['arrival']) }
+    return { store, held: async () => asText(await rawDocuments(direct), ['arrival']) }
   }
 
   /** Asks until it is answered: the driver looks for the server now and then. */
@@ -84,9 +83,9 @@ describeWithMongo('a MongoDB that is away', (mongo) => {
   test('is given up where it does not answer, and what a call may change yet is waited for', async () => {
     const { store: undisturbed, held: whole } = await openStore()
     await undisturbed.record(records)
-    const name = `store_${databases++}`
+    const direct = mongo.db()
     let isFirst = true
-    const stalling = watchedDb(client.db(name), ({ method }) => {
+    const stalling = watchedDb(client.db(direct.databaseName), ({ method }) => {
       // In the middle of a write: committed, and not yet where it is read.
       if (method !== 'bulkWrite' || !isFirst) return
       isFirst = false
@@ -94,13 +93,13 @@ describeWithMongo('a MongoDB that is away', (mongo) => {
     })
     const store = new MongoGraphStore({ db: stalling, lease: 1000 })
     await expect(store.record(records)).rejects.toThrow(StoreUnavailableError)
-    const holder = async () => (await mongo.client().db(name).collection('graph_state').findOne({}))?.holder
+    const holder = async () => (await direct.collection('graph_state').findOne({}))?.holder
     // Nobody says that the turn is over: it may go on.
     const left = await holder()
     expect(left).not.toBeNull()
     proxy.mend()
     await answered(() => store.record(records))
-    expect(asText(await rawDocuments(mongo.client().db(name)), ['arrival'])).toEqual(await whole())
+    expect(asText(await rawDocuments(direct), ['arrival'])).toEqual(await whole())
     expect(await holder()).toBeNull()
   })
 

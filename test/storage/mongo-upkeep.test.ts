@@ -13,10 +13,9 @@ const LEASE = 2000
 
 describeWithMongo('the processes of one MongoDB that would make its index anew', (mongo) => {
   let db: Db
-  let databases = 0
 
   beforeEach(() => {
-    db = mongo.client().db(`upkeep_${databases++}`)
+    db = mongo.db()
   })
 
   const upkeepOf = (own: Db): MongoUpkeep =>

@@ -24,10 +24,9 @@ async function countUp(pending: PendingDocuments): Promise<number> {
 
 describeWithMongo('the writers of one MongoDB', (mongo) => {
   let db: Db
-  let databases = 0
 
   beforeEach(() => {
-    db = mongo.client().db(`writers_${databases++}`)
+    db = mongo.db()
   })
 
   /** A database whose first call of a kind waits until it may go on: the one that puts documents where they are read. */

@@ -1,31 +1,40 @@
-import { createConnection } from 'mysql2/promise'
-import { type Mariadb, MISSING_FOR_MARIADB, startMariadb } from '../services/mariadb.js'
+import { type Connection, createConnection } from 'mysql2/promise'
+import { MISSING_FOR_MARIADB, mariadbUrl } from '../services/mariadb.js'
+import { freshDatabaseName, portOfShared } from '../services/shared.js'
 import { describeWithService } from './with-service.js'
 
-/** A MariaDB for the tests of one group. */
+/** The shared MariaDB, as the tests of one group use it. */
 export interface UsedMariadb {
-  server(): Mariadb
-  /** Makes a database, and gives its URL. */
+  port(): number
+  /** The URL of a database, which may not exist. */
+  url(database: string): string
+  /** Creates a database, and gives its URL. It is dropped after the group. */
   database(): Promise<string>
 }
 
-/** A group of tests with a MariaDB. */
+/** A group of tests with MariaDB. */
 export function describeWithMariadb(name: string, tests: (mariadb: UsedMariadb) => void): void {
-  const service = { name, missing: MISSING_FOR_MARIADB, start: () => startMariadb() }
-  describeWithService(service, (server) => {
-    let databases = 0
+  describeWithService({ name, missing: MISSING_FOR_MARIADB }, () => {
+    const created: string[] = []
+    let port: number
+    let root: Connection
+    beforeAll(async () => {
+      port = await portOfShared('mariadb')
+      root = await createConnection(mariadbUrl(port, ''))
+    })
     tests({
-      server,
+      port: () => port,
+      url: (database) => mariadbUrl(port, database),
       async database() {
-        const made = `database_${databases++}`
-        const connection = await createConnection(server().url(''))
-        try {
-          await connection.query(`create database ${made}`)
-        } finally {
-          await connection.end()
-        }
-        return server().url(made)
+        const name = freshDatabaseName()
+        await root.query(`create database ${name}`)
+        created.push(name)
+        return mariadbUrl(port, name)
       },
+    })
+    afterAll(async () => {
+      for (const name of created) await root.query(`drop database ${name}`)
+      await root.end()
     })
   })
 }

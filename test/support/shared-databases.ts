@@ -21,7 +21,7 @@ export function onEachSharedEngine(what: string, tests: (databases: SharedDataba
     tests({
       isSql: true,
       settings: async () => ({ KNEX_URL: await mariadb.database() }),
-      port: () => mariadb.server().port,
+      port: () => mariadb.port(),
       through: (env, port) => atPort(env, 'KNEX_URL', port),
       lasting: 20,
     })
@@ -30,7 +30,7 @@ export function onEachSharedEngine(what: string, tests: (databases: SharedDataba
     tests({
       isSql: false,
       settings: async () => ({ MONGO_URL: mongo.database() }),
-      port: () => mongo.server().port,
+      port: () => mongo.port(),
       through: (env, port) => atPort(env, 'MONGO_URL', port),
       // A write is some ten calls, one after another.
       lasting: 150,
