@@ -102,3 +102,8 @@ describe('the settings of a deployment', () => {
       expect(read(file).split('\n')).toContain('minetree.env')
   })
 })
+
+test('the lockfile names no registry, and the image installs what it says', () => {
+  expect(read('package-lock.json')).not.toContain('"resolved"')
+  expect(dockerfile).toContain('RUN npm ci ')
+})
