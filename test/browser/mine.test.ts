@@ -1,4 +1,3 @@
-import { setTimeout } from 'node:timers/promises'
 import { P2PKH, PrivateKey, Transaction } from '@bsv/sdk'
 import type { Page } from 'puppeteer-core'
 import { encodeAddress, p2pkhLock } from '../../backend/src/protocol/address.js'
@@ -16,6 +15,7 @@ import { useBuiltCli } from '../support/built-cli.js'
 import { builtMinePage } from '../support/built-page.js'
 import { hasChromium } from '../support/chromium.js'
 import { covenantChain } from '../support/covenant-mints.js'
+import { until } from '../support/eventually.js'
 import { beefOf, FakeChain } from '../support/fake-chain.js'
 import { order, shownMints } from '../support/mine-page.js'
 import { coinsFor } from '../support/sdk-transaction.js'
@@ -104,7 +104,7 @@ inBrowser('a mint that nobody pays for is shown, and others may pay for it later
   })
   const url = await listening
   // The server fills its network meanwhile, and its first name moves the root.
-  while ((await fetch(`${url}/svc/names/h`)).status !== 200) await setTimeout(50)
+  await until(async () => (await fetch(`${url}/svc/names/h`)).status === 200)
   const { page, complaints } = await browser.open(`${url}/mine`)
   await order(page, { name: '9-', owner: ADDRESS, payer: 'nobody' })
   await says(page, '#status', 'Found.')

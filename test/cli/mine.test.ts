@@ -7,6 +7,7 @@ import { PROFILES, termsOf } from '../../backend/src/protocol/profile.js'
 import { deployTree } from '../../src/cli/made-up-money.js'
 import { useBuiltCli } from '../support/built-cli.js'
 import { covenantChain } from '../support/covenant-mints.js'
+import { until } from '../support/eventually.js'
 import { beefOf } from '../support/fake-chain.js'
 import { arcServer, walletServer } from '../support/miners-services.js'
 import { reissuingServer } from '../support/reissuing-server.js'
@@ -174,7 +175,7 @@ describe('with a key', () => {
     arc.says = 'silence'
     const { mints, args } = await purse(5000)
     const running = cli.start(mine(server, 'ab', ...args, '--arc', arc.url))
-    while (arc.received.length === 0) await new Promise((wait) => setTimeout(wait, 20))
+    await until(() => arc.received.length > 0)
     running.child.kill('SIGKILL')
     await running.ended
     arc.says = 'SEEN_ON_NETWORK'

@@ -1,11 +1,18 @@
 import { ERROR_CODES, type ErrorCode } from '../../src/gateway/error-response.js'
-import { eventually } from '../support/eventually.js'
 import { type ExpectedError, expectError, expectErrorHead } from '../support/expect-error.js'
 import { beefOf, FakeChain, OPEN_LOCK } from '../support/fake-chain.js'
 import { keptLog, whileReplaced } from '../support/faults.js'
 import { lastingHeaders } from '../support/lasting-headers.js'
 import { directory, publisher, text } from '../support/site.js'
-import { type Answer, posted, type Question, submission, treeOf, useServers } from '../support/test-server.js'
+import {
+  type Answer,
+  posted,
+  type Question,
+  submission,
+  treeOf,
+  untilReady,
+  useServers,
+} from '../support/test-server.js'
 
 // The table of `spec/http.md`, Errors: what each code answers, by a request that gets it.
 
@@ -206,7 +213,7 @@ describe('what went wrong inside', () => {
   test('is no more once the store answers again', async () => {
     expect((await server.ask(content(file.outpoint(0)))).body.toString('utf8')).toBe('file')
     // It is tried after a while whether the store has space.
-    await eventually(async () => expect((await server.ask('/health/ready')).status).toBe(200))
+    await untilReady(server)
   })
 
   test('is not what the caller did wrong, which is not logged', async () => {

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { type ClientRequest, request } from 'node:http'
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { ContentReader } from '../../backend/src/graph/graph-store.js'
+import { until } from '../support/eventually.js'
 import { FakeChain } from '../support/fake-chain.js'
 import { keptLog, whileReplaced } from '../support/faults.js'
 import { loopTurns } from '../support/loop-turns.js'
@@ -39,10 +39,6 @@ function watchedReads(mayRead: Promise<unknown> = Promise.resolve()) {
     }
   }
   return { counts, by: by as typeof graph.contentPieces }
-}
-
-async function until(done: () => boolean): Promise<void> {
-  while (!done()) await sleep(5)
 }
 
 function asked(path: string): ClientRequest {

@@ -6,6 +6,7 @@ import Database from 'libsql'
 import type { ContentReader, StreamChunk, StreamReader } from '../../backend/src/graph/graph-store.js'
 import { sha256 } from '../../backend/src/graph/native-hash.js'
 import { utf8 } from '../../backend/src/protocol/bytes.js'
+import { until } from '../support/eventually.js'
 import { expectError } from '../support/expect-error.js'
 import { FakeChain } from '../support/fake-chain.js'
 import { keptLog, whileReplaced } from '../support/faults.js'
@@ -26,10 +27,6 @@ const LENGTH = CHUNK * CHUNKS
 
 // One body in every chunk: it is stored once, and the stream is as long as if they were many.
 const [large] = await streamOf(Array.from({ length: CHUNKS }, () => new Uint8Array(CHUNK).fill(7)))
-
-async function until(done: () => boolean): Promise<void> {
-  while (!done()) await sleep(5)
-}
 
 /** Counts what is read of chunks and of their bodies while something is done. */
 async function watched(during: (counts: Counts) => Promise<void>): Promise<Counts> {

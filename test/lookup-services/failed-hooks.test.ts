@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { Engine } from '@bsv/overlay'
 import type { GraphWriter } from '../../backend/src/graph/graph-store.js'
 import type { HookNote, HookNotes } from '../../backend/src/graph/hook-note.js'
@@ -13,6 +12,7 @@ import { SqlHookNotes } from '../../backend/src/storage/sql/sql-hook-notes.js'
 import NamesTopicManager from '../../backend/src/topic-managers/NamesTopicManager.js'
 import OrdinalsTopicManager from '../../backend/src/topic-managers/OrdinalsTopicManager.js'
 import type { OpenedSqlStore } from '../contract/sql-store.js'
+import { eventually } from '../support/eventually.js'
 import { beefOf, FakeChain, p2pkh } from '../support/fake-chain.js'
 import { MemoryStorage } from '../support/memory-storage.js'
 import { closeStores, openStore } from '../support/open-store.js'
@@ -126,18 +126,6 @@ function stockEngine(
   return async (beefs: Uint8Array[]): Promise<void> => {
     for (const beef of beefs)
       await engine.submit({ beef: Array.from(beef), topics: ['tm_names', 'tm_ordinals'] })
-  }
-}
-
-async function eventually(check: () => Promise<void>): Promise<void> {
-  for (let tries = 0; ; tries++) {
-    try {
-      await check()
-      return
-    } catch (error) {
-      if (tries === 500) throw error
-      await sleep(10)
-    }
   }
 }
 

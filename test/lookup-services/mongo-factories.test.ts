@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { Engine, type LookupService } from '@bsv/overlay'
 import type { Db } from 'mongodb'
 import type { HookFailure } from '../../backend/src/lookup-services/failed-hooks.js'
@@ -10,6 +9,7 @@ import { utf8 } from '../../backend/src/protocol/bytes.js'
 import NamesTopicManager from '../../backend/src/topic-managers/NamesTopicManager.js'
 import OrdinalsTopicManager from '../../backend/src/topic-managers/OrdinalsTopicManager.js'
 import { storesOf } from '../../src/plugin/index.js'
+import { eventually } from '../support/eventually.js'
 import { beefOf, FakeChain, p2pkh } from '../support/fake-chain.js'
 import { asText, rawDocuments } from '../support/graph-documents.js'
 import { MemoryStorage } from '../support/memory-storage.js'
@@ -46,17 +46,6 @@ async function submitTo(services: { names: LookupService; ordinals: LookupServic
   engine.logger = Object.assign(Object.create(console), { error: () => {}, warn: () => {} })
   for (const beef of beefs)
     await engine.submit({ beef: Array.from(beef), topics: ['tm_names', 'tm_ordinals'] })
-}
-
-async function eventually(check: () => Promise<void>): Promise<void> {
-  for (let tries = 0; ; tries++) {
-    try {
-      return await check()
-    } catch (error) {
-      if (tries === 3000) throw error
-      await sleep(20)
-    }
-  }
 }
 
 describeWithMongo('the factories on MongoDB', (mongo) => {

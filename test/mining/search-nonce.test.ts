@@ -92,8 +92,8 @@ describe('a search in this thread', () => {
   test('is cancelled with the reason that was given', async () => {
     const reason = new Error('another was faster')
     const controller = new AbortController()
-    const search = searchNonce(endless({ signal: controller.signal }))
-    setTimeout(() => controller.abort(reason), 20)
+    const onProgress = () => controller.abort(reason)
+    const search = searchNonce(endless({ signal: controller.signal, onProgress }))
     await expect(search).rejects.toBe(reason)
   })
 

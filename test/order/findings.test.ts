@@ -1,6 +1,6 @@
-import { setTimeout } from 'node:timers/promises'
 import { encodeAddress } from '../../backend/src/protocol/address.js'
 import { utf8 } from '../../backend/src/protocol/bytes.js'
+import { until } from '../support/eventually.js'
 import {
   type FakeOutput,
   type FakeTransaction,
@@ -310,7 +310,7 @@ describe('what waits', () => {
     headers.grow(5)
     // A host that starts looks at once; one that runs, every half a minute.
     const again = await world.restart()
-    while ((await statuses(again, '/svc/names/origin/a'))[0] !== 200) await setTimeout(20)
+    await until(async () => (await statuses(again, '/svc/names/origin/a'))[0] === 200)
     expect(await statuses(again, ...paths)).toEqual([200, 200])
   })
 })

@@ -1,7 +1,6 @@
 import { OP } from '../../backend/src/protocol/script-walk.js'
 import { readTransaction } from '../../backend/src/protocol/transaction.js'
 import { openHeadersSource, type Verdict } from '../../src/server/chain-tracker.js'
-import { eventually } from '../support/eventually.js'
 import { expectError } from '../support/expect-error.js'
 import {
   beefOf,
@@ -14,7 +13,7 @@ import { HeaderChain } from '../support/header-chain.js'
 import { type HeaderService, type Mood, useHeaderServices } from '../support/header-service.js'
 import { listening } from '../support/other-server.js'
 import { encodeTransaction } from '../support/raw-transaction.js'
-import { type Environment, type TestServer, treeOf, useServers } from '../support/test-server.js'
+import { type Environment, type TestServer, treeOf, untilReady, useServers } from '../support/test-server.js'
 
 // Beyond the machine stands a service of block headers: here one that speaks as the real ones do, with a chain that a test
 // makes.
@@ -221,7 +220,7 @@ test('a host is not ready while the service does not answer, and is again by its
   expect((await server.ask('/health/live')).status).toBe(200)
   service.mood = 'answers'
   // Nobody submits anything meanwhile.
-  await eventually(async () => expect((await server.ask('/health/ready')).status).toBe(200))
+  await untilReady(server)
 }, 30_000)
 
 describe('a coinbase', () => {

@@ -2,6 +2,8 @@ import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import express from 'express'
 import { clientTurns } from '../../src/server/limits/client-turns.js'
+import { eventually } from '../support/eventually.js'
+import { loopTurns } from '../support/loop-turns.js'
 
 /** A server that works on at most two requests of a client at a time, and answers when it is told to. */
 async function setUp() {
@@ -29,28 +31,23 @@ async function setUp() {
     for (const end of answers.splice(0)) end()
   }
   const until = async (count: number): Promise<void> => {
-    while (begun.length < count) await new Promise((resolve) => setTimeout(resolve, 5))
+    await eventually(async () => expect(begun.length).toBeGreaterThanOrEqual(count))
   }
   return { begun, answerAll, ask, until, close: () => server.close() }
-}
-
-/** What has come over a connection by now has been read. */
-async function settled(): Promise<void> {
-  await new Promise((resolve) => setTimeout(resolve, 100))
 }
 
 test('so many requests of one client are worked on at a time, and others wait for none of them', async () => {
   const { begun, answerAll, ask, until, close } = await setUp()
   const asked = Array.from({ length: 5 }, () => ask('a'))
   await until(2)
-  await settled()
+  await loopTurns()
   expect(begun).toEqual(['a', 'a'])
   asked.push(ask('b'))
   await until(3)
   expect(begun).toEqual(['a', 'a', 'b'])
   answerAll()
   await until(5)
-  await settled()
+  await loopTurns()
   expect(begun).toEqual(['a', 'a', 'b', 'a', 'a'])
   answerAll()
   await until(6)
@@ -67,7 +64,7 @@ test('whoever leaves while it waits or is worked on keeps no place', async () =>
   await until(2)
   leaving.abort()
   expect(await Promise.all(left)).toEqual(left.map(() => 'left'))
-  await settled()
+  await loopTurns()
   const before = begun.length
   const stay = [ask('a'), ask('a')]
   await until(before + 2)

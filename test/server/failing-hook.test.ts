@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { AdmissionRecord } from '../../backend/src/graph/records.js'
 import type { HookFailure } from '../../backend/src/lookup-services/failed-hooks.js'
 import { utf8 } from '../../backend/src/protocol/bytes.js'
@@ -7,6 +6,7 @@ import { SqlHookNotes } from '../../backend/src/storage/sql/sql-hook-notes.js'
 import { readConfig } from '../../src/server/config.js'
 import { openSqlite } from '../../src/server/open-database.js'
 import { createOverlay } from '../../src/server/overlay.js'
+import { until } from '../support/eventually.js'
 import { beefOf, FakeChain } from '../support/fake-chain.js'
 import { SILENT, storedRows, treeOf, useServers } from '../support/test-server.js'
 
@@ -71,7 +71,7 @@ test('what a hook could not record after its submission was written is noted, an
     expect(failures).toMatchObject([{ service: 'ls_ordinals', kept: 'noted', note: { hook: 'spent' } }])
     expect(storedRows(folder).graph_hook_notes).toHaveLength(1)
     graph.full = false
-    while (storedRows(folder).graph_hook_notes?.length !== 0) await sleep(50)
+    await until(() => storedRows(folder).graph_hook_notes?.length === 0)
     expect(await graph.currentOutput({ txid, vout: 0 })).toBeUndefined()
   } finally {
     await overlay.close()

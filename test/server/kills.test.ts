@@ -2,12 +2,11 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { cp, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { build, stop } from 'esbuild'
 import { ConflictError } from '../../src/server/overlay-errors.js'
 import { type Deed, does, everyDeed } from '../support/deeds.js'
 import { FakeChain } from '../support/fake-chain.js'
-import { type TestServer, treeOf, useServers } from '../support/test-server.js'
+import { type TestServer, treeOf, untilReady, useServers } from '../support/test-server.js'
 
 // Real processes, killed before every statement that they write with. The tables of a host that comes back and is told
 // everything again have to be those of one that was never killed.
@@ -127,7 +126,7 @@ async function killAtEach(options: {
 async function comeBack(dataDir: string, again: Deed[]): Promise<Record<string, string[]>> {
   const server = await servers.start({ ...SETTINGS, DATA_DIR: dataDir })
   try {
-    await ready(server)
+    await untilReady(server)
     for (const deed of again) {
       try {
         await does(server.node, deed)
@@ -139,14 +138,6 @@ async function comeBack(dataDir: string, again: Deed[]): Promise<Record<string, 
     return timeless(server)
   } finally {
     await server.stop()
-  }
-}
-
-async function ready(server: TestServer): Promise<void> {
-  while ((await server.ask('/health/ready')).status !== 200) {
-    const { state } = server.node.upkeep.status
-    if (state === 'unequal') throw new Error('the index could not be made equal')
-    await sleep(10)
   }
 }
 

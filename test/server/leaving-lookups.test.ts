@@ -1,5 +1,5 @@
 import { type ClientRequest, request } from 'node:http'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { until } from '../support/eventually.js'
 import { beefOf, FakeChain, type FakeTransaction, OPEN_LOCK } from '../support/fake-chain.js'
 import { keptLog, whileReplaced } from '../support/faults.js'
 import { loopTurns } from '../support/loop-turns.js'
@@ -59,7 +59,7 @@ describe.each(QUESTIONS)('%s', (_, question) => {
     }
     const during = async (): Promise<void> => {
       const sent = asked(question, headers)
-      while (begun === 0) await sleep(5)
+      await until(() => begun > 0)
       sent.destroy()
       // Until the server has seen that it is gone.
       await loopTurns()

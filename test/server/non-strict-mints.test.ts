@@ -1,6 +1,7 @@
 import { encodeBeef } from '../../backend/src/graph/assemble-beef.js'
 import { spendsNodeNonStrictly } from '../../src/server/limits/node-spends.js'
 import { proofIn } from '../support/block.js'
+import { until } from '../support/eventually.js'
 import {
   beefOf,
   FakeChain,
@@ -12,7 +13,6 @@ import {
 } from '../support/fake-chain.js'
 import { useHeaderWorlds } from '../support/header-world.js'
 import { NON_STRICT, nonStrictlyUnlocked } from '../support/non-strict-mints.js'
-import { until } from '../support/synced-world.js'
 import { type TestServer, treeOf, useServers } from '../support/test-server.js'
 
 // Mints that a block may hold and not every node takes: by the form of their unlocking script. What a block holds is

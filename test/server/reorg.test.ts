@@ -1,5 +1,5 @@
-import { setTimeout } from 'node:timers/promises'
 import { utf8 } from '../../backend/src/protocol/bytes.js'
+import { until } from '../support/eventually.js'
 import { type FakeTransaction, inscriptionScript, OPEN_LOCK, p2pkh } from '../support/fake-chain.js'
 import { keptLog } from '../support/faults.js'
 import type { Mood } from '../support/header-service.js'
@@ -33,11 +33,6 @@ function reorg({ headers }: HeaderWorld, blocks: number, transactions: FakeTrans
 async function standing(world: HeaderWorld, name: string): Promise<unknown> {
   const { origin, height } = (await world.name(name)).json as { origin?: string; height?: number }
   return { origin, ...(height !== undefined && { height }) }
-}
-
-/** Waits for something that the server does by itself. */
-async function until(held: () => Promise<boolean>): Promise<void> {
-  while (!(await held())) await setTimeout(20)
 }
 
 /** What the log says of proofs that were taken back, each time of one transaction. */

@@ -14,6 +14,7 @@ import {
   submission,
   type TestServer,
   treeOf,
+  untilReady,
   useServers,
 } from '../support/test-server.js'
 
@@ -113,7 +114,7 @@ onEachSharedEngine('servers on one', (databases) => {
     for (const transaction of [chain.genesis, mint])
       expect((await host.submit(beefOf(transaction))).status).toBe(200)
     const status = async () => (await host.ask('/svc/names/origin/a')).status
-    await eventually(async () => expect((await host.ask('/health/ready')).status).toBe(200))
+    await untilReady(host)
     const { upkeep: other, close } = await openStores(readConfig(env), () => {})
     try {
       await other.alone(async () => {
@@ -162,7 +163,7 @@ onEachSharedEngine('servers on one', (databases) => {
     expect((await host.ask('/health/live')).status).toBe(200)
     expect((await host.ask('/health/ready')).status).toBe(503)
     proxy.mend()
-    await eventually(async () => expect((await host.ask('/health/ready')).status).toBe(200))
+    await untilReady(host)
     await eventually(async () => {
       const [now, before] = [await answers(), reads].map((each) =>
         each.map(({ status, body }) => [status, body.toString()]),
@@ -198,7 +199,7 @@ onEachSharedEngine('servers on one', (databases) => {
     }
     isDone = true
     await breaking
-    await eventually(async () => expect((await host.ask('/health/ready')).status).toBe(200))
+    await untilReady(host)
     const names = mints.map((mint, at) => ({ name: NAMES.slice(0, at + 1), outpoint: mint.outpoint(2) }))
     await eventually(async () => expect((await host.ask('/svc/names?prefix=')).json).toMatchObject({ names }))
     expect((await host.ask('/svc/names/mine/abcdefghijklm')).json).toEqual({

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { utf8 } from '../../backend/src/protocol/bytes.js'
 import { engineBeef } from '../../src/server/overlay-engine.js'
+import { until } from '../support/eventually.js'
 import { beefOf, FakeChain, type FakeTransaction } from '../support/fake-chain.js'
 import { whileReplaced } from '../support/faults.js'
 import { useSockets } from '../support/sockets.js'
@@ -78,7 +79,7 @@ test('clients that connect and say nothing, or nothing more, are let go', async 
 
 test('clients that ask for much and read nothing are let go', async () => {
   // Those of the tests before are kept for a while.
-  await until(async () => openConnections() === 0)
+  await until(() => openConnections() === 0)
   const deaf = await Promise.all(Array.from({ length: 8 }, () => open(server.url)))
   for (const { socket, send } of deaf) {
     socket.pause()
@@ -86,7 +87,7 @@ test('clients that ask for much and read nothing are let go', async () => {
   }
   await expectAnswers(server)
   // Both ends are in this process; those of the clients stay.
-  await until(async () => openConnections() <= deaf.length)
+  await until(() => openConnections() <= deaf.length)
   // Whoever reads on now finds that the bodies end too early.
   const [one] = deaf
   one?.socket.resume()
@@ -143,7 +144,7 @@ test('a server that stops waits for whoever asked, and not for those who said no
   const silent = await open(stopping.url)
   const idle = await open(stopping.url)
   idle.send('GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n')
-  await until(async () => idle.heard().endsWith('}'))
+  await until(() => idle.heard().endsWith('}'))
   let answer = (): void => undefined
   const mayAnswer = new Promise<void>((resolve) => (answer = resolve))
   let isAsked = false
@@ -156,7 +157,7 @@ test('a server that stops waits for whoever asked, and not for those who said no
     during: async () => {
       const asked = await open(stopping.url)
       asked.send(`GET ${NOTE} HTTP/1.1\r\nHost: x\r\n\r\n`)
-      await until(async () => isAsked)
+      await until(() => isAsked)
       const stopped = stopping.stop()
       await Promise.all([silent.ended, idle.ended])
       expect(asked.heard()).toBe('')
@@ -186,7 +187,7 @@ test('of answers that are due on one connection when a server stops, all come, a
       const client = await open(stopping.url)
       const others = [2, 3].map((vout) => NOTE.replace(/\d+$/, String(vout)))
       for (const path of others) client.send(`GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`)
-      await until(async () => asked === others.length)
+      await until(() => asked === others.length)
       const stopped = stopping.stop()
       answer()
       await client.ended
@@ -217,9 +218,4 @@ test('one address has so many connections and no more, unless a proxy stands bef
 
 function openConnections(): number {
   return process.getActiveResourcesInfo().filter((name) => name === 'TCPSocketWrap').length
-}
-
-/** Waits for something to become true; the test's own time ends it where it does not. */
-async function until(holds: () => Promise<boolean>): Promise<void> {
-  while (!(await holds())) await sleep(50)
 }

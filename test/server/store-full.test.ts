@@ -1,10 +1,9 @@
 import type { SqlGraphStore } from '../../backend/src/storage/sql/sql-graph-store.js'
 import { StoreSpace } from '../../src/server/store-space.js'
-import { eventually } from '../support/eventually.js'
 import { expectError } from '../support/expect-error.js'
 import { beefOf, FakeChain } from '../support/fake-chain.js'
 import { keptLog } from '../support/faults.js'
-import { SILENT, type TestServer, useServers } from '../support/test-server.js'
+import { SILENT, type TestServer, untilReady, useServers } from '../support/test-server.js'
 
 // A store without space, by SQLite's own bound on its pages: the engine fails as it does on a full disk.
 
@@ -54,7 +53,7 @@ test('submissions to a full store are 503 STORE_FULL, the host is not ready, and
     [40, 'NOT_READY'],
   ])
   await setPages(server, 1_000_000)
-  await eventually(async () => expect((await server.ask('/health/ready')).status).toBe(200))
+  await untilReady(server)
   expect((await server.submit(beef, ['tm_ordinals'])).status).toBe(200)
   expect(records.at(-1)).toMatchObject({ level: 30, msg: 'the store takes writes again' })
 })

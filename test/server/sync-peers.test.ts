@@ -1,10 +1,11 @@
 import { MerklePath } from '@bsv/sdk'
 import { toHex, utf8 } from '../../backend/src/protocol/bytes.js'
+import { until } from '../support/eventually.js'
 import { beefOf, type FakeTransaction, OPEN_LOCK, p2pkh } from '../support/fake-chain.js'
 import { keptLog } from '../support/faults.js'
 import { useHeaderWorlds } from '../support/header-world.js'
 import { type Fault, useFronts } from '../support/peer-front.js'
-import { admittedOn, heldRows, inStep, SyncedWorld, submitAll, until } from '../support/synced-world.js'
+import { admittedOn, heldRows, inStep, SyncedWorld, submitAll } from '../support/synced-world.js'
 import { type Environment, posted, type TestServer, treeOf, useServers } from '../support/test-server.js'
 
 // What peers do to a host that syncs with them: break off, lie, and go on without end.

@@ -2,7 +2,6 @@ import { once } from 'node:events'
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import Database from 'libsql'
 import { graphRecords } from '../../backend/src/graph/records.js'
 import { runReindex } from '../../src/cli/reindex.js'
@@ -20,8 +19,8 @@ import {
   ask,
   SILENT,
   storedRows,
-  type TestServer,
   treeOf,
+  untilReady,
   useServers,
 } from '../support/test-server.js'
 
@@ -29,14 +28,6 @@ const servers = useServers()
 const chain = new FakeChain()
 const SETTINGS = { ...treeOf(chain.deployment), CHAIN_TRACKER: 'scripts-only' }
 const deeds = everyDeed(chain)
-
-async function ready(server: TestServer): Promise<void> {
-  while ((await server.ask('/health/ready')).status !== 200) {
-    const { state } = server.node.upkeep.status
-    if (state === 'unequal') throw new Error('the index could not be made equal')
-    await sleep(10)
-  }
-}
 
 /** A store with every kind of rows, that nobody has open. */
 async function stored(): Promise<{ dataDir: string; rows: Record<string, string[]> }> {
@@ -92,7 +83,7 @@ test.each([
   damage(dataDir, sql)
   expect(rowsOf(dataDir)).not.toEqual(rows)
   const server = await servers.start({ ...SETTINGS, DATA_DIR: dataDir })
-  await ready(server)
+  await untilReady(server)
   await server.stop()
   expect(rowsOf(dataDir)).toEqual(rows)
 })
@@ -102,7 +93,7 @@ test('a transaction whose bytes are gone is forgotten, and is taken when it is s
   const [, , , mint] = deeds
   damage(dataDir, `delete from graph_pieces where owner in (select txid from graph_names)`)
   const server = await servers.start({ ...SETTINGS, DATA_DIR: dataDir })
-  await ready(server)
+  await untilReady(server)
   const { graph } = server.node
   expect(await graph.nameOrigin('a')).toBeUndefined()
   if (mint !== undefined) await does(server.node, mint)
@@ -159,7 +150,7 @@ describe('reindex', () => {
     damage(dataDir, "insert into graph_settings (name, value) values ('reindex', 'needed')")
     damage(dataDir, 'delete from graph_nodes; delete from graph_traits')
     const server = await servers.start({ ...SETTINGS, DATA_DIR: dataDir })
-    await ready(server)
+    await untilReady(server)
     await server.stop()
     expect(rowsOf(dataDir)).toEqual(rows)
   })
@@ -218,7 +209,7 @@ describe('while the index is not known to be equal', () => {
   test('what waited for its turn while the index was left half is refused', async () => {
     const server = await servers.start(SETTINGS)
     const { node } = server
-    await ready(server)
+    await untilReady(server)
     damage(server.dataDir, "insert into graph_settings (name, value) values ('reindex', 'needed')")
     await node.upkeep.open()
     const submit = () => does(node, deeds[0] as Deed)

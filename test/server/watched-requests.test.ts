@@ -1,6 +1,7 @@
 import { connect } from 'node:net'
 import { utf8 } from '../../backend/src/protocol/bytes.js'
 import { readConfig } from '../../src/server/config.js'
+import { until } from '../support/eventually.js'
 import { expectError } from '../support/expect-error.js'
 import { beefOf, FakeChain } from '../support/fake-chain.js'
 import { keptLog, whileReplaced } from '../support/faults.js'
@@ -29,15 +30,6 @@ async function failing(server: TestServer, question: Question = {}) {
     by: () => Promise.reject(new Error('the disk is gone')),
     during: () => server.ask(`/content/${UNKNOWN}`, question),
   })
-}
-
-/** Waits for what is logged once an answer has gone out. */
-async function until<Found>(find: () => Found | undefined): Promise<Found> {
-  for (;;) {
-    const found = find()
-    if (found !== undefined) return found
-    await new Promise((resolve) => setTimeout(resolve, 5))
-  }
 }
 
 describe('the id of a request', () => {
@@ -153,7 +145,7 @@ describe('requests', () => {
         const { hostname, port } = new URL(server.url)
         const socket = connect(Number(port), hostname)
         socket.write(`GET /content/${UNKNOWN} HTTP/1.1\r\nHost: a\r\n\r\n`)
-        await until(() => isAsked || undefined)
+        await until(() => isAsked)
         socket.destroy()
         expect(await until(() => records[0])).toMatchObject({ url: `/content/${UNKNOWN}`, aborted: true })
         gone?.()

@@ -1,5 +1,5 @@
-import { setTimeout } from 'node:timers/promises'
 import { utf8 } from '../../backend/src/protocol/bytes.js'
+import { until } from './eventually.js'
 import { beefOf, FakeChain, type FakeTransaction, inscriptionScript, mapTail, p2pkh } from './fake-chain.js'
 import { sqlOf } from './sql-of.js'
 import type { Answer, TestServer } from './test-server.js'
@@ -125,15 +125,6 @@ export function heldRows(all: Record<string, string[]>): Record<string, string[]
 export async function admittedOn(server: TestServer): Promise<number> {
   const row = await sqlOf(server.node).reader.first('select count(*) as count from graph_admissions', [])
   return Number(row?.count)
-}
-
-/** Waits until something holds; for a long time, as the machine may be busy. */
-export async function until(holds: () => boolean | Promise<boolean>, what: string): Promise<void> {
-  for (let waited = 0; waited < 1000; waited++) {
-    if (await holds()) return
-    await setTimeout(100)
-  }
-  throw new Error(`it never came to be: ${what}`)
 }
 
 /** Waits until all hosts hold as much as said; then they are to hold the same. */

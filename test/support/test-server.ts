@@ -8,6 +8,7 @@ import type { Deployment } from '../../backend/src/protocol/mint.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { readConfig } from '../../src/server/config.js'
 import { type RunningServer, startServer } from '../../src/server/server.js'
+import { until } from './eventually.js'
 
 export const SILENT = pino({ level: 'silent' })
 
@@ -163,4 +164,9 @@ export function storedRows(dataDir: string): Record<string, string[]> {
 
 function isBytes(value: unknown): value is Uint8Array {
   return value instanceof Uint8Array || Object.prototype.toString.call(value) === '[object ArrayBuffer]'
+}
+
+/** Waits until a server answers that it is ready: that its index is known to match what was admitted. */
+export async function untilReady(server: Pick<TestServer, 'ask'>): Promise<void> {
+  await until(async () => (await server.ask('/health/ready')).status === 200, 'the server is ready')
 }
