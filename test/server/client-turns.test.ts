@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import express from 'express'
-import { clientTurns } from '../../src/server/limits/client-turns.js'
+import { clientConcurrency } from '../../src/server/http/client-concurrency.js'
 import { eventually } from '../support/eventually.js'
 import { loopTurns } from '../support/loop-turns.js'
 
@@ -10,7 +10,7 @@ async function setUp() {
   const begun: string[] = []
   const answers: (() => void)[] = []
   const app = express()
-    .use(clientTurns(2, (request) => request.get('X-Client') ?? ''))
+    .use(clientConcurrency(2, (request) => request.get('X-Client') ?? ''))
     .get('/head', (_request, response) => {
       response.flushHeaders()
       answers.push(() => response.end())

@@ -5,10 +5,10 @@ import { join } from 'node:path'
 import Database from 'libsql'
 import { graphRecords } from '../../backend/src/graph/records.js'
 import { runReindex } from '../../src/cli/reindex.js'
-import { NotReadyError } from '../../src/gateway/error-response.js'
+import { NotReadyError } from '../../src/gateway/http/errors.js'
 import { createApp } from '../../src/server/app.js'
-import { readConfig } from '../../src/server/config.js'
-import type { IndexStatus } from '../../src/server/upkeep.js'
+import { readConfig } from '../../src/server/config/config.js'
+import type { IndexStatus } from '../../src/server/store/index-maintenance.js'
 import { keptOutput } from '../support/command-output.js'
 import { type Deed, does, everyDeed } from '../support/deeds.js'
 import { expectError } from '../support/expect-error.js'
@@ -111,8 +111,8 @@ test('nothing is written where all agree', async () => {
   const server = await servers.start({ ...SETTINGS, DATA_DIR: dataDir })
   let writes = 0
   sqlOf(server.node).writer.on('query', () => writes++)
-  await server.node.upkeep.run()
-  expect(server.node.upkeep.status).toEqual({ state: 'equal', done: 1 })
+  await server.node.maintenance.run()
+  expect(server.node.maintenance.status).toEqual({ state: 'equal', done: 1 })
   expect(writes).toBe(0)
 })
 
@@ -211,11 +211,11 @@ describe('while the index is not known to be equal', () => {
     const { node } = server
     await untilReady(server)
     damage(server.dataDir, "insert into graph_settings (name, value) values ('reindex', 'needed')")
-    await node.upkeep.open()
+    await node.maintenance.open()
     const submit = () => does(node, deeds[0] as Deed)
     await expect(submit()).rejects.toThrow(NotReadyError)
     expectError(await server.submit(beefOf(chain.genesis)), { status: 503, code: 'NOT_READY', overlay: true })
-    await node.upkeep.run()
+    await node.maintenance.run()
     await submit()
     expect(await node.graph.isApplied('tm_names', chain.genesis.txid)).toBe(true)
   })
@@ -223,7 +223,7 @@ describe('while the index is not known to be equal', () => {
 
 test('a comparison of many outputs lets readers have their turn', async () => {
   const { node } = await servers.start(SETTINGS)
-  await node.upkeep.run()
+  await node.maintenance.run()
   const admissions = Array.from({ length: 20_000 }, (_, number) => ({
     topic: 'tm_other',
     outpoint: { txid: number.toString(16).padStart(64, '0'), vout: 0 },
@@ -237,7 +237,7 @@ test('a comparison of many outputs lets readers have their turn', async () => {
     if (!isDone) setImmediate(count)
   }
   setImmediate(count)
-  await node.upkeep.run()
+  await node.maintenance.run()
   isDone = true
   expect(turns).toBeGreaterThan(9)
 })
