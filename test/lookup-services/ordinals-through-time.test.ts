@@ -12,7 +12,7 @@ import { OrdinalsLookupService } from '../../backend/src/lookup-services/Ordinal
 import { formatOutpoint, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { onEachEngine } from '../contract/stores.js'
 import { deed, KEYS, type Life, live, ownerOf, PARENT, type Submitted } from '../support/life.js'
-import { model, type NewRecords } from '../support/life-model.js'
+import { model, type OrdinalStep } from '../support/life-model.js'
 
 // The life of ordinals, told in any order and with holes, against a plain model that walks the chain satoshi by satoshi.
 
@@ -46,7 +46,7 @@ async function expectAttributes(
   const found = async (...attributes: Attribute[]): Promise<string[]> =>
     (await store.tipsWith({ attributes, limit: 1000 })).map(formatOutpoint).sort()
   const told = new Map(tips.map((tip) => [tip, answer(tip, TIP)]))
-  const where = (has: (ordinal: NewRecords, tip: string) => boolean): string[] =>
+  const where = (has: (ordinal: OrdinalStep, tip: string) => boolean): string[] =>
     tips.filter((tip) => {
       const ordinal = told.get(tip)
       return ordinal !== undefined && has(ordinal, tip)
@@ -67,7 +67,7 @@ async function expectAttributes(
     ),
   )
   for (const [key, text] of [...entries, ['key 0', 'never said'] as const]) {
-    const has = ({ map }: NewRecords): boolean => [map[key] ?? []].flat().includes(text)
+    const has = ({ map }: OrdinalStep): boolean => [map[key] ?? []].flat().includes(text)
     expect(await found(attribute.map(key, text))).toEqual(where(has).sort())
     expect(await found(attribute.contentType('text/plain'), attribute.map(key, text))).toEqual(
       where((ordinal) => has(ordinal) && !names.has(ordinal.content)).sort(),

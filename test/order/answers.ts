@@ -8,9 +8,10 @@ import { toHex } from '../../backend/src/protocol/bytes.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { readTransaction } from '../../backend/src/protocol/transaction.js'
 import { verifyNameProof } from '../../src/client/name-proof.js'
+import { CONTENT_TYPES, KEYS, PARENT } from '../support/forest-said.js'
 import { ownerOf } from '../support/life.js'
 import { verifyProvenance } from '../support/provenance-verifier.js'
-import { CONTENT_TYPES, type History, KEYS, PARENT, TEXTS } from './history.js'
+import { type History, TEXTS } from './history.js'
 import { type OrderAnswers, sha256 } from './model.js'
 
 /** What a host answered, read to its end. */

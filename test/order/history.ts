@@ -1,18 +1,15 @@
 import fc from 'fast-check'
-import { MAP_MARKER } from '../../backend/src/protocol/bitcom.js'
-import { concatBytes, utf8 } from '../../backend/src/protocol/bytes.js'
+import { utf8 } from '../../backend/src/protocol/bytes.js'
 import { decodeMineNode, encodeMineNode, isClaimed, UNCLAIMED } from '../../backend/src/protocol/mine-node.js'
 import { formatOutpoint, type Outpoint, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
+import { FakeChain, type FakeTransaction, OPEN_LOCK, p2pkh } from '../support/fake-chain.js'
 import {
-  bitcomTail,
-  FakeChain,
-  type FakeTransaction,
-  inscriptionScript,
-  mapTail,
-  OPEN_LOCK,
-  p2pkh,
-} from '../support/fake-chain.js'
-import type { Said } from '../support/forest.js'
+  inscribing,
+  outputOf,
+  type Said,
+  type OutputKind as SaidKind,
+  saying,
+} from '../support/forest-said.js'
 import { ownerOf } from '../support/life.js'
 import { NON_STRICT, type NonStrictUnlocking, nonStrictlyUnlocked } from '../support/non-strict-mints.js'
 
@@ -57,8 +54,8 @@ const OUTPUT_KINDS = [
   'larger inscribed',
   'empty',
   'copied node',
-] as const
-type OutputKind = (typeof OUTPUT_KINDS)[number]
+] as const satisfies OutputKind[]
+type OutputKind = SaidKind | 'copied node'
 
 /** Which coin to spend: numbers choose among what there is, from the latest back. */
 interface Pick {
@@ -126,13 +123,8 @@ export const deed: fc.Arbitrary<Deed> = fc.record({
   }),
 })
 
-/** Values that lookups ask for. */
-export const CONTENT_TYPES = ['text/plain', 'text/css', 'gw/stream']
-export const KEYS = [0, 1, 2]
 export const TEXTS = [0, 1, 2]
-export const PARENT = `${'ee'.repeat(32)}_1`
 
-const CHUNK_TYPE = 'gw/stream'
 /** Many with few coins each, so that what places an ordinal is often not known yet. */
 const PURSES = 8
 /** What a purse holds: odd coins, whose own history nobody knows, around those that pay. */
@@ -328,52 +320,8 @@ class Grower {
     return outpoints.reduce((sum, each) => sum + this.saidAt(each).satoshis, 0)
   }
 
-  /** An output of a kind. Few texts, so that rivals show the same content. */
-  private saying({ kind, key, text }: Deed['outputs'][number]): Said {
-    const lock = kind.startsWith('owned') ? p2pkh(key) : OPEN_LOCK
-    const owner = kind.startsWith('owned') ? { owner: ownerOf(key) } : {}
-    const inscribed = (satoshis: number, contentType: string, parent?: string): Said => {
-      const content = { contentType, body: utf8(`text ${text}`) }
-      const script = inscriptionScript({ ...content, lock, ...(parent && { parent: parseOutpoint(parent) }) })
-      return { satoshis, script, content, ...owner, ...(parent && { parent }) }
-    }
-    const entry = { key: `key ${key}`, value: `value ${text}` }
-    const mapped = (command: 'SET' | 'ADD' | 'REMOVE'): Said => {
-      const words = command === 'REMOVE' ? [entry.key] : [entry.key, entry.value]
-      const script = concatBytes(lock, bitcomTail([MAP_MARKER, command, ...words]))
-      return { satoshis: 1, script, map: { command, ...entry } }
-    }
-    switch (kind) {
-      case 'plain':
-      case 'owned':
-        return { satoshis: 1, script: lock, ...owner }
-      case 'inscribed':
-      case 'owned inscribed':
-        return inscribed(1, key === 0 ? 'text/css' : 'text/plain')
-      case 'inscribed with MAP': {
-        const content = { contentType: 'text/plain', body: utf8(`text ${text}`) }
-        const script = inscriptionScript({ ...content, lock, suffix: mapTail({ [entry.key]: entry.value }) })
-        return { satoshis: 1, script, content, map: { command: 'SET', ...entry } }
-      }
-      case 'child':
-        return inscribed(1, 'text/plain', PARENT)
-      case 'chunk':
-        return inscribed(1, CHUNK_TYPE)
-      case 'set':
-        return mapped('SET')
-      case 'add':
-        return mapped('ADD')
-      case 'remove':
-        return mapped('REMOVE')
-      case 'larger':
-        return { satoshis: 5, script: lock }
-      case 'larger inscribed':
-        return inscribed(4, 'text/plain')
-      case 'empty':
-        return { satoshis: 0, script: lock }
-      case 'copied node':
-        return this.copiedNode(key)
-    }
+  private saying({ kind, ...said }: Deed['outputs'][number]): Said {
+    return kind === 'copied node' ? this.copiedNode(said.key) : saying({ kind, ...said })
   }
 
   /** The covenant with a state that no mint has left: by its script as good as any node. */
@@ -391,10 +339,6 @@ function described(transaction: FakeTransaction, said: Said[], needsProof: boole
   return { ...transaction, spends, said, needsProof }
 }
 
-function outputOf({ satoshis, script }: Said): { satoshis: number; lockingScript: Uint8Array } {
-  return { satoshis, lockingScript: script }
-}
-
 /** As many of the outputs as there is money for. */
 function affordable(outputs: Said[], purse: number): Said[] {
   let left = purse
@@ -403,8 +347,4 @@ function affordable(outputs: Said[], purse: number): Said[] {
     if (isPaid) left -= each.satoshis
     return isPaid ? each : { satoshis: 0, script: OPEN_LOCK }
   })
-}
-
-function inscribing(kind: OutputKind): OutputKind {
-  return kind === 'plain' || kind === 'larger' || kind === 'empty' ? 'inscribed' : kind
 }

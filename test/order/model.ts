@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
-import type { Said } from '../support/forest.js'
 import { type Decision, decide } from '../support/forest-decision.js'
+import { CHUNK_TYPE, type MapAnswer, type Said, saidAlong } from '../support/forest-said.js'
 import type { History, HistoryTransaction } from './history.js'
 
 /** A transaction as it comes in a BEEF; with the height of its block, where its proof comes along. */
@@ -186,8 +186,6 @@ function genuineOf(
   return genuine
 }
 
-export type MapAnswer = Record<string, string | string[]>
-
 /** What is known of an ordinal at a step. */
 export interface StepAnswer {
   outpoint: string
@@ -201,7 +199,6 @@ export interface StepAnswer {
 
 const TIP = -1
 const ORIGIN = -2
-const CHUNK_TYPE = 'gw/stream'
 
 /** Everything that is to be answered, worked out from what is known, from scratch. */
 export class OrderAnswers {
@@ -433,23 +430,15 @@ export class OrderAnswers {
   }
 
   /** What outputs say together, without what is said where the operator blocked it. */
-  private saidAlong(run: string[]): { parent: string | undefined; map: MapAnswer } {
-    const map: MapAnswer = {}
-    let parent: string | undefined
-    for (const outpoint of run) {
-      const said = this.said(outpoint)
-      parent = said.parent ?? parent
-      const isSilenced = this.facts.blocked.some(
-        ({ kind, value }) => kind === 'outpoint' && value === outpoint,
-      )
-      if (said.map === undefined || isSilenced) continue
-      const { command, key, value } = said.map
-      const before = map[key] ?? []
-      if (command === 'SET') map[key] = value
-      else if (command === 'REMOVE') delete map[key]
-      else map[key] = [...new Set([...(typeof before === 'string' ? [before] : before), value])]
-    }
-    return { parent, map }
+  private saidAlong(run: string[]): ReturnType<typeof saidAlong> {
+    const isBlocked = (outpoint: string): boolean =>
+      this.facts.blocked.some(({ kind, value }) => kind === 'outpoint' && value === outpoint)
+    return saidAlong(
+      run.map((each) => {
+        const { parent, map } = this.said(each)
+        return { ...(parent && { parent }), ...(map && !isBlocked(each) && { map }) }
+      }),
+    )
   }
 
   private transaction(outpoint: string): HistoryTransaction {

@@ -1,13 +1,12 @@
 import { createHash } from 'node:crypto'
 import { ORIGIN, TIP } from '../../backend/src/graph/graph-store.js'
 import { TOPICS } from '../../backend/src/protocol/profile.js'
-import { CHUNK_TYPE, type Forest, type ForestTransaction, type Said } from './forest.js'
+import type { Forest, ForestTransaction } from './forest.js'
 import type { Decision } from './forest-decision.js'
 import { type ForestModel, previousOf } from './forest-model.js'
+import { CHUNK_TYPE, type MapAnswer, type Said, saidAlong } from './forest-said.js'
 
 /** MAP as it is served. */
-export type MapAnswer = Record<string, string | string[]>
-
 /** What is known of an ordinal at a step, or of an output alone. */
 export interface StepAnswer {
   outpoint: string
@@ -222,19 +221,8 @@ export class ForestAnswers {
     return { contentType: startType ?? 'application/octet-stream', bodies }
   }
 
-  private saidAlong(run: string[]): { parent: string | undefined; map: MapAnswer } {
-    const map: MapAnswer = {}
-    let parent: string | undefined
-    for (const said of run.map((outpoint) => this.said(outpoint))) {
-      parent = said.parent ?? parent
-      if (said.map === undefined) continue
-      const { command, key, value } = said.map
-      const before = map[key] ?? []
-      if (command === 'SET') map[key] = value
-      else if (command === 'REMOVE') delete map[key]
-      else map[key] = [...new Set([...(typeof before === 'string' ? [before] : before), value])]
-    }
-    return { parent, map }
+  private saidAlong(run: string[]): ReturnType<typeof saidAlong> {
+    return saidAlong(run.map((outpoint) => this.said(outpoint)))
   }
 
   private transaction(outpoint: string): ForestTransaction {

@@ -1,8 +1,9 @@
 import type { LookupService } from '@bsv/overlay'
 import { encodeAddress } from '../../backend/src/protocol/address.js'
-import { CONTENT_TYPES, FOREST_KEYS, FOREST_PARENT, type Forest } from './forest.js'
+import type { Forest } from './forest.js'
 import type { ForestAnswers } from './forest-answers.js'
 import { type Answered, expectedTips, namesOf, outpointsOf, SEQUENCES } from './forest-reads.js'
+import { CONTENT_TYPES, KEYS, PARENT } from './forest-said.js'
 import { ownerOf } from './life.js'
 
 /** What the lookup services answer to each of their forms. */
@@ -31,11 +32,11 @@ export async function lookupAnswers(
     for (const seq of SEQUENCES) await ask('ls_ordinals', { outpoint: each, seq })
   }
   for (const contentType of CONTENT_TYPES) await ask('ls_ordinals', { contentType })
-  for (const key of FOREST_KEYS) {
+  for (const key of KEYS) {
     await ask('ls_ordinals', { owner: encodeAddress(ownerOf(key), 'main') })
     for (const value of [0, 1, 2]) await ask('ls_ordinals', { map: { [`key ${key}`]: `value ${value}` } })
   }
-  await ask('ls_ordinals', { parent: FOREST_PARENT })
+  await ask('ls_ordinals', { parent: PARENT })
   return answers
 }
 
@@ -64,13 +65,13 @@ export function expectedLookups(answers: ForestAnswers, forest: Forest): Answere
   }
   const tips = expectedTips(answers)
   for (const contentType of CONTENT_TYPES) put('ls_ordinals', { contentType }, tips[contentType] ?? [])
-  for (const key of FOREST_KEYS) {
+  for (const key of KEYS) {
     put('ls_ordinals', { owner: encodeAddress(ownerOf(key), 'main') }, tips[`owner ${key}`] ?? [])
     for (const value of [0, 1, 2]) {
       const found = tips[`key ${key}=value ${value}`] ?? []
       put('ls_ordinals', { map: { [`key ${key}`]: `value ${value}` } }, found)
     }
   }
-  put('ls_ordinals', { parent: FOREST_PARENT }, tips.parent ?? [])
+  put('ls_ordinals', { parent: PARENT }, tips.parent ?? [])
   return expected
 }

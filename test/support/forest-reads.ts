@@ -6,10 +6,11 @@ import { EMPTY_MAP, type MapState, mapRecordOf } from '../../backend/src/graph/m
 import type { OutputRecord } from '../../backend/src/graph/records.js'
 import { formatOutpoint, type Outpoint, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { TOPICS } from '../../backend/src/protocol/profile.js'
-import { CHUNK_TYPE, CONTENT_TYPES, FOREST_KEYS, FOREST_PARENT, type Forest } from './forest.js'
+import type { Forest } from './forest.js'
 import type { ForestAnswers } from './forest-answers.js'
 import type { ForestModel } from './forest-model.js'
 import type { ForestNode } from './forest-node.js'
+import { CHUNK_TYPE, CONTENT_TYPES, KEYS, PARENT } from './forest-said.js'
 import { ownerOf } from './life.js'
 
 /** Answers by what was asked. */
@@ -115,9 +116,9 @@ export async function storeAnswers(graph: GraphStore, forest: Forest): Promise<A
 function askedAttributes() {
   return [
     ...CONTENT_TYPES.map((type) => [type, [attribute.contentType(type)]] as const),
-    ...FOREST_KEYS.map((key) => [`owner ${key}`, [attribute.owner(ownerOf(key))]] as const),
-    ['parent', [attribute.parent(parseOutpoint(FOREST_PARENT))]] as const,
-    ...FOREST_KEYS.flatMap((key) =>
+    ...KEYS.map((key) => [`owner ${key}`, [attribute.owner(ownerOf(key))]] as const),
+    ['parent', [attribute.parent(parseOutpoint(PARENT))]] as const,
+    ...KEYS.flatMap((key) =>
       [0, 1, 2].map(
         (value) => [`key ${key}=value ${value}`, [attribute.map(`key ${key}`, `value ${value}`)]] as const,
       ),
@@ -208,7 +209,7 @@ export function expectedTips(answers: ForestAnswers): Record<string, string[]> {
   }
   const found: Record<string, string[]> = {}
   for (const type of CONTENT_TYPES) found[type] = answers.tipsWhere((tip) => contentType(tip) === type)
-  for (const key of FOREST_KEYS) {
+  for (const key of KEYS) {
     found[`owner ${key}`] = answers.tipsWhere(
       (tip) => !answers.isInput(tip) && answers.said(tip).owner === ownerOf(key),
     )
@@ -218,7 +219,7 @@ export function expectedTips(answers: ForestAnswers): Record<string, string[]> {
       )
     }
   }
-  found.parent = answers.tipsWhere((tip) => told(tip)?.parent === FOREST_PARENT)
+  found.parent = answers.tipsWhere((tip) => told(tip)?.parent === PARENT)
   return found
 }
 

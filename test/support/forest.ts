@@ -1,31 +1,10 @@
 import fc from 'fast-check'
-import { MAP_MARKER } from '../../backend/src/protocol/bitcom.js'
-import { concatBytes, utf8 } from '../../backend/src/protocol/bytes.js'
+import { utf8 } from '../../backend/src/protocol/bytes.js'
 import { decodeMineNode, isClaimed } from '../../backend/src/protocol/mine-node.js'
 import { formatOutpoint, type Outpoint, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
-import {
-  bitcomTail,
-  FakeChain,
-  type FakeNode,
-  type FakeTransaction,
-  inscriptionScript,
-  OPEN_LOCK,
-  p2pkh,
-} from './fake-chain.js'
+import { FakeChain, type FakeNode, type FakeTransaction, OPEN_LOCK, p2pkh } from './fake-chain.js'
+import { inscribing, outputOf, type Said, saying } from './forest-said.js'
 import { ownerOf } from './life.js'
-
-/** What an output says, as the test knows it without reading a script. */
-export interface Said {
-  satoshis: number
-  script: Uint8Array
-  /** The public key hash, in hex. */
-  owner?: string
-  content?: { contentType: string; body: Uint8Array }
-  parent?: string
-  map?: { command: 'SET' | 'ADD' | 'REMOVE'; key: string; value: string }
-  /** That of the node that stands there. */
-  domain?: string
-}
 
 /** A transaction of a forest. */
 export interface ForestTransaction extends FakeTransaction {
@@ -66,7 +45,6 @@ const OUTPUT_KINDS = [
   'larger inscribed',
   'empty',
 ] as const
-type OutputKind = (typeof OUTPUT_KINDS)[number]
 
 /** Which coin to spend: numbers choose among what there is. */
 interface Pick {
@@ -84,7 +62,7 @@ export interface Planting {
   coins: Pick[]
   /** The coin of the purse that pays. */
   pays: Pick
-  outputs: { kind: OutputKind; key: number; text: number }[]
+  outputs: { kind: (typeof OUTPUT_KINDS)[number]; key: number; text: number }[]
 }
 
 const pick: fc.Arbitrary<Pick> = fc.record({
@@ -107,11 +85,6 @@ export const planting: fc.Arbitrary<Planting> = fc.record({
     maxLength: 3,
   }),
 })
-
-export const CONTENT_TYPES = ['text/plain', 'text/css', 'gw/stream']
-export const CHUNK_TYPE = 'gw/stream'
-export const FOREST_KEYS = [0, 1, 2]
-export const FOREST_PARENT = `${'ee'.repeat(32)}_1`
 
 const PAYING = 30
 const ODD = [1, 1, 1, 0]
@@ -208,10 +181,6 @@ export function grow(plantings: readonly Planting[]): Forest {
 
 const P2PKH_START = 0x76
 
-function inscribing(kind: OutputKind): OutputKind {
-  return kind === 'plain' || kind === 'larger' || kind === 'empty' ? 'inscribed' : kind
-}
-
 function finished(transaction: FakeTransaction, said: Said[]): ForestTransaction {
   const spends = transaction.transaction.inputs.map(({ txid, vout }) => formatOutpoint({ txid, vout }))
   return { ...transaction, spends, said, needsProof: false }
@@ -228,48 +197,4 @@ function freeCharacter(node: FakeNode, at: number): string | undefined {
   const { claimed } = decodeMineNode(node.lockingScript)
   const free = ['a', 'b'].filter((character) => !isClaimed(claimed, character.charCodeAt(0)))
   return free[at % free.length]
-}
-
-function outputOf({ satoshis, script }: Said): { satoshis: number; lockingScript: Uint8Array } {
-  return { satoshis, lockingScript: script }
-}
-
-/** An output of a kind. Few texts, so that rivals show the same content. */
-function saying({ kind, key, text }: Planting['outputs'][number]): Said {
-  const lock = kind.startsWith('owned') ? p2pkh(key) : OPEN_LOCK
-  const owner = kind.startsWith('owned') ? { owner: ownerOf(key) } : {}
-  const inscribed = (satoshis: number, contentType: string, parent?: string): Said => {
-    const content = { contentType, body: utf8(`text ${text}`) }
-    const script = inscriptionScript({ ...content, lock, ...(parent && { parent: parseOutpoint(parent) }) })
-    return { satoshis, script, content, ...owner, ...(parent && { parent }) }
-  }
-  const mapped = (command: 'SET' | 'ADD' | 'REMOVE'): Said => {
-    const map = { command, key: `key ${key}`, value: `value ${text}` }
-    const words = command === 'REMOVE' ? [map.key] : [map.key, map.value]
-    return { satoshis: 1, script: concatBytes(lock, bitcomTail([MAP_MARKER, command, ...words])), map }
-  }
-  switch (kind) {
-    case 'plain':
-    case 'owned':
-      return { satoshis: 1, script: lock, ...owner }
-    case 'inscribed':
-    case 'owned inscribed':
-      return inscribed(1, key === 0 ? 'text/css' : 'text/plain')
-    case 'child':
-      return inscribed(1, 'text/plain', FOREST_PARENT)
-    case 'chunk':
-      return inscribed(1, CHUNK_TYPE)
-    case 'set':
-      return mapped('SET')
-    case 'add':
-      return mapped('ADD')
-    case 'remove':
-      return mapped('REMOVE')
-    case 'larger':
-      return { satoshis: 5, script: lock }
-    case 'larger inscribed':
-      return inscribed(4, 'text/plain')
-    case 'empty':
-      return { satoshis: 0, script: lock }
-  }
 }

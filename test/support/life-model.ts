@@ -1,10 +1,11 @@
 import { ORIGIN, TIP } from '../../backend/src/graph/graph-store.js'
 import { formatOutpoint, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { TOPICS } from '../../backend/src/protocol/profile.js'
+import { saidAlong } from './forest-said.js'
 import type { Life, Submitted } from './life.js'
 
 /** What is known of an ordinal at a step. */
-export interface NewRecords {
+export interface OrdinalStep {
   sequence: number
   outpoint: string
   origin: string
@@ -62,25 +63,12 @@ export function model(life: Life, told: Submitted[]) {
     return { run, whole }
   }
   /** What comes of all that is said from an origin on. */
-  const saidAlong = (run: string[]): Pick<NewRecords, 'parent' | 'map'> => {
-    const map: NewRecords['map'] = {}
-    let parent: string | undefined
-    for (const said of run.map((outpoint) => life.said.get(outpoint))) {
-      parent = said?.parent ?? parent
-      if (said?.map === undefined) continue
-      const { command, key, value } = said.map
-      const before = map[key] ?? []
-      if (command === 'SET') map[key] = value
-      else if (command === 'REMOVE') delete map[key]
-      else map[key] = [...new Set([...(typeof before === 'string' ? [before] : before), value])]
-    }
-    return { parent, map }
-  }
+  const saidFrom = (run: string[]) => saidAlong(run.map((outpoint) => life.said.get(outpoint)))
 
-  const answer = (outpoint: string, sequence: number): NewRecords | undefined => {
+  const answer = (outpoint: string, sequence: number): OrdinalStep | undefined => {
     if (output(outpoint)?.satoshis !== 1) {
       const alone = hasContent(outpoint) && [0, TIP, ORIGIN].includes(sequence)
-      const said = saidAlong([outpoint])
+      const said = saidFrom([outpoint])
       return alone
         ? { sequence: 0, outpoint, origin: outpoint, content: outpoint, tip: true, ...said }
         : undefined
@@ -92,7 +80,7 @@ export function model(life: Life, told: Submitted[]) {
     const [at, content] = [run[step], run.slice(0, step + 1).findLast(hasContent)]
     const first = run[origin]
     if (at === undefined || content === undefined || first === undefined) return undefined
-    const said = saidAlong(run.slice(origin, step + 1))
+    const said = saidFrom(run.slice(origin, step + 1))
     return {
       sequence: step - origin,
       outpoint: at,
