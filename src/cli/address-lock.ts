@@ -1,5 +1,5 @@
 import { decodeAddress, encodeAddress, type Network, p2pkhLock } from '../../backend/src/protocol/address.js'
-import { CommandError } from './command-error.js'
+import { CommandError } from './command.js'
 
 /**
  * The lock of a P2PKH address.

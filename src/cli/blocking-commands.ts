@@ -1,11 +1,8 @@
 import type { Command } from 'commander'
-import { type FetchedAnswer, fetchBounded } from '../client/bounded-fetch.js'
-import { field, readJson } from '../client/json-answer.js'
-import { SourceError } from '../client/source-error.js'
+import { type FetchedAnswer, fetchBounded, field, readJson } from '../client/bounded-fetch.js'
+import { SourceError } from '../client/errors.js'
 import { harmless } from '../server/harmless-text.js'
-import type { CommandContext } from './command-context.js'
-import { CommandError } from './command-error.js'
-import { DEFAULT_URL } from './default-url.js'
+import { type CommandContext, CommandError, DEFAULT_URL } from './command.js'
 
 /** Adds `block`, `unblock` and `blocked`: the operator's routes of a running server, by the token of the environment. */
 export function addBlockingCommands(program: Command, context: CommandContext): void {

@@ -6,7 +6,7 @@ import type { Config } from '../server/config.js'
 import { harmless } from '../server/harmless-text.js'
 import { openNode } from '../server/node.js'
 import { admitBeef } from './admit.js'
-import { CommandError } from './command-error.js'
+import { CommandError } from './command.js'
 import type { CommandOutput } from './output.js'
 
 export interface CrawlCommand {

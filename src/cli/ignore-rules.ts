@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import ignore, { type Ignore } from 'ignore'
-import { CommandError } from './command-error.js'
+import { CommandError } from './command.js'
 
 /** Later files win over earlier ones, whatever folder they are in: `.publishignore` brings back what git leaves out. */
 const IGNORE_FILES = ['.gitignore', '.publishignore'] as const

@@ -2,10 +2,9 @@ import type { Admission } from '../crawl/crawl.js'
 import { harmless } from '../server/harmless-text.js'
 import type { Node } from '../server/node.js'
 import { admitBeef, admitTrusted } from './admit.js'
-import { CommandError } from './command-error.js'
+import { CommandError } from './command.js'
 import { type FoundFiles, type FoundTransaction, findTransactions } from './import-files.js'
-import type { CommandOutput } from './output.js'
-import { grouped } from './progress-line.js'
+import { type CommandOutput, grouped } from './output.js'
 
 export interface ImportOptions {
   /** Opens the store: when all arguments are known to be good. */

@@ -16,7 +16,7 @@ import {
 import type { Config } from '../server/config.js'
 import { writeDurably } from '../server/durable-file.js'
 import { cut } from '../server/harmless-text.js'
-import { CommandError } from './command-error.js'
+import { CommandError } from './command.js'
 import type { CommandOutput } from './output.js'
 
 const file = z.record(z.string(), treeJson)

@@ -1,10 +1,9 @@
 import { z } from 'zod'
 import { PROFILES, TOPICS } from '../../backend/src/protocol/profile.js'
-import { fetchBounded } from '../client/bounded-fetch.js'
-import { readJson } from '../client/json-answer.js'
-import { SourceError } from '../client/source-error.js'
-import { CommandError } from './command-error.js'
-import type { MadeUpTransaction } from './made-up-money.js'
+import { fetchBounded, readJson } from '../client/bounded-fetch.js'
+import { SourceError } from '../client/errors.js'
+import { CommandError } from './command.js'
+import type { MadeUpTransaction } from './fake-transactions.js'
 
 /** How long an answer may take, in milliseconds: a submission waits for those before it. */
 const PATIENCE = 50_000

@@ -1,10 +1,11 @@
+import { createInterface } from 'node:readline/promises'
 import type { Network } from '../../backend/src/protocol/address.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
-import type { VerifiedNode } from '../client/node-proof.js'
-import type { Trust } from '../client/vouch.js'
+import type { VerifiedNode } from '../client/verify-name.js'
+import type { Trust } from '../client/verify-transactions.js'
 import { budgetFor, type MiningBudget } from '../mining/budget.js'
+import { MADE_UP_PAYER } from '../mining/fake-funding.js'
 import { DEFAULT_FEE_RATE } from '../mining/fund-with-key.js'
-import { MADE_UP_PAYER } from '../mining/made-up-mint.js'
 import { HttpMineIndex, type MineIndex } from '../mining/mine-index.js'
 import { type MintPayer, mineName, type PaidMint, requireMinableName } from '../mining/mine-name.js'
 import { MiningError } from '../mining/mining-error.js'
@@ -12,18 +13,21 @@ import { type ServerDeployment, serverDeployment } from '../mining/server-deploy
 import { OnceAsked, openHeadersSource } from '../server/chain-tracker.js'
 import type { Config } from '../server/config.js'
 import { addressLock } from './address-lock.js'
-import { readTransactions } from './coins.js'
-import { CommandError } from './command-error.js'
-import { type Ask, confirmPayment } from './confirm.js'
+import { CommandError } from './command.js'
 import { expectedTree, type KnownTrees } from './known-trees.js'
 import { byOtherText, MiningProgress } from './mining-progress.js'
 import { MintFolder } from './mint-folder.js'
-import { keyPayer, walletPayer } from './mint-payers.js'
-import { arcFor, readKey, walletAt } from './mint-services.js'
-import type { CommandOutput } from './output.js'
+import { keyPayer, readTransactions, walletPayer } from './mint-payers.js'
+import {
+  arcFor,
+  readKey,
+  type SendMint,
+  sendThroughArc,
+  sendThroughWallet,
+  walletAt,
+} from './mint-services.js'
+import { type CommandOutput, grouped } from './output.js'
 import { NotingIndex, reconcileMints, type UndecidedMint } from './pending-mints.js'
-import { grouped } from './progress-line.js'
-import { type SendMint, sendThroughArc, sendThroughWallet } from './send-mint.js'
 
 export interface MineOptions {
   name: string
@@ -274,4 +278,43 @@ function summary(paid: readonly PaidMint[], folder: MintFolder): string {
   const total = paid.reduce((sum, { fee }) => sum + fee, 0)
   const each = paid.map(({ mint, fee }) => `${mint.name} ${grouped(fee)}`).join(', ')
   return `paid ${grouped(total)} satoshis of fees: ${each}; the mints are in ${folder.path}`
+}
+
+/** Asks whoever runs a command; undefined where nobody is there to be asked. */
+export type Ask = (question: string) => Promise<string>
+
+/** Asks on the terminal: standard input and standard error have to be one. */
+export function terminalAsk(signal: AbortSignal): Ask | undefined {
+  const { stdin, stderr } = process
+  if (!stdin.isTTY || !stderr.isTTY) return undefined
+  return async (question) => {
+    const terminal = createInterface({ input: stdin, output: stderr })
+    try {
+      return await terminal.question(question, { signal })
+    } finally {
+      terminal.close()
+    }
+  }
+}
+
+/**
+ * Has whoever runs a command agree before anything is paid.
+ *
+ * @throws CommandError where that is refused, or where nobody can be asked.
+ */
+export async function confirmPayment({
+  ask,
+  isAgreed,
+  output,
+}: {
+  ask: Ask | undefined
+  /** `--yes`. */
+  isAgreed: boolean
+  output: CommandOutput
+}): Promise<void> {
+  if (isAgreed) return
+  if (ask === undefined)
+    throw new CommandError('nothing was paid: add --yes to pay without being asked', { exit: 'usage' })
+  const answer = await ask(`${output.errorColors.yellow('minetree:')} pay? [y/N] `)
+  if (!/^\s*y(?:es)?\s*$/i.test(answer)) throw new CommandError('nothing was paid', { exit: 'refused' })
 }

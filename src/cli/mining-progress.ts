@@ -2,8 +2,7 @@ import picocolors from 'picocolors'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import type { MiningEvent } from '../mining/mine-name.js'
 import { harmless } from '../server/harmless-text.js'
-import type { Colors, Stream } from './output.js'
-import { grouped } from './progress-line.js'
+import { type Colors, grouped, type Stream } from './output.js'
 
 /** Tells how mining goes on: the search in one line that changes, where a person looks on, and what happened below it. */
 export class MiningProgress {

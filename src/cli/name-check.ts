@@ -1,9 +1,8 @@
 import type { Deployment } from '../../backend/src/protocol/mint.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
-import { HttpNameSource } from '../client/http-source.js'
-import type { IndexReply, NameSource } from '../client/name-source.js'
+import { SourceError } from '../client/errors.js'
+import { HttpNameSource, type IndexReply, type NameSource } from '../client/name-source.js'
 import { type IndexReport, type ResolvedName, resolveName } from '../client/resolve.js'
-import { SourceError } from '../client/source-error.js'
 import { MiningError } from '../mining/mining-error.js'
 import {
   type ComparedTerm,
@@ -14,7 +13,7 @@ import {
 import { openHeadersSource } from '../server/chain-tracker.js'
 import { type Config, readConfig } from '../server/config.js'
 import { cut } from '../server/harmless-text.js'
-import { CommandError } from './command-error.js'
+import { CommandError } from './command.js'
 import { expectedTree, isLoopback, KnownTrees } from './known-trees.js'
 import type { CommandOutput } from './output.js'
 

@@ -4,13 +4,13 @@ import { decodeMineNode } from '../../backend/src/protocol/mine-node.js'
 import type { Deployment } from '../../backend/src/protocol/mint.js'
 import type { Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { readTransaction } from '../../backend/src/protocol/transaction.js'
-import type { VerifiedNode } from '../client/node-proof.js'
-import type { Trust } from '../client/vouch.js'
+import type { VerifiedNode } from '../client/verify-name.js'
+import type { Trust } from '../client/verify-transactions.js'
 import type { MineIndex } from '../mining/mine-index.js'
 import { type OwnersMint, ownersMint, verifiedLiveNode } from '../mining/mine-name.js'
 import { NodeMovedError } from '../mining/mining-error.js'
 import type { MintFolder, StoredMint } from './mint-folder.js'
-import type { SendMint } from './send-mint.js'
+import type { SendMint } from './mint-services.js'
 
 /** An index that is told of stored mints, and notes those that it has. */
 export class NotingIndex implements MineIndex {

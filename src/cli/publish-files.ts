@@ -3,7 +3,7 @@ import { constants, type Stats } from 'node:fs'
 import { type FileHandle, lstat, open, readdir, readlink, realpath, stat } from 'node:fs/promises'
 import { join, relative, sep } from 'node:path'
 import type { FolderEntry } from '../publish/folder.js'
-import { CommandError } from './command-error.js'
+import { CommandError } from './command.js'
 import { IgnoreRules } from './ignore-rules.js'
 
 /** More than any server takes in one submission (`MAX_BODY_BYTES`), and about what is held in memory at once. */

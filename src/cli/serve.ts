@@ -4,7 +4,7 @@ import { trackerName } from '../server/chain-tracker.js'
 import type { Config } from '../server/config.js'
 import { placeOf } from '../server/open-database.js'
 import { type RunningServer, startServer } from '../server/server.js'
-import { deployHere } from './local-network/deploy.js'
+import { deployHere } from './fake-transactions.js'
 import { seedLocalNetwork } from './local-network/seed.js'
 import type { Stream } from './output.js'
 

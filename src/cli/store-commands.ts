@@ -1,8 +1,7 @@
 import type { Command } from 'commander'
 import { type Config, readConfig } from '../server/config.js'
-import { type CommandContext, quieter, wholeNumber } from './command-context.js'
+import { type CommandContext, quieter, untilSignal, wholeNumber } from './command.js'
 import type { CrawlCommand } from './crawl.js'
-import { untilSignal } from './signals.js'
 import { openLog } from './terminal-log.js'
 
 type CrawlArguments = Pick<
@@ -89,7 +88,7 @@ export function addStoreCommands(program: Command, context: CommandContext): voi
     .description('rebuild the index from the transactions and what was admitted: see docs/nothing-lost.md')
     .action(async () => {
       const config = settings()
-      const { runReindex } = await import('./reindex.js')
+      const { runReindex } = await import('./maintenance.js')
       await runReindex({ config, logger: await logFor(config), output: context.output })
     })
 
@@ -100,7 +99,7 @@ export function addStoreCommands(program: Command, context: CommandContext): voi
     .action(async (file: string) => {
       const config = settings()
       const interruption = untilSignal()
-      const { runBackup } = await import('./backup.js')
+      const { runBackup } = await import('./maintenance.js')
       const { output } = context
       await interruption.during(() => runBackup({ config, file, output, signal: interruption.signal }))
     })
@@ -114,7 +113,7 @@ export function addStoreCommands(program: Command, context: CommandContext): voi
     .action(async (file: string) => {
       const config = settings()
       const interruption = untilSignal()
-      const { runRestore } = await import('./backup.js')
+      const { runRestore } = await import('./maintenance.js')
       const { output } = context
       await interruption.during(() => runRestore({ config, file, output, signal: interruption.signal }))
     })

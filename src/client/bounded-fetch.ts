@@ -1,8 +1,7 @@
 import type { HttpClient, HttpClientResponse } from '@bsv/sdk'
-import { joinBytes } from '../../backend/src/protocol/bytes.js'
+import { joinBytes, readStrictUtf8 } from '../../backend/src/protocol/bytes.js'
 import { DEFAULT_MAX_BYTES } from './bundle.js'
-import { readJson } from './json-answer.js'
-import { SourceError } from './source-error.js'
+import { SourceError } from './errors.js'
 
 /** How far a server is waited for and read. */
 export interface FetchOptions {
@@ -231,4 +230,21 @@ function reasonOf(error: unknown): string {
   const inner: unknown = error instanceof Error && error.cause !== undefined ? error.cause : error
   if (!(inner instanceof Error)) return String(inner)
   return inner.message || ('code' in inner ? String(inner.code) : inner.name)
+}
+
+/** What bytes mean as JSON; undefined where they are none, which the reader of each field sees. */
+export function readJson(bytes: Uint8Array): unknown {
+  try {
+    return JSON.parse(readStrictUtf8(bytes) ?? '')
+  } catch {
+    // Not JSON is one of the things that are no answer.
+    return undefined
+  }
+}
+
+/** A field of an object; undefined where there is none, or no object. */
+export function field(value: unknown, key: string): unknown {
+  return typeof value === 'object' && value !== null && Object.hasOwn(value, key)
+    ? (value as Record<string, unknown>)[key]
+    : undefined
 }

@@ -2,16 +2,16 @@ import type { Transaction } from '@bsv/sdk'
 import { BeefError, readBeefFrame } from '../../backend/src/protocol/beef.js'
 import { sdkTransaction } from '../../backend/src/protocol/beef-transaction.js'
 import { equalBytes, fromHex, reversed, toHex } from '../../backend/src/protocol/bytes.js'
+import { MerklePath } from '../../backend/src/protocol/merkle-path.js'
 import { decodeOutpoint, formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import {
   countParts,
   type Hash256,
+  hash256,
   outputOf,
   type TransactionView,
 } from '../../backend/src/protocol/transaction.js'
-import { hostHash256 } from './host-hash.js'
-import { MerklePaths, type Place } from './merkle-paths.js'
-import { ProofError } from './proof-error.js'
+import { ProofError } from './errors.js'
 
 /** How much a reader takes. */
 export interface ReadOptions {
@@ -175,4 +175,80 @@ function reading<Read>(read: () => Read): Read {
     if (!(cause instanceof BeefError)) throw cause
     throw new ProofError('BAD_BEEF', `the bytes are no BEEF: ${cause.message}`, { cause })
   }
+}
+
+/** Where a merkle path says that a transaction is. */
+export interface Place {
+  height: number
+  /** The merkle root that the path leads to, hex in shown order. */
+  root: string
+}
+
+/** The merkle paths (BUMP, BRC-74) of a BEEF, asked by txid. */
+export class MerklePaths {
+  private readonly byTxid = new Map<string, Place & { bump: Uint8Array }>()
+
+  /**
+   * @param among The transactions that will be asked for; any unless set. Of a path nothing else is kept.
+   * @throws ProofError `BAD_PATH` where one cannot be read, or does not lead to one root.
+   */
+  constructor(
+    bumps: readonly Uint8Array[],
+    private readonly hash: Hash256,
+    among?: { has(txid: string): boolean },
+  ) {
+    for (const bump of bumps) {
+      const path = this.read(bump)
+      const { height, root } = path
+      for (const txid of path.txids)
+        if (!this.byTxid.has(txid) && among?.has(txid) !== false)
+          this.byTxid.set(txid, { height, root, bump })
+    }
+  }
+
+  /** Whether there is a path for a transaction, wherever it leads. */
+  has(txid: string): boolean {
+    return this.byTxid.has(txid)
+  }
+
+  /** Where the first path that has the transaction among its leaves says it is; undefined where none has. */
+  place(txid: string): Place | undefined {
+    const found = this.byTxid.get(txid)
+    return found && { height: found.height, root: found.root }
+  }
+
+  /** That path without what proves other transactions, as bytes. */
+  cut(txid: string): Uint8Array | undefined {
+    const found = this.byTxid.get(txid)
+    return found && this.read(found.bump).cut(txid)
+  }
+
+  private read(bump: Uint8Array): MerklePath {
+    return new MerklePath(bump, { hash: this.hash, fail: (message) => new ProofError('BAD_PATH', message) })
+  }
+}
+
+/** As much of Node as is used here: the client runs in browsers as well, and so imports nothing of it. */
+interface Host {
+  process?: {
+    /** From Node 20.16 on. */
+    getBuiltinModule?: (name: 'node:crypto') => {
+      createHash(algorithm: 'sha256'): { update(bytes: Uint8Array): { digest(): Uint8Array } }
+    }
+  }
+}
+
+/**
+ * The double SHA-256 to use where the caller gives none: Node's own where it runs there, which is some ten times as fast,
+ * else the SDK's. Most of the time that a proof takes goes into hashes.
+ */
+export const hostHash256: Hash256 = nativeHash(globalThis as Host) ?? hash256
+
+/** Node's SHA-256, twice; undefined where the host does not give it. */
+export function nativeHash({ process }: Host): Hash256 | undefined {
+  const crypto = process?.getBuiltinModule?.('node:crypto')
+  if (crypto === undefined) return undefined
+  const once = (bytes: Uint8Array): Uint8Array => crypto.createHash('sha256').update(bytes).digest()
+  // A plain array: of a Buffer, `slice` and the like do other things.
+  return (bytes) => new Uint8Array(once(once(bytes)))
 }

@@ -1,8 +1,7 @@
-import type { CheckedEvidence } from './evidence.js'
-import type { NameTrust } from './name-proof.js'
+import { HeadersError, ProofError, type ProofErrorCode, SourceError } from './errors.js'
 import type { Evidence } from './name-source.js'
-import { HeadersError, ProofError, type ProofErrorCode } from './proof-error.js'
-import { SourceError } from './source-error.js'
+import type { CheckedEvidence } from './verify-history.js'
+import type { NameTrust } from './verify-name.js'
 
 /** What a worker is told: what to check, once it has said that it is ready; later, what the chain tracker answers. */
 export type CheckOrder =

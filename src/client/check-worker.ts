@@ -1,5 +1,5 @@
 import type { CheckNews, CheckOrder, CheckTask } from './check-in-worker.js'
-import { checkEvidence } from './evidence.js'
+import { checkEvidence } from './verify-history.js'
 
 /** A worker that checks what one index shows, in Node and in browsers: it says that it is ready, and is told what to check. */
 

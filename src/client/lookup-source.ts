@@ -13,12 +13,13 @@ import {
   FetchBudget,
   type FetchedAnswer,
   type FetchOptions,
+  field,
+  readJson,
   unlessAborted,
   withBounds,
 } from './bounded-fetch.js'
-import { field, readJson } from './json-answer.js'
+import { SourceError } from './errors.js'
 import type { AskBounds, IndexAnswer, IndexReply, NameSource } from './name-source.js'
-import { SourceError } from './source-error.js'
 
 /** Which hosts are asked, and how. */
 export interface LookupNameSourceOptions extends FetchOptions {

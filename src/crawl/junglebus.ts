@@ -6,7 +6,7 @@ import type { TransactionRecord } from '../../backend/src/graph/records.js'
 import { toHex } from '../../backend/src/protocol/bytes.js'
 import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { joinBounded, withinTime } from '../client/bounded-fetch.js'
-import { SourceError } from '../client/source-error.js'
+import { SourceError } from '../client/errors.js'
 import { type ChainSource, ChainSourceError, readSourced, readSourcedProof } from './chain-source.js'
 import { Pace } from './pace.js'
 

@@ -3,7 +3,7 @@ import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { HttpMineIndex } from '../mining/mine-index.js'
 import { serverDeployment } from '../mining/server-deployment.js'
 import { element } from './elements.js'
-import { MinePage } from './mine-page.js'
+import { MinePage } from './mining-form.js'
 
 /** Content and names stand at the root of a host. */
 const url = location.origin

@@ -1,6 +1,7 @@
 import { Transaction, WalletClient } from '@bsv/sdk'
-import { sendWithWallet } from '../mining/fund-with-wallet.js'
-import { MADE_UP_PAYER } from '../mining/made-up-mint.js'
+import { fromHex, toHex } from '../../backend/src/protocol/bytes.js'
+import { MADE_UP_PAYER } from '../mining/fake-funding.js'
+import { payWithWallet, sendWithWallet } from '../mining/fund-with-wallet.js'
 import type { HttpMineIndex } from '../mining/mine-index.js'
 import {
   type MiningEvent,
@@ -13,10 +14,8 @@ import {
 } from '../mining/mine-name.js'
 import { MiningError, NodeMovedError } from '../mining/mining-error.js'
 import { type SignedMint, unpaidMint } from '../mining/mint-transaction.js'
-import { payWithWallet } from '../mining/pay-with-wallet.js'
 import type { ServerDeployment } from '../mining/server-deployment.js'
 import type { MiningOrder, Payer } from './mining-order.js'
-import { storeMint } from './stored-mints.js'
 
 /** A mint to show. `beef` is there where it was paid for. */
 export interface ShownMint
@@ -110,4 +109,41 @@ async function findWallet(): Promise<WalletClient> {
     throw new MiningError('BAD_WALLET', 'no wallet answers in this browser or on this machine', { cause })
   }
   return wallet
+}
+
+/** A mint that was signed, and that this server was not seen to have. */
+export interface StoredMint {
+  name: string
+  txid: string
+  beef: Uint8Array
+}
+
+const PREFIX = 'minetree mint '
+
+/**
+ * Stores a mint in the browser before the wallet sends it, so that closing the page loses none.
+ *
+ * @throws DOMException where the browser has no room for it.
+ */
+export function storeMint({ mint, transaction, beef }: PaidMint): void {
+  const stored = JSON.stringify({ name: mint.name, beef: toHex(beef) })
+  localStorage.setItem(PREFIX + transaction.id('hex'), stored)
+}
+
+export function forgetMint(txid: string): void {
+  localStorage.removeItem(PREFIX + txid)
+}
+
+/** All that are stored; whatever else stands under such a name is passed over. */
+export function storedMints(): StoredMint[] {
+  return Object.entries(localStorage).flatMap(([key, value]) => {
+    if (!key.startsWith(PREFIX)) return []
+    try {
+      const { name, beef } = JSON.parse(String(value)) as { name: unknown; beef: unknown }
+      return [{ name: String(name), txid: key.slice(PREFIX.length), beef: fromHex(String(beef)) }]
+    } catch {
+      // Written by something else on this origin.
+      return []
+    }
+  })
 }

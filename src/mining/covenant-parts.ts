@@ -1,9 +1,45 @@
-import { ascii, concatBytes, utf8 } from '../../backend/src/protocol/bytes.js'
+import { BigNumber, Curve, OP as SDK_OP } from '@bsv/sdk'
+import { ascii, concatBytes, joinBytes, utf8 } from '../../backend/src/protocol/bytes.js'
 import { COVENANT_LIMITS } from '../../backend/src/protocol/covenant-limits.js'
 import { encodeEnvelope } from '../../backend/src/protocol/envelope.js'
 import { NAME_CHARACTERS } from '../../backend/src/protocol/mine-node.js'
-import { encodePush, OP } from '../../backend/src/protocol/script-walk.js'
-import type { ScriptPart } from './script.js'
+import { encodeMinimalPush, encodePush, OP } from '../../backend/src/protocol/script-walk.js'
+
+/**
+ * A stretch of script as people write it. A text holds words with blanks between them: names of opcodes without their
+ * `OP_`, and decimal numbers, which are pushed as script numbers. Bytes are pushed as they are. A list is its parts
+ * one after another.
+ */
+export type ScriptPart = string | Uint8Array | readonly ScriptPart[]
+
+/**
+ * The bytes of a stretch of script, every push minimal.
+ * @throws RangeError where a word is neither an opcode nor a whole number.
+ */
+export function assemble(part: ScriptPart): Uint8Array {
+  if (typeof part === 'string') return joinBytes(part.split(' ').map(assembleWord))
+  return part instanceof Uint8Array ? encodeMinimalPush(part) : joinBytes(part.map(assemble))
+}
+
+function assembleWord(word: string): Uint8Array {
+  if (/^-?(0|[1-9][0-9]*)$/.test(word)) return encodeMinimalPush(encodeNumber(Number(word)))
+  const opcodes: Readonly<Record<string, unknown>> = SDK_OP
+  const opcode = opcodes[`OP_${word}`]
+  if (typeof opcode !== 'number') throw new RangeError(`no opcode: ${JSON.stringify(word)}`)
+  return Uint8Array.of(opcode)
+}
+
+/** A script number: little-endian magnitude, the sign in the top bit, no spare bytes, zero being no bytes at all. */
+function encodeNumber(value: number): Uint8Array {
+  const bytes: number[] = []
+  for (let rest = Math.abs(value); rest > 0; rest = Math.floor(rest / 256)) bytes.push(rest % 256)
+  if ((bytes.at(-1) ?? 0) >= SIGN) bytes.push(0)
+  const top = bytes.length - 1
+  if (value < 0) bytes[top] = (bytes[top] ?? 0) | SIGN
+  return Uint8Array.from(bytes)
+}
+
+const SIGN = 0x80
 
 // The parts of the covenant around its signature, in order. Beside a line stands what it leaves on the stack, the top
 // to the right, and on the alt stack after the bar; each part starts from what the one before it left.
@@ -187,4 +223,56 @@ function characterMask(): Uint8Array {
   const mask = new Uint8Array(16)
   for (const code of ascii(NAME_CHARACTERS)) mask[code >> 3] = (mask[code >> 3] ?? 0) | (1 << (code & 7))
   return mask
+}
+
+/** ALL | FORKID | ANYONECANPAY, as the byte after a signature. */
+const SIGHASH_TYPE = 0xc1
+
+/**
+ * V + 512, V being the first byte of the message hash, falls into three classes of 114 values: 512 to 569, 570 to 683
+ * and 684 to 767. The shifts 57, -57 and -171 move V onto 1 to 114 in each.
+ */
+const CLASS_SIZE = 114
+const NEAR_SHIFT = 57
+const FAR_SHIFT = -171
+
+/**
+ * Checks that the preimage is the one of this very input, by a signature made in script.
+ *
+ * ECDSA with the nonce k = 1 has r = G.x, and s = z + r·d for a key d. With d = c / r that is s = z + c: the message
+ * hash plus a constant. For c = T·2^248 only the first byte changes. T is chosen by that byte, so that the sum is never
+ * carried, never needs a byte of padding, and stays below half the order: low S, 71 bytes, for every hash.
+ *
+ * CHECKSIG hashes what is really spent, and the signature is made for the hash of what was pushed. The private keys are
+ * public, and nothing depends on them.
+ *
+ *     … p -> … p
+ */
+export function authenticPreimage(): ScriptPart {
+  return [
+    // SPLIT takes V off; the byte 02 behind it makes it the number V + 512, which is positive and minimal for every V.
+    'DUP HASH256 1 SPLIT TOALTSTACK 2 CAT', // p V+512 | z[1..31]
+    // MOD has the sign of V + 512. DIV by the same negative number tells the classes apart: -4, -5, -6.
+    `${-CLASS_SIZE} 2DUP MOD 1ADD`, // p V+512 -114 V+T | z[1..31]
+    [signatureStart(), 'SWAP CAT FROMALTSTACK CAT', Uint8Array.of(SIGHASH_TYPE), 'CAT'], // p V+512 -114 sig
+    'ROT ROT DIV 6 ADD', // p sig j: 2 for T = 57, 1 for -57, 0 for -171
+    // 57 and -57 have keys d and -d: one X, and j + 1 is the prefix that tells them apart. IFDUP keeps a j only for the
+    // branch that needs it; 0NOTEQUAL makes a strict boolean, as MINIMALIF wants.
+    ['IFDUP 0NOTEQUAL IF 1ADD', keyOf(NEAR_SHIFT).subarray(1), 'CAT ELSE', keyOf(FAR_SHIFT), 'ENDIF'],
+    'CHECKSIGVERIFY', // p
+  ]
+}
+
+/** DER up to s, which follows with 32 bytes: neither r nor s has its top bit set, so that neither is padded. */
+function signatureStart(): Uint8Array {
+  const r = new Curve().g.getX().toArray('be', 32)
+  return Uint8Array.of(0x30, 4 + r.length + 32, 0x02, r.length, ...r, 0x02, 32)
+}
+
+/** The compressed public key of d = T·2^248 / r, modulo the order of the curve. */
+export function keyOf(shift: number): Uint8Array {
+  const { g, n } = new Curve()
+  const constant = new BigNumber(shift).mul(new BigNumber(2).pow(new BigNumber(248)))
+  const key = g.mul(constant.mul(g.getX().invm(n)).umod(n))
+  return concatBytes(Uint8Array.of(key.getY().isOdd() ? 3 : 2), Uint8Array.from(key.getX().toArray('be', 32)))
 }

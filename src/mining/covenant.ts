@@ -3,6 +3,8 @@ import { COVENANT_LIMITS } from '../../backend/src/protocol/covenant-limits.js'
 import { encodeMineNode, UNCLAIMED } from '../../backend/src/protocol/mine-node.js'
 import type { CovenantVersion, Deployment } from '../../backend/src/protocol/mint.js'
 import {
+  assemble,
+  authenticPreimage,
   claimCharacter,
   compareOutputs,
   proveWork,
@@ -14,8 +16,6 @@ import {
   writeNodeOutputs,
   writeStates,
 } from './covenant-parts.js'
-import { authenticPreimage } from './covenant-signature.js'
-import { assemble } from './script.js'
 
 /** What is fixed when a tree is deployed: its deployment, before there is a genesis. */
 export type CovenantTerms = Omit<Deployment, 'genesis'>

@@ -1,8 +1,13 @@
-import { P2PKH, type PrivateKey, SatoshisPerKilobyte, type Transaction } from '@bsv/sdk'
+import { P2PKH, type PrivateKey, type PublicKey, SatoshisPerKilobyte, type Transaction } from '@bsv/sdk'
+import { p2pkhLock } from '../../backend/src/protocol/address.js'
 import { requireFee } from './budget.js'
 import { MiningError } from './mining-error.js'
-import { type MintPlan, solvePlan } from './mint-plan.js'
-import { finishMint, type SignedMint, startMint } from './mint-transaction.js'
+import { finishMint, type MintPlan, type SignedMint, solvePlan, startMint } from './mint-transaction.js'
+
+/** The P2PKH lock of a key. */
+export function keyLock(key: PublicKey): Uint8Array {
+  return p2pkhLock(key.toHash('hex') as string)
+}
 
 /** A coin to pay with: an output of a transaction that comes with its proof, or with its ancestors down to proven ones. */
 export interface Coin {

@@ -1,10 +1,52 @@
 import * as z from 'zod'
 import { type Outpoint, readOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { LOOKUP_SERVICES, PROFILES, TOPICS } from '../../backend/src/protocol/profile.js'
-import type { FetchedAnswer } from '../client/bounded-fetch.js'
+import { type FetchedAnswer, fetchBounded, readJson } from '../client/bounded-fetch.js'
 import { readAggregate } from '../client/lookup-source.js'
-import { askJson, askServer, type JsonAnswer } from './ask-server.js'
 import { MiningError, NodeMovedError } from './mining-error.js'
+
+/** The longest JSON that a server answers, in bytes: a record, an error or a receipt. */
+const MAX_JSON_BYTES = 1024 * 1024
+
+/** What a server answered: `body` is undefined where it is not JSON. */
+export interface JsonAnswer {
+  status: number
+  body: unknown
+}
+
+interface Question {
+  url: string
+  /** How long the answer may take to its last byte, in milliseconds. */
+  timeout: number
+  init?: RequestInit
+  /** Gives the answer up before its time. */
+  signal?: AbortSignal | undefined
+}
+
+/**
+ * Asks a server for JSON of up to 1 MiB. Redirects are refused.
+ *
+ * @throws MiningError `NO_ANSWER`.
+ */
+export async function askJson(question: Question): Promise<JsonAnswer> {
+  const { status, body } = await askServer({ ...question, maxBytes: MAX_JSON_BYTES })
+  return { status, body: readJson(body) }
+}
+
+/** @throws MiningError `NO_ANSWER`. */
+export async function askServer({
+  url,
+  timeout,
+  maxBytes,
+  init = {},
+  signal,
+}: Question & { maxBytes: number }): Promise<FetchedAnswer> {
+  try {
+    return await fetchBounded(url, init, { timeout, maxBytes, ...(signal && { signal }) })
+  } catch (cause) {
+    throw new MiningError('NO_ANSWER', cause instanceof Error ? cause.message : String(cause), { cause })
+  }
+}
 
 /** A live node on the word of an index. */
 export interface LiveNode {

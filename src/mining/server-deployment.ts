@@ -14,7 +14,7 @@ import {
   type TermsOverrides,
   termsOf,
 } from '../../backend/src/protocol/profile.js'
-import { askJson } from './ask-server.js'
+import { askJson } from './mine-index.js'
 import { MiningError } from './mining-error.js'
 
 /** How long the answer may take, in milliseconds. */

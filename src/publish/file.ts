@@ -1,7 +1,13 @@
 import type { Profile } from '../../backend/src/protocol/profile.js'
-import { contentTypeOf } from './content-type.js'
-import { checkLock, contentTag, hashTag, inscribe, type PublishOutput } from './inscribe.js'
-import { PublishError } from './publish-error.js'
+import {
+  checkLock,
+  contentTag,
+  contentTypeOf,
+  hashTag,
+  inscribe,
+  PublishError,
+  type PublishOutput,
+} from './inscribe.js'
 
 /** Bytes of a chunk where nothing else is asked for (service.md 8). */
 export const DEFAULT_STREAM_CHUNK_SIZE = 1024 * 1024

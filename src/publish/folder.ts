@@ -1,8 +1,13 @@
 import { joinBytes, readUtf8, utf8 } from '../../backend/src/protocol/bytes.js'
 import type { Profile } from '../../backend/src/protocol/profile.js'
-import { contentTypeOf } from './content-type.js'
-import { checkLock, contentTag, inscribe, type PublishOutput } from './inscribe.js'
-import { PublishError } from './publish-error.js'
+import {
+  checkLock,
+  contentTag,
+  contentTypeOf,
+  inscribe,
+  PublishError,
+  type PublishOutput,
+} from './inscribe.js'
 
 /** A file of a folder, with its content type where it is not the one that the name says; or a folder in it. */
 export type FolderEntry =

@@ -1,9 +1,39 @@
 import { Hash } from '@bsv/sdk'
+import mime from 'mime'
 import { concatBytes, equalBytes, toHex } from '../../backend/src/protocol/bytes.js'
 import { encodeEnvelope } from '../../backend/src/protocol/envelope.js'
 import { readInscription } from '../../backend/src/protocol/inscription.js'
-import { isMediaType } from '../../backend/src/protocol/media-type.js'
-import { PublishError } from './publish-error.js'
+import { isMediaType, UNTYPED } from '../../backend/src/protocol/media-type.js'
+
+export type PublishErrorCode =
+  | 'BAD_LOCK'
+  | 'BAD_CONTENT_TYPE'
+  | 'BAD_CHUNK_SIZE'
+  | 'BAD_FIRST_OUTPUT'
+  | 'BAD_NAME'
+  | 'NESTING_TOO_DEEP'
+
+/** Something that cannot be laid out so that it reads back; the message is one sentence about what it was. */
+export class PublishError extends Error {
+  override readonly name = 'PublishError'
+
+  constructor(
+    readonly code: PublishErrorCode,
+    message: string,
+  ) {
+    super(message)
+  }
+}
+
+/**
+ * The content type of a file by the extension of its name, whatever its bytes are: `application/octet-stream` where
+ * the extension is none that is known. Text is said to be UTF-8, because browsers would guess otherwise.
+ */
+export function contentTypeOf(name: string): string {
+  // The library takes a bare word for an extension; behind a slash it is a name: `html` has no extension.
+  const type = mime.getType(`/${name}`) ?? UNTYPED
+  return type.startsWith('text/') ? `${type}; charset=utf-8` : type
+}
 
 /** An output to put into a transaction: who makes that, pays for it and signs it is the caller's affair. */
 export interface PublishOutput {

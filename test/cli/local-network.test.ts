@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import type { Readable } from 'node:stream'
-import { melody } from '../../src/cli/local-network/sound.js'
+import { melody } from '../../src/cli/local-network/melody.js'
 import { type Running, useBuiltCli } from '../support/built-cli.js'
 import { ask, type Environment, storedRows, useServers } from '../support/test-server.js'
 

@@ -1,8 +1,8 @@
 import { mkdir, readdir, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { PrivateKey, type Transaction, UnlockingScript } from '@bsv/sdk'
-import { coinsOf, readTransactions } from '../../src/cli/coins.js'
 import { MintFolder, type MintState } from '../../src/cli/mint-folder.js'
+import { coinsOf, readTransactions } from '../../src/cli/mint-payers.js'
 import { coinsFor } from '../support/sdk-transaction.js'
 import { useServers } from '../support/test-server.js'
 

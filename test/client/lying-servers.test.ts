@@ -1,5 +1,5 @@
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
-import { HttpNameSource } from '../../src/client/http-source.js'
+import { HttpNameSource } from '../../src/client/name-source.js'
 import { resolveName } from '../../src/client/resolve.js'
 import { beefOf, FakeChain, type FakeTransaction, p2pkh } from '../support/fake-chain.js'
 import { type Told, useNameIndexes } from '../support/name-index.js'

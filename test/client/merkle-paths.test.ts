@@ -2,7 +2,7 @@ import { Beef, MerklePath } from '@bsv/sdk'
 import fc from 'fast-check'
 import { fromHex, reversed, toHex } from '../../backend/src/protocol/bytes.js'
 import { hash256 } from '../../backend/src/protocol/transaction.js'
-import { MerklePaths } from '../../src/client/merkle-paths.js'
+import { MerklePaths } from '../../src/client/bundle.js'
 import { bytes, mutated } from '../support/arbitraries.js'
 import { blockTxids, leafHex, levelsOf, pathOf, someOfABlock, wholeBlock } from '../support/merkle-trees.js'
 

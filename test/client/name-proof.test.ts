@@ -4,8 +4,8 @@ import { encodeMineNode, UNCLAIMED } from '../../backend/src/protocol/mine-node.
 import type { MintErrorCode } from '../../backend/src/protocol/mint.js'
 import { encodeOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { readTransaction } from '../../backend/src/protocol/transaction.js'
-import { verifyNameProof } from '../../src/client/name-proof.js'
-import { HeadersError, type ProofErrorCode } from '../../src/client/proof-error.js'
+import { HeadersError, type ProofErrorCode } from '../../src/client/errors.js'
+import { verifyNameProof } from '../../src/client/verify-name.js'
 import { blockOfTwo, recordOf } from '../support/block.js'
 import {
   FakeChain,

@@ -1,4 +1,4 @@
-import { verifyProvenance } from '../../src/client/provenance.js'
+import { verifyProvenance } from '../../src/client/verify-history.js'
 import { FakeChain, inscriptionScript, OPEN_LOCK, p2pkh } from '../support/fake-chain.js'
 import { ownerOf } from '../support/life.js'
 import {

@@ -1,6 +1,6 @@
 import { Transaction } from '@bsv/sdk'
 import { readTransaction } from '../../backend/src/protocol/transaction.js'
-import { verifyNameProof } from '../../src/client/name-proof.js'
+import { verifyNameProof } from '../../src/client/verify-name.js'
 import { covenantChain } from '../support/covenant-mints.js'
 import { FakeChain, OPEN_LOCK, p2pkh } from '../support/fake-chain.js'
 import { at, FakeHeaders, outpointBeef, proofOf, recordsOf } from '../support/name-proofs.js'

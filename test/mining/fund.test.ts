@@ -10,11 +10,10 @@ import {
   proofOfWork,
 } from '../../backend/src/protocol/mint.js'
 import { readTransaction } from '../../backend/src/protocol/transaction.js'
+import { madeUpMint } from '../../src/mining/fake-funding.js'
 import { fundWithKey } from '../../src/mining/fund-with-key.js'
 import { fundWithWallet } from '../../src/mining/fund-with-wallet.js'
-import { madeUpMint } from '../../src/mining/made-up-mint.js'
-import type { MintPlan } from '../../src/mining/mint-plan.js'
-import { unpaidMint } from '../../src/mining/mint-transaction.js'
+import { type MintPlan, unpaidMint } from '../../src/mining/mint-transaction.js'
 import { searchNonce } from '../../src/mining/search/search-nonce.js'
 import { covenantChain } from '../support/covenant-mints.js'
 import { FakeChain, p2pkh } from '../support/fake-chain.js'

@@ -1,6 +1,5 @@
 import { formatOutpoint, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
-import { verifyNameMint } from '../../src/client/name-proof.js'
-import { verifyNode } from '../../src/client/node-proof.js'
+import { verifyNameMint, verifyNode } from '../../src/client/verify-name.js'
 import { HttpMineIndex } from '../../src/mining/mine-index.js'
 import { beefOf, FakeChain, OPEN_LOCK } from '../support/fake-chain.js'
 import { listening } from '../support/other-server.js'

@@ -3,7 +3,8 @@ import { encodeBeef } from '../../backend/src/graph/assemble-beef.js'
 import { decodeMineNode } from '../../backend/src/protocol/mine-node.js'
 import { ownerCommitment } from '../../backend/src/protocol/mint.js'
 import { parseOutpoint } from '../../backend/src/protocol/outpoint.js'
-import { madeUpMint } from '../../src/mining/made-up-mint.js'
+import { madeUpMint } from '../../src/mining/fake-funding.js'
+import { payWithWallet } from '../../src/mining/fund-with-wallet.js'
 import { HttpMineIndex, type MineIndex, type ShownNode } from '../../src/mining/mine-index.js'
 import {
   type MineNameOptions,
@@ -12,7 +13,6 @@ import {
   type PaidMint,
 } from '../../src/mining/mine-name.js'
 import { MiningError, NodeMovedError } from '../../src/mining/mining-error.js'
-import { payWithWallet } from '../../src/mining/pay-with-wallet.js'
 import { searchWhileLive } from '../../src/mining/search-while-live.js'
 import { beefOf, FakeChain, type FakeTransaction, OPEN_LOCK, p2pkh } from '../support/fake-chain.js'
 import { at, recordsOf } from '../support/name-proofs.js'

@@ -2,9 +2,13 @@ import fc from 'fast-check'
 import { nativeHash256 } from '../../backend/src/graph/native-hash.js'
 import { concatBytes } from '../../backend/src/protocol/bytes.js'
 import { meetsDifficulty, proofOfWork } from '../../backend/src/protocol/mint.js'
-import { COUNTERS, type KernelName, type NonceKernel } from '../../src/mining/search/nonce-kernel.js'
-import { openKernel } from '../../src/mining/search/open-kernel.js'
-import { zeroBitMasks } from '../../src/mining/search/zero-bits.js'
+import {
+  COUNTERS,
+  type KernelName,
+  type NonceKernel,
+  zeroBitMasks,
+} from '../../src/mining/search/plain-kernel.js'
+import { openKernel } from '../../src/mining/search/simd-kernel.js'
 import { bytesOf } from '../support/arbitraries.js'
 
 const kernels: [KernelName, NonceKernel][] = [

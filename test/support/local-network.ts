@@ -1,7 +1,7 @@
 import { Writable } from 'node:stream'
+import { deployTree } from '../../src/cli/fake-transactions.js'
 import type { Network } from '../../src/cli/local-network/network.js'
 import { OwnIndex } from '../../src/cli/local-network/own-index.js'
-import { deployTree } from '../../src/cli/made-up-money.js'
 import { MiningProgress } from '../../src/cli/mining-progress.js'
 import { readConfig } from '../../src/server/config.js'
 import { openNode } from '../../src/server/node.js'

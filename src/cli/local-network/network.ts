@@ -1,13 +1,16 @@
 import { nativeHash256 } from '../../../backend/src/graph/native-hash.js'
 import { concatBytes, toHex, utf8 } from '../../../backend/src/protocol/bytes.js'
 import type { Deployment } from '../../../backend/src/protocol/mint.js'
-import { encodeOutpoint } from '../../../backend/src/protocol/outpoint.js'
+import { encodeOutpoint, type Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { TOPICS } from '../../../backend/src/protocol/profile.js'
+import { MADE_UP_PAYER } from '../../mining/fake-funding.js'
 import type { MineIndex } from '../../mining/mine-index.js'
+import { mineName } from '../../mining/mine-name.js'
+import { MiningError } from '../../mining/mining-error.js'
 import type { Node } from '../../server/node.js'
 import type { Submit } from '../../server/submit.js'
-import { CommandError } from '../command-error.js'
-import type { MadeUpTransaction } from '../made-up-money.js'
+import { CommandError } from '../command.js'
+import type { MadeUpTransaction } from '../fake-transactions.js'
 import type { MiningProgress } from '../mining-progress.js'
 
 /** A local network that is to be filled. */
@@ -57,4 +60,34 @@ export async function submitOnce(
     throw new CommandError(
       `the server does not take ${left} of ${outputs} outputs of ${called}: its log says why`,
     )
+}
+
+/**
+ * Mines what is missing of a name, for nobody to own. One that is taken is left as it is, whoever took it: it may have
+ * been a start before this one.
+ *
+ * @returns The origin of the name.
+ * @throws what {@link mineName} throws, but for `TAKEN`.
+ */
+export async function ensureName(network: Network, name: string): Promise<Outpoint> {
+  const { deployment, graph, index, progress, signal, workers } = network
+  try {
+    await mineName({
+      name,
+      deployment,
+      index,
+      ...MADE_UP_PAYER,
+      // A network of one's own has no headers.
+      chainTracker: 'scripts only',
+      signal,
+      onEvent: (event) => progress.tell(event),
+      ...(workers !== undefined && { workers }),
+    })
+  } catch (error) {
+    if (!(error instanceof MiningError && error.code === 'TAKEN')) throw error
+  }
+  const origin = await graph.nameOrigin(name)
+  if (origin === undefined)
+    throw new MiningError('BAD_INDEX', `the store has ${name} taken, but no origin of it`)
+  return origin
 }

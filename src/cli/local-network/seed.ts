@@ -1,12 +1,12 @@
 import type { Logger } from 'pino'
+import { PROFILES } from '../../../backend/src/protocol/profile.js'
 import { isDeployedHere } from '../../server/followed-tree.js'
 import type { RunningServer } from '../../server/server.js'
 import { submitTo } from '../../server/submit.js'
 import { MiningProgress } from '../mining-progress.js'
 import type { Stream } from '../output.js'
-import { fill, filledWith } from './fill.js'
+import { type Filled, fill, filledWith } from './fill.js'
 import { OwnIndex } from './own-index.js'
-import { whatToOpen } from './what-to-open.js'
 
 /**
  * Fills the network of a server whose tree was deployed for it, unless that is done, and says what to open there. What
@@ -55,4 +55,25 @@ export async function seedLocalNetwork(seeding: {
 /** Where a browser on this machine reaches a server that listens on all of its addresses. */
 function ownUrl(url: string): string {
   return url.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:')
+}
+
+/** What there is to open in a local network, in lines for whoever has started it. */
+export function whatToOpen(url: string, { name, origin, stream }: Filled): string {
+  const { gatewayPrefixes, namesPrefixes } = PROFILES.local
+  const gateway = `${url}${gatewayPrefixes[0]}`
+  const names = `${url}${namesPrefixes[0]}`
+  return `
+A local network, with names, a site and a stream. Open
+
+  the site           ${url}/content/${origin}:-1/
+  its name           ${names}/${name}
+  its metadata       ${gateway}/metadata/${origin}:-1
+  the stream         ${gateway}/stream/${stream}
+  all names          ${names}
+  mine a name        ${url}/mine
+  all that it does   ${url}/openapi.json
+
+or mine one here:  npx minetree mine hey --url ${url}
+
+`
 }

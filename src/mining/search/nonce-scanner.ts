@@ -1,5 +1,5 @@
 import { concatBytes, utf8 } from '../../../backend/src/protocol/bytes.js'
-import { COUNTERS, FIXED_WORDS, MESSAGE_SIZE, type NonceKernel } from './nonce-kernel.js'
+import { COUNTERS, FIXED_WORDS, MESSAGE_SIZE, type NonceKernel } from './plain-kernel.js'
 
 /** What a nonce is searched for. */
 export interface SearchTask {

@@ -1,6 +1,65 @@
-import { FIXED_WORDS, MESSAGE_SIZE, type NonceKernel } from './nonce-kernel.js'
-import { INITIAL_STATE, ROUND_CONSTANTS } from './sha256-constants.js'
-import { zeroBitMasks } from './zero-bits.js'
+/** What hashes, and how fast: see docs/search.md. */
+export type KernelName = 'simd' | 'plain'
+
+/** Words of a message's block that all nonces of a scan have in common; the next has the counter. */
+export const FIXED_WORDS = 13
+
+/** Counters that a scan may go through: 24 bits, the bytes of the 14th word that are not padding. */
+export const COUNTERS = 2 ** 24
+
+/** The longest message that fits one block of SHA-256 with its padding, in bytes. */
+export const MESSAGE_SIZE = 55
+
+/**
+ * Hashes messages of {@link MESSAGE_SIZE} bytes twice with SHA-256: 52 fixed bytes and a counter of three bytes, the
+ * highest first.
+ */
+export interface NonceKernel {
+  readonly name: KernelName
+  /**
+   * @param search.words The fixed bytes as {@link FIXED_WORDS} numbers of 32 bits, the highest byte first.
+   * @param search.difficulty Zero bits that a hash, read byte-reversed, must start with: 1 to 64.
+   */
+  prepare(search: { words: ArrayLike<number>; difficulty: number }): void
+  /**
+   * Looks at the counters from `from` up to, and without, `to`, both from 0 to {@link COUNTERS}.
+   * @returns the first whose hash meets the difficulty, or `to`.
+   */
+  scan(from: number, to: number): number
+}
+
+/** What SHA-256 starts from: the first 32 bits of the fractional parts of the square roots of the first 8 primes (FIPS 180-4, 5.3.3). */
+export const INITIAL_STATE: readonly number[] = [
+  0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19,
+]
+
+/** The constants of the 64 rounds: the same of the cube roots of the first 64 primes (FIPS 180-4, 4.2.2). */
+export const ROUND_CONSTANTS: readonly number[] = [
+  0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5, 0xd807aa98,
+  0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174, 0xe49b69c1, 0xefbe4786,
+  0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da, 0x983e5152, 0xa831c66d, 0xb00327c8,
+  0xbf597fc7, 0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967, 0x27b70a85, 0x2e1b2138, 0x4d2c6dfc, 0x53380d13,
+  0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85, 0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3, 0xd192e819,
+  0xd6990624, 0xf40e3585, 0x106aa070, 0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a,
+  0x5b9cca4f, 0x682e6ff3, 0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7,
+  0xc67178f2,
+]
+
+/**
+ * The difficulty as masks: bits that must be 0 in the last and in the last but one of the eight words of a hash. Read
+ * byte-reversed, a hash starts with the lowest byte of its last word.
+ *
+ * @param bits 0 to 64.
+ */
+export function zeroBitMasks(bits: number): { last: number; lastButOne: number } {
+  return { last: reversedMask(Math.min(bits, 32)), lastButOne: reversedMask(Math.max(bits - 32, 0)) }
+}
+
+/** The highest `bits` of 32, and then the four bytes in reverse order. */
+function reversedMask(bits: number): number {
+  const mask = bits === 0 ? 0 : -1 << (32 - bits)
+  return (mask << 24) | ((mask & 0xff00) << 8) | ((mask >>> 8) & 0xff00) | (mask >>> 24)
+}
 
 const K = Int32Array.from(ROUND_CONSTANTS)
 const START = Int32Array.from(INITIAL_STATE)

@@ -1,17 +1,13 @@
 import { equalBytes } from '../../../backend/src/protocol/bytes.js'
 import { isNameCharacter } from '../../../backend/src/protocol/mine-node.js'
 import { meetsDifficulty, proofOfWork } from '../../../backend/src/protocol/mint.js'
-import type { KernelName } from './nonce-kernel.js'
-import { MAX_PREFIX } from './nonce-scanner.js'
+import { MAX_PREFIX, NonceScanner } from './nonce-scanner.js'
+import type { KernelName } from './plain-kernel.js'
 import { SearchError } from './search-error.js'
-import { searchInThread } from './search-in-thread.js'
-import { searchInWorkers } from './search-in-workers.js'
-import type { WorkerTask } from './search-messages.js'
-import { ProgressMeter, type SearchProgress } from './search-progress.js'
-import { workerHost } from './worker-host.js'
+import { searchInWorkers, type WorkerTask, workerHost } from './search-workers.js'
+import { openKernel } from './simd-kernel.js'
 
 export { SearchError, type SearchErrorCode } from './search-error.js'
-export type { SearchProgress } from './search-progress.js'
 
 export interface SearchOptions {
   /** The seed of the node to mint from: 32 bytes in internal order, or none for the root as deployed. */
@@ -95,4 +91,94 @@ function requireSound(options: SearchOptions): void {
   if (!Number.isInteger(workers) || workers < 0 || workers > MOST_WORKERS) {
     throw new SearchError('BAD_WORKERS', `workers are 0 to ${MOST_WORKERS}, not ${workers}`)
   }
+}
+
+/** Milliseconds of a slice: as long as a screen shows one picture. */
+const SLICE = 16
+
+/**
+ * Searches in this thread, in slices between which all else has its turn: for where workers are not to be had.
+ *
+ * @param search.onHashes Told how many more hashes were tried.
+ * @throws the reason of the signal, after the slice in which it came; what `onHashes` throws.
+ */
+export async function searchInThread(search: {
+  task: WorkerTask
+  signal?: AbortSignal
+  onHashes: (hashes: number) => void
+}): Promise<Uint8Array> {
+  const { task, signal, onHashes } = search
+  const scanner = new NonceScanner({ task, kernel: await openKernel(task.kernel) })
+  for (;;) {
+    signal?.throwIfAborted()
+    const { hashes, nonce } = scanner.scanFor(SLICE)
+    onHashes(hashes)
+    if (nonce !== undefined) return nonce
+    await new Promise((resume) => setTimeout(resume))
+  }
+}
+
+/** How far a search is. */
+export interface SearchProgress {
+  /** Hashes tried by all workers so far. */
+  hashes: number
+  /** Over the last few seconds. */
+  hashesPerSecond: number
+  /** Seconds that a search of this difficulty takes on average at this rate. */
+  expectedSeconds: number
+  /** How likely it was to have found one by now: 1 − (1 − 2^−difficulty)^hashes, 0 to 1. */
+  luck: number
+}
+
+/** Milliseconds between two reports. */
+const INTERVAL = 250
+/** Reports that the rate is measured over: five seconds of them. */
+const WINDOW = 20
+
+/** Counts the hashes of a search, and reports them about four times a second. */
+export class ProgressMeter {
+  readonly #difficulty: number
+  readonly #report: ((progress: SearchProgress) => void) | undefined
+  /** What was counted at the last reports, the oldest first. */
+  readonly #counts: { time: number; hashes: number }[] = []
+  #last: { time: number; hashes: number }
+  #hashes = 0
+
+  /** @param meter.now The time in milliseconds, since any moment. */
+  constructor(meter: {
+    difficulty: number
+    report?: (progress: SearchProgress) => void
+    now: number
+  }) {
+    this.#difficulty = meter.difficulty
+    this.#report = meter.report
+    this.#last = { time: meter.now, hashes: 0 }
+  }
+
+  /** All that were tried so far. */
+  get hashes(): number {
+    return this.#hashes
+  }
+
+  /** Counts hashes that were tried until `now`. */
+  count(hashes: number, now: number): void {
+    this.#hashes += hashes
+    if (now - this.#last.time < INTERVAL) return
+    this.#counts.push(this.#last)
+    if (this.#counts.length > WINDOW) this.#counts.shift()
+    this.#last = { time: now, hashes: this.#hashes }
+    const { time, hashes: before } = this.#counts[0] ?? this.#last
+    const hashesPerSecond = ((this.#hashes - before) / (now - time)) * 1000
+    this.#report?.({
+      hashes: this.#hashes,
+      hashesPerSecond,
+      expectedSeconds: 2 ** this.#difficulty / hashesPerSecond,
+      luck: luckOf(this.#hashes, this.#difficulty),
+    })
+  }
+}
+
+/** Without rounding the small numbers away: of 64 bits, 1 − 2^−64 is 1 to a computer. */
+function luckOf(hashes: number, difficulty: number): number {
+  return -Math.expm1(hashes * Math.log1p(-(2 ** -difficulty)))
 }

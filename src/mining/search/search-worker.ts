@@ -1,7 +1,6 @@
 import { NonceScanner } from './nonce-scanner.js'
-import { openKernel } from './open-kernel.js'
-import type { WorkerMessage, WorkerTask } from './search-messages.js'
-import { workerParent } from './worker-host.js'
+import { type WorkerMessage, type WorkerTask, workerParent } from './search-workers.js'
+import { openKernel } from './simd-kernel.js'
 
 /** A worker of a search, in Node and in browsers. It says that it is ready, is told what to search for, and searches. */
 

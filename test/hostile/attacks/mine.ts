@@ -1,7 +1,7 @@
 import { Transaction } from '@bsv/sdk'
 import { decodeMineNode } from '../../../backend/src/protocol/mine-node.js'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
-import { MADE_UP_PAYER } from '../../../src/mining/made-up-mint.js'
+import { MADE_UP_PAYER } from '../../../src/mining/fake-funding.js'
 import { HttpMineIndex } from '../../../src/mining/mine-index.js'
 import { mineName } from '../../../src/mining/mine-name.js'
 import { serverDeployment } from '../../../src/mining/server-deployment.js'

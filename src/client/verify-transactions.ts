@@ -5,7 +5,7 @@ import { DEFAULT_SCRIPT_WORK } from '../../backend/src/protocol/script-cost.js'
 import type { TransactionView } from '../../backend/src/protocol/transaction.js'
 import { unlessAborted } from './bounded-fetch.js'
 import type { Bundle } from './bundle.js'
-import { HeadersError, ProofError } from './proof-error.js'
+import { HeadersError, ProofError } from './errors.js'
 import { ThreadShare } from './thread-share.js'
 
 /** Who says which blocks there are; `'scripts only'`: nobody, and every merkle path is taken, as the SDK does. */

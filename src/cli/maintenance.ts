@@ -1,6 +1,9 @@
+import type { Logger } from 'pino'
 import { type BackupOptions, backUp, restore } from '../server/backup/backup.js'
-import type { CommandOutput } from './output.js'
-import { bytesText, grouped } from './progress-line.js'
+import type { Config } from '../server/config.js'
+import { openNode } from '../server/node.js'
+import { CommandError } from './command.js'
+import { bytesText, type CommandOutput, grouped } from './output.js'
 
 type CommandOptions = BackupOptions & { output: CommandOutput }
 
@@ -44,4 +47,39 @@ export async function runRestore({ output, ...options }: CommandOptions): Promis
   } finally {
     progress.end()
   }
+}
+
+export interface ReindexOptions {
+  config: Config
+  logger: Logger
+  output: CommandOutput
+}
+
+/** How often the progress line is brought up to date, in milliseconds. */
+const TICK = 100
+
+/**
+ * Makes the index of a store anew. Where it is ended before it is done, the next start of whatever opens the store goes
+ * on with it.
+ *
+ * @throws StartError where the store cannot be opened, as when a server has it; CommandError where the new index is not
+ * all that was admitted.
+ */
+export async function runReindex({ config, logger, output }: ReindexOptions): Promise<void> {
+  const node = await openNode({ config, logger })
+  const { upkeep } = node
+  const progress = output.progress()
+  const ticking = setInterval(() => {
+    progress.update(() => ({ text: upkeep.status.state, share: upkeep.status.done }))
+  }, TICK)
+  try {
+    await upkeep.rebuild()
+  } finally {
+    clearInterval(ticking)
+    progress.end()
+    await node.close()
+  }
+  if (upkeep.status.state !== 'equal')
+    throw new CommandError('not all that was admitted could be told again: the log says what')
+  output.result({ state: upkeep.status.state }, 'made all that is answered anew')
 }

@@ -1,5 +1,5 @@
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
-import type { VerifiedHistory } from './name-history.js'
+import type { VerifiedHistory } from './verify-history.js'
 
 /**
  * How what one index shows stands to what another does, both having been checked:

@@ -5,8 +5,9 @@ import type { TransactionRecord } from '../../backend/src/graph/records.js'
 import { reversed, toHex } from '../../backend/src/protocol/bytes.js'
 import { type DeploymentTerms, MINT_SATOSHIS } from '../../backend/src/protocol/mint.js'
 import { encodeOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
-import { rootLock } from '../mining/covenant.js'
-import { lonePath, madeUpTxid } from '../mining/made-up-mint.js'
+import { CovenantError, DEPLOYED_VERSION, rootLock } from '../mining/covenant.js'
+import { lonePath, madeUpTxid } from '../mining/fake-funding.js'
+import { ConfigError } from '../server/config.js'
 import type { DeployedTree } from '../server/followed-tree.js'
 
 // Transactions that no chain holds, as large as what is published: see made-up-mint.ts. Nothing here is signed.
@@ -118,5 +119,22 @@ function proven(raw: Uint8Array, height: number): TransactionRecord {
     txid,
     raw,
     proof: { merklePath: Uint8Array.from(path.toBinary()), height, root: path.computeRoot(txid) },
+  }
+}
+
+/**
+ * Deploys a tree by the settings. Some that can be followed cannot be deployed: one of covenant version 1, or of a
+ * difficulty of more than 32 bits.
+ *
+ * @throws ConfigError where no covenant has these terms.
+ */
+export function deployHere(terms: DeploymentTerms): DeployedTree {
+  if (terms.covenantVersion !== DEPLOYED_VERSION)
+    throw new ConfigError(`COVENANT_VERSION: new trees are deployed with version ${DEPLOYED_VERSION}`)
+  try {
+    return deployTree(terms)
+  } catch (error) {
+    if (!(error instanceof CovenantError)) throw error
+    throw new ConfigError(`DIFFICULTY: no covenant has it: ${error.message}`, { cause: error })
   }
 }

@@ -1,9 +1,19 @@
 import { readInscription } from '../../backend/src/protocol/inscription.js'
 import { successorOf } from '../../backend/src/protocol/ordinal-flow.js'
 import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
-import { type Bundle, type ReadOptions, readOutpointBeef, type Spender } from './bundle.js'
-import { ProofError } from './proof-error.js'
-import { type Trust, Voucher } from './vouch.js'
+import { Bundle, type ReadOptions, readOutpointBeef, type Spender } from './bundle.js'
+import { ProofError } from './errors.js'
+import type { Evidence } from './name-source.js'
+import { ThreadShare } from './thread-share.js'
+import {
+  mintOf,
+  type NameTrust,
+  nameOutpoint,
+  type VerifiedName,
+  verifyNameProof,
+  vouchedName,
+} from './verify-name.js'
+import { type Trust, Voucher } from './verify-transactions.js'
 
 /** One place where the ordinal of a name stood. */
 export interface VerifiedStep {
@@ -109,5 +119,95 @@ function successor(
   throw new ProofError(
     'UNPLACED',
     `where ${txid} carries ${formatOutpoint(at)} cannot be told: a value before it is not shown`,
+  )
+}
+
+/** A name with its origin and its tip, both checked. */
+export interface VerifiedHistory {
+  name: VerifiedName
+  tip: VerifiedTip
+}
+
+/**
+ * Checks all of a name from one BEEF, as `ls_names` answers `{name, history: true}`: the mints from the genesis to the
+ * origin, and the way of the ordinal from there to the output that the answer is of (BRC-174 section 4, steps 1 to 3).
+ *
+ * @param check.tip The output of the answer. Its txid may be left out: it is then the subject of the BEEF.
+ * @throws ProofError with what does not hold; HeadersError where the chain tracker does not answer.
+ */
+export async function verifyNameHistory(
+  check: NameTrust & { beef: Uint8Array; tip: { txid?: string; vout: number }; name: string },
+): Promise<VerifiedHistory> {
+  const { name, deployment } = check
+  const bundle = new Bundle(check.beef, check)
+  const { txid = bundle.subjectTxid, vout } = check.tip
+  if (txid === undefined) throw new ProofError('BAD_BEEF', 'the BEEF holds no transaction')
+  const tip: Outpoint = { txid, vout }
+  if (bundle.output(tip) === undefined)
+    throw new ProofError(
+      'BAD_BEEF',
+      `the BEEF does not hold the output of its answer, ${formatOutpoint(tip)}`,
+    )
+  const mint = mintOf(bundle, { name, deployment })
+  const voucher = new Voucher(bundle, check, deployment.genesis.txid)
+  return {
+    name: await vouchedName(mint, voucher),
+    tip: await vouchedTip(bundle, { origin: nameOutpoint(mint), tip, voucher }),
+  }
+}
+
+/** Reading a proof is one slice, and takes a millisecond for some so many bytes: the shorter ones go first. */
+const BYTES_IN_A_MILLISECOND = 10_000
+
+/** What an index shows of a name, checked. */
+export interface CheckedEvidence {
+  history: VerifiedHistory
+  /** Whether what the index says of the tip besides, such as that nothing spends it, is said of the tip that it shows. */
+  isOfTip: boolean
+}
+
+/**
+ * Checks what an index shows of a name.
+ *
+ * @throws ProofError with what does not hold; HeadersError where the chain tracker does not answer; the reason of the signal.
+ */
+export async function checkEvidence(
+  check: NameTrust & { name: string; evidence: Evidence },
+): Promise<CheckedEvidence> {
+  const { evidence } = check
+  const bytes =
+    evidence.form === 'history' ? evidence.beef.length : evidence.proof.length + evidence.provenance.length
+  await giveWay(bytes, check)
+  if (evidence.form === 'history')
+    return { history: await verifyNameHistory({ ...check, ...evidence }), isOfTip: true }
+  const { proof, provenance } = evidence
+  const name = await verifyNameProof({ ...check, proof })
+  if (formatOutpoint(evidence.origin) !== formatOutpoint(name.origin)) {
+    const said = `the index says that the origin is ${formatOutpoint(evidence.origin)}`
+    throw new ProofError('OTHER_ORIGIN', `${said}, and proves ${formatOutpoint(name.origin)}`)
+  }
+  await giveWay(provenance.length, check)
+  const tip = await verifyProvenance({ ...check, provenance, origin: name.origin })
+  return { history: { name, tip }, isOfTip: isSaidOf(evidence, tip) }
+}
+
+/** Lets other checks go first, and the rest of the thread's work. */
+async function giveWay(bytes: number, { signal }: Pick<NameTrust, 'signal'>): Promise<void> {
+  await new ThreadShare(bytes / BYTES_IN_A_MILLISECOND).yield()
+  signal?.throwIfAborted()
+}
+
+/**
+ * Whether the tip that is shown is the one that the index spoke of before. Between two questions a name may have moved on,
+ * and then the index has not said whether the new tip is spent.
+ */
+function isSaidOf({ tip: said }: Extract<Evidence, { form: 'proofs' }>, shown: VerifiedTip): boolean {
+  const outpoint = formatOutpoint(said)
+  if (outpoint === formatOutpoint(shown.tip)) return true
+  if (shown.path.some((step) => formatOutpoint(step.outpoint) === outpoint)) return false
+  const reached = formatOutpoint(shown.tip)
+  throw new ProofError(
+    'OTHER_TIP',
+    `the index says that the tip is ${outpoint}, and shows the way to ${reached}`,
   )
 }

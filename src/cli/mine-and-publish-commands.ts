@@ -1,14 +1,11 @@
 import type { Command } from 'commander'
 import type { MiningBudget } from '../mining/budget.js'
 import { readConfig } from '../server/config.js'
-import { type CommandContext, wholeNumber } from './command-context.js'
-import { terminalAsk } from './confirm.js'
-import { DEFAULT_URL } from './default-url.js'
+import { type CommandContext, DEFAULT_URL, untilSignal, wholeNumber } from './command.js'
 import { KnownTrees } from './known-trees.js'
-import { type MineOptions, runMine } from './mine.js'
+import { type MineOptions, runMine, terminalAsk } from './mine.js'
 import { DEFAULT_MAX_TRANSACTIONS, runPublish } from './publish.js'
 import { MAX_TRANSACTION_BYTES } from './publish-files.js'
-import { untilSignal } from './signals.js'
 
 interface PublishArguments {
   stream: boolean

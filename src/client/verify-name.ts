@@ -1,0 +1,275 @@
+import type { Transaction } from '@bsv/sdk'
+import { type Deployment, MintError } from '../../backend/src/protocol/mint.js'
+import { followMint, followUnprovenMint } from '../../backend/src/protocol/mint-outputs.js'
+import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
+import { Bundle, type ReadOptions, readOutpointBeef, type Spender } from './bundle.js'
+import { ProofError } from './errors.js'
+import { type Trust, Voucher } from './verify-transactions.js'
+
+/** A mint that descends from the genesis, each step down to it checked. */
+export interface GenuineMint {
+  /** That it claims. */
+  name: string
+  txid: string
+  /** The mint that left the node which this one spends; undefined where that is the genesis. */
+  parent: GenuineMint | undefined
+}
+
+/** Which output of a mint holds the name (service.md 2.7). */
+export const NAME_VOUT = 2
+/** The outputs of a mint that are nodes. */
+export const NODE_VOUTS: readonly number[] = [0, 1]
+
+/**
+ * The mints of a bundle that descend from the genesis, by their txids (protocol.md 6 and 7). Nothing is taken by
+ * pattern: the genesis outpoint is genuine because the caller says so, and from there on the nodes that a checked mint
+ * leaves are, and no others. A copy of the covenant, with whatever state, is none of them.
+ *
+ * @throws ProofError `NO_GENESIS`; `BAD_MINT` where a transaction that spends a genuine node breaks a rule of mints.
+ */
+export function readMints(bundle: Bundle, deployment: Deployment): Map<string, GenuineMint> {
+  const { genesis } = deployment
+  if (bundle.output(genesis) === undefined)
+    throw new ProofError('NO_GENESIS', `the genesis ${formatOutpoint(genesis)} is not in the proof`)
+  const mints = new Map<string, GenuineMint>()
+  const spent = new Map<string, { node: Outpoint; spender: Spender; parent?: GenuineMint }>()
+  const addNode = (node: Outpoint, parent?: GenuineMint): void => {
+    const spender = bundle.spenderOf(node)
+    if (spender === undefined) return
+    const { txid } = spender.transaction
+    if (spent.has(txid)) throw badMint(txid, 'it spends more than one node')
+    spent.set(txid, { node, spender, ...(parent && { parent }) })
+  }
+  addNode(genesis)
+  // Parents come before children, so that whatever a transaction spends of the tree is known by then.
+  for (const { txid } of bundle.transactions) {
+    const found = spent.get(txid)
+    if (found === undefined) continue
+    const { name } = checked(bundle, { ...found, deployment })
+    const genuine: GenuineMint = { name, txid, parent: found.parent }
+    mints.set(txid, genuine)
+    for (const vout of NODE_VOUTS) addNode({ txid, vout }, genuine)
+  }
+  return mints
+}
+
+function checked(
+  bundle: Bundle,
+  { node, spender, deployment }: { node: Outpoint; spender: Spender; deployment: Deployment },
+): { name: string } {
+  const { transaction, input } = spender
+  const output = bundle.output(node)
+  try {
+    // Whoever relies on a mint has it vouched for: a block holds it where it has a path, or its scripts are run.
+    const follow = bundle.hasPath(transaction.txid) ? followMint : followUnprovenMint
+    return follow({ transaction, input, deployment, hash: bundle.hash, ...(output && { spent: output }) })
+  } catch (cause) {
+    if (!(cause instanceof MintError)) throw cause
+    throw badMint(transaction.txid, cause.message, cause)
+  }
+}
+
+function badMint(txid: string, reason: string, cause?: MintError): ProofError {
+  return new ProofError('BAD_MINT', `${txid} spends a node of the tree and is no mint: ${reason}`, { cause })
+}
+
+/** The mints from the genesis to this one, in order. */
+export function lineOf(last: GenuineMint): GenuineMint[] {
+  const line: GenuineMint[] = []
+  for (let at: GenuineMint | undefined = last; at !== undefined; at = at.parent) line.push(at)
+  return line.reverse()
+}
+
+/** The output in which a mint puts its name: the name's origin. */
+export function nameOutpoint({ txid }: Pick<GenuineMint, 'txid'>): Outpoint {
+  return { txid, vout: NAME_VOUT }
+}
+
+/** One mint on the way from the genesis to a name. */
+export interface VerifiedMint {
+  txid: string
+  /** The name that it claimed. */
+  name: string
+  /** Of its block; undefined where it is in none, or where no headers were asked. */
+  height?: number
+}
+
+/** A name that was mined in the tree of the genesis; that nothing is wrong with it was checked, not told. */
+export interface VerifiedName {
+  name: string
+  /** The output in which it was minted: once and for ever the same for a name whose mint is in the chain. */
+  origin: Outpoint
+  /** From the genesis to the mint of the name, in order. */
+  line: VerifiedMint[]
+  /**
+   * Whether every mint of the line is in a block that the chain tracker knows. False: at least one is not, and another
+   * mint may still take its place; or no headers were asked (`'scripts only'`).
+   */
+  proven: boolean
+  /** Of the block that holds the mint of the name. */
+  height?: number
+}
+
+/** What it takes to check a name offline. */
+export interface NameTrust extends Trust, ReadOptions {
+  /** The tree: its genesis outpoint, and how it was deployed. */
+  deployment: Deployment
+}
+
+/**
+ * Checks that a name is genuine (BRC-174 section 4, step 3.2; service.md 3.3), with nothing but the genesis outpoint and
+ * block headers. The proof is an Outpoint BEEF (BRC-158) of the name's origin, with every mint from the genesis to it.
+ * Transactions in it that the name does not rest on are read and not believed.
+ *
+ * @param check.proof As `GET /svc/names/proof/{name}` answers it.
+ * @throws ProofError with what does not hold; HeadersError where the chain tracker does not answer.
+ */
+export async function verifyNameProof(
+  check: NameTrust & { proof: Uint8Array; name: string },
+): Promise<VerifiedName> {
+  const { proof, name, deployment } = check
+  const { subject, bundle } = readOutpointBeef(proof, check)
+  const mint = readMints(bundle, deployment).get(subject.txid)
+  if (mint === undefined) {
+    throw new ProofError(
+      'NOT_IN_TREE',
+      `${formatOutpoint(subject)} does not descend from the genesis by mints: it is no name of this tree`,
+    )
+  }
+  if (subject.vout !== NAME_VOUT)
+    throw new ProofError('OTHER_NAME', `output ${subject.vout} of a mint is no name: output ${NAME_VOUT} is`)
+  if (mint.name !== name) throw new ProofError('OTHER_NAME', `it is a proof of ${mint.name}, not of ${name}`)
+  return await vouchedName(mint, new Voucher(bundle, check, deployment.genesis.txid))
+}
+
+/**
+ * Checks the mint of a name alone, from any BEEF that holds the mints from the genesis to it. Where the name went since is
+ * not looked at.
+ *
+ * @returns The name, and the script of its origin, which starts with the lock that the mint gave it.
+ * @throws ProofError with what does not hold; HeadersError where the chain tracker does not answer.
+ */
+export async function verifyNameMint(
+  check: NameTrust & { beef: Uint8Array; name: string },
+): Promise<VerifiedName & { lockingScript: Uint8Array }> {
+  const { beef, deployment } = check
+  const bundle = new Bundle(beef, check)
+  const verified = await vouchedName(
+    mintOf(bundle, check),
+    new Voucher(bundle, check, deployment.genesis.txid),
+  )
+  const output = bundle.output(verified.origin)
+  if (output === undefined) throw new ProofError('BAD_BEEF', `${formatOutpoint(verified.origin)} is missing`)
+  return { ...verified, lockingScript: output.lockingScript }
+}
+
+/** The mint of a name in a bundle that holds it among others. @throws ProofError `NOT_IN_TREE`. */
+export function mintOf(
+  bundle: Bundle,
+  { name, deployment }: { name: string; deployment: Deployment },
+): GenuineMint {
+  const mints = [...readMints(bundle, deployment).values()]
+  const found = mints.find((mint) => mint.name === name)
+  if (found !== undefined) return found
+  throw new ProofError('NOT_IN_TREE', `no mint that descends from the genesis claims ${name}`)
+}
+
+/** Vouches for each mint of the line, the first one first. */
+export async function vouchedName(last: GenuineMint, voucher: Voucher): Promise<VerifiedName> {
+  const line: VerifiedMint[] = []
+  for (const { txid, name } of lineOf(last)) {
+    const height = await voucher.vouch(txid)
+    line.push({ txid, name, ...(height !== undefined && { height }) })
+  }
+  const height = line.at(-1)?.height
+  return {
+    name: last.name,
+    origin: nameOutpoint(last),
+    line,
+    proven: line.every((mint) => mint.height !== undefined),
+    ...(height !== undefined && { height }),
+  }
+}
+
+/** A node of a tree that descends from its genesis: names can be mined from it, unless it was spent since. */
+export interface VerifiedNode {
+  /** The prefix that the node stands for; empty for the root. */
+  domain: string
+  outpoint: Outpoint
+  satoshis: number
+  lockingScript: Uint8Array
+  /** The mints from the genesis to the node, in order; none where the node is the root as deployed. */
+  line: VerifiedMint[]
+  /** Whether every mint of the line is in a block that the chain tracker knows. */
+  proven: boolean
+  /** The transaction that holds the node, with its merkle path or its ancestors down to proven ones. */
+  transaction: Transaction
+}
+
+/**
+ * Checks that an output is a node of a tree, with nothing but the genesis outpoint and block headers. As each mint writes
+ * the covenant of the node that it spends into those that it makes, such a node has the covenant of the genesis.
+ *
+ * That nothing has spent the node since, no proof can show.
+ *
+ * @param check.beef A BEEF with every mint from the genesis to the node, as `ls_names` answers `{mine, history: true}`.
+ * @param check.after A node that was verified before: the line has to lead through a mint that spends it.
+ * @throws ProofError with what does not hold; HeadersError where the chain tracker does not answer.
+ */
+export async function verifyNode(
+  check: NameTrust & { beef: Uint8Array; outpoint: Outpoint; after?: Outpoint },
+): Promise<VerifiedNode> {
+  const { beef, outpoint, after, deployment } = check
+  const bundle = new Bundle(beef, check)
+  const mint = mintBefore(bundle, { outpoint, deployment })
+  if (after !== undefined) requireDescent(bundle, { mint, after, outpoint })
+  const voucher = new Voucher(bundle, check, deployment.genesis.txid)
+  const { line, proven } = mint === undefined ? { line: [], proven: true } : await vouchedName(mint, voucher)
+  const output = bundle.output(outpoint)
+  const transaction = bundle.sdkTransaction(outpoint.txid)
+  if (output === undefined || transaction === undefined)
+    throw new ProofError('BAD_BEEF', `the BEEF does not hold ${formatOutpoint(outpoint)}`)
+  const spender = bundle.spenderOf(outpoint)
+  if (spender !== undefined)
+    throw new ProofError(
+      'STALE_TIP',
+      `the node ${formatOutpoint(outpoint)} is spent by ${spender.transaction.txid}, which is shown beside it`,
+    )
+  const { satoshis, lockingScript } = output
+  const domain = domainOf(mint, outpoint)
+  return { domain, outpoint, satoshis, lockingScript, line, proven, transaction }
+}
+
+/** The mint that left a node; undefined for the root as deployed. */
+function mintBefore(
+  bundle: Bundle,
+  { outpoint, deployment }: { outpoint: Outpoint; deployment: Deployment },
+): GenuineMint | undefined {
+  const mints = readMints(bundle, deployment)
+  if (formatOutpoint(outpoint) === formatOutpoint(deployment.genesis)) return undefined
+  const mint = mints.get(outpoint.txid)
+  if (mint !== undefined && NODE_VOUTS.includes(outpoint.vout)) return mint
+  throw new ProofError(
+    'NOT_IN_TREE',
+    `${formatOutpoint(outpoint)} does not descend from the genesis by mints: it is no node of this tree`,
+  )
+}
+
+function requireDescent(
+  bundle: Bundle,
+  { mint, after, outpoint }: { mint: GenuineMint | undefined; after: Outpoint; outpoint: Outpoint },
+): void {
+  const spender = bundle.spenderOf(after)?.transaction.txid
+  const line = mint === undefined ? [] : lineOf(mint)
+  if (line.some(({ txid }) => txid === spender)) return
+  throw new ProofError(
+    'NOT_DESCENDED',
+    `${formatOutpoint(outpoint)} does not come of a mint from ${formatOutpoint(after)}`,
+  )
+}
+
+/** The restated node keeps the domain that it had, which the name of the mint extends by a character. */
+function domainOf(mint: GenuineMint | undefined, { vout }: Outpoint): string {
+  if (mint === undefined) return ''
+  return vout === 0 ? mint.name.slice(0, -1) : mint.name
+}
