@@ -82,7 +82,7 @@ export async function runCrawl(command: CrawlCommand): Promise<void> {
       progress.end()
       output.result(documentOf(crawl.report, source.asked), ...summary(crawl.report, source.asked))
     }
-    requireWhole(crawl.report, { signal, most })
+    requireComplete(crawl.report, { signal, most })
   } finally {
     await node.close()
   }
@@ -121,7 +121,7 @@ function listed(lines: string[]): string[] {
   return lines.length > MAX_TOLD ? [...shown, `  and ${lines.length - MAX_TOLD} more`] : shown
 }
 
-function requireWhole(
+function requireComplete(
   { stopped, failures }: CrawlReport,
   { signal, most }: { signal: AbortSignal; most: number },
 ): void {

@@ -6,7 +6,7 @@ import { reversed, toHex } from '../../backend/src/protocol/bytes.js'
 import { type DeploymentTerms, MINT_SATOSHIS } from '../../backend/src/protocol/mint.js'
 import { encodeOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { CovenantError, DEPLOYED_VERSION, rootLock } from '../mining/covenant.js'
-import { lonePath, madeUpTxid } from '../mining/fake-funding.js'
+import { randomTxid, singleTransactionPath } from '../mining/fake-funding.js'
 import { ConfigError } from '../server/config.js'
 import type { DeployedTree } from '../server/followed-tree.js'
 
@@ -18,7 +18,7 @@ interface Output {
 }
 
 /** A transaction, and the BEEF in which a local network takes it. */
-export interface MadeUpTransaction {
+export interface FakeTransaction {
   txid: string
   height: number
   beef: Uint8Array
@@ -31,14 +31,14 @@ export interface MadeUpTransaction {
  * @param nowhere The txid, which nothing has, that the coin is made from: another one each time, unless set. The same
  * outputs from the same one are the same transaction.
  */
-export function fundedTransaction(outputs: readonly Output[], nowhere = madeUpTxid()): MadeUpTransaction {
+export function fundedTransaction(outputs: readonly Output[], nowhere = randomTxid()): FakeTransaction {
   const coin = coinFor(outputs, nowhere)
   const made = record({ spends: [{ txid: coin.txid, vout: 0 }], outputs, height: 2 })
   return { txid: made.txid, height: 2, beef: encodeBeef([coin, made]) }
 }
 
 /** The transaction that spends output 0 of another, which the host has, into one output. */
-export function spendingTransaction(spent: MadeUpTransaction, output: Output): MadeUpTransaction {
+export function spendingTransaction(spent: FakeTransaction, output: Output): FakeTransaction {
   const height = spent.height + 1
   const made = record({ spends: [{ txid: spent.txid, vout: 0 }], outputs: [output], height })
   return { txid: made.txid, height, beef: encodeBeef([made]) }
@@ -55,13 +55,13 @@ export function reinscribingTransaction({
   ordinal,
   height,
   outputs,
-  nowhere = madeUpTxid(),
+  nowhere = randomTxid(),
 }: {
   ordinal: Outpoint
   height: number
   outputs: readonly Output[]
   nowhere?: string
-}): MadeUpTransaction {
+}): FakeTransaction {
   const coin = coinFor(outputs, nowhere)
   const made = record({ spends: [ordinal, { txid: coin.txid, vout: 0 }], outputs, height: height + 1 })
   return { txid: made.txid, height: height + 1, beef: encodeBeef([coin, made]) }
@@ -114,7 +114,7 @@ function record(parts: {
 /** A transaction with the path of a block that holds nothing else. */
 function proven(raw: Uint8Array, height: number): TransactionRecord {
   const txid = toHex(reversed(nativeHash256(raw)))
-  const path = lonePath({ txid, height })
+  const path = singleTransactionPath({ txid, height })
   return {
     txid,
     raw,

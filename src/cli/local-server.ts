@@ -3,7 +3,7 @@ import { PROFILES, TOPICS } from '../../backend/src/protocol/profile.js'
 import { fetchBounded, readJson } from '../client/bounded-fetch.js'
 import { SourceError } from '../client/errors.js'
 import { CommandError } from './command.js'
-import type { MadeUpTransaction } from './fake-transactions.js'
+import type { FakeTransaction } from './fake-transactions.js'
 
 /** How long an answer may take, in milliseconds: a submission waits for those before it. */
 const PATIENCE = 50_000
@@ -62,7 +62,7 @@ export class LocalServer {
    * @throws CommandError where the server does not take it, or not all of it.
    */
   async submit(
-    { beef }: MadeUpTransaction,
+    { beef }: FakeTransaction,
     { outputs, called }: { outputs: number; called: string },
   ): Promise<void> {
     const headers = {

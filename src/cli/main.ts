@@ -6,7 +6,7 @@ import { hidingSecrets } from '../server/secrets.js'
 import { addBlockingCommands } from './blocking-commands.js'
 import type { CommandContext } from './command.js'
 import { type Failure, failureOf } from './exit-codes.js'
-import { addLocalCommands } from './mine-and-publish-commands.js'
+import { addMineAndPublishCommands } from './mine-and-publish-commands.js'
 import { addNameCommands } from './name-commands.js'
 import { CommandOutput, hasColors } from './output.js'
 import { addStoreCommands } from './store-commands.js'
@@ -50,7 +50,7 @@ const program = new Command('minetree')
   })
 
 addStoreCommands(program, context)
-addLocalCommands(program, context)
+addMineAndPublishCommands(program, context)
 addNameCommands(program, context)
 addBlockingCommands(program, context)
 for (const command of program.commands) command.option('--json', 'print results as JSON', false)

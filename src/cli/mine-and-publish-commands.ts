@@ -31,7 +31,7 @@ const MAX_SATOSHIS = 1_000_000_000
 const MAX_SECONDS = 2_000_000
 
 /** Adds `publish` and `mine`, which make transactions and submit them to a server. */
-export function addLocalCommands(program: Command, context: CommandContext): void {
+export function addMineAndPublishCommands(program: Command, context: CommandContext): void {
   program
     .command('publish')
     .description('publish to a local network, which takes transactions of made-up money: see docs/publish.md')

@@ -4,7 +4,7 @@ import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import type { VerifiedNode } from '../client/verify-name.js'
 import type { Trust } from '../client/verify-transactions.js'
 import { budgetFor, type MiningBudget } from '../mining/budget.js'
-import { MADE_UP_PAYER } from '../mining/fake-funding.js'
+import { FAKE_FUNDING_PAYER } from '../mining/fake-funding.js'
 import { DEFAULT_FEE_RATE } from '../mining/fund-with-key.js'
 import { HttpMineIndex, type MineIndex } from '../mining/mine-index.js'
 import { type MintPayer, mineName, type PaidMint, requireMinableName } from '../mining/mine-name.js'
@@ -27,7 +27,7 @@ import {
   walletAt,
 } from './mint-services.js'
 import { type CommandOutput, grouped } from './output.js'
-import { NotingIndex, reconcileMints, type UndecidedMint } from './pending-mints.js'
+import { RecordingIndex, reconcileMints, type UndecidedMint } from './pending-mints.js'
 
 export interface MineOptions {
   name: string
@@ -187,13 +187,13 @@ async function moneyFor(options: MineOptions, index: MineIndex): Promise<Money> 
   if (wallet === undefined && keyFile === undefined) {
     if (config.profile.name !== 'local')
       throw new CommandError('say who pays: --wallet, or --key-file with --coins', { exit: 'usage' })
-    return { payer: MADE_UP_PAYER, index }
+    return { payer: FAKE_FUNDING_PAYER, index }
   }
   const client = keyFile === undefined ? walletAt(wallet ?? '', signal) : undefined
   const key = keyFile === undefined ? undefined : await readKey(keyFile)
   const coins = await readTransactions(options.coins)
   const folder = await MintFolder.at(options.folder)
-  const noting = new NotingIndex(index, folder)
+  const noting = new RecordingIndex(index, folder)
   if (client !== undefined) {
     const send = sendThroughWallet(client)
     return { payer: walletPayer({ wallet: client, folder }), index: noting, send, folder }

@@ -2,7 +2,7 @@ import type { PrivateKey, Transaction } from '@bsv/sdk'
 import { nativeHash256 } from '../../backend/src/graph/native-hash.js'
 import { readBeefTransaction, writeBeef } from '../../backend/src/protocol/beef-transaction.js'
 import { toHex } from '../../backend/src/protocol/bytes.js'
-import { type Coin, fundWithKey, keyLock } from '../mining/fund-with-key.js'
+import { type Coin, fundWithKey, p2pkhLockOf } from '../mining/fund-with-key.js'
 import { type NameWallet, payWithWallet, WalletSendError } from '../mining/fund-with-wallet.js'
 import type { MintPayer, PaidMint } from '../mining/mine-name.js'
 import { MiningError } from '../mining/mining-error.js'
@@ -28,7 +28,7 @@ export function keyPayer(options: {
 }): MintPayer {
   const { key, coins, folder, feeRate, send } = options
   return {
-    ownerLock: async () => keyLock(key.toPublicKey()),
+    ownerLock: async () => p2pkhLockOf(key.toPublicKey()),
     lost: (mint, rival) => loseMint(folder, mint, rival),
     async pay({ plan, source, maxFee }) {
       const signed = await fundWithKey({
@@ -130,7 +130,7 @@ export function coinsOf(
   key: PrivateKey,
   { coins, mints }: { coins: readonly Transaction[]; mints: readonly StoredMint[] },
 ): Coin[] {
-  const lock = toHex(keyLock(key.toPublicKey()))
+  const lock = toHex(p2pkhLockOf(key.toPublicKey()))
   const kept = mints.filter(({ state }) => state !== 'lost')
   const taken = kept.filter(({ state }) => state !== 'pending')
   const transactionsOf = (stored: StoredMint[]): Transaction[] => stored.map((mint) => mint.transaction)

@@ -13,7 +13,7 @@ import type { MintFolder, StoredMint } from './mint-folder.js'
 import type { SendMint } from './mint-services.js'
 
 /** An index that is told of stored mints, and notes those that it has. */
-export class NotingIndex implements MineIndex {
+export class RecordingIndex implements MineIndex {
   readonly liveNode: MineIndex['liveNode']
   readonly showNode: MineIndex['showNode']
   readonly showName: MineIndex['showName']

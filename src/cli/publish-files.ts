@@ -13,7 +13,7 @@ export const MAX_TRANSACTION_BYTES = 1024 ** 3
 const HASH_CHUNK_BYTES = 1024 ** 2
 
 /** What is at a path, before any of it is read. */
-export type Found = FoundFile | FoundFolder
+export type FoundEntry = FoundFile | FoundFolder
 
 export interface FoundFile {
   kind: 'file'
@@ -33,7 +33,7 @@ interface FoundFolder {
   kind: 'folder'
   name: string
   path: string
-  entries: Found[]
+  entries: FoundEntry[]
 }
 
 /** What of a folder is not published. */
@@ -51,7 +51,7 @@ export interface LeftOut {
  * @throws CommandError (`usage`) where something cannot be read, is neither file nor folder, or leads back into itself; and
  * where nothing of a folder is left.
  */
-export async function findAt(path: string, name: string): Promise<{ found: Found; leftOut: LeftOut[] }> {
+export async function findAt(path: string, name: string): Promise<{ found: FoundEntry; leftOut: LeftOut[] }> {
   const stats = await readable(stat(path), path)
   const real = await readable(realpath(path), path)
   if (!stats.isDirectory()) return { found: fileAt({ path, name, real, stats }), leftOut: [] }
@@ -99,7 +99,7 @@ class FolderWalk {
   async folder({ path, name, real, at, above }: Place): Promise<FoundFolder> {
     if (above.includes(real))
       throw new CommandError(`cannot publish ${path}: it leads back to ${real}`, { exit: 'usage' })
-    const entries: Found[] = []
+    const entries: FoundEntry[] = []
     for (const entry of (await readable(readdir(real), path)).sort()) {
       const found = await this.entry({
         path: join(path, entry),
@@ -114,7 +114,7 @@ class FolderWalk {
   }
 
   /** An entry of a folder; undefined where it is left out. */
-  private async entry(place: Place): Promise<Found | undefined> {
+  private async entry(place: Place): Promise<FoundEntry | undefined> {
     const stats = await readable(lstat(place.real), place.path)
     const isFolder = stats.isDirectory()
     const shown = isFolder ? `${place.at}/` : place.at
@@ -127,7 +127,7 @@ class FolderWalk {
   }
 
   /** What a link leads to, where that is in the published folder and not left out itself. */
-  private async link(place: Place): Promise<Found | undefined> {
+  private async link(place: Place): Promise<FoundEntry | undefined> {
     let real: string
     try {
       real = await realpath(place.real)
@@ -149,7 +149,7 @@ class FolderWalk {
   }
 
   /** A folder that has nothing left is left out without a word: each thing in it was reported. */
-  private async subfolder(place: Place): Promise<Found | undefined> {
+  private async subfolder(place: Place): Promise<FoundEntry | undefined> {
     const before = this.leftOut.length
     const found = await this.folder(place)
     return this.leftOut.length > before && found.entries.length === 0 ? undefined : found
@@ -177,13 +177,13 @@ class FolderWalk {
 }
 
 /** The bytes of a file, or of all files of a folder. */
-export function sizeOf(found: Found): number {
+export function sizeOf(found: FoundEntry): number {
   if (found.kind === 'file') return found.size
   return found.entries.reduce((sum, entry) => sum + sizeOf(entry), 0)
 }
 
 /** How many files there are. */
-export function countOf(found: Found): number {
+export function countOf(found: FoundEntry): number {
   if (found.kind === 'file') return 1
   return found.entries.reduce((sum, entry) => sum + countOf(entry), 0)
 }
@@ -193,7 +193,7 @@ export function countOf(found: Found): number {
  *
  * @throws CommandError where that is more than one transaction can have, or one cannot be read, or is not what was found.
  */
-export async function readWhole(found: Found): Promise<FolderEntry> {
+export async function readEntries(found: FoundEntry): Promise<FolderEntry> {
   const size = sizeOf(found)
   if (size > MAX_TRANSACTION_BYTES) {
     const limit = `one transaction has room for ${MAX_TRANSACTION_BYTES}`
@@ -204,7 +204,7 @@ export async function readWhole(found: Found): Promise<FolderEntry> {
   return await readEntry(found)
 }
 
-async function readEntry(found: Found): Promise<FolderEntry> {
+async function readEntry(found: FoundEntry): Promise<FolderEntry> {
   const { name } = found
   if (found.kind === 'file') return { name, bytes: await readFound(found) }
   const entries: FolderEntry[] = []

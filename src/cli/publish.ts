@@ -10,18 +10,18 @@ import { layOutFolder } from '../publish/folder.js'
 import type { PublishOutput } from '../publish/inscribe.js'
 import { addressLock } from './address-lock.js'
 import { CommandError } from './command.js'
-import { fundedTransaction, type MadeUpTransaction, spendingTransaction } from './fake-transactions.js'
+import { type FakeTransaction, fundedTransaction, spendingTransaction } from './fake-transactions.js'
 import { LocalServer } from './local-server.js'
 import { bytesText, type CommandOutput, grouped } from './output.js'
 import {
   countOf,
-  type Found,
+  type FoundEntry,
   type FoundFile,
   findAt,
   hashOf,
   type LeftOut,
   readChunks,
-  readWhole,
+  readEntries,
   sizeOf,
 } from './publish-files.js'
 
@@ -83,7 +83,7 @@ export async function runPublish(options: PublishOptions): Promise<void> {
     output.result({ url: address, outpoint, ...result }, address)
     return
   }
-  const { outputs, root, suffix, note } = await layOutWhole(found, lock)
+  const { outputs, root, suffix, note } = await layOutInOneTransaction(found, lock)
   output.note(costText(found, [{ bytes: transactionSize({ inputs: 1, outputs }), count: 1 }]))
   const transaction = fundedTransaction(outputs)
   await server.submit(transaction, { outputs: outputs.length, called: found.path })
@@ -109,8 +109,8 @@ interface LaidOut {
   note?: string
 }
 
-async function layOutWhole(found: Found, lock: Uint8Array): Promise<LaidOut> {
-  const entry = await readWhole(found)
+async function layOutInOneTransaction(found: FoundEntry, lock: Uint8Array): Promise<LaidOut> {
+  const entry = await readEntries(found)
   if (!('entries' in entry)) return { outputs: [layOutFile({ ...entry, lock })], root: 0, suffix: '' }
   const { outputs, root, hasIndex } = layOutFolder({ entries: entry.entries, lock, profile })
   const laidOut = { outputs, root, suffix: '/' }
@@ -133,7 +133,7 @@ async function publishStream(options: {
   const sha256 = await hashOf(found)
   const published = createHash('sha256')
   let first: string | undefined
-  let last: MadeUpTransaction | undefined
+  let last: FakeTransaction | undefined
   let index = 0
   const progress = output.progress()
   try {
@@ -210,7 +210,7 @@ export function streamSizes(stream: {
 }
 
 /** One line on how much is published and what it would cost, before any of it is submitted. */
-export function costText(found: Found, sizes: readonly TransactionSizes[]): string {
+export function costText(found: FoundEntry, sizes: readonly TransactionSizes[]): string {
   const files = countOf(found)
   const sumOf = (of: (each: TransactionSizes) => number): number =>
     sizes.reduce((sum, each) => sum + each.count * of(each), 0)

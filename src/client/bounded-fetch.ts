@@ -51,7 +51,7 @@ export async function fetchBounded(
       statusText,
       contentType: contentType.trim().toLowerCase(),
       headers,
-      body: await joinBounded(piecesOf(body, signal), { url, maxBytes, length }),
+      body: await readBounded(piecesOf(body, signal), { url, maxBytes, length }),
     }
   })
 }
@@ -190,7 +190,7 @@ function dataOf(url: string, { contentType, body }: FetchedAnswer): unknown {
  * @param options.length What the answer says of its length; 0 or NaN where it says nothing.
  * @throws SourceError `TOO_LARGE` where it says, or has, more than `maxBytes`.
  */
-export async function joinBounded(
+export async function readBounded(
   pieces: AsyncIterable<Uint8Array>,
   { url, maxBytes, length }: { url: string; maxBytes: number; length: number },
 ): Promise<Uint8Array> {

@@ -112,7 +112,7 @@ export class Bundle {
   }
 
   /** Where a transaction is, by its merkle path. @throws ProofError `BAD_PATH`. */
-  place(txid: string): Place | undefined {
+  place(txid: string): ClaimedBlock | undefined {
     return this.paths.place(txid)
   }
 
@@ -178,7 +178,7 @@ function reading<Read>(read: () => Read): Read {
 }
 
 /** Where a merkle path says that a transaction is. */
-export interface Place {
+export interface ClaimedBlock {
   height: number
   /** The merkle root that the path leads to, hex in shown order. */
   root: string
@@ -186,7 +186,7 @@ export interface Place {
 
 /** The merkle paths (BUMP, BRC-74) of a BEEF, asked by txid. */
 export class MerklePaths {
-  private readonly byTxid = new Map<string, Place & { bump: Uint8Array }>()
+  private readonly byTxid = new Map<string, ClaimedBlock & { bump: Uint8Array }>()
 
   /**
    * @param among The transactions that will be asked for; any unless set. Of a path nothing else is kept.
@@ -212,7 +212,7 @@ export class MerklePaths {
   }
 
   /** Where the first path that has the transaction among its leaves says it is; undefined where none has. */
-  place(txid: string): Place | undefined {
+  place(txid: string): ClaimedBlock | undefined {
     const found = this.byTxid.get(txid)
     return found && { height: found.height, root: found.root }
   }

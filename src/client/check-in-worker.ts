@@ -1,10 +1,11 @@
+import { CodedError } from '../../backend/src/protocol/coded-error.js'
 import { HeadersError, ProofError, type ProofErrorCode, SourceError } from './errors.js'
 import type { Evidence } from './name-source.js'
 import type { CheckedEvidence } from './verify-history.js'
 import type { NameTrust } from './verify-name.js'
 
 /** What a worker is told: what to check, once it has said that it is ready; later, what the chain tracker answers. */
-export type CheckOrder =
+export type CheckRequest =
   | { kind: 'check'; task: CheckTask }
   | { kind: 'root'; isValid: boolean }
   | { kind: 'no root'; message: string }
@@ -18,16 +19,19 @@ export interface CheckTask extends Omit<NameTrust, 'chainTracker' | 'hash' | 'si
 }
 
 /** What a worker says. It asks about one root at a time. */
-export type CheckNews =
+export type CheckMessage =
   | { kind: 'ready' }
   | { kind: 'ask'; root: string; height: number }
   | { kind: 'checked'; checked: CheckedEvidence }
   | { kind: 'refused'; error: { name: string; code: string; message: string } }
 
 /** Workers are not to be had here, or theirs is a module that does not run: nothing that an index did. */
-export class CheckWorkerError extends Error {
+export class CheckWorkerError extends CodedError<'WORKER_FAILED'> {
   override readonly name = 'CheckWorkerError'
-  readonly code = 'WORKER_FAILED'
+
+  constructor(message: string, options?: { cause?: unknown }) {
+    super('WORKER_FAILED', message, options)
+  }
 }
 
 /**
@@ -53,7 +57,7 @@ export async function checkInWorker(
       abort = () => reject(isAsking ? new HeadersError(NOT_IN_TIME) : signal.reason)
       signal.addEventListener('abort', abort, { once: true })
 
-      const ask = async ({ root, height }: { root: string; height: number }): Promise<CheckOrder> => {
+      const ask = async ({ root, height }: { root: string; height: number }): Promise<CheckRequest> => {
         if (chainTracker === 'scripts only') return { kind: 'no root', message: 'there is no chain tracker' }
         isAsking = true
         try {
@@ -64,7 +68,7 @@ export async function checkInWorker(
           isAsking = false
         }
       }
-      const hear = (news: CheckNews): void => {
+      const hear = (news: CheckMessage): void => {
         if (news.kind === 'ready') {
           isReady = true
           worker?.post({ kind: 'check', task: taskOf(check) })
@@ -123,11 +127,11 @@ function messageOf(error: unknown): string {
 }
 
 interface RunningWorker {
-  post(order: CheckOrder): void
+  post(order: CheckRequest): void
   terminate(): void
 }
 interface Listener {
-  hear(news: CheckNews): void
+  hear(news: CheckMessage): void
   /** The worker could not be loaded, threw, or ended of its own accord. */
   fail(cause: unknown): void
 }
@@ -166,7 +170,7 @@ function startWorker(url: URL | string, { hear, fail }: Listener): RunningWorker
     // Some options of a process are not for workers, such as the one that runs a module from its arguments.
     const resourceLimits = { maxOldGenerationSizeMb: WORKER_MEGABYTES }
     const worker = new Threads(file, { execArgv: [], resourceLimits })
-    worker.on('message', (news: CheckNews) => hear(news))
+    worker.on('message', (news: CheckMessage) => hear(news))
     worker.on('error', (error: unknown) => fail(error))
     worker.on('messageerror', (error: unknown) => fail(error))
     worker.on('exit', (code: number) => fail(new Error(`it ended with code ${code}`)))
@@ -174,7 +178,7 @@ function startWorker(url: URL | string, { hear, fail }: Listener): RunningWorker
   }
   if (Web === undefined) throw new Error('there are no workers here')
   const worker = new Web(url, { type: 'module' })
-  worker.onmessage = ({ data }) => hear(data as CheckNews)
+  worker.onmessage = ({ data }) => hear(data as CheckMessage)
   // A script that cannot be loaded says no reason.
   worker.onerror = ({ message }) => fail(new Error(message || `nothing runs at ${url}`))
   return { post: (order) => worker.postMessage(order), terminate: () => worker.terminate() }

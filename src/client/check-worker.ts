@@ -1,4 +1,4 @@
-import type { CheckNews, CheckOrder, CheckTask } from './check-in-worker.js'
+import type { CheckMessage, CheckRequest, CheckTask } from './check-in-worker.js'
 import { checkEvidence } from './verify-history.js'
 
 /** A worker that checks what one index shows, in Node and in browsers: it says that it is ready, and is told what to check. */
@@ -16,14 +16,14 @@ interface Host {
 
 const host = globalThis as unknown as Host & Parent
 const parent = host.process?.getBuiltinModule?.('node:worker_threads').parentPort ?? host
-const say = (news: CheckNews): void => parent.postMessage(news)
+const say = (news: CheckMessage): void => parent.postMessage(news)
 
 /** Whoever waits for the chain tracker's answer. */
-let answered: ((order: CheckOrder) => void) | undefined
+let answered: ((order: CheckRequest) => void) | undefined
 
 const chainTracker = {
   async isValidRootForHeight(root: string, height: number): Promise<boolean> {
-    const order = await new Promise<CheckOrder>((resolve) => {
+    const order = await new Promise<CheckRequest>((resolve) => {
       answered = resolve
       say({ kind: 'ask', root, height })
     })
@@ -43,11 +43,11 @@ async function check({ hasHeaders, ...task }: CheckTask): Promise<void> {
   }
 }
 
-function hear(order: CheckOrder): void {
+function hear(order: CheckRequest): void {
   if (order.kind === 'check') void check(order.task)
   else answered?.(order)
 }
 
-if (parent.on === undefined) parent.onmessage = ({ data }: { data: CheckOrder }) => hear(data)
-else parent.on('message', (order) => hear(order as CheckOrder))
+if (parent.on === undefined) parent.onmessage = ({ data }: { data: CheckRequest }) => hear(data)
+else parent.on('message', (order) => hear(order as CheckRequest))
 say({ kind: 'ready' })

@@ -9,14 +9,14 @@ import type { VerifiedHistory } from './verify-history.js'
  * - `beaten`: the other way round;
  * - `conflict`: both cannot be true, and nothing that was checked says which is.
  */
-export type Standing = 'same' | 'beats' | 'beaten' | 'conflict'
+export type Comparison = 'same' | 'beats' | 'beaten' | 'conflict'
 
 /**
  * Where two ways from the genesis to a tip part, they spend one coin: a node that is mined twice, or an ordinal that goes
  * two ways. A chain holds one of them, so the one that is proven counts. Where neither is, or where both are said to be,
  * no rule of a reader may choose (BRC-174 2.3 and 4).
  */
-export function compare(one: VerifiedHistory, other: VerifiedHistory): Standing {
+export function compare(one: VerifiedHistory, other: VerifiedHistory): Comparison {
   const [way, otherWay] = [wayOf(one), wayOf(other)]
   for (const [at, step] of way.entries()) {
     const beside = otherWay[at]
@@ -33,7 +33,7 @@ function wayOf({ name, tip }: VerifiedHistory): { place: string; height?: number
   return [...mints, ...steps]
 }
 
-function byProof(one: boolean, other: boolean): Standing {
+function byProof(one: boolean, other: boolean): Comparison {
   if (one === other) return 'conflict'
   return one ? 'beats' : 'beaten'
 }
@@ -71,7 +71,7 @@ function isInBlock({ height }: { height?: number }): boolean {
 }
 
 /** Those that none of the others beats, without those that show the same as one of them. */
-export function unbeaten(all: readonly VerifiedHistory[]): VerifiedHistory[] {
+export function leadingHistories(all: readonly VerifiedHistory[]): VerifiedHistory[] {
   const standing = all.filter((one) => all.every((other) => compare(one, other) !== 'beaten'))
   return standing.filter(
     (one, at) => !standing.slice(0, at).some((earlier) => compare(one, earlier) === 'same'),

@@ -1,3 +1,5 @@
+import { CodedError } from '../../backend/src/protocol/coded-error.js'
+
 /** What is wrong with a proof; one code for each kind of failure. */
 export type ProofErrorCode =
   /** Not one whole BEEF of transactions, each once, parents before children, its subject among them. */
@@ -38,22 +40,17 @@ export type ProofErrorCode =
   | 'UNPLACED'
 
 /** A proof that does not hold. The message is one line and says what of it does not. */
-export class ProofError extends Error {
+export class ProofError extends CodedError<ProofErrorCode> {
   override readonly name = 'ProofError'
-
-  constructor(
-    readonly code: ProofErrorCode,
-    message: string,
-    options: { cause?: unknown } = {},
-  ) {
-    super(message, options)
-  }
 }
 
 /** The caller's chain tracker did not answer: nothing can be said of a proof, good or bad. */
-export class HeadersError extends Error {
+export class HeadersError extends CodedError<'NO_HEADERS'> {
   override readonly name = 'HeadersError'
-  readonly code = 'NO_HEADERS'
+
+  constructor(message: string, options?: { cause?: unknown }) {
+    super('NO_HEADERS', message, options)
+  }
 }
 
 /** Why an index gave no answer that could be checked. */
@@ -70,14 +67,6 @@ export type SourceErrorCode =
   | 'NO_PROOF'
 
 /** An index that gave no answer that could be checked. The message is one line. */
-export class SourceError extends Error {
+export class SourceError extends CodedError<SourceErrorCode> {
   override readonly name = 'SourceError'
-
-  constructor(
-    readonly code: SourceErrorCode,
-    message: string,
-    options: { cause?: unknown } = {},
-  ) {
-    super(message, options)
-  }
 }

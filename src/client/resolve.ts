@@ -1,8 +1,9 @@
+import { CodedError } from '../../backend/src/protocol/coded-error.js'
 import { isName } from '../../backend/src/protocol/mine-node.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { DEFAULT_TIMEOUT, LONGEST_TIMER, unlessAborted } from './bounded-fetch.js'
 import { CheckWorkerError, checkInWorker } from './check-in-worker.js'
-import { compare, provenHeights, unbeaten, withHeights } from './compare-histories.js'
+import { compare, leadingHistories, provenHeights, withHeights } from './compare-histories.js'
 import { HeadersError, ProofError, SourceError } from './errors.js'
 import {
   type AskBounds,
@@ -33,15 +34,15 @@ export type ResolutionErrorCode =
   | 'DISAGREEMENT'
 
 /** A name that was not resolved, with what each index said. */
-export class ResolutionError extends Error {
+export class ResolutionError extends CodedError<ResolutionErrorCode> {
   override readonly name = 'ResolutionError'
 
   constructor(
-    readonly code: ResolutionErrorCode,
+    code: ResolutionErrorCode,
     message: string,
     readonly reports: IndexReport[] = [],
   ) {
-    super(message)
+    super(code, message)
   }
 }
 
@@ -118,15 +119,15 @@ export async function resolveName(options: ResolveOptions): Promise<ResolvedName
   if (!isName(name)) throw new ResolutionError('BAD_NAME', 'a name is 1 to 255 characters of a-z 0-9 -')
   const sources = options.sources.map(nameSource)
   const checkedAt = Date.now()
-  const judged = await judgeSources(sources, options)
+  const judged = await askSources(sources, options)
 
-  const heights = provenHeights(judged.filter(isHeld).map(({ shown }) => shown))
+  const heights = provenHeights(judged.filter(isChecked).map(({ shown }) => shown))
   const known = judged.map((each) =>
-    isHeld(each) ? { ...each, shown: withHeights(each.shown, heights) } : each,
+    isChecked(each) ? { ...each, shown: withHeights(each.shown, heights) } : each,
   )
-  const held = known.filter(isHeld)
-  const leading = unbeaten(held.map(({ shown }) => shown))
-  const reports = known.map((each) => (isHeld(each) ? standingOf(each, leading) : each))
+  const held = known.filter(isChecked)
+  const leading = leadingHistories(held.map(({ shown }) => shown))
+  const reports = known.map((each) => (isChecked(each) ? reportOn(each, leading) : each))
   const [best, ...rivals] = leading
   if (best === undefined) throw unresolved(name, reports)
   if (rivals.length > 0) {
@@ -154,7 +155,7 @@ function nameSource(source: NameSource | string | URL): NameSource {
 }
 
 /** @param leading Those that nothing beats; more than one where they contradict each other. */
-function standingOf({ index, shown }: Held, leading: readonly VerifiedHistory[]): IndexReport {
+function reportOn({ index, shown }: CheckedReply, leading: readonly VerifiedHistory[]): IndexReport {
   const tip = formatOutpoint(shown.tip.tip)
   if (leading.some((each) => compare(shown, each) === 'same')) {
     if (leading.length === 1) return { index, verdict: 'agrees' }
@@ -180,7 +181,7 @@ function unresolved(name: string, reports: IndexReport[]): ResolutionError | Hea
   return new ResolutionError('NO_PROOF', `nothing was shown of ${name} that holds: ${shown}`, reports)
 }
 
-function spendStatus(held: readonly Held[], best: VerifiedHistory): SpendStatus {
+function spendStatus(held: readonly CheckedReply[], best: VerifiedHistory): SpendStatus {
   const said = held
     .filter(({ shown }) => compare(shown, best) === 'same')
     .flatMap(({ spent }) => (spent === undefined ? [] : [spent]))
@@ -190,17 +191,17 @@ function spendStatus(held: readonly Held[], best: VerifiedHistory): SpendStatus 
 }
 
 /** What an index shows, where it holds. */
-export interface Held {
+export interface CheckedReply {
   index: string
   shown: VerifiedHistory
   spent: boolean | undefined
 }
 
-export function isHeld(judged: Held | IndexReport): judged is Held {
+export function isChecked(judged: CheckedReply | IndexReport): judged is CheckedReply {
   return 'shown' in judged
 }
 
-type Judged = Held | IndexReport
+type Judged = CheckedReply | IndexReport
 
 const DEFAULT_TOTAL_BYTES = 128 * 1024 * 1024
 const DEFAULT_AT_ONCE = 32
@@ -215,10 +216,7 @@ const MAX_REPLIES = 16
  * @returns What came of each index, in the order of the sources; no later than after `timeout`, but for what a step of a
  * check takes.
  */
-export async function judgeSources(
-  sources: readonly NameSource[],
-  options: ResolveOptions,
-): Promise<Judged[]> {
+export async function askSources(sources: readonly NameSource[], options: ResolveOptions): Promise<Judged[]> {
   const { timeout = DEFAULT_TIMEOUT, maxTotalBytes = DEFAULT_TOTAL_BYTES } = options
   const { maxAtOnce = DEFAULT_AT_ONCE } = options
   const end = performance.now() + timeout

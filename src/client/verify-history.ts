@@ -10,10 +10,10 @@ import {
   type NameTrust,
   nameOutpoint,
   type VerifiedName,
+  verifiedName,
   verifyNameProof,
-  vouchedName,
 } from './verify-name.js'
-import { type Trust, Voucher } from './verify-transactions.js'
+import { TransactionVerifier, type Trust } from './verify-transactions.js'
 
 /** One place where the ordinal of a name stood. */
 export interface VerifiedStep {
@@ -52,22 +52,22 @@ export async function verifyProvenance(
   const { subject, bundle } = readOutpointBeef(check.provenance, check)
   const { origin } = check
   // Its mint is vouched for by the proof of the name, and what it spent need not be shown again.
-  const voucher = new Voucher(bundle, check, origin.txid)
-  return await vouchedTip(bundle, { origin, tip: subject, voucher })
+  const verifier = new TransactionVerifier(bundle, check, origin.txid)
+  return await verifiedTip(bundle, { origin, tip: subject, verifier })
 }
 
 /** Follows an ordinal through a bundle and vouches for each step, the first one first. */
-export async function vouchedTip(
+export async function verifiedTip(
   bundle: Bundle,
-  way: { origin: Outpoint; tip: Outpoint; voucher: Voucher },
+  way: { origin: Outpoint; tip: Outpoint; verifier: TransactionVerifier },
 ): Promise<VerifiedTip> {
-  const { origin, tip, voucher } = way
+  const { origin, tip, verifier } = way
   const output = bundle.output(tip)
   if (output === undefined) throw new ProofError('BAD_BEEF', `${formatOutpoint(tip)} is not in the BEEF`)
   const [, ...steps] = follow(bundle, { origin, tip })
   const path: VerifiedStep[] = [{ outpoint: origin }]
   for (const outpoint of steps) {
-    const height = await voucher.vouch(outpoint.txid)
+    const height = await verifier.vouch(outpoint.txid)
     path.push({ outpoint, ...(height !== undefined && { height }) })
   }
   const { lockingScript } = output
@@ -149,10 +149,10 @@ export async function verifyNameHistory(
       `the BEEF does not hold the output of its answer, ${formatOutpoint(tip)}`,
     )
   const mint = mintOf(bundle, { name, deployment })
-  const voucher = new Voucher(bundle, check, deployment.genesis.txid)
+  const verifier = new TransactionVerifier(bundle, check, deployment.genesis.txid)
   return {
-    name: await vouchedName(mint, voucher),
-    tip: await vouchedTip(bundle, { origin: nameOutpoint(mint), tip, voucher }),
+    name: await verifiedName(mint, verifier),
+    tip: await verifiedTip(bundle, { origin: nameOutpoint(mint), tip, verifier }),
   }
 }
 

@@ -4,7 +4,7 @@ import { followMint, followUnprovenMint } from '../../backend/src/protocol/mint-
 import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { Bundle, type ReadOptions, readOutpointBeef, type Spender } from './bundle.js'
 import { ProofError } from './errors.js'
-import { type Trust, Voucher } from './verify-transactions.js'
+import { TransactionVerifier, type Trust } from './verify-transactions.js'
 
 /** A mint that descends from the genesis, each step down to it checked. */
 export interface GenuineMint {
@@ -139,7 +139,7 @@ export async function verifyNameProof(
   if (subject.vout !== NAME_VOUT)
     throw new ProofError('OTHER_NAME', `output ${subject.vout} of a mint is no name: output ${NAME_VOUT} is`)
   if (mint.name !== name) throw new ProofError('OTHER_NAME', `it is a proof of ${mint.name}, not of ${name}`)
-  return await vouchedName(mint, new Voucher(bundle, check, deployment.genesis.txid))
+  return await verifiedName(mint, new TransactionVerifier(bundle, check, deployment.genesis.txid))
 }
 
 /**
@@ -154,9 +154,9 @@ export async function verifyNameMint(
 ): Promise<VerifiedName & { lockingScript: Uint8Array }> {
   const { beef, deployment } = check
   const bundle = new Bundle(beef, check)
-  const verified = await vouchedName(
+  const verified = await verifiedName(
     mintOf(bundle, check),
-    new Voucher(bundle, check, deployment.genesis.txid),
+    new TransactionVerifier(bundle, check, deployment.genesis.txid),
   )
   const output = bundle.output(verified.origin)
   if (output === undefined) throw new ProofError('BAD_BEEF', `${formatOutpoint(verified.origin)} is missing`)
@@ -175,10 +175,10 @@ export function mintOf(
 }
 
 /** Vouches for each mint of the line, the first one first. */
-export async function vouchedName(last: GenuineMint, voucher: Voucher): Promise<VerifiedName> {
+export async function verifiedName(last: GenuineMint, verifier: TransactionVerifier): Promise<VerifiedName> {
   const line: VerifiedMint[] = []
   for (const { txid, name } of lineOf(last)) {
-    const height = await voucher.vouch(txid)
+    const height = await verifier.vouch(txid)
     line.push({ txid, name, ...(height !== undefined && { height }) })
   }
   const height = line.at(-1)?.height
@@ -223,8 +223,9 @@ export async function verifyNode(
   const bundle = new Bundle(beef, check)
   const mint = mintBefore(bundle, { outpoint, deployment })
   if (after !== undefined) requireDescent(bundle, { mint, after, outpoint })
-  const voucher = new Voucher(bundle, check, deployment.genesis.txid)
-  const { line, proven } = mint === undefined ? { line: [], proven: true } : await vouchedName(mint, voucher)
+  const verifier = new TransactionVerifier(bundle, check, deployment.genesis.txid)
+  const { line, proven } =
+    mint === undefined ? { line: [], proven: true } : await verifiedName(mint, verifier)
   const output = bundle.output(outpoint)
   const transaction = bundle.sdkTransaction(outpoint.txid)
   if (output === undefined || transaction === undefined)

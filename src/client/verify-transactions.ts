@@ -39,7 +39,7 @@ const MAX_REASON = 200
  * root, which the chain tracker knows; any other runs its scripts against what it spends, and that is vouched for in the
  * same way (the rules of `Transaction.verify` of the SDK). Each is looked at once, however many ask.
  */
-export class Voucher {
+export class TransactionVerifier {
   /** The transactions that were vouched for, and the height of their block where one has them. */
   private readonly vouched = new Map<string, number | undefined>()
   private readonly roots = new Map<string, boolean>()

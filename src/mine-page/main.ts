@@ -3,7 +3,7 @@ import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { HttpMineIndex } from '../mining/mine-index.js'
 import { serverDeployment } from '../mining/server-deployment.js'
 import { element } from './elements.js'
-import { MinePage } from './mining-form.js'
+import { MiningForm } from './mining-form.js'
 
 /** Content and names stand at the root of a host. */
 const url = location.origin
@@ -14,7 +14,7 @@ try {
   const { deployment, profile } = server
   const network = profile === 'local' ? 'a local network' : 'the live network'
   tree.textContent = `This server follows the tree of ${formatOutpoint(deployment.genesis)}, on ${network}. Each character takes a hash with ${deployment.difficulty} zero bits.`
-  new MinePage({
+  new MiningForm({
     server,
     index: new HttpMineIndex(url),
     workerUrl: new URL('/mine/search-worker.js', url),

@@ -5,8 +5,8 @@ import type { MiningEvent } from '../mining/mine-name.js'
 import type { ServerDeployment } from '../mining/server-deployment.js'
 import { element } from './elements.js'
 import { type MiningOrder, nameRule, OrderError, type OrderFields, readOrder } from './mining-order.js'
-import { forgetMint, resend, runOrder, type ShownMint, storedMints } from './mining-run.js'
-import { cardOf, MintCard, type MintState } from './mint-card.js'
+import { forgetMint, resend, runOrder, type ShownMint, savedMints } from './mining-run.js'
+import { type CardState, cardOf, MintCard } from './mint-card.js'
 import { ProgressView } from './progress-view.js'
 
 interface Served {
@@ -32,7 +32,7 @@ function ownerHint(payer: string, isBound: boolean): string {
 }
 
 /** The form, and what comes of it. */
-export class MinePage {
+export class MiningForm {
   readonly #served: Served
   readonly #form = element('form', HTMLFormElement)
   readonly #name = element('name', HTMLInputElement)
@@ -78,7 +78,7 @@ export class MinePage {
 
   /** Shows the mints that were paid for before the page was closed, each to be sent again. */
   #showStored(): void {
-    for (const stored of storedMints()) {
+    for (const stored of savedMints()) {
       const card = new MintCard(stored)
       this.#mints.prepend(card.root)
       const { beef } = stored
@@ -166,7 +166,7 @@ export class MinePage {
     if (event.kind === 'minted' || event.kind === 'moved') this.#pending = undefined
   }
 
-  #settle(paid: PaidCard | undefined, state: Exclude<MintState, { kind: 'sending' | 'unsent' }>): void {
+  #settle(paid: PaidCard | undefined, state: Exclude<CardState, { kind: 'sending' | 'unsent' }>): void {
     if (paid === undefined) return
     paid.card.show(state)
     forgetMint(paid.card.txid)

@@ -1,4 +1,5 @@
 import { decodeAddress, encodeAddress, type Network, p2pkhLock } from '../../backend/src/protocol/address.js'
+import { CodedError } from '../../backend/src/protocol/coded-error.js'
 import { isName } from '../../backend/src/protocol/mine-node.js'
 import { type DeploymentTerms, longestName } from '../../backend/src/protocol/mint.js'
 
@@ -19,15 +20,14 @@ export interface MiningOrder {
 export type OrderFields = Readonly<Record<'name' | 'owner' | 'payer' | 'workers', string>>
 
 /** A field that does not do; the message says what would. */
-export class OrderError extends Error {
-  readonly code = 'BAD_FIELD'
+export class OrderError extends CodedError<'BAD_FIELD'> {
   override readonly name = 'OrderError'
 
   constructor(
     readonly field: keyof OrderFields,
     message: string,
   ) {
-    super(message)
+    super('BAD_FIELD', message)
   }
 }
 

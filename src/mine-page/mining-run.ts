@@ -1,6 +1,6 @@
 import { Transaction, WalletClient } from '@bsv/sdk'
 import { fromHex, toHex } from '../../backend/src/protocol/bytes.js'
-import { MADE_UP_PAYER } from '../mining/fake-funding.js'
+import { FAKE_FUNDING_PAYER } from '../mining/fake-funding.js'
 import { payWithWallet, sendWithWallet } from '../mining/fund-with-wallet.js'
 import type { HttpMineIndex } from '../mining/mine-index.js'
 import {
@@ -44,7 +44,7 @@ export async function runOrder(run: MiningRun): Promise<void> {
   const { name, workers } = order
   const payer = await payerOf(order.payer)
   const ownerLock = async (each: string): Promise<Uint8Array> =>
-    order.ownerLock ?? (await (payer ?? MADE_UP_PAYER).ownerLock(each))
+    order.ownerLock ?? (await (payer ?? FAKE_FUNDING_PAYER).ownerLock(each))
   const { index, workerUrl, onEvent } = run
   const { deployment } = server
   // The page is the server's own, and so is the word on which blocks there are.
@@ -67,8 +67,8 @@ export async function runOrder(run: MiningRun): Promise<void> {
 
 async function payerOf(payer: Payer): Promise<MintPayer | undefined> {
   if (payer === 'nobody') return undefined
-  if (payer === 'made-up') return MADE_UP_PAYER
-  return payWithWallet(await findWallet(), { keep: async (mint) => storeMint(mint) })
+  if (payer === 'made-up') return FAKE_FUNDING_PAYER
+  return payWithWallet(await findWallet(), { keep: async (mint) => saveMint(mint) })
 }
 
 /**
@@ -112,7 +112,7 @@ async function findWallet(): Promise<WalletClient> {
 }
 
 /** A mint that was signed, and that this server was not seen to have. */
-export interface StoredMint {
+export interface SavedMint {
   name: string
   txid: string
   beef: Uint8Array
@@ -125,7 +125,7 @@ const PREFIX = 'minetree mint '
  *
  * @throws DOMException where the browser has no room for it.
  */
-export function storeMint({ mint, transaction, beef }: PaidMint): void {
+export function saveMint({ mint, transaction, beef }: PaidMint): void {
   const stored = JSON.stringify({ name: mint.name, beef: toHex(beef) })
   localStorage.setItem(PREFIX + transaction.id('hex'), stored)
 }
@@ -135,7 +135,7 @@ export function forgetMint(txid: string): void {
 }
 
 /** All that are stored; whatever else stands under such a name is passed over. */
-export function storedMints(): StoredMint[] {
+export function savedMints(): SavedMint[] {
   return Object.entries(localStorage).flatMap(([key, value]) => {
     if (!key.startsWith(PREFIX)) return []
     try {

@@ -6,7 +6,7 @@ import { make } from './elements.js'
 import type { ShownMint } from './mining-run.js'
 
 /** What became of a mint that was paid for. */
-export type MintState =
+export type CardState =
   | { kind: 'sending' }
   /** The server has it: the name is minted. */
   | { kind: 'known' }
@@ -101,7 +101,7 @@ export class MintCard {
     this.show({ kind: 'sending' })
   }
 
-  show(state: MintState): void {
+  show(state: CardState): void {
     this.#badge.dataset.kind = state.kind
     if (state.kind === 'sending') this.#badge.replaceChildren('Paid for. Submitting it to this server…')
     else if (state.kind === 'known') {

@@ -1,4 +1,5 @@
 import { joinBytes, utf8 } from '../../backend/src/protocol/bytes.js'
+import { CodedError } from '../../backend/src/protocol/coded-error.js'
 import { COVENANT_LIMITS } from '../../backend/src/protocol/covenant-limits.js'
 import { encodeMineNode, UNCLAIMED } from '../../backend/src/protocol/mine-node.js'
 import type { CovenantVersion, Deployment } from '../../backend/src/protocol/mint.js'
@@ -24,9 +25,12 @@ export type CovenantTerms = Omit<Deployment, 'genesis'>
 export const DEPLOYED_VERSION: CovenantVersion = 2
 
 /** Terms that no covenant can be built for. */
-export class CovenantError extends Error {
-  readonly code = 'BAD_TERMS'
+export class CovenantError extends CodedError<'BAD_TERMS'> {
   override readonly name = 'CovenantError'
+
+  constructor(message: string) {
+    super('BAD_TERMS', message)
+  }
 }
 
 /**

@@ -8,12 +8,12 @@ import { finishMint, solvePlan, startMint } from './mint-transaction.js'
 // block that holds nothing else for one, and of what a block holds no script is run: so no coin is signed for.
 
 /** The path of a block that holds nothing but this transaction. */
-export function lonePath({ txid, height }: { txid: string; height: number }): MerklePath {
+export function singleTransactionPath({ txid, height }: { txid: string; height: number }): MerklePath {
   return new MerklePath(height, [[{ offset: 0, hash: txid, txid: true }]])
 }
 
 /** A txid of nothing, another one each time. */
-export function madeUpTxid(): string {
+export function randomTxid(): string {
   return toHex(crypto.getRandomValues(new Uint8Array(32)))
 }
 
@@ -25,17 +25,20 @@ export const NOBODY = '00'.repeat(20)
 export const NOBODY_LOCK = p2pkhLock(NOBODY)
 
 /** Pays on a local network. Names that are given to no owner are nobody's. */
-export const MADE_UP_PAYER: MintPayer = { ownerLock: async () => NOBODY_LOCK, pay: madeUpMint }
+export const FAKE_FUNDING_PAYER: MintPayer = { ownerLock: async () => NOBODY_LOCK, pay: fakeFundedMint }
 
 /**
  * A mint, paid with a coin made up for it.
  *
  * @throws MintError where the plan does not hold.
  */
-export async function madeUpMint({ plan, source }: Pick<MintDraft, 'plan' | 'source'>): Promise<PaidMint> {
+export async function fakeFundedMint({
+  plan,
+  source,
+}: Pick<MintDraft, 'plan' | 'source'>): Promise<PaidMint> {
   const solved = solvePlan(plan)
   // The node brings one of the three satoshis that a mint puts into its outputs.
-  const coin = proven(unsigned({ sourceTXID: madeUpTxid(), satoshis: 2 }), 1)
+  const coin = proven(unsigned({ sourceTXID: randomTxid(), satoshis: 2 }), 1)
   const transaction = startMint(solved, source)
   transaction.addInput({
     sourceTransaction: coin,
@@ -59,6 +62,6 @@ function unsigned({ sourceTXID, satoshis }: { sourceTXID: string; satoshis: numb
 }
 
 function proven(transaction: Transaction, height: number): Transaction {
-  transaction.merklePath = lonePath({ txid: transaction.id('hex'), height })
+  transaction.merklePath = singleTransactionPath({ txid: transaction.id('hex'), height })
   return transaction
 }

@@ -5,7 +5,7 @@ import { MiningError } from './mining-error.js'
 import { finishMint, type MintPlan, type SignedMint, solvePlan, startMint } from './mint-transaction.js'
 
 /** The P2PKH lock of a key. */
-export function keyLock(key: PublicKey): Uint8Array {
+export function p2pkhLockOf(key: PublicKey): Uint8Array {
   return p2pkhLock(key.toHash('hex') as string)
 }
 

@@ -8,7 +8,7 @@ import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { runScripts } from '../../backend/src/protocol/run-scripts.js'
 import { NAME_VOUT } from '../client/verify-name.js'
 import { requireFee } from './budget.js'
-import { keyLock } from './fund-with-key.js'
+import { p2pkhLockOf } from './fund-with-key.js'
 import type { MintPayer, PaidMint } from './mine-name.js'
 import { MiningError } from './mining-error.js'
 import {
@@ -263,7 +263,7 @@ export function payWithWallet(
     const before = known.get(name)
     if (before !== undefined) return before
     const { publicKey } = await wallet.getPublicKey(keyOf(name))
-    const lock = keyLock(PublicKey.fromString(publicKey))
+    const lock = p2pkhLockOf(PublicKey.fromString(publicKey))
     known.set(name, lock)
     return lock
   }

@@ -16,7 +16,7 @@ export type { VerifiedNode } from '../client/verify-name.js'
 export type { Headers, Trust } from '../client/verify-transactions.js'
 export { budgetFor, type MiningBudget } from './budget.js'
 export { CovenantError, type CovenantTerms, covenantCode, rootLock } from './covenant.js'
-export { MADE_UP_PAYER, madeUpMint } from './fake-funding.js'
+export { FAKE_FUNDING_PAYER, fakeFundedMint } from './fake-funding.js'
 export { type Coin, DEFAULT_FEE_RATE, fundWithKey } from './fund-with-key.js'
 export {
   fundWithWallet,

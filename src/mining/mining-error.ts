@@ -1,3 +1,5 @@
+import { CodedError } from '../../backend/src/protocol/coded-error.js'
+
 /** Why a mint cannot be made, or a name not be mined. */
 export type MiningErrorCode =
   /** Not a name that this tree can hold. */
@@ -27,20 +29,15 @@ export type MiningErrorCode =
   | 'OTHER_TREE'
   | 'NOT_ADMITTED'
 
-export class MiningError extends Error {
+export class MiningError extends CodedError<MiningErrorCode> {
   override readonly name = 'MiningError'
-
-  constructor(
-    readonly code: MiningErrorCode,
-    message: string,
-    options?: { cause?: unknown },
-  ) {
-    super(message, options)
-  }
 }
 
 /** An index says that somebody else has spent the node. */
-export class NodeMovedError extends Error {
-  readonly code = 'NODE_MOVED'
+export class NodeMovedError extends CodedError<'NODE_MOVED'> {
   override readonly name = 'NodeMovedError'
+
+  constructor(message: string, options?: { cause?: unknown }) {
+    super('NODE_MOVED', message, options)
+  }
 }

@@ -1,6 +1,7 @@
 import { Hash } from '@bsv/sdk'
 import mime from 'mime'
 import { concatBytes, equalBytes, toHex } from '../../backend/src/protocol/bytes.js'
+import { CodedError } from '../../backend/src/protocol/coded-error.js'
 import { encodeEnvelope } from '../../backend/src/protocol/envelope.js'
 import { readInscription } from '../../backend/src/protocol/inscription.js'
 import { isMediaType, UNTYPED } from '../../backend/src/protocol/media-type.js'
@@ -14,15 +15,8 @@ export type PublishErrorCode =
   | 'NESTING_TOO_DEEP'
 
 /** Something that cannot be laid out so that it reads back; the message is one sentence about what it was. */
-export class PublishError extends Error {
+export class PublishError extends CodedError<PublishErrorCode> {
   override readonly name = 'PublishError'
-
-  constructor(
-    readonly code: PublishErrorCode,
-    message: string,
-  ) {
-    super(message)
-  }
 }
 
 /**

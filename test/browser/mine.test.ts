@@ -7,7 +7,7 @@ import { checkMint, ownerCommitment } from '../../backend/src/protocol/mint.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { PROFILES } from '../../backend/src/protocol/profile.js'
 import { deployTree } from '../../src/cli/fake-transactions.js'
-import { MADE_UP_PAYER } from '../../src/mining/fake-funding.js'
+import { FAKE_FUNDING_PAYER } from '../../src/mining/fake-funding.js'
 import { HttpMineIndex } from '../../src/mining/mine-index.js'
 import { mineName, verifiedLiveNode } from '../../src/mining/mine-name.js'
 import { serverDeployment } from '../../src/mining/server-deployment.js'
@@ -38,7 +38,7 @@ async function localNetwork(): Promise<TestServer> {
 async function mineElsewhere({ url }: TestServer, name: string): Promise<void> {
   const { deployment } = await serverDeployment(url)
   const index = new HttpMineIndex(url)
-  await mineName({ ...MADE_UP_PAYER, name, deployment, index, workers: 0, chainTracker: 'scripts only' })
+  await mineName({ ...FAKE_FUNDING_PAYER, name, deployment, index, workers: 0, chainTracker: 'scripts only' })
 }
 
 const hashesOf = async (page: Page): Promise<number> =>

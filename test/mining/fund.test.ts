@@ -10,7 +10,7 @@ import {
   proofOfWork,
 } from '../../backend/src/protocol/mint.js'
 import { readTransaction } from '../../backend/src/protocol/transaction.js'
-import { madeUpMint } from '../../src/mining/fake-funding.js'
+import { fakeFundedMint } from '../../src/mining/fake-funding.js'
 import { fundWithKey } from '../../src/mining/fund-with-key.js'
 import { fundWithWallet } from '../../src/mining/fund-with-wallet.js'
 import { type MintPlan, unpaidMint } from '../../src/mining/mint-transaction.js'
@@ -58,7 +58,7 @@ test.each([1, 2] as const)(
     const mints = [
       await fundWithKey({ plan, source, coins, key }),
       await fundWithWallet({ plan, source, wallet }),
-      await madeUpMint({ plan, source }),
+      await fakeFundedMint({ plan, source }),
       await unpaidMint({ plan, source }),
     ]
     for (const { transaction } of mints) expect(transaction).toMatchObject({ version: 1, lockTime: 0 })

@@ -1,6 +1,6 @@
 import { Writable } from 'node:stream'
 import { deployTree } from '../../src/cli/fake-transactions.js'
-import type { Network } from '../../src/cli/local-network/network.js'
+import type { LocalNetwork } from '../../src/cli/local-network/network.js'
 import { OwnIndex } from '../../src/cli/local-network/own-index.js'
 import { MiningProgress } from '../../src/cli/mining-progress.js'
 import { readConfig } from '../../src/server/config.js'
@@ -20,7 +20,7 @@ export async function emptyLocalNetwork(
 }
 
 /** That network, to be filled; what is said of it is left unread. */
-export function networkOf({ node }: TestServer, more: Partial<Network> = {}): Network {
+export function networkOf({ node }: TestServer, more: Partial<LocalNetwork> = {}): LocalNetwork {
   const { deployment } = node.config
   if (deployment === undefined) throw new Error('this server follows no tree')
   const unread = new Writable({ write: (_piece, _encoding, done) => done() })

@@ -9,14 +9,14 @@ import { type FolderEntry, layOutFolder } from '../../publish/folder.js'
 import { packageFolder } from '../../server/package-folder.js'
 import { CommandError } from '../command.js'
 import {
+  type FakeTransaction,
   fundedTransaction,
-  type MadeUpTransaction,
   reinscribingTransaction,
   spendingTransaction,
 } from '../fake-transactions.js'
-import { findAt, readWhole } from '../publish-files.js'
+import { findAt, readEntries } from '../publish-files.js'
 import { melody } from './melody.js'
-import { ensureName, type Network, nowhereFor, submitOnce } from './network.js'
+import { ensureName, type LocalNetwork, nowhereFor, submitOnce } from './network.js'
 
 /** Another name beside that of the site, which begins as that does: so the tree has a branch. */
 const OTHER_NAME = 'hum'
@@ -36,7 +36,7 @@ export type Filled = z.infer<typeof filled>
 const FILLED = 'filled'
 
 /** What a store was filled with; undefined where it is not, or not to the end. */
-export async function filledWith({ graph }: Pick<Network, 'graph'>): Promise<Filled | undefined> {
+export async function filledWith({ graph }: Pick<LocalNetwork, 'graph'>): Promise<Filled | undefined> {
   const noted = await graph.setting(FILLED)
   return noted === undefined ? undefined : filled.parse(JSON.parse(noted))
 }
@@ -47,7 +47,7 @@ export async function filledWith({ graph }: Pick<Network, 'graph'>): Promise<Fil
  *
  * @throws CommandError, MiningError: what stands against it; the reason of the signal.
  */
-export async function fill(network: Network): Promise<Filled> {
+export async function fill(network: LocalNetwork): Promise<Filled> {
   const stream = await publishMelody(network)
   await ensureName(network, OTHER_NAME)
   const site = await publishSite(network, stream)
@@ -65,7 +65,7 @@ const CHUNK = 64 * 1024
  * @returns The outpoint of the first chunk, as text.
  * @throws CommandError
  */
-export async function publishMelody(network: Network): Promise<string> {
+export async function publishMelody(network: LocalNetwork): Promise<string> {
   const chunks = layOutStream({
     name: 'melody.wav',
     bytes: melody(),
@@ -73,7 +73,7 @@ export async function publishMelody(network: Network): Promise<string> {
     profile: PROFILES.local,
     streamChunkSize: CHUNK,
   })
-  const made: MadeUpTransaction[] = []
+  const made: FakeTransaction[] = []
   for (const [index, chunk] of chunks.entries()) {
     const before = made.at(-1)
     const transaction =
@@ -103,7 +103,7 @@ export interface Site {
  * @param stream The outpoint of a stream that the site plays.
  * @throws CommandError where all of the names are somebody's, or the server does not take the site; what mining throws.
  */
-export async function publishSite(network: Network, stream: string): Promise<Site> {
+export async function publishSite(network: LocalNetwork, stream: string): Promise<Site> {
   for (const name of NAMES) {
     const origin = await ensureName(network, name)
     if (await inscribe(network, { name, origin, stream })) {
@@ -116,7 +116,7 @@ export async function publishSite(network: Network, stream: string): Promise<Sit
 
 /** Inscribes the site on a name, unless it is there already; false where the name is somebody's. */
 async function inscribe(
-  network: Network,
+  network: LocalNetwork,
   { name, origin, stream }: { name: string; origin: Outpoint; stream: string },
 ): Promise<boolean> {
   const { graph, deployment } = network
@@ -142,7 +142,7 @@ async function inscribe(
 }
 
 /** Whether a name stands where it was mined, with no owner. */
-async function isNobodys({ graph }: Network, origin: Outpoint): Promise<boolean> {
+async function isNobodys({ graph }: LocalNetwork, origin: Outpoint): Promise<boolean> {
   const output = await graph.output(origin)
   if (output === undefined)
     throw new CommandError('the server keeps no ordinals of names: its CONTENT_TYPES may leave them out')
@@ -170,7 +170,7 @@ export interface SiteFacts {
  */
 export async function readSite(facts: SiteFacts): Promise<readonly FolderEntry[]> {
   const { found } = await findAt(join(packageFolder(), FOLDER), 'site')
-  const site = await readWhole(found)
+  const site = await readEntries(found)
   return 'entries' in site ? site.entries.map((entry) => withFacts(entry, facts)) : []
 }
 

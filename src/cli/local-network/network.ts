@@ -3,18 +3,18 @@ import { concatBytes, toHex, utf8 } from '../../../backend/src/protocol/bytes.js
 import type { Deployment } from '../../../backend/src/protocol/mint.js'
 import { encodeOutpoint, type Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { TOPICS } from '../../../backend/src/protocol/profile.js'
-import { MADE_UP_PAYER } from '../../mining/fake-funding.js'
+import { FAKE_FUNDING_PAYER } from '../../mining/fake-funding.js'
 import type { MineIndex } from '../../mining/mine-index.js'
 import { mineName } from '../../mining/mine-name.js'
 import { MiningError } from '../../mining/mining-error.js'
 import type { Node } from '../../server/node.js'
 import type { Submit } from '../../server/submit.js'
 import { CommandError } from '../command.js'
-import type { MadeUpTransaction } from '../fake-transactions.js'
+import type { FakeTransaction } from '../fake-transactions.js'
 import type { MiningProgress } from '../mining-progress.js'
 
 /** A local network that is to be filled. */
-export interface Network {
+export interface LocalNetwork {
   deployment: Deployment
   graph: Node['graph']
   /** Takes mints. */
@@ -32,7 +32,7 @@ export interface Network {
  * Where the coin comes from that pays for something, the same one each time: what a start before this one submitted is
  * the same transaction now, and is not submitted again. The genesis is another one in each network.
  */
-export function nowhereFor({ deployment }: Network, what: string): string {
+export function nowhereFor({ deployment }: LocalNetwork, what: string): string {
   return toHex(nativeHash256(concatBytes(encodeOutpoint(deployment.genesis), utf8(what))))
 }
 
@@ -44,8 +44,8 @@ export function nowhereFor({ deployment }: Network, what: string): string {
  * @throws CommandError where not all of its outputs are taken; SubmissionError where it is refused as a whole.
  */
 export async function submitOnce(
-  { graph, submit, signal }: Network,
-  { txid, beef }: MadeUpTransaction,
+  { graph, submit, signal }: LocalNetwork,
+  { txid, beef }: FakeTransaction,
   { outputs, called }: { outputs: number; called: string },
 ): Promise<void> {
   const missing = async (): Promise<number> => {
@@ -69,14 +69,14 @@ export async function submitOnce(
  * @returns The origin of the name.
  * @throws what {@link mineName} throws, but for `TAKEN`.
  */
-export async function ensureName(network: Network, name: string): Promise<Outpoint> {
+export async function ensureName(network: LocalNetwork, name: string): Promise<Outpoint> {
   const { deployment, graph, index, progress, signal, workers } = network
   try {
     await mineName({
       name,
       deployment,
       index,
-      ...MADE_UP_PAYER,
+      ...FAKE_FUNDING_PAYER,
       // A network of one's own has no headers.
       chainTracker: 'scripts only',
       signal,

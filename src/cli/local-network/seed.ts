@@ -30,7 +30,7 @@ export async function seedLocalNetwork(seeding: {
     const url = ownUrl(server.url)
     const done = await filledWith({ graph })
     if (done !== undefined) {
-      out.write(whatToOpen(url, done))
+      out.write(urlList(url, done))
       return
     }
     progress.say('filling the local network: a melody, a few names that are mined, and a site')
@@ -42,7 +42,7 @@ export async function seedLocalNetwork(seeding: {
       progress,
       signal,
     })
-    out.write(whatToOpen(url, filled))
+    out.write(urlList(url, filled))
   } catch (error) {
     progress.end()
     if (error === signal.reason) return
@@ -58,7 +58,7 @@ function ownUrl(url: string): string {
 }
 
 /** What there is to open in a local network, in lines for whoever has started it. */
-export function whatToOpen(url: string, { name, origin, stream }: Filled): string {
+export function urlList(url: string, { name, origin, stream }: Filled): string {
   const { gatewayPrefixes, namesPrefixes } = PROFILES.local
   const gateway = `${url}${gatewayPrefixes[0]}`
   const names = `${url}${namesPrefixes[0]}`

@@ -1,3 +1,5 @@
+import { CodedError } from '../../../backend/src/protocol/coded-error.js'
+
 export type SearchErrorCode =
   /** No seed of a node: neither 32 bytes nor none. */
   | 'BAD_SEED'
@@ -17,14 +19,6 @@ export type SearchErrorCode =
   | 'BAD_NONCE'
 
 /** A search that cannot start, or that came to no good end; the message is one sentence about what it was. */
-export class SearchError extends Error {
+export class SearchError extends CodedError<SearchErrorCode> {
   override readonly name = 'SearchError'
-
-  constructor(
-    readonly code: SearchErrorCode,
-    message: string,
-    options: { cause?: unknown } = {},
-  ) {
-    super(message, options)
-  }
 }

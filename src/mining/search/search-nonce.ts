@@ -45,7 +45,7 @@ const MOST_WORKERS = 1024
  * `BAD_NONCE` where what was found does not do.
  */
 export async function searchNonce(options: SearchOptions): Promise<{ nonce: Uint8Array; hashes: number }> {
-  requireSound(options)
+  requireValidOptions(options)
   const { seed, character, difficulty, noncePrefix = new Uint8Array(), kernel, signal } = options
   signal?.throwIfAborted()
   const host = options.workers === 0 ? undefined : await workerHost()
@@ -74,7 +74,7 @@ function workerUrl(options: SearchOptions): URL | string {
   return options.workerUrl ?? new URL('./search-worker.js', import.meta.url)
 }
 
-function requireSound(options: SearchOptions): void {
+function requireValidOptions(options: SearchOptions): void {
   const { seed, character, difficulty, noncePrefix, workers = 0 } = options
   if (seed.length !== 0 && seed.length !== 32) {
     throw new SearchError('BAD_SEED', `a seed has 32 bytes or none, not ${seed.length}`)

@@ -18,13 +18,13 @@ import {
  * - `prepare`: when the function `prepare` runs, as code for it;
  * - `scan`: anew in each turn of the loop of the function `scan`, as code for four of them at once.
  */
-export type Value =
+export type StagedValue =
   | { known: 'always'; bits: number }
   | { known: 'prepare'; code: Code }
   | { known: 'scan'; code: Code }
 
 /** A value that is known from the start. */
-export function always(bits: number): Value {
+export function always(bits: number): StagedValue {
   return { known: 'always', bits: bits | 0 }
 }
 
@@ -72,37 +72,37 @@ export class StagedCode {
     this.#free = options.free
   }
 
-  add(...values: Value[]): Value {
+  add(...values: StagedValue[]): StagedValue {
     return this.#join('add', values)
   }
 
-  and(...values: Value[]): Value {
+  and(...values: StagedValue[]): StagedValue {
     return this.#join('and', values)
   }
 
-  xor(...values: Value[]): Value {
+  xor(...values: StagedValue[]): StagedValue {
     return this.#join('xor', values)
   }
 
   /** Shifted to the right; zeros come in. */
-  shr(value: Value, count: number): Value {
+  shr(value: StagedValue, count: number): StagedValue {
     if (value.known === 'always') return always(value.bits >>> count)
     return { ...value, code: [value.code, i32Const(count), operations(value).shr] }
   }
 
   /** Shifted to the left. */
-  shl(value: Value, count: number): Value {
+  shl(value: StagedValue, count: number): StagedValue {
     if (value.known === 'always') return always(value.bits << count)
     return { ...value, code: [value.code, i32Const(count), operations(value).shl] }
   }
 
   /** Rotated to the right: of two shifts, there being no such instruction for four numbers. */
-  rotr(value: Value, count: number): Value {
+  rotr(value: StagedValue, count: number): StagedValue {
     return this.#join('or', [this.shr(value, count), this.shl(value, 32 - count)])
   }
 
   /** The same value, computed here, once, however often it is used. */
-  keep(value: Value): Value {
+  keep(value: StagedValue): StagedValue {
     if (value.known === 'always') return value
     const local = this.locals[value.known]++
     this.statements[value.known].push(value.code, localSet(local))
@@ -110,17 +110,17 @@ export class StagedCode {
   }
 
   /** The number that stands in the memory when `prepare` runs. */
-  given(address: number): Value {
+  given(address: number): StagedValue {
     return this.keep({ known: 'prepare', code: i32Load(address) })
   }
 
   /** Four numbers of the memory, for the loop. In {@link repeat}, `address` is that of the first turn. */
-  load(address: number, options: { inRepeat?: boolean } = {}): Value {
+  load(address: number, options: { inRepeat?: boolean } = {}): StagedValue {
     return { known: 'scan', code: v128Load(address, options.inRepeat ? this.#loopCounter : undefined) }
   }
 
   /** Leaves a value in the memory, as four numbers, as early as it is known. `address` as in {@link load}. */
-  store(address: number, value: Value, options: { inRepeat?: boolean } = {}): void {
+  store(address: number, value: StagedValue, options: { inRepeat?: boolean } = {}): void {
     if (options.inRepeat)
       this.statements.scan.push(v128Store(address, this.#inScan(value), this.#loopCounter))
     else if (value.known === 'scan') this.statements.scan.push(v128Store(address, value.code))
@@ -137,19 +137,19 @@ export class StagedCode {
   repeat(repeat: {
     turns: number
     stride: number
-    state: readonly Value[]
-    turn: (state: readonly Value[]) => readonly Value[]
-  }): readonly Value[] {
+    state: readonly StagedValue[]
+    turn: (state: readonly StagedValue[]) => readonly StagedValue[]
+  }): readonly StagedValue[] {
     const locals = repeat.state.map(() => this.locals.scan++)
     // All are read before the first is set: a turn may give what it was given, in other places.
-    const setAll = (values: readonly Value[]): Code => [
+    const setAll = (values: readonly StagedValue[]): Code => [
       values.map((value) => this.#inScan(value)),
       locals.toReversed().map(localSet),
     ]
     const { scan } = this.statements
     scan.push(setAll(repeat.state), i32Const(0), localSet(this.#loopCounter))
     this.statements.scan = []
-    const state = locals.map((local): Value => ({ known: 'scan', code: localGet(local) }))
+    const state = locals.map((local): StagedValue => ({ known: 'scan', code: localGet(local) }))
     const given = repeat.turn(state)
     const counter = localGet(this.#loopCounter)
     scan.push(
@@ -165,7 +165,7 @@ export class StagedCode {
   }
 
   /** A value as four numbers in the loop; what is known before is left in the memory for it, once. */
-  #inScan(value: Value): Code {
+  #inScan(value: StagedValue): Code {
     if (value.known === 'scan') return value.code
     const key = value.known === 'always' ? value.bits : value.code
     const known = this.#vectors.get(key)
@@ -178,7 +178,7 @@ export class StagedCode {
   }
 
   /** Joins what is known first, first, so that the loop is left with one operand for all that was known before. */
-  #join(operation: Joining, values: readonly Value[]): Value {
+  #join(operation: Joining, values: readonly StagedValue[]): StagedValue {
     const bits: number[] = []
     const prepared: Code[] = []
     const scanned: Code[] = []
@@ -188,7 +188,7 @@ export class StagedCode {
     }
     const constant = bits.reduce(JOIN[operation], NEUTRAL[operation])
     if (constant !== NEUTRAL[operation] && prepared.length > 0) prepared.unshift(i32Const(constant))
-    let early: Value | undefined
+    let early: StagedValue | undefined
     if (prepared.length > 0) early = { known: 'prepare', code: joined(prepared, I32[operation]) }
     else if (constant !== NEUTRAL[operation] || scanned.length === 0) early = always(constant)
     if (scanned.length === 0 && early !== undefined) return early
@@ -201,11 +201,11 @@ function joined(parts: readonly Code[], operation: Code): Code {
   return parts.reduce((before, part) => [before, part, operation])
 }
 
-function operations(value: Value): { shl: Code; shr: Code } {
+function operations(value: StagedValue): { shl: Code; shr: Code } {
   return value.known === 'prepare' ? I32 : I32X4
 }
 
 /** A value as one number in `prepare`. */
-function oneNumber(value: Exclude<Value, { known: 'scan' }>): Code {
+function oneNumber(value: Exclude<StagedValue, { known: 'scan' }>): Code {
   return value.known === 'always' ? i32Const(value.bits) : value.code
 }

@@ -1,5 +1,5 @@
 import { FIXED_WORDS, INITIAL_STATE, ROUND_CONSTANTS } from '../plain-kernel.js'
-import { always, StagedCode, type Value, VECTOR_SIZE } from './staged-code.js'
+import { always, StagedCode, type StagedValue, VECTOR_SIZE } from './staged-code.js'
 import {
   block,
   branchIf,
@@ -76,7 +76,7 @@ export function writeKernel(): Uint8Array<ArrayBuffer> {
 function writeHashes(code: StagedCode): Code {
   storeRoundConstants(code, CONSTANTS_TABLE)
   const fixed = Array.from({ length: FIXED_WORDS }, (_, index) => code.given(MEMORY.fixedWords + 4 * index))
-  const counterWord: Value = { known: 'scan', code: localGet(SCAN.counterWord) }
+  const counterWord: StagedValue = { known: 'scan', code: localGet(SCAN.counterWord) }
   const first = writeCompression(code, {
     words: [...fixed, counterWord, always(0), always(MESSAGE_BITS)],
     // Words up to the 32nd are made of fixed ones, at least in part.
@@ -146,11 +146,11 @@ function storeRoundConstants(code: StagedCode, table: number): void {
  */
 function writeCompression(
   code: StagedCode,
-  block: { words: readonly Value[]; singly: number; rounds: number; tables: Tables },
-): readonly Value[] {
+  block: { words: readonly StagedValue[]; singly: number; rounds: number; tables: Tables },
+): readonly StagedValue[] {
   const { singly, rounds, tables } = block
   const words = [...block.words]
-  let state: readonly Value[] = initialState(code)
+  let state: readonly StagedValue[] = initialState(code)
   for (let t = 0; t < singly; t++) {
     words[t] ??= code.keep(scheduled(code, (back) => at(words, t - back)))
     state = round(code, { state, word: at(words, t), constant: always(at(ROUND_CONSTANTS, t)) })
@@ -159,7 +159,7 @@ function writeCompression(
   for (let t = singly - 16; t < singly; t++) code.store(tables.words + VECTOR_SIZE * t, at(words, t))
 
   /** The round `t`, its word made of those in the memory; in a loop, the round `t` of its first turn. */
-  const further = (t: number, before: readonly Value[], options: { inRepeat?: boolean }) => {
+  const further = (t: number, before: readonly StagedValue[], options: { inRepeat?: boolean }) => {
     const address = tables.words + VECTOR_SIZE * t
     const earlier = (back: number) => code.keep(code.load(address - VECTOR_SIZE * back, options))
     const word = code.keep(scheduled(code, earlier))
@@ -183,7 +183,7 @@ function writeCompression(
 }
 
 /** a to h, and behind them b xor c, which every round has from the one before. */
-function initialState(code: StagedCode): Value[] {
+function initialState(code: StagedCode): StagedValue[] {
   const state = INITIAL_STATE.map(always)
   return [...state, code.xor(at(state, 1), at(state, 2))]
 }
@@ -191,8 +191,8 @@ function initialState(code: StagedCode): Value[] {
 /** One round of the 64. */
 function round(
   code: StagedCode,
-  step: { state: readonly Value[]; word: Value; constant: Value },
-): readonly Value[] {
+  step: { state: readonly StagedValue[]; word: StagedValue; constant: StagedValue },
+): readonly StagedValue[] {
   const [a, b, c, d, e, f, g, h, bXorC] = step.state as Nine
   const ch = code.xor(g, code.and(e, code.xor(f, g)))
   const t1 = code.keep(code.add(h, step.constant, step.word, ch, bigSigma1(code, e)))
@@ -203,20 +203,30 @@ function round(
   const nextE = code.keep(code.add(d, t1))
   return [nextA, a, b, c, nextE, e, f, g, aXorB]
 }
-type Nine = [Value, Value, Value, Value, Value, Value, Value, Value, Value]
+type Nine = [
+  StagedValue,
+  StagedValue,
+  StagedValue,
+  StagedValue,
+  StagedValue,
+  StagedValue,
+  StagedValue,
+  StagedValue,
+  StagedValue,
+]
 
 /** A word of the schedule, of those that stand 16, 15, 7 and 2 places back. */
-function scheduled(code: StagedCode, earlier: (back: number) => Value): Value {
+function scheduled(code: StagedCode, earlier: (back: number) => StagedValue): StagedValue {
   return code.add(earlier(16), earlier(7), sigma0(code, earlier(15)), sigma1(code, earlier(2)))
 }
 
-const bigSigma0 = (code: StagedCode, x: Value): Value =>
+const bigSigma0 = (code: StagedCode, x: StagedValue): StagedValue =>
   code.xor(code.rotr(x, 2), code.rotr(x, 13), code.rotr(x, 22))
-const bigSigma1 = (code: StagedCode, x: Value): Value =>
+const bigSigma1 = (code: StagedCode, x: StagedValue): StagedValue =>
   code.xor(code.rotr(x, 6), code.rotr(x, 11), code.rotr(x, 25))
-const sigma0 = (code: StagedCode, x: Value): Value =>
+const sigma0 = (code: StagedCode, x: StagedValue): StagedValue =>
   code.xor(code.rotr(x, 7), code.rotr(x, 18), code.shr(x, 3))
-const sigma1 = (code: StagedCode, x: Value): Value =>
+const sigma1 = (code: StagedCode, x: StagedValue): StagedValue =>
   code.xor(code.rotr(x, 17), code.rotr(x, 19), code.shr(x, 10))
 
 function at<Item>(items: readonly Item[], index: number): Item {
