@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import ignore, { type Ignore } from 'ignore'
+import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import { CommandError } from './command.js'
 
 /** Later files win over earlier ones, whatever folder they are in: `.publishignore` brings back what git leaves out. */
@@ -80,7 +81,7 @@ export class IgnoreRules {
       text = await readFile(join(this.root, path), 'utf8')
     } catch (cause) {
       if ((cause as NodeJS.ErrnoException).code === 'ENOENT') return []
-      const reason = cause instanceof Error ? cause.message : String(cause)
+      const reason = messageOf(cause)
       throw new CommandError(`cannot read the ignore file ${path}: ${reason}`, { cause, exit: 'usage' })
     }
     const folder = parentOf(path)

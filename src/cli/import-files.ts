@@ -9,6 +9,7 @@ import { parentsFirst } from '../../backend/src/graph/parents-first.js'
 import { type BeefContents, readBeef } from '../../backend/src/graph/read-beef.js'
 import type { Proof } from '../../backend/src/graph/records.js'
 import { BeefError } from '../../backend/src/protocol/beef.js'
+import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import {
   readTransaction,
   TransactionError,
@@ -268,7 +269,7 @@ async function readable<Result>(reading: Promise<Result>, path: string): Promise
     return await reading
   } catch (cause) {
     if (cause instanceof ImportError) throw cause
-    const reason = cause instanceof Error ? cause.message : String(cause)
+    const reason = messageOf(cause)
     throw new ImportError(`cannot read ${path}: ${reason}`, { cause })
   }
 }

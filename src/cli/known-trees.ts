@@ -4,6 +4,7 @@ import { homedir } from 'node:os'
 import { dirname, isAbsolute, join } from 'node:path'
 import { Mutex } from 'async-mutex'
 import * as z from 'zod'
+import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import {
   type ExpectedDeployment,
@@ -104,7 +105,7 @@ export class KnownTrees {
       await this.remember(url, said)
     } catch (error) {
       // A home that cannot be written to is no reason to refuse: nothing is known yet that could be contradicted.
-      const reason = error instanceof Error ? error.message : String(error)
+      const reason = messageOf(error)
       output.warn(
         `the genesis ${genesis} is on the word of ${url}, and not remembered: ${reason}; set GENESIS`,
       )
@@ -158,7 +159,7 @@ export class KnownTrees {
     try {
       return await doing()
     } catch (cause) {
-      const reason = cause instanceof Error ? cause.message : String(cause)
+      const reason = messageOf(cause)
       throw new CommandError(`cannot ${what} ${this.path}: ${reason}`, { cause, exit: 'usage' })
     }
   }

@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import { Command, CommanderError } from 'commander'
+import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import { harmless, harmlessLines } from '../server/harmless-text.js'
 import { packageVersion } from '../server/package-version.js'
 import { hidingSecrets } from '../server/secrets.js'
@@ -69,10 +70,6 @@ function textOf(error: unknown, { isExpected }: Failure): string {
 /** `error: unknown option '--x'` and a suggestion on a second line, as one line of ours. */
 function usageMessage({ message }: CommanderError): string {
   return message.replace(/^error: /, '').replace(/\s*\n\s*/g, ' ')
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }
 
 try {

@@ -4,6 +4,7 @@ import type { Transaction } from '@bsv/sdk'
 import { nativeHash256 } from '../../backend/src/graph/native-hash.js'
 import { BeefError } from '../../backend/src/protocol/beef.js'
 import { readBeefTransaction } from '../../backend/src/protocol/beef-transaction.js'
+import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import { syncFolder, writeDurably } from '../server/durable-file.js'
 import { CommandError } from './command.js'
 
@@ -142,7 +143,7 @@ async function possible<Result>(doing: Promise<Result>, path: string): Promise<R
   try {
     return await doing
   } catch (cause) {
-    throw new CommandError(`cannot use ${path}: ${cause instanceof Error ? cause.message : cause}`, {
+    throw new CommandError(`cannot use ${path}: ${messageOf(cause)}`, {
       cause,
       exit: 'usage',
     })

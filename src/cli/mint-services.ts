@@ -11,6 +11,7 @@ import {
   WalletClient,
 } from '@bsv/sdk'
 import * as z from 'zod'
+import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import { boundedHttpClient, fetchBounded } from '../client/bounded-fetch.js'
 import { SourceError } from '../client/errors.js'
 import { type NameWallet, sendWithWallet, WalletSendError } from '../mining/fund-with-wallet.js'
@@ -94,7 +95,7 @@ export async function readKey(path: string): Promise<PrivateKey> {
   try {
     text = await readFile(path, 'utf8')
   } catch (cause) {
-    throw new CommandError(`cannot read ${path}: ${cause instanceof Error ? cause.message : cause}`, {
+    throw new CommandError(`cannot read ${path}: ${messageOf(cause)}`, {
       cause,
       exit: 'usage',
     })

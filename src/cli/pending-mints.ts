@@ -1,13 +1,14 @@
 import type { Transaction } from '@bsv/sdk'
 import { writeBeef } from '../../backend/src/protocol/beef-transaction.js'
+import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import { decodeMineNode } from '../../backend/src/protocol/mine-node.js'
 import type { Deployment } from '../../backend/src/protocol/mint.js'
 import type { Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { readTransaction } from '../../backend/src/protocol/transaction.js'
 import type { VerifiedNode } from '../client/verify-name.js'
 import type { Trust } from '../client/verify-transactions.js'
+import { type OwnersMint, ownersMint, verifiedLiveNode } from '../mining/live-node.js'
 import type { MineIndex } from '../mining/mine-index.js'
-import { type OwnersMint, ownersMint, verifiedLiveNode } from '../mining/mine-name.js'
 import { NodeMovedError } from '../mining/mining-error.js'
 import type { MintFolder, StoredMint } from './mint-folder.js'
 import type { SendMint } from './mint-services.js'
@@ -85,7 +86,7 @@ export async function reconcileMints(options: Reconciling): Promise<{
         if (other !== undefined) byOther.push({ name, txid: other.txid })
       }
     } catch (error) {
-      undecided.push({ txid, name, why: error instanceof Error ? error.message : String(error) })
+      undecided.push({ txid, name, why: messageOf(error) })
     }
   }
   return { submitted, byOther, undecided, damaged }

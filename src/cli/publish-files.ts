@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { constants, type Stats } from 'node:fs'
 import { type FileHandle, lstat, open, readdir, readlink, realpath, stat } from 'node:fs/promises'
 import { join, relative, sep } from 'node:path'
+import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import type { FolderEntry } from '../publish/folder.js'
 import { CommandError } from './command.js'
 import { IgnoreRules } from './ignore-rules.js'
@@ -300,7 +301,7 @@ async function readable<Result>(reading: Promise<Result>, path: string): Promise
   try {
     return await reading
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause)
+    const reason = messageOf(cause)
     throw new CommandError(`cannot read ${path}: ${reason}`, { cause, exit: 'usage' })
   }
 }

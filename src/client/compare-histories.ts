@@ -2,43 +2,40 @@ import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import type { VerifiedHistory } from './verify-history.js'
 
 /**
- * How what one index shows stands to what another does, both having been checked:
+ * How one verified history compares with another:
  *
  * - `same`: the same origin and the same tip;
- * - `beats`: it shows the ordinal further on, or a step that is in a block where the other shows one that is in none;
- * - `beaten`: the other way round;
- * - `conflict`: both cannot be true, and nothing that was checked says which is.
+ * - `wins`: it follows the ordinal further, or has a step in a block where the other has a different, unconfirmed one;
+ * - `loses`: the other way round;
+ * - `conflict`: they exclude each other, and nothing verified says which is right.
  */
-export type Comparison = 'same' | 'beats' | 'beaten' | 'conflict'
+export type Comparison = 'same' | 'wins' | 'loses' | 'conflict'
 
 /**
- * Where two ways from the genesis to a tip part, they spend one coin: a node that is mined twice, or an ordinal that goes
- * two ways. A chain holds one of them, so the one that is proven counts. Where neither is, or where both are said to be,
- * no rule of a reader may choose (BRC-174 2.3 and 4).
+ * Where two paths from the genesis to a tip diverge, they spend the same coin: a node mined twice, or an ordinal sent
+ * two ways. A chain holds one of them, so the confirmed one counts. If neither is confirmed, or both claim to be, a
+ * reader must not choose (BRC-174 2.3 and 4).
  */
-export function compare(one: VerifiedHistory, other: VerifiedHistory): Comparison {
-  const [way, otherWay] = [wayOf(one), wayOf(other)]
-  for (const [at, step] of way.entries()) {
-    const beside = otherWay[at]
-    if (beside === undefined) return 'beats'
-    if (step.place !== beside.place) return byProof(isInBlock(step), isInBlock(beside))
+export function compareHistories(one: VerifiedHistory, other: VerifiedHistory): Comparison {
+  const [path, otherPath] = [pathOf(one), pathOf(other)]
+  for (const [at, step] of path.entries()) {
+    const counterpart = otherPath[at]
+    if (counterpart === undefined) return 'wins'
+    if (step.place === counterpart.place) continue
+    if (isInBlock(step) === isInBlock(counterpart)) return 'conflict'
+    return isInBlock(step) ? 'wins' : 'loses'
   }
-  return way.length < otherWay.length ? 'beaten' : 'same'
+  return path.length < otherPath.length ? 'loses' : 'same'
 }
 
-/** The mints from the genesis to the origin, and the places of the ordinal behind it. */
-function wayOf({ name, tip }: VerifiedHistory): { place: string; height?: number }[] {
+/** The mints from the genesis to the origin, then the places of the ordinal. */
+function pathOf({ name, tip }: VerifiedHistory): { place: string; height?: number }[] {
   const mints = name.line.map((mint) => ({ ...mint, place: mint.txid }))
   const steps = tip.path.slice(1).map((step) => ({ ...step, place: formatOutpoint(step.outpoint) }))
   return [...mints, ...steps]
 }
 
-function byProof(one: boolean, other: boolean): Comparison {
-  if (one === other) return 'conflict'
-  return one ? 'beats' : 'beaten'
-}
-
-/** The heights of all transactions that one of them proves to be in a block, by txid: they hold for the others, too. */
+/** The block height of every transaction that any of the histories proves, by txid: proven for one is proven for all. */
 export function provenHeights(all: readonly VerifiedHistory[]): ReadonlyMap<string, number> {
   const heights = new Map<string, number>()
   for (const { name, tip } of all) {
@@ -49,7 +46,7 @@ export function provenHeights(all: readonly VerifiedHistory[]): ReadonlyMap<stri
   return heights
 }
 
-/** The same with what others prove of it. */
+/** A history with the block heights that other histories prove. */
 export function withHeights(
   { name, tip }: VerifiedHistory,
   heights: ReadonlyMap<string, number>,
@@ -70,10 +67,10 @@ function isInBlock({ height }: { height?: number }): boolean {
   return height !== undefined
 }
 
-/** Those that none of the others beats, without those that show the same as one of them. */
+/** The histories that lose to no other, each of them once. */
 export function leadingHistories(all: readonly VerifiedHistory[]): VerifiedHistory[] {
-  const standing = all.filter((one) => all.every((other) => compare(one, other) !== 'beaten'))
-  return standing.filter(
-    (one, at) => !standing.slice(0, at).some((earlier) => compare(one, earlier) === 'same'),
+  const leading = all.filter((one) => all.every((other) => compareHistories(one, other) !== 'loses'))
+  return leading.filter(
+    (one, at) => !leading.slice(0, at).some((earlier) => compareHistories(one, earlier) === 'same'),
   )
 }

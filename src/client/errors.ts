@@ -1,50 +1,52 @@
 import { CodedError } from '../../backend/src/protocol/coded-error.js'
 
-/** What is wrong with a proof; one code for each kind of failure. */
+/** What is wrong with a proof. */
 export type ProofErrorCode =
-  /** Not one whole BEEF of transactions, each once, parents before children, its subject among them. */
+  /** Not one complete BEEF of unique transactions, parents before children, its subject among them. */
   | 'BAD_BEEF'
-  /** More bytes than the caller takes, or more inputs and outputs than a proof can need. */
+  /** More bytes than the caller accepts, or more inputs than a proof can need. */
   | 'TOO_LARGE'
-  /** Two of its transactions spend one coin: no chain holds both. */
+  /** Two of its transactions spend the same coin: no chain holds both. */
   | 'DOUBLE_SPEND'
-  /** The transaction of the configured genesis is not in it. */
+  /** The transaction of the configured genesis is missing. */
   | 'NO_GENESIS'
   /** A transaction spends a node of the tree and breaks a rule of mints; `cause` is the MintError. */
   | 'BAD_MINT'
-  /** What it shows as a name comes of no mint that descends from the genesis. */
+  /** What it presents as a name or a node does not descend from the genesis. */
   | 'NOT_IN_TREE'
   /** It proves another name, or another output of the mint. */
   | 'OTHER_NAME'
-  /** The index says one origin, and proves another. */
+  /** The index claims one origin and proves another. */
   | 'OTHER_ORIGIN'
-  /** The index says one current output, and shows the way of the ordinal to others only. */
+  /** The index claims one tip, and the ordinal's path leads only to others. */
   | 'OTHER_TIP'
-  /** A merkle path that does not hold together, or that leads to a root which no block of that height has. */
+  /** A malformed merkle path, or one whose root belongs to no block at that height. */
   | 'BAD_PATH'
-  /** Neither proven nor with all that it spends. */
+  /** Neither proven nor shown with everything it spends. */
   | 'UNVERIFIED'
-  /** An unproven transaction that no block can hold: its scripts fail, or it makes money. */
+  /** An unproven transaction that no block can hold: a script fails, or it pays out more than it spends. */
   | 'BAD_SCRIPT'
-  /** Scripts that would take more work than the caller spends on them (`maxScriptWork`). */
+  /** Running its scripts would cost more than the caller allows (`maxScriptWork`). */
   | 'TOO_COSTLY'
-  /** Scripts that run longer than the caller waits. */
+  /** Its scripts ran longer than the caller allows (`scriptTimeout`). */
   | 'SCRIPT_TIMEOUT'
-  /** A transaction without a block, where the caller asked for proofs. */
+  /** A transaction is in no block, and the caller requires proofs. */
   | 'UNPROVEN'
-  /** The ordinal does not go from the origin to the tip by the transactions that are shown. */
+  /** The transactions shown do not carry the ordinal from the origin to the tip. */
   | 'NOT_DESCENDED'
-  /** What is shown itself tells that the ordinal has left the tip. */
+  /** The proof itself shows a transaction that spends the tip. */
   | 'STALE_TIP'
-  /** The value of a coin that stands before the ordinal is not shown, so that nobody can tell where it went. */
+  /** The value of an input before the ordinal's is missing, so its destination cannot be computed. */
   | 'UNPLACED'
+
+/** A proof that does not hold. */
 
 /** A proof that does not hold. The message is one line and says what of it does not. */
 export class ProofError extends CodedError<ProofErrorCode> {
   override readonly name = 'ProofError'
 }
 
-/** The caller's chain tracker did not answer: nothing can be said of a proof, good or bad. */
+/** The caller's chain tracker did not answer, so the proof is neither confirmed nor refuted. */
 export class HeadersError extends CodedError<'NO_HEADERS'> {
   override readonly name = 'HeadersError'
 
@@ -55,18 +57,18 @@ export class HeadersError extends CodedError<'NO_HEADERS'> {
 
 /** Why an index gave no answer that could be checked. */
 export type SourceErrorCode =
-  /** It could not be reached, hung up, or sent the question on to somewhere else. */
+  /** No connection, a connection that broke, or a redirect. */
   | 'UNREACHABLE'
-  /** It took longer than the caller waits. */
+  /** It took longer than the caller allows. */
   | 'TIMEOUT'
-  /** Its answer is longer than the caller takes. */
+  /** Its answer is longer than the caller allows. */
   | 'TOO_LARGE'
-  /** It answers something that is no answer to the question. */
+  /** Its answer does not have the expected form. */
   | 'BAD_ANSWER'
-  /** It says that the name is claimed, and shows no proof. */
+  /** It says that the name is claimed, and gives no proof. */
   | 'NO_PROOF'
 
-/** An index that gave no answer that could be checked. The message is one line. */
+/** An index that gave no answer that could be checked. */
 export class SourceError extends CodedError<SourceErrorCode> {
   override readonly name = 'SourceError'
 }

@@ -1,4 +1,4 @@
-/** For wallets and apps: what a name is, by a genesis outpoint and block headers, whoever answers. */
+/** For wallets and apps: resolves and verifies names, trusting only a genesis outpoint and block headers. */
 export type { Deployment } from '../../backend/src/protocol/mint.js'
 export { formatOutpoint, type Outpoint, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
 export { deploymentOf, PROFILES, type Profile, type ProfileName } from '../../backend/src/protocol/profile.js'

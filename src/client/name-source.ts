@@ -9,76 +9,75 @@ import {
 } from './bounded-fetch.js'
 import { SourceError } from './errors.js'
 
-/** What an index shows for a name: nothing of it is believed before it is checked. */
+/** What an index shows for a name; not trusted until it is checked. */
 export type Evidence =
-  /** A proof of the origin and a provenance of the tip, each an Outpoint BEEF (BRC-158), beside what it says they are. */
+  /** A proof of the origin and a provenance of the tip, each an Outpoint BEEF (BRC-158), and the index's claims about both. */
   | { form: 'proofs'; origin: Outpoint; tip: Outpoint; proof: Uint8Array; provenance: Uint8Array }
-  /** One BEEF with all of it, and the output that is the tip; without a txid, of the BEEF's subject. */
+  /** One BEEF with everything, and the output that is the tip: without a txid, an output of the BEEF's subject. */
   | { form: 'history'; beef: Uint8Array; tip: { txid?: string; vout: number } }
 
-/** What an index says of a name. */
+/** What an index says about a name. */
 export type IndexAnswer =
   | {
       kind: 'claimed'
       evidence: Evidence
-      /** Whether the index says that something spends the tip it shows; undefined where it does not say. */
+      /** Whether the index says that the tip is spent; undefined if it does not say. */
       spent?: boolean
     }
-  /** The name is not claimed, or its ordinal was burnt: that nothing is there, nobody can prove. */
+  /** The name is not claimed, or its ordinal was burnt. Nobody can prove that. */
   | { kind: 'not-claimed' }
   | { kind: 'failed'; error: SourceError }
 
-/** An answer, and the index that gave it: a URL. */
+/** An answer, with the URL of the index that gave it. */
 export type IndexReply = { index: string } & IndexAnswer
 
-/** How far one index is waited for and read. */
+/** Limits for one index. */
 export interface AskBounds {
-  /** For all that is asked of it, in milliseconds. */
+  /** Time for all requests to it, in milliseconds. */
   timeout?: number
-  /** What is read of all its answers together, in bytes. */
+  /** How much is read of all its answers together, in bytes. */
   maxBytes?: number
-  /** Gives the question up. */
+  /** Cancels the question. */
   signal?: AbortSignal
 }
 
-/** Where names are asked for: one index, or several that are found together. */
+/** A source of answers about names: one index, or several that it discovers. */
 export interface NameSource {
-  /** What it is called in reports where it does not answer at all. */
+  /** What reports call it if it does not answer at all. */
   readonly index?: string
   /**
-   * One reply for each index that was asked. What an index does wrong is a reply, and no rejection. A source that does not
-   * keep to the bounds is left behind when they are over.
+   * Resolves to one reply per index that was asked. An index's failure is a reply, not a rejection. A source that exceeds
+   * the bounds is abandoned.
    */
   ask(name: string, bounds?: AskBounds): Promise<IndexReply[]>
   /**
-   * Finds the indexes that the source stands for, which are then asked and bounded each by itself.
+   * Discovers the indexes behind this source, each of which is then asked within its own bounds.
    *
-   * @throws SourceError where none is found.
+   * @throws SourceError if there is none.
    */
   find?(bounds?: AskBounds): Promise<NameSource[]>
-  /** How many it finds at the most; 1 unless set. */
+  /** The most indexes that it discovers; 1 by default. */
   readonly maxIndexes?: number
 }
 
 /** The longest record of a name that is read, in bytes. */
 const MAX_RECORD_BYTES = 1024 * 1024
 
-/** Where the routes of an index are. */
 export interface HttpNameSourceOptions extends FetchOptions {
-  /** Of the server: `https://names.example`. */
+  /** The URL of the server: `https://names.example`. */
   url: string
-  /** The path prefix of its routes for names; `/svc/names` unless set. */
+  /** The path prefix of its routes for names; `/svc/names` by default. */
   namesPrefix?: string
-  /** The path prefix of its gateway; `/svc/gateway` unless set. */
+  /** The path prefix of its gateway; `/svc/gateway` by default. */
   gatewayPrefix?: string
 }
 
 /**
- * One index, asked over its HTTP routes: what it says of the name, its proof of the origin, and the provenance of its
- * tip, in this order, so that a name that moves meanwhile is shown further on and not less far.
+ * One index, asked over HTTP: its record of the name, then the proof of the origin, then the provenance of the tip. In
+ * this order, a name that moves meanwhile is shown further along, never less far.
  */
 export class HttpNameSource implements NameSource {
-  /** The URL, without a slash at the end: what the index is called in reports. */
+  /** The URL, without a slash at the end: what reports call the index. */
   readonly index: string
   private readonly names: string
   private readonly gateway: string
@@ -110,7 +109,7 @@ export class HttpNameSource implements NameSource {
     }
   }
 
-  /** What the index says of the name; undefined where it says that it is not claimed. */
+  /** The index's record of the name; undefined if it says that the name is not claimed. */
   private async record(name: string, budget: FetchBudget): Promise<NameRecord | undefined> {
     const url = `${this.names}/${encodeURIComponent(name)}`
     const answer = await budget.fetch(url, { headers: { Accept: 'application/json' } }, MAX_RECORD_BYTES)
@@ -123,7 +122,7 @@ export class HttpNameSource implements NameSource {
     const outpoint = outpointOf(field(tip, 'outpoint'))
     const spent = field(tip, 'spent')
     if (outpoint === undefined || typeof spent !== 'boolean')
-      throw new SourceError('NO_PROOF', `${url} does not say where the name is now`)
+      throw new SourceError('NO_PROOF', `${url} does not say where the name is`)
     return { origin, tip: { outpoint, spent } }
   }
 }
@@ -131,7 +130,7 @@ export class HttpNameSource implements NameSource {
 async function fetchProof(url: string, budget: FetchBudget): Promise<Uint8Array> {
   const answer = await budget.fetch(url, { headers: { Accept: 'application/octet-stream' } })
   const { status, body } = answer
-  if (status === 404) throw new SourceError('NO_PROOF', `${url}: the index shows no proof`)
+  if (status === 404) throw new SourceError('NO_PROOF', `${url}: the index has no proof`)
   if (status !== 200) throw badAnswer(url, answer)
   return body
 }
@@ -145,7 +144,10 @@ function badAnswer(url: string, answer: FetchedAnswer): SourceError {
   const { body } = answer
   const code = body.length > MAX_RECORD_BYTES ? undefined : field(readJson(body), 'code')
   const shown = typeof code === 'string' && /^[A-Z_]{1,40}$/.test(code) ? ` ${code}` : ''
-  return new SourceError('BAD_ANSWER', `${url} answers ${answer.status}${shown}, and not as an index does`)
+  return new SourceError(
+    'BAD_ANSWER',
+    `${url} answered ${answer.status}${shown}, which is not a minetree answer`,
+  )
 }
 
 function outpointOf(text: unknown): Outpoint | undefined {

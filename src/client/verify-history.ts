@@ -15,59 +15,58 @@ import {
 } from './verify-name.js'
 import { TransactionVerifier, type Trust } from './verify-transactions.js'
 
-/** One place where the ordinal of a name stood. */
+/** One output that held the ordinal of a name. */
 export interface VerifiedStep {
   outpoint: Outpoint
-  /** Of the block that holds it; undefined where none does, or where no headers were asked. */
+  /** The height of its block; undefined if it is in none, or if no headers were asked. */
   height?: number
 }
 
-/** Where the ordinal of a name is, as far as what was shown goes. That nothing spends it since, no proof can show. */
+/** Where the ordinal of a name is, according to the proof. No proof can show that the tip is still unspent. */
 export interface VerifiedTip {
   tip: Outpoint
-  /** How often it went on since its origin. */
+  /** How many transactions have moved the ordinal since its origin. */
   sequence: number
-  /** From the origin, which is vouched for elsewhere, to the tip. */
+  /** From the origin, which is verified separately, to the tip. */
   path: VerifiedStep[]
   /** Whether every step after the origin is in a block that the chain tracker knows. */
   proven: boolean
-  /** Of the tip, whole. */
+  /** The complete script of the tip. */
   lockingScript: Uint8Array
-  /** The public key hash, in hex, where the lock is P2PKH. */
+  /** The public key hash, in hex, if the lock is P2PKH. */
   owner?: string
 }
 
 /**
- * Follows the ordinal of a name from its origin to where it is now (BRC-174 section 4, step 3.1), by the arithmetic of
- * BRC-159. The origin is given, and is where a lineage starts whatever came before (protocol.md 5): that it is genuine is
- * for {@link verifyNameProof}. Each step is read off the transaction that spends the one before, its txid binding the
- * values of what else it spends, and is vouched for.
+ * Follows the ordinal of a name from its origin to its tip (BRC-174 section 4, step 3.1) by the arithmetic of BRC-159.
+ * The origin is the caller's: a lineage starts there whatever came before (protocol.md 5), and {@link verifyNameProof}
+ * shows whether it is genuine. Each step is computed from the transaction that spends the previous one, whose txid
+ * commits to the values of its other inputs, and that transaction is verified.
  *
- * @param check.provenance As `GET /svc/gateway/provenance/{outpoint}` answers it: an Outpoint BEEF of the tip.
- * @throws ProofError with what does not hold; HeadersError where the chain tracker does not answer.
+ * @param check.provenance The answer of `GET /svc/gateway/provenance/{outpoint}`: an Outpoint BEEF of the tip.
+ * @throws ProofError; HeadersError if the chain tracker does not answer; the reason of the signal.
  */
 export async function verifyProvenance(
   check: Trust & ReadOptions & { provenance: Uint8Array; origin: Outpoint },
 ): Promise<VerifiedTip> {
   const { subject, bundle } = readOutpointBeef(check.provenance, check)
   const { origin } = check
-  // Its mint is vouched for by the proof of the name, and what it spent need not be shown again.
+  // The proof of the name verifies its mint, so the inputs of the mint need not be shown again.
   const verifier = new TransactionVerifier(bundle, check, origin.txid)
   return await verifiedTip(bundle, { origin, tip: subject, verifier })
 }
 
-/** Follows an ordinal through a bundle and vouches for each step, the first one first. */
-export async function verifiedTip(
+/** Follows an ordinal through a bundle and verifies each step, the first one first. */
+async function verifiedTip(
   bundle: Bundle,
-  way: { origin: Outpoint; tip: Outpoint; verifier: TransactionVerifier },
+  { origin, tip, verifier }: { origin: Outpoint; tip: Outpoint; verifier: TransactionVerifier },
 ): Promise<VerifiedTip> {
-  const { origin, tip, verifier } = way
   const output = bundle.output(tip)
   if (output === undefined) throw new ProofError('BAD_BEEF', `${formatOutpoint(tip)} is not in the BEEF`)
   const [, ...steps] = follow(bundle, { origin, tip })
   const path: VerifiedStep[] = [{ outpoint: origin }]
   for (const outpoint of steps) {
-    const height = await verifier.vouch(outpoint.txid)
+    const height = await verifier.verify(outpoint.txid)
     path.push({ outpoint, ...(height !== undefined && { height }) })
   }
   const { lockingScript } = output
@@ -77,13 +76,13 @@ export async function verifiedTip(
     sequence: steps.length,
     path,
     proven: path.slice(1).every(({ height }) => height !== undefined),
-    // Not a view, which would keep all of the proof.
+    // A copy: a view would keep the whole proof in memory.
     lockingScript: lockingScript.slice(),
     ...(owner !== undefined && { owner }),
   }
 }
 
-/** Where the ordinal stood, from the origin to the tip. */
+/** The outputs that held the ordinal, from the origin to the tip. */
 function follow(bundle: Bundle, { origin, tip }: { origin: Outpoint; tip: Outpoint }): Outpoint[] {
   const wanted = formatOutpoint(tip)
   const path = [origin]
@@ -91,7 +90,7 @@ function follow(bundle: Bundle, { origin, tip }: { origin: Outpoint; tip: Outpoi
   for (let spender = bundle.spenderOf(at); spender !== undefined; spender = bundle.spenderOf(at)) {
     const { txid } = spender.transaction
     if (formatOutpoint(at) === wanted)
-      throw new ProofError('STALE_TIP', `the tip ${wanted} is spent by ${txid}, which is shown beside it`)
+      throw new ProofError('STALE_TIP', `the tip ${wanted} is spent by ${txid}, in the same BEEF`)
     const next = successor(bundle, { at, spender })
     if (next === undefined) throw new ProofError('NOT_DESCENDED', `${txid} burns the ordinal`)
     path.push(next)
@@ -100,11 +99,11 @@ function follow(bundle: Bundle, { origin, tip }: { origin: Outpoint; tip: Outpoi
   if (formatOutpoint(at) === wanted) return path
   throw new ProofError(
     'NOT_DESCENDED',
-    `the ordinal is followed to ${formatOutpoint(at)}, which is not the tip ${wanted}`,
+    `the ordinal goes to ${formatOutpoint(at)}, which is not the tip ${wanted}`,
   )
 }
 
-/** Where a transaction carries the ordinal; undefined where it is burnt. */
+/** The output to which a transaction moves the ordinal; undefined if it burns it. */
 function successor(
   bundle: Bundle,
   { at, spender }: { at: Outpoint; spender: Spender },
@@ -118,22 +117,22 @@ function successor(
   if (found.kind === 'burnt') return undefined
   throw new ProofError(
     'UNPLACED',
-    `where ${txid} carries ${formatOutpoint(at)} cannot be told: a value before it is not shown`,
+    `cannot compute where ${txid} moves ${formatOutpoint(at)}: the value of an earlier input is missing`,
   )
 }
 
-/** A name with its origin and its tip, both checked. */
+/** A name with its origin and its tip, both verified. */
 export interface VerifiedHistory {
   name: VerifiedName
   tip: VerifiedTip
 }
 
 /**
- * Checks all of a name from one BEEF, as `ls_names` answers `{name, history: true}`: the mints from the genesis to the
- * origin, and the way of the ordinal from there to the output that the answer is of (BRC-174 section 4, steps 1 to 3).
+ * Checks a complete name from one BEEF, as `ls_names` answers `{name, history: true}`: the mints from the genesis to the
+ * origin, and the ordinal's path from there to the tip (BRC-174 section 4, steps 1 to 3).
  *
- * @param check.tip The output of the answer. Its txid may be left out: it is then the subject of the BEEF.
- * @throws ProofError with what does not hold; HeadersError where the chain tracker does not answer.
+ * @param check.tip The output in the answer. Without a txid, an output of the BEEF's subject.
+ * @throws as {@link verifyProvenance}.
  */
 export async function verifyNameHistory(
   check: NameTrust & { beef: Uint8Array; tip: { txid?: string; vout: number }; name: string },
@@ -144,10 +143,7 @@ export async function verifyNameHistory(
   if (txid === undefined) throw new ProofError('BAD_BEEF', 'the BEEF holds no transaction')
   const tip: Outpoint = { txid, vout }
   if (bundle.output(tip) === undefined)
-    throw new ProofError(
-      'BAD_BEEF',
-      `the BEEF does not hold the output of its answer, ${formatOutpoint(tip)}`,
-    )
+    throw new ProofError('BAD_BEEF', `the BEEF does not hold the output ${formatOutpoint(tip)} of its answer`)
   const mint = mintOf(bundle, { name, deployment })
   const verifier = new TransactionVerifier(bundle, check, deployment.genesis.txid)
   return {
@@ -156,20 +152,20 @@ export async function verifyNameHistory(
   }
 }
 
-/** Reading a proof is one slice, and takes a millisecond for some so many bytes: the shorter ones go first. */
-const BYTES_IN_A_MILLISECOND = 10_000
+/** How much of a proof is parsed per millisecond, in bytes. Parsing is one slice, so short proofs go first. */
+const BYTES_PER_MILLISECOND = 10_000
 
-/** What an index shows of a name, checked. */
+/** An index's evidence for a name, checked. */
 export interface CheckedEvidence {
   history: VerifiedHistory
-  /** Whether what the index says of the tip besides, such as that nothing spends it, is said of the tip that it shows. */
+  /** Whether the index's other claims about the tip, such as that it is unspent, are about the tip it proves. */
   isOfTip: boolean
 }
 
 /**
- * Checks what an index shows of a name.
+ * Checks an index's evidence for a name.
  *
- * @throws ProofError with what does not hold; HeadersError where the chain tracker does not answer; the reason of the signal.
+ * @throws ProofError; HeadersError if the chain tracker does not answer; the reason of the signal.
  */
 export async function checkEvidence(
   check: NameTrust & { name: string; evidence: Evidence },
@@ -183,31 +179,28 @@ export async function checkEvidence(
   const { proof, provenance } = evidence
   const name = await verifyNameProof({ ...check, proof })
   if (formatOutpoint(evidence.origin) !== formatOutpoint(name.origin)) {
-    const said = `the index says that the origin is ${formatOutpoint(evidence.origin)}`
-    throw new ProofError('OTHER_ORIGIN', `${said}, and proves ${formatOutpoint(name.origin)}`)
+    const claimed = `the index claims the origin ${formatOutpoint(evidence.origin)}`
+    throw new ProofError('OTHER_ORIGIN', `${claimed} but proves ${formatOutpoint(name.origin)}`)
   }
   await giveWay(provenance.length, check)
   const tip = await verifyProvenance({ ...check, provenance, origin: name.origin })
-  return { history: { name, tip }, isOfTip: isSaidOf(evidence, tip) }
+  return { history: { name, tip }, isOfTip: isClaimedTip(evidence, tip) }
 }
 
-/** Lets other checks go first, and the rest of the thread's work. */
+/** Lets shorter checks and the thread's other work go first. */
 async function giveWay(bytes: number, { signal }: Pick<NameTrust, 'signal'>): Promise<void> {
-  await new ThreadShare(bytes / BYTES_IN_A_MILLISECOND).yield()
+  await new ThreadShare(bytes / BYTES_PER_MILLISECOND).yield()
   signal?.throwIfAborted()
 }
 
 /**
- * Whether the tip that is shown is the one that the index spoke of before. Between two questions a name may have moved on,
- * and then the index has not said whether the new tip is spent.
+ * Whether the proven tip is the one that the index named first. A name may move between two requests, and then the index
+ * has not said whether the new tip is spent.
  */
-function isSaidOf({ tip: said }: Extract<Evidence, { form: 'proofs' }>, shown: VerifiedTip): boolean {
-  const outpoint = formatOutpoint(said)
-  if (outpoint === formatOutpoint(shown.tip)) return true
-  if (shown.path.some((step) => formatOutpoint(step.outpoint) === outpoint)) return false
-  const reached = formatOutpoint(shown.tip)
-  throw new ProofError(
-    'OTHER_TIP',
-    `the index says that the tip is ${outpoint}, and shows the way to ${reached}`,
-  )
+function isClaimedTip({ tip }: Extract<Evidence, { form: 'proofs' }>, proven: VerifiedTip): boolean {
+  const claimed = formatOutpoint(tip)
+  const reached = formatOutpoint(proven.tip)
+  if (claimed === reached) return true
+  if (proven.path.some((step) => formatOutpoint(step.outpoint) === claimed)) return false
+  throw new ProofError('OTHER_TIP', `the index claims the tip ${claimed} but proves a path to ${reached}`)
 }

@@ -6,26 +6,26 @@ import { Bundle, type ReadOptions, readOutpointBeef, type Spender } from './bund
 import { ProofError } from './errors.js'
 import { TransactionVerifier, type Trust } from './verify-transactions.js'
 
-/** A mint that descends from the genesis, each step down to it checked. */
+/** A mint that descends from the genesis through checked mints only. */
 export interface GenuineMint {
-  /** That it claims. */
+  /** The name that it claims. */
   name: string
   txid: string
-  /** The mint that left the node which this one spends; undefined where that is the genesis. */
+  /** The mint that created the node which this one spends; undefined if that node is the genesis. */
   parent: GenuineMint | undefined
 }
 
 /** Which output of a mint holds the name (service.md 2.7). */
 export const NAME_VOUT = 2
-/** The outputs of a mint that are nodes. */
+/** The outputs of a mint that hold nodes. */
 export const NODE_VOUTS: readonly number[] = [0, 1]
 
 /**
- * The mints of a bundle that descend from the genesis, by their txids (protocol.md 6 and 7). Nothing is taken by
- * pattern: the genesis outpoint is genuine because the caller says so, and from there on the nodes that a checked mint
- * leaves are, and no others. A copy of the covenant, with whatever state, is none of them.
+ * The mints of a bundle that descend from the genesis, by txid (protocol.md 6 and 7). Nothing is recognised by pattern:
+ * the genesis outpoint is genuine because the caller says so, and from there on only nodes created by a checked mint
+ * are. A copy of the covenant is not, whatever its state.
  *
- * @throws ProofError `NO_GENESIS`; `BAD_MINT` where a transaction that spends a genuine node breaks a rule of mints.
+ * @throws ProofError `NO_GENESIS`; `BAD_MINT` if a transaction that spends a genuine node breaks a rule of mints.
  */
 export function readMints(bundle: Bundle, deployment: Deployment): Map<string, GenuineMint> {
   const { genesis } = deployment
@@ -41,11 +41,11 @@ export function readMints(bundle: Bundle, deployment: Deployment): Map<string, G
     spent.set(txid, { node, spender, ...(parent && { parent }) })
   }
   addNode(genesis)
-  // Parents come before children, so that whatever a transaction spends of the tree is known by then.
+  // Parents come before children, so every node that a transaction spends is known by then.
   for (const { txid } of bundle.transactions) {
     const found = spent.get(txid)
     if (found === undefined) continue
-    const { name } = checked(bundle, { ...found, deployment })
+    const { name } = checkedMint(bundle, { ...found, deployment })
     const genuine: GenuineMint = { name, txid, parent: found.parent }
     mints.set(txid, genuine)
     for (const vout of NODE_VOUTS) addNode({ txid, vout }, genuine)
@@ -53,14 +53,14 @@ export function readMints(bundle: Bundle, deployment: Deployment): Map<string, G
   return mints
 }
 
-function checked(
+function checkedMint(
   bundle: Bundle,
   { node, spender, deployment }: { node: Outpoint; spender: Spender; deployment: Deployment },
 ): { name: string } {
   const { transaction, input } = spender
   const output = bundle.output(node)
   try {
-    // Whoever relies on a mint has it vouched for: a block holds it where it has a path, or its scripts are run.
+    // A mint without a path gets the strict rules here, and its scripts are run by the TransactionVerifier.
     const follow = bundle.hasPath(transaction.txid) ? followMint : followUnprovenMint
     return follow({ transaction, input, deployment, hash: bundle.hash, ...(output && { spent: output }) })
   } catch (cause) {
@@ -70,7 +70,9 @@ function checked(
 }
 
 function badMint(txid: string, reason: string, cause?: MintError): ProofError {
-  return new ProofError('BAD_MINT', `${txid} spends a node of the tree and is no mint: ${reason}`, { cause })
+  return new ProofError('BAD_MINT', `${txid} spends a node of the tree but is not a mint: ${reason}`, {
+    cause,
+  })
 }
 
 /** The mints from the genesis to this one, in order. */
@@ -80,49 +82,49 @@ export function lineOf(last: GenuineMint): GenuineMint[] {
   return line.reverse()
 }
 
-/** The output in which a mint puts its name: the name's origin. */
+/** The output that holds the name of a mint: the name's origin. */
 export function nameOutpoint({ txid }: Pick<GenuineMint, 'txid'>): Outpoint {
   return { txid, vout: NAME_VOUT }
 }
 
-/** One mint on the way from the genesis to a name. */
+/** One mint on the path from the genesis to a name. */
 export interface VerifiedMint {
   txid: string
   /** The name that it claimed. */
   name: string
-  /** Of its block; undefined where it is in none, or where no headers were asked. */
+  /** The height of its block; undefined if it is in none, or if no headers were asked. */
   height?: number
 }
 
-/** A name that was mined in the tree of the genesis; that nothing is wrong with it was checked, not told. */
+/** A name that was mined in the tree of the genesis. */
 export interface VerifiedName {
   name: string
-  /** The output in which it was minted: once and for ever the same for a name whose mint is in the chain. */
+  /** The output in which it was minted; it never changes once the mint is in the chain. */
   origin: Outpoint
-  /** From the genesis to the mint of the name, in order. */
+  /** The mints from the genesis to the name, in order. */
   line: VerifiedMint[]
   /**
-   * Whether every mint of the line is in a block that the chain tracker knows. False: at least one is not, and another
-   * mint may still take its place; or no headers were asked (`'scripts only'`).
+   * Whether every mint of the line is in a block that the chain tracker knows. If not, a conflicting mint may still
+   * replace one of them, or no headers were asked (`'scripts only'`).
    */
   proven: boolean
-  /** Of the block that holds the mint of the name. */
+  /** The height of the block that holds the mint of the name. */
   height?: number
 }
 
-/** What it takes to check a name offline. */
+/** What is needed to check a name offline. */
 export interface NameTrust extends Trust, ReadOptions {
   /** The tree: its genesis outpoint, and how it was deployed. */
   deployment: Deployment
 }
 
 /**
- * Checks that a name is genuine (BRC-174 section 4, step 3.2; service.md 3.3), with nothing but the genesis outpoint and
- * block headers. The proof is an Outpoint BEEF (BRC-158) of the name's origin, with every mint from the genesis to it.
- * Transactions in it that the name does not rest on are read and not believed.
+ * Checks that a name is genuine (BRC-174 section 4, step 3.2; service.md 3.3), given only the genesis outpoint and block
+ * headers. The proof is an Outpoint BEEF (BRC-158) of the name's origin with every mint from the genesis to it. Other
+ * transactions in it are parsed but not trusted.
  *
- * @param check.proof As `GET /svc/names/proof/{name}` answers it.
- * @throws ProofError with what does not hold; HeadersError where the chain tracker does not answer.
+ * @param check.proof The answer of `GET /svc/names/proof/{name}`.
+ * @throws ProofError; HeadersError if the chain tracker does not answer; the reason of the signal.
  */
 export async function verifyNameProof(
   check: NameTrust & { proof: Uint8Array; name: string },
@@ -130,24 +132,22 @@ export async function verifyNameProof(
   const { proof, name, deployment } = check
   const { subject, bundle } = readOutpointBeef(proof, check)
   const mint = readMints(bundle, deployment).get(subject.txid)
-  if (mint === undefined) {
-    throw new ProofError(
-      'NOT_IN_TREE',
-      `${formatOutpoint(subject)} does not descend from the genesis by mints: it is no name of this tree`,
-    )
-  }
+  if (mint === undefined) throw notInTree(subject, 'name')
   if (subject.vout !== NAME_VOUT)
-    throw new ProofError('OTHER_NAME', `output ${subject.vout} of a mint is no name: output ${NAME_VOUT} is`)
-  if (mint.name !== name) throw new ProofError('OTHER_NAME', `it is a proof of ${mint.name}, not of ${name}`)
+    throw new ProofError(
+      'OTHER_NAME',
+      `output ${subject.vout} of a mint holds no name: output ${NAME_VOUT} does`,
+    )
+  if (mint.name !== name) throw new ProofError('OTHER_NAME', `the proof is of ${mint.name}, not of ${name}`)
   return await verifiedName(mint, new TransactionVerifier(bundle, check, deployment.genesis.txid))
 }
 
 /**
- * Checks the mint of a name alone, from any BEEF that holds the mints from the genesis to it. Where the name went since is
- * not looked at.
+ * Checks only the mint of a name, from any BEEF that holds the mints from the genesis to it. Where the name has moved
+ * since does not matter.
  *
  * @returns The name, and the script of its origin, which starts with the lock that the mint gave it.
- * @throws ProofError with what does not hold; HeadersError where the chain tracker does not answer.
+ * @throws as {@link verifyNameProof}.
  */
 export async function verifyNameMint(
   check: NameTrust & { beef: Uint8Array; name: string },
@@ -163,7 +163,7 @@ export async function verifyNameMint(
   return { ...verified, lockingScript: output.lockingScript }
 }
 
-/** The mint of a name in a bundle that holds it among others. @throws ProofError `NOT_IN_TREE`. */
+/** Finds the mint of a name in a bundle. @throws ProofError `NOT_IN_TREE`. */
 export function mintOf(
   bundle: Bundle,
   { name, deployment }: { name: string; deployment: Deployment },
@@ -174,11 +174,11 @@ export function mintOf(
   throw new ProofError('NOT_IN_TREE', `no mint that descends from the genesis claims ${name}`)
 }
 
-/** Vouches for each mint of the line, the first one first. */
+/** Verifies each mint of the line, from the genesis on. */
 export async function verifiedName(last: GenuineMint, verifier: TransactionVerifier): Promise<VerifiedName> {
   const line: VerifiedMint[] = []
   for (const { txid, name } of lineOf(last)) {
-    const height = await verifier.vouch(txid)
+    const height = await verifier.verify(txid)
     line.push({ txid, name, ...(height !== undefined && { height }) })
   }
   const height = line.at(-1)?.height
@@ -191,30 +191,30 @@ export async function verifiedName(last: GenuineMint, verifier: TransactionVerif
   }
 }
 
-/** A node of a tree that descends from its genesis: names can be mined from it, unless it was spent since. */
+/** A node that descends from the genesis of its tree: names can be mined from it, unless it has been spent since. */
 export interface VerifiedNode {
   /** The prefix that the node stands for; empty for the root. */
   domain: string
   outpoint: Outpoint
   satoshis: number
   lockingScript: Uint8Array
-  /** The mints from the genesis to the node, in order; none where the node is the root as deployed. */
+  /** The mints from the genesis to the node, in order; empty for the root as deployed. */
   line: VerifiedMint[]
   /** Whether every mint of the line is in a block that the chain tracker knows. */
   proven: boolean
-  /** The transaction that holds the node, with its merkle path or its ancestors down to proven ones. */
+  /** The transaction that holds the node, with its merkle path, or its ancestors down to proven ones. */
   transaction: Transaction
 }
 
 /**
- * Checks that an output is a node of a tree, with nothing but the genesis outpoint and block headers. As each mint writes
- * the covenant of the node that it spends into those that it makes, such a node has the covenant of the genesis.
+ * Checks that an output is a node of a tree, given only the genesis outpoint and block headers. Each mint copies the
+ * covenant of the node it spends into the nodes it creates, so a genuine node has the covenant of the genesis.
  *
- * That nothing has spent the node since, no proof can show.
+ * No proof can show that the node is still unspent.
  *
  * @param check.beef A BEEF with every mint from the genesis to the node, as `ls_names` answers `{mine, history: true}`.
- * @param check.after A node that was verified before: the line has to lead through a mint that spends it.
- * @throws ProofError with what does not hold; HeadersError where the chain tracker does not answer.
+ * @param check.after A node verified earlier: the line must contain a mint that spends it.
+ * @throws as {@link verifyNameProof}.
  */
 export async function verifyNode(
   check: NameTrust & { beef: Uint8Array; outpoint: Outpoint; after?: Outpoint },
@@ -234,14 +234,14 @@ export async function verifyNode(
   if (spender !== undefined)
     throw new ProofError(
       'STALE_TIP',
-      `the node ${formatOutpoint(outpoint)} is spent by ${spender.transaction.txid}, which is shown beside it`,
+      `the node ${formatOutpoint(outpoint)} is spent by ${spender.transaction.txid}, in the same BEEF`,
     )
   const { satoshis, lockingScript } = output
   const domain = domainOf(mint, outpoint)
   return { domain, outpoint, satoshis, lockingScript, line, proven, transaction }
 }
 
-/** The mint that left a node; undefined for the root as deployed. */
+/** The mint that created a node; undefined for the root as deployed. */
 function mintBefore(
   bundle: Bundle,
   { outpoint, deployment }: { outpoint: Outpoint; deployment: Deployment },
@@ -250,9 +250,14 @@ function mintBefore(
   if (formatOutpoint(outpoint) === formatOutpoint(deployment.genesis)) return undefined
   const mint = mints.get(outpoint.txid)
   if (mint !== undefined && NODE_VOUTS.includes(outpoint.vout)) return mint
-  throw new ProofError(
+  throw notInTree(outpoint, 'node')
+}
+
+function notInTree(outpoint: Outpoint, kind: 'name' | 'node'): ProofError {
+  const shown = formatOutpoint(outpoint)
+  return new ProofError(
     'NOT_IN_TREE',
-    `${formatOutpoint(outpoint)} does not descend from the genesis by mints: it is no node of this tree`,
+    `${shown} is no ${kind} of this tree: no mints lead to it from the genesis`,
   )
 }
 
@@ -265,11 +270,11 @@ function requireDescent(
   if (line.some(({ txid }) => txid === spender)) return
   throw new ProofError(
     'NOT_DESCENDED',
-    `${formatOutpoint(outpoint)} does not come of a mint from ${formatOutpoint(after)}`,
+    `${formatOutpoint(outpoint)} does not descend from a mint that spends ${formatOutpoint(after)}`,
   )
 }
 
-/** The restated node keeps the domain that it had, which the name of the mint extends by a character. */
+/** Output 0 of a mint keeps the domain of the node it spends; output 1 adds the claimed character. */
 function domainOf(mint: GenuineMint | undefined, { vout }: Outpoint): string {
   if (mint === undefined) return ''
   return vout === 0 ? mint.name.slice(0, -1) : mint.name

@@ -1,3 +1,4 @@
+import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import './no-eval.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { HttpMineIndex } from '../mining/mine-index.js'
@@ -22,5 +23,5 @@ try {
 } catch (error) {
   tree.className = 'error'
   tree.setAttribute('role', 'alert')
-  tree.textContent = `Nothing can be mined here: ${error instanceof Error ? error.message : error}.`
+  tree.textContent = `Nothing can be mined here: ${messageOf(error)}.`
 }

@@ -1,3 +1,4 @@
+import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import { isName } from '../../backend/src/protocol/mine-node.js'
 import { longestName } from '../../backend/src/protocol/mint.js'
 import type { HttpMineIndex, MineIndex } from '../mining/mine-index.js'
@@ -208,7 +209,7 @@ function doneText({ name, payer }: MiningOrder): string {
 }
 
 function reasonOf(error: unknown): string {
-  const message = error instanceof Error ? error.message : String(error)
+  const message = messageOf(error)
   return message.endsWith('.') ? message : `${message}.`
 }
 
@@ -248,7 +249,7 @@ export class NameState {
       const missing = name.slice(domain.length)
       return ['free', domain === '' ? 'None of it is mined yet.' : `Mined: ${domain}. Missing: ${missing}.`]
     } catch (error) {
-      return ['error', error instanceof Error ? error.message : String(error)]
+      return ['error', messageOf(error)]
     }
   }
 

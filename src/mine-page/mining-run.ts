@@ -2,18 +2,17 @@ import { Transaction, WalletClient } from '@bsv/sdk'
 import { fromHex, toHex } from '../../backend/src/protocol/bytes.js'
 import { FAKE_FUNDING_PAYER } from '../mining/fake-funding.js'
 import { payWithWallet, sendWithWallet } from '../mining/fund-with-wallet.js'
+import { ownersMint } from '../mining/live-node.js'
 import type { HttpMineIndex } from '../mining/mine-index.js'
+import { type MiningEvent, mineName, solveNext } from '../mining/mine-name.js'
+import { MiningError, NodeMovedError } from '../mining/mining-error.js'
 import {
-  type MiningEvent,
   type MintDraft,
   type MintPayer,
-  mineName,
-  ownersMint,
   type PaidMint,
-  solveNext,
-} from '../mining/mine-name.js'
-import { MiningError, NodeMovedError } from '../mining/mining-error.js'
-import { type SignedMint, unpaidMint } from '../mining/mint-transaction.js'
+  type SignedMint,
+  unpaidMint,
+} from '../mining/mint-transaction.js'
 import type { ServerDeployment } from '../mining/server-deployment.js'
 import type { MiningOrder, Payer } from './mining-order.js'
 

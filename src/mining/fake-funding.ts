@@ -1,8 +1,14 @@
 import { BEEF_V1, Beef, LockingScript, MerklePath, Transaction, UnlockingScript } from '@bsv/sdk'
 import { p2pkhLock } from '../../backend/src/protocol/address.js'
 import { toHex } from '../../backend/src/protocol/bytes.js'
-import type { MintDraft, MintPayer, PaidMint } from './mine-name.js'
-import { finishMint, solvePlan, startMint } from './mint-transaction.js'
+import {
+  finishMint,
+  type MintDraft,
+  type MintPayer,
+  type PaidMint,
+  solvePlan,
+  startMint,
+} from './mint-transaction.js'
 
 // Transactions that no chain holds. A host that checks no merkle proofs (CHAIN_TRACKER=scripts-only) takes the path of a
 // block that holds nothing else for one, and of what a block holds no script is run: so no coin is signed for.

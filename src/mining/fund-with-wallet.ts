@@ -2,6 +2,7 @@ import { PublicKey, type Transaction, type WalletInterface } from '@bsv/sdk'
 import { BeefError } from '../../backend/src/protocol/beef.js'
 import { readBeefTransaction, writeBeef } from '../../backend/src/protocol/beef-transaction.js'
 import { toHex } from '../../backend/src/protocol/bytes.js'
+import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import { decodeMineNode } from '../../backend/src/protocol/mine-node.js'
 import { MintError, requireFinal, rulesOf } from '../../backend/src/protocol/mint.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
@@ -9,11 +10,12 @@ import { runScripts } from '../../backend/src/protocol/run-scripts.js'
 import { NAME_VOUT } from '../client/verify-name.js'
 import { requireFee } from './budget.js'
 import { p2pkhLockOf } from './fund-with-key.js'
-import type { MintPayer, PaidMint } from './mine-name.js'
 import { MiningError } from './mining-error.js'
 import {
   finishMint,
+  type MintPayer,
   type MintPlan,
+  type PaidMint,
   preimageView,
   type SolvedPlan,
   solvePlan,
@@ -145,7 +147,7 @@ export async function sendWithWallet(
   } catch (cause) {
     const [review] = reviewsOf(cause).filter((each) => each.txid === txid)
     const isFinal = review?.status === 'doubleSpend' || review?.status === 'invalidTx'
-    const reason = cause instanceof Error ? cause.message : String(cause)
+    const reason = messageOf(cause)
     throw new WalletSendError(txid, isFinal, isFinal ? String(review?.status) : reason, { cause })
   }
   const status = Array.isArray(results) ? results.find((each) => each.txid === txid)?.status : undefined
@@ -172,7 +174,7 @@ function requireSigned(transaction: Transaction): void {
   try {
     for (const _ of runScripts([{ txid: transaction.id('hex'), raw, spent }], { maxWork: MAX_SCRIPT_WORK }));
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause)
+    const reason = messageOf(cause)
     throw new MiningError('BAD_WALLET', `the wallet signed what no miner takes: ${reason}`, { cause })
   }
 }

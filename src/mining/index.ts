@@ -30,10 +30,7 @@ export { HttpMineIndex, type LiveNode, type MineIndex, type ShownNode } from './
 export {
   type MineNameOptions,
   type MiningEvent,
-  type MintDraft,
-  type MintPayer,
   mineName,
-  type PaidMint,
   type Solved,
   type SolveOptions,
   solveNext,
@@ -41,8 +38,11 @@ export {
 export { MiningError, type MiningErrorCode, NodeMovedError } from './mining-error.js'
 export {
   finishMint,
+  type MintDraft,
+  type MintPayer,
   type MintPlan,
   NodeUnlock,
+  type PaidMint,
   type SignedMint,
   type SolvedPlan,
   solvePlan,

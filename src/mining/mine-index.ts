@@ -1,4 +1,5 @@
 import * as z from 'zod'
+import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import { type Outpoint, readOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { LOOKUP_SERVICES, PROFILES, TOPICS } from '../../backend/src/protocol/profile.js'
 import { type FetchedAnswer, fetchBounded, readJson } from '../client/bounded-fetch.js'
@@ -44,7 +45,7 @@ export async function askServer({
   try {
     return await fetchBounded(url, init, { timeout, maxBytes, ...(signal && { signal }) })
   } catch (cause) {
-    throw new MiningError('NO_ANSWER', cause instanceof Error ? cause.message : String(cause), { cause })
+    throw new MiningError('NO_ANSWER', messageOf(cause), { cause })
   }
 }
 
@@ -187,7 +188,7 @@ export class HttpMineIndex implements MineIndex {
     try {
       return readAggregate(this.url, answer)
     } catch (cause) {
-      throw new MiningError('BAD_INDEX', cause instanceof Error ? cause.message : String(cause), { cause })
+      throw new MiningError('BAD_INDEX', messageOf(cause), { cause })
     }
   }
 

@@ -1,5 +1,6 @@
 import { LockingScript, type ScriptTemplateUnlock, Transaction, UnlockingScript, Utils } from '@bsv/sdk'
 import { ascii, joinBytes, toHex } from '../../backend/src/protocol/bytes.js'
+import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import {
   checkMint,
   type Deployment,
@@ -118,8 +119,41 @@ export class NodeUnlock implements ScriptTemplateUnlock {
 /** A mint that is ready to be sent. */
 export interface SignedMint {
   mint: Mint
-  /** With its sources, so that `writeBeef` can put them beside it. */
+  /** With its sources, so that `writeBeef` can include them. */
   transaction: Transaction
+}
+
+/** A solution, and the transaction that holds its node, with its proof or ancestors. */
+export interface MintDraft {
+  plan: MintPlan
+  source: Transaction
+  /** The highest fee that the mint may have, in satoshis. */
+  maxFee: number
+}
+
+/** A signed and funded mint, and the BEEF in which an overlay takes it. */
+export interface PaidMint extends SignedMint {
+  beef: Uint8Array
+  /** In satoshis. */
+  fee: number
+}
+
+/** Pays for mints, and says who owns the names. */
+export interface MintPayer {
+  /** Pays for a mint and signs it; throwing ends the mining, unless the node has moved meanwhile. */
+  pay(draft: MintDraft): Promise<PaidMint>
+  /**
+   * The lock of a name or of one of its prefixes. Called before each search, whose solution may be of use to this owner
+   * only; throwing ends the mining.
+   */
+  ownerLock(name: string): Promise<Uint8Array>
+  /**
+   * Called when the index refuses a paid mint and has shown another one, verified, in its place.
+   *
+   * @param other.proven Whether everything that the index showed is in blocks.
+   * @throws MiningError `UNDECIDED` if the paid mint may still count: then nothing more is mined.
+   */
+  lost?(mint: PaidMint, other: { proven: boolean }): Promise<void>
 }
 
 /**
@@ -170,7 +204,7 @@ function requireUnlocked(
   try {
     for (const _ of runScripts([{ txid, raw, spent, input }], { maxWork: MAX_SCRIPT_WORK }));
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause)
+    const reason = messageOf(cause)
     throw new MiningError(
       'OTHER_TREE',
       `the script of the node refuses the mint: the tree has another covenant version, difficulty, marker or TLD (${reason})`,

@@ -174,9 +174,7 @@ describe('a lie is refused', () => {
 
   test('swapped names: the proof of another', async () => {
     const proof = proofOf(line.slice(0, -1))
-    await expect(verify(proof)).rejects.toMatchObject(
-      refused('OTHER_NAME', 'it is a proof of ab, not of abc'),
-    )
+    await expect(verify(proof)).rejects.toMatchObject(refused('OTHER_NAME', 'the proof is of ab, not of abc'))
   })
 
   test.each([0, 1, 3])('output %i of the mint for the name', async (vout) => {
@@ -189,7 +187,7 @@ describe('a lie is refused', () => {
     const transactions = [other.genesis, other.mint('x', { ownerLock: decoy })]
     const check = { deployment: other.deployment, chainTracker: new FakeHeaders(transactions) }
     await expect(verify(proofOf(transactions), check)).rejects.toMatchObject(
-      refused('OTHER_NAME', 'it is a proof of x, not of abc'),
+      refused('OTHER_NAME', 'the proof is of x, not of abc'),
     )
     expect(await verify(proofOf(transactions), { ...check, name: 'x' })).toMatchObject({ proven: true })
   })

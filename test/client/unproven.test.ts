@@ -138,7 +138,7 @@ describe('mints in no block', () => {
     const check = { name: 'a', deployment: tree.deployment, chainTracker: new FakeHeaders([tree.genesis]) }
     await expect(verify(outpointBeef(at(mint, 2), records), check)).rejects.toMatchObject({
       code: 'BAD_SCRIPT',
-      message: expect.stringContaining('spends nothing'),
+      message: expect.stringContaining('has no inputs'),
     })
   })
 })

@@ -10,10 +10,10 @@ import {
   type MineNameOptions,
   type MiningEvent,
   mineName,
-  type PaidMint,
+  searchWhileLive,
 } from '../../src/mining/mine-name.js'
 import { MiningError, NodeMovedError } from '../../src/mining/mining-error.js'
-import { searchWhileLive } from '../../src/mining/search-while-live.js'
+import type { PaidMint } from '../../src/mining/mint-transaction.js'
 import { beefOf, FakeChain, type FakeTransaction, OPEN_LOCK, p2pkh } from '../support/fake-chain.js'
 import { at, recordsOf } from '../support/name-proofs.js'
 import { coinsFor } from '../support/sdk-transaction.js'

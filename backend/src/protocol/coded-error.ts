@@ -18,3 +18,8 @@ export abstract class CodedError<Code extends string = string> extends Error {
     if (data !== undefined) this.data = data
   }
 }
+
+/** The message of anything that was thrown. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import { messageOf } from '../../../backend/src/protocol/coded-error.js'
 import { PROFILES } from '../../../backend/src/protocol/profile.js'
 import { isDeployedHere } from '../../server/followed-tree.js'
 import type { RunningServer } from '../../server/server.js'
@@ -46,7 +47,7 @@ export async function seedLocalNetwork(seeding: {
   } catch (error) {
     progress.end()
     if (error === signal.reason) return
-    const reason = error instanceof Error ? error.message : String(error)
+    const reason = messageOf(error)
     logger.error({ err: error }, 'the local network is not filled')
     progress.say(`minetree: the local network is not filled: ${reason}; the next start tries again`)
   }

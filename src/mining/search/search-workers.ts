@@ -1,3 +1,4 @@
+import { messageOf } from '../../../backend/src/protocol/coded-error.js'
 import type { SearchTask } from './nonce-scanner.js'
 import type { KernelName } from './plain-kernel.js'
 import { SearchError } from './search-error.js'
@@ -42,7 +43,7 @@ export function searchInWorkers(search: {
     }
     const abort = (): void => end(() => reject(signal?.reason))
     const fail = (cause: unknown): void =>
-      end(() => reject(new SearchError('WORKER_FAILED', `a worker failed: ${reasonOf(cause)}`, { cause })))
+      end(() => reject(new SearchError('WORKER_FAILED', `a worker failed: ${messageOf(cause)}`, { cause })))
 
     const hear = (worker: RunningWorker, message: WorkerMessage): void => {
       if (message.kind === 'ready') worker.post(task)
@@ -73,10 +74,6 @@ export function searchInWorkers(search: {
       fail(cause)
     }
   })
-}
-
-function reasonOf(cause: unknown): string {
-  return cause instanceof Error ? cause.message : String(cause)
 }
 
 /** Workers of Node and of browsers, in one shape. */
