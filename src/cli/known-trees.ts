@@ -11,6 +11,7 @@ import {
   jsonOfTree,
   MAX_TERM_LENGTH,
   type ServerDeployment,
+  treeDifference,
   treeJson,
   treeOfJson,
 } from '../mining/server-deployment.js'
@@ -93,9 +94,13 @@ export class KnownTrees {
   /** Whether a server is remembered. @throws CommandError (`usage`) where it names another tree than the one remembered. */
   async isKnown(url: string, said: ServerDeployment): Promise<boolean> {
     const known = await this.treeOf(url)
-    const difference = known && this.difference(url, { known, said })
-    if (difference !== undefined) throw new CommandError(difference, { exit: 'usage' })
-    return known !== undefined
+    const difference = known && treeDifference(known, said)
+    if (difference === undefined) return known !== undefined
+    const [before, now] = [difference.expected, difference.actual].map((value) => cut(String(value), 80))
+    throw new CommandError(
+      `${url} names ${difference.setting} ${now}, and named ${before} before: set GENESIS or --genesis to the right tree, or remove ${keyOf(url)} from ${this.path}`,
+      { exit: 'usage' },
+    )
   }
 
   private async trustFirst({ url, said, output }: Parameters<KnownTrees['trust']>[0]): Promise<void> {
@@ -112,23 +117,6 @@ export class KnownTrees {
       return
     }
     output.note(`trusting ${url} for the genesis ${genesis} from now on: remembered in ${this.path}`)
-  }
-
-  /** One line on how a server contradicts what is remembered of it; undefined where it does not. */
-  private difference(
-    url: string,
-    { known, said }: { known: ServerDeployment; said: ServerDeployment },
-  ): string | undefined {
-    const [was, is] = [jsonOfTree(known), jsonOfTree(said)]
-    const way = `set GENESIS or --genesis to the one that is meant, or remove ${keyOf(url)} from ${this.path}`
-    const [before, now] = [was.genesis, is.genesis]
-    if (before !== now) return `${url} names the genesis ${now}, and named ${before} before: ${way}`
-    for (const [term, name] of TERMS) {
-      if (was[term] === is[term]) continue
-      const [old, fresh] = [was[term] ?? 'none', is[term] ?? 'none'].map((value) => cut(String(value), 80))
-      return `${url} names the ${name} ${fresh} for the tree of ${now}, and named ${old} before: ${way}`
-    }
-    return undefined
   }
 
   private async read(): Promise<Entries> {
@@ -192,16 +180,6 @@ function keyOf(url: string): string {
   const { origin, pathname } = new URL(url)
   return `${origin}${pathname}`.replace(/\/+$/, '')
 }
-
-/** What may change beside the genesis, and what it is called. */
-const TERMS = [
-  ['profile', 'profile'],
-  ['network', 'network'],
-  ['covenantVersion', 'covenant version'],
-  ['difficulty', 'difficulty'],
-  ['marker', 'marker'],
-  ['tld', 'tld'],
-] as const
 
 function requirePlausible(url: string, tree: ServerDeployment): void {
   const { marker = '', tld = '' } = jsonOfTree(tree)

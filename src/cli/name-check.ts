@@ -4,12 +4,7 @@ import { SourceError } from '../client/errors.js'
 import { HttpNameSource, type IndexReply, type NameSource } from '../client/name-source.js'
 import { type IndexReport, type ResolvedName, resolveName } from '../client/resolve.js'
 import { MiningError } from '../mining/mining-error.js'
-import {
-  type ComparedTerm,
-  comparedTerms,
-  type ServerDeployment,
-  serverDeployment,
-} from '../mining/server-deployment.js'
+import { type ServerDeployment, serverDeployment, treeDifference } from '../mining/server-deployment.js'
 import { openHeadersSource } from '../server/chain-tracker.js'
 import { type Config, readConfig } from '../server/config.js'
 import { cut } from '../server/harmless-text.js'
@@ -230,34 +225,19 @@ function requireConfigured(
   said: ServerDeployment,
   { config, env }: Pick<TreeQuestion, 'config' | 'env'>,
 ): void {
-  const { profile, network, deployment } = config
-  const genesis = formatOutpoint(said.deployment.genesis)
-  const configured = deployment && formatOutpoint(deployment.genesis)
-  if (said.profile !== profile.name)
-    throw contradiction(`${url} follows the ${said.profile} network, and PROFILE is ${profile.name}`)
-  if (env.NETWORK && said.network !== network)
-    throw contradiction(`${url} has addresses of NETWORK=${said.network}, and NETWORK is ${network}`)
-  if (configured !== undefined && genesis !== configured)
-    throw contradiction(
-      env.GENESIS
-        ? `${url} follows the tree of ${genesis}, and GENESIS is ${configured}`
-        : `${url} follows the tree of ${genesis}, and that of PROFILE=${profile.name} is ${configured}`,
-    )
-  const { deployment: known } = expectedTree(config)
-  const terms = { ...(known && { covenantVersion: known.covenantVersion }), ...config.setTerms }
-  for (const [setting, set, named] of comparedTerms(terms, said.deployment))
-    if (set !== undefined && set !== named)
-      throw contradiction(
-        `${url} names the ${TERMS[setting]} ${cut(String(named), 80)}, and ${setting} is ${set}`,
-      )
-}
-
-/** What each setting of the rules of a tree is called. */
-const TERMS: Record<ComparedTerm, string> = {
-  COVENANT_VERSION: 'covenant version',
-  DIFFICULTY: 'difficulty',
-  NAME_MARKER: 'marker',
-  NAME_TLD: 'TLD',
+  const { deployment: whole } = expectedTree(config)
+  const difference = treeDifference(
+    {
+      profile: config.profile.name,
+      ...(env.NETWORK && { network: config.network }),
+      ...(config.deployment && { genesis: config.deployment.genesis }),
+      terms: { ...(whole && { covenantVersion: whole.covenantVersion }), ...config.setTerms },
+    },
+    said,
+  )
+  if (difference === undefined) return
+  const { setting, expected, actual } = difference
+  throw contradiction(`${setting} is ${expected}, and ${url} follows ${cut(String(actual), 80)}`)
 }
 
 function contradiction(message: string): CommandError {

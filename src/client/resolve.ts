@@ -287,10 +287,10 @@ async function checkReply(reply: IndexReply, options: ResolveOptions, signal: Ab
   const { index } = reply
   if (reply.kind === 'not-claimed')
     return { index, verdict: 'denies', message: 'it says that the name is not claimed' }
-  if (reply.kind === 'failed') return failedReport(index, reply.error)
   const { workerUrl, workers = workerUrl !== undefined } = options
-  const check = { ...options, evidence: reply.evidence, signal }
   try {
+    if (reply.kind === 'failed') return failedReport(index, reply.error)
+    const check = { ...options, evidence: reply.evidence, signal }
     const { history, isOfTip } = await (workers ? checkInWorker(check, workerUrl) : checkEvidence(check))
     return { index, history, spent: isOfTip ? reply.spent : undefined }
   } catch (error) {

@@ -18,9 +18,9 @@ import { runScripts } from '../../backend/src/protocol/run-scripts.js'
 import { readTransaction, type TransactionView } from '../../backend/src/protocol/transaction.js'
 import { MiningError } from './mining-error.js'
 
-/** A solution and what it is for: enough to tell what the mint has in outputs 0 to 2, and what unlocks the node. */
+/** A solution and what it applies to: determines outputs 0 to 2 of the mint, and what unlocks the node. */
 export interface MintPlan {
-  /** The live node. Its covenant is taken from its own script, ours or any other that keeps to the rules. */
+  /** The live node. The covenant is the one in its script: ours, or any other that follows the rules. */
   node: PlacedNode
   deployment: Deployment
   /** One character. */
@@ -30,7 +30,7 @@ export interface MintPlan {
   ownerLock: Uint8Array
 }
 
-/** A plan that holds: the mint that it leads to. */
+/** A plan with the mint that it leads to. */
 export interface SolvedPlan extends MintPlan {
   mint: Mint
   /** Outputs 0, 1 and 2. */
@@ -38,9 +38,9 @@ export interface SolvedPlan extends MintPlan {
 }
 
 /**
- * Works out what a mint must look like.
+ * Computes what a mint must look like.
  *
- * @throws MintError where the covenant would refuse it, whatever the transaction: see {@link solveMint}.
+ * @throws MintError if the covenant would reject it in any transaction: see {@link solveMint}.
  */
 export function solvePlan(plan: MintPlan): SolvedPlan {
   const mint = solveMint({ ...plan, character: ascii(plan.character) })
@@ -52,8 +52,8 @@ export function solvePlan(plan: MintPlan): SolvedPlan {
 }
 
 /**
- * The unlocking script of the node in a transaction whose outputs are as they are to stay: the covenant commits to all
- * of them. Other inputs may be added, and signed, before or after (`ANYONECANPAY`).
+ * The unlocking script of the node in a transaction whose outputs are final: the covenant commits to all of them. Other
+ * inputs may be added and signed before or after (`ANYONECANPAY`).
  *
  * @param unlocked.input The index of the input that spends the node.
  */
@@ -73,7 +73,7 @@ export function unlockNode(unlocked: {
   })
 }
 
-/** What the covenant's signature commits to of a transaction that is not whole yet. */
+/** The parts of an unfinished transaction that the covenant's signature commits to. */
 export function preimageView({ version, inputs, outputs, lockTime }: Transaction): PreimageTransaction {
   return {
     version,
@@ -98,7 +98,7 @@ export function preimageView({ version, inputs, outputs, lockTime }: Transaction
 
 const FINAL = 0xffffffff
 
-/** Unlocks the node of a plan, as the SDK signs inputs; all outputs have to be there, with their values. */
+/** Unlocks the node of a plan as the SDK signs inputs; all outputs must be present, with their values. */
 export class NodeUnlock implements ScriptTemplateUnlock {
   constructor(private readonly plan: MintPlan) {}
 
@@ -106,7 +106,7 @@ export class NodeUnlock implements ScriptTemplateUnlock {
     return UnlockingScript.fromBinary(Array.from(this.bytes(transaction, input)))
   }
 
-  /** Exactly what it will be: the value of an output does not change its length. */
+  /** The exact length: the value of an output does not change it. */
   async estimateLength(transaction: Transaction, input: number): Promise<number> {
     return this.bytes(transaction, input).length
   }
@@ -157,8 +157,8 @@ export interface MintPayer {
 }
 
 /**
- * A transaction that spends the node of a plan into outputs 0 to 2; what pays for it is still to come. Its version is 1
- * and its lock time 0, as covenants of version 2 demand.
+ * Starts a transaction that spends the node of a plan into outputs 0 to 2; the inputs that fund it are still missing. Its
+ * version is 1 and its lock time 0, as covenants of version 2 require.
  */
 export function startMint(plan: SolvedPlan, source: Transaction): Transaction {
   const transaction = new Transaction(1, [], [], 0)
@@ -172,15 +172,15 @@ export function startMint(plan: SolvedPlan, source: Transaction): Transaction {
   return transaction
 }
 
-/** In the units of `RunBudget`: many times what a covenant takes, and less than a second. */
+/** In the units of `runScripts`: many times what a covenant takes, and less than a second. */
 const MAX_SCRIPT_WORK = 30_000_000
 
 /**
- * Checks a mint before it goes out: as an indexer will, and as miners will, who run the script of the node.
+ * Checks a mint before it is sent: as an indexer will, and as miners will, who run the script of the node.
  *
  * @param signed.input The index of the input that spends the node.
- * @throws MintError where it is none; MiningError `OTHER_TREE` where the script refuses it: the tree was deployed with
- * other terms than those of the plan.
+ * @throws MintError if it is not a mint; MiningError `OTHER_TREE` if the script rejects it, because the tree was deployed
+ * with other terms than those of the plan.
  */
 export function finishMint(signed: {
   plan: SolvedPlan
@@ -207,17 +207,16 @@ function requireUnlocked(
     const reason = messageOf(cause)
     throw new MiningError(
       'OTHER_TREE',
-      `the script of the node refuses the mint: the tree has another covenant version, difficulty, marker or TLD (${reason})`,
+      `the script of the node rejects the mint: the tree has another covenant version, difficulty, marker or TLD (${reason})`,
       { cause },
     )
   }
 }
 
 /**
- * A mint that nobody pays for yet. Inputs that do may be added and signed later, by anyone: the node is unlocked for all
- * of them (`ANYONECANPAY`), but for these outputs only.
+ * A mint without funding. Anyone can add and sign inputs that pay for it later (`ANYONECANPAY`), but the outputs are final.
  *
- * @throws MintError where the plan does not hold.
+ * @throws MintError if the plan does not hold.
  */
 export async function unpaidMint(draft: { plan: MintPlan; source: Transaction }): Promise<SignedMint> {
   const plan = solvePlan(draft.plan)
