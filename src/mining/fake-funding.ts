@@ -10,40 +10,40 @@ import {
   startMint,
 } from './mint-transaction.js'
 
-// Transactions that no chain holds. A host that checks no merkle proofs (CHAIN_TRACKER=scripts-only) takes the path of a
-// block that holds nothing else for one, and of what a block holds no script is run: so no coin is signed for.
+// Transactions that are in no chain. A host that checks no merkle proofs (CHAIN_TRACKER=scripts-only) accepts the merkle
+// path of an imaginary block, and does not run the scripts of a transaction with a path, so no coin needs a signature.
 
-/** The path of a block that holds nothing but this transaction. */
+/** The merkle path of a block that holds only this transaction. */
 export function singleTransactionPath({ txid, height }: { txid: string; height: number }): MerklePath {
   return new MerklePath(height, [[{ offset: 0, hash: txid, txid: true }]])
 }
 
-/** A txid of nothing, another one each time. */
+/** A txid that no transaction has. */
 export function randomTxid(): string {
   return toHex(crypto.getRandomValues(new Uint8Array(32)))
 }
 
 /**
- * Whose things are on a local network unless an owner is named: the public key hash of 20 zero bytes, to which nobody
- * knows a key. What is there stays where it is, and nothing depends on a key that somebody would have to make up and keep.
+ * The default owner on a local network: a public key hash of 20 zero bytes, whose key nobody knows. Its outputs are never
+ * spent, and there is no key to keep.
  */
 export const NOBODY = '00'.repeat(20)
 export const NOBODY_LOCK = p2pkhLock(NOBODY)
 
-/** Pays on a local network. Names that are given to no owner are nobody's. */
+/** Pays on a local network. By default, the names have no owner. */
 export const FAKE_FUNDING_PAYER: MintPayer = { ownerLock: async () => NOBODY_LOCK, pay: fakeFundedMint }
 
 /**
- * A mint, paid with a coin made up for it.
+ * A mint that is funded by a fake coin.
  *
- * @throws MintError where the plan does not hold.
+ * @throws MintError if the plan does not hold.
  */
 export async function fakeFundedMint({
   plan,
   source,
 }: Pick<MintDraft, 'plan' | 'source'>): Promise<PaidMint> {
   const solved = solvePlan(plan)
-  // The node brings one of the three satoshis that a mint puts into its outputs.
+  // The node supplies one of the three satoshis in the outputs of a mint.
   const coin = proven(unsigned({ sourceTXID: randomTxid(), satoshis: 2 }), 1)
   const transaction = startMint(solved, source)
   transaction.addInput({
@@ -54,8 +54,8 @@ export async function fakeFundedMint({
   await transaction.sign()
   const signed = finishMint({ plan: solved, transaction, input: 0 })
   proven(transaction, (source.merklePath?.blockHeight ?? 1) + 1)
-  // What made the coin goes with it: by its value an indexer tells where the ordinals of the mint start (BRC-159). Proven
-  // transactions stay in the order in which they were put in, and the last is the subject.
+  // Includes the coin's transaction: an indexer needs its value to locate the ordinals of the mint (BRC-159). Proven
+  // transactions keep the order in which they are merged, and the last one is the subject.
   const beef = new Beef(BEEF_V1)
   beef.mergeTransaction(coin)
   beef.mergeTransaction(transaction)

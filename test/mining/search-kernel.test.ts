@@ -122,8 +122,8 @@ test('a difficulty in masks is what the protocol makes of it', () => {
         hash[at] = (hash[at] ?? 0) & (0xff >>> ((bit & 7) + 1))
       }
       const words = new DataView(hash.buffer, hash.byteOffset)
-      const { last, lastButOne } = zeroBitMasks(difficulty)
-      const isMet = (words.getInt32(28) & last) === 0 && (words.getInt32(24) & lastButOne) === 0
+      const { last, secondToLast } = zeroBitMasks(difficulty)
+      const isMet = (words.getInt32(28) & last) === 0 && (words.getInt32(24) & secondToLast) === 0
       expect(isMet).toBe(meetsDifficulty(hash, difficulty))
     }),
     { numRuns: 1000 },

@@ -12,37 +12,36 @@ export { SearchError, type SearchErrorCode } from './search-error.js'
 export interface SearchOptions {
   /** The seed of the node to mint from: 32 bytes in internal order, or none for the root as deployed. */
   seed: Uint8Array
-  /** The one to claim: `a-z`, `0-9` or `-`. */
+  /** The character to claim: `a-z`, `0-9` or `-`. */
   character: string
   /** Zero bits that the hash, read byte-reversed, must start with: 1 to 64. */
   difficulty: number
-  /** What the nonce has to start with, 0 to 8 bytes: in a tree that binds work to its owner, the owner commitment. */
+  /** The start of the nonce, 0 to 8 bytes: the owner commitment, in a tree that binds work to its owner. */
   noncePrefix?: Uint8Array
-  /** One per core unless set. 0: in this thread, in slices; so it is, too, where unset and no workers are to be had. */
+  /** One per core by default. 0: search in this thread, in slices, which is also the default if workers are not available. */
   workers?: number
-  /** The module that workers run, where it does not stand beside this one, as in a bundle: `search-worker.js`. */
+  /** The worker module, `search-worker.js`, if a bundler has moved it away from this one. */
   workerUrl?: URL | string
-  /** Unset: four nonces at once where WebAssembly has SIMD, else plain JavaScript. */
+  /** By default, four nonces at once if WebAssembly has SIMD, otherwise plain JavaScript. */
   kernel?: KernelName
   /** Ends the search at once; in this thread, at the end of a slice. */
   signal?: AbortSignal
-  /** Called about four times a second. What it throws ends the search. */
+  /** Called about four times a second. Throwing ends the search. */
   onProgress?: (progress: SearchProgress) => void
 }
 
-/** More than any machine has cores: whoever wants more has mistaken something. */
+/** More than any machine has cores. */
 const MOST_WORKERS = 1024
 
 /**
- * Searches a nonce that does for a mint: `hash256(seed || character || nonce)`, read byte-reversed, starts with
+ * Searches a nonce for a mint, with which `hash256(seed || character || nonce)`, read byte-reversed, starts with
  * `difficulty` zero bits (service.md 4.5). In Node and in browsers; see docs/search.md.
  *
- * @returns the nonce, checked by the rule itself: 22 bytes, or 54 for the root as deployed, prefix included, so that the
- * message fits one block of SHA-256. `hashes` are those that the workers have told of by then.
- * @throws the reason of the signal where that aborts: an AbortError unless set.
- * @throws SearchError with `BAD_SEED`, `BAD_CHARACTER`, `BAD_DIFFICULTY`, `BAD_PREFIX`, `BAD_WORKERS` for options that are
- * none, `UNAVAILABLE` for workers or a kernel that are not to be had, `WORKER_FAILED` where a worker breaks off, and
- * `BAD_NONCE` where what was found does not do.
+ * @returns the nonce, verified: 22 bytes, or 54 for the root as deployed, prefix included, so that the message fits one
+ * block of SHA-256. `hashes` counts those that the workers have reported by then.
+ * @throws the reason of the signal; SearchError `BAD_SEED`, `BAD_CHARACTER`, `BAD_DIFFICULTY`, `BAD_PREFIX`, `BAD_WORKERS`
+ * for invalid options, `UNAVAILABLE` if workers or the requested kernel are not, `WORKER_FAILED` if a worker fails, and
+ * `BAD_NONCE` if its result is wrong.
  */
 export async function searchNonce(options: SearchOptions): Promise<{ nonce: Uint8Array; hashes: number }> {
   requireValidOptions(options)
@@ -50,7 +49,8 @@ export async function searchNonce(options: SearchOptions): Promise<{ nonce: Uint
   signal?.throwIfAborted()
   const host = options.workers === 0 ? undefined : await workerHost()
   const workers = options.workers ?? host?.cores ?? 0
-  if (workers > 0 && host === undefined) throw new SearchError('UNAVAILABLE', 'there are no workers here')
+  if (workers > 0 && host === undefined)
+    throw new SearchError('UNAVAILABLE', 'workers are not available here')
   signal?.throwIfAborted()
 
   const meter = new ProgressMeter({ difficulty, report: options.onProgress, now: performance.now() })
@@ -61,15 +61,15 @@ export async function searchNonce(options: SearchOptions): Promise<{ nonce: Uint
       ? await searchInThread({ task, signal, onHashes })
       : await searchInWorkers({ task, host, workers, url: workerUrl(options), signal, onHashes })
   if (!meetsDifficulty(proofOfWork({ seed, character, nonce }), difficulty)) {
-    throw new SearchError('BAD_NONCE', `the nonce that was found has fewer than ${difficulty} zero bits`)
+    throw new SearchError('BAD_NONCE', `the worker's nonce has fewer than ${difficulty} zero bits`)
   }
   if (!equalBytes(nonce.subarray(0, noncePrefix.length), noncePrefix)) {
-    throw new SearchError('BAD_NONCE', 'the nonce that was found does not start with the prefix')
+    throw new SearchError('BAD_NONCE', "the worker's nonce does not start with the prefix")
   }
   return { nonce, hashes: meter.hashes }
 }
 
-/** Not a constant: a bundle in the old format has no URL of its own. */
+/** Computed when needed: bundles in CommonJS format have no URL of their own. */
 function workerUrl(options: SearchOptions): URL | string {
   return options.workerUrl ?? new URL('./search-worker.js', import.meta.url)
 }
@@ -80,7 +80,7 @@ function requireValidOptions(options: SearchOptions): void {
     throw new SearchError('BAD_SEED', `a seed has 32 bytes or none, not ${seed.length}`)
   }
   if (character.length !== 1 || !isNameCharacter(character.charCodeAt(0))) {
-    throw new SearchError('BAD_CHARACTER', `no name has the character ${JSON.stringify(character)}`)
+    throw new SearchError('BAD_CHARACTER', `names cannot contain ${JSON.stringify(character)}`)
   }
   if (!Number.isInteger(difficulty) || difficulty < 1 || difficulty > 64) {
     throw new SearchError('BAD_DIFFICULTY', `a difficulty is 1 to 64 bits, not ${difficulty}`)
@@ -93,14 +93,14 @@ function requireValidOptions(options: SearchOptions): void {
   }
 }
 
-/** Milliseconds of a slice: as long as a screen shows one picture. */
+/** The length of a slice in milliseconds: one frame of a screen. */
 const SLICE = 16
 
 /**
- * Searches in this thread, in slices between which all else has its turn: for where workers are not to be had.
+ * Searches in this thread, in slices between which other work runs: for hosts without workers.
  *
- * @param search.onHashes Told how many more hashes were tried.
- * @throws the reason of the signal, after the slice in which it came; what `onHashes` throws.
+ * @param search.onHashes Called with how many more hashes were tried.
+ * @throws the reason of the signal, at the end of a slice; what `onHashes` throws.
  */
 export async function searchInThread(search: {
   task: WorkerTask
@@ -118,33 +118,33 @@ export async function searchInThread(search: {
   }
 }
 
-/** How far a search is. */
+/** The progress of a search. */
 export interface SearchProgress {
   /** Hashes tried by all workers so far. */
   hashes: number
-  /** Over the last few seconds. */
+  /** The rate over the last few seconds. */
   hashesPerSecond: number
-  /** Seconds that a search of this difficulty takes on average at this rate. */
+  /** How long a search of this difficulty takes on average at this rate. */
   expectedSeconds: number
-  /** How likely it was to have found one by now: 1 − (1 − 2^−difficulty)^hashes, 0 to 1. */
+  /** The probability of having found one by now: 1 − (1 − 2^−difficulty)^hashes. */
   luck: number
 }
 
 /** Milliseconds between two reports. */
 const INTERVAL = 250
-/** Reports that the rate is measured over: five seconds of them. */
+/** Reports over which the rate is measured: five seconds of them. */
 const WINDOW = 20
 
 /** Counts the hashes of a search, and reports them about four times a second. */
 export class ProgressMeter {
   readonly #difficulty: number
   readonly #report: ((progress: SearchProgress) => void) | undefined
-  /** What was counted at the last reports, the oldest first. */
+  /** The counts at the last reports, the oldest first. */
   readonly #counts: { time: number; hashes: number }[] = []
   #last: { time: number; hashes: number }
   #hashes = 0
 
-  /** @param meter.now The time in milliseconds, since any moment. */
+  /** @param meter.now The time in milliseconds, from any starting point. */
   constructor(meter: {
     difficulty: number
     report?: (progress: SearchProgress) => void
@@ -155,7 +155,7 @@ export class ProgressMeter {
     this.#last = { time: meter.now, hashes: 0 }
   }
 
-  /** All that were tried so far. */
+  /** All hashes tried so far. */
   get hashes(): number {
     return this.#hashes
   }
@@ -178,7 +178,7 @@ export class ProgressMeter {
   }
 }
 
-/** Without rounding the small numbers away: of 64 bits, 1 − 2^−64 is 1 to a computer. */
+/** Avoids rounding small numbers away: with 64 bits, 1 − 2^−64 is 1 in floating point. */
 function luckOf(hashes: number, difficulty: number): number {
   return -Math.expm1(hashes * Math.log1p(-(2 ** -difficulty)))
 }

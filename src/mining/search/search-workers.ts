@@ -3,13 +3,13 @@ import type { SearchTask } from './nonce-scanner.js'
 import type { KernelName } from './plain-kernel.js'
 import { SearchError } from './search-error.js'
 
-/** What a worker is told, once it has said that it is ready. */
+/** The task that a worker gets once it is ready. */
 export interface WorkerTask extends SearchTask {
-  /** Unset: the fastest that can be had. */
+  /** By default, the fastest available. */
   kernel?: KernelName
 }
 
-/** What a worker says. `hashes` are those since it last said so. */
+/** Messages of a worker. `hashes` counts those since its last message. */
 export type WorkerMessage =
   | { kind: 'ready' }
   | { kind: 'tried'; hashes: number }
@@ -17,10 +17,10 @@ export type WorkerMessage =
   | { kind: 'failed'; message: string }
 
 /**
- * Searches in several workers, until one of them has found a nonce. All have ended when the promise settles.
+ * Searches in several workers, until one of them has found a nonce. All are terminated when the promise settles.
  *
- * @param search.onHashes Told how many more hashes were tried.
- * @throws the reason of the signal; SearchError (`WORKER_FAILED`) as soon as one worker fails; what `onHashes` throws.
+ * @param search.onHashes Called with how many more hashes were tried.
+ * @throws the reason of the signal; SearchError `WORKER_FAILED` as soon as one worker fails; what `onHashes` throws.
  */
 export function searchInWorkers(search: {
   task: WorkerTask
@@ -45,7 +45,7 @@ export function searchInWorkers(search: {
     const fail = (cause: unknown): void =>
       end(() => reject(new SearchError('WORKER_FAILED', `a worker failed: ${messageOf(cause)}`, { cause })))
 
-    const hear = (worker: RunningWorker, message: WorkerMessage): void => {
+    const onWorkerMessage = (worker: RunningWorker, message: WorkerMessage): void => {
       if (message.kind === 'ready') worker.post(task)
       else if (message.kind === 'failed') fail(message.message)
       else onHashes(message.hashes)
@@ -59,10 +59,10 @@ export function searchInWorkers(search: {
           url: search.url,
           onFailure: fail,
           onMessage: (message) => {
-            // Messages under way when a worker is ended still come.
+            // Messages that are under way when a worker is terminated still arrive.
             if (isOver) return
             try {
-              hear(worker, message as WorkerMessage)
+              onWorkerMessage(worker, message as WorkerMessage)
             } catch (cause) {
               end(() => reject(cause))
             }
@@ -76,15 +76,15 @@ export function searchInWorkers(search: {
   })
 }
 
-/** Workers of Node and of browsers, in one shape. */
+/** Workers of Node and of browsers, behind one interface. */
 export interface WorkerHost {
-  /** How many threads run at once here. */
+  /** How many threads can run at once. */
   cores: number
   /** Starts a worker from the URL of a module. */
   start(worker: {
     url: URL | string
     onMessage: (message: unknown) => void
-    /** The worker could not be loaded, threw, or ended of its own accord. */
+    /** The worker could not be loaded, threw, or exited by itself. */
     onFailure: (cause: unknown) => void
   }): RunningWorker
 }
@@ -95,13 +95,13 @@ export interface RunningWorker {
   terminate(): void
 }
 
-/** The other end: what a worker has of whoever started it. */
+/** The worker's end of the connection. */
 export interface WorkerParent {
   post(message: unknown): void
   onMessage(listener: (message: unknown) => void): void
 }
 
-/** The part of the web's objects that is used here; the language's types have none of them. */
+/** The part of the web's globals that is used here; the language's types do not include them. */
 interface WebWorker {
   onmessage: ((event: { data: unknown }) => void) | null
   onerror: ((event: { message?: string }) => void) | null
@@ -119,7 +119,7 @@ const web = globalThis as unknown as WebGlobal
 
 const isNode = typeof process === 'object' && process.versions?.node !== undefined
 
-/** The workers that can be had here, if any. */
+/** The workers available here, if any. */
 export async function workerHost(): Promise<WorkerHost | undefined> {
   if (isNode) return await nodeHost()
   const { Worker, navigator } = web
@@ -129,9 +129,9 @@ export async function workerHost(): Promise<WorkerHost | undefined> {
     start: ({ url, onMessage, onFailure }) => {
       const worker = new Worker(url, { type: 'module' })
       worker.onmessage = ({ data }) => onMessage(data)
-      // A script that cannot be loaded says no reason.
-      worker.onerror = ({ message }) => onFailure(new Error(message || `nothing runs at ${url}`))
-      worker.onmessageerror = () => onFailure(new Error('a message of the worker could not be read'))
+      // A browser gives no reason for a script that cannot be loaded.
+      worker.onerror = ({ message }) => onFailure(new Error(message || `cannot load ${url}`))
+      worker.onmessageerror = () => onFailure(new Error('a message of the worker could not be decoded'))
       return { post: (message) => worker.postMessage(message), terminate: () => worker.terminate() }
     },
   }
@@ -146,33 +146,33 @@ async function nodeHost(): Promise<WorkerHost> {
     cores: availableParallelism(),
     start: ({ url, onMessage, onFailure }) => {
       const file = typeof url === 'string' && URL.canParse(url) ? new URL(url) : url
-      // Some options of a process are not for workers, such as the one that runs a module from its arguments.
+      // A worker refuses some options of its process, such as the one that runs a module from its arguments.
       const worker = new Worker(file, { execArgv: [] })
       worker.on('message', onMessage)
       worker.on('error', onFailure)
       worker.on('messageerror', onFailure)
-      worker.on('exit', (code) => onFailure(new Error(`the worker ended with code ${code}`)))
+      worker.on('exit', (code) => onFailure(new Error(`the worker exited with code ${code}`)))
       return { post: (message) => worker.postMessage(message), terminate: () => void worker.terminate() }
     },
   }
 }
 
 /**
- * Node's modules are imported where they are used, because browsers load this file too; and bundlers for browsers leave
- * an import alone whose failure is dealt with.
+ * Node's modules are imported dynamically, because browsers load this file too; bundlers for browsers ignore a dynamic
+ * import whose failure is handled.
  */
 function missing(cause: unknown): never {
-  throw new SearchError('UNAVAILABLE', 'there are no workers here', { cause })
+  throw new SearchError('UNAVAILABLE', 'workers are not available here', { cause })
 }
 
 /**
- * Whoever started this worker.
- * @throws Error where this is no worker.
+ * The connection to the thread that started this worker.
+ * @throws Error if this is not a worker.
  */
 export async function workerParent(): Promise<WorkerParent> {
   if (isNode) {
     const { parentPort } = await import('node:worker_threads').catch(missing)
-    if (parentPort === null) throw new Error('this is no worker')
+    if (parentPort === null) throw new Error('not a worker')
     return {
       post: (message) => parentPort.postMessage(message),
       onMessage: (listener) => void parentPort.on('message', listener),
