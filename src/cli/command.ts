@@ -1,5 +1,6 @@
 import { setMaxListeners } from 'node:events'
 import { InvalidArgumentError } from 'commander'
+import { addressLock, type Network } from '../../backend/src/protocol/address.js'
 import type { Config } from '../server/config.js'
 import type { ExitCode } from './exit-codes.js'
 import type { CommandOutput } from './output.js'
@@ -77,4 +78,17 @@ export function untilSignal(): Interruption {
       }
     },
   }
+}
+
+/**
+ * The lock of a P2PKH address on the command line.
+ *
+ * @param network The network that the address must belong to; by default, either will do.
+ * @throws CommandError (`usage`) if it is not such an address.
+ */
+export function ownerLock(address: string, network?: Network): Uint8Array {
+  const lock = addressLock(address, network)
+  if (lock instanceof Uint8Array) return lock
+  const why = lock === 'other network' ? `not an address of NETWORK=${network}` : 'not a P2PKH address'
+  throw new CommandError(`${why}: ${JSON.stringify(address)}`, { exit: 'usage' })
 }

@@ -13,8 +13,7 @@ import type { MintPayer, PaidMint } from '../mining/mint-transaction.js'
 import { type ServerDeployment, serverDeployment } from '../mining/server-deployment.js'
 import { OnceAsked, openHeadersSource } from '../server/chain-tracker.js'
 import type { Config } from '../server/config.js'
-import { addressLock } from './address-lock.js'
-import { CommandError } from './command.js'
+import { CommandError, ownerLock } from './command.js'
 import { expectedTree, type KnownTrees } from './known-trees.js'
 import { byOtherText, MiningProgress } from './mining-progress.js'
 import { MintFolder } from './mint-folder.js'
@@ -74,7 +73,7 @@ export interface MineOptions {
  */
 export async function runMine(options: MineOptions): Promise<void> {
   // A mistake on the command line is said before anybody is asked.
-  if (options.owner !== undefined) addressLock(options.owner)
+  if (options.owner !== undefined) ownerLock(options.owner)
   const { maxTime } = budgetFor(options.name.length, options.budget)
   // Ends whatever is still being asked: when the time is over, and when the command is.
   const over = new AbortController()
@@ -100,7 +99,7 @@ async function mineWith(options: MineOptions): Promise<void> {
     ...expectedTree(config),
   }
   const server = await serverDeployment(url, expected, { signal })
-  const lock = options.owner === undefined ? undefined : addressLock(options.owner, server.network)
+  const lock = options.owner === undefined ? undefined : ownerLock(options.owner, server.network)
   if (config.deployment === undefined) await options.knownTrees.trust({ url, said: server, output })
   requireMinableName(name, server.deployment)
   const headers = openHeadersSource(config)

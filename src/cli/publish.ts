@@ -8,8 +8,7 @@ import { DEFAULT_FEE_RATE } from '../mining/fund-with-key.js'
 import { DEFAULT_STREAM_CHUNK_SIZE, layOutFile, layOutStreamChunk } from '../publish/file.js'
 import { layOutFolder } from '../publish/folder.js'
 import type { PublishOutput } from '../publish/inscribe.js'
-import { addressLock } from './address-lock.js'
-import { CommandError } from './command.js'
+import { CommandError, ownerLock } from './command.js'
 import { type FakeTransaction, fundedTransaction, spendingTransaction } from './fake-transactions.js'
 import { LocalServer } from './local-server.js'
 import { bytesText, type CommandOutput, grouped } from './output.js'
@@ -57,7 +56,7 @@ const MAX_LEFT_OUT_LINES = 20
 export async function runPublish(options: PublishOptions): Promise<void> {
   const { path, chunkSize, url, output, maxTransactions, signal } = options
   const stream = options.stream || chunkSize !== undefined
-  const lock = options.owner === undefined ? NOBODY_LOCK : addressLock(options.owner)
+  const lock = options.owner === undefined ? NOBODY_LOCK : ownerLock(options.owner)
   const { found, leftOut } = await findAt(path, basename(resolve(path)))
   if (stream && found.kind === 'folder')
     throw new CommandError(

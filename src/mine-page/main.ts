@@ -6,7 +6,7 @@ import { serverDeployment } from '../mining/server-deployment.js'
 import { element } from './elements.js'
 import { MiningForm } from './mining-form.js'
 
-/** Content and names stand at the root of a host. */
+/** Content and names are at the root of a host. */
 const url = location.origin
 const tree = element('tree', HTMLElement)
 

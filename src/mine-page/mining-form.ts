@@ -21,18 +21,18 @@ interface PaidCard {
   beef: Uint8Array
 }
 
-/** @param isBound Whether a solution is of use to one owner alone. */
+/** @param isBound Whether only one owner can use a solution. */
 function ownerHint(payer: string, isBound: boolean): string {
-  if (payer === 'made-up')
-    return 'The name is locked to it. Left empty, the name is nobody’s: on a local network that may do.'
-  if (payer === 'wallet') return 'The name is locked to it. Left empty, the name belongs to the wallet.'
+  if (payer === 'fake')
+    return 'The name is locked to it. If empty, the name has no owner, which may be fine on a local network.'
+  if (payer === 'wallet') return 'The name is locked to it. If empty, the name belongs to the wallet.'
   const needed = 'Needed before the search: the name is locked to it.'
   return isBound
     ? `${needed} Only this owner can use the solution.`
-    : `${needed} In this tree whoever sees the solution can use it for another owner: show it to nobody.`
+    : `${needed} In this tree, anyone who sees the solution can use it for another owner: show it to nobody.`
 }
 
-/** The form, and what comes of it. */
+/** The form of the page, and the mining that it starts. */
 export class MiningForm {
   readonly #served: Served
   readonly #form = element('form', HTMLFormElement)
@@ -44,7 +44,7 @@ export class MiningForm {
   readonly #progress = new ProgressView()
   #running: AbortController | undefined
   readonly #nameState: NameState
-  /** The mint that is paid for and on its way. */
+  /** The paid mint that is being submitted. */
   #pending: PaidCard | undefined
 
   constructor(served: Served) {
@@ -52,15 +52,15 @@ export class MiningForm {
     this.#nameState = new NameState(served.index)
   }
 
-  /** Makes the form ready. */
+  /** Prepares the form. */
   open(): void {
     const isLocal = this.#served.server.profile === 'local'
     const name = this.#name
     const { deployment } = this.#served.server
     name.maxLength = longestName(deployment)
     element('name-hint', HTMLElement).textContent = nameRule(deployment)
-    element('made-up-choice', HTMLElement).hidden = !isLocal
-    this.#choose(isLocal ? 'made-up' : 'wallet')
+    element('fake-choice', HTMLElement).hidden = !isLocal
+    this.#choose(isLocal ? 'fake' : 'wallet')
     element('workers', HTMLInputElement).value = String(navigator.hardwareConcurrency)
     name.addEventListener('input', () => this.#nameState.look(name.value.trim()))
     element('payers', HTMLFieldSetElement).addEventListener('change', () => this.#hint())
@@ -69,7 +69,7 @@ export class MiningForm {
       void this.#submit()
     })
     this.#stop.addEventListener('click', () => this.#running?.abort())
-    // A link may say which name is meant; whose it is to be, only whoever mines it.
+    // A link may set the name, but not the owner.
     const linked = new URLSearchParams(location.search).get('name')
     if (linked !== null && name.value === '') name.value = linked
     this.#nameState.look(name.value.trim())
@@ -77,7 +77,7 @@ export class MiningForm {
     this.#start.disabled = false
   }
 
-  /** Shows the mints that were paid for before the page was closed, each to be sent again. */
+  /** Shows the paid mints from before the page was closed, each with a button to send it again. */
   #showStored(): void {
     for (const stored of savedMints()) {
       const card = new MintCard(stored)
@@ -118,7 +118,7 @@ export class MiningForm {
         ...this.#served,
         order,
         signal,
-        onEvent: (event) => this.#tell(event),
+        onEvent: (event) => this.#onEvent(event),
         onMint: (mint) => this.#show(mint),
       })
       this.#progress.end(doneText(order))
@@ -132,7 +132,7 @@ export class MiningForm {
     }
   }
 
-  /** Undefined where a field does not do, which is said. */
+  /** The order in the form; undefined if a field is invalid, which is then shown. */
   #order(): MiningOrder | undefined {
     for (const field of this.#form.querySelectorAll('[aria-invalid]')) field.removeAttribute('aria-invalid')
     this.#error.hidden = true
@@ -155,19 +155,19 @@ export class MiningForm {
     for (const field of this.#form.querySelectorAll('input')) field.disabled = isBusy
     this.#start.disabled = isBusy
     this.#stop.hidden = !isBusy
-    // A control that goes away takes the keyboard's place with it.
+    // Hiding a control that has the keyboard focus would lose it.
     if (heldFocus) (isBusy ? this.#stop : this.#start).focus()
   }
 
-  #tell(event: MiningEvent): void {
-    this.#progress.tell(event)
+  #onEvent(event: MiningEvent): void {
+    this.#progress.update(event)
     if (event.kind === 'minted')
-      this.#settle(this.#pending, event.byOther ? { kind: 'by-other', by: event.txid } : { kind: 'known' })
-    if (event.kind === 'moved') this.#settle(this.#pending, { kind: 'lost' })
+      this.#finish(this.#pending, event.byOther ? { kind: 'by-other', by: event.txid } : { kind: 'known' })
+    if (event.kind === 'moved') this.#finish(this.#pending, { kind: 'lost' })
     if (event.kind === 'minted' || event.kind === 'moved') this.#pending = undefined
   }
 
-  #settle(paid: PaidCard | undefined, state: Exclude<CardState, { kind: 'sending' | 'unsent' }>): void {
+  #finish(paid: PaidCard | undefined, state: Exclude<CardState, { kind: 'sending' | 'unsent' }>): void {
     if (paid === undefined) return
     paid.card.show(state)
     forgetMint(paid.card.txid)
@@ -179,13 +179,13 @@ export class MiningForm {
     if (mint.beef !== undefined) this.#pending = { card, beef: mint.beef }
   }
 
-  /** What was paid for is not lost with the run that it was for. */
+  /** A paid mint is not lost if its run fails. */
   #offerAgain({ card, beef }: PaidCard, error: unknown): void {
     const { txid, name } = card
     const again = (): void => {
       card.show({ kind: 'sending' })
       resend(this.#served, { beef, txid, name }).then(
-        (state) => this.#settle({ card, beef }, state),
+        (state) => this.#finish({ card, beef }, state),
         (failure: unknown) => this.#offerAgain({ card, beef }, failure),
       )
     }
@@ -194,18 +194,18 @@ export class MiningForm {
 
   #fail(error: unknown, signal: AbortSignal): void {
     if (signal.aborted && error === signal.reason) {
-      this.#progress.end('Stopped. What was minted stays: the same name can be mined on from there.')
+      this.#progress.end('Stopped. What was minted remains: mine the same name again to continue from there.')
       return
     }
     if (this.#pending !== undefined) this.#offerAgain(this.#pending, error)
-    this.#progress.end(`It ends here: ${reasonOf(error)}`)
+    this.#progress.end(`Mining ended: ${reasonOf(error)}`)
   }
 }
 
 function doneText({ name, payer }: MiningOrder): string {
   return payer === 'nobody'
     ? 'Found. The mint below is yours to pay for and to send.'
-    : `${name} is mined, all of it.`
+    : `All of ${name} is mined.`
 }
 
 function reasonOf(error: unknown): string {
@@ -213,10 +213,10 @@ function reasonOf(error: unknown): string {
   return message.endsWith('.') ? message : `${message}.`
 }
 
-/** How long somebody has stopped typing before the server is asked, in milliseconds. */
+/** How long to wait after the last key before the server is asked, in milliseconds. */
 const PAUSE = 250
 
-/** Says below the name, as it is typed, what of it is mined already. */
+/** Shows below the name, while it is typed, how much of it is mined already. */
 export class NameState {
   readonly #line = element('name-state', HTMLElement)
   readonly #index: Pick<MineIndex, 'liveNode'>
@@ -229,16 +229,16 @@ export class NameState {
 
   look(name: string): void {
     clearTimeout(this.#waiting)
-    const turn = ++this.#asked
+    const question = ++this.#asked
     if (name === '') this.#show('none', '')
     else if (!isName(name)) this.#show('error', 'This is not a name.')
-    else this.#waiting = setTimeout(() => this.#ask(name, turn), PAUSE)
+    else this.#waiting = setTimeout(() => this.#ask(name, question), PAUSE)
   }
 
-  async #ask(name: string, turn: number): Promise<void> {
+  async #ask(name: string, question: number): Promise<void> {
     const [kind, text] = await this.#stateOf(name)
-    // Answers may overtake each other, and only that for what stands there now counts.
-    if (turn === this.#asked) this.#show(kind, text)
+    // Answers may arrive out of order; only the one to the last question counts.
+    if (question === this.#asked) this.#show(kind, text)
   }
 
   async #stateOf(name: string): Promise<[kind: string, text: string]> {

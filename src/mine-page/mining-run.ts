@@ -16,7 +16,7 @@ import {
 import type { ServerDeployment } from '../mining/server-deployment.js'
 import type { MiningOrder, Payer } from './mining-order.js'
 
-/** A mint to show. `beef` is there where it was paid for. */
+/** A mint to show; `beef` is present if it was paid for. */
 export interface ShownMint
   extends Pick<MintDraft, 'plan' | 'source'>,
     SignedMint,
@@ -29,14 +29,14 @@ export interface MiningRun {
   workerUrl: URL
   signal: AbortSignal
   onEvent(event: MiningEvent): void
-  /** A mint was made. One that was paid for is submitted next. */
+  /** Called when a mint was made. A paid one is submitted next. */
   onMint(mint: ShownMint): void
 }
 
 /**
- * Mines what was ordered: all that is missing of the name where somebody pays, and its next character where nobody does.
+ * Mines all missing characters of the name if somebody pays, and only the next one if nobody does.
  *
- * @throws MiningError, SearchError, MintError, as mining does; what the wallet throws; the reason of the signal.
+ * @throws MiningError; SearchError; MintError; what the wallet throws; the reason of the signal.
  */
 export async function runOrder(run: MiningRun): Promise<void> {
   const { order, server, signal, onMint } = run
@@ -46,7 +46,7 @@ export async function runOrder(run: MiningRun): Promise<void> {
     order.ownerLock ?? (await (payer ?? FAKE_FUNDING_PAYER).ownerLock(each))
   const { index, workerUrl, onEvent } = run
   const { deployment } = server
-  // The page is the server's own, and so is the word on which blocks there are.
+  // The server provides this page, so it is trusted about blocks as well.
   const chainTracker = 'scripts only' as const
   const options = { name, deployment, index, ownerLock, workers, workerUrl, signal, onEvent, chainTracker }
   if (payer === undefined) {
@@ -66,14 +66,14 @@ export async function runOrder(run: MiningRun): Promise<void> {
 
 async function payerOf(payer: Payer): Promise<MintPayer | undefined> {
   if (payer === 'nobody') return undefined
-  if (payer === 'made-up') return FAKE_FUNDING_PAYER
+  if (payer === 'fake') return FAKE_FUNDING_PAYER
   return payWithWallet(await findWallet(), { keep: async (mint) => saveMint(mint) })
 }
 
 /**
- * Sends a paid mint again: to the network first, where a wallet is there to do so, and then to the server.
+ * Sends a paid mint again: first to the network, if there is a wallet to do so, then to the server.
  *
- * @returns What became of it.
+ * @returns Its state.
  * @throws MiningError, as {@link MineIndex.submit}.
  */
 export async function resend(
@@ -81,7 +81,7 @@ export async function resend(
   mint: { beef: Uint8Array; txid: string; name: string },
 ): Promise<{ kind: 'known' } | { kind: 'by-other'; by: string } | { kind: 'lost' }> {
   const wallet = await findWallet().catch(() => undefined)
-  // A wallet that has sent it before says no, and one that says no for good is not believed against the server.
+  // A wallet that has sent it before refuses; even if it refuses for good, the server decides.
   if (wallet !== undefined) await sendWithWallet(wallet, mint).catch(() => {})
   try {
     await index.submit(mint)
@@ -100,17 +100,21 @@ export async function resend(
 
 /** @throws MiningError `BAD_WALLET`, before anything is mined. */
 async function findWallet(): Promise<WalletClient> {
-  // One that the browser brings needs no asking around on the machine.
+  // A wallet in the browser itself needs no search on the machine.
   const wallet = new WalletClient('CWI' in window ? 'window.CWI' : 'auto', location.hostname)
   try {
     await wallet.connectToSubstrate()
   } catch (cause) {
-    throw new MiningError('BAD_WALLET', 'no wallet answers in this browser or on this machine', { cause })
+    throw new MiningError(
+      'BAD_WALLET',
+      'no wallet answers in this browser or on this machine: start one and try again',
+      { cause },
+    )
   }
   return wallet
 }
 
-/** A mint that was signed, and that this server was not seen to have. */
+/** A signed mint that this server has not confirmed. */
 export interface SavedMint {
   name: string
   txid: string
@@ -120,9 +124,9 @@ export interface SavedMint {
 const PREFIX = 'minetree mint '
 
 /**
- * Stores a mint in the browser before the wallet sends it, so that closing the page loses none.
+ * Saves a mint in the browser before the wallet sends it, so that closing the page does not lose it.
  *
- * @throws DOMException where the browser has no room for it.
+ * @throws DOMException if the browser has no room for it.
  */
 export function saveMint({ mint, transaction, beef }: PaidMint): void {
   const stored = JSON.stringify({ name: mint.name, beef: toHex(beef) })
@@ -133,7 +137,7 @@ export function forgetMint(txid: string): void {
   localStorage.removeItem(PREFIX + txid)
 }
 
-/** All that are stored; whatever else stands under such a name is passed over. */
+/** All saved mints; other data under such a key is ignored. */
 export function savedMints(): SavedMint[] {
   return Object.entries(localStorage).flatMap(([key, value]) => {
     if (!key.startsWith(PREFIX)) return []

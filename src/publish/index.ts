@@ -1,4 +1,4 @@
-/** Laying out files, folders and streams as outputs, for wallets and scripts. Nothing here reads, signs or sends. */
+/** Lays out files, folders and streams as outputs, for wallets and scripts. Does not read files, sign or send. */
 export { PROFILES, type Profile, type ProfileName } from '../../backend/src/protocol/profile.js'
 export {
   DEFAULT_STREAM_CHUNK_SIZE,

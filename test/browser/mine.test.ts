@@ -52,7 +52,7 @@ inBrowser('a name is mined by keyboard, character by character, and submitted', 
   const server = await localNetwork()
   const { page, complaints } = await browser.open(`${server.url}/mine`)
   await order(page, { name: 'a-9', owner: ADDRESS })
-  await says(page, '#status', 'a-9 is mined, all of it.')
+  await says(page, '#status', 'All of a-9 is mined.')
 
   const { deployment } = await serverDeployment(server.url)
   const shown = await shownMints(page)
@@ -209,7 +209,7 @@ inBrowser('a rival who moves the node has the search begin anew from where it we
   await says(page, '#status', 'Somebody else has moved the node: searching for q anew')
   isHeld = false
   searches[1]?.()
-  await says(page, '#status', 'q is mined, all of it.')
+  await says(page, '#status', 'All of q is mined.')
   const [shown, ...more] = await shownMints(page)
   expect(more).toEqual([])
   const { origin } = (await server.ask('/svc/names/r')).json as { origin: string }
@@ -231,7 +231,7 @@ inBrowser('where there is no WebAssembly, names are mined without', async () => 
     })
   })
   await order(page, { name: 'qx' })
-  await says(page, '#status', 'qx is mined, all of it.')
+  await says(page, '#status', 'All of qx is mined.')
   expect(loaded).toBeGreaterThan(0)
   expect((await server.ask('/svc/names/qx')).status).toBe(200)
   expect(complaints).toEqual([])

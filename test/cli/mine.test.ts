@@ -434,7 +434,7 @@ describe('what cannot be mined is said in one line', () => {
     [
       'an address of another network',
       ['q', '--owner', encodeAddress('ab'.repeat(20), 'test')],
-      'not an address of NETWORK=main: m',
+      'not an address of NETWORK=main: "m',
     ],
     ['no address', ['q', '--owner', 'nobody'], 'not a P2PKH address: "nobody"'],
     ['a wallet and a key', ['q', '--wallet', 'http://127.0.0.1:9', '--key-file', '/dev/null'], 'not both'],
