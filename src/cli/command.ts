@@ -1,42 +1,69 @@
 import { setMaxListeners } from 'node:events'
 import { InvalidArgumentError } from 'commander'
 import { addressLock, type Network } from '../../backend/src/protocol/address.js'
+import { CodedError } from '../../backend/src/protocol/coded-error.js'
 import type { Config } from '../server/config.js'
-import type { ExitCode } from './exit-codes.js'
 import type { CommandOutput } from './output.js'
 
-/** Why a command cannot do what it was asked to, in one line, and what its process exits with. */
-export class CommandError extends Error {
+/** The exit codes of the process: docs/cli.md. */
+export const EXIT_CODES = {
+  ok: 0,
+  /** A failure that no other code describes. */
+  failure: 1,
+  /** The command line, a setting or an input file is invalid; nothing was done. */
+  usage: 2,
+  /** What was asked for does not exist. */
+  notFound: 3,
+  /** The input was rejected, or nothing of it was admitted. */
+  refused: 4,
+  /** A server, a database or a service cannot be reached, or the store cannot be opened: try again later. */
+  unavailable: 5,
+} as const
+
+export type ExitCode = keyof typeof EXIT_CODES
+
+/** The codes of errors that have none of their own. */
+export const GENERAL_CODES: Record<ExitCode, string> = {
+  ok: 'OK',
+  failure: 'FAILED',
+  usage: 'USAGE',
+  notFound: 'NOT_FOUND',
+  refused: 'REFUSED',
+  unavailable: 'UNAVAILABLE',
+}
+
+/** Why a command cannot do what it was asked to, and the exit code of its process. */
+export class CommandError extends CodedError {
   override readonly name = 'CommandError'
   readonly exit: ExitCode
 
   constructor(message: string, { exit = 'failure', cause }: { exit?: ExitCode; cause?: unknown } = {}) {
-    super(message, cause === undefined ? undefined : { cause })
+    super(GENERAL_CODES[exit], message, { cause })
     this.exit = exit
   }
 }
 
 /** A signal ended the command before it was done. */
-export class InterruptedError extends Error {
+export class InterruptedError extends CodedError<'INTERRUPTED'> {
   override readonly name = 'InterruptedError'
 
   constructor(
     readonly signal: 'SIGINT' | 'SIGTERM',
     message = 'stopped: run the same command again to continue',
   ) {
-    super(message)
+    super('INTERRUPTED', message)
   }
 }
 
-/** What all commands share. */
+/** Shared by all commands. */
 export interface CommandContext {
-  /** That of the command that runs; known when its action is called. */
+  /** The running command's output, known when its action is called. */
   output: CommandOutput
-  /** Takes the secrets of the settings out of a text. */
+  /** Removes the settings' secrets from a text. */
   hideSecrets: (text: string) => string
 }
 
-/** A parser for options that are whole numbers within bounds. */
+/** A parser for options that are whole numbers within a range. */
 export function wholeNumber(least: number, most: number): (text: string) => number {
   return (text) => {
     const value = Number(text)
@@ -45,26 +72,26 @@ export function wholeNumber(least: number, most: number): (text: string) => numb
   }
 }
 
-/** The level of a log beside a command's own output: what goes well is told there. */
+/** The log level next to a command's own output, which already reports what goes well. */
 export function quieter(level: Config['logLevel']): Config['logLevel'] {
   return level === 'info' ? 'warn' : level
 }
 
-/** Where a server listens that was started with the same settings on this machine. */
+/** The URL of a server on this machine that was started with the same settings. */
 export const DEFAULT_URL = `http://127.0.0.1:${process.env.PORT || 8080}`
 
-/** A signal that ends a command between two of its steps. */
+/** Ends a command between two of its steps. */
 export interface Interruption {
   /** Aborted by SIGINT or SIGTERM; its reason is an {@link InterruptedError}. */
   signal: AbortSignal
-  /** Runs work; what it throws after a signal is reported as the interruption that it is. */
+  /** Runs work; any error after a signal is reported as the interruption. */
   during<Result>(work: () => Promise<Result>): Promise<Result>
 }
 
-/** Takes SIGINT and SIGTERM once; a second one ends the process as it would any other. */
+/** Handles SIGINT and SIGTERM once; a second one ends the process as usual. */
 export function untilSignal(): Interruption {
   const stop = new AbortController()
-  // Each request under way listens to it.
+  // Every open request listens to it.
   setMaxListeners(0, stop.signal)
   for (const name of ['SIGINT', 'SIGTERM'] as const)
     process.once(name, () => stop.abort(new InterruptedError(name)))

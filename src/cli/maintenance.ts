@@ -7,7 +7,7 @@ import { bytesText, type CommandOutput, grouped } from './output.js'
 
 type CommandOptions = BackupOptions & { output: CommandOutput }
 
-/** Writes a backup and says how large it is. @throws as {@link backUp}. */
+/** Writes a backup and reports its size. @throws as {@link backUp}. */
 export async function runBackup({ output, ...options }: CommandOptions): Promise<void> {
   const { file } = options
   const progress = output.progress()
@@ -23,14 +23,14 @@ export async function runBackup({ output, ...options }: CommandOptions): Promise
     progress.end()
     output.result(
       { file, rows, bytes, sha256 },
-      `wrote ${file}: ${grouped(rows)} rows, ${bytesText(bytes)}, read back and found complete`,
+      `wrote ${file}: ${grouped(rows)} rows, ${bytesText(bytes)}, verified`,
     )
   } finally {
     progress.end()
   }
 }
 
-/** Loads a backup and says what it was of. @throws as {@link restore}. */
+/** Loads a backup and reports what it held. @throws as {@link restore}. */
 export async function runRestore({ output, ...options }: CommandOptions): Promise<void> {
   const { file } = options
   const progress = output.progress()
@@ -42,7 +42,7 @@ export async function runRestore({ output, ...options }: CommandOptions): Promis
     progress.end()
     output.result(
       { file, rows, genesis: header.genesis ?? null, writtenAt: header.at, writtenBy: header.minetree },
-      `restored ${grouped(rows)} rows of ${header.at} from ${file}`,
+      `restored ${grouped(rows)} rows from ${file}, written at ${header.at}`,
     )
   } finally {
     progress.end()
@@ -55,15 +55,14 @@ export interface ReindexOptions {
   output: CommandOutput
 }
 
-/** How often the progress line is brought up to date, in milliseconds. */
+/** How often the progress line is updated, in milliseconds. */
 const TICK = 100
 
 /**
- * Makes the index of a store anew. Where it is ended before it is done, the next start of whatever opens the store goes
- * on with it.
+ * Rebuilds the index of a store. If it is interrupted, the next process that opens the store continues.
  *
- * @throws StartError where the store cannot be opened, as when a server has it; CommandError where the new index is not
- * all that was admitted.
+ * @throws StartError if the store cannot be opened, for example because a server has it open; CommandError if the new index
+ * does not match the admitted set.
  */
 export async function runReindex({ config, logger, output }: ReindexOptions): Promise<void> {
   const node = await openNode({ config, logger })
@@ -80,6 +79,6 @@ export async function runReindex({ config, logger, output }: ReindexOptions): Pr
     await node.close()
   }
   if (upkeep.status.state !== 'equal')
-    throw new CommandError('not all that was admitted could be told again: the log says what')
-  output.result({ state: upkeep.status.state }, 'made all that is answered anew')
+    throw new CommandError('the rebuilt index does not match the admitted set: see the log')
+  output.result({ state: upkeep.status.state }, 'rebuilt the index')
 }

@@ -149,7 +149,7 @@ async function mineRest(
         return mint
       },
       onEvent(event) {
-        progress.tell(event)
+        progress.update(event)
         if (event.kind !== 'minted') return
         const { hashes, fee, byOther } = event
         const origin = `${event.txid}_2`

@@ -314,7 +314,7 @@ test(
 
 describe('a mint that somebody puts into another transaction before the server has it', () => {
   const byOther = (name: string, txid: string | undefined) =>
-    `${name} has its owner in ${txid}_2, by another transaction than the one made here`
+    `${name} belongs to its owner in ${txid}_2, by a transaction that was not made here`
 
   test(
     'is the name of whoever paid for it, and mined on from',

@@ -135,7 +135,7 @@ describe('reindex', () => {
 
   test('makes the same index again', async () => {
     const { dataDir, rows } = await stored()
-    expect(await run(dataDir)).toBe('made all that is answered anew\n')
+    expect(await run(dataDir)).toBe('rebuilt the index\n')
     expect(rowsOf(dataDir)).toEqual(rows)
   })
 

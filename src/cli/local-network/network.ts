@@ -80,7 +80,7 @@ export async function ensureName(network: LocalNetwork, name: string): Promise<O
       // A network of one's own has no headers.
       chainTracker: 'scripts only',
       signal,
-      onEvent: (event) => progress.tell(event),
+      onEvent: (event) => progress.update(event),
       ...(workers !== undefined && { workers }),
     })
   } catch (error) {
