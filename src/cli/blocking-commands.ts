@@ -1,13 +1,14 @@
 import type { Command } from 'commander'
 import { type FetchedAnswer, fetchBounded, field, readJson } from '../client/bounded-fetch.js'
 import { SourceError } from '../client/errors.js'
-import { harmless } from '../server/harmless-text.js'
+import { escapeControlChars } from '../server/telemetry/escape-control-chars.js'
 import { type CommandContext, CommandError, DEFAULT_URL } from './command.js'
 
 /** Adds `block`, `unblock` and `blocked`, which call the admin routes of a running server with ADMIN_TOKEN. */
 export function addBlockingCommands(program: Command, context: CommandContext): void {
   // JSON with and without --json: scripts have always relied on it.
-  const print = (record: object): void => context.output.result(record, harmless(JSON.stringify(record)))
+  const print = (record: object): void =>
+    context.output.result(record, escapeControlChars(JSON.stringify(record)))
   const command = (name: string, description: string): Command =>
     program
       .command(name)

@@ -2,7 +2,7 @@ import { setMaxListeners } from 'node:events'
 import { InvalidArgumentError } from 'commander'
 import { addressLock, type Network } from '../../backend/src/protocol/address.js'
 import { CodedError } from '../../backend/src/protocol/coded-error.js'
-import type { Config } from '../server/config.js'
+import type { Config } from '../server/config/config.js'
 import type { CommandOutput } from './output.js'
 
 /** The exit codes of the process: docs/cli.md. */

@@ -1,10 +1,10 @@
 import type { Logger } from 'pino'
-import { Crawl } from '../crawl/crawl.js'
-import type { CrawlReport } from '../crawl/crawl-report.js'
-import { JungleBusSource } from '../crawl/junglebus.js'
-import type { Config } from '../server/config.js'
-import { harmless } from '../server/harmless-text.js'
+import { Crawl } from '../follow/crawl.js'
+import type { CrawlReport } from '../follow/crawl-report.js'
+import { JungleBusSource } from '../follow/junglebus.js'
+import type { Config } from '../server/config/config.js'
 import { openNode } from '../server/node.js'
+import { escapeControlChars } from '../server/telemetry/escape-control-chars.js'
 import { admitBeef } from './admit.js'
 import { CommandError } from './command.js'
 import type { CommandOutput } from './output.js'
@@ -53,7 +53,7 @@ export async function runCrawl(command: CrawlCommand): Promise<void> {
         exit: 'usage',
       })
     // Admission depends on the index.
-    if (node.upkeep.status.state === 'rebuilding') await node.upkeep.run()
+    if (node.maintenance.status.state === 'rebuilding') await node.maintenance.run()
     const { maxBodyBytes } = config
     const source = new JungleBusSource({ url, parallel, signal })
     const crawl = new Crawl({
@@ -117,7 +117,7 @@ function summary(report: CrawlReport, asked: JungleBusSource['asked']): string[]
 }
 
 function listed(lines: string[]): string[] {
-  const shown = lines.slice(0, MAX_LISTED).map((line) => `  ${harmless(line)}`)
+  const shown = lines.slice(0, MAX_LISTED).map((line) => `  ${escapeControlChars(line)}`)
   return lines.length > MAX_LISTED ? [...shown, `  and ${lines.length - MAX_LISTED} more`] : shown
 }
 

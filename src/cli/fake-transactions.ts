@@ -7,8 +7,8 @@ import { type DeploymentTerms, MINT_SATOSHIS } from '../../backend/src/protocol/
 import { encodeOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { CovenantError, DEPLOYED_VERSION, rootLock } from '../mining/covenant.js'
 import { randomTxid, singleTransactionPath } from '../mining/fake-funding.js'
-import { ConfigError } from '../server/config.js'
-import type { DeployedTree } from '../server/followed-tree.js'
+import { ConfigError } from '../server/config/config.js'
+import type { DeployedTree } from '../server/store/pinned-genesis.js'
 
 // Transactions that no chain holds, as large as what is published: see made-up-mint.ts. Nothing here is signed.
 

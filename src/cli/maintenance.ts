@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
-import { type BackupOptions, backUp, restore } from '../server/backup/backup.js'
-import type { Config } from '../server/config.js'
+import type { Config } from '../server/config/config.js'
 import { openNode } from '../server/node.js'
+import { type BackupOptions, backUp, restore } from '../server/store/backup/backup.js'
 import { CommandError } from './command.js'
 import { bytesText, type CommandOutput, grouped } from './output.js'
 
@@ -66,19 +66,19 @@ const TICK = 100
  */
 export async function runReindex({ config, logger, output }: ReindexOptions): Promise<void> {
   const node = await openNode({ config, logger })
-  const { upkeep } = node
+  const { maintenance } = node
   const progress = output.progress()
   const ticking = setInterval(() => {
-    progress.update(() => ({ text: upkeep.status.state, share: upkeep.status.done }))
+    progress.update(() => ({ text: maintenance.status.state, share: maintenance.status.done }))
   }, TICK)
   try {
-    await upkeep.rebuild()
+    await maintenance.rebuild()
   } finally {
     clearInterval(ticking)
     progress.end()
     await node.close()
   }
-  if (upkeep.status.state !== 'equal')
+  if (maintenance.status.state !== 'equal')
     throw new CommandError('the rebuilt index does not match the admitted set: see the log')
-  output.result({ state: upkeep.status.state }, 'rebuilt the index')
+  output.result({ state: maintenance.status.state }, 'rebuilt the index')
 }

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import type { MiningBudget } from '../mining/budget.js'
-import { readConfig } from '../server/config.js'
+import { readConfig } from '../server/config/config.js'
 import { type CommandContext, DEFAULT_URL, untilSignal, wholeNumber } from './command.js'
 import { KnownTrees } from './known-trees.js'
 import { type MineOptions, runMine, terminalAsk } from './mine.js'

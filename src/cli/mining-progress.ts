@@ -1,7 +1,7 @@
 import picocolors from 'picocolors'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import type { MiningEvent } from '../mining/mine-name.js'
-import { harmless } from '../server/harmless-text.js'
+import { escapeControlChars } from '../server/telemetry/escape-control-chars.js'
 import { type Colors, grouped, type Stream } from './output.js'
 
 /** Shows the progress of mining: on a terminal the search, in a line that overwrites itself, and a line for each event. */
@@ -26,7 +26,7 @@ export class MiningProgress {
   /** Prints a line of its own, which may quote a server. */
   say(text: string, style: (text: string) => string = (plain) => plain): void {
     this.end()
-    this.stream.write(`${style(harmless(text))}\n`)
+    this.stream.write(`${style(escapeControlChars(text))}\n`)
   }
 
   /** Erases the line of the search. */
@@ -39,7 +39,7 @@ export class MiningProgress {
     if (this.stream.isTTY !== true) return
     // A line that wraps could not be overwritten.
     const room = (this.stream.columns ?? 80) - 1
-    this.stream.write(`\r\x1b[K${this.colors.dim(harmless(text).slice(0, room))}`)
+    this.stream.write(`\r\x1b[K${this.colors.dim(escapeControlChars(text).slice(0, room))}`)
     this.shown = true
   }
 }

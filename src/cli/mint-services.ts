@@ -16,7 +16,7 @@ import { boundedHttpClient, fetchBounded } from '../client/bounded-fetch.js'
 import { SourceError } from '../client/errors.js'
 import { type NameWallet, sendWithWallet, WalletSendError } from '../mining/fund-with-wallet.js'
 import { MiningError } from '../mining/mining-error.js'
-import type { Config } from '../server/config.js'
+import type { Config } from '../server/config/config.js'
 import { CommandError } from './command.js'
 
 // What pays for mints and sends them, on this machine or elsewhere: a wallet, a key, ARC. Their answers are read within bounds.

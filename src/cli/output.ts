@@ -1,6 +1,6 @@
 import type { Writable } from 'node:stream'
 import picocolors from 'picocolors'
-import { harmless } from '../server/harmless-text.js'
+import { escapeControlChars } from '../server/telemetry/escape-control-chars.js'
 
 export type Colors = ReturnType<typeof picocolors.createColors>
 
@@ -58,7 +58,7 @@ export class CommandOutput {
 
   /** A result, or one of several: with `--json` the document on one line, otherwise the lines of text. */
   result(document: object, ...lines: string[]): void {
-    const written = this.json ? [harmless(JSON.stringify(document))] : lines
+    const written = this.json ? [escapeControlChars(JSON.stringify(document))] : lines
     this.stdout.write(written.map((line) => `${line}\n`).join(''))
   }
 
@@ -96,7 +96,7 @@ function shownLine(text: string): string {
   let taken = 0
   // By character, so that neither a surrogate pair nor an escape is split.
   for (const character of text) {
-    const escaped = harmless(character)
+    const escaped = escapeControlChars(character)
     if (shown.length + escaped.length > MAX_LINE_LENGTH) {
       const left = text.length - taken
       return `${shown}… (${left.toLocaleString('en-US')} more characters)`
@@ -143,7 +143,7 @@ export class ProgressLine {
     this.last = now
     const { text, share } = progress()
     if (!this.stream.isTTY) {
-      this.stream.write(`${harmless(share === undefined ? text : `${percent(share)} ${text}`)}\n`)
+      this.stream.write(`${escapeControlChars(share === undefined ? text : `${percent(share)} ${text}`)}\n`)
       return
     }
     const seconds = Math.floor((now - this.began) / 1000)
@@ -151,7 +151,7 @@ export class ProgressLine {
     const bar = share === undefined ? '' : `${this.bar(share)} ${percent(share)}  `
     const barWidth = share === undefined ? 0 : BAR_WIDTH + percent(share).length + 3
     const room = Math.max(0, (this.stream.columns ?? DEFAULT_COLUMNS) - barWidth - clock.length - 3)
-    this.stream.write(`\r\x1b[K${bar}${harmless(text).slice(0, room)}  ${this.colors.dim(clock)}`)
+    this.stream.write(`\r\x1b[K${bar}${escapeControlChars(text).slice(0, room)}  ${this.colors.dim(clock)}`)
     this.isShown = true
   }
 

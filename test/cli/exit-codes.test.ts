@@ -5,8 +5,8 @@ import { CommandError, EXIT_CODES, InterruptedError } from '../../src/cli/comman
 import { failureOf } from '../../src/cli/exit-codes.js'
 import { ResolutionError } from '../../src/client/resolve.js'
 import { MiningError } from '../../src/mining/mining-error.js'
-import { ConfigError } from '../../src/server/config.js'
-import { StartError } from '../../src/server/start-error.js'
+import { ConfigError } from '../../src/server/config/config.js'
+import { StartError } from '../../src/server/config/start-error.js'
 import { useBuiltCli } from '../support/built-cli.js'
 import { useServers } from '../support/test-server.js'
 

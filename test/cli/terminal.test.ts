@@ -3,7 +3,7 @@ import picocolors from 'picocolors'
 import { confirmPayment } from '../../src/cli/mine.js'
 import { bytesText, CommandOutput, hasColors, ProgressLine, type Stream } from '../../src/cli/output.js'
 import { readable } from '../../src/cli/terminal-log.js'
-import { createLogger } from '../../src/server/logger.js'
+import { createLogger } from '../../src/server/telemetry/logger.js'
 
 /** A stream, as a terminal or a file, and what was written to it. */
 function stream(isTTY: boolean, columns = 80): { stream: Stream; written: () => string } {

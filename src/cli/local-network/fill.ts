@@ -6,7 +6,7 @@ import { PROFILES, TOPICS } from '../../../backend/src/protocol/profile.js'
 import { NOBODY, NOBODY_LOCK } from '../../mining/fake-funding.js'
 import { layOutStream } from '../../publish/file.js'
 import { type FolderEntry, layOutFolder } from '../../publish/folder.js'
-import { packageFolder } from '../../server/package-folder.js'
+import { packageFolder } from '../../server/config/package-folder.js'
 import { CommandError } from '../command.js'
 import {
   type FakeTransaction,
@@ -37,7 +37,7 @@ const FILLED = 'filled'
 
 /** What a store was filled with; undefined where it is not, or not to the end. */
 export async function filledWith({ graph }: Pick<LocalNetwork, 'graph'>): Promise<Filled | undefined> {
-  const noted = await graph.setting(FILLED)
+  const noted = await graph.settings.get(FILLED)
   return noted === undefined ? undefined : filled.parse(JSON.parse(noted))
 }
 
@@ -52,7 +52,7 @@ export async function fill(network: LocalNetwork): Promise<Filled> {
   await ensureName(network, OTHER_NAME)
   const site = await publishSite(network, stream)
   const all = { ...site, stream }
-  await network.graph.setSetting(FILLED, JSON.stringify(all))
+  await network.graph.settings.set(FILLED, JSON.stringify(all))
   return all
 }
 
@@ -128,14 +128,14 @@ async function inscribe(
   }
   const entries = await readSite(facts)
   const { outputs } = layOutFolder({ entries, lock: NOBODY_LOCK, profile: PROFILES.local })
-  const height = await graph.heightOf(origin.txid)
+  const height = await graph.transactions.heightOf(origin.txid)
   const transaction = reinscribingTransaction({
     ordinal: origin,
     height: height ?? 0,
     outputs,
     nowhere: nowhereFor(network, 'site'),
   })
-  const isThere = await graph.isApplied(TOPICS.ordinals, transaction.txid)
+  const isThere = await graph.admissions.isApplied(TOPICS.ordinals, transaction.txid)
   if (!isThere && !(await isNobodys(network, origin))) return false
   await submitOnce(network, transaction, { outputs: outputs.length, called: 'the site' })
   return true
@@ -143,10 +143,10 @@ async function inscribe(
 
 /** Whether a name stands where it was mined, with no owner. */
 async function isNobodys({ graph }: LocalNetwork, origin: Outpoint): Promise<boolean> {
-  const output = await graph.output(origin)
+  const output = await graph.ordinals.output(origin)
   if (output === undefined)
     throw new CommandError('the server keeps no ordinals of names: its CONTENT_TYPES may leave them out')
-  return output.owner === NOBODY && (await graph.spenderOf(origin)) === undefined
+  return output.owner === NOBODY && (await graph.transactions.spenderOf(origin)) === undefined
 }
 
 const FOLDER = 'assets/local-network'

@@ -8,7 +8,7 @@ import type { MineIndex } from '../../mining/mine-index.js'
 import { mineName } from '../../mining/mine-name.js'
 import { MiningError } from '../../mining/mining-error.js'
 import type { Node } from '../../server/node.js'
-import type { Submit } from '../../server/submit.js'
+import type { Submit } from '../../server/submission/submit.js'
 import { CommandError } from '../command.js'
 import type { FakeTransaction } from '../fake-transactions.js'
 import type { MiningProgress } from '../mining-progress.js'
@@ -49,7 +49,7 @@ export async function submitOnce(
   { outputs, called }: { outputs: number; called: string },
 ): Promise<void> {
   const missing = async (): Promise<number> => {
-    const admissions = await graph.admissionsOfTransaction(txid)
+    const admissions = await graph.admissions.ofTransaction(txid)
     return outputs - admissions.filter(({ topic }) => topic === TOPICS.ordinals).length
   }
   signal.throwIfAborted()
@@ -86,7 +86,7 @@ export async function ensureName(network: LocalNetwork, name: string): Promise<O
   } catch (error) {
     if (!(error instanceof MiningError && error.code === 'TAKEN')) throw error
   }
-  const origin = await graph.nameOrigin(name)
+  const origin = await graph.names.originOf(name)
   if (origin === undefined)
     throw new MiningError('BAD_INDEX', `the store has ${name} taken, but no origin of it`)
   return origin
