@@ -25,21 +25,23 @@ type MineArguments = Pick<
     maxTime?: number
   }
 
-/** More than anybody pays for a name. */
+/** More than anyone pays for a name. */
 const MAX_SATOSHIS = 1_000_000_000
-/** As long as a timer of the platform runs. */
+/** The longest delay of a timer. */
 const MAX_SECONDS = 2_000_000
 
 /** Adds `publish` and `mine`, which make transactions and submit them to a server. */
 export function addMineAndPublishCommands(program: Command, context: CommandContext): void {
   program
     .command('publish')
-    .description('publish to a local network, which takes transactions of made-up money: see docs/publish.md')
+    .description(
+      'publish to a local network, which accepts transactions with fake funding: see docs/publish.md',
+    )
     .argument('<path>', 'a file, or a folder to publish as a directory')
-    .option('--stream', 'cut a file into chunks of 1 MiB, each in a transaction of its own', false)
+    .option('--stream', 'split a file into chunks of 1 MiB, each in its own transaction', false)
     .option(
       '--chunk-size <bytes>',
-      'cut it into chunks of so many bytes',
+      'split it into chunks of this many bytes',
       wholeNumber(1, MAX_TRANSACTION_BYTES),
     )
     .option(
@@ -48,7 +50,7 @@ export function addMineAndPublishCommands(program: Command, context: CommandCont
       wholeNumber(1, 1_000_000_000),
       DEFAULT_MAX_TRANSACTIONS,
     )
-    .option('--owner <address>', 'who is to own it; unless set, nobody can spend it')
+    .option('--owner <address>', 'the owner; by default, nobody can spend it')
     .option('--url <url>', 'where the server listens', DEFAULT_URL)
     .action(async (path: string, options: PublishArguments) => {
       const interruption = untilSignal()
@@ -61,29 +63,26 @@ export function addMineAndPublishCommands(program: Command, context: CommandCont
     .description('mine a name, a character at a time: see docs/mining.md')
     .argument('<name>', 'of a-z 0-9 -')
     .option('--url <url>', 'a server that follows the tree', DEFAULT_URL)
-    .option(
-      '--owner <address>',
-      'whose the name is to be, fixed before the search; unless set, that of whoever pays',
-    )
-    .option('--workers <count>', 'threads that search; unless set, one per core', wholeNumber(1, 1024))
-    .option('--wallet <url>', 'a wallet (BRC-100) that pays, as http://127.0.0.1:3321')
+    .option('--owner <address>', 'the owner of the name, fixed before the search; by default, the payer')
+    .option('--workers <count>', 'threads that search; by default, one per core', wholeNumber(1, 1024))
+    .option('--wallet <url>', 'a wallet (BRC-100) that pays, such as http://127.0.0.1:3321')
     .option('--key-file <file>', 'a file with the key that pays, as WIF')
     .option('--coins <paths...>', 'files or folders with coins of the key, in BEEF')
-    .option('--fee-rate <satoshis>', 'what the key pays for 1,000 bytes', wholeNumber(1, 1_000_000))
-    .option('--arc <url>', 'the ARC service that takes what the key pays for; unless set, that of the SDK')
-    .option('--folder <folder>', 'where paid mints are kept', './mints')
+    .option('--fee-rate <satoshis>', 'the fee per 1,000 bytes, if the key pays', wholeNumber(1, 1_000_000))
+    .option('--arc <url>', 'the ARC service for mints that the key pays for; by default, the one of the SDK')
+    .option('--folder <folder>', 'where paid mints are stored', './mints')
     .option(
       '--max-fee <satoshis>',
-      'the most that one mint may cost; unless set, 5000',
+      'the highest fee of one mint; 5000 by default',
       wholeNumber(1, MAX_SATOSHIS),
     )
-    .option('--max-total <satoshis>', 'the most that all of them may cost', wholeNumber(1, MAX_SATOSHIS))
+    .option('--max-total <satoshis>', 'the highest fee of all mints together', wholeNumber(1, MAX_SATOSHIS))
     .option(
       '--max-mints <count>',
-      'the most mints that are paid for; unless set, the missing characters and 3',
+      'the most mints to pay for; by default, three more than characters are missing',
       wholeNumber(1, 1000),
     )
-    .option('--max-time <seconds>', 'how long it may take; unless set, an hour', wholeNumber(1, MAX_SECONDS))
+    .option('--max-time <seconds>', 'how long it may take; an hour by default', wholeNumber(1, MAX_SECONDS))
     .option('--yes', 'pay without being asked', false)
     .action(async (name: string, options: MineArguments) => {
       const { output } = context

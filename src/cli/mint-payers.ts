@@ -12,12 +12,12 @@ import type { MintFolder, StoredMint } from './mint-folder.js'
 import type { SendMint } from './mint-services.js'
 
 /**
- * Pays with coins of one key, and with the change of the mints before. A mint goes to the network before any index hears
- * of it.
+ * Pays with coins of one key, and with the change of earlier mints. A mint is sent to the network before it is submitted to
+ * an index.
  *
  * @param options.coins Transactions with coins of the key, each with its proof or ancestors.
  * @param options.feeRate In satoshis per 1,000 bytes.
- * @param options.send Without it, mints go to the index alone.
+ * @param options.send Without it, mints are only submitted to the index.
  */
 export function keyPayer(options: {
   key: PrivateKey
@@ -29,7 +29,7 @@ export function keyPayer(options: {
   const { key, coins, folder, feeRate, send } = options
   return {
     ownerLock: async () => p2pkhLockOf(key.toPublicKey()),
-    lost: (mint, rival) => loseMint(folder, mint, rival),
+    lost: (mint, other) => loseMint(folder, mint, other),
     async pay({ plan, source, maxFee }) {
       const signed = await fundWithKey({
         ...{ plan, source, key, maxFee },
@@ -41,10 +41,10 @@ export function keyPayer(options: {
       const txid = transaction.id('hex')
       await folder.keep(txid, beef)
       const outcome = await send?.({ transaction, name: mint.name })
-      if (outcome?.kind === 'accepted') await folder.settle(txid, 'sent')
+      if (outcome?.kind === 'accepted') await folder.setState(txid, 'sent')
       if (outcome?.kind === 'refused') {
-        await folder.settle(txid, 'lost')
-        throw new CommandError(`the network refuses ${txid}: ${outcome.why}`, { exit: 'refused' })
+        await folder.setState(txid, 'lost')
+        throw new CommandError(`the network rejects ${txid}: ${outcome.why}`, { exit: 'refused' })
       }
       if (outcome?.kind === 'undecided') throw undecided(txid, outcome.why)
       return { ...signed, beef, fee: transaction.getFee() }
@@ -59,17 +59,17 @@ export function walletPayer({ wallet, folder }: { wallet: NameWallet; folder: Mi
   })
   return {
     ...payer,
-    lost: (mint, rival) => loseMint(folder, mint, rival),
+    lost: (mint, other) => loseMint(folder, mint, other),
     async pay(draft) {
       try {
         const paid = await payer.pay(draft)
-        await folder.settle(paid.transaction.id('hex'), 'sent')
+        await folder.setState(paid.transaction.id('hex'), 'sent')
         return paid
       } catch (error) {
         if (!(error instanceof WalletSendError)) throw error
         const { txid, isFinal, message } = error
         if (!isFinal) throw undecided(txid, message)
-        await folder.settle(txid, 'lost')
+        await folder.setState(txid, 'lost')
         throw new CommandError(message, { exit: 'refused', cause: error })
       }
     },
@@ -78,36 +78,36 @@ export function walletPayer({ wallet, folder }: { wallet: NameWallet; folder: Mi
 
 function undecided(txid: string, why: string): CommandError {
   return new CommandError(
-    `nobody knows yet whether the network takes ${txid}: ${why}; it is kept, and the same command sends it again`,
+    `it is not known yet whether the network accepts ${txid}: ${why}; the mint is stored: run the same command again to send it once more`,
     { exit: 'unavailable' },
   )
 }
 
 /**
- * Notes that another mint has taken the place of a paid one. An index cannot overrule the network: what that has accepted
- * is lost only where the other mint is in a block.
+ * Records that another mint has replaced a paid one. An index cannot overrule the network: a mint that the network has
+ * accepted is lost only if the other one is in a block.
  *
  * @throws MiningError `UNDECIDED`.
  */
 async function loseMint(
   folder: MintFolder,
   { transaction }: PaidMint,
-  rival: { proven: boolean },
+  other: { proven: boolean },
 ): Promise<void> {
   const txid = transaction.id('hex')
-  if (!rival.proven && (await folder.stateOf(txid)) === 'sent')
+  if (!other.proven && (await folder.stateOf(txid)) === 'sent')
     throw new MiningError(
       'UNDECIDED',
-      `the network has accepted ${txid}, and the server shows another mint, in no block yet, in its place; the same command looks again`,
+      `the network has accepted ${txid}, and the server shows another mint, in no block yet, in its place: run the same command again later`,
     )
-  await folder.settle(txid, 'lost')
+  await folder.setState(txid, 'lost')
 }
 
 /**
- * The transactions that files hold, each with its proof or with its ancestors.
+ * The transactions in files, each with its proof or its ancestors.
  *
  * @param paths Files, or folders to search, with BEEF as bytes or as hex.
- * @throws ImportError where a path cannot be read; CommandError where a transaction has neither.
+ * @throws ImportError if a path cannot be read; CommandError if a transaction has neither.
  */
 export async function readTransactions(paths: string[]): Promise<Transaction[]> {
   const found = await findTransactions(paths)
@@ -116,15 +116,15 @@ export async function readTransactions(paths: string[]): Promise<Transaction[]> 
     const { txid } = transaction
     const { value: beef } = await found.beefsOf(transaction).next()
     if (!found.isInBeef(transaction) || !beef)
-      throw new CommandError(`${txid} carries no proof: coins are to come in a BEEF`, { exit: 'usage' })
+      throw new CommandError(`${txid} carries no proof: provide its coins in a BEEF`, { exit: 'usage' })
     read.push(readBeefTransaction(beef, { txid, hash: nativeHash256 }))
   }
   return read
 }
 
 /**
- * The outputs that a key unlocks (P2PKH) and that nothing here spends. A mint that is not lost keeps what it spends; its
- * change is there to spend once the network or an index has taken it.
+ * The P2PKH outputs of a key that no known transaction spends. The inputs of a mint stay spent unless it is lost; its change
+ * can be spent once the network or an index has accepted it.
  */
 export function coinsOf(
   key: PrivateKey,

@@ -19,16 +19,16 @@ import { MiningError } from '../mining/mining-error.js'
 import type { Config } from '../server/config/config.js'
 import { CommandError } from './command.js'
 
-// What pays for mints and sends them, on this machine or elsewhere: a wallet, a key, ARC. Their answers are read within bounds.
+// The services that pay for mints and send them: a wallet, a key, ARC. Their answers are read within limits.
 
-/** Where a wallet asks who wants something of it. */
+/** How a wallet names this program to its user. */
 const ORIGINATOR = 'minetree'
-/** In milliseconds: a person may have to look at the wallet first. */
+/** In milliseconds: the wallet may have to ask its user first. */
 const WALLET_TIMEOUT = 10 * 60_000
-/** Transactions as JSON, a number for each byte. Objects take twenty times what they take as JSON. */
+/** For transactions as JSON, one number per byte. Parsed objects take twenty times as much memory. */
 const MAX_WALLET_BYTES = 8 * 1024 * 1024
 
-/** A wallet (BRC-100) behind HTTP and JSON. @throws CommandError where the URL is none. */
+/** A wallet (BRC-100) with a JSON API. @throws CommandError if the URL is invalid. */
 export function walletAt(url: string, signal: AbortSignal): NameWallet {
   if (!URL.canParse(url))
     throw new CommandError(`not the URL of a wallet: ${JSON.stringify(url)}`, { exit: 'usage' })
@@ -47,19 +47,19 @@ export function walletAt(url: string, signal: AbortSignal): NameWallet {
   }
 }
 
-/** @throws MiningError `NO_ANSWER`, `BAD_WALLET`, for whatever the client of a wallet throws. */
+/** @throws MiningError `NO_ANSWER` or `BAD_WALLET` for any error of the wallet's client. */
 async function said<Answer>(asked: Promise<Answer>, shape: z.ZodType): Promise<Answer> {
   try {
     const answer = await asked
     if (shape.safeParse(answer).success) return answer
-    throw new Error('it answers something else')
+    throw new Error('its answer has the wrong form')
   } catch (cause) {
     const isAway = cause instanceof SourceError && cause.code !== 'TOO_LARGE'
     const reason = (cause as { message?: unknown } | undefined)?.message ?? cause
     const { reviewActionResults } = (cause ?? {}) as { reviewActionResults?: unknown }
     throw Object.assign(
-      new MiningError(isAway ? 'NO_ANSWER' : 'BAD_WALLET', `the wallet fails: ${String(reason)}`, { cause }),
-      // Which of its transactions the network refuses.
+      new MiningError(isAway ? 'NO_ANSWER' : 'BAD_WALLET', `the wallet failed: ${String(reason)}`, { cause }),
+      // Says which of its transactions the network rejects.
       reviewActionResults !== undefined && { reviewActionResults },
     )
   }
@@ -67,14 +67,14 @@ async function said<Answer>(asked: Promise<Answer>, shape: z.ZodType): Promise<A
 
 const ARC_BOUNDS = { timeout: 30_000, maxBytes: 1024 * 1024 }
 
-/** Mints of the live network go to its miners; those of a local one have none. */
+/** The broadcaster for mints of the live network; a local network has no miners. */
 export function arcFor({
   arc,
   arcApiKey,
   config,
   signal,
 }: {
-  /** The URL of an ARC service; unset, the one of the SDK. */
+  /** The URL of an ARC service; by default, the one of the SDK. */
   arc?: string
   arcApiKey?: string
   config: Pick<Config, 'profile' | 'network'>
@@ -103,21 +103,21 @@ export async function readKey(path: string): Promise<PrivateKey> {
   try {
     return PrivateKey.fromWif(text.trim())
   } catch {
-    // What the SDK says may quote the key.
-    throw new CommandError(`${path} holds no key as WIF`, { exit: 'usage' })
+    // The SDK's message may quote the key.
+    throw new CommandError(`${path} does not hold a key as WIF`, { exit: 'usage' })
   }
 }
 
 /**
- * What the network makes of a mint:
+ * The network's response to a mint:
  *
- * - `accepted`: it takes part in it, or a service has taken it over and goes on sending it;
- * - `refused`: it will never be in a block as it is;
- * - `undecided`: nobody knows. Its coins stay set aside, and it is sent again by the next command.
+ * - `accepted`: the network has it, or a service has accepted it and will send it;
+ * - `refused`: it can never be in a block;
+ * - `undecided`: unknown. Its coins stay reserved, and the next command sends it again.
  */
 export interface SendOutcome {
   kind: 'accepted' | 'refused' | 'undecided'
-  /** What was said, for a line of text. */
+  /** The reason, in one line. */
   why: string
 }
 
@@ -125,8 +125,8 @@ export interface SendOutcome {
 export type SendMint = (mint: { transaction: Transaction; name: string }) => Promise<SendOutcome>
 
 /**
- * Each status of ARC (`metamorph_api.Status`, and the HTTP codes of its errors). What is not here is undecided: an answer
- * of another kind says nothing about the mint.
+ * The statuses of ARC (`metamorph_api.Status`, and the HTTP codes of its errors). Any other is undecided: such an answer says
+ * nothing about the mint.
  */
 const ARC_OUTCOMES: Readonly<Record<string, SendOutcome['kind']>> = {
   QUEUED: 'accepted',
@@ -139,11 +139,11 @@ const ARC_OUTCOMES: Readonly<Record<string, SendOutcome['kind']>> = {
   SEEN_ON_NETWORK: 'accepted',
   SEEN_MULTIPLE_NODES: 'accepted',
   MINED: 'accepted',
-  // What it spends is not known there yet.
+  // ARC does not know its inputs yet.
   SEEN_IN_ORPHAN_MEMPOOL: 'undecided',
-  // A block will have one of the two.
+  // A block will contain one of the two.
   DOUBLE_SPEND_ATTEMPTED: 'undecided',
-  // A reorg took its block; it may be in the next one.
+  // Its block was reorganised away; it may be in the next one.
   MINED_IN_STALE_BLOCK: 'undecided',
   REJECTED: 'refused',
   INVALID: 'refused',
@@ -156,7 +156,7 @@ const ARC_OUTCOMES: Readonly<Record<string, SendOutcome['kind']>> = {
   465: 'refused',
   // A conflicting transaction is known.
   466: 'undecided',
-  // Frozen coins, by policy and by consensus; fee with that of unconfirmed ancestors; size.
+  // Coins frozen by policy and by consensus; cumulative fee; size.
   471: 'refused',
   472: 'refused',
   473: 'refused',
@@ -173,14 +173,14 @@ export function sendThroughArc(arc: Broadcaster): SendMint {
     const why = (said.startsWith(status) ? said : `${status} ${said}`).trim()
     const txid = transaction.id('hex')
     if (answer.txid !== undefined && answer.txid !== txid)
-      return { kind: 'undecided', why: `ARC speaks of ${answer.txid} instead: ${why}` }
-    // Some versions of ARC name an orphan in the text alone.
+      return { kind: 'undecided', why: `ARC answered about ${answer.txid} instead: ${why}` }
+    // Some versions of ARC mention an orphan only in the text.
     if (/ORPHAN/i.test(why)) return { kind: 'undecided', why }
     return { kind: ARC_OUTCOMES[status] ?? 'undecided', why }
   }
 }
 
-/** Has the wallet send the mints that it has signed. */
+/** Sends mints through the wallet that has signed them. */
 export function sendThroughWallet(wallet: Pick<NameWallet, 'createAction'>): SendMint {
   return async ({ transaction, name }) => {
     try {

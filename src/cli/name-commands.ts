@@ -13,16 +13,16 @@ interface NameArguments {
   requireProofs: boolean
 }
 
-/** Adds `resolve` and `verify`: both check the whole of a name, and say different things of it. */
+/** Adds `resolve` and `verify`: both verify all of a name, and report it in different ways. */
 export function addNameCommands(program: Command, context: CommandContext): void {
   nameCommand(
     program,
     'resolve',
-    'say where a name is and whose, once all of it is checked: see docs/resolving.md',
+    'verify a name, and print where it is and who owns it: see docs/resolving.md',
   ).action(async (name: string, options: NameArguments) => {
     await runResolve(checkOptions(name, options, context))
   })
-  nameCommand(program, 'verify', 'check a name from the genesis on, and say each step that held').action(
+  nameCommand(program, 'verify', 'verify a name from the genesis on, and print each step').action(
     async (name: string, options: NameArguments) => {
       await runVerify(checkOptions(name, options, context))
     },
@@ -34,9 +34,9 @@ function nameCommand(program: Command, command: string, description: string): Co
     .command(command)
     .description(description)
     .argument('<name>', '1 to 255 characters of a-z 0-9 -')
-    .option('--url <url...>', 'the indexes to ask; none of them is believed', [DEFAULT_URL])
-    .option('--genesis <outpoint>', 'the tree that is meant, in place of GENESIS')
-    .option('--require-proofs', 'take nothing that is in no block', false)
+    .option('--url <url...>', 'the indexes to ask; none of them is trusted', [DEFAULT_URL])
+    .option('--genesis <outpoint>', 'the tree; overrides GENESIS')
+    .option('--require-proofs', 'accept only what is in a block', false)
 }
 
 function checkOptions(
@@ -54,7 +54,7 @@ function checkOptions(
   }
 }
 
-/** Prints what a name is: all of it checked, or nothing. */
+/** Prints a name once all of it is verified. */
 export async function runResolve(options: NameCheckOptions): Promise<void> {
   const { output } = options
   const checked = await checkName(options)
@@ -72,12 +72,12 @@ function lines(checked: CheckedName, colors: Colors): string[] {
   const provenText = proven
     ? 'yes'
     : headers
-      ? 'no: CHAIN_TRACKER is scripts-only, so no block header was asked for'
-      : 'no: not all of it is in a block yet'
+      ? 'no: CHAIN_TRACKER is scripts-only, so no block headers were checked'
+      : 'no: some of it is not in a block yet'
   return [
     `origin  ${formatOutpoint(origin.origin)}`,
     `tip     ${formatOutpoint(tip.tip)}`,
-    `owner   ${ownerOf(checked) ?? 'no address: the lock is no P2PKH'}`,
+    `owner   ${ownerOf(checked) ?? 'no address: the lock is not P2PKH'}`,
     `proven  ${proven ? colors.green(provenText) : provenText}`,
   ]
 }
@@ -105,7 +105,7 @@ function record(checked: CheckedName): Record<string, unknown> {
   }
 }
 
-/** Checks a name, and says each step that held. */
+/** Verifies a name, and prints each step. */
 export async function runVerify(options: NameCheckOptions): Promise<void> {
   const { output } = options
   const checked = await checkName(options)
@@ -121,9 +121,9 @@ function steps(checked: CheckedName): [what: string, found: string][] {
   const { origin, tip, genesis, genesisFrom, reports } = checked
   const agreeing = reports.filter(({ verdict }) => verdict === 'agrees').map(({ index }) => index)
   const given = {
-    settings: 'as set',
-    servers: 'on the word of the servers that were asked',
-    remembered: 'as they said when they were first asked',
+    settings: 'from the settings',
+    servers: 'according to the servers',
+    remembered: 'as remembered from when the servers were first asked',
   }[genesisFrom]
   const { line } = origin
   const moves = tip.sequence === 1 ? '1 step' : `${tip.sequence} steps`
@@ -131,21 +131,21 @@ function steps(checked: CheckedName): [what: string, found: string][] {
     ['genesis', `${genesis}, ${given}`],
     [
       'line',
-      `${line.length === 1 ? '1 mint' : `${line.length} mints`} from it, each by the rules of the tree`,
+      `${line.length === 1 ? '1 mint' : `${line.length} mints`} from it, each follows the rules of the tree`,
     ],
     ['origin', `${formatOutpoint(origin.origin)} is the name ${origin.name}`],
-    ['tip', `${formatOutpoint(tip.tip)}, ${moves} from there by the flow of the ordinal`],
+    ['tip', `${formatOutpoint(tip.tip)}, ${moves} from there along the ordinal`],
     ['blocks', blocks(checked)],
-    ['unspent', `on the word of ${agreeing.join(', ')}`],
+    ['unspent', `according to ${agreeing.join(', ')}`],
   ]
 }
 
-/** What of it is in the chain, and who says so. */
+/** How much of it is in the chain, and who says so. */
 function blocks({ origin, tip, proven, config }: CheckedName): string {
   if (config.chainTracker === 'scripts-only')
-    return 'not checked: CHAIN_TRACKER is scripts-only, so no block header was asked for'
+    return 'not checked: CHAIN_TRACKER is scripts-only, so no block headers were checked'
   if (proven) return `all of it is in blocks that ${trackerName(config.chainTracker)} knows`
   const all = [...origin.line, ...tip.path.slice(1)]
   const open = all.filter(({ height }) => height === undefined).length
-  return `${open} of ${all.length} transactions are in none yet; their scripts were run`
+  return `${open} of ${all.length} transactions are in no block yet; their scripts were run`
 }

@@ -240,7 +240,7 @@ test(
     expect(code).toBe(0)
     expect(stderr).toMatch(
       new RegExp(
-        `^minetree: the genesis ${genesis} is on the word of [^\\n]*, and not remembered: [^\\n]*set GENESIS\\n$`,
+        `^minetree: trusting [^\\n]* for the genesis ${genesis} this time only, [^\\n]*set GENESIS\\n$`,
       ),
     )
   },

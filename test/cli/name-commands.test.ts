@@ -82,7 +82,7 @@ describe('resolve', () => {
         signal: null,
         stdout:
           `origin  ${shown.origin}\ntip     ${shown.tip}\nowner   ${shown.owner}\n` +
-          'proven  no: CHAIN_TRACKER is scripts-only, so no block header was asked for\n',
+          'proven  no: CHAIN_TRACKER is scripts-only, so no block headers were checked\n',
         stderr: '',
       })
     },
@@ -196,12 +196,12 @@ describe('verify', () => {
         code: 0,
         signal: null,
         stdout: [
-          `genesis  ${genesis}, as set`,
+          `genesis  ${genesis}, from the settings`,
           'line     5 mints from it, each by the rules of the tree',
           `origin   ${shown.origin} is the name abc`,
-          `tip      ${shown.tip}, 2 steps from there by the flow of the ordinal`,
-          'blocks   not checked: CHAIN_TRACKER is scripts-only, so no block header was asked for',
-          `unspent  on the word of ${url}`,
+          `tip      ${shown.tip}, 2 steps from there along the ordinal`,
+          'blocks   not checked: CHAIN_TRACKER is scripts-only, so no block headers were checked',
+          `unspent  according to ${url}`,
           '',
         ].join('\n'),
         stderr: '',

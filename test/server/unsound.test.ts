@@ -38,7 +38,7 @@ const twice = fake({ inputs: [spend(coin), spend(coin)], outputs: [{ satoshis: 2
 const once = fake({ inputs: [spend(coin)], outputs: [{ satoshis: 1, lockingScript }] })
 
 const unsound: [string, FakeTransaction, Uint8Array][] = [
-  ['has no inputs', nothing, beefOf(nothing, { proven: false })],
+  ['spends nothing', nothing, beefOf(nothing, { proven: false })],
   [
     'has a parent that does',
     child,
