@@ -10,14 +10,14 @@ import { randomTxid, singleTransactionPath } from '../mining/fake-funding.js'
 import { ConfigError } from '../server/config/config.js'
 import type { DeployedTree } from '../server/store/pinned-genesis.js'
 
-// Transactions that no chain holds, as large as what is published: see made-up-mint.ts. Nothing here is signed.
+// Transactions with fake funding that are in no chain and need no signatures: see mining/fake-funding.ts.
 
 interface Output {
   satoshis: number
   lockingScript: Uint8Array
 }
 
-/** A transaction, and the BEEF in which a local network takes it. */
+/** A transaction that is in no chain, and the BEEF that a local network accepts. */
 export interface FakeTransaction {
   txid: string
   height: number
@@ -25,19 +25,19 @@ export interface FakeTransaction {
 }
 
 /**
- * A transaction that makes these outputs from a coin made up for them. What made the coin goes with it: by its value,
- * which is not 1 satoshi, an indexer tells that ordinals start here (BRC-159).
+ * A transaction with these outputs, funded by a fake coin. It includes the coin's transaction: its value, which is not 1
+ * satoshi, shows an indexer that ordinals start here (BRC-159).
  *
- * @param nowhere The txid, which nothing has, that the coin is made from: another one each time, unless set. The same
- * outputs from the same one are the same transaction.
+ * @param source The txid that the coin's transaction spends, which no transaction has; random by default. The same outputs
+ * with the same source are the same transaction.
  */
-export function fundedTransaction(outputs: readonly Output[], nowhere = randomTxid()): FakeTransaction {
-  const coin = coinFor(outputs, nowhere)
+export function fundedTransaction(outputs: readonly Output[], source = randomTxid()): FakeTransaction {
+  const coin = coinFor(outputs, source)
   const made = record({ spends: [{ txid: coin.txid, vout: 0 }], outputs, height: 2 })
   return { txid: made.txid, height: 2, beef: encodeBeef([coin, made]) }
 }
 
-/** The transaction that spends output 0 of another, which the host has, into one output. */
+/** A transaction that spends output 0 of another, which the host has, into one output. */
 export function spendingTransaction(spent: FakeTransaction, output: Output): FakeTransaction {
   const height = spent.height + 1
   const made = record({ spends: [{ txid: spent.txid, vout: 0 }], outputs: [output], height })
@@ -45,32 +45,32 @@ export function spendingTransaction(spent: FakeTransaction, output: Output): Fak
 }
 
 /**
- * The transaction that spends an ordinal, which the host has, and a coin made up for the outputs. The ordinal comes
- * first among the inputs, so that it goes on in output 0 (BRC-159).
+ * A transaction that spends an ordinal, which the host has, and a fake coin for the outputs. The ordinal is the first
+ * input, so that it moves to output 0 (BRC-159).
  *
- * @param spent.height Of the block that holds the ordinal's transaction.
- * @param spent.nowhere As for {@link fundedTransaction}.
+ * @param spent.height The height of the block that holds the ordinal's transaction.
+ * @param spent.source As for {@link fundedTransaction}.
  */
 export function reinscribingTransaction({
   ordinal,
   height,
   outputs,
-  nowhere = randomTxid(),
+  source = randomTxid(),
 }: {
   ordinal: Outpoint
   height: number
   outputs: readonly Output[]
-  nowhere?: string
+  source?: string
 }): FakeTransaction {
-  const coin = coinFor(outputs, nowhere)
+  const coin = coinFor(outputs, source)
   const made = record({ spends: [ordinal, { txid: coin.txid, vout: 0 }], outputs, height: height + 1 })
   return { txid: made.txid, height: height + 1, beef: encodeBeef([coin, made]) }
 }
 
 /**
- * A tree of names of our covenant, whose root as deployed holds a made-up coin.
+ * A tree of names with our covenant, whose root as deployed holds a fake coin.
  *
- * @throws CovenantError where no covenant has these terms.
+ * @throws CovenantError if no covenant can have these terms.
  */
 export function deployTree(terms: DeploymentTerms): DeployedTree {
   const { txid, beef } = fundedTransaction([{ satoshis: MINT_SATOSHIS, lockingScript: rootLock(terms) }])
@@ -80,17 +80,17 @@ export function deployTree(terms: DeploymentTerms): DeployedTree {
 const NO_LOCK = new Uint8Array()
 const FINAL = 0xffffffff
 
-/** A coin of more satoshis than the outputs have, and so never of 1. */
-function coinFor(outputs: readonly Output[], nowhere: string): TransactionRecord {
-  return madeUpCoin(
+/** A coin with more satoshis than the outputs, and so never 1. */
+function coinFor(outputs: readonly Output[], source: string): TransactionRecord {
+  return fakeCoin(
     outputs.reduce((sum, { satoshis }) => sum + satoshis, 1),
-    nowhere,
+    source,
   )
 }
 
-function madeUpCoin(satoshis: number, nowhere: string): TransactionRecord {
+function fakeCoin(satoshis: number, source: string): TransactionRecord {
   const outputs = [{ satoshis, lockingScript: NO_LOCK }]
-  return record({ spends: [{ txid: nowhere, vout: 0 }], outputs, height: 1 })
+  return record({ spends: [{ txid: source, vout: 0 }], outputs, height: 1 })
 }
 
 function record(parts: {
@@ -111,7 +111,7 @@ function record(parts: {
   return proven(writer.writeUInt32LE(0).toUint8Array(), height)
 }
 
-/** A transaction with the path of a block that holds nothing else. */
+/** A transaction with the merkle path of a block that holds only it. */
 function proven(raw: Uint8Array, height: number): TransactionRecord {
   const txid = toHex(reversed(nativeHash256(raw)))
   const path = singleTransactionPath({ txid, height })
@@ -123,10 +123,10 @@ function proven(raw: Uint8Array, height: number): TransactionRecord {
 }
 
 /**
- * Deploys a tree by the settings. Some that can be followed cannot be deployed: one of covenant version 1, or of a
+ * Deploys a tree with the given settings. Some trees can be followed but not deployed: those of covenant version 1, or of a
  * difficulty of more than 32 bits.
  *
- * @throws ConfigError where no covenant has these terms.
+ * @throws ConfigError if no covenant can have these terms.
  */
 export function deployHere(terms: DeploymentTerms): DeployedTree {
   if (terms.covenantVersion !== DEPLOYED_VERSION)
@@ -135,6 +135,6 @@ export function deployHere(terms: DeploymentTerms): DeployedTree {
     return deployTree(terms)
   } catch (error) {
     if (!(error instanceof CovenantError)) throw error
-    throw new ConfigError(`DIFFICULTY: no covenant has it: ${error.message}`, { cause: error })
+    throw new ConfigError(`DIFFICULTY: cannot deploy this tree: ${error.message}`, { cause: error })
   }
 }

@@ -26,32 +26,32 @@ import {
 
 const profile = PROFILES.local
 
-/** So many transactions are published without being asked for: a stream of a gigabyte in chunks of the usual size. */
+/** How many transactions are published by default: a stream of a gigabyte in chunks of the default size. */
 export const DEFAULT_MAX_TRANSACTIONS = 1024
 
 export interface PublishOptions {
   path: string
-  /** Publish a file as a stream, in chunks of 1 MiB; or of `chunkSize` bytes, which asks for a stream as well. */
+  /** Publish a file as a stream, in chunks of 1 MiB, or of `chunkSize` bytes, which implies a stream. */
   stream: boolean
   chunkSize?: number
   /** How many transactions may be submitted. */
   maxTransactions: number
-  /** A P2PKH address. */
+  /** The owner's P2PKH address. */
   owner?: string
-  /** Of the server. */
+  /** The URL of the server. */
   url: string
   output: CommandOutput
   signal: AbortSignal
 }
 
-/** How many of the things that are left out are named one by one. */
+/** How many of the files that are left out are listed. */
 const MAX_LEFT_OUT_LINES = 20
 
 /**
- * Publishes a file or a folder to a local network, once it has said what is left out of it, how large it is, and what that
- * would cost on the live network.
+ * Publishes a file or a folder to a local network, after reporting what is left out, how large it is, and what it would
+ * cost on the live network.
  *
- * @throws CommandError where something is in the way of it; PublishError where a folder cannot be laid out.
+ * @throws CommandError; PublishError if a folder cannot be laid out.
  */
 export async function runPublish(options: PublishOptions): Promise<void> {
   const { path, chunkSize, url, output, maxTransactions, signal } = options
@@ -103,7 +103,7 @@ function noteLeftOut(leftOut: readonly LeftOut[], output: CommandOutput): void {
 interface LaidOut {
   outputs: PublishOutput[]
   root: number
-  /** What follows the outpoint in the URL: the slash of a directory. */
+  /** Follows the outpoint in the URL: the slash of a directory. */
   suffix: string
   note?: string
 }
@@ -117,7 +117,7 @@ async function layOutInOneTransaction(found: FoundEntry, lock: Uint8Array): Prom
   return { ...laidOut, note: 'the folder has no index.html: this URL needs the path of a file behind it' }
 }
 
-/** Submits a stream chunk by chunk, one in memory at a time; gives the txid of the first. */
+/** Submits a stream chunk by chunk, one in memory at a time, and returns the txid of the first. */
 async function publishStream(options: {
   server: LocalServer
   found: FoundFile
@@ -153,28 +153,29 @@ async function publishStream(options: {
     progress.end()
   }
   if (first === undefined || !equalBytes(published.digest(), sha256))
-    throw new CommandError(`${path} changed while it was published: what the server has is not what it is`)
+    throw new CommandError(
+      `${path} changed while it was published, so the server has another version: publish it again`,
+    )
   return first
 }
 
-// What it would cost to publish on the live network, where coins come in by P2PKH and change goes back. An estimate: who pays
-// there decides how.
+// An estimate of the cost on the live network, with P2PKH coins and one change output.
 
-/** Bytes of an input that spends a P2PKH output, and of a P2PKH output for the change. */
+/** Bytes of an input that spends a P2PKH output, and of a P2PKH change output. */
 const P2PKH_INPUT = 148
 const P2PKH_OUTPUT = 34
-/** Bytes of what every transaction has: version, lock time, and the two counts, of 5 bytes at most. */
+/** Bytes that every transaction has: version, lock time, and the two counts, of 5 bytes at most. */
 const TRANSACTION_OVERHEAD = 4 + 4 + 1 + 5
-/** Bytes of an output beside its script: the value, and the length of the script, which is 5 bytes for most files. */
+/** Bytes of an output without its script: the value, and the length of the script, which is 5 bytes for most files. */
 const OUTPUT_OVERHEAD = 8 + 5
 
-/** So many transactions of so many bytes. */
+/** A number of transactions of the same size. */
 export interface TransactionSizes {
   bytes: number
   count: number
 }
 
-/** About how many bytes a transaction would have that somebody pays for. */
+/** The approximate size of a funded transaction, in bytes. */
 export function transactionSize(transaction: {
   inputs: number
   outputs: readonly Pick<PublishOutput, 'lockingScript'>[]
@@ -186,7 +187,7 @@ export function transactionSize(transaction: {
   )
 }
 
-/** The same for the transactions of a stream: each after the first spends the chunk before it, beside a coin. */
+/** The sizes of a stream's transactions: each after the first spends the previous chunk and a coin. */
 export function streamSizes(stream: {
   found: FoundFile
   lock: Uint8Array
@@ -208,7 +209,7 @@ export function streamSizes(stream: {
   ]
 }
 
-/** One line on how much is published and what it would cost, before any of it is submitted. */
+/** One line on how much will be published and what it would cost. */
 export function costText(found: FoundEntry, sizes: readonly TransactionSizes[]): string {
   const files = countOf(found)
   const sumOf = (of: (each: TransactionSizes) => number): number =>

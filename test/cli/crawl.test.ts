@@ -127,7 +127,7 @@ test(
     const { env, args } = await setUp()
     const noTree = await run(args, { DATA_DIR: await servers.folder() })
     expect(noTree).toMatchObject({ code: 2, stdout: '' })
-    expect(noTree.stderr).toBe('minetree: there is no tree to follow: set PROFILE=mainnet, or GENESIS\n')
+    expect(noTree.stderr).toBe('minetree: there is no tree to follow: set PROFILE=mainnet or GENESIS\n')
     const noUrl = await run(['crawl', '--source', 'nowhere'], env)
     expect(noUrl).toMatchObject({ code: 2, stderr: 'minetree: --source: nowhere is no URL\n' })
     const server = await servers.start(env)

@@ -207,7 +207,7 @@ test(
     expect(stdout).toBe(
       summary({
         admitted: [3, 4, 9],
-        refused: [`${rival.txid}: CONFLICT: it is kept, but ${a.txid} counts`],
+        refused: [`${rival.txid}: CONFLICT: it is stored, but ${a.txid} counts`],
       }),
     )
     await expectNames(env, [a, ab])
@@ -263,7 +263,7 @@ test(
     const [path = ''] = await files('# not one')
     const { code, stdout, stderr } = await cli.run(['import', path], env)
     expect({ code, stdout }).toEqual({ code: 4, stdout: summary({ admitted: [0, 0, 0], skipped: [path] }) })
-    expect(stderr).toBe('minetree: the files hold no transaction\n')
+    expect(stderr).toBe('minetree: the files hold no transactions\n')
     expect(await readdir(env.DATA_DIR ?? '')).toEqual([])
   },
   PATIENCE,

@@ -242,7 +242,7 @@ test(
     const env = await settings({ DIFFICULTY: '33' })
     const { code, stdout, stderr } = await cli.run(['serve'], env)
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
-    expect(stderr).toMatch(/^minetree: DIFFICULTY: no covenant has it: [^\n]*33[^\n]*\n$/)
+    expect(stderr).toMatch(/^minetree: DIFFICULTY: cannot deploy this tree: [^\n]*33[^\n]*\n$/)
     const again = start({ ...env, DIFFICULTY: '8' })
     await toOpen(again)
     await stop(again)

@@ -230,7 +230,7 @@ describe('hosts without end', () => {
     })
   })
 
-  test('one that answers more than JSON may have is not read as such', async () => {
+  test('one that answered more than JSON may have is not read as such', async () => {
     const url = await host({
       headers: { 'content-type': 'application/json' },
       body: Buffer.alloc(17_000_000, ' '),

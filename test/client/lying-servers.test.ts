@@ -263,7 +263,7 @@ describe('an index that gives no answer', () => {
     expect(await reportOn(slow, { timeout: 200 })).toMatchObject(failing('TIMEOUT'))
   })
 
-  test('because it answers more than the caller reads, whether it says so before or not', async () => {
+  test('because it answered more than the caller reads, whether it says so before or not', async () => {
     const endless = await index({
       [PROOF]: {
         does: (response) => {

@@ -16,36 +16,36 @@ import {
 } from '../fake-transactions.js'
 import { findAt, readEntries } from '../publish-files.js'
 import { melody } from './melody.js'
-import { ensureName, type LocalNetwork, nowhereFor, submitOnce } from './network.js'
+import { ensureName, type LocalNetwork, sourceFor, submitOnce } from './network.js'
 
-/** Another name beside that of the site, which begins as that does: so the tree has a branch. */
+/** A second name, with the same first character as the site's, so that the tree has a branch. */
 const OTHER_NAME = 'hum'
 
 const filled = z.object({
-  /** The name whose ordinal the site is. */
+  /** The name whose ordinal is the site. */
   name: z.string(),
-  /** The outpoint in which that was mined. */
+  /** The outpoint in which the name was mined. */
   origin: z.string(),
   /** The outpoint of the stream's first chunk. */
   stream: z.string(),
 })
 
-/** What a local network was filled with. */
+/** The contents of a filled local network. */
 export type Filled = z.infer<typeof filled>
 
 const FILLED = 'filled'
 
-/** What a store was filled with; undefined where it is not, or not to the end. */
+/** The contents of a store that was filled completely; undefined otherwise. */
 export async function filledWith({ graph }: Pick<LocalNetwork, 'graph'>): Promise<Filled | undefined> {
   const noted = await graph.settings.get(FILLED)
   return noted === undefined ? undefined : filled.parse(JSON.parse(noted))
 }
 
 /**
- * Fills a local network: a stream, names, a site. Each step does only what is not there yet, so that a filling that was
- * broken off anywhere is gone on with by filling again; when all is there, the store says so for good.
+ * Fills a local network with a stream, names and a site. Each step adds only what is missing, so an interrupted run is
+ * continued by running it again; at the end, the store records that all is there.
  *
- * @throws CommandError, MiningError: what stands against it; the reason of the signal.
+ * @throws CommandError; MiningError; the reason of the signal.
  */
 export async function fill(network: LocalNetwork): Promise<Filled> {
   const stream = await publishMelody(network)
@@ -56,11 +56,11 @@ export async function fill(network: LocalNetwork): Promise<Filled> {
   return all
 }
 
-/** Bytes: small, so that a few seconds of sound make several chunks. */
+/** In bytes; small, so that a few seconds of sound make several chunks. */
 const CHUNK = 64 * 1024
 
 /**
- * Publishes the melody as a stream, chunk by chunk, as far as it is not there yet.
+ * Publishes the missing chunks of the melody as a stream.
  *
  * @returns The outpoint of the first chunk, as text.
  * @throws CommandError
@@ -78,7 +78,7 @@ export async function publishMelody(network: LocalNetwork): Promise<string> {
     const before = made.at(-1)
     const transaction =
       before === undefined
-        ? fundedTransaction([chunk], nowhereFor(network, 'melody'))
+        ? fundedTransaction([chunk], sourceFor(network, 'melody'))
         : spendingTransaction(before, chunk)
     await submitOnce(network, transaction, { outputs: 1, called: `chunk ${index} of the melody` })
     made.push(transaction)
@@ -87,7 +87,7 @@ export async function publishMelody(network: LocalNetwork): Promise<string> {
   return formatOutpoint({ txid: made[0]?.txid ?? '', vout: 0 })
 }
 
-/** The name that the site goes to; each next one where somebody has those before it. */
+/** The names for the site, in order of preference: each is used if somebody else has those before it. */
 const NAMES = ['home', 'home2', 'home3'] as const
 
 export interface Site {
@@ -97,11 +97,11 @@ export interface Site {
 }
 
 /**
- * Mines a name and re-inscribes its ordinal with the site: one transaction spends it, and has the site's directory in the
- * output that receives it, its files behind that. A name that somebody owns, or has moved, is left to him.
+ * Mines a name and inscribes the site on its ordinal: one transaction spends it, and has the site's directory in the output
+ * that receives it, followed by the files. A name that somebody owns or has moved is not used.
  *
  * @param stream The outpoint of a stream that the site plays.
- * @throws CommandError where all of the names are somebody's, or the server does not take the site; what mining throws.
+ * @throws CommandError if somebody else has all of the names, or the server does not accept the site; errors of mining.
  */
 export async function publishSite(network: LocalNetwork, stream: string): Promise<Site> {
   for (const name of NAMES) {
@@ -111,10 +111,10 @@ export async function publishSite(network: LocalNetwork, stream: string): Promis
       return { name, origin: formatOutpoint(origin) }
     }
   }
-  throw new CommandError(`there is no name for the site: somebody has each of ${NAMES.join(', ')}`)
+  throw new CommandError(`no name is left for the site: somebody has each of ${NAMES.join(', ')}`)
 }
 
-/** Inscribes the site on a name, unless it is there already; false where the name is somebody's. */
+/** Inscribes the site on a name, unless that is done; false if somebody else has the name. */
 async function inscribe(
   network: LocalNetwork,
   { name, origin, stream }: { name: string; origin: Outpoint; stream: string },
@@ -133,7 +133,7 @@ async function inscribe(
     ordinal: origin,
     height: height ?? 0,
     outputs,
-    nowhere: nowhereFor(network, 'site'),
+    source: sourceFor(network, 'site'),
   })
   const isThere = await graph.admissions.isApplied(TOPICS.ordinals, transaction.txid)
   if (!isThere && !(await isNobodys(network, origin))) return false
@@ -141,32 +141,32 @@ async function inscribe(
   return true
 }
 
-/** Whether a name stands where it was mined, with no owner. */
+/** Whether a name is still in the output in which it was mined, without an owner. */
 async function isNobodys({ graph }: LocalNetwork, origin: Outpoint): Promise<boolean> {
   const output = await graph.ordinals.output(origin)
   if (output === undefined)
-    throw new CommandError('the server keeps no ordinals of names: its CONTENT_TYPES may leave them out')
+    throw new CommandError('the server does not index the ordinals of names: check its CONTENT_TYPES')
   return output.owner === NOBODY && (await graph.transactions.spenderOf(origin)) === undefined
 }
 
 const FOLDER = 'assets/local-network'
 
-/** What the pages of the site say in the places of `%NAME%` and so on. */
+/** The values for `%NAME%` and other placeholders in the pages of the site. */
 export interface SiteFacts {
-  /** The name whose ordinal the site is. */
+  /** The name whose ordinal is the site. */
   NAME: string
-  /** The outpoint in which that was mined. */
+  /** The outpoint in which the name was mined. */
   ORIGIN: string
   /** The outpoint of a stream's first chunk. */
   STREAM: string
-  /** Zero bits of a solution. */
+  /** The difficulty in bits. */
   DIFFICULTY: string
 }
 
 /**
- * The files of the site, with the facts in its pages.
+ * The files of the site, with the facts filled in.
  *
- * @throws CommandError where the package has not got them.
+ * @throws CommandError if the package does not contain them.
  */
 export async function readSite(facts: SiteFacts): Promise<readonly FolderEntry[]> {
   const { found } = await findAt(join(packageFolder(), FOLDER), 'site')

@@ -2,27 +2,27 @@ import { concatBytes, utf8 } from '../../../backend/src/protocol/bytes.js'
 
 const { exp, min, PI, round, sin } = Math
 
-/** Samples a second. */
+/** Samples per second. */
 const RATE = 22_050
-/** Of a sample: PCM, 16 bits, one channel. */
+/** Bytes per sample: PCM, 16 bits, one channel. */
 const BYTES = 2
 /** The first note, in hertz: A3. */
 const KEYNOTE = 220
-/** The melody, in semitones above the keynote: a scale of five notes, in which nothing sounds wrong. */
+/** The melody, in semitones above the keynote: a pentatonic scale, in which all notes go together. */
 const MELODY = [0, 4, 7, 12, 9, 7, 4, 0]
 /** From one note to the next, and how long each rings, in seconds. */
 const BEAT = 0.6
 const RING = 1.8
-/** How loud each overtone is, from the note itself on. */
+/** The volume of each overtone, starting with the note itself. */
 const OVERTONES = [1, 0.4, 0.15]
-/** How fast a note dies away, and how long it swells, in seconds: it would click if it did not. */
+/** How fast a note fades, and how long its attack is in seconds, without which it would click. */
 const DECAY = 3.5
 const SWELL = 0.01
-/** So that notes that ring into one another stay below the loudest sample there is. */
+/** Low enough that overlapping notes do not clip. */
 const VOLUME = 0.35
 const LOUDEST = 32_767
 
-/** A melody of some seconds, as a WAV file: always the same bytes. */
+/** A melody of a few seconds as a WAV file; always the same bytes. */
 export function melody(): Uint8Array {
   const sum = new Float64Array(round(((MELODY.length - 1) * BEAT + RING) * RATE))
   for (const [at, semitones] of MELODY.entries()) {

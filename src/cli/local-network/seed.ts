@@ -10,11 +10,11 @@ import { type Filled, fill, filledWith } from './fill.js'
 import { OwnIndex } from './own-index.js'
 
 /**
- * Fills the network of a server whose tree was deployed for it, unless that is done, and says what to open there. What
- * stands against it is told and logged: the server goes on without.
+ * Fills the network of a server whose tree was deployed for it, unless that is done, and prints the URLs to open. A failure
+ * is printed and logged, and the server keeps running.
  *
- * @param seeding.out Where a person looks on.
- * @param seeding.signal Stops it; the next start goes on from there.
+ * @param seeding.out The stream for progress and URLs.
+ * @param seeding.signal Stops it; the next start continues.
  */
 export async function seedLocalNetwork(seeding: {
   server: RunningServer
@@ -53,12 +53,12 @@ export async function seedLocalNetwork(seeding: {
   }
 }
 
-/** Where a browser on this machine reaches a server that listens on all of its addresses. */
+/** The URL by which a browser on this machine reaches a server that listens on all addresses. */
 function ownUrl(url: string): string {
   return url.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:')
 }
 
-/** What there is to open in a local network, in lines for whoever has started it. */
+/** The URLs to open in a local network, as text. */
 export function urlList(url: string, { name, origin, stream }: Filled): string {
   const { gatewayPrefixes, namesPrefixes } = PROFILES.local
   const gateway = `${url}${gatewayPrefixes[0]}`
