@@ -29,7 +29,7 @@ export async function shownMints(page: Page): Promise<ShownMint[]> {
 /** Fills the form in, as a person with a keyboard does, and sends it off. */
 export async function order(
   page: Page,
-  fields: { name: string; owner?: string; payer?: 'made-up' | 'wallet' | 'nobody'; workers?: number },
+  fields: { name: string; owner?: string; payer?: 'fake' | 'wallet' | 'nobody'; workers?: number },
 ): Promise<void> {
   await page.waitForSelector('#start:not(:disabled)')
   await page.focus('#name')

@@ -1,7 +1,7 @@
 import { Writable } from 'node:stream'
-import type { Network } from '../../../src/cli/local-network/network.js'
+import { deployTree } from '../../../src/cli/fake-transactions.js'
+import type { LocalNetwork } from '../../../src/cli/local-network/network.js'
 import { OwnIndex } from '../../../src/cli/local-network/own-index.js'
-import { deployTree } from '../../../src/cli/made-up-money.js'
 import { MiningProgress } from '../../../src/cli/mining-progress.js'
 import { readConfig } from '../../../src/server/config/config.js'
 import { openNode } from '../../../src/server/node.js'
@@ -20,7 +20,7 @@ export async function emptyLocalNetwork(
 }
 
 /** That network, to be filled; what is said of it is left unread. */
-export function networkOf({ node }: TestServer, more: Partial<Network> = {}): Network {
+export function networkOf({ node }: TestServer, more: Partial<LocalNetwork> = {}): LocalNetwork {
   const { deployment } = node.config
   if (deployment === undefined) throw new Error('this server follows no tree')
   const unread = new Writable({ write: (_piece, _encoding, done) => done() })

@@ -2,8 +2,8 @@ import type { IncomingMessage } from 'node:http'
 import { Transaction } from '@bsv/sdk'
 import { decodeMineNode } from '../../../backend/src/protocol/mine-node.js'
 import { readMintUnlocking } from '../../../backend/src/protocol/mint-unlocking.js'
-import { verifyNode } from '../../../src/client/node-proof.js'
-import { madeUpMint } from '../../../src/mining/made-up-mint.js'
+import { verifyNode } from '../../../src/client/verify-name.js'
+import { fakeFundedMint } from '../../../src/mining/fake-funding.js'
 import { HttpMineIndex } from '../../../src/mining/mine-index.js'
 import { serverDeployment } from '../../../src/mining/server-deployment.js'
 import { listening } from '../server/other-server.js'
@@ -47,7 +47,7 @@ async function reissue(behind: string, beef: Uint8Array): Promise<string> {
   const { deployment } = await serverDeployment(behind)
   const node = await verifyNode({ ...shown, deployment, chainTracker: 'scripts only' })
   const { character, nonce, ownerLock } = solution
-  const { transaction, beef: other } = await madeUpMint({
+  const { transaction, beef: other } = await fakeFundedMint({
     source: node.transaction,
     plan: {
       ...{ node, deployment },

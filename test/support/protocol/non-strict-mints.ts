@@ -1,7 +1,7 @@
 import { PrivateKey } from '@bsv/sdk'
 import { concatBytes, joinBytes } from '../../../backend/src/protocol/bytes.js'
 import { readPushes } from '../../../backend/src/protocol/script-walk.js'
-import { assemble, type ScriptPart } from '../../../src/mining/script.js'
+import { assemble, type ScriptPart } from '../../../src/mining/covenant-parts.js'
 import type { MintOverrides } from './fake-chain.js'
 
 /** An unlocking script that leaves the five items of a mint, or that some node says does, and is not five minimal pushes. */

@@ -2,7 +2,7 @@ import { PrivateKey } from '@bsv/sdk'
 import type { Page } from 'puppeteer-core'
 import { encodeAddress } from '../../../backend/src/protocol/address.js'
 import { checkMint } from '../../../backend/src/protocol/mint.js'
-import { deployTree } from '../../../src/cli/made-up-money.js'
+import { deployTree } from '../../../src/cli/fake-transactions.js'
 import { serverDeployment } from '../../../src/mining/server-deployment.js'
 import { says, textOf, useBrowser } from '../../support/browser/browser.js'
 import { hasChromium } from '../../support/browser/chromium.js'
@@ -63,7 +63,7 @@ describe('a wallet', () => {
     const wallet = new TestWallet(coinsFor(new PrivateKey(7), 50_000))
     const { page, complaints } = await browser.open(`${server.url}/mine`, (each) => bringWallet(each, wallet))
     await order(page, { name: 'q', payer: 'wallet' })
-    await says(page, '#status', 'q is mined, all of it.')
+    await says(page, '#status', 'All of q is mined.')
     const [shown] = await shownMints(page)
     const { deployment } = await serverDeployment(server.url)
     if (shown === undefined) throw new Error('nothing is shown')
@@ -120,7 +120,7 @@ describe('a wallet', () => {
       })
     })
     await order(page, { name: 'q' })
-    await says(page, '#status', 'It ends here:')
+    await says(page, '#status', 'Mining ended:')
     await says(page, 'article .badge', 'this server does not have it')
     expect((await server.ask('/svc/names/q')).status).toBe(404)
     await page.click('article .badge button')
@@ -144,7 +144,7 @@ describe('a mint that somebody puts into another transaction', () => {
     const front = await reissuingServer(server.url)
     const { page } = await browser.open(`${front.url}/mine`)
     await order(page, { name: 'q', owner: ADDRESS })
-    await says(page, '#status', 'q is mined, all of it.')
+    await says(page, '#status', 'All of q is mined.')
     await settled(page, server, front.reissued[0])
     await front.close()
   })
@@ -213,7 +213,7 @@ describe('what cannot be', () => {
       throw new Error('the user said no')
     }
     await order(page, { name: 'q', payer: 'wallet' })
-    await says(page, '#status', 'It ends here:')
+    await says(page, '#status', 'Mining ended:')
     expect(await textOf(page, '#hashes')).toBe('0')
     expect(wallet.actions).toEqual([])
   })
@@ -222,9 +222,9 @@ describe('what cannot be', () => {
     const server = await localNetwork()
     const { page } = await browser.open(`${server.url}/mine`)
     await order(page, { name: 'q' })
-    await says(page, '#status', 'q is mined, all of it.')
+    await says(page, '#status', 'All of q is mined.')
     await page.click('#start')
-    await says(page, '#status', 'It ends here: q is taken.')
+    await says(page, '#status', 'Mining ended: q is taken.')
   })
 
   inBrowser('a server that follows no tree', async () => {

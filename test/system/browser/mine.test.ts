@@ -5,10 +5,11 @@ import { toHex } from '../../../backend/src/protocol/bytes.js'
 import { checkMint, ownerCommitment } from '../../../backend/src/protocol/mint.js'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { PROFILES } from '../../../backend/src/protocol/profile.js'
-import { deployTree } from '../../../src/cli/made-up-money.js'
-import { MADE_UP_PAYER } from '../../../src/mining/made-up-mint.js'
+import { deployTree } from '../../../src/cli/fake-transactions.js'
+import { FAKE_FUNDING_PAYER } from '../../../src/mining/fake-funding.js'
+import { verifiedLiveNode } from '../../../src/mining/live-node.js'
 import { HttpMineIndex } from '../../../src/mining/mine-index.js'
-import { mineName, verifiedLiveNode } from '../../../src/mining/mine-name.js'
+import { mineName } from '../../../src/mining/mine-name.js'
 import { serverDeployment } from '../../../src/mining/server-deployment.js'
 import { says, textOf, useBrowser } from '../../support/browser/browser.js'
 import { hasChromium } from '../../support/browser/chromium.js'
@@ -38,7 +39,7 @@ async function localNetwork(): Promise<TestServer> {
 async function mineElsewhere({ url }: TestServer, name: string): Promise<void> {
   const { deployment } = await serverDeployment(url)
   const index = new HttpMineIndex(url)
-  await mineName({ ...MADE_UP_PAYER, name, deployment, index, workers: 0, chainTracker: 'scripts only' })
+  await mineName({ ...FAKE_FUNDING_PAYER, name, deployment, index, workers: 0, chainTracker: 'scripts only' })
 }
 
 const hashesOf = async (page: Page): Promise<number> =>
@@ -51,7 +52,7 @@ inBrowser('a name is mined by keyboard, character by character, and submitted', 
   const server = await localNetwork()
   const { page, complaints } = await browser.open(`${server.url}/mine`)
   await order(page, { name: 'a-9', owner: ADDRESS })
-  await says(page, '#status', 'a-9 is mined, all of it.')
+  await says(page, '#status', 'All of a-9 is mined.')
 
   const { deployment } = await serverDeployment(server.url)
   const shown = await shownMints(page)
@@ -208,7 +209,7 @@ inBrowser('a rival who moves the node has the search begin anew from where it we
   await says(page, '#status', 'Somebody else has moved the node: searching for q anew')
   isHeld = false
   searches[1]?.()
-  await says(page, '#status', 'q is mined, all of it.')
+  await says(page, '#status', 'All of q is mined.')
   const [shown, ...more] = await shownMints(page)
   expect(more).toEqual([])
   const { origin } = (await server.ask('/svc/names/r')).json as { origin: string }
@@ -230,7 +231,7 @@ inBrowser('where there is no WebAssembly, names are mined without', async () => 
     })
   })
   await order(page, { name: 'qx' })
-  await says(page, '#status', 'qx is mined, all of it.')
+  await says(page, '#status', 'All of qx is mined.')
   expect(loaded).toBeGreaterThan(0)
   expect((await server.ask('/svc/names/qx')).status).toBe(200)
   expect(complaints).toEqual([])

@@ -41,7 +41,7 @@ async function run(args: string[], env: Environment): Promise<Ended> {
 }
 
 function quietly(ended: Ended): Ended {
-  const progress = /^\d+ mints, \d+ transfers; \d+ requests, \d+ of them again\n/gm
+  const progress = /^\d+ mints, \d+ transfers; \d+ requests, \d+ retries\n/gm
   return { ...ended, stderr: ended.stderr.replace(progress, '') }
 }
 
@@ -56,11 +56,11 @@ test(
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
     expect(stdout).toBe(
       [
-        'admitted 11 mints and 10 transfers (57 outputs), 0 known before',
-        `requests: ${service.asked.length}, 0 of them again after a wait`,
-        'nodes spent by what is no mint: 1; names burnt, or gone where they are not taken: 1',
-        'not in a block yet: 2',
-        'transactions that place ordinals and that the source does not know: 0',
+        'admitted 11 mints and 10 transfers (57 outputs), 0 already known',
+        `requests: ${service.asked.length}, 0 of them retries`,
+        'nodes spent by other transactions than mints: 1; names burnt, or moved to outputs that are not admitted: 1',
+        'unconfirmed: 2',
+        'transactions that are needed to place ordinals, and that the source does not know: 0',
         'not followed: 0',
         '',
       ].join('\n'),
@@ -105,7 +105,9 @@ test(
     service.say({ txid: tree.mintOf('ba').txid, vout: 1 }, '12'.repeat(32))
     const { code, stdout, stderr } = await run([...args, '--names-only'], env)
     expect(code).toBe(1)
-    expect(stderr).toBe('minetree: not every branch could be followed: the same command tries those again\n')
+    expect(stderr).toBe(
+      'minetree: not every branch could be followed: run the same command again to retry those\n',
+    )
     expect(stdout).toContain(
       `not followed: 1\n  the source names ${'12'.repeat(32)} as what spends ${tree.mintOf('ba').outpoint(1)}, which it does not know\n`,
     )
@@ -113,7 +115,7 @@ test(
     const few = await run([...args, '--most', '3'], { ...env, DATA_DIR: await servers.folder() })
     expect(few).toMatchObject({ code: 1 })
     expect(few.stderr).toBe(
-      'minetree: stopped at --most 3 transactions: the same command goes on from here\n',
+      'minetree: stopped at --most 3 transactions: run the same command again to continue\n',
     )
   },
   PATIENCE,
@@ -125,7 +127,7 @@ test(
     const { env, args } = await setUp()
     const noTree = await run(args, { DATA_DIR: await servers.folder() })
     expect(noTree).toMatchObject({ code: 2, stdout: '' })
-    expect(noTree.stderr).toBe('minetree: there is no tree to follow: set PROFILE=mainnet, or GENESIS\n')
+    expect(noTree.stderr).toBe('minetree: there is no tree to follow: set PROFILE=mainnet or GENESIS\n')
     const noUrl = await run(['crawl', '--source', 'nowhere'], env)
     expect(noUrl).toMatchObject({ code: 2, stderr: 'minetree: --source: nowhere is no URL\n' })
     const server = await servers.start(env)

@@ -60,9 +60,9 @@ function summary(lines: {
   const { admitted, known = 0, sources = 0, waiting = [], refused = [], skipped = [] } = lines
   const [count, of, outputs] = admitted
   return [
-    `admitted ${count} of ${of} transactions (${outputs} outputs), ${known} known before`,
-    ...(sources > 0 ? [`came along as sources of others: ${sources}`] : []),
-    ...(waiting.length > 0 ? [`waiting for transactions that are not here: ${waiting.length}`] : []),
+    `admitted ${count} of ${of} transactions (${outputs} outputs), ${known} already known`,
+    ...(sources > 0 ? [`only needed by others: ${sources}`] : []),
+    ...(waiting.length > 0 ? [`waiting for missing transactions: ${waiting.length}`] : []),
     ...waiting.map((line) => `  ${line}`),
     `not admitted: ${refused.length}`,
     ...refused.map((line) => `  ${line}`),
@@ -149,7 +149,7 @@ test(
     const all = [chain.genesis, ...mints]
     const [path = ''] = await files(all.toReversed().map(hex).join('\n'))
     const refused = await cli.run(['import', path], env)
-    const why = 'NO_PROOF: a raw transaction; --trust takes it on your word'
+    const why = 'NO_PROOF: a raw transaction; use --trust to accept it without a proof'
     expect(refused.stdout).toBe(
       summary({ admitted: [0, 3, 0], refused: all.map(({ txid }) => `${txid}: ${why}`) }),
     )
@@ -183,7 +183,7 @@ test(
       summary({
         admitted: [4, 5, 10],
         waiting: [
-          `${payment.txid}: NO_NODE_SPENT: the transaction spends no node of the tree that is known here; NO_ORDINAL: no output has content or MAP, and none receives an admitted ordinal; it waits for ${readTransaction(payment.raw).inputs[0]?.txid}`,
+          `${payment.txid}: NO_NODE_SPENT: the transaction spends no node of the tree that is known here; NO_ORDINAL: no output has content or MAP, and none receives an admitted ordinal; waiting for ${readTransaction(payment.raw).inputs[0]?.txid}`,
         ],
         skipped: [`${join(folder, 'below/odd.hex')}:2`, join(folder, 'notes.md')],
       }),
@@ -207,7 +207,7 @@ test(
     expect(stdout).toBe(
       summary({
         admitted: [3, 4, 9],
-        refused: [`${rival.txid}: CONFLICT: it is kept, but ${a.txid} counts`],
+        refused: [`${rival.txid}: CONFLICT: it is stored, but ${a.txid} counts`],
       }),
     )
     await expectNames(env, [a, ab])
@@ -223,7 +223,7 @@ test(
     const paths = await files(beefOf(note, { proven: false }), beefOf(chain.genesis))
     const { code, stdout } = await cli.run(['import', ...paths], env)
     expect(code).toBe(4)
-    expect(stdout).toContain('admitted 1 of 2 transactions (1 outputs), 0 known before\nnot admitted: 1\n')
+    expect(stdout).toContain('admitted 1 of 2 transactions (1 outputs), 0 already known\nnot admitted: 1\n')
     expect(stdout).toMatch(new RegExp(`\\n  ${note.txid}: BAD_BODY: the transaction could not be verified`))
   },
   PATIENCE,
@@ -263,7 +263,7 @@ test(
     const [path = ''] = await files('# not one')
     const { code, stdout, stderr } = await cli.run(['import', path], env)
     expect({ code, stdout }).toEqual({ code: 4, stdout: summary({ admitted: [0, 0, 0], skipped: [path] }) })
-    expect(stderr).toBe('minetree: the files hold no transaction\n')
+    expect(stderr).toBe('minetree: the files hold no transactions\n')
     expect(await readdir(env.DATA_DIR ?? '')).toEqual([])
   },
   PATIENCE,

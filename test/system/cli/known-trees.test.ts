@@ -87,23 +87,15 @@ const terms = () => {
 
 describe('a server that names something else than it did first', () => {
   test.each([
-    ['another genesis', { genesis: RIVAL }, `names the genesis ${RIVAL}, and named ${genesis} before`],
-    [
-      'another covenant',
-      { covenantVersion: 1 },
-      `names the covenant version 1 for the tree of ${genesis}, and named 2 before`,
-    ],
+    ['another genesis', { genesis: RIVAL }, `names GENESIS ${RIVAL}, and named ${genesis} before`],
+    ['another covenant', { covenantVersion: 1 }, 'names COVENANT_VERSION 1, and named 2 before'],
     [
       'a covenant of rules to come',
       { covenantVersion: 3 },
       `names the covenant version 3 for the tree of ${genesis}, and this release knows 1 and 2: upgrade`,
     ],
-    ['an easier tree', { difficulty: 1 }, `names the difficulty 1 for the tree of ${genesis}, and named`],
-    [
-      'another network',
-      { network: 'test' },
-      `names the network test for the tree of ${genesis}, and named main`,
-    ],
+    ['an easier tree', { difficulty: 1 }, 'names DIFFICULTY 1, and named'],
+    ['another network', { network: 'test' }, 'names NETWORK test, and named main'],
   ])(
     '%s stops the command',
     async (_, changed, message) => {
@@ -197,9 +189,7 @@ describe('a file that names no covenant version, or a later one', () => {
       // The server says 2 now: it does not follow that tree any more.
       const mined = await cli.run(['mine', 'q', '--url', url], { XDG_CONFIG_HOME: config })
       expect(mined.code).toBe(2)
-      expect(mined.stderr).toContain(
-        `names the covenant version 2 for the tree of ${genesis}, and named 1 before`,
-      )
+      expect(mined.stderr).toContain('names COVENANT_VERSION 2, and named 1 before')
     },
     PATIENCE,
   )
@@ -250,7 +240,7 @@ test(
     expect(code).toBe(0)
     expect(stderr).toMatch(
       new RegExp(
-        `^minetree: the genesis ${genesis} is on the word of [^\\n]*, and not remembered: [^\\n]*set GENESIS\\n$`,
+        `^minetree: trusting [^\\n]* for the genesis ${genesis} this time only, [^\\n]*set GENESIS\\n$`,
       ),
     )
   },
@@ -259,33 +249,21 @@ test(
 
 describe('what the user configured', () => {
   test.each([
-    ['GENESIS', { ...treeOf(deployment), GENESIS: RIVAL }, `and GENESIS is ${RIVAL}`],
-    ['NETWORK', { ...treeOf(deployment), NETWORK: 'test' }, 'and NETWORK is test'],
-    ['PROFILE', { PROFILE: 'mainnet', CHAIN_TRACKER: 'scripts-only' }, 'and PROFILE is mainnet'],
-    [
-      'COVENANT_VERSION',
-      { ...treeOf(deployment), COVENANT_VERSION: '1' },
-      'names the covenant version 2, and COVENANT_VERSION is 1',
-    ],
-    ['NETWORK alone', { NETWORK: 'test' }, 'and NETWORK is test'],
-    [
-      'COVENANT_VERSION alone',
-      { COVENANT_VERSION: '1' },
-      'names the covenant version 2, and COVENANT_VERSION is 1',
-    ],
-    [
-      'DIFFICULTY alone',
-      { DIFFICULTY: '60' },
-      `names the difficulty ${deployment.difficulty}, and DIFFICULTY is 60`,
-    ],
-    ['NAME_MARKER alone', { NAME_MARKER: 'x' }, 'and NAME_MARKER is x'],
-    ['NAME_TLD alone', { NAME_TLD: 'x' }, 'names the TLD none, and NAME_TLD is x'],
-    ['DIFFICULTY', { ...treeOf(deployment), DIFFICULTY: '60' }, 'and DIFFICULTY is 60'],
+    ['GENESIS', { ...treeOf(deployment), GENESIS: RIVAL }, `GENESIS is ${RIVAL}, and`],
+    ['NETWORK', { ...treeOf(deployment), NETWORK: 'test' }, 'NETWORK is test, and'],
+    ['PROFILE', { PROFILE: 'mainnet', CHAIN_TRACKER: 'scripts-only' }, 'PROFILE is mainnet, and'],
+    ['COVENANT_VERSION', { ...treeOf(deployment), COVENANT_VERSION: '1' }, 'COVENANT_VERSION is 1, and'],
+    ['NETWORK alone', { NETWORK: 'test' }, 'NETWORK is test, and'],
+    ['COVENANT_VERSION alone', { COVENANT_VERSION: '1' }, 'COVENANT_VERSION is 1, and'],
+    ['DIFFICULTY alone', { DIFFICULTY: '60' }, 'DIFFICULTY is 60, and'],
+    ['NAME_MARKER alone', { NAME_MARKER: 'x' }, 'NAME_MARKER is x, and'],
+    ['NAME_TLD alone', { NAME_TLD: 'x' }, 'NAME_TLD is x, and'],
+    ['DIFFICULTY', { ...treeOf(deployment), DIFFICULTY: '60' }, 'DIFFICULTY is 60, and'],
   ])(
-    'is held against what the server says: %s',
+    'is compared with what the server says: %s',
     async (_, env, message) => {
       const config = await servers.folder()
-      expect(await resolving(config, [server.url], env)).toMatchObject(stopped(server.url, message))
+      expect(await resolving(config, [server.url], env)).toMatchObject(stopped(message, server.url))
     },
     PATIENCE,
   )
@@ -305,7 +283,7 @@ describe('what the user configured', () => {
       )
       const set = await resolving(config, [server.url, url], treeOf(deployment))
       expect(set).toMatchObject({ code: 0 })
-      expect(set.stderr).toContain('names the difficulty 60, and DIFFICULTY is')
+      expect(set.stderr).toContain(`DIFFICULTY is ${deployment.difficulty}, and ${url} follows 60`)
     },
     PATIENCE,
   )
@@ -320,7 +298,9 @@ describe('what the user configured', () => {
         treeOf(deployment),
       )
       expect(code).toBe(0)
-      expect(stderr).toContain(`${other.url} is set aside (failed): ${other.url} follows the tree of`)
+      expect(stderr).toContain(
+        `${other.url} is set aside (failed): GENESIS is ${genesis}, and ${other.url} follows`,
+      )
     },
     PATIENCE,
   )

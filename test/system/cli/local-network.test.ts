@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import type { Readable } from 'node:stream'
-import { melody } from '../../../src/cli/local-network/sound.js'
+import { melody } from '../../../src/cli/local-network/melody.js'
 import { type Running, useBuiltCli } from '../../support/cli/built-cli.js'
 import { ask, type Environment, storedRows, useServers } from '../../support/server/test-server.js'
 
@@ -242,7 +242,7 @@ test(
     const env = await settings({ DIFFICULTY: '33' })
     const { code, stdout, stderr } = await cli.run(['serve'], env)
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
-    expect(stderr).toMatch(/^minetree: DIFFICULTY: no covenant has it: [^\n]*33[^\n]*\n$/)
+    expect(stderr).toMatch(/^minetree: DIFFICULTY: cannot deploy this tree: [^\n]*33[^\n]*\n$/)
     const again = start({ ...env, DIFFICULTY: '8' })
     await toOpen(again)
     await stop(again)

@@ -4,7 +4,7 @@ import { P2PKH, PrivateKey, ProtoWallet, PublicKey } from '@bsv/sdk'
 import { encodeAddress } from '../../../backend/src/protocol/address.js'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { PROFILES, termsOf } from '../../../backend/src/protocol/profile.js'
-import { deployTree } from '../../../src/cli/made-up-money.js'
+import { deployTree } from '../../../src/cli/fake-transactions.js'
 import { useBuiltCli } from '../../support/cli/built-cli.js'
 import { covenantChain } from '../../support/mining/covenant-mints.js'
 import { arcServer, walletServer } from '../../support/mining/miners-services.js'
@@ -159,7 +159,7 @@ describe('with a key', () => {
       arc.says = 'REJECTED'
       const refused = await cli.run(mine(server, 'a', ...args, '--arc', arc.url))
       expect(refused).toMatchObject({ code: 4, stdout: '' })
-      expect(refused.stderr).toMatch(/\nminetree: the network refuses [0-9a-f]{64}: REJECTED\n$/)
+      expect(refused.stderr).toMatch(/\nminetree: the network rejects [0-9a-f]{64}: REJECTED\n$/)
       expect(await statesIn(mints)).toEqual(['lost.beef'])
       expect((await server.ask('/svc/names/a')).status).toBe(404)
       arc.says = 'SEEN_ON_NETWORK'
@@ -206,7 +206,7 @@ describe('with a key', () => {
       arc.says = 'silence'
       const { code, stdout, stderr } = await cli.run([...again, '--max-time', '2'])
       expect({ code, stdout }).toEqual({ code: 4, stdout: '' })
-      expect(stderr).toMatch(/minetree: it takes longer than 2 seconds \(--max-time\)\n$/)
+      expect(stderr).toMatch(/minetree: mining took longer than 2 seconds \(--max-time\)\n$/)
       expect(await statesIn(mints)).toEqual(['pending.beef'])
       expect(new Set(arc.received.map((each) => each.id('hex'))).size).toBe(1)
     },
@@ -299,7 +299,9 @@ test(
     arc.says = 'SEEN_IN_ORPHAN_MEMPOOL'
     const orphan = await run('a')
     expect(orphan).toMatchObject({ code: 5, stdout: '' })
-    expect(orphan.stderr).toMatch(/nobody knows yet whether the network takes [0-9a-f]{64}: SEEN_IN_ORPHAN/)
+    expect(orphan.stderr).toMatch(
+      /it is not known yet whether the network accepts [0-9a-f]{64}: SEEN_IN_ORPHAN/,
+    )
     const stuck = arc.received[0]?.id('hex')
     arc.says = (sent) => (sent.id('hex') === stuck ? 'SEEN_IN_ORPHAN_MEMPOOL' : 'SEEN_ON_NETWORK')
     const other = await run('x')
@@ -307,7 +309,7 @@ test(
     expect(other.stderr).toContain(`a (${stuck}) is still undecided: SEEN_IN_ORPHAN_MEMPOOL`)
     const same = await run('ab')
     expect(same).toMatchObject({ code: 5, stdout: '' })
-    expect(same.stderr).toContain(`a is paid for by ${stuck}, and nobody knows yet whether that counts`)
+    expect(same.stderr).toContain(`a is paid for by ${stuck}, and it is not known yet whether that counts`)
     expect(await statesIn(mints)).toEqual(['beef', 'pending.beef'])
   },
   PATIENCE,
@@ -315,7 +317,7 @@ test(
 
 describe('a mint that somebody puts into another transaction before the server has it', () => {
   const byOther = (name: string, txid: string | undefined) =>
-    `${name} has its owner in ${txid}_2, by another transaction than the one made here`
+    `${name} belongs to its owner in ${txid}_2, by a transaction that was not made here`
 
   test(
     'is the name of whoever paid for it, and mined on from',
@@ -435,12 +437,12 @@ describe('what cannot be mined is said in one line', () => {
     [
       'an address of another network',
       ['q', '--owner', encodeAddress('ab'.repeat(20), 'test')],
-      'not an address of NETWORK=main: m',
+      'not an address of NETWORK=main: "m',
     ],
     ['no address', ['q', '--owner', 'nobody'], 'not a P2PKH address: "nobody"'],
     ['a wallet and a key', ['q', '--wallet', 'http://127.0.0.1:9', '--key-file', '/dev/null'], 'not both'],
     ['no URL of a wallet', ['q', '--wallet', 'x'], 'not the URL of a wallet: "x"'],
-    ['no key', ['q', '--key-file', '/dev/null'], '/dev/null holds no key as WIF'],
+    ['no key', ['q', '--key-file', '/dev/null'], '/dev/null does not hold a key as WIF'],
     ['no file', ['q', '--key-file', '/dev/null/x'], 'cannot read /dev/null/x'],
     ['no workers', ['q', '--workers', '0'], 'It must be a whole number from 1 to 1024'],
     ['no rate', ['q', '--fee-rate', 'high'], 'It must be a whole number'],
@@ -499,7 +501,7 @@ describe('what cannot be mined is said in one line', () => {
       expect(await failure(['q', '--url', url])).toContain('PROFILE is local, and ')
       const { code, stderr } = await cli.run(['mine', 'q', '--url', url], env)
       expect(code).toBe(2)
-      expect(stderr).toContain('say who pays: --wallet, or --key-file with --coins')
+      expect(stderr).toContain('choose who pays: use --wallet, or --key-file with --coins')
     },
     PATIENCE,
   )

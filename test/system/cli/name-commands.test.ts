@@ -82,7 +82,7 @@ describe('resolve', () => {
         signal: null,
         stdout:
           `origin  ${shown.origin}\ntip     ${shown.tip}\nowner   ${shown.owner}\n` +
-          'proven  no: CHAIN_TRACKER is scripts-only, so no block header was asked for\n',
+          'proven  no: CHAIN_TRACKER is scripts-only, so no block headers were checked\n',
         stderr: '',
       })
     },
@@ -163,7 +163,7 @@ describe('resolve', () => {
       const asking = async (...urls: string[]) => await run(['resolve', 'abc', '--url', ...urls], {})
       expect(await asking(server.url, other.url)).toEqual(refusedWith(line1('different trees'), 2))
       expect(await asking(none.url)).toEqual(refusedWith(line1('follows no tree'), 3))
-      expect(await asking(live.url)).toEqual(refusedWith(line1('follows the mainnet network'), 2))
+      expect(await asking(live.url)).toEqual(refusedWith(line1('PROFILE is local, and'), 2))
       const stranger = await indexes.start({ '/deployment.json': { body: 'nothing' } })
       expect(await asking(stranger.url)).toEqual(refusedWith(line1('is not a minetree server')))
     },
@@ -196,12 +196,12 @@ describe('verify', () => {
         code: 0,
         signal: null,
         stdout: [
-          `genesis  ${genesis}, as set`,
+          `genesis  ${genesis}, from the settings`,
           'line     5 mints from it, each by the rules of the tree',
           `origin   ${shown.origin} is the name abc`,
-          `tip      ${shown.tip}, 2 steps from there by the flow of the ordinal`,
-          'blocks   not checked: CHAIN_TRACKER is scripts-only, so no block header was asked for',
-          `unspent  on the word of ${url}`,
+          `tip      ${shown.tip}, 2 steps from there along the ordinal`,
+          'blocks   not checked: CHAIN_TRACKER is scripts-only, so no block headers were checked',
+          `unspent  according to ${url}`,
           '',
         ].join('\n'),
         stderr: '',
@@ -217,7 +217,7 @@ describe('verify', () => {
       expect(await run(['verify', 'abc', '--url', cut])).toEqual(refusedWith(line1('genesis')))
       const rival = `${'ab'.repeat(32)}_0`
       expect(await run(['verify', 'abc', '--genesis', rival, '--url', url])).toEqual(
-        refusedWith(line1(`${url} follows the tree of ${genesis}, and GENESIS is ${rival}`), 2),
+        refusedWith(line1(`GENESIS is ${rival}, and ${url} follows ${genesis}`), 2),
       )
       expect(await run(['verify', 'abc', '--require-proofs', '--url', url])).toEqual(
         refusedWith(line1('in no block')),

@@ -158,7 +158,7 @@ test('an error of 30 MB is neither read to its end nor printed', async () => {
   })
   const { code, stderr } = await cli.run(['publish', 'package.json', '--url', url])
   expect(code).toBe(5)
-  expect(stderr).toMatch(/\nminetree: \S+\/submit answers more than \d+ bytes\n$/)
+  expect(stderr).toMatch(/\nminetree: \S+\/submit answered more than \d+ bytes\n$/)
   expect(sent).toBeLessThan(size)
   await close()
 })
@@ -215,7 +215,7 @@ test.each([
   expect(flooded).toMatchObject({
     code: 5,
     stdout: '',
-    stderr: expect.stringMatching(/^[^\n]*answers more than \d+ bytes\n$/),
+    stderr: expect.stringMatching(/^[^\n]*answered more than \d+ bytes\n$/),
   })
   for (const server of [inside, redirecting, endless]) await server.close()
 })

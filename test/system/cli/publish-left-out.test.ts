@@ -4,12 +4,12 @@ import { basename, join } from 'node:path'
 import { promisify } from 'node:util'
 import {
   countOf,
-  type Found,
+  type FoundEntry,
   type FoundFile,
   findAt,
   hashOf,
   readChunks,
-  readWhole,
+  readEntries,
 } from '../../../src/cli/publish-files.js'
 import { useBuiltCli } from '../../support/cli/built-cli.js'
 import { type Files, writeFiles } from '../../support/cli/write-files.js'
@@ -27,7 +27,7 @@ const PATIENCE = 120_000
 const folderOf = async (files: Files): Promise<string> => await writeFiles(await servers.folder(), files)
 
 /** The files that are published, by their paths in the folder. */
-function pathsOf(found: Found, above = ''): string[] {
+function pathsOf(found: FoundEntry, above = ''): string[] {
   if (found.kind === 'file') return [above + found.name]
   return found.entries.flatMap((entry) => {
     const path = `${above}${entry.name}`
@@ -267,38 +267,38 @@ describe('what changes between finding and reading is not read', () => {
     const { outside, found, path } = await site()
     await rm(path)
     await symlink(join(outside, 'b.txt'), path)
-    await expect(readWhole(found)).rejects.toThrow(`${path} ${CHANGED}`)
+    await expect(readEntries(found)).rejects.toThrow(`${path} ${CHANGED}`)
   })
 
   test('a file whose folder becomes such a link', async () => {
     const { outside, folder, found, path } = await site()
     await rename(join(folder, 'a'), join(folder, 'was'))
     await symlink(outside, join(folder, 'a'))
-    await expect(readWhole(found)).rejects.toThrow(`${path} ${CHANGED}`)
+    await expect(readEntries(found)).rejects.toThrow(`${path} ${CHANGED}`)
   })
 
   test('the same file, once it is elsewhere and a link leads there', async () => {
     const { outside, folder, found, path } = await site()
     await rename(join(folder, 'a'), join(outside, 'a'))
     await symlink(join(outside, 'a'), join(folder, 'a'))
-    await expect(readWhole(found)).rejects.toThrow(`${path} ${CHANGED}`)
+    await expect(readEntries(found)).rejects.toThrow(`${path} ${CHANGED}`)
   })
 
   test('a file that another takes the place of, a pipe among them', async () => {
     const { found, path, folder } = await site()
     await writeFile(join(folder, 'new'), 'other!')
     await rename(join(folder, 'new'), path)
-    await expect(readWhole(found)).rejects.toThrow(`${path} ${CHANGED}`)
+    await expect(readEntries(found)).rejects.toThrow(`${path} ${CHANGED}`)
     await rm(path)
     await promisify(execFile)('mkfifo', [path])
-    await expect(readWhole(found)).rejects.toThrow(`${path} ${CHANGED}`)
+    await expect(readEntries(found)).rejects.toThrow(`${path} ${CHANGED}`)
   })
 
   test('a file that grows or shrinks', async () => {
     for (const change of [(path: string) => appendFile(path, 'x'), (path: string) => writeFile(path, '')]) {
       const { found, path } = await site()
       await change(path)
-      await expect(readWhole(found)).rejects.toThrow(`${path} ${CHANGED}`)
+      await expect(readEntries(found)).rejects.toThrow(`${path} ${CHANGED}`)
     }
   })
 

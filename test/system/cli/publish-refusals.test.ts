@@ -189,7 +189,7 @@ test(
   async () => {
     const live = await servers.start({ PROFILE: 'mainnet', CHAIN_TRACKER: 'scripts-only' })
     expect(await failure([small, '--url', live.url])).toBe(
-      `${live.url} follows the live network: made-up transactions are for a local one`,
+      `${live.url} follows the live network: publish to a server of a local network, which accepts fake funding`,
     )
     expect(storedRows(live.dataDir).graph_transactions).toEqual([])
   },

@@ -2,10 +2,9 @@ import { LockingScript, P2PKH, Transaction, UnlockingScript } from '@bsv/sdk'
 import { ascii, concatBytes } from '../../../backend/src/protocol/bytes.js'
 import { decodeMineNode } from '../../../backend/src/protocol/mine-node.js'
 import { meetsDifficulty, ownerCommitment, proofOfWork } from '../../../backend/src/protocol/mint.js'
-import { fundWithKey } from '../../../src/mining/fund-with-key.js'
-import { keyLock } from '../../../src/mining/key-lock.js'
+import { fundWithKey, p2pkhLockOf } from '../../../src/mining/fund-with-key.js'
+import { verifiedLiveNode } from '../../../src/mining/live-node.js'
 import { HttpMineIndex } from '../../../src/mining/mine-index.js'
-import { verifiedLiveNode } from '../../../src/mining/mine-name.js'
 import { serverDeployment } from '../../../src/mining/server-deployment.js'
 import { provenAlone } from '../../support/protocol/sdk-transaction.js'
 import { multisigLock } from './expensive-scripts.js'
@@ -27,7 +26,7 @@ export async function expensiveChild(
   if (node === undefined) throw new Error('the name is taken')
   const { lockingScript, transaction: source } = node
   const { seed } = decodeMineNode(lockingScript)
-  const ownerLock = keyLock(PAYING_KEY.toPublicKey())
+  const ownerLock = p2pkhLockOf(PAYING_KEY.toPublicKey())
   const commitment = ownerCommitment({ domain: '', ownerLock, deployment })
   const signed = await fundWithKey({
     plan: {

@@ -1,7 +1,6 @@
 import { ask } from '../../support/server/test-server.js'
 import type { BodyDeed } from './body-deeds.js'
-import type { Handler, HostileRequest, HostileServer } from './hostile-server.js'
-import { answer } from './hostile-server.js'
+import { answer, type Handler, type HostileRequest, type HostileServer } from './hostile-server.js'
 import type { Stage } from './stage.js'
 
 /** What is done with a path, and with all below it, in place of the true answer. */

@@ -95,7 +95,7 @@ async function roundTrip(from: Environment, to: Environment): Promise<void> {
   expect(meanwhile.length).toBeGreaterThan(0)
 
   const restored = await cli.run(['restore', file], withTree(to, all))
-  expect(restored).toMatchObject({ code: 0, stdout: expect.stringMatching(/^restored [\d,]+ rows of /) })
+  expect(restored).toMatchObject({ code: 0, stdout: expect.stringMatching(/^restored [\d,]+ rows from /) })
   const other = await servers.start(withTree(to, all))
   expect(await answers(other, all)).toEqual(before)
   await other.node.maintenance.run()

@@ -128,7 +128,7 @@ onEachSharedEngine('processes on one', (databases) => {
 
       // Whoever has the database, too, answers nothing meanwhile.
       const reindex = await cli.run(['reindex'], env)
-      expect(reindex).toMatchObject({ code: 0, stdout: 'made all that is answered anew\n' })
+      expect(reindex).toMatchObject({ code: 0, stdout: 'rebuilt the index\n' })
       await eventually(async () => expect(await served()).toMatchObject({ names }))
       const small = chain.inscribe({ contentType: 'text/plain', body: utf8('afterwards') })
       await eventually(async () => expect((await submit(back, small, ['tm_ordinals'])).status).toBe(200))

@@ -1,8 +1,8 @@
 import { formatOutpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
+import { reinscribingTransaction } from '../../../src/cli/fake-transactions.js'
 import { fill, filledWith } from '../../../src/cli/local-network/fill.js'
-import type { Network } from '../../../src/cli/local-network/network.js'
-import { reinscribingTransaction } from '../../../src/cli/made-up-money.js'
-import { madeUpMint, NOBODY_LOCK } from '../../../src/mining/made-up-mint.js'
+import type { LocalNetwork } from '../../../src/cli/local-network/network.js'
+import { fakeFundedMint, NOBODY_LOCK } from '../../../src/mining/fake-funding.js'
 import { mineName } from '../../../src/mining/mine-name.js'
 import { emptyLocalNetwork, networkOf } from '../../support/cli/local-network.js'
 import { p2pkh } from '../../support/protocol/fake-chain.js'
@@ -11,10 +11,10 @@ import { type TestServer, useServers } from '../../support/server/test-server.js
 const servers = useServers()
 
 /** Mines a name as somebody else would. */
-async function mineFor(network: Network, name: string, ownerLock: Uint8Array): Promise<void> {
+async function mineFor(network: LocalNetwork, name: string, ownerLock: Uint8Array): Promise<void> {
   const { deployment, index } = network
   await mineName({
-    ...{ name, deployment, index, pay: madeUpMint, workers: 0 },
+    ...{ name, deployment, index, pay: fakeFundedMint, workers: 0 },
     chainTracker: 'scripts only',
     ownerLock: async () => ownerLock,
   })
@@ -27,7 +27,7 @@ const counted = (rows: Record<string, string[]>): Record<string, number> =>
   Object.fromEntries(Object.entries(rows).map(([table, { length }]) => [table, length]))
 
 /** The network, which is broken off as soon as the server has taken something; `taken` counts that. */
-function brittle(server: TestServer): { network: Network; taken(): number } {
+function brittle(server: TestServer): { network: LocalNetwork; taken(): number } {
   const { index, submit, ...sound } = networkOf(server)
   let taken = 0
   const breaking = async (submitted: Promise<unknown>): Promise<never> => {

@@ -1,8 +1,8 @@
 import { mkdir, readdir, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { PrivateKey, type Transaction, UnlockingScript } from '@bsv/sdk'
-import { coinsOf, readTransactions } from '../../../src/cli/coins.js'
 import { MintFolder, type MintState } from '../../../src/cli/mint-folder.js'
+import { coinsOf, readTransactions } from '../../../src/cli/mint-payers.js'
 import { coinsFor } from '../../support/protocol/sdk-transaction.js'
 import { useServers } from '../../support/server/test-server.js'
 
@@ -17,8 +17,8 @@ async function filled() {
   const folder = await MintFolder.at(path)
   const [sent, lost, pending] = [coinsFor(key, 10), coinsFor(key, 20), coinsFor(key, 30)] as const
   for (const each of [sent, lost, pending]) await folder.keep(each.id('hex'), beefOf(each))
-  await folder.settle(sent.id('hex'), 'known')
-  await folder.settle(lost.id('hex'), 'lost')
+  await folder.setState(sent.id('hex'), 'known')
+  await folder.setState(lost.id('hex'), 'lost')
   await folder.release()
   return { path, sent, lost, pending }
 }
@@ -49,10 +49,10 @@ test('a mint goes through its states, and one that is not stored has none', asyn
   const folder = await MintFolder.at(path)
   const txid = pending.id('hex')
   for (const state of ['sent', 'known', 'known', 'lost'] as const) {
-    await folder.settle(txid, state)
+    await folder.setState(txid, state)
     expect(await folder.stateOf(txid)).toBe(state)
   }
-  await folder.settle('ab'.repeat(32), 'lost')
+  await folder.setState('ab'.repeat(32), 'lost')
   expect(await folder.stateOf('ab'.repeat(32))).toBeUndefined()
   expect((await folder.read()).mints).toHaveLength(3)
 })

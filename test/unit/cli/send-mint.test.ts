@@ -1,5 +1,5 @@
 import { ARC, type CreateActionResult, PrivateKey } from '@bsv/sdk'
-import { type SendOutcome, sendThroughArc, sendThroughWallet } from '../../../src/cli/send-mint.js'
+import { type SendOutcome, sendThroughArc, sendThroughWallet } from '../../../src/cli/mint-services.js'
 import { ACCEPTING_ARC_STATUSES, type ArcServer, arcServer } from '../../support/mining/miners-services.js'
 import { coinsFor } from '../../support/protocol/sdk-transaction.js'
 

@@ -1,8 +1,7 @@
 import { PassThrough } from 'node:stream'
 import picocolors from 'picocolors'
-import { confirmPayment } from '../../../src/cli/confirm.js'
-import { CommandOutput, hasColors, type Stream } from '../../../src/cli/output.js'
-import { bytesText, ProgressLine } from '../../../src/cli/progress-line.js'
+import { confirmPayment } from '../../../src/cli/mine.js'
+import { bytesText, CommandOutput, hasColors, ProgressLine, type Stream } from '../../../src/cli/output.js'
 import { readable } from '../../../src/cli/terminal-log.js'
 import { createLogger } from '../../../src/server/telemetry/logger.js'
 

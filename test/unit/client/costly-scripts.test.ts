@@ -1,6 +1,6 @@
 import { OP, Spend } from '@bsv/sdk'
 import { jest } from '@jest/globals'
-import { verifyNameProof } from '../../../src/client/name-proof.js'
+import { verifyNameProof } from '../../../src/client/verify-name.js'
 import { at, FakeHeaders, proofOf } from '../../support/client/name-proofs.js'
 import { FakeChain, OPEN_LOCK } from '../../support/protocol/fake-chain.js'
 

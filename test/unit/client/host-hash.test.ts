@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { hash256 } from '../../../backend/src/protocol/transaction.js'
-import { hostHash256, nativeHash } from '../../../src/client/host-hash.js'
+import { hostHash256, nativeHash } from '../../../src/client/bundle.js'
 import { bytes } from '../../support/protocol/arbitraries.js'
 
 test("the host's hash is the SDK's", () => {

@@ -2,8 +2,8 @@ import type { ServerResponse } from 'node:http'
 import { HTTPSOverlayLookupFacilitator } from '@bsv/sdk'
 import { concatBytes, fromHex, utf8 } from '../../../backend/src/protocol/bytes.js'
 import { encodePush } from '../../../backend/src/protocol/script-walk.js'
-import { HttpNameSource } from '../../../src/client/http-source.js'
 import { LookupNameSource } from '../../../src/client/lookup-source.js'
+import { HttpNameSource } from '../../../src/client/name-source.js'
 import { resolveName } from '../../../src/client/resolve.js'
 import { type NewRecords, useNameIndexes } from '../../support/client/name-index.js'
 import { at, namedWorld, outpointBeef, recordsOf } from '../../support/client/name-proofs.js'
@@ -230,7 +230,7 @@ describe('hosts without end', () => {
     })
   })
 
-  test('one that answers more than JSON may have is not read as such', async () => {
+  test('one that answered more than JSON may have is not read as such', async () => {
     const url = await host({
       headers: { 'content-type': 'application/json' },
       body: Buffer.alloc(17_000_000, ' '),

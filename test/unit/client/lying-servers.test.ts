@@ -1,5 +1,5 @@
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
-import { HttpNameSource } from '../../../src/client/http-source.js'
+import { HttpNameSource } from '../../../src/client/name-source.js'
 import { resolveName } from '../../../src/client/resolve.js'
 import { type NewRecords, useNameIndexes } from '../../support/client/name-index.js'
 import {
@@ -270,7 +270,7 @@ describe('an index that gives no answer', () => {
     expect(await reportOn(slow, { timeout: 200 })).toMatchObject(failing('TIMEOUT'))
   })
 
-  test('because it answers more than the caller reads, whether it says so before or not', async () => {
+  test('because it answered more than the caller reads, whether it says so before or not', async () => {
     const endless = await index({
       [PROOF]: {
         does: (response) => {

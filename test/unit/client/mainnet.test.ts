@@ -2,7 +2,7 @@ import { MerklePath } from '@bsv/sdk'
 import { parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { deploymentOf, PROFILES } from '../../../backend/src/protocol/profile.js'
 import type { TransactionView } from '../../../backend/src/protocol/transaction.js'
-import { verifyNameProof } from '../../../src/client/name-proof.js'
+import { verifyNameProof } from '../../../src/client/verify-name.js'
 import { FakeHeaders, outpointBeef } from '../../support/client/name-proofs.js'
 import { mainnetTransaction, mainnetVectors } from '../../support/protocol/mainnet-vectors.js'
 

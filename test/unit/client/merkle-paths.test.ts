@@ -2,7 +2,7 @@ import { Beef, MerklePath } from '@bsv/sdk'
 import fc from 'fast-check'
 import { fromHex, reversed, toHex } from '../../../backend/src/protocol/bytes.js'
 import { hash256 } from '../../../backend/src/protocol/transaction.js'
-import { MerklePaths } from '../../../src/client/merkle-paths.js'
+import { MerklePaths } from '../../../src/client/bundle.js'
 import { bytes, mutated } from '../../support/protocol/arbitraries.js'
 import {
   blockTxids,
@@ -28,7 +28,7 @@ test('the paths of blocks of every size lead to the roots that the SDK finds', (
     for (const [index, txid] of txids.entries()) {
       const path = pathOf(txids, { index, height: HEIGHT })
       expect(path.computeRoot(txid)).toBe(root)
-      expect(read(path).place(txid)).toEqual({ height: HEIGHT, root })
+      expect(read(path).claimedBlock(txid)).toEqual({ height: HEIGHT, root })
     }
   }
 })
@@ -41,7 +41,8 @@ test('several transactions of a block may share a path', () => {
       for (const index of chosen) beef.mergeBump(pathOf(txids, { index, height: HEIGHT }))
       const paths = read(...beef.bumps)
       const [root] = levelsOf(txids).at(-1) ?? []
-      for (const index of chosen) expect(paths.place(txids[index] ?? '')).toEqual({ height: HEIGHT, root })
+      for (const index of chosen)
+        expect(paths.claimedBlock(txids[index] ?? '')).toEqual({ height: HEIGHT, root })
     }),
   )
 })
@@ -51,7 +52,7 @@ test('a path that lists a whole block needs nothing else', () => {
     const txids = blockTxids(size)
     const path = new MerklePath(HEIGHT, [txids.map((hash, offset) => ({ offset, hash, txid: true }))])
     for (const txid of txids)
-      expect(read(path).place(txid)).toEqual({ height: HEIGHT, root: path.computeRoot(txid) })
+      expect(read(path).claimedBlock(txid)).toEqual({ height: HEIGHT, root: path.computeRoot(txid) })
   }
 })
 
@@ -61,15 +62,15 @@ test('the first path that has a transaction counts, and one that is in none has 
     pathOf([own, ...others], { index: 0, height: HEIGHT }),
     new MerklePath(5, [[{ offset: 0, hash: own, txid: true }]]),
   )
-  expect(paths.place(own)?.height).toBe(HEIGHT)
+  expect(paths.claimedBlock(own)?.height).toBe(HEIGHT)
   expect(paths.has(own)).toBe(true)
-  expect(paths.place('ab'.repeat(32))).toBeUndefined()
+  expect(paths.claimedBlock('ab'.repeat(32))).toBeUndefined()
   expect(paths.has('ab'.repeat(32))).toBe(false)
 })
 
 describe('a path that does not hold together', () => {
   const [left = '', right = ''] = blockTxids(2)
-  const placed = (hex: string): unknown => new MerklePaths([fromHex(hex)], hash256).place(left)
+  const placed = (hex: string): unknown => new MerklePaths([fromHex(hex)], hash256).claimedBlock(left)
 
   test.each([
     ['a hole where a sibling belongs', `050202${leafHex(0, 2, left)}${leafHex(1, 0, right)}00`],
@@ -94,7 +95,7 @@ test('any bytes are read or refused, and never in long', () => {
   fc.assert(
     fc.property(fc.oneof(bytes(), mutated(real)), (bump) => {
       try {
-        new MerklePaths([bump], hash256).place(blockTxids(40)[39] ?? '')
+        new MerklePaths([bump], hash256).claimedBlock(blockTxids(40)[39] ?? '')
       } catch (error) {
         expect(error).toMatchObject({ name: 'ProofError', code: 'BAD_PATH' })
       }
@@ -111,7 +112,8 @@ test('a path of very many leaves is worked out in one go', () => {
     return hash256(bytes)
   })
   const [root] = levelsOf(txids).at(-1) ?? []
-  for (const txid of txids.filter((_, at) => at % 100 === 0)) expect(paths.place(txid)?.root).toBe(root)
+  for (const txid of txids.filter((_, at) => at % 100 === 0))
+    expect(paths.claimedBlock(txid)?.root).toBe(root)
   // Each inner node once.
   expect(hashes).toBeLessThan(txids.length + 15)
 })

@@ -1,9 +1,8 @@
 import fc from 'fast-check'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
-import { verifyNameHistory } from '../../../src/client/name-history.js'
-import { verifyNameProof } from '../../../src/client/name-proof.js'
-import { ProofError } from '../../../src/client/proof-error.js'
-import { verifyProvenance } from '../../../src/client/provenance.js'
+import { ProofError } from '../../../src/client/errors.js'
+import { verifyNameHistory, verifyProvenance } from '../../../src/client/verify-history.js'
+import { verifyNameProof } from '../../../src/client/verify-name.js'
 import { namedWorld, outpointBeef, proofOf, recordsOf } from '../../support/client/name-proofs.js'
 import { bytes, mutated } from '../../support/protocol/arbitraries.js'
 

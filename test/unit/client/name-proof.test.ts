@@ -4,8 +4,8 @@ import { encodeMineNode, UNCLAIMED } from '../../../backend/src/protocol/mine-no
 import type { MintErrorCode } from '../../../backend/src/protocol/mint.js'
 import { encodeOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { readTransaction } from '../../../backend/src/protocol/transaction.js'
-import { verifyNameProof } from '../../../src/client/name-proof.js'
-import { HeadersError, type ProofErrorCode } from '../../../src/client/proof-error.js'
+import { HeadersError, type ProofErrorCode } from '../../../src/client/errors.js'
+import { verifyNameProof } from '../../../src/client/verify-name.js'
 import {
   at,
   FakeHeaders,
@@ -181,9 +181,7 @@ describe('a lie is refused', () => {
 
   test('swapped names: the proof of another', async () => {
     const proof = proofOf(line.slice(0, -1))
-    await expect(verify(proof)).rejects.toMatchObject(
-      refused('OTHER_NAME', 'it is a proof of ab, not of abc'),
-    )
+    await expect(verify(proof)).rejects.toMatchObject(refused('OTHER_NAME', 'the proof is of ab, not of abc'))
   })
 
   test.each([0, 1, 3])('output %i of the mint for the name', async (vout) => {
@@ -196,7 +194,7 @@ describe('a lie is refused', () => {
     const transactions = [other.genesis, other.mint('x', { ownerLock: decoy })]
     const check = { deployment: other.deployment, chainTracker: new FakeHeaders(transactions) }
     await expect(verify(proofOf(transactions), check)).rejects.toMatchObject(
-      refused('OTHER_NAME', 'it is a proof of x, not of abc'),
+      refused('OTHER_NAME', 'the proof is of x, not of abc'),
     )
     expect(await verify(proofOf(transactions), { ...check, name: 'x' })).toMatchObject({ proven: true })
   })

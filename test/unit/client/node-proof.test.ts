@@ -1,6 +1,6 @@
 import { encodeBeef } from '../../../backend/src/graph/assemble-beef.js'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
-import { verifyNode } from '../../../src/client/node-proof.js'
+import { verifyNode } from '../../../src/client/verify-name.js'
 import { at, FakeHeaders, namedWorld, recordsOf } from '../../support/client/name-proofs.js'
 import { FakeChain, type FakeTransaction, OPEN_LOCK } from '../../support/protocol/fake-chain.js'
 

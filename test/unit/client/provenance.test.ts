@@ -1,4 +1,4 @@
-import { verifyProvenance } from '../../../src/client/provenance.js'
+import { verifyProvenance } from '../../../src/client/verify-history.js'
 import {
   at,
   FakeHeaders,

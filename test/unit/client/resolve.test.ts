@@ -1,8 +1,7 @@
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
+import { HeadersError, SourceError } from '../../../src/client/errors.js'
 import type { Evidence, IndexAnswer, NameSource } from '../../../src/client/name-source.js'
-import { HeadersError } from '../../../src/client/proof-error.js'
 import { resolveName } from '../../../src/client/resolve.js'
-import { SourceError } from '../../../src/client/source-error.js'
 import {
   at,
   FakeHeaders,

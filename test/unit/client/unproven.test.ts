@@ -1,6 +1,6 @@
 import { Transaction } from '@bsv/sdk'
 import { readTransaction } from '../../../backend/src/protocol/transaction.js'
-import { verifyNameProof } from '../../../src/client/name-proof.js'
+import { verifyNameProof } from '../../../src/client/verify-name.js'
 import { at, FakeHeaders, outpointBeef, proofOf, recordsOf } from '../../support/client/name-proofs.js'
 import { covenantChain } from '../../support/mining/covenant-mints.js'
 import { FakeChain, OPEN_LOCK, p2pkh } from '../../support/protocol/fake-chain.js'
@@ -138,7 +138,7 @@ describe('mints in no block', () => {
     const check = { name: 'a', deployment: tree.deployment, chainTracker: new FakeHeaders([tree.genesis]) }
     await expect(verify(outpointBeef(at(mint, 2), records), check)).rejects.toMatchObject({
       code: 'BAD_SCRIPT',
-      message: expect.stringContaining('spends nothing'),
+      message: expect.stringContaining('has no inputs'),
     })
   })
 })

@@ -28,7 +28,7 @@ test('a name is as long as the covenant can write it', () => {
   expect(order('a'.repeat(255), termsOf(PROFILES.mainnet)).name).toHaveLength(255)
 })
 
-test.each(['made-up', 'wallet'])('with %s no owner need be named', (payer) => {
+test.each(['fake', 'wallet'])('with %s no owner need be named', (payer) => {
   expect(readOrder({ ...FIELDS, payer, owner: '' }, SERVER).ownerLock).toBeUndefined()
 })
 

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { fromHex, toHex } from '../../../backend/src/protocol/bytes.js'
 import { deploymentOf, PROFILES } from '../../../backend/src/protocol/profile.js'
 import { covenantCode, covenantParts } from '../../../src/mining/covenant.js'
-import { assemble } from '../../../src/mining/script.js'
+import { assemble } from '../../../src/mining/covenant-parts.js'
 
 const page = readFileSync(join(import.meta.dirname, '../../../docs/covenant.md'), 'utf8')
 const deployment = deploymentOf(PROFILES.local, { genesis: { txid: '00'.repeat(32), vout: 0 } })

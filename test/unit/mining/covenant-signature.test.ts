@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { concatBytes } from '../../../backend/src/protocol/bytes.js'
 import { readPushes } from '../../../backend/src/protocol/script-walk.js'
 import { hash256 } from '../../../backend/src/protocol/transaction.js'
-import { keyOf } from '../../../src/mining/covenant-signature.js'
+import { keyOf } from '../../../src/mining/covenant-parts.js'
 import {
   type CovenantSpend,
   covenantChain,

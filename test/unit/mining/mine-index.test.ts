@@ -1,6 +1,5 @@
 import { formatOutpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
-import { verifyNameMint } from '../../../src/client/name-proof.js'
-import { verifyNode } from '../../../src/client/node-proof.js'
+import { verifyNameMint, verifyNode } from '../../../src/client/verify-name.js'
 import { HttpMineIndex } from '../../../src/mining/mine-index.js'
 import { beefOf, FakeChain, OPEN_LOCK } from '../../support/protocol/fake-chain.js'
 import { listening } from '../../support/server/other-server.js'
@@ -109,9 +108,9 @@ describe('a server that is none of ours', () => {
     expect((error as Error).message.length).toBeLessThan(400)
   })
 
-  test('answers more than is read', async () => {
+  test('answered more than is read', async () => {
     const index = await answering(JSON.stringify({ error: 'x'.repeat(2 * 1024 * 1024), code: 'X' }))
-    await expect(index.liveNode('a')).rejects.toThrow(/answers more than 1048576 bytes/)
+    await expect(index.liveNode('a')).rejects.toThrow(/answered more than 1048576 bytes/)
   })
 
   test('sends the question on to somewhere else', async () => {

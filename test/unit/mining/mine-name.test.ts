@@ -3,17 +3,17 @@ import { encodeBeef } from '../../../backend/src/graph/assemble-beef.js'
 import { decodeMineNode } from '../../../backend/src/protocol/mine-node.js'
 import { ownerCommitment } from '../../../backend/src/protocol/mint.js'
 import { parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
-import { madeUpMint } from '../../../src/mining/made-up-mint.js'
+import { fakeFundedMint } from '../../../src/mining/fake-funding.js'
+import { payWithWallet } from '../../../src/mining/fund-with-wallet.js'
 import { HttpMineIndex, type MineIndex, type ShownNode } from '../../../src/mining/mine-index.js'
 import {
   type MineNameOptions,
   type MiningEvent,
   mineName,
-  type PaidMint,
+  searchWhileLive,
 } from '../../../src/mining/mine-name.js'
 import { MiningError, NodeMovedError } from '../../../src/mining/mining-error.js'
-import { payWithWallet } from '../../../src/mining/pay-with-wallet.js'
-import { searchWhileLive } from '../../../src/mining/search-while-live.js'
+import type { PaidMint } from '../../../src/mining/mint-transaction.js'
 import { at, recordsOf } from '../../support/client/name-proofs.js'
 import { TestWallet } from '../../support/mining/test-wallet.js'
 import {
@@ -54,7 +54,7 @@ function miner({ chain, index }: { chain: FakeChain; index: MineIndex }) {
         name,
         deployment: chain.deployment,
         index,
-        pay: madeUpMint,
+        pay: fakeFundedMint,
         ownerLock: async () => p2pkh(7),
         chainTracker: 'scripts only',
         workers: 0,
@@ -209,7 +209,7 @@ describe('a rival who moves the node', () => {
     const { mine, happened } = miner({ chain, index: watched })
     const minted = await mine('q', {
       async pay(draft) {
-        const mint = await madeUpMint(draft)
+        const mint = await fakeFundedMint(draft)
         if (when === 'after it is paid for' && paid.length === 0) await submit(rival)
         paid.push(mint.transaction.id('hex'))
         return mint
@@ -230,7 +230,7 @@ describe('a rival who moves the node', () => {
     const mining = mine('q', {
       async pay(draft) {
         await submit(rival)
-        return await madeUpMint(draft)
+        return await fakeFundedMint(draft)
       },
     })
     await expect(mining).rejects.toMatchObject({ code: 'TAKEN' })
@@ -249,7 +249,7 @@ describe('a rival who moves the node', () => {
         return p2pkh(owners.length)
       },
       async pay(draft) {
-        if (++asked > 1) return await madeUpMint(draft)
+        if (++asked > 1) return await fakeFundedMint(draft)
         await submit(rival)
         throw new Error('a double spend')
       },
@@ -313,7 +313,7 @@ describe('a mint that somebody puts into another transaction', () => {
       ownerLock: async () => ownerLock,
       ...(lost && { lost }),
       async pay(draft) {
-        const paid = await madeUpMint(draft)
+        const paid = await fakeFundedMint(draft)
         own.push(paid.transaction.id('hex'))
         if (others.length > 0) return paid
         const other = by(chain, draft)
@@ -579,7 +579,7 @@ describe('a server that lies while mining goes on', () => {
     const { mine, happened } = miner({ chain, index: counting })
     const pay = async (draft: Parameters<MineNameOptions['pay']>[0]) => {
       asked.paid++
-      return await madeUpMint(draft)
+      return await fakeFundedMint(draft)
     }
     return { asked, happened, server, mining: (name: string) => mine(name, { pay, watchEvery: 5 }) }
   }
@@ -658,7 +658,7 @@ describe('a budget', () => {
     const allowed: number[] = []
     const pay = async (draft: Parameters<MineNameOptions['pay']>[0]) => {
       allowed.push(draft.maxFee)
-      return { ...(await madeUpMint(draft)), fee }
+      return { ...(await fakeFundedMint(draft)), fee }
     }
     const error = await mine(name, { pay, ...(budget && { budget }) }).catch((reason: unknown) => reason)
     return { error, allowed, names: await namesOf(server) }

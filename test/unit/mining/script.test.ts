@@ -2,7 +2,7 @@ import { BigNumber } from '@bsv/sdk'
 import fc from 'fast-check'
 import { fromHex, toHex } from '../../../backend/src/protocol/bytes.js'
 import { readPushes } from '../../../backend/src/protocol/script-walk.js'
-import { assemble } from '../../../src/mining/script.js'
+import { assemble } from '../../../src/mining/covenant-parts.js'
 
 test.each([
   ['DUP HASH256', '76aa'],

@@ -1,8 +1,7 @@
 import { meetsDifficulty, proofOfWork } from '../../../backend/src/protocol/mint.js'
-import { COUNTERS, type NonceKernel } from '../../../src/mining/search/nonce-kernel.js'
 import { NonceScanner } from '../../../src/mining/search/nonce-scanner.js'
-import { PlainKernel } from '../../../src/mining/search/plain-kernel.js'
-import { ProgressMeter, type SearchProgress } from '../../../src/mining/search/search-progress.js'
+import { COUNTERS, type NonceKernel, PlainKernel } from '../../../src/mining/search/plain-kernel.js'
+import { ProgressMeter, type SearchProgress } from '../../../src/mining/search/search-nonce.js'
 
 /** Finds what it is told to, and remembers what it was asked. */
 class FakeKernel implements NonceKernel {

@@ -1,7 +1,7 @@
 import { Transaction } from '@bsv/sdk'
 import { decodeMineNode } from '../../../../backend/src/protocol/mine-node.js'
 import { formatOutpoint } from '../../../../backend/src/protocol/outpoint.js'
-import { MADE_UP_PAYER } from '../../../../src/mining/made-up-mint.js'
+import { FAKE_FUNDING_PAYER } from '../../../../src/mining/fake-funding.js'
 import { HttpMineIndex } from '../../../../src/mining/mine-index.js'
 import { mineName } from '../../../../src/mining/mine-name.js'
 import { serverDeployment } from '../../../../src/mining/server-deployment.js'
@@ -188,7 +188,7 @@ async function askNode(url: string): Promise<{ named: unknown; history: Uint8Arr
 }
 
 /** Who mines as a rival, in this thread and with made-up money. */
-const MINER = { ...MADE_UP_PAYER, workers: 0, chainTracker: 'scripts only' as const }
+const MINER = { ...FAKE_FUNDING_PAYER, workers: 0, chainTracker: 'scripts only' as const }
 
 /** A server that follows a tree of the live network's rules, and says that it is a local one. */
 const profileAttack: Attack = {

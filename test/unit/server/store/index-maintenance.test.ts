@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import Database from 'libsql'
 import { graphRecords } from '../../../../backend/src/graph/records.js'
-import { runReindex } from '../../../../src/cli/reindex.js'
+import { runReindex } from '../../../../src/cli/maintenance.js'
 import { NotReadyError } from '../../../../src/gateway/http/errors.js'
 import { createApp } from '../../../../src/server/app.js'
 import { readConfig } from '../../../../src/server/config/config.js'
@@ -126,7 +126,7 @@ describe('reindex', () => {
 
   test('makes the same index again', async () => {
     const { dataDir, rows } = await stored()
-    expect(await run(dataDir)).toBe('made all that is answered anew\n')
+    expect(await run(dataDir)).toBe('rebuilt the index\n')
     expect(rowsOf(dataDir)).toEqual(rows)
   })
 
