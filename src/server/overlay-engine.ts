@@ -294,7 +294,7 @@ export class OverlayEngine {
     for (const topic of topics) if (!Object.hasOwn(this.managers, topic)) throw new UnknownTopicError(topic)
     requireWithinLimits(beef, { limits: this.options.limits, checksPaths })
     const unsound = unsoundness(beef)
-    if (unsound !== undefined) throw new InvalidSubmissionError(`no block can hold this: ${unsound}`)
+    if (unsound !== undefined) throw new InvalidSubmissionError(`the transaction is invalid: ${unsound}`)
   }
 
   private async takeTurn(

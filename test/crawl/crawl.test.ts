@@ -257,7 +257,7 @@ describe('a source that lies', () => {
     ],
     [
       'gives the path of another transaction each time',
-      'the merkle path does not hold',
+      'the merkle path does not contain',
       ({ tree, service }) => {
         service.fault = (path) => (path.includes(`/proof/${tree.mintOf('ab').txid}`) ? 'other' : undefined)
       },

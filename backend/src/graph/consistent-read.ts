@@ -21,7 +21,9 @@ export async function consistentRead<Answer>(
     if (after === before) return answer()
     before = after
   }
-  throw new UnsteadyError(`branches turned ${TRIES} times while one answer was read`)
+  throw new UnsteadyError(
+    `the read was retried ${TRIES} times because the chain kept reorganising; try again`,
+  )
 }
 
 /** What came of it, as something that gives or throws it: an error may be of a state that never was. */

@@ -59,7 +59,7 @@ const query = z.union([
 ])
 
 const FORMS =
-  'ls_names answers {name}, {origin: name}, {mine: name} and {node: prefix}, each with history: true or without, {origins: [outpoint…]} (at most 1000) and {prefix, limit, after} (limit 1 to 100)'
+  'ls_names takes {name}, {origin: name}, {mine: name} and {node: prefix}, each optionally with history: true, {origins: [outpoint…]} (at most 1000) and {prefix, limit, after} (limit 1 to 100)'
 
 type Query = z.output<typeof query>
 
@@ -166,7 +166,7 @@ export class NamesLookupService implements LookupService {
     const { reader, maxOrigins = MAX_ORIGINS } = this.options
     if ('origins' in asked) {
       const { origins } = asked
-      if (origins.length > maxOrigins) throw new QueryError(`this host takes at most ${maxOrigins} origins`)
+      if (origins.length > maxOrigins) throw new QueryError(`a query may list at most ${maxOrigins} origins`)
       return (await reader.genuineOrigins(origins)).map((name) => name.outpoint)
     }
     const { prefix, limit, after } = asked
@@ -181,7 +181,7 @@ export class NamesLookupService implements LookupService {
   async getMetaData(): Promise<{ name: string; shortDescription: string }> {
     return {
       name: LOOKUP_SERVICES.names,
-      shortDescription: 'Who holds a mined name, and where mining goes on.',
+      shortDescription: 'Finds the owner of a mined name, and the node from which to mine further.',
     }
   }
 }

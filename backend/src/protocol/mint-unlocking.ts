@@ -121,7 +121,7 @@ export function mintPreimage(of: {
   const { transaction, spent, hash = hash256 } = of
   const input = transaction.inputs[of.input]
   if (input === undefined) throw new RangeError(`the transaction has no input ${of.input}`)
-  if (!Number.isSafeInteger(spent.satoshis)) throw new RangeError('a value is a whole number below 2^53')
+  if (!Number.isSafeInteger(spent.satoshis)) throw new RangeError('a value must be a whole number below 2^53')
   return concatBytes(
     u32(transaction.version),
     BLANK_HASH,

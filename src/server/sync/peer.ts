@@ -180,6 +180,6 @@ function soundly<Result>(message: string, read: () => Result): Result {
 /** As fast as a transaction is long. @throws RangeError where it is no hex. */
 function bytesOf(hex: string): Uint8Array {
   const { buffer, byteOffset, length } = Buffer.from(hex, 'hex')
-  if (2 * length !== hex.length) throw new RangeError('not hex of even length')
+  if (2 * length !== hex.length) throw new RangeError('must be hex of even length')
   return new Uint8Array(buffer, byteOffset, length)
 }
