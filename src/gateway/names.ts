@@ -68,9 +68,9 @@ function list(store: NamesReader): RequestHandler {
     const asked = listQuery.safeParse(query)
     if (!asked.success) {
       if (asked.error.issues.some(({ path }) => path[0] === 'limit')) {
-        throw new BadRequestError('BAD_BODY', `a limit is a whole number from 1 to ${MAX_LISTED}`)
+        throw new BadRequestError('BAD_BODY', `limit must be a whole number from 1 to ${MAX_LISTED}`)
       }
-      throw new BadRequestError('BAD_NAME', 'a prefix, like a name, is of a-z 0-9 - and up to 255 characters')
+      throw new BadRequestError('BAD_NAME', 'prefix and after must be up to 255 characters of a-z 0-9 -')
     }
     const { prefix, after, limit } = asked.data
     // One more than is shown tells whether there is a page behind this one.
@@ -129,7 +129,7 @@ function mine(store: ConsistentReader & NamesReader): RequestHandler<{ name: str
   return async ({ params }, response) => {
     const name = nameOf(params.name)
     const node = await store.consistent(() => store.longestNode(name))
-    if (node === undefined) throw new NotFoundError('this host holds no genesis to mine from')
+    if (node === undefined) throw new NotFoundError('this host has no genesis to mine from')
     if (node.domain === name) throw new NotFoundError(`${name} is taken`, 'TAKEN')
     tell(response, { domain: node.domain, outpoint: formatOutpoint(node.outpoint) })
   }
@@ -139,7 +139,8 @@ function origins(store: ConsistentReader & NamesReader, maxOrigins: number): Req
   return async ({ body }, response) => {
     const asked = z.array(z.string()).safeParse(body)
     if (!asked.success) throw new BadRequestError('BAD_BODY', 'the body must be a JSON array of outpoints')
-    if (asked.data.length > maxOrigins) throw new TooLargeError(`at most ${maxOrigins} outpoints at once`)
+    if (asked.data.length > maxOrigins)
+      throw new TooLargeError(`a request may list at most ${maxOrigins} outpoints`)
     const outpoints = asked.data.map(parseOutpoint)
     // A long list is several reads: two rivals in it are not both to be genuine because a branch turns between them.
     const found = await store.consistent(() => store.genuineOrigins(outpoints))
@@ -162,5 +163,5 @@ function nameOf(text: string): string {
 }
 
 function badName(): BadRequestError {
-  return new BadRequestError('BAD_NAME', 'a name is 1 to 255 characters of a-z 0-9 -')
+  return new BadRequestError('BAD_NAME', 'a name must be 1 to 255 characters of a-z 0-9 -')
 }

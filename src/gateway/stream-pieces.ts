@@ -69,5 +69,5 @@ async function segmentChunks(
 }
 
 function changed(): UnsteadyError {
-  return new UnsteadyError('the chunks of a stream are not what they were when it was summed up')
+  return new UnsteadyError('the stream changed while it was read; try again')
 }

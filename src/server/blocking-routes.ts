@@ -140,7 +140,8 @@ function subjectOf({ outpoint, sha256, name }: z.output<typeof unblocking>): Blo
   if (given.length !== 1) throw new BadRequestError('BAD_BODY', 'give one of outpoint, sha256 and name')
   if (outpoint !== undefined) return { kind: 'outpoint', value: formatOutpoint(parseOutpoint(outpoint)) }
   if (name !== undefined) {
-    if (!isName(name)) throw new BadRequestError('BAD_NAME', 'a name is 1 to 255 characters of a-z 0-9 -')
+    if (!isName(name))
+      throw new BadRequestError('BAD_NAME', 'a name must be 1 to 255 characters of a-z 0-9 -')
     return { kind: 'name', value: name }
   }
   const hash = sha256?.toLowerCase() ?? ''

@@ -39,10 +39,10 @@ export interface NamesLookupServiceOptions {
   maxOrigins?: number
 }
 
-const nameText = z.string().refine(isName, 'a name is 1 to 255 characters of a-z 0-9 -')
+const nameText = z.string().refine(isName, 'a name must be 1 to 255 characters of a-z 0-9 -')
 const domainText = z
   .string()
-  .refine((text) => text === '' || isName(text), 'a prefix is up to 255 characters of a-z 0-9 -')
+  .refine((text) => text === '' || isName(text), 'a prefix must be up to 255 characters of a-z 0-9 -')
 const MAX_ORIGINS = 1000
 const history = z.boolean().default(false)
 const query = z.union([

@@ -43,7 +43,7 @@ export function refusalOf({ code = '' }: NodeJS.ErrnoException): Refusal | undef
     return { status: 413, code: 'TOO_LARGE', message: 'the chunk extensions are over the limit' }
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT')
     return { status: 408, code: 'BAD_BODY', message: 'the request took too long to come' }
-  if (code.startsWith('HPE_')) return { status: 400, code: 'BAD_BODY', message: 'the request cannot be read' }
+  if (code.startsWith('HPE_')) return { status: 400, code: 'BAD_BODY', message: 'the request is malformed' }
   return undefined
 }
 
