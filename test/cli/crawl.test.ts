@@ -107,7 +107,7 @@ test(
     expect(code).toBe(1)
     expect(stderr).toBe('minetree: not every branch could be followed: the same command tries those again\n')
     expect(stdout).toContain(
-      `not followed: 1\n  the source names ${'12'.repeat(32)} as what spends ${tree.mintOf('ba').outpoint(1)}, which it does not know\n`,
+      `not followed: 1\n  the source says that ${tree.mintOf('ba').outpoint(1)} is spent by ${'12'.repeat(32)}, which it does not know\n`,
     )
     expect(stdout).toContain('and 0 transfers')
     const few = await run([...args, '--most', '3'], { ...env, DATA_DIR: await servers.folder() })
