@@ -42,7 +42,7 @@ test('what is asked for is read with what it stands on, and nothing else', () =>
   const written = Transaction.fromBEEF(Array.from(writeBeef(read)))
   expect(written.id('hex')).toBe(second.txid)
   expect(writeBeef(read)).toEqual(encodeBeef(recordsOf([first, second], [second])))
-  expect(() => readBeefTransaction(beef, { txid: 'ab'.repeat(32) })).toThrow(/does not hold abab/)
+  expect(() => readBeefTransaction(beef, { txid: 'ab'.repeat(32) })).toThrow(/does not contain abab/)
 })
 
 test('of an Atomic BEEF it is the subject', () => {

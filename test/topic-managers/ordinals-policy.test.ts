@@ -267,7 +267,7 @@ test.each([
 test('the topic says what this host takes', async () => {
   const plain = await new OrdinalsTopicManager().getDocumentation()
   expect(plain).toContain('pure transfer')
-  expect(plain).not.toContain('This host takes')
+  expect(plain).not.toContain('This host accepts')
   const policy = { maxContentBytes: 1000, contentTypes: ['text/plain', 'image/*'], admit: () => true }
   expect(await new OrdinalsTopicManager({ policy }).getDocumentation()).toBe(
     `${plain}\nThis host accepts:\n\n- Content of at most 1000 bytes.\n- Content of these types: \`text/plain\`, \`image/*\`.\n- A rule of its own for what it collects.\n`,
