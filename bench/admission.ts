@@ -1,7 +1,7 @@
 import { Spend, Transaction } from '@bsv/sdk'
 import { TOPICS } from '../backend/src/protocol/profile.js'
 import { openNode } from '../src/server/node.js'
-import { engineBeef } from '../src/server/overlay-engine.js'
+import { engineBeef } from '../src/server/submission/overlay-engine.js'
 import { beefOf, FakeChain } from '../test/support/fake-chain.js'
 import { mainnetTransaction, mainnetVectors } from '../test/support/mainnet-vectors.js'
 import { chainOfNames, configFor, LIVE_CODE_SIZE, median, SILENT, timed, withFolder } from './support.js'
@@ -33,7 +33,7 @@ export async function* admission(): AsyncGenerator<string> {
       admitting.push(await timed(() => submit(beef)))
       interpreting.push(await timed(spend))
     }
-    const held = await node.graph.namesByPrefix({ prefix: '', limit: 1000 })
+    const held = await node.graph.names.byPrefix({ prefix: '', limit: 1000 })
     if (held.length !== minted.length) throw new Error(`admitted ${held.length} of ${minted.length} mints`)
     await node.close()
   })

@@ -3,7 +3,7 @@ import { setImmediate } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
 import { TOPICS } from '../backend/src/protocol/profile.js'
 import { type Node, openNode } from '../src/server/node.js'
-import { engineBeef } from '../src/server/overlay-engine.js'
+import { engineBeef } from '../src/server/submission/overlay-engine.js'
 import { beefOf, FakeChain, type FakeTransaction, mapTail, p2pkh } from '../test/support/fake-chain.js'
 import { chainOfNames, configFor, median, SILENT, timed, withFolder } from './support.js'
 
@@ -60,7 +60,7 @@ async function turned(folder: string, length: number): Promise<{ cost: number; g
       const reading = new Reading(node)
       times.push(await timed(() => submit(winner, --height)))
       gap = Math.max(gap, await reading.end())
-      if ((await node.graph.nameOrigin(name)) === undefined) throw new Error('the branch did not turn')
+      if ((await node.graph.names.originOf(name)) === undefined) throw new Error('the branch did not turn')
     }
   }
   await node.close()
@@ -89,7 +89,7 @@ class Reading {
       let longest = 0
       let since = performance.now()
       while (!this.done) {
-        await graph.nameOrigin('a')
+        await graph.names.originOf('a')
         await setImmediate()
         const now = performance.now()
         longest = Math.max(longest, now - since)

@@ -1,6 +1,6 @@
-import type { Admission } from '../crawl/crawl.js'
-import { harmless } from '../server/harmless-text.js'
+import type { Admission } from '../follow/crawl.js'
 import type { Node } from '../server/node.js'
+import { escapeControlChars } from '../server/telemetry/escape-control-chars.js'
 import { admitBeef, admitTrusted } from './admit.js'
 import { CommandError } from './command-error.js'
 import { type FoundFiles, type FoundTransaction, findTransactions } from './import-files.js'
@@ -49,7 +49,7 @@ export async function runImport({ open, paths, trust, output, signal }: ImportOp
   const node = await open()
   try {
     // What is answered decides what is taken.
-    if (node.upkeep.status.state === 'rebuilding') await node.upkeep.run()
+    if (node.maintenance.status.state === 'rebuilding') await node.maintenance.run()
     const importing = new Import({ node, found, trust, output, signal })
     await importing.run()
   } finally {
@@ -123,7 +123,7 @@ class Import {
     needed: ReadonlySet<string>,
   ): Promise<Outcome> {
     const { node } = this.options
-    const admitted = (await node.graph.admissionsOfTransaction(txid)).length
+    const admitted = (await node.graph.admissions.ofTransaction(txid)).length
     if (admitted > 0 && admission.kind === 'passed over') return { status: 'admitted', outputs: admitted }
     if (admission.kind !== 'passed over') return outcomeOf(admission)
     const isOpen = admission.codes.every((code) => OPEN_CODES.has(code))
@@ -138,7 +138,8 @@ class Import {
     const { node, found } = this.options
     const missing: string[] = []
     for (const source of sources) {
-      if (!found.has(source) && (await node.graph.transaction(source)) === undefined) missing.push(source)
+      if (!found.has(source) && (await node.graph.transactions.get(source)) === undefined)
+        missing.push(source)
     }
     return missing
   }
@@ -187,7 +188,7 @@ function report({
       .map((each) => {
         const { txid, reason } = each
         const waits = each.status === 'waiting' ? `; it waits for ${each.missing.join(', ')}` : ''
-        return `  ${txid}: ${harmless(reason)}${waits}`
+        return `  ${txid}: ${escapeControlChars(reason)}${waits}`
       })
   output.result(
     { summary: { transactions: transactions.length, ...counts, skipped } },
@@ -198,6 +199,6 @@ function report({
     `not admitted: ${refused}`,
     ...linesOf('refused'),
     `files and lines that are neither BEEF nor raw transactions: ${skipped.length}`,
-    ...skipped.map((file) => `  ${harmless(file)}`),
+    ...skipped.map((file) => `  ${escapeControlChars(file)}`),
   )
 }

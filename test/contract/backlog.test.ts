@@ -1,5 +1,5 @@
 import { LostConflictError } from '../../backend/src/graph/conflict-error.js'
-import { UnsteadyError } from '../../backend/src/graph/consistent-read.js'
+import { UnstableReadError } from '../../backend/src/graph/optimistic-read.js'
 import { graphRecords } from '../../backend/src/graph/records.js'
 import { viewOf } from '../../backend/src/graph/stored-transaction.js'
 import { spendsBy } from '../../backend/src/graph/transaction-records.js'
@@ -9,7 +9,7 @@ import { FakeChain, type FakeOutput, type FakeTransaction, inscriptionScript } f
 import type { OpenedStore } from './engine.js'
 import { onEachEngine } from './stores.js'
 
-// What one write leaves to the writes after it (`backend/src/storage/backlog.ts`): in the end the store is what it would be if
+// What one write leaves to the writes after it (`backend/src/storage/write/backlog.ts`): in the end the store is what it would be if
 // one write had done it all.
 
 const COIN: FakeOutput = { satoshis: 1, lockingScript: ANYONE }
@@ -116,11 +116,11 @@ onEachEngine(({ openStore, closeStores }) => {
     for (const step of stepsOf(chain)) {
       await record(whole.store, step)
       await record(parted.store, step)
-      while (await parted.store.workOff()) writes++
+      while (await parted.store.backlog.workOff()) writes++
       expect(await comparable(parted)).toEqual(await comparable(whole))
     }
     expect(writes).toBeGreaterThan(2)
-    expect(await whole.store.workOff()).toBe(false)
+    expect(await whole.store.backlog.workOff()).toBe(false)
   })
 
   test('what would lose to something that is not decided yet is to be sent again', async () => {
@@ -133,8 +133,8 @@ onEachEngine(({ openStore, closeStores }) => {
     const rival = bareTransaction({ inputs: [funding], outputs: [INSCRIBED, COIN] })
     await record(store, { ...rival, proven: true })
     const late = spending(branch[2] ?? first, [INSCRIBED])
-    await expect(record(store, late)).rejects.toThrow(UnsteadyError)
-    while (await store.workOff()) {
+    await expect(record(store, late)).rejects.toThrow(UnstableReadError)
+    while (await store.backlog.workOff()) {
       // Until nothing is left.
     }
     await expect(record(store, late)).rejects.toThrow(LostConflictError)

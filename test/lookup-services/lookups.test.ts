@@ -1,6 +1,6 @@
 import type { LookupService, OutputAdmittedByTopic } from '@bsv/overlay'
 import { BlockedError } from '../../backend/src/graph/blocked-error.js'
-import { GuardedStore } from '../../backend/src/graph/guarded-store.js'
+import { BlocklistFilter } from '../../backend/src/graph/blocklist-filter.js'
 import { NamesLookupService } from '../../backend/src/lookup-services/NamesLookupService.js'
 import createNamesLookupService from '../../backend/src/lookup-services/NamesLookupServiceFactory.js'
 import { OrdinalsLookupService } from '../../backend/src/lookup-services/OrdinalsLookupService.js'
@@ -52,7 +52,7 @@ async function world() {
   const opened = await openStore()
   const { store } = opened
   const { deployment } = chain
-  const reader = new GuardedStore(store)
+  const reader = new BlocklistFilter(store)
   const names = new NamesLookupService({ reader, writer: store, deployment })
   const ordinals = new OrdinalsLookupService({ reader, writer: store })
   await deliver([names, ordinals], history.notices)
@@ -228,7 +228,10 @@ test('a name that pays for the mint of another ends there, and the other one beg
   const { deployment } = chain
   const names = new NamesLookupService({ reader: store, writer: store, deployment })
   await deliver([names, new OrdinalsLookupService({ reader: store, writer: store })], history.notices)
-  expect((await store.output({ txid: b.txid, vout: 2 }))?.previous).toEqual({ txid: a.txid, vout: 2 })
+  expect((await store.ordinals.output({ txid: b.txid, vout: 2 }))?.previous).toEqual({
+    txid: a.txid,
+    vout: 2,
+  })
   expect(await asked(names, { name: 'b' })).toEqual([b.outpoint(2)])
   expect(await asked(names, { name: 'a' })).toEqual([])
 })

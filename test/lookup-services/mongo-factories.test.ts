@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Engine, type LookupService } from '@bsv/overlay'
 import type { Db } from 'mongodb'
-import type { HookFailure } from '../../backend/src/lookup-services/failed-hooks.js'
+import type { HookFailure } from '../../backend/src/lookup-services/hook-outbox.js'
 import createNamesLookupService from '../../backend/src/lookup-services/NamesLookupServiceFactory.js'
 import createNamesLookupServiceOnMongo from '../../backend/src/lookup-services/NamesLookupServiceMongoFactory.js'
 import createOrdinalsLookupService from '../../backend/src/lookup-services/OrdinalsLookupServiceFactory.js'
@@ -105,8 +105,11 @@ describeWithMongo('the factories on MongoDB', (mongo) => {
     })
     await eventually(async () => expect(await held(db)).toEqual(expected))
     const { graph } = storesOf(db)
-    expect(await graph.nameOrigin('ab')).toEqual({ txid: mints[1]?.txid, vout: 2 })
-    expect(await graph.currentOutput({ txid: note.txid, vout: 0 })).toEqual({ txid: moved.txid, vout: 0 })
+    expect(await graph.names.originOf('ab')).toEqual({ txid: mints[1]?.txid, vout: 2 })
+    expect(await graph.ordinals.currentOutput({ txid: note.txid, vout: 0 })).toEqual({
+      txid: moved.txid,
+      vout: 0,
+    })
   })
 
   test('note and repeat what the database did not take', async () => {

@@ -1,7 +1,7 @@
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
-import { readConfig } from '../../src/server/config.js'
-import type { Deploy } from '../../src/server/followed-tree.js'
+import { readConfig } from '../../src/server/config/config.js'
 import { openNode } from '../../src/server/node.js'
+import type { Deploy } from '../../src/server/store/pinned-genesis.js'
 import { covenantChain } from '../support/covenant-mints.js'
 import { beefOf, FakeChain } from '../support/fake-chain.js'
 import { type Environment, SILENT, treeOf, useServers } from '../support/test-server.js'
@@ -27,7 +27,7 @@ async function opened(
     return {
       genesis: deployment && formatOutpoint(deployment.genesis),
       ...(options.version && { covenantVersion: deployment?.covenantVersion }),
-      root: (await node.graph.liveNode('')) !== undefined,
+      root: (await node.graph.names.liveNode('')) !== undefined,
     }
   } finally {
     await node.close()

@@ -1,6 +1,6 @@
 import { connect } from 'node:net'
 import { utf8 } from '../../backend/src/protocol/bytes.js'
-import { readConfig } from '../../src/server/config.js'
+import { readConfig } from '../../src/server/config/config.js'
 import { expectError } from '../support/expect-error.js'
 import { beefOf, FakeChain } from '../support/fake-chain.js'
 import { keptLog, whileReplaced } from '../support/faults.js'
@@ -25,7 +25,7 @@ const withId = (id: string, more: Question = {}): Question => ({ ...more, header
 
 /** Breaks the store for one request. */
 async function failing(server: TestServer, question: Question = {}) {
-  return await whileReplaced(server.node.graph, 'output', {
+  return await whileReplaced(server.node.graph.ordinals, 'output', {
     by: () => Promise.reject(new Error('the disk is gone')),
     during: () => server.ask(`/content/${UNKNOWN}`, question),
   })
@@ -144,7 +144,7 @@ describe('requests', () => {
       gone = () => resolve(undefined)
     })
     let isAsked = false
-    await whileReplaced(server.node.graph, 'output', {
+    await whileReplaced(server.node.graph.ordinals, 'output', {
       by: () => {
         isAsked = true
         return left

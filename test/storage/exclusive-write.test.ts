@@ -1,10 +1,10 @@
 import { graphRecords } from '../../backend/src/graph/records.js'
 import { StoreUnavailableError } from '../../backend/src/graph/store-unavailable-error.js'
 import { exclusiveWrite } from '../../backend/src/storage/sql/exclusive-write.js'
-import { SqlGraphStore } from '../../backend/src/storage/sql/sql-graph-store.js'
-import { knexWriter, type SqlWriter } from '../../backend/src/storage/sql/sql-reader.js'
-import type { Database } from '../../src/server/open-database.js'
-import { openMysql } from '../../src/server/open-mysql.js'
+import { SqlGraphStore } from '../../backend/src/storage/sql/graph-store.js'
+import { knexWriter, type SqlWriter } from '../../backend/src/storage/sql/reader.js'
+import type { Database } from '../../src/server/store/open-database.js'
+import { openMysql } from '../../src/server/store/open-mysql.js'
 import { onEachSqlEngine } from '../contract/stores.js'
 import { describeWithMariadb } from '../support/mariadb.js'
 
@@ -41,14 +41,14 @@ describeWithMariadb('a write on MariaDB', (mariadb) => {
   test('that a deadlock undoes is tried again', async () => {
     const { store, tries } = await undoing(2)
     await store.record(name)
-    expect(await store.nameOrigin('a')).toEqual(outpoint)
+    expect(await store.names.originOf('a')).toEqual(outpoint)
     expect(await tries()).toBe(3)
   })
 
   test('that is undone again and again is given up, with a word that it may be sent again', async () => {
     const { store, tries } = await undoing(1000)
     await expect(store.record(name)).rejects.toBeInstanceOf(StoreUnavailableError)
-    expect(await store.nameOrigin('a')).toBeUndefined()
+    expect(await store.names.originOf('a')).toBeUndefined()
     expect(await tries()).toBe(6)
   })
 })

@@ -3,9 +3,9 @@ import { type BulkWriteResult, MongoBulkWriteError, MongoClient, MongoNetworkErr
 import pRetry from 'p-retry'
 import { graphRecords } from '../../backend/src/graph/records.js'
 import { StoreUnavailableError } from '../../backend/src/graph/store-unavailable-error.js'
-import { MongoGraphStore } from '../../backend/src/storage/mongo/mongo-graph-store.js'
+import { MongoGraphStore } from '../../backend/src/storage/mongo/graph-store.js'
 import { whileAvailable } from '../../backend/src/storage/mongo/unavailable.js'
-import { answerFor } from '../../src/gateway/error-response.js'
+import { answerFor } from '../../src/gateway/http/errors.js'
 import { asText, rawDocuments } from '../support/graph-documents.js'
 import { describeWithMongo } from '../support/mongo.js'
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.js'
@@ -71,12 +71,12 @@ describeWithMongo('a MongoDB that is away', (mongo) => {
     await store.record(records)
     const before = await held()
     proxy.cut()
-    const error: unknown = await store.nameOrigin('a').catch((error: unknown) => error)
+    const error: unknown = await store.names.originOf('a').catch((error: unknown) => error)
     expect(answerFor(error)).toMatchObject({ status: 503, code: 'NOT_READY' })
-    await expect(store.consistent(() => store.nameOrigin('a'))).rejects.toThrow(StoreUnavailableError)
+    await expect(store.consistent(() => store.names.originOf('a'))).rejects.toThrow(StoreUnavailableError)
     await expect(store.record(records)).rejects.toThrow(StoreUnavailableError)
     proxy.mend()
-    expect(await answered(() => store.currentOutput(at(0)))).toEqual(at(OUTPUTS - 1))
+    expect(await answered(() => store.ordinals.currentOutput(at(0)))).toEqual(at(OUTPUTS - 1))
     await answered(() => store.record(records))
     expect(await held()).toEqual(before)
   })

@@ -1,16 +1,16 @@
 import { jest } from '@jest/globals'
 import type { Knex } from 'knex'
+import { attribute } from '../../backend/src/graph/attributes.js'
 import { TIP } from '../../backend/src/graph/graph-store.js'
 import { encodeMap } from '../../backend/src/graph/map-coder.js'
 import { graphRecords } from '../../backend/src/graph/records.js'
-import { trait } from '../../backend/src/graph/traits.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
-import { hashColumn, outpointColumns } from '../../backend/src/storage/columns.js'
-import { placeText } from '../../backend/src/storage/rebuild-mark.js'
+import { placeText } from '../../backend/src/storage/rebuild/checkpoint.js'
+import { hashColumn, outpointColumns } from '../../backend/src/storage/rows/columns.js'
+import { SqlGraphStore } from '../../backend/src/storage/sql/graph-store.js'
 import { insertNew } from '../../backend/src/storage/sql/insert-new.js'
-import { arrivalsIn } from '../../backend/src/storage/sql/rebuild.js'
-import { SqlGraphStore } from '../../backend/src/storage/sql/sql-graph-store.js'
-import { knexWriter, type SqlValue, type SqlWriter } from '../../backend/src/storage/sql/sql-reader.js'
+import { knexWriter, type SqlValue, type SqlWriter } from '../../backend/src/storage/sql/reader.js'
+import { transactionLogIn } from '../../backend/src/storage/sql/rebuild-index.js'
 import { watchedReader, watchedWriter } from '../contract/sql-store.js'
 import { onEachSqlEngine } from '../contract/stores.js'
 import { EXPLAINS, type Step } from '../support/query-plans.js'
@@ -21,7 +21,7 @@ const many = Array.from({ length: 300 }, (_, vout) => ({ txid, vout }))
 
 const content = { sha256: txid, contentType: 'text/plain', length: 1 }
 const stream = { outpoint, chunkTypes: ['text/plain'] }
-const several = [trait.contentType('text/plain'), trait.map('a', '1')]
+const several = [attribute.contentType('text/plain'), attribute.map('a', '1')]
 const map = encodeMap([{ command: 'SET', entries: [['a', '1']] }])
 
 /** How far the ordinal has gone: an engine may sort a few rows rather than look for an index. */
@@ -109,40 +109,52 @@ onEachSqlEngine(({ name, openStore, closeStores }) => {
   })
 
   test.each<[string, (store: SqlGraphStore) => Promise<unknown>]>([
-    ['transaction', (store) => store.transaction(txid)],
-    ['nameOrigin', (store) => store.nameOrigin('a')],
-    ['liveNode', (store) => store.liveNode('')],
-    ['longestNode', (store) => store.longestNode('abc')],
-    ['genuineNodes', (store) => store.genuineNodes(many)],
-    ['genuineOrigins', (store) => store.genuineOrigins(many)],
-    ['namesByPrefix', (store) => store.namesByPrefix({ prefix: 'a', limit: 10 })],
-    ['namesByPrefix after', (store) => store.namesByPrefix({ prefix: 'a', after: 'ab', limit: 10 })],
-    ['output', (store) => store.output(outpoint)],
-    ['firstContentOutput', (store) => store.firstContentOutput(txid)],
-    ['currentOutput', (store) => store.currentOutput(outpoint)],
-    ['ordinalAt', (store) => store.ordinalAt(outpoint, TIP)],
-    ['ownMap', (store) => store.ownMap(outpoint)],
-    ['mergedMap', (store) => store.mergedMap(outpoint)],
-    ['tipsWith', (store) => store.tipsWith({ traits: [trait.contentType('text/plain')], limit: 10 })],
-    ['tipsWith several, after', (store) => store.tipsWith({ traits: several, limit: 10, after: outpoint })],
-    ['lineage', async (store) => await allOf(store.lineage(outpoint))],
-    ['stream', (store) => store.stream(stream)],
-    ['streamChunks', async (store) => await allOf(store.streamChunks(stream))],
-    ['shortBody', (store) => store.shortBody(txid)],
-    ['contentPieces', async (store) => await store.contentPieces(txid).next()],
-    ['admissionsOf', (store) => store.admissionsOf(outpoint)],
-    ['admissionsOfTransaction', (store) => store.admissionsOfTransaction(txid)],
-    ['unspentOfTopic', (store) => store.unspentOfTopic({ topic: 'tm_names', since: 5, limit: 10 })],
-    ['isApplied', (store) => store.isApplied('tm_names', txid)],
-    ['spenderOf', (store) => store.spenderOf(outpoint)],
-    ['workBehind', (store) => store.workBehind({ txids: [txid], limit: 10 })],
-    ['heightOf', (store) => store.heightOf(txid)],
-    ['winnerOver', (store) => store.winnerOver(txid)],
-    ['blocks', (store) => store.blocks({ from: 5 })],
-    ['rivalBlocks', (store) => store.rivalBlocks(many.map((each) => ({ outpoint: each, spender: txid })))],
-    ['blockedPage', (store) => store.blockedPage({ limit: 10, after: { kind: 'name', value: 'a' } })],
-    ['lastInteraction', (store) => store.lastInteraction('https://a.example', 'tm_names')],
-    ['setting', (store) => store.setting('genesis')],
+    ['transaction', (store) => store.transactions.get(txid)],
+    ['nameOrigin', (store) => store.names.originOf('a')],
+    ['liveNode', (store) => store.names.liveNode('')],
+    ['longestNode', (store) => store.names.longestNode('abc')],
+    ['genuineNodes', (store) => store.names.genuineNodes(many)],
+    ['genuineOrigins', (store) => store.names.genuineOrigins(many)],
+    ['namesByPrefix', (store) => store.names.byPrefix({ prefix: 'a', limit: 10 })],
+    ['namesByPrefix after', (store) => store.names.byPrefix({ prefix: 'a', after: 'ab', limit: 10 })],
+    ['output', (store) => store.ordinals.output(outpoint)],
+    ['firstContentOutput', (store) => store.ordinals.firstContentOutput(txid)],
+    ['currentOutput', (store) => store.ordinals.currentOutput(outpoint)],
+    ['ordinalAt', (store) => store.ordinals.at(outpoint, TIP)],
+    ['ownMap', (store) => store.metadata.own(outpoint)],
+    ['mergedMap', (store) => store.metadata.merged(outpoint)],
+    [
+      'tipsWith',
+      (store) => store.attributes.tipsWith({ attributes: [attribute.contentType('text/plain')], limit: 10 }),
+    ],
+    [
+      'tipsWith several, after',
+      (store) => store.attributes.tipsWith({ attributes: several, limit: 10, after: outpoint }),
+    ],
+    ['lineage', async (store) => await allOf(store.ordinals.lineage(outpoint))],
+    ['stream', (store) => store.streams.summary(stream)],
+    ['streamChunks', async (store) => await allOf(store.streams.chunks(stream))],
+    ['shortBody', (store) => store.content.shortBody(txid)],
+    ['contentChunks', async (store) => await allOf(store.content.chunks(txid))],
+    ['admissionsOf', (store) => store.admissions.of(outpoint)],
+    ['admissionsOfTransaction', (store) => store.admissions.ofTransaction(txid)],
+    [
+      'unspentOfTopic',
+      (store) => store.admissions.unspentOfTopic({ topic: 'tm_names', since: 5, limit: 10 }),
+    ],
+    ['isApplied', (store) => store.admissions.isApplied('tm_names', txid)],
+    ['spenderOf', (store) => store.transactions.spenderOf(outpoint)],
+    ['workBehind', (store) => store.backlog.workBehind({ txids: [txid], limit: 10 })],
+    ['heightOf', (store) => store.transactions.heightOf(txid)],
+    ['winnerOver', (store) => store.transactions.winnerOver(txid)],
+    ['blocks', (store) => store.blocks.from({ from: 5 })],
+    [
+      'conflictingBlocks',
+      (store) => store.blocks.ofConflicts(many.map((each) => ({ outpoint: each, spender: txid }))),
+    ],
+    ['blockedPage', (store) => store.blocklist.page({ limit: 10, after: { kind: 'name', value: 'a' } })],
+    ['lastInteraction', (store) => store.interactions.last('https://a.example', 'tm_names')],
+    ['setting', (store) => store.settings.get('genesis')],
   ])('%s is answered from an index', async (_, ask) => {
     await ask(store)
     const steps = await plans()
@@ -154,12 +166,12 @@ onEachSqlEngine(({ name, openStore, closeStores }) => {
     [
       'after a name',
       ['ab', 'a\x7f', 10],
-      (store) => store.namesByPrefix({ prefix: 'a', after: 'ab', limit: 10 }),
+      (store) => store.names.byPrefix({ prefix: 'a', after: 'ab', limit: 10 }),
     ],
     [
       'before the prefix',
       ['b', 'b\x7f', 10],
-      (store) => store.namesByPrefix({ prefix: 'b', after: 'a', limit: 10 }),
+      (store) => store.names.byPrefix({ prefix: 'b', after: 'a', limit: 10 }),
     ],
   ])('a page of names %s has one lower bound, where it starts', async (_, bounds, ask) => {
     await ask(store)
@@ -168,19 +180,22 @@ onEachSqlEngine(({ name, openStore, closeStores }) => {
   })
 
   test('a page of arrivals is sought where it starts, and so is a page of what has a trait', async () => {
-    await arrivalsIn(store.reader).page(placeText({ arrival: 7, txid: hashColumn(txid) }), 10)
-    await store.tipsWith({ traits: several, limit: 10, after: outpoint })
+    await transactionLogIn(store.reader).page(placeText({ arrival: 7, txid: hashColumn(txid) }), 10)
+    await store.attributes.tipsWith({ attributes: several, limit: 10, after: outpoint })
     expect(asked.filter(({ sql }) => /order by arrival/.test(sql))).toHaveLength(1)
     expect((await plans()).filter(({ kind }) => kind === 'scan')).toEqual([])
   })
 
   test('a step of an ordinal is found without sorting its life', async () => {
-    expect(await store.ordinalAt(outpoint, TIP)).toMatchObject({ sequence: STEPS, tip: true })
-    expect(await store.currentOutput(outpoint)).toEqual(tip)
-    expect(await store.mergedMap(tip)).toEqual(new Map([['a', '1']]))
-    expect(await store.tipsWith({ traits: several, limit: 10 })).toEqual([tip])
-    expect(await allOf(store.lineage(outpoint))).toHaveLength(STEPS + 1)
-    expect(await store.stream(stream)).toMatchObject({ length: 1, segments: [{ chunks: 1, length: 1 }] })
+    expect(await store.ordinals.at(outpoint, TIP)).toMatchObject({ sequence: STEPS, tip: true })
+    expect(await store.ordinals.currentOutput(outpoint)).toEqual(tip)
+    expect(await store.metadata.merged(tip)).toEqual(new Map([['a', '1']]))
+    expect(await store.attributes.tipsWith({ attributes: several, limit: 10 })).toEqual([tip])
+    expect(await allOf(store.ordinals.lineage(outpoint))).toHaveLength(STEPS + 1)
+    expect(await store.streams.summary(stream)).toMatchObject({
+      length: 1,
+      segments: [{ chunks: 1, length: 1 }],
+    })
     expect((await plans()).filter(({ sorts }) => sorts)).toEqual([])
   })
 
@@ -207,7 +222,7 @@ onEachSqlEngine(({ name, openStore, closeStores }) => {
     }
     expect(await own.disprove({ height: 7, root: txid })).toBe(1)
     await own.evict(outpoint)
-    await own.unblock({ kind: 'outpoint', value: formatOutpoint(outpoint) })
+    await own.blocklist.remove({ kind: 'outpoint', value: formatOutpoint(outpoint) })
     const read = asked.filter(({ sql }) => /^(select|update|delete)/i.test(sql))
     expect(read.length).toBeGreaterThan(50)
     for (const { sql, values } of read) {

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
+import { attribute } from '../../backend/src/graph/attributes.js'
 import type { GraphStore } from '../../backend/src/graph/graph-store.js'
 import { EMPTY_MAP, type MapState, mapRecordOf } from '../../backend/src/graph/map-merge.js'
 import type { OutputRecord } from '../../backend/src/graph/records.js'
-import { trait } from '../../backend/src/graph/traits.js'
 import { formatOutpoint, type Outpoint, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { TOPICS } from '../../backend/src/protocol/profile.js'
 import { CHUNK_TYPE, CONTENT_TYPES, FOREST_KEYS, FOREST_PARENT, type Forest } from './forest.js'
@@ -47,28 +47,28 @@ export async function storeAnswers(graph: GraphStore, forest: Forest): Promise<A
   const answers: Answered = {}
   for (const each of outpointsOf(forest)) {
     const outpoint = parseOutpoint(each)
-    answers[`output ${each}`] = shownOutput(await graph.output(outpoint))
-    answers[`spender ${each}`] = await graph.spenderOf(outpoint)
-    answers[`current ${each}`] = text(await graph.currentOutput(outpoint))
+    answers[`output ${each}`] = shownOutput(await graph.ordinals.output(outpoint))
+    answers[`spender ${each}`] = await graph.transactions.spenderOf(outpoint)
+    answers[`current ${each}`] = text(await graph.ordinals.currentOutput(outpoint))
     const lineage: string[] = []
-    for await (const hop of graph.lineage(outpoint)) lineage.push(formatOutpoint(hop))
+    for await (const hop of graph.ordinals.lineage(outpoint)) lineage.push(formatOutpoint(hop))
     answers[`lineage ${each}`] = lineage
     for (const sequence of SEQUENCES) {
-      const step = await graph.ordinalAt(outpoint, sequence)
+      const step = await graph.ordinals.at(outpoint, sequence)
       answers[`${each}:${sequence}`] = step && {
         outpoint: formatOutpoint(step.output.outpoint),
         sequence: step.sequence,
         origin: formatOutpoint(step.origin),
         content: formatOutpoint(step.content.outpoint),
         parent: text(step.parent),
-        map: plain((await graph.mergedMap(step.output.outpoint)) ?? EMPTY_MAP),
+        map: plain((await graph.metadata.merged(step.output.outpoint)) ?? EMPTY_MAP),
         tip: step.tip,
       }
     }
     const stream = { outpoint, chunkTypes: [CHUNK_TYPE] }
-    const summary = await graph.stream(stream)
+    const summary = await graph.streams.summary(stream)
     const bodies: string[] = []
-    for await (const chunk of graph.streamChunks(stream)) bodies.push(chunk.sha256)
+    for await (const chunk of graph.streams.chunks(stream)) bodies.push(chunk.sha256)
     answers[`stream ${each}`] = summary && {
       contentType: summary.contentType,
       length: summary.length,
@@ -76,50 +76,50 @@ export async function storeAnswers(graph: GraphStore, forest: Forest): Promise<A
     }
   }
   for (const { txid } of forest.transactions) {
-    answers[`first content ${txid}`] = text((await graph.firstContentOutput(txid))?.outpoint)
-    const record = await graph.transaction(txid)
+    answers[`first content ${txid}`] = text((await graph.ordinals.firstContentOutput(txid))?.outpoint)
+    const record = await graph.transactions.get(txid)
     answers[`transaction ${txid}`] = record && { height: record.proof?.height, root: record.proof?.root }
-    answers[`height ${txid}`] = await graph.heightOf(txid)
-    answers[`silent ${txid}`] = (await graph.winnerOver(txid)) !== undefined
+    answers[`height ${txid}`] = await graph.transactions.heightOf(txid)
+    answers[`silent ${txid}`] = (await graph.transactions.winnerOver(txid)) !== undefined
   }
   for (const name of namesOf(forest)) {
-    answers[`origin of ${name}`] = text(await graph.nameOrigin(name))
-    answers[`live node of ${name}`] = text(await graph.liveNode(name))
+    answers[`origin of ${name}`] = text(await graph.names.originOf(name))
+    answers[`live node of ${name}`] = text(await graph.names.liveNode(name))
     for (const longer of [name, `${name}a`]) {
-      const node = await graph.longestNode(longer)
+      const node = await graph.names.longestNode(longer)
       answers[`longest node of ${longer}`] = node && { ...node, outpoint: formatOutpoint(node.outpoint) }
     }
   }
   const all = outpointsOf(forest).map(parseOutpoint)
-  answers['genuine nodes'] = (await graph.genuineNodes(all))
+  answers['genuine nodes'] = (await graph.names.genuineNodes(all))
     .map(({ outpoint, domain }) => `${formatOutpoint(outpoint)} ${domain}`)
     .sort()
-  answers['genuine origins'] = (await graph.genuineOrigins(all))
+  answers['genuine origins'] = (await graph.names.genuineOrigins(all))
     .map(({ outpoint, name }) => `${formatOutpoint(outpoint)} ${name}`)
     .sort()
   for (const prefix of ['', 'a', 'b']) {
-    const names = await graph.namesByPrefix({ prefix, limit: 100 })
+    const names = await graph.names.byPrefix({ prefix, limit: 100 })
     answers[`names from ${prefix}`] = names.map(({ name, outpoint }) => `${name} ${formatOutpoint(outpoint)}`)
   }
-  for (const [said, traits] of askedTraits()) {
-    const tips = await graph.tipsWith({ traits: [...traits], limit: 1000 })
+  for (const [said, attributes] of askedAttributes()) {
+    const tips = await graph.attributes.tipsWith({ attributes: [...attributes], limit: 1000 })
     answers[`tips with ${said}`] = texts(tips)
   }
   for (const topic of [TOPICS.names, TOPICS.ordinals]) {
-    const unspent = await graph.unspentOfTopic({ topic, since: 0 })
+    const unspent = await graph.admissions.unspentOfTopic({ topic, since: 0 })
     answers[`unspent of ${topic}`] = unspent.map(({ outpoint }) => formatOutpoint(outpoint)).sort()
   }
   return answers
 }
 
-function askedTraits() {
+function askedAttributes() {
   return [
-    ...CONTENT_TYPES.map((type) => [type, [trait.contentType(type)]] as const),
-    ...FOREST_KEYS.map((key) => [`owner ${key}`, [trait.owner(ownerOf(key))]] as const),
-    ['parent', [trait.parent(parseOutpoint(FOREST_PARENT))]] as const,
+    ...CONTENT_TYPES.map((type) => [type, [attribute.contentType(type)]] as const),
+    ...FOREST_KEYS.map((key) => [`owner ${key}`, [attribute.owner(ownerOf(key))]] as const),
+    ['parent', [attribute.parent(parseOutpoint(FOREST_PARENT))]] as const,
     ...FOREST_KEYS.flatMap((key) =>
       [0, 1, 2].map(
-        (value) => [`key ${key}=value ${value}`, [trait.map(`key ${key}`, `value ${value}`)]] as const,
+        (value) => [`key ${key}=value ${value}`, [attribute.map(`key ${key}`, `value ${value}`)]] as const,
       ),
     ),
   ]
@@ -157,11 +157,11 @@ export function expectedAnswers(answers: ForestAnswers, model: ForestModel): Ans
   for (const { txid } of forest.transactions) {
     const proof = model.proofs.get(txid)
     expected[`first content ${txid}`] = answers.firstContentOf(txid)
-    expected[`transaction ${txid}`] = model.arrivals.has(txid)
+    expected[`transaction ${txid}`] = model.insertionOrder.has(txid)
       ? { height: proof?.height, root: proof?.root }
       : undefined
     expected[`height ${txid}`] = proof?.height
-    expected[`silent ${txid}`] = model.arrivals.has(txid) && !answers.decision.counts.has(txid)
+    expected[`silent ${txid}`] = model.insertionOrder.has(txid) && !answers.decision.counts.has(txid)
   }
   for (const name of namesOf(forest)) {
     expected[`origin of ${name}`] = answers.originOf(name)
@@ -248,7 +248,7 @@ export async function answeringRows(
     outputs: await rows('select * from graph_outputs where carrier = 0'),
     nodes: await rows('select * from graph_nodes'),
     names: await rows('select * from graph_names'),
-    traits: await rows('select * from graph_traits'),
+    attributes: await rows('select * from graph_traits'),
   }
 }
 

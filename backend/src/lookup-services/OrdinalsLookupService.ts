@@ -1,28 +1,22 @@
 import type { LookupFormula, LookupService, OutputAdmittedByTopic, OutputSpent } from '@bsv/overlay'
 import type { LookupQuestion } from '@bsv/sdk'
 import { flowOf } from '../graph/flow.js'
-import type {
-  ConsistentReader,
-  GraphWriter,
-  OrdinalsReader,
-  TraitsReader,
-  TransactionReader,
-} from '../graph/graph-store.js'
+import type { GraphReader, GraphStore } from '../graph/graph-store.js'
 import { ordinalsRecords } from '../graph/ordinals-records.js'
 import { graphRecords, mergeRecords } from '../graph/records.js'
 import { placingRecords, transactionRecords } from '../graph/transaction-records.js'
 import type { Outpoint } from '../protocol/outpoint.js'
 import { LOOKUP_SERVICES, TOPICS } from '../protocol/profile.js'
 import { admittedBeef, spendingBeef } from './admission.js'
-import { Hooks, type Remembering, recordAll } from './hooks.js'
+import { Hooks, type Retrying, recordAll } from './hooks.js'
 import { ORDINALS_LOOKUP_DOCUMENTATION } from './ordinals-documentation.js'
 import { type OrdinalsQuery, readOrdinalsQuery } from './ordinals-query.js'
 
 export interface OrdinalsLookupServiceOptions {
-  reader: ConsistentReader & OrdinalsReader & TraitsReader & TransactionReader
-  writer: GraphWriter
+  reader: Pick<GraphReader, 'consistent' | 'transactions' | 'ordinals' | 'attributes'>
+  writer: Pick<GraphStore, 'record' | 'evict' | 'backlog'>
   /** Where what a hook could not do is remembered; without it, a hook that fails throws and that is all. */
-  remembering?: Remembering
+  remembering?: Retrying
 }
 
 /** `ls_ordinals`: ordinals and content by outpoint, and by what they say (`spec/overlay.md`; BRC-24). */
@@ -57,7 +51,7 @@ export class OrdinalsLookupService implements LookupService {
         ordinalsRecords({
           transaction: beef.subject,
           vout: payload.outputIndex,
-          flow: await flowOf(beef, reader),
+          flow: await flowOf(beef, reader.transactions),
         }),
       ]),
     )
@@ -97,13 +91,15 @@ export class OrdinalsLookupService implements LookupService {
 
   private async find(asked: OrdinalsQuery): Promise<Outpoint[]> {
     const { reader } = this.options
-    if ('traits' in asked) {
-      const { traits, limit, after } = asked
-      return await reader.tipsWith({ traits, limit, ...(after && { after }) })
+    if ('attributes' in asked) {
+      const { attributes, limit, after } = asked
+      return await reader.attributes.tipsWith({ attributes, limit, ...(after && { after }) })
     }
     const { outpoint, seq } = asked
     const held =
-      seq === undefined ? await reader.output(outpoint) : (await reader.ordinalAt(outpoint, seq))?.output
+      seq === undefined
+        ? await reader.ordinals.output(outpoint)
+        : (await reader.ordinals.at(outpoint, seq))?.output
     return held === undefined ? [] : [held.outpoint]
   }
 

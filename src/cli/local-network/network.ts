@@ -5,7 +5,7 @@ import { encodeOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { TOPICS } from '../../../backend/src/protocol/profile.js'
 import type { MineIndex } from '../../mining/mine-index.js'
 import type { Node } from '../../server/node.js'
-import type { Submit } from '../../server/submit.js'
+import type { Submit } from '../../server/submission/submit.js'
 import { CommandError } from '../command-error.js'
 import type { MadeUpTransaction } from '../made-up-money.js'
 import type { MiningProgress } from '../mining-progress.js'
@@ -46,7 +46,7 @@ export async function submitOnce(
   { outputs, called }: { outputs: number; called: string },
 ): Promise<void> {
   const missing = async (): Promise<number> => {
-    const admissions = await graph.admissionsOfTransaction(txid)
+    const admissions = await graph.admissions.ofTransaction(txid)
     return outputs - admissions.filter(({ topic }) => topic === TOPICS.ordinals).length
   }
   signal.throwIfAborted()

@@ -1,0 +1,283 @@
+import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
+import { BlockedError } from './blocked-error.js'
+import { type BlockedKind, Blocklist, type BlocklistReader } from './blocklist.js'
+import {
+  type AttributesReader,
+  type ContentReader,
+  type GraphReader,
+  type KeptAnswer,
+  type MetadataReader,
+  type NamesReader,
+  type OrdinalStep,
+  type OrdinalsReader,
+  type StreamChunk,
+  type StreamSummary,
+  type StreamsReader,
+  TIP,
+  type TransactionsReader,
+} from './graph-store.js'
+import { yieldToEventLoop } from './yield-to-event-loop.js'
+
+/**
+ * A store as strangers are to see it: what is blocked is neither served nor found (`docs/blocking.md`). A read of one thing
+ * that leads to something blocked throws BlockedError; a read of many leaves it out and still returns as many as were asked
+ * for.
+ *
+ * An output is blocked by its outpoint, by the hash of its content, or as the origin of a name; a name by itself or with its
+ * origin; an ordinal at a step by the output it stands in there, and by the one that its content is in.
+ *
+ * What the graph is made of is not filtered: transactions, spends, nodes and lineages show where something else comes from.
+ * Topic managers and the engine read the store itself. While nothing is blocked, every read goes straight through.
+ */
+export class BlocklistFilter implements GraphReader {
+  readonly transactions: TransactionsReader
+  readonly names: NamesReader
+  readonly ordinals: OrdinalsReader
+  readonly metadata: MetadataReader
+  readonly attributes: AttributesReader
+  readonly content: ContentReader
+  readonly streams: StreamsReader
+  /** By what a stream that was looked through is blocked, and at which version of the list. */
+  private readonly seenStreams = new WeakMap<
+    StreamSummary,
+    { version: number; kind: BlockedKind | undefined }
+  >()
+
+  constructor(private readonly store: GraphReader & { readonly blocklist: BlocklistReader }) {
+    this.transactions = store.transactions
+    this.names = this.filteredNames()
+    this.ordinals = this.filteredOrdinals()
+    this.metadata = this.filteredMetadata()
+    this.attributes = this.filteredAttributes()
+    this.content = this.filteredContent()
+    this.streams = this.filteredStreams()
+  }
+
+  /** A store that keeps an answer gives it up when the blocklist changes. */
+  consistent<Answer>(read: () => Promise<Answer>, kept?: KeptAnswer<Answer>): Promise<Answer> {
+    return this.store.consistent(read, kept)
+  }
+
+  private filteredNames(): NamesReader {
+    const { names } = this.store
+    return {
+      genuineNodes: (outpoints) => names.genuineNodes(outpoints),
+      originOf: async (name) => {
+        await this.refuseName(name)
+        return await this.unlessBlocked(await names.originOf(name))
+      },
+      liveNode: async (domain) => {
+        await this.refuseName(domain)
+        return await this.unlessBlocked(await names.liveNode(domain))
+      },
+      // A prefix that is blocked as a name still gives its node: longer names are not blocked with it.
+      longestNode: async (name) => {
+        await this.refuseName(name)
+        const node = await names.longestNode(name)
+        await this.unlessBlocked(node?.outpoint)
+        return node
+      },
+      genuineOrigins: async (outpoints) => await this.served(await names.genuineOrigins(outpoints)),
+      byPrefix: (query) =>
+        this.filled({
+          limit: query.limit,
+          page: (last) => names.byPrefix(last === undefined ? query : { ...query, after: last.name }),
+          served: (found) => this.served(found),
+        }),
+    }
+  }
+
+  private filteredOrdinals(): OrdinalsReader {
+    const { ordinals } = this.store
+    return {
+      lineage: (outpoint) => ordinals.lineage(outpoint),
+      output: (outpoint) => this.guarded(outpoint, () => ordinals.output(outpoint)),
+      firstContentOutput: async (txid) => {
+        const output = await ordinals.firstContentOutput(txid)
+        await this.unlessBlocked(output?.outpoint)
+        return output
+      },
+      currentOutput: async (outpoint) => {
+        const tip = await this.guarded(outpoint, () => ordinals.currentOutput(outpoint))
+        if (tip !== undefined && !this.isOpen) await this.refuse(await this.shownAt(tip))
+        return tip
+      },
+      at: (outpoint, sequence) => {
+        if (this.isOpen) return ordinals.at(outpoint, sequence)
+        return this.guarded(outpoint, async () => {
+          const step = await ordinals.at(outpoint, sequence)
+          await this.refuse(placesOf(step))
+          return step
+        })
+      },
+    }
+  }
+
+  private filteredMetadata(): MetadataReader {
+    const { metadata } = this.store
+    return {
+      own: (outpoint) => this.guarded(outpoint, () => metadata.own(outpoint)),
+      merged: (outpoint, limit) => this.guarded(outpoint, () => metadata.merged(outpoint, limit)),
+    }
+  }
+
+  private filteredAttributes(): AttributesReader {
+    const { attributes } = this.store
+    return {
+      tipsWith: (query) =>
+        this.filled({
+          limit: query.limit,
+          page: (last) => attributes.tipsWith(last === undefined ? query : { ...query, after: last }),
+          served: async (tips) => {
+            const served: Outpoint[] = []
+            for (const tip of tips)
+              if (this.isOpen || (await this.blockedAmong(await this.shownAt(tip))).size === 0)
+                served.push(tip)
+            return served
+          },
+        }),
+    }
+  }
+
+  private filteredContent(): ContentReader {
+    const { content } = this.store
+    const refuse = (sha256: string) => this.refuseContent(sha256)
+    return {
+      shortBody: (sha256) => {
+        if (this.isOpen) return content.shortBody(sha256)
+        return refuse(sha256).then(() => content.shortBody(sha256))
+      },
+      // A body that is blocked while it is sent ends there.
+      async *chunks(sha256, range) {
+        await refuse(sha256)
+        for await (const chunk of content.chunks(sha256, range)) {
+          await refuse(sha256)
+          yield chunk
+        }
+      },
+    }
+  }
+
+  private filteredStreams(): StreamsReader {
+    const { streams } = this.store
+    const blockedIn = (chunks: AsyncIterable<StreamChunk> | StreamChunk[]) => this.blockedIn(chunks)
+    return {
+      // Anything blocked in a stream blocks all of it, whatever part is asked for: before its first byte.
+      summary: async (query) => {
+        const stream = await this.guarded(query.outpoint, () => streams.summary(query))
+        if (stream === undefined || this.isOpen) return stream
+        const { version } = await this.store.blocklist.list()
+        let seen = this.seenStreams.get(stream)
+        if (seen?.version !== version) {
+          seen = { version, kind: await blockedIn(streams.chunks(query)) }
+          this.seenStreams.set(stream, seen)
+        }
+        if (seen.kind !== undefined) throw new BlockedError(seen.kind)
+        return stream
+      },
+      async *chunks(query, from) {
+        for await (const chunk of streams.chunks(query, from)) {
+          const kind = await blockedIn([chunk])
+          if (kind !== undefined) throw new BlockedError(kind)
+          yield chunk
+        }
+      },
+    }
+  }
+
+  /** Whether nothing at all is blocked, as far as that is known without a read. */
+  private get isOpen(): boolean {
+    const list = this.store.blocklist.list()
+    return list instanceof Blocklist && list.isEmpty
+  }
+
+  /** What a read of an output returns, unless the output is blocked. */
+  private guarded<Answer>(outpoint: Outpoint, read: () => Promise<Answer>): Promise<Answer> {
+    return this.isOpen ? read() : this.refuse([outpoint]).then(read)
+  }
+
+  private async unlessBlocked(outpoint: Outpoint | undefined): Promise<Outpoint | undefined> {
+    if (outpoint !== undefined) await this.refuse([outpoint])
+    return outpoint
+  }
+
+  /** @throws BlockedError where one of the outputs is blocked. */
+  async refuse(outpoints: Outpoint[]): Promise<void> {
+    for (const kind of (await this.blockedAmong(outpoints)).values()) throw new BlockedError(kind)
+  }
+
+  private async refuseName(name: string): Promise<void> {
+    if ((await this.store.blocklist.list()).has('name', name)) throw new BlockedError('name')
+  }
+
+  private async refuseContent(sha256: string): Promise<void> {
+    if ((await this.store.blocklist.list()).has('content', sha256)) throw new BlockedError('content')
+  }
+
+  /** Those of the outputs that are blocked, as text, and by what. */
+  private async blockedAmong(outpoints: Outpoint[]): Promise<Map<string, BlockedKind>> {
+    const list = await this.store.blocklist.list()
+    const blocked = new Map<string, BlockedKind>()
+    if (list.isEmpty) return blocked
+    if (list.hasAny('content')) {
+      for (const outpoint of outpoints) {
+        const content = (await this.store.ordinals.output(outpoint))?.content
+        if (content && list.has('content', content.sha256)) blocked.set(formatOutpoint(outpoint), 'content')
+      }
+    }
+    if (list.hasAny('name')) {
+      for (const { name, outpoint } of await this.store.names.genuineOrigins(outpoints))
+        if (list.has('name', name)) blocked.set(formatOutpoint(outpoint), 'name')
+    }
+    for (const text of outpoints.map(formatOutpoint))
+      if (list.has('outpoint', text)) blocked.set(text, 'outpoint')
+    return blocked
+  }
+
+  /** By what one of the chunks is blocked. The origin of a name starts a lineage, so that no further chunk is one. */
+  private async blockedIn(
+    chunks: AsyncIterable<StreamChunk> | StreamChunk[],
+  ): Promise<BlockedKind | undefined> {
+    for await (const { outpoint, sha256 } of chunks) {
+      const list = await this.store.blocklist.list()
+      if (list.has('outpoint', formatOutpoint(outpoint))) return 'outpoint'
+      if (list.has('content', sha256)) return 'content'
+    }
+    return undefined
+  }
+
+  /** An output, and those that its ordinal shows where it is now. */
+  private async shownAt(tip: Outpoint): Promise<Outpoint[]> {
+    return [tip, ...placesOf(await this.store.ordinals.at(tip, TIP))]
+  }
+
+  /** Those of the records whose outputs are not blocked. */
+  async served<Record extends { outpoint: Outpoint }>(records: Record[]): Promise<Record[]> {
+    if (this.isOpen) return records
+    const blocked = await this.blockedAmong(records.map(({ outpoint }) => outpoint))
+    return records.filter(({ outpoint }) => !blocked.has(formatOutpoint(outpoint)))
+  }
+
+  /** As many as were asked for, as long as there are any: a page that is short is the last one. */
+  private async filled<Item>(options: {
+    limit: number
+    page: (last: Item | undefined) => Promise<Item[]>
+    served: (items: Item[]) => Promise<Item[]>
+  }): Promise<Item[]> {
+    const { limit, page, served } = options
+    const found: Item[] = []
+    for (let last: Item | undefined; ; ) {
+      const items = await page(last)
+      found.push(...(await served(items)))
+      last = items.at(-1)
+      if (found.length >= limit || items.length < limit) return found.slice(0, limit)
+      // Others are served between, however much of the list is blocked.
+      await yieldToEventLoop()
+    }
+  }
+}
+
+/** The outputs that an ordinal stands in and shows at a step. */
+function placesOf(step: OrdinalStep | undefined): Outpoint[] {
+  return step === undefined ? [] : [step.output.outpoint, step.content.outpoint]
+}

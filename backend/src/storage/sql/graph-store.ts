@@ -1,0 +1,105 @@
+import type { Knex } from 'knex'
+import { GraphStoreBase, type OnReorg } from '../graph-store-base.js'
+import { BlocklistCopy } from '../read/blocklist-copy.js'
+import { metadataIn, ordinalsIn } from '../read/ordinals.js'
+import { contentIn } from '../read/read-blobs.js'
+import { streamsIn } from '../read/read-streams.js'
+import { coalesced } from '../read/request-coalescer.js'
+import type { GraphTables } from '../write/graph-tables.js'
+import { admissionsIn } from './admissions.js'
+import { attributesIn } from './attributes.js'
+import { allBlocked, blockedPage } from './blocklist.js'
+import { blocksIn } from './blocks.js'
+import { isMysql } from './dialect.js'
+import { writesOf } from './exclusive-write.js'
+import { writeTables } from './graph-tables.js'
+import { firstContentIn } from './lineages.js'
+import { migrate } from './migrations.js'
+import { namesIn } from './names.js'
+import { knexReader, type SqlReader } from './reader.js'
+import { reorgCountOf } from './reorg-count.js'
+import { rowsIn } from './rows.js'
+import { interactionsIn, settingsIn } from './settings.js'
+import { workBehind } from './transaction-status.js'
+import { transactionsIn } from './transactions.js'
+
+export interface SqlGraphStoreOptions {
+  /** Takes the writes. */
+  writer: Knex
+  /** Takes the reads, so that none waits for a write; by default, the writer's connections do. */
+  reader?: SqlReader
+  onReorg?: OnReorg
+}
+
+/** The admitted graph on SQL: SQLite, MySQL and MariaDB. Writes are transactions of knex. */
+export class SqlGraphStore extends GraphStoreBase {
+  /** Another store over the same connections may be made of these. */
+  readonly writer: Knex
+  readonly reader: SqlReader
+  readonly transactions
+  readonly blocks
+  readonly names
+  readonly ordinals
+  readonly metadata
+  readonly attributes
+  readonly content
+  readonly streams
+  readonly admissions
+  readonly interactions
+  readonly settings
+  readonly blocklist
+  readonly backlog
+  readonly reorgCount: () => Promise<number>
+  protected readonly blocklistCopy: BlocklistCopy
+
+  constructor({ writer, reader = knexReader(writer), onReorg }: SqlGraphStoreOptions) {
+    super(onReorg)
+    this.writer = writer
+    this.reader = reader
+    const rows = rowsIn(writer, reader)
+    this.transactions = transactionsIn(reader, () => this.admission !== undefined)
+    this.blocks = blocksIn(reader)
+    this.names = namesIn(reader)
+    this.ordinals = ordinalsIn(rows, {
+      spenderOf: this.transactions.spenderOf,
+      firstContentOutput: (txid) => firstContentIn(reader, txid),
+    })
+    this.metadata = metadataIn(rows)
+    this.attributes = attributesIn(reader)
+    this.content = contentIn(rows)
+    this.streams = streamsIn(rows)
+    this.admissions = admissionsIn(reader)
+    this.interactions = interactionsIn({ knex: writer, reader })
+    this.settings = settingsIn({ knex: writer, reader })
+    this.blocklistCopy = new BlocklistCopy(() => allBlocked(reader))
+    this.blocklist = this.blocklistRole((query) => blockedPage(reader, query))
+    this.backlog = this.backlogRole({
+      isBehind: async () =>
+        (await reader.first('select 1 as found from graph_backlog limit 1', [])) !== undefined,
+      workBehind: (query) => workBehind(reader, query),
+    })
+    const count = () => reorgCountOf(reader)
+    this.reorgCount = isMysql(writer) ? coalesced(count) : count
+  }
+
+  async open(): Promise<void> {
+    await migrate(this.writer)
+    await this.blocklist.refresh()
+  }
+
+  async ping(): Promise<void> {
+    await this.reader.first('select 1 as one', [])
+  }
+
+  async isEmpty(): Promise<boolean> {
+    return (await this.reader.first('select txid from graph_transactions limit 1', [])) === undefined
+  }
+
+  async writeCount(): Promise<number> {
+    return await writesOf(this.reader)
+  }
+
+  protected async write<Result>(write: (tables: GraphTables) => Promise<Result>): Promise<Result> {
+    return await writeTables(this.writer, write, this.admission !== undefined)
+  }
+}

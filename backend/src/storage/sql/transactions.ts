@@ -1,0 +1,72 @@
+import type { RawTransaction, TransactionsReader } from '../../graph/graph-store.js'
+import type { TransactionRecord } from '../../graph/records.js'
+import { joinBytes } from '../../protocol/bytes.js'
+import { rawTransactionOf } from '../read/raw-transaction.js'
+import { bytesOf, hashColumn, hexOf } from '../rows/columns.js'
+import { chunksIn } from './blob-chunks.js'
+import type { SqlReader } from './reader.js'
+import { heightIn, isStored, spenderOf, winnerIn } from './transaction-status.js'
+
+/** The transactions of a store. @param derives Whether the store derives admissions by itself. */
+export function transactionsIn(reader: SqlReader, derives: () => boolean): TransactionsReader {
+  return {
+    get: (txid) => transactionRecord(reader, txid),
+    raw: (txid) => rawTransaction(reader, txid),
+    has: (txid) => isStored(reader, txid),
+    heightOf: (txid) => heightIn(reader, txid),
+    spenderOf: (outpoint) => spenderOf(reader, outpoint),
+    winnerOver: (txid) => winnerIn(reader, txid, derives()),
+  }
+}
+
+/** A transaction, put together from its pieces; undefined where the store does not hold it. */
+export async function transactionRecord(
+  reader: SqlReader,
+  txid: string,
+): Promise<TransactionRecord | undefined> {
+  const rows = await reader.all(
+    `select merkle_path, height, merkle_root, bytes from graph_transactions as transactions
+     join graph_pieces as pieces on pieces.owner = transactions.txid
+     where transactions.txid = ? order by position`,
+    [hashColumn(txid)],
+  )
+  const [first] = rows
+  if (first === undefined) return undefined
+  const proof = proofOf(first)
+  const raw = rows.length === 1 ? bytesOf(first.bytes) : joinBytes(rows.map(({ bytes }) => bytesOf(bytes)))
+  return { txid, raw, ...(proof && { proof }) }
+}
+
+/** See `TransactionsReader.raw`. */
+export async function rawTransaction(reader: SqlReader, txid: string): Promise<RawTransaction | undefined> {
+  const owner = hashColumn(txid)
+  const row = await reader.first(
+    `select merkle_path, height, merkle_root, bytes from graph_transactions as transactions
+     join graph_pieces as pieces on pieces.owner = transactions.txid
+     where transactions.txid = ? and position = 0`,
+    [owner],
+  )
+  if (row === undefined) return undefined
+  return await rawTransactionOf({
+    txid,
+    proof: proofOf(row),
+    first: bytesOf(row.bytes),
+    async last() {
+      const last = await reader.first(
+        'select position, length(bytes) as length from graph_pieces where owner = ? order by position desc limit 1',
+        [owner],
+      )
+      return last && { position: Number(last.position), length: Number(last.length) }
+    },
+    pieces: chunksIn(reader),
+  })
+}
+
+function proofOf(row: {
+  merkle_path: unknown
+  height: unknown
+  merkle_root: unknown
+}): TransactionRecord['proof'] {
+  if (!row.merkle_path) return undefined
+  return { merklePath: bytesOf(row.merkle_path), height: Number(row.height), root: hexOf(row.merkle_root) }
+}

@@ -1,0 +1,61 @@
+import type { GraphReader } from '../../backend/src/graph/graph-store.js'
+import type { Outpoint } from '../../backend/src/protocol/outpoint.js'
+import { readTransaction } from '../../backend/src/protocol/transaction.js'
+
+/** An output whose spend leads on: a node, to a mint; an ordinal, to where it went. */
+export interface Coin {
+  kind: 'node' | 'ordinal'
+  outpoint: Outpoint
+}
+
+export type FrontierStore = Pick<GraphReader, 'transactions' | 'names' | 'ordinals'>
+
+/** Names that are read at once. */
+const PAGE = 1000
+
+/**
+ * Where a stored tree goes on: its live nodes, and where the ordinal of each name is now. Of what is not proven, the last
+ * proven one before it: from there on it is followed once more, as proofs may have come, or something else may have been
+ * mined instead.
+ *
+ * @param options.names Whether names are followed, and not nodes alone.
+ */
+export async function* frontier(store: FrontierStore, { names }: { names: boolean }): AsyncGenerator<Coin> {
+  yield* liveNode('', store)
+  for (let after: string | undefined = ''; after !== undefined; ) {
+    const page = await store.names.byPrefix({ prefix: '', after, limit: PAGE })
+    for (const { name, outpoint } of page) {
+      yield* liveNode(name, store)
+      const tip = names ? await store.ordinals.currentOutput(outpoint) : undefined
+      const proven = tip && (await provenOrdinal(tip, store))
+      if (proven !== undefined) yield { kind: 'ordinal', outpoint: proven }
+    }
+    after = page.length < PAGE ? undefined : page.at(-1)?.name
+  }
+}
+
+async function* liveNode(domain: string, store: FrontierStore): AsyncGenerator<Coin> {
+  const node = await store.names.liveNode(domain)
+  if (node !== undefined) yield { kind: 'node', outpoint: await provenNode(node, store) }
+}
+
+/** The last proven node on the way to this one; genesis where there is none. */
+async function provenNode(node: Outpoint, store: FrontierStore): Promise<Outpoint> {
+  let last = node
+  while ((await store.transactions.heightOf(last.txid)) === undefined) {
+    const { txid } = last
+    const record = await store.transactions.get(txid)
+    const [spent] = record ? await store.names.genuineNodes(readTransaction(record.raw, { txid }).inputs) : []
+    if (spent === undefined) return last
+    last = spent.outpoint
+  }
+  return last
+}
+
+/** The last proven output that an ordinal was in; undefined where its mint is not proven: with that it is followed anew. */
+async function provenOrdinal(tip: Outpoint, store: FrontierStore): Promise<Outpoint | undefined> {
+  let last: Outpoint | undefined = tip
+  while (last !== undefined && (await store.transactions.heightOf(last.txid)) === undefined)
+    last = (await store.ordinals.output(last))?.previous
+  return last
+}
