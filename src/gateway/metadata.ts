@@ -6,8 +6,9 @@ import { Slices } from '../../backend/src/graph/slices.js'
 import { PointerError, parseContentReference } from '../../backend/src/protocol/outpoint.js'
 import { CACHE } from './cache-policy.js'
 import { endedByPrecondition, entityTag } from './entity-tag.js'
-import { BadRequestError, NotFoundError, TooLargeError } from './error-response.js'
+import { NotFoundError, TooLargeError } from './error-response.js'
 import { type MetadataOptions, type MetadataRecord, metadataRecord } from './metadata-record.js'
+import { askedReference, parsed } from './openapi/schemas.js'
 import { percentDecoded } from './percent-decode.js'
 import type { RequestBodies } from './request-body.js'
 import { JSON_TYPE } from './send-json.js'
@@ -53,19 +54,19 @@ function askedFor({ path }: Request): string {
   return text
 }
 
-const pointers = z.union([z.array(z.string()), z.object({ outpoints: z.array(z.string()) })])
+// How many there may be is a setting, and too many have a code of their own.
+const references = z.array(askedReference).meta({ maxItems: 100 })
+export const pointers = z.union([references, z.object({ outpoints: references })])
 
 function bulk(options: MetadataOptions & { maxPointers: number }): RequestHandler {
   const { maxPointers } = options
   return async (request, response) => {
-    const asked = pointers.safeParse(request.body)
-    if (!asked.success) {
-      throw new BadRequestError(
-        'BAD_BODY',
-        'the body must be a JSON array of outpoints, or {"outpoints": […]}; each may carry :seq',
-      )
-    }
-    const texts = 'outpoints' in asked.data ? asked.data.outpoints : asked.data
+    const asked = parsed(
+      pointers,
+      request.body,
+      'the body must be a JSON array of outpoints, or {"outpoints": […]}; each may carry :seq',
+    )
+    const texts = 'outpoints' in asked ? asked.outpoints : asked
     if (texts.length > maxPointers) throw new TooLargeError(`at most ${maxPointers} outpoints at once`)
     const references = [...new Set(texts)].map((text) => ({ text, reference: parseContentReference(text) }))
     response.set('Cache-Control', CACHE.revalidate).set('Content-Type', JSON_TYPE)

@@ -3,12 +3,12 @@ import { z } from 'zod'
 import type { ConsistentReader, NamesReader } from '../../backend/src/graph/graph-store.js'
 import { nameProof } from '../../backend/src/graph/name-proof.js'
 import type { OutlineStore } from '../../backend/src/graph/transaction-outline.js'
-import { isName } from '../../backend/src/protocol/mine-node.js'
 import { formatOutpoint, type Outpoint, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { countTransactions } from './answer-cost.js'
 import { CACHE } from './cache-policy.js'
 import { BadRequestError, NotFoundError, TooLargeError } from './error-response.js'
 import { type NamesOptions, nameRecord } from './name-record.js'
+import { askedOutpoint, domain, name as nameSchema, parsed, wholeNumber } from './openapi/schemas.js'
 import { longRead } from './reading-for.js'
 import type { RequestBodies } from './request-body.js'
 import { sendJson } from './send-json.js'
@@ -47,32 +47,20 @@ const badEscapes: ErrorRequestHandler = (error: unknown, _request, _response, ne
 
 const MAX_LISTED = 100
 
-const listQuery = z.object({
-  prefix: z.string().default('').refine(isPrefix),
-  after: z.string().default('').refine(isPrefix),
-  limit: z
-    .string()
-    .regex(/^[1-9]\d{0,2}$/)
-    .transform(Number)
-    .refine((limit) => limit <= MAX_LISTED)
-    .default(MAX_LISTED),
+export const listQuery = z.object({
+  prefix: domain.default('').describe('Only names that begin with this.'),
+  after: domain.default('').describe('Only names after this one: the `next` of the page before.'),
+  limit: wholeNumber({ most: MAX_LISTED, usual: MAX_LISTED }).describe('The most names to return.'),
 })
-
-function isPrefix(text: string): boolean {
-  return text === '' || isName(text)
-}
 
 /** Names in order, a page at a time; `next` is the `after` of the page behind it, absent on the last. */
 function list(store: NamesReader): RequestHandler {
   return async ({ query }, response) => {
-    const asked = listQuery.safeParse(query)
-    if (!asked.success) {
-      if (asked.error.issues.some(({ path }) => path[0] === 'limit')) {
-        throw new BadRequestError('BAD_BODY', `a limit is a whole number from 1 to ${MAX_LISTED}`)
-      }
-      throw new BadRequestError('BAD_NAME', 'a prefix, like a name, is of a-z 0-9 - and up to 255 characters')
-    }
-    const { prefix, after, limit } = asked.data
+    const { prefix, after, limit } = parsed(listQuery, query, (issues) =>
+      issues.some(({ path }) => path[0] === 'limit')
+        ? new BadRequestError('BAD_BODY', `a limit is a whole number from 1 to ${MAX_LISTED}`)
+        : new BadRequestError('BAD_NAME', 'a prefix, like a name, is of a-z 0-9 - and up to 255 characters'),
+    )
     // One more than is shown tells whether there is a page behind this one.
     const found = await store.namesByPrefix({ prefix, after, limit: limit + 1 })
     const shown = found.slice(0, limit)
@@ -135,16 +123,18 @@ function mine(store: ConsistentReader & NamesReader): RequestHandler<{ name: str
   }
 }
 
+// How many there may be is a setting, and too many have a code of their own.
+export const originsBody = z.array(askedOutpoint).meta({ maxItems: 1000 })
+
 function origins(store: ConsistentReader & NamesReader, maxOrigins: number): RequestHandler {
   return async ({ body }, response) => {
-    const asked = z.array(z.string()).safeParse(body)
-    if (!asked.success) throw new BadRequestError('BAD_BODY', 'the body must be a JSON array of outpoints')
-    if (asked.data.length > maxOrigins) throw new TooLargeError(`at most ${maxOrigins} outpoints at once`)
-    const outpoints = asked.data.map(parseOutpoint)
+    const asked = parsed(originsBody, body, 'the body must be a JSON array of outpoints')
+    if (asked.length > maxOrigins) throw new TooLargeError(`at most ${maxOrigins} outpoints at once`)
+    const outpoints = asked.map(parseOutpoint)
     // A long list is several reads: two rivals in it are not both to be genuine because a branch turns between them.
     const found = await store.consistent(() => store.genuineOrigins(outpoints))
     const genuine = new Set(found.map(({ outpoint }) => formatOutpoint(outpoint)))
-    const answer = asked.data.map((text, index) => {
+    const answer = asked.map((text, index) => {
       const outpoint = outpoints[index]
       return [text, outpoint !== undefined && genuine.has(formatOutpoint(outpoint))]
     })
@@ -157,8 +147,7 @@ function tell(response: Response, value: unknown): void {
 }
 
 function nameOf(text: string): string {
-  if (!isName(text)) throw badName()
-  return text
+  return parsed(nameSchema, text, badName)
 }
 
 function badName(): BadRequestError {

@@ -66,7 +66,7 @@ function sendPreview(
 }
 
 /** Either alphabet of RFC 4648 (4 and 5), not both at once; padding may be left out. */
-const BASE64 = /^(?:[A-Za-z0-9+/]*|[A-Za-z0-9_-]*)(={0,2})$/
+export const BASE64 = /^(?:[A-Za-z0-9+/]*|[A-Za-z0-9_-]*)(={0,2})$/
 
 /** Reads the rest of a path as base64, its percent-escapes decoded once. */
 function decodeBase64(escaped: string): Uint8Array {

@@ -7,6 +7,7 @@ import { spendsBy } from '../../backend/src/graph/transaction-records.js'
 import { fromHex } from '../../backend/src/protocol/bytes.js'
 import { readTransaction } from '../../backend/src/protocol/transaction.js'
 import { BadRequestError, NotFoundError } from '../gateway/error-response.js'
+import { count, parsed } from '../gateway/openapi/schemas.js'
 import type { RequestBodies } from '../gateway/request-body.js'
 import { requireBearer } from './admin-guard.js'
 import type { OverlayEngine } from './overlay-engine.js'
@@ -25,16 +26,17 @@ export interface ArcIngestOptions {
   token?: string | undefined
 }
 
-const hex = z.string().regex(/^(?:[0-9a-f]{2})+$/i)
+const hex = z.string().regex(/^(?:[0-9a-fA-F]{2})+$/)
 /** Of a notice of ARC, what counts here; it says more. */
-const notice = z.object({
+export const notice = z.object({
   txid: z
     .string()
-    .regex(/^[0-9a-f]{64}$/i)
+    .regex(/^[0-9a-fA-F]{64}$/)
     .transform((txid) => txid.toLowerCase()),
   merklePath: hex,
-  blockHeight: z.int().nonnegative().optional(),
+  blockHeight: count.optional(),
 })
+export const noticeAnswer = z.strictObject({ status: z.literal('success'), message: z.string() })
 
 /** `POST /arc-ingest`: a transaction processor (ARC) brings the merkle path of a transaction (`spec/http.md`, Overlay). */
 export function arcIngestRoutes(options: ArcIngestOptions): Router {
@@ -46,14 +48,11 @@ export function arcIngestRoutes(options: ArcIngestOptions): Router {
 function ingest(options: ArcIngestOptions): RequestHandler {
   const { engine, graph, proofs } = options
   return async (request, response) => {
-    const told = notice.safeParse(request.body)
-    if (!told.success) {
-      throw new BadRequestError(
-        'BAD_BODY',
-        'the body must be {"txid": "<hex>", "merklePath": "<hex>", "blockHeight": <number>}',
-      )
-    }
-    const { txid, merklePath, blockHeight } = told.data
+    const { txid, merklePath, blockHeight } = parsed(
+      notice,
+      request.body,
+      'the body must be {"txid": "<hex>", "merklePath": "<hex>", "blockHeight": <number>}',
+    )
     const proof = readProof({ txid, bump: fromHex(merklePath) })
     if (blockHeight !== undefined && blockHeight !== proof.height)
       throw new BadRequestError('BAD_BODY', `the merkle path is of a block at ${proof.height}`)

@@ -1,13 +1,20 @@
 import { Router } from 'express'
 import { z } from 'zod'
-import { BadRequestError, NotFoundError } from '../gateway/error-response.js'
+import { NotFoundError } from '../gateway/error-response.js'
+import { count, parsed } from '../gateway/openapi/schemas.js'
 import type { RequestBodies } from '../gateway/request-body.js'
 import type { OverlayEngine } from './overlay-engine.js'
 import type { ProofWatch } from './proof-watch.js'
 
 const MAX_BODY_BYTES = 1024
 
-const told = z.object({ height: z.int().nonnegative().optional() })
+export const headersBody = z.object({ height: count.optional() })
+export const roundShape = z.strictObject({
+  tip: count.describe('The height of the chain.'),
+  from: count.describe('The lowest height that was checked.'),
+  blocks: count.describe('How many blocks were checked.'),
+  disproved: count.describe('How many transactions lost their proof.'),
+})
 
 /**
  * `POST /admin/headers`: the operator, or the operator's node, tells that the chain has changed, from a height on where one
@@ -20,12 +27,11 @@ export function headersRoutes(
   { engine, bodies }: { engine: Pick<OverlayEngine, 'releaseHeld'>; bodies: RequestBodies },
 ): Router {
   return Router().post('/headers', bodies.json({ limit: MAX_BODY_BYTES }), async (request, response) => {
-    const asked = told.safeParse(request.body ?? {})
-    if (!asked.success)
-      throw new BadRequestError('BAD_BODY', 'the body must be {"height": <number>}, or nothing')
+    const body: unknown = request.body ?? {}
+    const { height } = parsed(headersBody, body, 'the body must be {"height": <number>}, or nothing')
     if (watch === undefined)
       throw new NotFoundError('this host checks no proofs: CHAIN_TRACKER is scripts-only')
-    const round = await watch.round(asked.data.height)
+    const round = await watch.round(height)
     // A longer chain may hold what was not final before.
     while ((await engine.releaseHeld()) > 0);
     response.json(round)

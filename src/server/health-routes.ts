@@ -1,7 +1,31 @@
 import { Router } from 'express'
+import { z } from 'zod'
 import { NotReadyError } from '../gateway/error-response.js'
 import type { Readiness } from './readiness.js'
 import type { IndexStatus } from './upkeep.js'
+
+export const OK_SHAPE = z.strictObject({ status: z.literal('ok') })
+
+/** What `/health` answers while the host is ready, or not. */
+export function healthShape(ready: boolean) {
+  return z.strictObject({
+    status: z.literal(ready ? 'ok' : 'error'),
+    live: z.literal(true),
+    ready: z.literal(ready),
+    reasons: z.record(z.string(), z.string()).describe('Why it is not ready, by the part of the host.'),
+    index: z
+      .strictObject({
+        state: z.enum(['comparing', 'rebuilding', 'equal', 'unequal'] satisfies IndexStatus['state'][]),
+        done: z.number().min(0).max(1).describe('How much of it is done.'),
+      })
+      .describe(
+        'Whether the index is known to match the admitted set. While it is `rebuilding`, nothing else is answered.',
+      ),
+    refused: z
+      .record(z.string(), z.record(z.string(), z.int().min(1)))
+      .describe('How often each topic has refused something since the start, by topic and code.'),
+  })
+}
 
 /**
  * `/health/live`: the process answers. `/health/ready`: the store does too, and no part of the host says that it is not

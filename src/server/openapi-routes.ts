@@ -7,9 +7,14 @@ import { openapiDocument } from './openapi/document.js'
 
 /** `/openapi.json`: all routes in words that machines read. It is another after an update, and never in between. */
 export function openapiRoutes(options: { profile: Profile; version: string }): Router {
-  const text = JSON.stringify(openapiDocument(options))
-  const tag = entityTag(createHash('sha256').update(text).digest('hex'))
+  let written: { text: string; tag: string } | undefined
+  const write = () => {
+    const text = JSON.stringify(openapiDocument(options))
+    return { text, tag: entityTag(createHash('sha256').update(text).digest('hex')) }
+  }
   return Router().get('/openapi.json', (request, response) => {
+    written ??= write()
+    const { text, tag } = written
     response.set({ 'Cache-Control': CACHE.revalidate, ETag: tag })
     if (!endedByPrecondition({ request, response, tag })) response.type('application/json').send(text)
   })

@@ -7,6 +7,7 @@ import type { AnsweringOutput } from '../../backend/src/lookup-services/output-h
 import { ByteCursor } from '../../backend/src/protocol/byte-cursor.js'
 import type { Profile } from '../../backend/src/protocol/profile.js'
 import { BadRequestError, NotFoundError, TooLargeError } from '../gateway/error-response.js'
+import { parsed } from '../gateway/openapi/schemas.js'
 import type { RequestBodies } from '../gateway/request-body.js'
 import { clientKey, isLocal } from './limits/rate-limits.js'
 import { sendLookupAnswer } from './lookup-answer.js'
@@ -14,6 +15,7 @@ import { withOrdinals } from './overlay.js'
 import type { OverlayEngine } from './overlay-engine.js'
 import { plainBytes } from './plain-bytes.js'
 import type { Submit } from './submit.js'
+import { outputIndex } from './sync/sync-messages.js'
 import { syncRoutes } from './sync/sync-routes.js'
 
 export interface OverlayRoutesOptions {
@@ -32,6 +34,40 @@ export interface OverlayRoutesOptions {
   submit: Submit
 }
 
+/** What a host runs, by name and alias. */
+export const runningShape = z.record(
+  z.string(),
+  z.strictObject({ name: z.string(), shortDescription: z.string() }),
+)
+const outputIndexes = z.array(outputIndex)
+export const steakShape = z.record(
+  z.string(),
+  z.strictObject({
+    outputsToAdmit: outputIndexes,
+    coinsToRetain: outputIndexes,
+    coinsRemoved: outputIndexes.optional(),
+  }),
+)
+export const outputListShape = z.strictObject({
+  type: z.literal('output-list'),
+  outputs: z.array(
+    z.strictObject({
+      beef: z.array(z.int().min(0).max(255)).describe('The BEEF of the transaction, a number for each byte.'),
+      outputIndex,
+    }),
+  ),
+  truncated: z
+    .literal(true)
+    .optional()
+    .describe('Present if a page ends before its limit because its BEEF is long: continue with `after`.'),
+})
+export const topicDocumentationQuery = z.object({ manager: z.string().describe('A topic, as `tm_names`.') })
+export const lookupDocumentationQuery = z.object({
+  lookupService: z.string().describe('A lookup service, as `ls_names`.'),
+})
+export const topicsHeader = z.array(z.string()).min(1).max(32).describe('The topics, as `["tm_names"]`.')
+export const lookupBody = z.object({ service: z.string(), query: z.unknown() })
+
 /** The surface that overlay clients speak, as OverlayExpress 2.x has it (`spec/http.md`, Overlay). */
 export function overlayRoutes(options: OverlayRoutesOptions): Router {
   const { engine, graph, profile, maxBodyBytes, maxQueryBytes, bodies } = options
@@ -45,15 +81,15 @@ export function overlayRoutes(options: OverlayRoutesOptions): Router {
       response.json(withAliases(await engine.listLookupServiceProviders(), profile.lookupServiceAliases))
     })
     .get('/getDocumentationForTopicManager', async ({ query }, response) => {
-      const topic = topics(String(query.manager))
-      if (!Object.hasOwn(engine.managers, topic))
-        throw new NotFoundError('this host has no such topic manager')
+      const unknown = () => new NotFoundError('this host has no such topic manager')
+      const topic = topics(parsed(topicDocumentationQuery, query, unknown).manager)
+      if (!Object.hasOwn(engine.managers, topic)) throw unknown()
       response.type('text/markdown').send(await engine.managers[topic]?.getDocumentation())
     })
     .get('/getDocumentationForLookupServiceProvider', async ({ query }, response) => {
-      const service = services(String(query.lookupService))
-      if (!Object.hasOwn(engine.lookupServices, service))
-        throw new NotFoundError('this host has no such lookup service')
+      const unknown = () => new NotFoundError('this host has no such lookup service')
+      const service = services(parsed(lookupDocumentationQuery, query, unknown).lookupService)
+      if (!Object.hasOwn(engine.lookupServices, service)) throw unknown()
       response.type('text/markdown').send(await engine.lookupServices[service]?.getDocumentation())
     })
     .post('/submit', bodies.raw({ limit: maxBodyBytes }), submit(options, topics))
@@ -122,14 +158,8 @@ function withAsked(steak: STEAK, asked: string[], topics: (name: string) => stri
 }
 
 function readTopics(header: string | undefined): string[] {
-  const topics = z.array(z.string()).min(1).max(32).safeParse(parseJson(header))
-  if (!topics.success) {
-    throw new BadRequestError(
-      'BAD_BODY',
-      'the header X-Topics must be a JSON array of topics, as ["tm_names"]',
-    )
-  }
-  return topics.data
+  const message = 'the header X-Topics must be a JSON array of topics, as ["tm_names"]'
+  return parsed(topicsHeader, parseJson(header), message)
 }
 
 function parseJson(text: string | undefined): unknown {
@@ -155,8 +185,6 @@ function withoutOffChainValues(body: Uint8Array, limit: number): Uint8Array {
   return beef.slice()
 }
 
-const question = z.object({ service: z.string(), query: z.unknown() })
-
 function lookup(options: {
   engine: OverlayEngine
   graph: GraphStore
@@ -165,16 +193,18 @@ function lookup(options: {
 }): RequestHandler {
   const { engine, graph, services, maxPageBytes } = options
   return async (request, response) => {
-    const asked = question.safeParse(request.body)
-    if (!asked.success)
-      throw new BadRequestError('BAD_BODY', 'the body must be {"service": "ls_…", "query": …}')
-    const service = services(asked.data.service)
+    const { query, ...asked } = parsed(
+      lookupBody,
+      request.body,
+      'the body must be {"service": "ls_…", "query": …}',
+    )
+    const service = services(asked.service)
     const provider = Object.hasOwn(engine.lookupServices, service)
       ? engine.lookupServices[service]
       : undefined
     if (provider === undefined) throw new BadRequestError('BAD_BODY', 'this host has no such lookup service')
-    const formula: AnsweringOutput[] = await provider.lookup({ service, query: asked.data.query })
-    const pageBytes = isPage(asked.data.query) ? maxPageBytes : undefined
+    const formula: AnsweringOutput[] = await provider.lookup({ service, query })
+    const pageBytes = isPage(query) ? maxPageBytes : undefined
     await sendLookupAnswer({ request, response, formula, graph, pageBytes })
   }
 }

@@ -1,204 +1,151 @@
+import { z } from 'zod'
 import type { ErrorCode } from '../error-response.js'
-import {
-  CORS_HEADERS,
-  type HeaderName,
-  PARAMETERS,
-  type ParameterName,
-  type SchemaName,
-} from './components.js'
+import { count, map, outpoint, text } from './schemas.js'
 
-/** A JSON Schema (2020-12). */
-export type Schema = Readonly<Record<string, unknown>>
-
-interface Reference {
-  $ref: string
-}
-
-export interface Parameter {
-  name: string
-  in: 'path' | 'query' | 'header'
-  description: string
-  required?: boolean
-  schema?: Schema
-  content?: Content
-}
-
-/** Bodies by their media types. */
-type Content = Record<string, { schema: Schema }>
-
-interface Answer {
-  description: string
-  headers?: Record<string, Reference>
-  content?: Content
-}
-
-/** What one method of one path takes and answers: an operation of OpenAPI 3.1, in the fields that are used here. */
+/** One method of one path: what it takes and answers. The OpenAPI document is built of these, and nothing else reads them. */
 export interface Operation {
-  /** One in the document. */
-  operationId: string
+  /** The method, and the path below the prefixes of its router. */
+  route: `${'GET' | 'POST'} /${string}`
+  /** Unique in the document. */
+  id: string
+  tag: keyof typeof TAGS
   summary: string
   description?: string
-  tags: [string]
-  /** Who may ask; anybody where it is absent. */
-  security?: [{ operator: [] }]
-  parameters?: (Parameter | Reference)[]
-  requestBody?: { description: string; required: true; content: Content }
-  /** By status; `default` is our fault (500 `INTERNAL`), where something can go wrong inside. */
-  responses: Record<string, Answer>
+  /** Parameters of the path, in its order. */
+  params?: z.ZodObject
+  query?: z.ZodObject
+  /** Headers of the request, as they are written. An ETag and ranges bring their own. */
+  headers?: z.ZodObject
+  body?: { description: string } & Body
+  /** With status 200. */
+  answer: Answer
+  /** By status: answers beside that, and beside those to preconditions and ranges. */
+  otherAnswers?: Record<string, Answer>
+  /** What each code means here. Its status is the usual one, unless the key names another: `414 TOO_LARGE`. */
+  errors?: Errors
 }
 
-export interface PathItem {
-  get?: Operation
-  head?: Operation
-  post?: Operation
+/** JSON of some shape, or bytes and text of media types. */
+interface Body {
+  json?: z.ZodType
+  types?: readonly string[]
 }
 
-/** What stands at which path template. */
-export type Paths = Record<string, PathItem>
-
-export function schema(name: SchemaName): Schema {
-  return { $ref: `#/components/schemas/${name}` }
+interface Answer extends Body {
+  description: string
+  /** Without those that the server adds to every answer. `ETag` means preconditions, and `Accept-Ranges` ranges. */
+  headers?: readonly HeaderName[]
 }
 
-export function parameters(...names: ParameterName[]): Reference[] {
-  return names.map((name) => ({ $ref: `#/components/parameters/${name}` }))
+type Errors = Partial<Record<ErrorCode | `${number} ${ErrorCode}`, string>>
+
+export const TAGS = {
+  content: 'The content of outputs.',
+  names: 'The tree of names.',
+  preview: 'What an inscription would look like.',
+  overlay: 'The overlay protocol.',
+  operator: 'For the operator, with a token.',
+  health: 'For monitoring, and about this host.',
 }
 
-/** Headers that no error has: they speak of the body that is not sent. */
-const DESCRIBING: readonly HeaderName[] = ['ETag', 'Accept-Ranges', 'Cache-Control']
+/** Of every operation that reads or writes the store. */
+export const STORE_ERRORS = {
+  INTERNAL: 'Status 500: the fault of this host. The cause is only in its log.',
+} as const
 
-/** How bytes of whatever type are answered, whole, in part or not again; `called` is what they are to a reader. */
-export function bytesAnswers({
-  called,
-  headers,
-}: {
-  called: string
-  headers: readonly HeaderName[]
-}): Operation['responses'] {
-  // As inscribed: nobody here knows which type, nor what is in it.
-  const content = { '*/*': {} }
-  return {
-    '200': answer({ description: called, headers: ['Content-Length', ...headers], content }),
-    '206': answer({
-      description: 'The part that was asked for.',
-      headers: ['Content-Length', 'Content-Range', ...headers],
-      content,
-    }),
-    '304': answer({ description: 'It is what whoever asks has.', headers }),
-    '412': preconditionFailed(headers.filter((name) => !DESCRIBING.includes(name))),
-  }
-}
+/** Of every operation that a service worker is refused by. */
+export const SERVICE_WORKER = z.object({
+  'Service-Worker': z
+    .string()
+    .meta({ not: { const: 'script' } })
+    .optional()
+    .describe('Browsers send `script` when they install a service worker, which is refused.'),
+})
 
-/** How a proof is answered, whole or not again. */
-export function proofAnswers(): Operation['responses'] {
-  const headers: HeaderName[] = [
+/** Of bytes whose type is a stranger's. */
+export const CONTENT_SECURITY = [
+  'X-Content-Type-Options',
+  'Cross-Origin-Resource-Policy',
+  'Content-Security-Policy',
+] as const satisfies HeaderName[]
+
+/** Of a proof. */
+export const PROOF_ANSWER: Answer = {
+  description: 'An Outpoint BEEF (BRC-158), which can be verified offline.',
+  headers: [
+    'Content-Length',
     'Cache-Control',
     'ETag',
     'X-Content-Type-Options',
     'Cross-Origin-Resource-Policy',
-  ]
-  return {
-    '200': answer({
-      description: 'An Outpoint BEEF (BRC-158), to be checked offline.',
-      headers: ['Content-Length', ...headers],
-      content: { 'application/octet-stream': {} },
-    }),
-    '304': answer({ description: 'It is what whoever asks has.', headers }),
-    '412': preconditionFailed(['X-Content-Type-Options', 'Cross-Origin-Resource-Policy']),
-  }
+  ],
+  types: ['application/octet-stream'],
 }
 
-/** A parameter of the path that stands in a template by its component's name. */
-export function inPath(name: ParameterName): string {
-  return `{${PARAMETERS[name].name}}`
-}
+export type HeaderName = keyof typeof HEADERS
 
-/**
- * An answer with these headers and with those that every answer has; `content` has a schema for each media type.
- *
- * @param options.shut Whether pages of other origins may not read it: then it has none but these.
- */
-export function answer({
-  description,
-  headers = [],
-  content,
-  shut = false,
-}: {
-  description: string
-  headers?: readonly HeaderName[]
-  content?: Record<string, Schema>
-  shut?: boolean
-}): Answer {
-  const referred = [...headers, 'X-Request-Id', ...(shut ? [] : CORS_HEADERS)].map((name) => [
-    name,
-    { $ref: `#/components/headers/${name}` },
-  ])
-  const bodies = Object.entries(content ?? {}).map(([type, body]) => [type, { schema: body }])
-  return {
-    description,
-    headers: Object.fromEntries(referred),
-    ...(content && { content: Object.fromEntries(bodies) }),
-  }
-}
-
-/** An error in the one shape of all routes, with the codes that it can have. */
-export function errorAnswer({
-  codes,
-  description,
-  headers = [],
-  shape = 'Error',
-  shut,
-}: {
-  codes: readonly [ErrorCode, ...ErrorCode[]]
-  description: string
-  headers?: readonly HeaderName[]
-  shape?: 'Error' | 'OverlayError' | 'ConflictError'
-  shut?: boolean
-}): Answer {
-  const narrowed = { type: 'object', properties: { code: { type: 'string', enum: codes } }, ...schema(shape) }
-  return answer({
-    description,
-    headers: ['Cache-Control', ...headers],
-    content: { 'application/json': narrowed },
-    ...(shut && { shut }),
-  })
-}
-
-/** What `If-Match` does not ask for. */
-export function preconditionFailed(headers: readonly HeaderName[] = []): Answer {
-  return errorAnswer({
-    codes: ['PRECONDITION_FAILED'],
-    description: 'There is something else than `If-Match` asks for.',
-    headers,
-  })
-}
-
-/** What leads to something that the operator has blocked. */
-export function blockedAnswer(description: string, shape?: 'OverlayError'): Answer {
-  return errorAnswer({ codes: ['BLOCKED'], description, ...(shape && { shape }) })
-}
-
-/** What went wrong inside. */
-export function internal(shape?: 'OverlayError'): Answer {
-  return errorAnswer({
-    codes: ['INTERNAL'],
-    description: '500: our fault. It is logged here, and not told.',
-    ...(shape && { shape }),
-  })
-}
-
-/** Paths below each prefix. An operation has one id: below the second prefix and on, with a number behind it. */
-export function mounted(paths: Paths, prefixes: readonly string[]): Paths {
-  const below = prefixes.flatMap((prefix, at) =>
-    Object.entries(paths).map(([path, item]) => [prefix + path, at === 0 ? item : numbered(item, at + 1)]),
-  )
-  return Object.fromEntries(below)
-}
-
-function numbered(item: PathItem, number: number): PathItem {
-  const operations = Object.entries(item).map(([method, operation]: [string, Operation]) => [
-    method,
-    { ...operation, operationId: `${operation.operationId}${number}` },
-  ])
-  return Object.fromEntries(operations)
+/** The headers of answers. */
+export const HEADERS = {
+  'Accept-Encoding': text.describe('The codings that a body may be sent in.'),
+  'Accept-Ranges': z.literal('bytes').describe('The body can be requested in ranges.'),
+  'Access-Control-Allow-Origin': z.literal('*').describe('Pages of any origin may send requests.'),
+  'Access-Control-Expose-Headers': text.describe('The headers that pages of other origins may read.'),
+  'Cache-Control': z
+    .enum(['public, max-age=31536000, immutable', 'public, max-age=60', 'no-cache', 'no-store'])
+    .describe(
+      'Immutable for content at an outpoint, and at a step of an ordinal that is mined; a minute for a step that is not mined yet; `no-cache` for everything else that may change; `no-store` for errors.',
+    ),
+  'Content-Length': count.describe('The length of the body in bytes.'),
+  'Content-Range': z
+    .string()
+    .regex(/^bytes ([0-9]+-[0-9]+|\*)\/[0-9]+$/)
+    .describe('Which bytes these are, and of how many; `bytes */<length>` if the range has none.'),
+  'Content-Security-Policy': z
+    .string()
+    .regex(
+      /^(sandbox allow-scripts allow-forms allow-modals allow-popups allow-downloads|default-src 'none'; )/,
+    )
+    .describe(
+      "With every type that a browser would run: content runs in a sandbox, and the host's own page runs only scripts of the host.",
+    ),
+  'Cross-Origin-Opener-Policy': z
+    .literal('same-origin')
+    .describe('A page of another origin loses its handle on this one, even if it opened it.'),
+  'Cross-Origin-Resource-Policy': z
+    .enum(['cross-origin', 'same-origin'])
+    .describe('Whether pages of any origin may embed this, or only those of this host.'),
+  ETag: z
+    .string()
+    .regex(/^"[0-9a-f]{64}"$/)
+    .describe('A strong tag: the SHA-256 of the whole body.'),
+  Location: text.describe('The same path with `/index.html` at its end.'),
+  RateLimit: z
+    .string()
+    .regex(/^"[a-z]+"; r=[0-9]+; t=[0-9]+$/)
+    .describe('How many requests are left of which limit, and in how many seconds it starts again.'),
+  'RateLimit-Policy': z
+    .string()
+    .regex(/^"[a-z]+"; q=[0-9]+; w=60; pk=:[^:]+:$/)
+    .describe('The limit: how many requests a client may send in how many seconds.'),
+  'Referrer-Policy': z.literal('no-referrer').describe('Links do not tell where they were followed from.'),
+  'Retry-After': count.describe('In how many seconds to try again.'),
+  'WWW-Authenticate': z
+    .literal('Bearer realm="minetree"')
+    .describe('The request needs a token that the operator has set.'),
+  'X-Content-Type-Options': z.literal('nosniff').describe('Browsers must not guess another type.'),
+  'X-Map': map.describe(
+    'The MAP of the output; with a sequence, merged up to the step. Absent if it takes more than 4,096 bytes: the metadata has all of it.',
+  ),
+  'X-Ord-Seq': count.describe('The step of the ordinal; only with a sequence.'),
+  'X-Origin': outpoint.describe('The origin of the ordinal; only with a sequence, or of a stream.'),
+  'X-Outpoint': outpoint.describe(
+    'The resolved outpoint; with a sequence, where the ordinal was at that step.',
+  ),
+  'X-Parent': outpoint.describe('The parent that it was inscribed under.'),
+  'X-Request-Id': z
+    .string()
+    .regex(/^[A-Za-z0-9_.-]{1,64}$/)
+    .describe(
+      'The id of the request in the log of this host: the one it was sent with, if that has up to 64 characters of `A-Z a-z 0-9 _ . -`, else a new one.',
+    ),
 }

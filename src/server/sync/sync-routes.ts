@@ -4,6 +4,7 @@ import type { GuardedStore } from '../../../backend/src/graph/guarded-store.js'
 import { toHex } from '../../../backend/src/protocol/bytes.js'
 import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { BadRequestError, NotFoundError } from '../../gateway/error-response.js'
+import { parsed } from '../../gateway/openapi/schemas.js'
 import type { RequestBodies } from '../../gateway/request-body.js'
 import { sendPieces } from '../../gateway/send-pieces.js'
 import { offeredOutputs } from './offered-outputs.js'
@@ -35,26 +36,22 @@ function offer({ graph, guard, topicOf }: SyncRoutesOptions): RequestHandler {
     const topic = topicOf(request.get('x-bsv-topic') ?? '')
     if (topic === undefined)
       throw new BadRequestError('BAD_BODY', 'the header x-bsv-topic must be a topic of this host')
-    const asked = syncRequest.safeParse(request.body)
-    if (!asked.success)
-      throw new BadRequestError(
-        'BAD_BODY',
-        'the body must be {"version": 1, "since": <score>, "limit": <number>}',
-      )
-    const { since, limit } = asked.data
+    const { since, limit } = parsed(
+      syncRequest,
+      request.body,
+      'the body must be {"version": 1, "since": <score>, "limit": <number>}',
+    )
     response.json({ UTXOList: await offeredOutputs({ topic, since, limit }, { graph, guard }), since })
   }
 }
 
 function hydrate({ graph, guard }: SyncRoutesOptions): RequestHandler {
   return async (request, response) => {
-    const asked = nodeRequest.safeParse(request.body)
-    if (!asked.success)
-      throw new BadRequestError(
-        'BAD_BODY',
-        'the body must be {"graphID": "<txid>.<vout>", "txid": "<hex>", "outputIndex": <number>}',
-      )
-    const { graphID, txid, outputIndex } = asked.data
+    const { graphID, txid, outputIndex } = parsed(
+      nodeRequest,
+      request.body,
+      'the body must be {"graphID": "<txid>.<vout>", "txid": "<hex>", "outputIndex": <number>}',
+    )
     const outpoint = { txid, vout: outputIndex }
     // Bytes are read for nobody who asks for anything else.
     if (!(await isOfGraph(outpoint, graph)) || !(await isOffered(graphID, graph))) throw notOffered()
