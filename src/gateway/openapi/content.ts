@@ -5,8 +5,8 @@ import {
   type Operation,
   SERVICE_WORKER,
   STORE_ERRORS,
-} from './operation.js'
-import { askedReference, text } from './schemas.js'
+} from '../http/operation.js'
+import { askedReference, text } from '../http/schemas.js'
 
 const HEADERS: readonly HeaderName[] = [
   'Content-Length',

@@ -1,8 +1,8 @@
 import { z } from 'zod'
-import { pointers } from '../metadata.js'
-import { metadataRecordShape } from '../metadata-record.js'
-import { type Operation, STORE_ERRORS } from './operation.js'
-import { askedReference } from './schemas.js'
+import { type Operation, STORE_ERRORS } from '../http/operation.js'
+import { askedReference } from '../http/schemas.js'
+import { pointers } from '../metadata/metadata.js'
+import { metadataRecordShape } from '../metadata/metadata-record.js'
 
 export const METADATA_OPERATIONS: Operation[] = [
   {

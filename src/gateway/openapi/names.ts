@@ -1,8 +1,8 @@
 import { z } from 'zod'
-import { nameRecordShape } from '../name-record.js'
-import { listQuery, originsBody } from '../names.js'
-import { type Operation, PROOF_ANSWER, STORE_ERRORS } from './operation.js'
-import { askedOutpoint, domain, name, outpoint } from './schemas.js'
+import { type Operation, PROOF_ANSWER, STORE_ERRORS } from '../http/operation.js'
+import { askedOutpoint, domain, name, outpoint } from '../http/schemas.js'
+import { nameRecordShape } from '../names/name-record.js'
+import { listQuery, originsBody } from '../names/names.js'
 
 const claimed = z.strictObject({ name, outpoint })
 const params = z.object({ name })

@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { BASE64 } from '../preview.js'
-import { CONTENT_SECURITY, type Operation, SERVICE_WORKER } from './operation.js'
+import { CONTENT_SECURITY, type Operation, SERVICE_WORKER } from '../http/operation.js'
+import { BASE64 } from '../preview/preview.js'
 
 const HEADERS: Operation['answer']['headers'] = ['Cache-Control', 'Content-Length', ...CONTENT_SECURITY]
 

@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { type Operation, PROOF_ANSWER, STORE_ERRORS } from './operation.js'
-import { askedOutpoint } from './schemas.js'
+import { type Operation, PROOF_ANSWER, STORE_ERRORS } from '../http/operation.js'
+import { askedOutpoint } from '../http/schemas.js'
 
 export const PROVENANCE_OPERATIONS: Operation[] = [
   {

@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { CONTENT_SECURITY, type Operation, SERVICE_WORKER, STORE_ERRORS } from './operation.js'
-import { askedOutpoint } from './schemas.js'
+import { CONTENT_SECURITY, type Operation, SERVICE_WORKER, STORE_ERRORS } from '../http/operation.js'
+import { askedOutpoint } from '../http/schemas.js'
 
 export const STREAM_OPERATIONS: Operation[] = [
   {

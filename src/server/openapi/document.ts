@@ -1,10 +1,10 @@
 import { z } from 'zod'
 import type { Profile } from '../../../backend/src/protocol/profile.js'
-import type { ErrorCode } from '../../gateway/error-response.js'
-import { HEADERS, type HeaderName, type Operation, TAGS } from '../../gateway/openapi/operation.js'
+import type { ErrorCode } from '../../gateway/http/errors.js'
+import { HEADERS, type HeaderName, type Operation, TAGS } from '../../gateway/http/operation.js'
+import { errorBodies } from '../../gateway/http/schemas.js'
 import { GATEWAY_OPERATIONS } from '../../gateway/openapi/operations.js'
-import { errorBodies } from '../../gateway/openapi/schemas.js'
-import { isAboutHost } from '../readiness.js'
+import { isAboutHost } from '../http/readiness.js'
 import { SERVER_OPERATIONS } from './operations.js'
 
 /** A JSON Schema (2020-12). */

@@ -1,8 +1,8 @@
 import { z } from 'zod'
-import type { Operation } from '../../gateway/openapi/operation.js'
-import { deploymentShape } from '../deployment-routes.js'
-import { healthShape, OK_SHAPE } from '../health-routes.js'
-import { MINE_PAGE_FILES } from '../mine-page-routes.js'
+import type { Operation } from '../../gateway/http/operation.js'
+import { deploymentShape } from '../routes/deployment-routes.js'
+import { healthShape, OK_SHAPE } from '../routes/health-routes.js'
+import { MINE_PAGE_FILES } from '../routes/mine-page-routes.js'
 
 const uncached: Operation['answer']['headers'] = ['Cache-Control']
 const minePage = {

@@ -1,4 +1,4 @@
-import type { Operation } from '../../gateway/openapi/operation.js'
+import type { Operation } from '../../gateway/http/operation.js'
 import { HOST_OPERATIONS } from './host.js'
 import { OPERATOR_OPERATIONS } from './operator.js'
 import { OVERLAY_OPERATIONS } from './overlay.js'

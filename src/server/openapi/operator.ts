@@ -1,8 +1,8 @@
 import { z } from 'zod'
-import { type Operation, STORE_ERRORS } from '../../gateway/openapi/operation.js'
-import { text } from '../../gateway/openapi/schemas.js'
-import { blockBody, blockedShape, listQuery, unblockBody, unblockedShape } from '../blocking-routes.js'
-import { headersBody, roundShape } from '../headers-routes.js'
+import { type Operation, STORE_ERRORS } from '../../gateway/http/operation.js'
+import { text } from '../../gateway/http/schemas.js'
+import { blockBody, blockedShape, listQuery, unblockBody, unblockedShape } from '../routes/blocking-routes.js'
+import { headersBody, roundShape } from '../routes/headers-routes.js'
 
 const shared = {
   tag: 'operator',

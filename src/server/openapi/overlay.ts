@@ -1,6 +1,7 @@
 import { z } from 'zod'
-import { type Operation, STORE_ERRORS } from '../../gateway/openapi/operation.js'
-import { notice, noticeAnswer } from '../arc-ingest.js'
+import { type Operation, STORE_ERRORS } from '../../gateway/http/operation.js'
+import { nodeAnswer, nodeRequest, syncAnswer, syncRequest } from '../gasp/sync-messages.js'
+import { notice, noticeAnswer } from '../routes/arc-ingest.js'
 import {
   lookupBody,
   lookupDocumentationQuery,
@@ -9,8 +10,7 @@ import {
   steakShape,
   topicDocumentationQuery,
   topicsHeader,
-} from '../overlay-routes.js'
-import { nodeAnswer, nodeRequest, syncAnswer, syncRequest } from '../sync/sync-messages.js'
+} from '../routes/overlay-routes.js'
 
 const OCTETS = ['application/octet-stream']
 const DOCUMENTATION = { description: 'Its documentation.', types: ['text/markdown'] }

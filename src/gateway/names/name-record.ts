@@ -1,0 +1,108 @@
+import { z } from 'zod'
+import {
+  type ConsistentReader,
+  type MapReader,
+  type NamesReader,
+  type OrdinalsReader,
+  type ProofReader,
+  type SpendsReader,
+  TIP,
+} from '../../../backend/src/graph/graph-store.js'
+import { EMPTY_MAP, servedMap } from '../../../backend/src/graph/map-merge.js'
+import type { OutputRecord } from '../../../backend/src/graph/records.js'
+import { lockingScriptOf, type OutlineStore } from '../../../backend/src/graph/transaction-outline.js'
+import type { Network } from '../../../backend/src/protocol/address.js'
+import { toHex } from '../../../backend/src/protocol/bytes.js'
+import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
+import { address, blockHeight, count, map, mapTruncated, name, outpoint } from '../http/schemas.js'
+import { ownerAddress } from './owner-address.js'
+
+export interface NamesOptions {
+  store: ConsistentReader &
+    NamesReader &
+    OrdinalsReader &
+    MapReader &
+    ProofReader &
+    SpendsReader &
+    OutlineStore
+  /** Whose addresses owners have. */
+  network: Network
+  /** How many bytes of MAP a record shows. */
+  maxMapBytes: number
+}
+
+/** Everything that is known of a name: where it was mined, and what has become of its ordinal. Absent: unknown, or none. */
+export const nameRecordShape = z
+  .strictObject({
+    name,
+    origin: outpoint.describe('The output in which it was minted.'),
+    tip: z
+      .strictObject({
+        outpoint,
+        owner: address.optional(),
+        script: z
+          .string()
+          .meta({ pattern: '^([0-9a-f]{2})*$' })
+          .optional()
+          .describe('The locking script. Absent if it is over 64 KiB, or too far into a large transaction.'),
+        spent: z.boolean().describe('Whether it was spent, and the ordinal lost.'),
+      })
+      .optional()
+      .describe('Where its ordinal is now. Absent if this host does not follow the ordinals of names.'),
+    sequence: count.optional().describe('How many steps its ordinal has taken.'),
+    map: map.optional().describe('The merged MAP of its ordinal.'),
+    mapTruncated: mapTruncated.optional(),
+    node: outpoint.optional().describe('Its live node, from which longer names are mined.'),
+    height: blockHeight.optional(),
+  })
+  .meta({ dependentRequired: { tip: ['sequence', 'map'], sequence: ['tip'], map: ['tip'] } })
+
+export type FullNameRecord = z.output<typeof nameRecordShape>
+
+/** Up to how many bytes a tip's script is shown: a lock has some dozens, but a reinscription may stand in it. */
+const MAX_SCRIPT_BYTES = 64 * 1024
+/** How many pieces of a tip's transaction are read to find it, 4 MiB in all: what stands behind inputs of tens of megabytes is not shown. */
+const MAX_SCRIPT_PIECES = 16
+
+/** The record of a name; undefined where it is not claimed. */
+export async function nameRecord(options: NamesOptions, name: string): Promise<FullNameRecord | undefined> {
+  return await options.store.consistent(() => readRecord(options, name))
+}
+
+async function readRecord(
+  { store, network, maxMapBytes }: NamesOptions,
+  name: string,
+): Promise<FullNameRecord | undefined> {
+  const origin = await store.nameOrigin(name)
+  if (origin === undefined) return undefined
+  const step = await store.ordinalAt(origin, TIP)
+  const node = await store.liveNode(name)
+  const height = await store.heightOf(origin.txid)
+  return {
+    name,
+    origin: formatOutpoint(origin),
+    ...(step && {
+      tip: await tipRecord({ store, network }, step.output),
+      sequence: step.sequence,
+      ...servedMap((await store.mergedMap(step.output.outpoint)) ?? EMPTY_MAP, maxMapBytes),
+    }),
+    ...(node && { node: formatOutpoint(node) }),
+    ...(height !== undefined && { height }),
+  }
+}
+
+async function tipRecord(
+  { store, network }: Pick<NamesOptions, 'store' | 'network'>,
+  { outpoint, owner }: OutputRecord,
+): Promise<FullNameRecord['tip']> {
+  const script = await lockingScriptOf(outpoint, store, {
+    longest: MAX_SCRIPT_BYTES,
+    pieces: MAX_SCRIPT_PIECES,
+  })
+  return {
+    outpoint: formatOutpoint(outpoint),
+    ...(owner !== undefined && { owner: ownerAddress(owner, network) }),
+    ...(script && { script: toHex(script) }),
+    spent: (await store.spenderOf(outpoint)) !== undefined,
+  }
+}

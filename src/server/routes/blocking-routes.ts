@@ -1,0 +1,161 @@
+import { type RequestHandler, Router } from 'express'
+import type { Logger } from 'pino'
+import { z } from 'zod'
+import {
+  BLOCKED_KINDS,
+  type BlockedKind,
+  type BlockedRecord,
+  type BlockedSubject,
+  type BlocklistReader,
+  type BlocklistWriter,
+} from '../../../backend/src/graph/blocklist.js'
+import { isName, NAME_PATTERN } from '../../../backend/src/protocol/mine-node.js'
+import { formatOutpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
+import { BadRequestError } from '../../gateway/http/errors.js'
+import type { RequestBodies } from '../../gateway/http/request-body.js'
+import { askedOutpoint, parsed, wholeNumber } from '../../gateway/http/schemas.js'
+
+const MAX_BODY_BYTES = 16 * 1024
+const MAX_LISTED = 1000
+const MAX_REASON = 1000
+const SHA256 = /^[0-9a-fA-F]{64}$/
+
+/** What each kind is called in a body: the value says what it is. */
+const FIELDS = { content: 'sha256', name: 'name', outpoint: 'outpoint' } as const satisfies Record<
+  BlockedKind,
+  string
+>
+
+export interface BlockingOptions {
+  graph: BlocklistReader & BlocklistWriter
+  logger: Logger
+  bodies: RequestBodies
+}
+
+/**
+ * `POST /block`, `POST /unblock` and `GET /blocked`, below `/admin`: what this host serves no more (`spec/overlay.md`,
+ * Eviction; `docs/blocking.md`). What is not here can be blocked, too, before it comes. Each change stands in the log.
+ */
+export function blockingRoutes(options: BlockingOptions): Router {
+  const json = options.bodies.json({ limit: MAX_BODY_BYTES })
+  return Router()
+    .post('/block', json, block(options))
+    .post('/unblock', json, unblock(options))
+    .get('/blocked', list(options))
+}
+
+// What the three hold is read by `subjectOf`: it has a code for each.
+const subjectFields = {
+  outpoint: askedOutpoint.optional().describe('An output.'),
+  sha256: z
+    .string()
+    .meta({ pattern: SHA256.source })
+    .optional()
+    .describe('Content, in any output: the hash of its body.'),
+  name: z.string().meta({ pattern: NAME_PATTERN.source }).optional().describe('A name, and its origin.'),
+}
+const kind = z.enum(BLOCKED_KINDS)
+const reason = z
+  .string()
+  .min(1)
+  .max(MAX_REASON)
+  .refine((text) => text.trim() !== '')
+  .describe('For the operator; it is shown to nobody else.')
+
+export const unblockBody = z.strictObject(subjectFields).meta({ minProperties: 1, maxProperties: 1 })
+export const blockBody = z
+  .strictObject({ ...subjectFields, reason })
+  .meta({ minProperties: 2, maxProperties: 2 })
+export const blockedShape = z.strictObject({
+  kind,
+  ...subjectFields,
+  reason,
+  since: z
+    .string()
+    .regex(/^\d{4}-\d\d-\d\dT.+Z$/)
+    .describe('When it was first blocked.'),
+})
+export const unblockedShape = z.strictObject({ kind, ...subjectFields, wasBlocked: z.boolean() })
+
+function block({ graph, logger }: BlockingOptions): RequestHandler {
+  return async ({ body }, response) => {
+    const { reason, ...fields } = parsed(
+      blockBody,
+      body,
+      `the body must be {"outpoint" or "sha256" or "name": …, "reason": …}, the reason of 1 to ${MAX_REASON} characters`,
+    )
+    const record = await graph.block({ ...subjectOf(fields), reason, since: Date.now() })
+    logger.info({ blocked: { kind: record.kind, value: record.value, reason } }, 'blocked by the operator')
+    response.json(shown(record))
+  }
+}
+
+function unblock({ graph, logger }: BlockingOptions): RequestHandler {
+  return async ({ body }, response) => {
+    const subject = subjectOf(
+      parsed(unblockBody, body, 'the body must be {"outpoint" or "sha256" or "name": …}'),
+    )
+    const wasBlocked = await graph.unblock(subject)
+    logger.info({ unblocked: { ...subject, wasBlocked } }, 'unblocked by the operator')
+    response.json({ kind: subject.kind, [FIELDS[subject.kind]]: subject.value, wasBlocked })
+  }
+}
+
+export const listQuery = z.object({
+  kind: kind.optional().describe('Only what is blocked by this.'),
+  limit: wholeNumber({ most: MAX_LISTED, usual: 100 }).describe('The most to return.'),
+  after: z
+    .string()
+    .max(300)
+    .regex(new RegExp(`^(?:${BLOCKED_KINDS.join('|')}):.+$`))
+    .optional()
+    .describe('Only what comes after this: the `next` of the page before.'),
+})
+
+function placeOf(next: string): BlockedSubject | undefined {
+  const kind = BLOCKED_KINDS.find((each) => next.startsWith(`${each}:`))
+  return kind && { kind, value: next.slice(kind.length + 1) }
+}
+
+/** What is blocked, a page at a time; `next` is the `after` of the page behind it, absent on the last. */
+function list({ graph }: BlockingOptions): RequestHandler {
+  return async ({ query }, response) => {
+    const asked = parsed(
+      listQuery,
+      query,
+      `a kind is one of ${BLOCKED_KINDS.join(', ')}; a limit a whole number from 1 to ${MAX_LISTED}; after, the next of the page before`,
+    )
+    const { kind, limit } = asked
+    const after = placeOf(asked.after ?? '')
+    // One more than is shown tells whether there is a page behind this one.
+    const found = await graph.blockedPage({
+      ...(kind && { kind }),
+      ...(after && { after }),
+      limit: limit + 1,
+    })
+    const last = found.length > limit ? found[limit - 1] : undefined
+    response.json({
+      blocked: found.slice(0, limit).map(shown),
+      ...(last && { next: `${last.kind}:${last.value}` }),
+    })
+  }
+}
+
+function shown({ kind, value, reason, since }: BlockedRecord): Record<string, string> {
+  return { kind, [FIELDS[kind]]: value, reason, since: new Date(since).toISOString() }
+}
+
+/** @throws BadRequestError where it is not one thing, or not what it should be; PointerError for no outpoint. */
+function subjectOf({ outpoint, sha256, name }: z.output<typeof unblockBody>): BlockedSubject {
+  const given = [outpoint, sha256, name].filter((value) => value !== undefined)
+  if (given.length !== 1) throw new BadRequestError('BAD_BODY', 'give one of outpoint, sha256 and name')
+  if (outpoint !== undefined) return { kind: 'outpoint', value: formatOutpoint(parseOutpoint(outpoint)) }
+  if (name !== undefined) {
+    if (!isName(name)) throw new BadRequestError('BAD_NAME', 'a name is 1 to 255 characters of a-z 0-9 -')
+    return { kind: 'name', value: name }
+  }
+  const hash = sha256 ?? ''
+  if (!SHA256.test(hash))
+    throw new BadRequestError('BAD_BODY', 'a sha256 is 64 characters of hex: that of the whole body')
+  return { kind: 'content', value: hash.toLowerCase() }
+}

@@ -1,0 +1,61 @@
+import { Router } from 'express'
+import { z } from 'zod'
+import type { HostStore } from '../../../backend/src/graph/host-store.js'
+import { readUtf8 } from '../../../backend/src/protocol/bytes.js'
+import { MAX_NAME_LENGTH } from '../../../backend/src/protocol/mine-node.js'
+import { COVENANT_VERSIONS, type CovenantVersion, longestName } from '../../../backend/src/protocol/mint.js'
+import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
+import { PROFILES } from '../../../backend/src/protocol/profile.js'
+import { CACHE } from '../../gateway/http/cache-policy.js'
+import { outpoint, text } from '../../gateway/http/schemas.js'
+import type { Config } from '../config/config.js'
+import { versionOfTree } from '../store/pinned-genesis.js'
+
+export const deploymentShape = z.strictObject({
+  profile: z.literal(Object.keys(PROFILES)),
+  network: z.enum(['main', 'test']).describe('The network of the addresses.'),
+  genesis: outpoint
+    .optional()
+    .describe('The root as deployed. Absent, with everything below, if the host follows no tree.'),
+  covenantVersion: z
+    .literal(COVENANT_VERSIONS)
+    .optional()
+    .describe('The rules of its covenant: see docs/covenant.md. Older servers leave it out: 1.'),
+  difficulty: z.int().min(1).max(64).optional().describe('The zero bits of a solution.'),
+  nameContentType: text.optional(),
+  marker: text.optional().describe('The protocol marker of name outputs.'),
+  maxNameLength: z
+    .int()
+    .min(1)
+    .max(MAX_NAME_LENGTH)
+    .optional()
+    .describe('The longest name that the covenant of this tree can write.'),
+  tld: text.optional().describe('What follows every name, after a dot.'),
+})
+
+/**
+ * `/deployment.json`: which tree of names this host follows, and by what rules names are mined in it. On the host's
+ * word: whoever means a certain tree knows its genesis from elsewhere.
+ */
+export function deploymentRoutes(
+  { profile, network, deployment }: Pick<Config, 'profile' | 'network' | 'deployment'>,
+  graph: Pick<HostStore, 'transaction'>,
+): Router {
+  const tree = deployment && {
+    genesis: formatOutpoint(deployment.genesis),
+    covenantVersion: deployment.covenantVersion,
+    difficulty: deployment.difficulty,
+    nameContentType: deployment.nameContentType,
+    marker: readUtf8(deployment.marker),
+    maxNameLength: longestName(deployment),
+    ...(deployment.tld !== undefined && { tld: deployment.tld }),
+  }
+  let version: CovenantVersion | undefined
+  return Router().get('/deployment.json', async (_request, response) => {
+    // The root may have come since the start.
+    if (deployment !== undefined) version ??= await versionOfTree(graph, deployment.genesis)
+    response
+      .set('Cache-Control', CACHE.revalidate)
+      .json({ profile: profile.name, network, ...tree, ...(version && { covenantVersion: version }) })
+  })
+}
