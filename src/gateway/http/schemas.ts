@@ -95,7 +95,7 @@ export function wholeNumber({ most, usual }: { most: number; usual: number }) {
  * @param refusal The message of the error, or what makes the error of what is wrong.
  * @throws BadRequestError (`BAD_BODY`) where the schema does not match, or the error that `refusal` makes.
  */
-export function parsed<Schema extends z.ZodType>(
+export function validate<Schema extends z.ZodType>(
   schema: Schema,
   value: unknown,
   refusal: string | ((issues: z.core.$ZodIssue[]) => Error),

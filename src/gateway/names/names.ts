@@ -8,11 +8,19 @@ import { countTransactions } from '../http/answer-cost.js'
 import { CACHE } from '../http/cache-policy.js'
 import { BadRequestError, NotFoundError, TooLargeError } from '../http/errors.js'
 import { longRead } from '../http/long-read.js'
+import { type OperationGroup, PROOF_ANSWER, STORE_ERRORS } from '../http/operation.js'
 import type { RequestBodies } from '../http/request-body.js'
-import { askedOutpoint, domain, name as nameSchema, parsed, wholeNumber } from '../http/schemas.js'
+import {
+  askedOutpoint,
+  domain,
+  name as nameSchema,
+  outpoint,
+  validate,
+  wholeNumber,
+} from '../http/schemas.js'
 import { sendJson } from '../http/send-json.js'
 import { incompleteProof, outpointBeefAnswer, sendOutpointBeef } from '../http/send-outpoint-beef.js'
-import { type NamesOptions, nameRecord } from './name-record.js'
+import { type NamesOptions, nameRecord, nameRecordShape } from './name-record.js'
 
 /** 1,000 outpoints, the most that the settings allow, of at most 78 characters, with room for their quotes and spaces. */
 const MAX_ORIGINS_BYTES = 256 * 1024
@@ -47,7 +55,7 @@ const badEscapes: ErrorRequestHandler = (error: unknown, _request, _response, ne
 
 const MAX_LISTED = 100
 
-export const listQuery = z.object({
+const listQuery = z.object({
   prefix: domain.default('').describe('Only names that begin with this.'),
   after: domain.default('').describe('Only names after this one: the `next` of the page before.'),
   limit: wholeNumber({ most: MAX_LISTED, usual: MAX_LISTED }).describe('The most names to return.'),
@@ -56,7 +64,7 @@ export const listQuery = z.object({
 /** Names in order, a page at a time; `next` is the `after` of the page behind it, absent on the last. */
 function list(store: NamesReader): RequestHandler {
   return async ({ query }, response) => {
-    const { prefix, after, limit } = parsed(listQuery, query, (issues) =>
+    const { prefix, after, limit } = validate(listQuery, query, (issues) =>
       issues.some(({ path }) => path[0] === 'limit')
         ? new BadRequestError('BAD_BODY', `a limit is a whole number from 1 to ${MAX_LISTED}`)
         : new BadRequestError('BAD_NAME', 'a prefix, like a name, is of a-z 0-9 - and up to 255 characters'),
@@ -124,11 +132,11 @@ function mine(store: ConsistentReader & NamesReader): RequestHandler<{ name: str
 }
 
 // How many there may be is a setting, and too many have a code of their own.
-export const originsBody = z.array(askedOutpoint).meta({ maxItems: 1000 })
+const originsBody = z.array(askedOutpoint).meta({ maxItems: 1000 })
 
 function origins(store: ConsistentReader & NamesReader, maxOrigins: number): RequestHandler {
   return async ({ body }, response) => {
-    const asked = parsed(originsBody, body, 'the body must be a JSON array of outpoints')
+    const asked = validate(originsBody, body, 'the body must be a JSON array of outpoints')
     if (asked.length > maxOrigins) throw new TooLargeError(`at most ${maxOrigins} outpoints at once`)
     const outpoints = asked.map(parseOutpoint)
     // A long list is several reads: two rivals in it are not both to be genuine because a branch turns between them.
@@ -147,9 +155,91 @@ function tell(response: Response, value: unknown): void {
 }
 
 function nameOf(text: string): string {
-  return parsed(nameSchema, text, badName)
+  return validate(nameSchema, text, badName)
 }
 
 function badName(): BadRequestError {
   return new BadRequestError('BAD_NAME', 'a name is 1 to 255 characters of a-z 0-9 -')
+}
+
+const claimedShape = z.strictObject({ name: nameSchema, outpoint })
+const params = z.object({ name: nameSchema })
+const nameErrors = {
+  BAD_NAME: 'The path does not end with a name.',
+  NOT_FOUND: 'The name is not claimed.',
+  BLOCKED: 'The operator has blocked the name, or what it leads to.',
+}
+
+export const NAMES_OPERATIONS: OperationGroup = {
+  tag: 'names',
+  errors: STORE_ERRORS,
+  operations: {
+    names: {
+      route: 'GET /',
+      summary: 'Names in order, with their origins, a page at a time; blocked ones are left out',
+      query: listQuery,
+      answer: {
+        description: 'A page. `next` is absent from the last one.',
+        json: z.strictObject({ names: z.array(claimedShape), next: nameSchema.optional() }),
+      },
+      errors: {
+        BAD_NAME: '`prefix` or `after` is not the beginning of a name.',
+        BAD_BODY: '`limit` is out of range.',
+      },
+    },
+    nameOrigin: {
+      route: 'GET /origin/{name}',
+      summary: 'Where a name was mined',
+      params,
+      answer: { description: 'The outpoint in which the name was mined.', json: claimedShape },
+      errors: nameErrors,
+    },
+    nameToMine: {
+      route: 'GET /mine/{name}',
+      summary: 'Where a name can be mined from',
+      params,
+      answer: {
+        description: 'The longest prefix that is mined, and its live node.',
+        json: z.strictObject({ domain, outpoint }),
+      },
+      errors: {
+        ...nameErrors,
+        TAKEN: 'The name is taken.',
+        NOT_FOUND: 'This host has no tree to mine from.',
+      },
+    },
+    nameProof: {
+      route: 'GET /proof/{name}',
+      summary: 'Proof that a name is genuine',
+      description:
+        'The origin of the name, and every transaction that spends a node on the way from the genesis outpoint to its mint, each with its merkle path if the store has one. Anyone who knows the genesis outpoint and has block headers can verify the name without trusting this host.',
+      params,
+      answer: PROOF_ANSWER,
+      errors: {
+        ...nameErrors,
+        NOT_FOUND: 'The name is not claimed, or this host lacks part of the way to genesis.',
+      },
+    },
+    name: {
+      route: 'GET /{name}',
+      summary: 'Everything that is known of a name',
+      params,
+      answer: { description: 'Where it was mined, and what has become of it.', json: nameRecordShape },
+      errors: nameErrors,
+    },
+    nameOrigins: {
+      route: 'POST /origins',
+      summary: 'Which outpoints are origins of genuine names',
+      body: { description: 'At most 1,000 outpoints.', json: originsBody },
+      answer: {
+        description: 'For each outpoint as it was written, whether it is one, and not blocked.',
+        json: z.record(askedOutpoint, z.boolean()),
+      },
+      errors: {
+        BAD_BODY: 'The body is not a JSON array of strings.',
+        BAD_OUTPOINT: 'A string, which the error quotes, is not an outpoint.',
+        TOO_LARGE: 'There are more than 1,000 outpoints, or more than 256 KiB.',
+      },
+    },
+  },
 }

@@ -1,23 +1,43 @@
 import { z } from 'zod'
 import type { Profile } from '../../../backend/src/protocol/profile.js'
-import type { ErrorCode } from '../../gateway/http/errors.js'
-import { HEADERS, type HeaderName, type Operation, TAGS } from '../../gateway/http/operation.js'
+import { CONTENT_OPERATIONS } from '../../gateway/content/content.js'
+import { ERROR_STATUSES, type ErrorCode } from '../../gateway/http/errors.js'
+import {
+  HEADERS,
+  type HeaderName,
+  type Operation,
+  type OperationGroup,
+  TAGS,
+} from '../../gateway/http/operation.js'
 import { errorBodies } from '../../gateway/http/schemas.js'
-import { GATEWAY_OPERATIONS } from '../../gateway/openapi/operations.js'
+import { METADATA_OPERATIONS } from '../../gateway/metadata/metadata.js'
+import { PROVENANCE_OPERATIONS } from '../../gateway/metadata/provenance.js'
+import { NAMES_OPERATIONS } from '../../gateway/names/names.js'
+import { PREVIEW_OPERATIONS } from '../../gateway/preview/preview.js'
+import { STREAM_OPERATIONS } from '../../gateway/streams/stream.js'
 import { isAboutHost } from '../http/readiness.js'
-import { SERVER_OPERATIONS } from './operations.js'
+import { ARC_OPERATIONS } from '../routes/arc-ingest.js'
+import { BLOCKING_OPERATIONS } from '../routes/blocking-routes.js'
+import { DEPLOYMENT_OPERATIONS } from '../routes/deployment-routes.js'
+import { HEADERS_OPERATIONS } from '../routes/headers-routes.js'
+import { HEALTH_OPERATIONS } from '../routes/health-routes.js'
+import { METRICS_OPERATIONS } from '../routes/metrics-routes.js'
+import { MINE_PAGE_OPERATIONS } from '../routes/mine-page-routes.js'
+import { OPENAPI_OPERATIONS } from '../routes/openapi-routes.js'
+import { OVERLAY_OPERATIONS } from '../routes/overlay-routes.js'
+import { SYNC_OPERATIONS } from '../routes/sync-routes.js'
 
 /** A JSON Schema (2020-12). */
 type JsonSchema = Readonly<Record<string, unknown>>
 /** Bodies by their media types. */
 type Content = Record<string, { schema: JsonSchema }>
-/** What a header or a parameter holds: text as the schema says, or JSON. */
-type Value = { schema: JsonSchema; content?: never } | { content: Content; schema?: never }
+type SchemaUse = 'input' | 'output'
+/** Text as a schema says, or JSON. */
+type DescribedText = { description: string; schema?: JsonSchema; content?: Content }
 
-export type ParameterObject = Value & {
+interface ParameterObject extends DescribedText {
   name: string
   in: 'path' | 'query' | 'header'
-  description: string
   required?: true
 }
 
@@ -36,7 +56,7 @@ export interface OperationObject {
   security?: [{ operator: [] }]
   parameters: ParameterObject[]
   requestBody?: { description: string; required: true; content: Content }
-  /** By status. `default` is our fault: 500 `INTERNAL`. */
+  /** By status; `default` is 500. */
   responses: Record<string, ResponseObject>
 }
 
@@ -50,7 +70,7 @@ export interface OpenapiDocument {
   tags: { name: string; description: string }[]
   paths: Record<string, PathItem>
   components: {
-    headers: Record<string, Value & { description: string }>
+    headers: Record<string, DescribedText>
     schemas: Record<string, JsonSchema>
     securitySchemes: Record<string, JsonSchema>
   }
@@ -66,7 +86,7 @@ Compressed bodies are refused (415 \`UNSUPPORTED_ENCODING\`) unless the operator
 
 The requests of a client are counted, except those from the machine itself and those to \`/health\`: \`RateLimit\` says how many are left.`
 
-/** Describes every route that the server has under a profile. */
+/** Describes every route that the server has under a profile. Takes some dozens of milliseconds. */
 export function openapiDocument({
   profile,
   version,
@@ -74,14 +94,23 @@ export function openapiDocument({
   profile: Profile
   version: string
 }): OpenapiDocument {
-  const writer = new DocumentWriter()
   const { gatewayPrefixes, namesPrefixes } = profile
-  const { content, names, others } = GATEWAY_OPERATIONS
-  writer.add(content, [''])
-  writer.add(names, namesPrefixes)
-  writer.add(others, gatewayPrefixes)
-  writer.add(SERVER_OPERATIONS, [''])
-  const headers = Object.entries(HEADERS).map(([name, schema]) => [name, writer.described(schema)])
+  const writer = new DocumentWriter()
+  writer.add([''], CONTENT_OPERATIONS)
+  writer.add(namesPrefixes, NAMES_OPERATIONS)
+  writer.add(
+    gatewayPrefixes,
+    STREAM_OPERATIONS,
+    METADATA_OPERATIONS,
+    PROVENANCE_OPERATIONS,
+    PREVIEW_OPERATIONS,
+  )
+  writer.add([''], OVERLAY_OPERATIONS, ARC_OPERATIONS, SYNC_OPERATIONS)
+  writer.add([''], DEPLOYMENT_OPERATIONS, MINE_PAGE_OPERATIONS)
+  writer.add(['/admin'], BLOCKING_OPERATIONS, HEADERS_OPERATIONS)
+  writer.add([''], HEALTH_OPERATIONS, METRICS_OPERATIONS, OPENAPI_OPERATIONS)
+  const headers = Object.entries(HEADERS).map(([name, schema]) => [name, writer.text(schema)])
+  const operator = { type: 'http', scheme: 'bearer', description: 'The `ADMIN_TOKEN` of the settings.' }
   return {
     openapi: '3.1.1',
     info: {
@@ -96,230 +125,196 @@ export function openapiDocument({
     components: {
       headers: Object.fromEntries(headers),
       schemas: writer.schemas,
-      securitySchemes: {
-        operator: { type: 'http', scheme: 'bearer', description: 'The `ADMIN_TOKEN` of the settings.' },
-      },
+      securitySchemes: { operator },
     },
   }
 }
 
-/** The usual status of each code. */
-const STATUSES: Record<ErrorCode, string> = {
-  BAD_OUTPOINT: '400',
-  BAD_SEQUENCE: '400',
-  BAD_NAME: '400',
-  BAD_BODY: '400',
-  NESTING_TOO_DEEP: '400',
-  UNAUTHORIZED: '401',
-  NOT_FOUND: '404',
-  TAKEN: '404',
-  CONFLICT: '409',
-  PRECONDITION_FAILED: '412',
-  TOO_LARGE: '413',
-  UNSUPPORTED_ENCODING: '415',
-  RANGE_NOT_SATISFIABLE: '416',
-  RATE_LIMITED: '429',
-  BLOCKED: '451',
-  INTERNAL: 'default',
-  NOT_READY: '503',
-  STORE_FULL: '503',
-}
-
-/** Headers that belong to the body, and errors do not have. */
-const OF_BODY: readonly HeaderName[] = ['Content-Length', 'ETag', 'Accept-Ranges', 'Cache-Control']
-
-/** Ranges are of GET alone (RFC 9110 14.2). */
-const OF_RANGES = { statuses: ['206', '416'], parameters: ['Range', 'If-Range'] }
+/** Headers that describe a body, which errors do not have. */
+const OF_BODY: readonly HeaderName[] = ['Content-Length', 'ETag', 'Accept-Ranges']
 
 const optional = (description: string) => z.string().optional().describe(description)
-const RANGE_HEADERS = z.object({
-  Range: optional('`bytes=`: one range is answered with that part, several with the whole body.'),
-  'If-Range': optional('An ETag: if it is not the current one, `Range` is ignored.'),
-})
-const PRECONDITION_HEADERS = z.object({
+const PRECONDITIONS = z.object({
   'If-Match': optional('ETags: if none of them is the current one, 412.'),
   'If-None-Match': optional('ETags: if one of them is the current one, 304.'),
 })
+const RANGES = z.object({
+  Range: optional('`bytes=`: one range is answered with that part, several with the whole body.'),
+  'If-Range': optional('An ETag: if it is not the current one, `Range` is ignored.'),
+})
+const RANGE_STATUSES = ['206', '416']
 
 /** Collects paths, and the schemas that they refer to. */
 class DocumentWriter {
   readonly paths: Record<string, PathItem> = {}
   readonly schemas: Record<string, JsonSchema> = {}
 
-  /** Adds operations below each prefix. From the second prefix on, their ids have a number, as ids are unique. */
-  add(operations: readonly Operation[], prefixes: readonly string[]): void {
+  /** Adds operations below each prefix. From the second prefix on, their ids end with its number, as ids are unique. */
+  add(prefixes: readonly string[], ...groups: OperationGroup[]): void {
     for (const [at, prefix] of prefixes.entries()) {
-      for (const operation of operations) {
-        const [method, path] = operation.route.split(' ') as ['GET' | 'POST', string]
-        const template = path === '/' ? prefix : prefix + path
-        const id = at === 0 ? operation.id : `${operation.id}${at + 1}`
-        const described = this.operation(template, { ...operation, id })
-        this.paths[template] = {
-          ...this.paths[template],
-          ...(method === 'GET' ? { get: described, head: headOf(described) } : { post: described }),
+      for (const { tag, errors, operations } of groups) {
+        for (const [id, operation] of Object.entries(operations)) {
+          const [method = '', path = ''] = operation.route.split(' ')
+          const template = prefix + (path === '/' ? '' : path)
+          const all = { ...operation, errors: { ...errors, ...operation.errors } }
+          const described = {
+            operationId: at === 0 ? id : `${id}${at + 1}`,
+            tags: [tag] as [string],
+            ...(tag === 'operator' && { security: [{ operator: [] }] as [{ operator: [] }] }),
+            ...this.operation(all, { tag, isWatched: isAboutHost(template) }),
+          }
+          const item = method === 'GET' ? { get: described, head: headOf(described) } : { post: described }
+          this.paths[template] = { ...this.paths[template], ...item }
         }
       }
     }
   }
 
-  /** A header: what it is, and what it holds. */
-  described(schema: z.ZodType): Value & { description: string } {
-    const { description = '' } = schema
-    const { description: _, ...body } = this.schema(schema, 'output')
-    const isText = !(schema instanceof z.ZodRecord || schema instanceof z.ZodArray)
-    return {
-      description,
-      ...(isText ? { schema: body } : { content: { 'application/json': { schema: body } } }),
-    }
+  /** What a header or a parameter holds. */
+  text(schema: z.ZodType): DescribedText {
+    const { description = '', ...body } = this.schema(schema, 'output')
+    const isJson = schema instanceof z.ZodRecord || schema instanceof z.ZodArray
+    const held = isJson ? { content: { 'application/json': { schema: body } } } : { schema: body }
+    return { description: String(description), ...held }
   }
 
-  private operation(template: string, operation: Operation): OperationObject {
-    const { id, tag, summary, description, body, answer } = operation
-    const has = (name: HeaderName): boolean => answer.headers?.includes(name) === true
+  private operation(
+    operation: Operation,
+    group: { tag: OperationGroup['tag']; isWatched: boolean },
+  ): Pick<OperationObject, 'summary' | 'parameters' | 'responses'> {
+    const { summary, description, body, answer } = operation
+    const { headers = [] } = answer
     return {
-      operationId: id,
-      tags: [tag],
       summary,
       ...(description !== undefined && { description }),
-      ...(tag === 'operator' && { security: [{ operator: [] }] }),
       parameters: [
         ...this.parameters('path', operation.params),
         ...this.parameters('query', operation.query),
         ...this.parameters('header', operation.headers),
-        ...this.parameters('header', has('Accept-Ranges') ? RANGE_HEADERS : undefined),
-        ...this.parameters('header', has('ETag') ? PRECONDITION_HEADERS : undefined),
+        ...this.parameters('header', headers.includes('Accept-Ranges') ? RANGES : undefined),
+        ...this.parameters('header', headers.includes('ETag') ? PRECONDITIONS : undefined),
       ],
       ...(body && {
         requestBody: { description: body.description, required: true, content: this.content(body, 'input') },
       }),
-      responses: { ...this.answers(operation), ...this.errors(template, operation) },
+      responses: { ...this.answers(operation, group), ...this.errors(operation, group) },
     }
   }
 
   private parameters(place: ParameterObject['in'], object: z.ZodObject | undefined): ParameterObject[] {
-    return Object.entries(object?.shape ?? {}).map(([name, schema]) => {
-      const isOptional = (schema as z.ZodType).safeParse(undefined).success
-      return {
-        name,
-        in: place,
-        ...this.described(schema as z.ZodType),
-        ...(!isOptional && { required: true }),
-      }
+    const fields = Object.entries((object?.shape ?? {}) as Record<string, z.ZodType>)
+    return fields.map(([name, schema]) => {
+      const isOptional = schema.safeParse(undefined).success
+      return { name, in: place, ...(!isOptional && { required: true }), ...this.text(schema) }
     })
   }
 
-  private answers({ tag, answer, otherAnswers = {} }: Operation): OperationObject['responses'] {
-    const { headers = [] } = answer
-    const described: Record<string, Operation['answer']> = { 200: answer, ...otherAnswers }
+  private answers(
+    { answer, otherAnswers }: Operation,
+    { tag }: { tag: OperationGroup['tag'] },
+  ): OperationObject['responses'] {
+    const { headers = [], description: _, ...body } = answer
+    const all: Record<string, Operation['answer']> = { 200: answer, ...otherAnswers }
+    if (headers.includes('Accept-Ranges'))
+      all[206] = { description: 'The requested range.', headers: ['Content-Range', ...headers], ...body }
     if (headers.includes('ETag')) {
       const kept = headers.filter((name) => name !== 'Content-Length')
-      described[304] = { description: 'The client has the current body.', headers: kept }
+      all[304] = { description: 'The client has the current body.', headers: kept }
     }
-    if (headers.includes('Accept-Ranges'))
-      described[206] = {
-        ...answer,
-        description: 'The requested range.',
-        headers: ['Content-Range', ...headers],
-      }
-    const responses = Object.entries(described).map(
-      ([status, { description, headers: own = [], ...body }]) => {
-        const content = body.json || body.types ? { content: this.content(body, 'output') } : {}
-        return [status, { description, headers: headersOf(tag, own), ...content }]
-      },
-    )
-    return Object.fromEntries(responses)
+    // Overlay clients never store answers.
+    const cache: HeaderName[] = tag === 'overlay' ? [] : ['Cache-Control']
+    return mapped(all, ({ description, headers: own = [], ...described }) => {
+      const content = this.content(described, 'output')
+      const hasBody = Object.keys(content).length > 0
+      return { description, headers: headersOf(tag, [...cache, ...own]), ...(hasBody && { content }) }
+    })
   }
 
-  private errors(template: string, operation: Operation): OperationObject['responses'] {
-    const { tag, errors = {}, body, answer } = operation
-    const headers = answer.headers ?? []
-    const isWatched = isAboutHost(template)
+  private errors(
+    { body, answer, errors = {} }: Operation,
+    { tag, isWatched }: { tag: OperationGroup['tag']; isWatched: boolean },
+  ): OperationObject['responses'] {
+    const { headers = [] } = answer
     const all: Record<string, string> = {
       ...(!isWatched && { RATE_LIMITED: 'The client has sent more requests than the operator allows.' }),
       ...(!isWatched && { NOT_READY: 'The index is being rebuilt; try again later.' }),
       ...(body && { UNSUPPORTED_ENCODING: 'The body is compressed; send it as `Accept-Encoding` says.' }),
-      ...(headers.includes('ETag') && { PRECONDITION_FAILED: '`If-Match` names another ETag.' }),
+      ...(headers.includes('ETag') && { PRECONDITION_FAILED: '`If-Match` names other ETags only.' }),
       ...(headers.includes('Accept-Ranges') && {
         RANGE_NOT_SATISFIABLE: 'The body has no byte in that range.',
       }),
       ...errors,
     }
     const kept = headers.filter((name) => !OF_BODY.includes(name))
-    const isRetried = 'STORE_FULL' in errors || 'NOT_READY' in errors
-    const extra: Partial<Record<string, readonly HeaderName[]>> = {
+    const saysWhen = !isWatched && ('NOT_READY' in errors || 'STORE_FULL' in errors)
+    const own: Record<string, readonly HeaderName[]> = {
       401: ['WWW-Authenticate'],
       412: kept,
       415: ['Accept-Encoding'],
       416: ['Content-Range', ...kept],
       429: ['RateLimit', 'RateLimit-Policy', 'Retry-After'],
-      503: isRetried && !isWatched ? ['Retry-After'] : [],
+      503: saysWhen ? ['Retry-After'] : [],
     }
-    const byStatus = new Map<string, [code: ErrorCode, text: string][]>()
-    for (const [key, text] of Object.entries(all)) {
+    const statuses: Record<string, { code: ErrorCode; meaning: string }[]> = {}
+    for (const [key, meaning] of Object.entries(all)) {
       const [code, status] = key.split(' ').reverse() as [ErrorCode, string?]
-      const at = status ?? STATUSES[code]
-      byStatus.set(at, [...(byStatus.get(at) ?? []), [code, text]])
+      const at = code === 'INTERNAL' ? 'default' : (status ?? ERROR_STATUSES[code])
+      statuses[at] = [...(statuses[at] ?? []), { code, meaning }]
     }
-    const shape = errorBodies[tag === 'overlay' || tag === 'operator' ? 'OverlayError' : 'Error']
-    const responses = [...byStatus].map(([status, codes]) => {
-      const schema = this.schema(status === '409' ? errorBodies.ConflictError : shape, 'output')
-      const narrowed = {
-        type: 'object',
-        properties: { code: { enum: codes.map(([code]) => code) } },
-        ...schema,
+    const shape = tag === 'overlay' || tag === 'operator' ? 'OverlayError' : 'Error'
+    return mapped(statuses, (codes, status) => {
+      const body = this.schema(errorBodies[status === '409' ? 'ConflictError' : shape], 'output')
+      const code = { enum: codes.map((each) => each.code) }
+      return {
+        description: codes.map((each) => `\`${each.code}\`: ${each.meaning}`).join('\n'),
+        headers: headersOf(tag, ['Cache-Control', ...(own[status] ?? [])]),
+        content: { 'application/json': { schema: { type: 'object', properties: { code }, ...body } } },
       }
-      return [
-        status,
-        {
-          description: codes.map(([code, text]) => `\`${code}\`: ${text}`).join('\n'),
-          headers: headersOf(tag, ['Cache-Control', ...(extra[status] ?? [])]),
-          content: { 'application/json': { schema: narrowed } },
-        },
-      ]
     })
-    return Object.fromEntries(responses)
   }
 
   private content(
     { json, types = [] }: Pick<Operation['answer'], 'json' | 'types'>,
-    io: 'input' | 'output',
+    use: SchemaUse,
   ): Content {
     // Bytes have no schema.
     const bodies = types.map((type) => [type, { schema: type.startsWith('text/') ? { type: 'string' } : {} }])
     return {
-      ...(json && { 'application/json': { schema: this.schema(json, io) } }),
+      ...(json && { 'application/json': { schema: this.schema(json, use) } }),
       ...Object.fromEntries(bodies),
     }
   }
 
-  /** As JSON Schema; what has an id stands among the components. */
-  private schema(schema: z.ZodType, io: 'input' | 'output'): JsonSchema {
-    const text = JSON.stringify(z.toJSONSchema(schema, { io })).replaceAll(
-      '"#/$defs/',
-      '"#/components/schemas/',
-    )
-    const { $schema, $defs, ...body } = JSON.parse(text) as Record<string, JsonSchema>
+  /** As JSON Schema. Schemas with an id become components. */
+  private schema(schema: z.ZodType, io: SchemaUse): JsonSchema {
+    const text = JSON.stringify(z.toJSONSchema(schema, { io }))
+    const { $schema, $defs, ...body } = JSON.parse(text.replaceAll('"#/$defs/', '"#/components/schemas/'))
     Object.assign(this.schemas, $defs)
     return body
   }
 }
 
-/** With those of every answer. Pages of other origins may not read what is for the operator. */
-function headersOf(tag: Operation['tag'], names: readonly HeaderName[]): ResponseObject['headers'] {
+/** Refers to headers, and to those of every answer. Pages of other origins may not read what is for the operator. */
+function headersOf(tag: OperationGroup['tag'], names: readonly HeaderName[]): ResponseObject['headers'] {
   const shared: HeaderName[] = ['Access-Control-Allow-Origin', 'Access-Control-Expose-Headers']
   const all: HeaderName[] = [...names, 'X-Request-Id', ...(tag === 'operator' ? [] : shared)]
   return Object.fromEntries(all.map((name) => [name, { $ref: `#/components/headers/${name}` }]))
 }
 
-/** Every GET is a HEAD as well: the same without a body, and without ranges. */
+/** Every GET is a HEAD as well: the same without a body, and without ranges (RFC 9110 14.2). */
 function headOf({ operationId, parameters, responses, ...operation }: OperationObject): OperationObject {
-  const bodiless = Object.entries(responses)
-    .filter(([status]) => !OF_RANGES.statuses.includes(status))
-    .map(([status, { content: _, ...head }]) => [status, head])
+  const kept = Object.entries(responses).filter(([status]) => !RANGE_STATUSES.includes(status))
   return {
     ...operation,
     operationId: `${operationId}Head`,
-    parameters: parameters.filter(({ name }) => !OF_RANGES.parameters.includes(name)),
-    responses: Object.fromEntries(bodiless),
+    parameters: parameters.filter(({ name }) => !Object.hasOwn(RANGES.shape, name)),
+    responses: mapped(Object.fromEntries(kept), ({ content: _, ...head }) => head),
   }
+}
+
+function mapped<From, To>(
+  record: Record<string, From>,
+  to: (value: From, key: string) => To,
+): Record<string, To> {
+  return Object.fromEntries(Object.entries(record).map(([key, value]) => [key, to(value, key)]))
 }

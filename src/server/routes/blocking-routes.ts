@@ -12,8 +12,10 @@ import {
 import { isName, NAME_PATTERN } from '../../../backend/src/protocol/mine-node.js'
 import { formatOutpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { BadRequestError } from '../../gateway/http/errors.js'
+import type { OperationGroup } from '../../gateway/http/operation.js'
 import type { RequestBodies } from '../../gateway/http/request-body.js'
-import { askedOutpoint, parsed, wholeNumber } from '../../gateway/http/schemas.js'
+import { askedOutpoint, text, validate, wholeNumber } from '../../gateway/http/schemas.js'
+import { OPERATOR_ERRORS } from '../http/admin-guard.js'
 
 const MAX_BODY_BYTES = 16 * 1024
 const MAX_LISTED = 1000
@@ -62,11 +64,9 @@ const reason = z
   .refine((text) => text.trim() !== '')
   .describe('For the operator; it is shown to nobody else.')
 
-export const unblockBody = z.strictObject(subjectFields).meta({ minProperties: 1, maxProperties: 1 })
-export const blockBody = z
-  .strictObject({ ...subjectFields, reason })
-  .meta({ minProperties: 2, maxProperties: 2 })
-export const blockedShape = z.strictObject({
+const unblockBody = z.strictObject(subjectFields).meta({ minProperties: 1, maxProperties: 1 })
+const blockBody = z.strictObject({ ...subjectFields, reason }).meta({ minProperties: 2, maxProperties: 2 })
+const blockedShape = z.strictObject({
   kind,
   ...subjectFields,
   reason,
@@ -75,11 +75,11 @@ export const blockedShape = z.strictObject({
     .regex(/^\d{4}-\d\d-\d\dT.+Z$/)
     .describe('When it was first blocked.'),
 })
-export const unblockedShape = z.strictObject({ kind, ...subjectFields, wasBlocked: z.boolean() })
+const unblockedShape = z.strictObject({ kind, ...subjectFields, wasBlocked: z.boolean() })
 
 function block({ graph, logger }: BlockingOptions): RequestHandler {
   return async ({ body }, response) => {
-    const { reason, ...fields } = parsed(
+    const { reason, ...fields } = validate(
       blockBody,
       body,
       `the body must be {"outpoint" or "sha256" or "name": …, "reason": …}, the reason of 1 to ${MAX_REASON} characters`,
@@ -93,7 +93,7 @@ function block({ graph, logger }: BlockingOptions): RequestHandler {
 function unblock({ graph, logger }: BlockingOptions): RequestHandler {
   return async ({ body }, response) => {
     const subject = subjectOf(
-      parsed(unblockBody, body, 'the body must be {"outpoint" or "sha256" or "name": …}'),
+      validate(unblockBody, body, 'the body must be {"outpoint" or "sha256" or "name": …}'),
     )
     const wasBlocked = await graph.unblock(subject)
     logger.info({ unblocked: { ...subject, wasBlocked } }, 'unblocked by the operator')
@@ -101,7 +101,7 @@ function unblock({ graph, logger }: BlockingOptions): RequestHandler {
   }
 }
 
-export const listQuery = z.object({
+const listQuery = z.object({
   kind: kind.optional().describe('Only what is blocked by this.'),
   limit: wholeNumber({ most: MAX_LISTED, usual: 100 }).describe('The most to return.'),
   after: z
@@ -120,7 +120,7 @@ function placeOf(next: string): BlockedSubject | undefined {
 /** What is blocked, a page at a time; `next` is the `after` of the page behind it, absent on the last. */
 function list({ graph }: BlockingOptions): RequestHandler {
   return async ({ query }, response) => {
-    const asked = parsed(
+    const asked = validate(
       listQuery,
       query,
       `a kind is one of ${BLOCKED_KINDS.join(', ')}; a limit a whole number from 1 to ${MAX_LISTED}; after, the next of the page before`,
@@ -158,4 +158,45 @@ function subjectOf({ outpoint, sha256, name }: z.output<typeof unblockBody>): Bl
   if (!SHA256.test(hash))
     throw new BadRequestError('BAD_BODY', 'a sha256 is 64 characters of hex: that of the whole body')
   return { kind: 'content', value: hash.toLowerCase() }
+}
+
+const errors = {
+  BAD_BODY: 'The body does not name exactly one thing, or lacks a reason.',
+  BAD_OUTPOINT: 'The outpoint is not one.',
+  BAD_NAME: 'The name cannot be one.',
+  TOO_LARGE: 'The body is over 16 KiB.',
+  STORE_FULL: 'The store has no space left.',
+}
+
+export const BLOCKING_OPERATIONS: OperationGroup = {
+  tag: 'operator',
+  errors: OPERATOR_ERRORS,
+  operations: {
+    block: {
+      route: 'POST /block',
+      summary: 'Blocks an output, content or a name',
+      description:
+        'From then on it is answered with 451 `BLOCKED`, and left out of lists. It does not have to be in this store yet. Blocking it again replaces the reason.',
+      body: { description: 'One of `outpoint`, `sha256` and `name`; up to 16 KiB.', json: blockBody },
+      answer: { description: 'It is blocked.', json: blockedShape },
+      errors,
+    },
+    unblock: {
+      route: 'POST /unblock',
+      summary: 'Unblocks an output, content or a name',
+      body: { description: 'One of `outpoint`, `sha256` and `name`; up to 16 KiB.', json: unblockBody },
+      answer: { description: 'It is not blocked.', json: unblockedShape },
+      errors,
+    },
+    blocked: {
+      route: 'GET /blocked',
+      summary: 'What is blocked, a page at a time',
+      query: listQuery,
+      answer: {
+        description: 'A page, in order of kind and value. `next` is absent from the last one.',
+        json: z.strictObject({ blocked: z.array(blockedShape), next: text.optional() }),
+      },
+      errors: { BAD_BODY: 'There is no such kind or place, or the limit is out of range.' },
+    },
+  },
 }

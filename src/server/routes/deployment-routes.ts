@@ -7,11 +7,12 @@ import { COVENANT_VERSIONS, type CovenantVersion, longestName } from '../../../b
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { PROFILES } from '../../../backend/src/protocol/profile.js'
 import { CACHE } from '../../gateway/http/cache-policy.js'
+import type { OperationGroup } from '../../gateway/http/operation.js'
 import { outpoint, text } from '../../gateway/http/schemas.js'
 import type { Config } from '../config/config.js'
 import { versionOfTree } from '../store/pinned-genesis.js'
 
-export const deploymentShape = z.strictObject({
+const deploymentShape = z.strictObject({
   profile: z.literal(Object.keys(PROFILES)),
   network: z.enum(['main', 'test']).describe('The network of the addresses.'),
   genesis: outpoint
@@ -58,4 +59,15 @@ export function deploymentRoutes(
       .set('Cache-Control', CACHE.revalidate)
       .json({ profile: profile.name, network, ...tree, ...(version && { covenantVersion: version }) })
   })
+}
+
+export const DEPLOYMENT_OPERATIONS: OperationGroup = {
+  tag: 'names',
+  operations: {
+    deployment: {
+      route: 'GET /deployment.json',
+      summary: 'Which tree of names this host follows, and how names are mined in it',
+      answer: { description: 'The tree, as this host claims it.', json: deploymentShape },
+    },
+  },
 }

@@ -1,13 +1,14 @@
 import { Router } from 'express'
 import { z } from 'zod'
 import { NotReadyError } from '../../gateway/http/errors.js'
+import type { OperationGroup } from '../../gateway/http/operation.js'
 import type { Readiness } from '../http/readiness.js'
 import type { IndexStatus } from '../store/index-maintenance.js'
 
-export const OK_SHAPE = z.strictObject({ status: z.literal('ok') })
+const okShape = z.strictObject({ status: z.literal('ok') })
 
 /** What `/health` answers while the host is ready, or not. */
-export function healthShape(ready: boolean) {
+function healthShape(ready: boolean) {
   return z.strictObject({
     status: z.literal(ready ? 'ok' : 'error'),
     live: z.literal(true),
@@ -80,4 +81,30 @@ export function healthRoutes({
           refused: refused(),
         })
     })
+}
+
+export const HEALTH_OPERATIONS: OperationGroup = {
+  tag: 'health',
+  operations: {
+    live: {
+      route: 'GET /health/live',
+      summary: 'Whether the process answers',
+      answer: { description: 'It does.', json: okShape },
+    },
+    ready: {
+      route: 'GET /health/ready',
+      summary:
+        'Whether the store answers and has space, the chain tracker answers, and the index matches the admitted set',
+      answer: { description: 'All of that is true.', json: okShape },
+      errors: { NOT_READY: 'Something is not; `error` has the first reason, and `/health` all of them.' },
+    },
+    health: {
+      route: 'GET /health',
+      summary: 'Liveness and readiness in detail, and what was refused',
+      answer: { description: 'The host is ready.', json: healthShape(true) },
+      otherAnswers: {
+        503: { description: 'The process answers, but is not ready.', json: healthShape(false) },
+      },
+    },
+  },
 }
