@@ -9,13 +9,14 @@ import {
 import { BadRequestError } from '../http/errors.js'
 import {
   CONTENT_HEADERS,
+  type HeaderName,
   type Operation,
   type OperationGroup,
   SERVICE_WORKER,
   STORE_ERRORS,
 } from '../http/operation.js'
 import { percentDecoded } from '../http/percent-decode.js'
-import { askedReference, text } from '../http/schemas.js'
+import { askedReference, optionalText, text } from '../http/schemas.js'
 import { refuseServiceWorkers } from '../http/service-worker.js'
 import { ownMapHeaders } from '../metadata/map-headers.js'
 import type { ContentStore } from './content-output.js'
@@ -116,18 +117,10 @@ function redirectToIndex(request: Request, response: Response): void {
     .end()
 }
 
+const OUTPUT_HEADERS: HeaderName[] = ['X-Outpoint', 'X-Origin', 'X-Ord-Seq', 'X-Map', 'X-Parent']
 const answer: Operation['answer'] = {
   description: 'The content, with its inscribed type if that is a valid one.',
-  headers: [
-    ...CONTENT_HEADERS,
-    'ETag',
-    'Accept-Ranges',
-    'X-Outpoint',
-    'X-Origin',
-    'X-Ord-Seq',
-    'X-Map',
-    'X-Parent',
-  ],
+  headers: [...CONTENT_HEADERS, 'ETag', 'Accept-Ranges', ...OUTPUT_HEADERS],
   types: ['*/*'],
 }
 
@@ -150,9 +143,7 @@ export const CONTENT_OPERATIONS: OperationGroup = {
       description:
         'For a directory, the default entry (`.`), or else a redirect to its `index.html`. A trailing slash makes no difference.',
       params: z.object({ reference: askedReference }),
-      query: z.object({
-        raw: z.string().optional().describe('If present, whatever its value, directories come as inscribed.'),
-      }),
+      query: z.object({ raw: optionalText('If present, with any value, directories come as inscribed.') }),
       headers: SERVICE_WORKER,
       answer,
       otherAnswers: {

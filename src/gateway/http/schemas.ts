@@ -49,6 +49,8 @@ export const mapTruncated = z
   .meta({ id: 'MapTruncated', description: 'Present if entries are missing from `map` for lack of room.' })
 
 export const text = z.string().min(1)
+/** Text that may be absent, of a query or a header. */
+export const optionalText = (description: string) => z.string().optional().describe(description)
 export const count = z.int().nonnegative()
 export const txid = z.string().regex(/^[0-9a-f]{64}$/)
 export const address = text.describe('The address of the owner, if the lock is P2PKH.')

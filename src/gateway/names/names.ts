@@ -182,10 +182,7 @@ export const NAMES_OPERATIONS: OperationGroup = {
         description: 'A page. `next` is absent from the last one.',
         json: z.strictObject({ names: z.array(claimedShape), next: nameSchema.optional() }),
       },
-      errors: {
-        BAD_NAME: '`prefix` or `after` is not the beginning of a name.',
-        BAD_BODY: '`limit` is out of range.',
-      },
+      errors: { BAD_NAME: '`prefix` or `after` begins no name.', BAD_BODY: '`limit` is out of range.' },
     },
     nameOrigin: {
       route: 'GET /origin/{name}',
@@ -202,11 +199,7 @@ export const NAMES_OPERATIONS: OperationGroup = {
         description: 'The longest prefix that is mined, and its live node.',
         json: z.strictObject({ domain, outpoint }),
       },
-      errors: {
-        ...nameErrors,
-        TAKEN: 'The name is taken.',
-        NOT_FOUND: 'This host has no tree to mine from.',
-      },
+      errors: { ...nameErrors, TAKEN: 'The name is taken.', NOT_FOUND: 'This host has no tree.' },
     },
     nameProof: {
       route: 'GET /proof/{name}',
@@ -215,10 +208,7 @@ export const NAMES_OPERATIONS: OperationGroup = {
         'The origin of the name, and every transaction that spends a node on the way from the genesis outpoint to its mint, each with its merkle path if the store has one. Anyone who knows the genesis outpoint and has block headers can verify the name without trusting this host.',
       params,
       answer: PROOF_ANSWER,
-      errors: {
-        ...nameErrors,
-        NOT_FOUND: 'The name is not claimed, or this host lacks part of the way to genesis.',
-      },
+      errors: { ...nameErrors, NOT_FOUND: 'Not claimed, or this host lacks part of the way to genesis.' },
     },
     name: {
       route: 'GET /{name}',

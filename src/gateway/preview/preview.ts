@@ -101,11 +101,7 @@ export const PREVIEW_OPERATIONS: OperationGroup = {
           .describe('The HTML as base64 or base64url, padded or not. Slashes of base64 need no escape.'),
       }),
       headers: SERVICE_WORKER,
-      answer: {
-        description: 'The HTML, in the sandbox of content.',
-        headers: CONTENT_HEADERS,
-        types: ['text/html'],
-      },
+      answer: { description: 'The HTML, sandboxed.', headers: CONTENT_HEADERS, types: ['text/html'] },
       errors: {
         BAD_BODY: 'The path does not end with base64, or a service worker is being installed.',
         '414 TOO_LARGE': 'The path is longer than the operator allows.',
@@ -117,11 +113,7 @@ export const PREVIEW_OPERATIONS: OperationGroup = {
       summary: 'A body as it would be served if it were inscribed; nothing is stored',
       headers: SERVICE_WORKER,
       body: { description: 'Up to 1 MiB, with the `Content-Type` to show it as.', types: ['*/*'] },
-      answer: {
-        description: 'The body, in the sandbox of content if a browser would run it.',
-        headers: CONTENT_HEADERS,
-        types: ['*/*'],
-      },
+      answer: { description: 'The body, sandboxed like content.', headers: CONTENT_HEADERS, types: ['*/*'] },
       errors: {
         BAD_BODY: 'The body is empty or not encoded as it says, or a service worker is being installed.',
         TOO_LARGE: 'The body is over 1 MiB.',

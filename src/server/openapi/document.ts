@@ -9,7 +9,7 @@ import {
   type OperationGroup,
   TAGS,
 } from '../../gateway/http/operation.js'
-import { errorBodies } from '../../gateway/http/schemas.js'
+import { errorBodies, optionalText } from '../../gateway/http/schemas.js'
 import { METADATA_OPERATIONS } from '../../gateway/metadata/metadata.js'
 import { PROVENANCE_OPERATIONS } from '../../gateway/metadata/provenance.js'
 import { NAMES_OPERATIONS } from '../../gateway/names/names.js'
@@ -28,36 +28,26 @@ import { OVERLAY_OPERATIONS } from '../routes/overlay-routes.js'
 import { SYNC_OPERATIONS } from '../routes/sync-routes.js'
 
 /** A JSON Schema (2020-12). */
-type JsonSchema = Readonly<Record<string, unknown>>
+type JsonSchema = Record<string, unknown>
 /** Bodies by their media types. */
 type Content = Record<string, { schema: JsonSchema }>
-type SchemaUse = 'input' | 'output'
 /** Text as a schema says, or JSON. */
 type DescribedText = { description: string; schema?: JsonSchema; content?: Content }
-
-interface ParameterObject extends DescribedText {
-  name: string
-  in: 'path' | 'query' | 'header'
-  required?: true
-}
-
-interface ResponseObject {
-  description: string
-  headers: Record<string, { $ref: string }>
-  content?: Content
-}
+type IO = 'input' | 'output'
+type Place = 'path' | 'query' | 'header'
+type Responses = Record<string, { description: string; headers: Record<string, unknown>; content?: Content }>
 
 export interface OperationObject {
   operationId: string
-  tags: [string]
+  tags: string[]
   summary: string
   description?: string
   /** Who may send it; absent for everyone. */
-  security?: [{ operator: [] }]
-  parameters: ParameterObject[]
+  security?: JsonSchema[]
+  parameters: (DescribedText & { name: string; in: Place; required: boolean })[]
   requestBody?: { description: string; required: true; content: Content }
   /** By status; `default` is 500. */
-  responses: Record<string, ResponseObject>
+  responses: Responses
 }
 
 export type PathItem = Partial<Record<'get' | 'head' | 'post', OperationObject>>
@@ -69,10 +59,8 @@ export interface OpenapiDocument {
   servers: { url: string; description: string }[]
   tags: { name: string; description: string }[]
   paths: Record<string, PathItem>
-  components: {
+  components: Record<'schemas' | 'securitySchemes', Record<string, JsonSchema>> & {
     headers: Record<string, DescribedText>
-    schemas: Record<string, JsonSchema>
-    securitySchemes: Record<string, JsonSchema>
   }
 }
 
@@ -133,16 +121,18 @@ export function openapiDocument({
 /** Headers that describe a body, which errors do not have. */
 const OF_BODY: readonly HeaderName[] = ['Content-Length', 'ETag', 'Accept-Ranges']
 
-const optional = (description: string) => z.string().optional().describe(description)
 const PRECONDITIONS = z.object({
-  'If-Match': optional('ETags: if none of them is the current one, 412.'),
-  'If-None-Match': optional('ETags: if one of them is the current one, 304.'),
+  'If-Match': optionalText('ETags: if none of them is the current one, 412.'),
+  'If-None-Match': optionalText('ETags: if one of them is the current one, 304.'),
 })
 const RANGES = z.object({
-  Range: optional('`bytes=`: one range is answered with that part, several with the whole body.'),
-  'If-Range': optional('An ETag: if it is not the current one, `Range` is ignored.'),
+  Range: optionalText('`bytes=`: one range is answered with that part, several with the whole body.'),
+  'If-Range': optionalText('An ETag: if it is not the current one, `Range` is ignored.'),
 })
 const RANGE_STATUSES = ['206', '416']
+
+/** The group of an operation, and where the operation is mounted. */
+type Group = Omit<OperationGroup, 'operations'> & { template: string }
 
 /** Collects paths, and the schemas that they refer to. */
 class DocumentWriter {
@@ -152,17 +142,12 @@ class DocumentWriter {
   /** Adds operations below each prefix. From the second prefix on, their ids end with its number, as ids are unique. */
   add(prefixes: readonly string[], ...groups: OperationGroup[]): void {
     for (const [at, prefix] of prefixes.entries()) {
-      for (const { tag, errors, operations } of groups) {
+      for (const { operations, ...group } of groups) {
         for (const [id, operation] of Object.entries(operations)) {
           const [method = '', path = ''] = operation.route.split(' ')
           const template = prefix + (path === '/' ? '' : path)
-          const all = { ...operation, errors: { ...errors, ...operation.errors } }
-          const described = {
-            operationId: at === 0 ? id : `${id}${at + 1}`,
-            tags: [tag] as [string],
-            ...(tag === 'operator' && { security: [{ operator: [] }] as [{ operator: [] }] }),
-            ...this.operation(all, { tag, isWatched: isAboutHost(template) }),
-          }
+          const operationId = at === 0 ? id : `${id}${at + 1}`
+          const described = { operationId, ...this.operation(operation, { ...group, template }) }
           const item = method === 'GET' ? { get: described, head: headOf(described) } : { post: described }
           this.paths[template] = { ...this.paths[template], ...item }
         }
@@ -178,13 +163,12 @@ class DocumentWriter {
     return { description: String(description), ...held }
   }
 
-  private operation(
-    operation: Operation,
-    group: { tag: OperationGroup['tag']; isWatched: boolean },
-  ): Pick<OperationObject, 'summary' | 'parameters' | 'responses'> {
+  private operation(operation: Operation, group: Group): Omit<OperationObject, 'operationId'> {
     const { summary, description, body, answer } = operation
     const { headers = [] } = answer
     return {
+      tags: [group.tag],
+      ...(group.tag === 'operator' && { security: [{ operator: [] }] }),
       summary,
       ...(description !== undefined && { description }),
       parameters: [
@@ -201,18 +185,13 @@ class DocumentWriter {
     }
   }
 
-  private parameters(place: ParameterObject['in'], object: z.ZodObject | undefined): ParameterObject[] {
-    const fields = Object.entries((object?.shape ?? {}) as Record<string, z.ZodType>)
-    return fields.map(([name, schema]) => {
-      const isOptional = schema.safeParse(undefined).success
-      return { name, in: place, ...(!isOptional && { required: true }), ...this.text(schema) }
+  private parameters(place: Place, object: z.ZodObject = z.object()): OperationObject['parameters'] {
+    return Object.entries(object.shape as Record<string, z.ZodType>).map(([name, schema]) => {
+      return { name, in: place, required: !schema.safeParse(undefined).success, ...this.text(schema) }
     })
   }
 
-  private answers(
-    { answer, otherAnswers }: Operation,
-    { tag }: { tag: OperationGroup['tag'] },
-  ): OperationObject['responses'] {
+  private answers({ answer, otherAnswers }: Operation, { tag }: Group): Responses {
     const { headers = [], description: _, ...body } = answer
     const all: Record<string, Operation['answer']> = { 200: answer, ...otherAnswers }
     if (headers.includes('Accept-Ranges'))
@@ -221,20 +200,18 @@ class DocumentWriter {
       const kept = headers.filter((name) => name !== 'Content-Length')
       all[304] = { description: 'The client has the current body.', headers: kept }
     }
-    // Overlay clients never store answers.
-    const cache: HeaderName[] = tag === 'overlay' ? [] : ['Cache-Control']
     return mapped(all, ({ description, headers: own = [], ...described }) => {
       const content = this.content(described, 'output')
       const hasBody = Object.keys(content).length > 0
+      const cache: HeaderName[] = tag === 'overlay' ? [] : ['Cache-Control']
       return { description, headers: headersOf(tag, [...cache, ...own]), ...(hasBody && { content }) }
     })
   }
 
-  private errors(
-    { body, answer, errors = {} }: Operation,
-    { tag, isWatched }: { tag: OperationGroup['tag']; isWatched: boolean },
-  ): OperationObject['responses'] {
+  private errors({ body, answer, errors }: Operation, { tag, template, errors: shared }: Group): Responses {
     const { headers = [] } = answer
+    const isWatched = isAboutHost(template)
+    const own = { ...shared, ...errors }
     const all: Record<string, string> = {
       ...(!isWatched && { RATE_LIMITED: 'The client has sent more requests than the operator allows.' }),
       ...(!isWatched && { NOT_READY: 'The index is being rebuilt; try again later.' }),
@@ -243,11 +220,11 @@ class DocumentWriter {
       ...(headers.includes('Accept-Ranges') && {
         RANGE_NOT_SATISFIABLE: 'The body has no byte in that range.',
       }),
-      ...errors,
+      ...own,
     }
     const kept = headers.filter((name) => !OF_BODY.includes(name))
-    const saysWhen = !isWatched && ('NOT_READY' in errors || 'STORE_FULL' in errors)
-    const own: Record<string, readonly HeaderName[]> = {
+    const saysWhen = !isWatched && ('NOT_READY' in own || 'STORE_FULL' in own)
+    const further: Record<string, readonly HeaderName[]> = {
       401: ['WWW-Authenticate'],
       412: kept,
       415: ['Accept-Encoding'],
@@ -267,26 +244,23 @@ class DocumentWriter {
       const code = { enum: codes.map((each) => each.code) }
       return {
         description: codes.map((each) => `\`${each.code}\`: ${each.meaning}`).join('\n'),
-        headers: headersOf(tag, ['Cache-Control', ...(own[status] ?? [])]),
+        headers: headersOf(tag, ['Cache-Control', ...(further[status] ?? [])]),
         content: { 'application/json': { schema: { type: 'object', properties: { code }, ...body } } },
       }
     })
   }
 
-  private content(
-    { json, types = [] }: Pick<Operation['answer'], 'json' | 'types'>,
-    use: SchemaUse,
-  ): Content {
+  private content({ json, types = [] }: Pick<Operation['answer'], 'json' | 'types'>, io: IO): Content {
     // Bytes have no schema.
     const bodies = types.map((type) => [type, { schema: type.startsWith('text/') ? { type: 'string' } : {} }])
     return {
-      ...(json && { 'application/json': { schema: this.schema(json, use) } }),
+      ...(json && { 'application/json': { schema: this.schema(json, io) } }),
       ...Object.fromEntries(bodies),
     }
   }
 
   /** As JSON Schema. Schemas with an id become components. */
-  private schema(schema: z.ZodType, io: SchemaUse): JsonSchema {
+  private schema(schema: z.ZodType, io: IO): JsonSchema {
     const text = JSON.stringify(z.toJSONSchema(schema, { io }))
     const { $schema, $defs, ...body } = JSON.parse(text.replaceAll('"#/$defs/', '"#/components/schemas/'))
     Object.assign(this.schemas, $defs)
@@ -295,7 +269,7 @@ class DocumentWriter {
 }
 
 /** Refers to headers, and to those of every answer. Pages of other origins may not read what is for the operator. */
-function headersOf(tag: OperationGroup['tag'], names: readonly HeaderName[]): ResponseObject['headers'] {
+function headersOf(tag: Group['tag'], names: readonly HeaderName[]): Record<string, unknown> {
   const shared: HeaderName[] = ['Access-Control-Allow-Origin', 'Access-Control-Expose-Headers']
   const all: HeaderName[] = [...names, 'X-Request-Id', ...(tag === 'operator' ? [] : shared)]
   return Object.fromEntries(all.map((name) => [name, { $ref: `#/components/headers/${name}` }]))

@@ -6,6 +6,7 @@ import { CACHE } from '../../gateway/http/cache-policy.js'
 import { endedByPrecondition, entityTag } from '../../gateway/http/entity-tag.js'
 import { NotFoundError } from '../../gateway/http/errors.js'
 import type { HeaderName, Operation, OperationGroup } from '../../gateway/http/operation.js'
+import { optionalText } from '../../gateway/http/schemas.js'
 
 /** What the build leaves in the folder of the page, and what it is served as. */
 export const MINE_PAGE_FILES = {
@@ -98,9 +99,7 @@ export const MINE_PAGE_OPERATIONS: OperationGroup = {
     minePage: {
       route: 'GET /mine',
       summary: 'A page that mines names in the browser',
-      query: z.object({
-        name: z.string().optional().describe('What the name field holds when the page opens.'),
-      }),
+      query: z.object({ name: optionalText('What the name field holds when the page opens.') }),
       answer: { ...answer, types: ['text/html'] },
       errors: { NOT_FOUND: 'The page was not built on this host.' },
     },

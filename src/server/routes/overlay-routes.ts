@@ -9,7 +9,7 @@ import type { Profile } from '../../../backend/src/protocol/profile.js'
 import { BadRequestError, NotFoundError, TooLargeError } from '../../gateway/http/errors.js'
 import { type OperationGroup, STORE_ERRORS } from '../../gateway/http/operation.js'
 import type { RequestBodies } from '../../gateway/http/request-body.js'
-import { validate } from '../../gateway/http/schemas.js'
+import { optionalText, validate } from '../../gateway/http/schemas.js'
 import { outputIndex } from '../gasp/sync-messages.js'
 import { clientKey, isLocal } from '../http/rate-limits.js'
 import { asUint8Array } from '../submission/as-uint8array.js'
@@ -248,12 +248,9 @@ export const OVERLAY_OPERATIONS: OperationGroup = {
         'A transaction for `tm_names` is submitted to `tm_ordinals` as well: a mint belongs in both.',
       headers: z.object({
         'X-Topics': topicsHeader,
-        'x-includes-off-chain-values': z
-          .string()
-          .optional()
-          .describe(
-            'With `true`, the body is a varint, a BEEF of that many bytes, and off-chain values after it. No topic here reads those.',
-          ),
+        'x-includes-off-chain-values': optionalText(
+          'With `true`, the body is a varint, a BEEF of that many bytes, and off-chain values after it. No topic here reads those.',
+        ),
       }),
       body: {
         description:
@@ -279,10 +276,9 @@ export const OVERLAY_OPERATIONS: OperationGroup = {
       route: 'POST /lookup',
       summary: 'Queries a lookup service',
       headers: z.object({
-        'X-Aggregation': z
-          .string()
-          .optional()
-          .describe('With `yes`, the answer is binary; one with a history, only if `Accept` asks for it.'),
+        'X-Aggregation': optionalText(
+          'With `yes`, the answer is binary; one with a history, only if `Accept` asks for it.',
+        ),
       }),
       body: { description: 'A service, and a query of a form that it documents.', json: lookupBody },
       answer: {
