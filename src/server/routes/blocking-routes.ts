@@ -6,9 +6,8 @@ import {
   type BlockedKind,
   type BlockedRecord,
   type BlockedSubject,
-  type BlocklistReader,
-  type BlocklistWriter,
 } from '../../../backend/src/graph/blocklist.js'
+import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
 import { isName, NAME_PATTERN } from '../../../backend/src/protocol/mine-node.js'
 import { formatOutpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { BadRequestError } from '../../gateway/http/errors.js'
@@ -29,7 +28,7 @@ const FIELDS = { content: 'sha256', name: 'name', outpoint: 'outpoint' } as cons
 >
 
 export interface BlockingOptions {
-  graph: BlocklistReader & BlocklistWriter
+  graph: Pick<GraphStore, 'blocklist'>
   logger: Logger
   bodies: RequestBodies
 }
@@ -84,7 +83,7 @@ function block({ graph, logger }: BlockingOptions): RequestHandler {
       body,
       `the body must be {"outpoint" or "sha256" or "name": …, "reason": …}, the reason of 1 to ${MAX_REASON} characters`,
     )
-    const record = await graph.block({ ...subjectOf(fields), reason, since: Date.now() })
+    const record = await graph.blocklist.add({ ...subjectOf(fields), reason, since: Date.now() })
     logger.info({ blocked: { kind: record.kind, value: record.value, reason } }, 'blocked by the operator')
     response.json(shown(record))
   }
@@ -95,7 +94,7 @@ function unblock({ graph, logger }: BlockingOptions): RequestHandler {
     const subject = subjectOf(
       validate(unblockBody, body, 'the body must be {"outpoint" or "sha256" or "name": …}'),
     )
-    const wasBlocked = await graph.unblock(subject)
+    const wasBlocked = await graph.blocklist.remove(subject)
     logger.info({ unblocked: { ...subject, wasBlocked } }, 'unblocked by the operator')
     response.json({ kind: subject.kind, [FIELDS[subject.kind]]: subject.value, wasBlocked })
   }
@@ -128,7 +127,7 @@ function list({ graph }: BlockingOptions): RequestHandler {
     const { kind, limit } = asked
     const after = placeOf(asked.after ?? '')
     // One more than is shown tells whether there is a page behind this one.
-    const found = await graph.blockedPage({
+    const found = await graph.blocklist.page({
       ...(kind && { kind }),
       ...(after && { after }),
       limit: limit + 1,

@@ -40,7 +40,7 @@ const deploymentShape = z.strictObject({
  */
 export function deploymentRoutes(
   { profile, network, deployment }: Pick<Config, 'profile' | 'network' | 'deployment'>,
-  graph: Pick<HostStore, 'transaction'>,
+  graph: Pick<HostStore, 'transactions'>,
 ): Router {
   const tree = deployment && {
     genesis: formatOutpoint(deployment.genesis),
