@@ -9,24 +9,16 @@ import type { MadeUpTransaction } from './made-up-money.js'
 /** How long an answer may take, in milliseconds: a submission waits for those before it. */
 const PATIENCE = 50_000
 
-/** The longest `/openapi.json` that is read, in bytes: many times what ours has. */
-const MAX_DESCRIPTION_BYTES = 8 * 1024 * 1024
+/** The longest `/deployment.json` that is read, in bytes: many times what ours has. */
+const MAX_DEPLOYMENT_BYTES = 64 * 1024
 /** The longest answer to a submission, in bytes, beside the indexes of the outputs that were admitted. */
 const MAX_ANSWER_BYTES = 64 * 1024
 /** An index of 32 bits in JSON, with its comma. */
 const MAX_INDEX_BYTES = 11
 
-const openapi = z.object({
-  info: z.object({ title: z.literal('minetree') }),
-  paths: z.record(z.string(), z.unknown()),
-})
+const deployment = z.object({ profile: z.literal(Object.keys(PROFILES)), network: z.string() })
 const refusal = z.object({ error: z.string(), code: z.string() })
 const steak = z.object({ [TOPICS.ordinals]: z.object({ outputsToAdmit: z.array(z.number()) }) })
-
-/** Prefixes that only a server which follows the live network has. */
-const LIVE_PREFIXES = [...PROFILES.mainnet.gatewayPrefixes, ...PROFILES.mainnet.namesPrefixes].filter(
-  (prefix) => ![...PROFILES.local.gatewayPrefixes, ...PROFILES.local.namesPrefixes].includes(prefix),
-)
 
 /** A server of a local network. */
 export class LocalServer {
@@ -36,8 +28,8 @@ export class LocalServer {
   ) {}
 
   /**
-   * Makes sure that a server of a local network listens at a URL, by what its `/openapi.json` describes: one that follows
-   * the live network, and does not check proofs, would take made-up transactions for real.
+   * Makes sure that a server of a local network listens at a URL, by the profile in its `/deployment.json`: one that
+   * follows the live network, and does not check proofs, would take made-up transactions for real.
    *
    * @throws CommandError
    */
@@ -46,11 +38,10 @@ export class LocalServer {
     if (parsed === undefined || !/^https?:$/.test(parsed.protocol))
       throw new CommandError(`not the URL of a server: ${JSON.stringify(text)}`, { exit: 'usage' })
     const url = `${parsed.origin}${parsed.pathname}`.replace(/\/+$/, '')
-    const { body } = await ask(url, '/openapi.json', { maxBytes: MAX_DESCRIPTION_BYTES })
-    const described = openapi.safeParse(body)
+    const { body } = await ask(url, '/deployment.json', { maxBytes: MAX_DEPLOYMENT_BYTES })
+    const described = deployment.safeParse(body)
     if (!described.success) throw new CommandError(`${url} is not a minetree server`)
-    const paths = Object.keys(described.data.paths)
-    if (LIVE_PREFIXES.some((prefix) => paths.some((path) => path.startsWith(`${prefix}/`))))
+    if (described.data.profile !== PROFILES.local.name)
       throw new CommandError(`${url} follows the live network: made-up transactions are for a local one`)
     return new LocalServer(url)
   }
