@@ -86,7 +86,7 @@ export function addStoreCommands(program: Command, context: CommandContext): voi
 
   program
     .command('reindex')
-    .description('rebuild the index from the transactions and what was admitted: see docs/nothing-lost.md')
+    .description('rebuild the index from the transactions and what was admitted: see docs/durability.md')
     .action(async () => {
       const config = settings()
       const { runReindex } = await import('./reindex.js')
