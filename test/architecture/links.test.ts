@@ -39,3 +39,12 @@ test('docs/README.md lists every page, and each of them once', () => {
   const others = readdirSync(join(root, 'docs')).filter((name) => name !== 'README.md')
   expect(listed.toSorted()).toEqual(others.toSorted())
 })
+
+test.each(pages.filter((page) => page !== 'CHANGELOG.md'))('every file that %s names exists', (page) => {
+  const named = [
+    ...read(join(root, page)).matchAll(
+      /(?<=[\s`])(?:assets|backend|bench|docs|src|test|trials)\/[\w./-]*\w/g,
+    ),
+  ]
+  expect(named.map(([path]) => path).filter((path) => !existsSync(join(root, path)))).toEqual([])
+})
