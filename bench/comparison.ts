@@ -34,8 +34,8 @@ export async function* comparison(): AsyncGenerator<string> {
     const node = await openNode({ config: configFor(chain, folder), logger: SILENT })
     await fill(node, chain)
     for (let round = 0; round < ROUNDS; round++) {
-      comparing.push(await timed(() => node.upkeep.run()))
-      if (node.upkeep.status.state !== 'equal') throw new Error('the index is not what was admitted')
+      comparing.push(await timed(() => node.maintenance.run()))
+      if (node.maintenance.status.state !== 'equal') throw new Error('the index is not what was admitted')
       scanning.push(await timed(() => scan(node)))
     }
     await node.close()

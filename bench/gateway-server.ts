@@ -5,8 +5,8 @@ import express from 'express'
 import { concatBytes, utf8 } from '../backend/src/protocol/bytes.js'
 import { TOPICS } from '../backend/src/protocol/profile.js'
 import { createApp } from '../src/server/app.js'
-import { engineBeef } from '../src/server/overlay-engine.js'
 import { startServer } from '../src/server/server.js'
+import { engineBeef } from '../src/server/submission/overlay-engine.js'
 import {
   beefOf,
   FakeChain,

@@ -1,6 +1,6 @@
 import { concatBytes, utf8 } from '../backend/src/protocol/bytes.js'
 import { TOPICS } from '../backend/src/protocol/profile.js'
-import { engineBeef } from '../src/server/overlay-engine.js'
+import { engineBeef } from '../src/server/submission/overlay-engine.js'
 import {
   beefOf,
   FakeChain,

@@ -1,6 +1,6 @@
 import { TOPICS } from '../backend/src/protocol/profile.js'
-import { engineBeef } from '../src/server/overlay-engine.js'
 import { type RunningServer, startServer } from '../src/server/server.js'
+import { engineBeef } from '../src/server/submission/overlay-engine.js'
 import { beefOf, FakeChain } from '../test/support/fake-chain.js'
 import { configFor, LIVE_CODE_SIZE, median, SILENT, timed, withFolder } from './support.js'
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pino } from 'pino'
 import { formatOutpoint } from '../backend/src/protocol/outpoint.js'
-import { type Config, readConfig } from '../src/server/config.js'
+import { type Config, readConfig } from '../src/server/config/config.js'
 import type { FakeChain } from '../test/support/fake-chain.js'
 
 /** Covenant code as long as the live one's (`design/covenant.md`): 5,892 bytes. */

@@ -1,5 +1,5 @@
 import { setTimeout } from 'node:timers/promises'
-import { type Config, readConfig } from '../src/server/config.js'
+import { type Config, readConfig } from '../src/server/config/config.js'
 import { type RunningServer, startServer } from '../src/server/server.js'
 import { sqlOf } from '../test/support/sql-of.js'
 import { heldRows, SyncedWorld } from '../test/support/synced-world.js'

@@ -3,7 +3,7 @@ import { setImmediate } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
 import { TOPICS } from '../backend/src/protocol/profile.js'
 import { type Node, openNode } from '../src/server/node.js'
-import { engineBeef } from '../src/server/overlay-engine.js'
+import { engineBeef } from '../src/server/submission/overlay-engine.js'
 import { beefOf, FakeChain, type FakeTransaction, mapTail, p2pkh } from '../test/support/fake-chain.js'
 import { chainOfNames, configFor, median, SILENT, timed, withFolder } from './support.js'
 

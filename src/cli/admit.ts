@@ -1,10 +1,10 @@
 import type { STEAK } from '@bsv/sdk'
 import { BeefError } from '../../backend/src/protocol/beef.js'
 import { TOPICS } from '../../backend/src/protocol/profile.js'
-import type { Admission } from '../crawl/crawl.js'
+import type { Admission } from '../follow/crawl.js'
 import type { Node } from '../server/node.js'
-import { admittedCount, type Refusal } from '../server/overlay.js'
-import { SubmissionError } from '../server/overlay-errors.js'
+import { admittedCount, type Refusal } from '../server/submission/overlay.js'
+import { SubmissionError } from '../server/submission/submission-errors.js'
 
 const ALL_TOPICS = Object.values(TOPICS)
 

@@ -1,4 +1,4 @@
-import { type BackupOptions, backUp, restore } from '../server/backup/backup.js'
+import { type BackupOptions, backUp, restore } from '../server/store/backup/backup.js'
 import type { CommandOutput } from './output.js'
 import { bytesText, grouped } from './progress-line.js'
 

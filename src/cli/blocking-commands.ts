@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import { type FetchedAnswer, fetchBounded } from '../client/bounded-fetch.js'
 import { field, readJson } from '../client/json-answer.js'
 import { SourceError } from '../client/source-error.js'
-import { harmless } from '../server/harmless-text.js'
+import { escapeControlChars } from '../server/telemetry/escape-control-chars.js'
 import type { CommandContext } from './command-context.js'
 import { CommandError } from './command-error.js'
 import { DEFAULT_URL } from './default-url.js'
@@ -10,7 +10,8 @@ import { DEFAULT_URL } from './default-url.js'
 /** Adds `block`, `unblock` and `blocked`: the operator's routes of a running server, by the token of the environment. */
 export function addBlockingCommands(program: Command, context: CommandContext): void {
   // JSON with and without --json, as scripts have had it from the start.
-  const print = (record: object): void => context.output.result(record, harmless(JSON.stringify(record)))
+  const print = (record: object): void =>
+    context.output.result(record, escapeControlChars(JSON.stringify(record)))
   const command = (name: string, description: string): Command =>
     program
       .command(name)

@@ -1,5 +1,5 @@
 import { InvalidArgumentError } from 'commander'
-import type { Config } from '../server/config.js'
+import type { Config } from '../server/config/config.js'
 import type { CommandOutput } from './output.js'
 
 /** What all commands share. */

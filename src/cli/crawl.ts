@@ -1,10 +1,10 @@
 import type { Logger } from 'pino'
-import { Crawl } from '../crawl/crawl.js'
-import type { CrawlReport } from '../crawl/crawl-report.js'
-import { JungleBusSource } from '../crawl/junglebus.js'
-import type { Config } from '../server/config.js'
-import { harmless } from '../server/harmless-text.js'
+import { Crawl } from '../follow/crawl.js'
+import type { CrawlReport } from '../follow/crawl-report.js'
+import { JungleBusSource } from '../follow/junglebus.js'
+import type { Config } from '../server/config/config.js'
 import { openNode } from '../server/node.js'
+import { escapeControlChars } from '../server/telemetry/escape-control-chars.js'
 import { admitBeef } from './admit.js'
 import { CommandError } from './command-error.js'
 import type { CommandOutput } from './output.js'
@@ -53,7 +53,7 @@ export async function runCrawl(command: CrawlCommand): Promise<void> {
         exit: 'usage',
       })
     // What is answered decides what is taken.
-    if (node.upkeep.status.state === 'rebuilding') await node.upkeep.run()
+    if (node.maintenance.status.state === 'rebuilding') await node.maintenance.run()
     const { maxBodyBytes } = config
     const source = new JungleBusSource({ url, parallel, signal })
     const crawl = new Crawl({
@@ -82,7 +82,7 @@ export async function runCrawl(command: CrawlCommand): Promise<void> {
       progress.end()
       output.result(documentOf(crawl.report, source.asked), ...summary(crawl.report, source.asked))
     }
-    requireWhole(crawl.report, { signal, most })
+    assertIndexComplete(crawl.report, { signal, most })
   } finally {
     await node.close()
   }
@@ -117,11 +117,11 @@ function summary(report: CrawlReport, asked: JungleBusSource['asked']): string[]
 }
 
 function listed(lines: string[]): string[] {
-  const shown = lines.slice(0, MAX_TOLD).map((line) => `  ${harmless(line)}`)
+  const shown = lines.slice(0, MAX_TOLD).map((line) => `  ${escapeControlChars(line)}`)
   return lines.length > MAX_TOLD ? [...shown, `  and ${lines.length - MAX_TOLD} more`] : shown
 }
 
-function requireWhole(
+function assertIndexComplete(
   { stopped, failures }: CrawlReport,
   { signal, most }: { signal: AbortSignal; most: number },
 ): void {

@@ -1,6 +1,6 @@
-import type { Admission } from '../crawl/crawl.js'
-import { harmless } from '../server/harmless-text.js'
+import type { Admission } from '../follow/crawl.js'
 import type { Node } from '../server/node.js'
+import { escapeControlChars } from '../server/telemetry/escape-control-chars.js'
 import { admitBeef, admitTrusted } from './admit.js'
 import { CommandError } from './command-error.js'
 import { type FoundFiles, type FoundTransaction, findTransactions } from './import-files.js'
@@ -49,7 +49,7 @@ export async function runImport({ open, paths, trust, output, signal }: ImportOp
   const node = await open()
   try {
     // What is answered decides what is taken.
-    if (node.upkeep.status.state === 'rebuilding') await node.upkeep.run()
+    if (node.maintenance.status.state === 'rebuilding') await node.maintenance.run()
     const importing = new Import({ node, found, trust, output, signal })
     await importing.run()
   } finally {
@@ -187,7 +187,7 @@ function report({
       .map((each) => {
         const { txid, reason } = each
         const waits = each.status === 'waiting' ? `; it waits for ${each.missing.join(', ')}` : ''
-        return `  ${txid}: ${harmless(reason)}${waits}`
+        return `  ${txid}: ${escapeControlChars(reason)}${waits}`
       })
   output.result(
     { summary: { transactions: transactions.length, ...counts, skipped } },
@@ -198,6 +198,6 @@ function report({
     `not admitted: ${refused}`,
     ...linesOf('refused'),
     `files and lines that are neither BEEF nor raw transactions: ${skipped.length}`,
-    ...skipped.map((file) => `  ${harmless(file)}`),
+    ...skipped.map((file) => `  ${escapeControlChars(file)}`),
   )
 }

@@ -13,9 +13,9 @@ import {
   treeJson,
   treeOfJson,
 } from '../mining/server-deployment.js'
-import type { Config } from '../server/config.js'
-import { writeDurably } from '../server/durable-file.js'
-import { cut } from '../server/harmless-text.js'
+import type { Config } from '../server/config/config.js'
+import { writeDurably } from '../server/config/durable-file.js'
+import { cut } from '../server/telemetry/escape-control-chars.js'
 import { CommandError } from './command-error.js'
 import type { CommandOutput } from './output.js'
 

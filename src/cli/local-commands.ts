@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import type { MiningBudget } from '../mining/budget.js'
-import { readConfig } from '../server/config.js'
+import { readConfig } from '../server/config/config.js'
 import { type CommandContext, wholeNumber } from './command-context.js'
 import { terminalAsk } from './confirm.js'
 import { DEFAULT_URL } from './default-url.js'

@@ -7,7 +7,7 @@ import { type DeploymentTerms, MINT_SATOSHIS } from '../../backend/src/protocol/
 import { encodeOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { rootLock } from '../mining/covenant.js'
 import { lonePath, madeUpTxid } from '../mining/made-up-mint.js'
-import type { DeployedTree } from '../server/followed-tree.js'
+import type { DeployedTree } from '../server/store/pinned-genesis.js'
 
 // Transactions that no chain holds, as large as what is published: see made-up-mint.ts. Nothing here is signed.
 

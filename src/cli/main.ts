@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 import { Command, CommanderError } from 'commander'
-import { harmless, harmlessLines } from '../server/harmless-text.js'
-import { packageVersion } from '../server/package-version.js'
-import { hidingSecrets } from '../server/secrets.js'
+import { packageVersion } from '../server/config/package-version.js'
+import { hidingSecrets } from '../server/config/redaction.js'
+import { escapeControlChars, escapeControlCharsInLines } from '../server/telemetry/escape-control-chars.js'
 import { addBlockingCommands } from './blocking-commands.js'
 import type { CommandContext } from './command-context.js'
 import { type Failure, failureOf } from './exit-codes.js'
@@ -61,8 +61,8 @@ function textOf(error: unknown, { isExpected }: Failure): string {
   const isDebugging = process.env.LOG_LEVEL === 'debug'
   // What a server or a file says may stand in it.
   if (isDebugging && error instanceof Error && !(error instanceof CommanderError))
-    return harmlessLines(hideSecrets(String(error.stack)))
-  const line = harmless(hideSecrets(message))
+    return escapeControlCharsInLines(hideSecrets(String(error.stack)))
+  const line = escapeControlChars(hideSecrets(message))
   return isExpected ? line : `${line} (unexpected: LOG_LEVEL=debug shows where)`
 }
 

@@ -1,7 +1,7 @@
 import picocolors from 'picocolors'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import type { MiningEvent } from '../mining/mine-name.js'
-import { harmless } from '../server/harmless-text.js'
+import { escapeControlChars } from '../server/telemetry/escape-control-chars.js'
 import type { Colors, Stream } from './output.js'
 import { grouped } from './progress-line.js'
 
@@ -27,7 +27,7 @@ export class MiningProgress {
   /** Says something in a line of its own; a server may have a say in it. */
   say(text: string, style: (text: string) => string = (plain) => plain): void {
     this.end()
-    this.stream.write(`${style(harmless(text))}\n`)
+    this.stream.write(`${style(escapeControlChars(text))}\n`)
   }
 
   /** Leaves no half line behind. */
@@ -40,7 +40,7 @@ export class MiningProgress {
     if (this.stream.isTTY !== true) return
     // A line that wraps could not be written over.
     const room = (this.stream.columns ?? 80) - 1
-    this.stream.write(`\r\x1b[K${this.colors.dim(harmless(text).slice(0, room))}`)
+    this.stream.write(`\r\x1b[K${this.colors.dim(escapeControlChars(text).slice(0, room))}`)
     this.shown = true
   }
 }

@@ -13,7 +13,7 @@ import { boundedHttpClient, fetchBounded } from '../client/bounded-fetch.js'
 import { SourceError } from '../client/source-error.js'
 import { MiningError } from '../mining/mining-error.js'
 import type { NameWallet } from '../mining/pay-with-wallet.js'
-import type { Config } from '../server/config.js'
+import type { Config } from '../server/config/config.js'
 import { CommandError } from './command-error.js'
 
 // What pays for mints and sends them, on this machine or elsewhere: a wallet, a key, ARC. Their answers are read within bounds.

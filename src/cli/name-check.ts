@@ -11,9 +11,9 @@ import {
   type ServerDeployment,
   serverDeployment,
 } from '../mining/server-deployment.js'
-import { openHeadersSource } from '../server/chain-tracker.js'
-import { type Config, readConfig } from '../server/config.js'
-import { cut } from '../server/harmless-text.js'
+import { openHeadersSource } from '../server/chain/chain-tracker.js'
+import { type Config, readConfig } from '../server/config/config.js'
+import { cut } from '../server/telemetry/escape-control-chars.js'
 import { CommandError } from './command-error.js'
 import { expectedTree, isLoopback, KnownTrees } from './known-trees.js'
 import type { CommandOutput } from './output.js'

@@ -1,6 +1,6 @@
 import type { Writable } from 'node:stream'
 import picocolors from 'picocolors'
-import { harmless } from '../server/harmless-text.js'
+import { escapeControlChars } from '../server/telemetry/escape-control-chars.js'
 import type { Failure } from './exit-codes.js'
 import { ProgressLine } from './progress-line.js'
 
@@ -52,7 +52,7 @@ export class CommandOutput {
 
   /** A result, or one of several: the document on a line of its own with `--json`, else the lines of text. */
   result(document: object, ...lines: string[]): void {
-    const written = this.json ? [harmless(JSON.stringify(document))] : lines
+    const written = this.json ? [escapeControlChars(JSON.stringify(document))] : lines
     this.stdout.write(written.map((line) => `${line}\n`).join(''))
   }
 
@@ -90,7 +90,7 @@ function shownLine(text: string): string {
   let taken = 0
   // By characters, so that neither a surrogate pair nor an escape is cut in half.
   for (const character of text) {
-    const escaped = harmless(character)
+    const escaped = escapeControlChars(character)
     if (shown.length + escaped.length > MAX_LINE_LENGTH) {
       const left = text.length - taken
       return `${shown}… (${left.toLocaleString('en-US')} more characters)`

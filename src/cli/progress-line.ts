@@ -1,4 +1,4 @@
-import { harmless } from '../server/harmless-text.js'
+import { escapeControlChars } from '../server/telemetry/escape-control-chars.js'
 import type { Colors, Stream } from './output.js'
 
 /** Between two lines, in milliseconds: more often where one writes over the other. */
@@ -37,7 +37,7 @@ export class ProgressLine {
     this.last = now
     const { text, share } = progress()
     if (!this.stream.isTTY) {
-      this.stream.write(`${harmless(share === undefined ? text : `${percent(share)} ${text}`)}\n`)
+      this.stream.write(`${escapeControlChars(share === undefined ? text : `${percent(share)} ${text}`)}\n`)
       return
     }
     const seconds = Math.floor((now - this.began) / 1000)
@@ -45,7 +45,7 @@ export class ProgressLine {
     const bar = share === undefined ? '' : `${this.bar(share)} ${percent(share)}  `
     const barWidth = share === undefined ? 0 : BAR_WIDTH + percent(share).length + 3
     const room = Math.max(0, (this.stream.columns ?? DEFAULT_COLUMNS) - barWidth - clock.length - 3)
-    this.stream.write(`\r\x1b[K${bar}${harmless(text).slice(0, room)}  ${this.colors.dim(clock)}`)
+    this.stream.write(`\r\x1b[K${bar}${escapeControlChars(text).slice(0, room)}  ${this.colors.dim(clock)}`)
     this.isShown = true
   }
 

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino'
-import type { Config } from '../server/config.js'
+import type { Config } from '../server/config/config.js'
 import { openNode } from '../server/node.js'
 import { CommandError } from './command-error.js'
 import type { CommandOutput } from './output.js'
@@ -22,19 +22,19 @@ const TICK = 100
  */
 export async function runReindex({ config, logger, output }: ReindexOptions): Promise<void> {
   const node = await openNode({ config, logger })
-  const { upkeep } = node
+  const { maintenance } = node
   const progress = output.progress()
   const ticking = setInterval(() => {
-    progress.update(() => ({ text: upkeep.status.state, share: upkeep.status.done }))
+    progress.update(() => ({ text: maintenance.status.state, share: maintenance.status.done }))
   }, TICK)
   try {
-    await upkeep.rebuild()
+    await maintenance.rebuild()
   } finally {
     clearInterval(ticking)
     progress.end()
     await node.close()
   }
-  if (upkeep.status.state !== 'equal')
+  if (maintenance.status.state !== 'equal')
     throw new CommandError('not all that was admitted could be told again: the log says what')
-  output.result({ state: upkeep.status.state }, 'made all that is answered anew')
+  output.result({ state: maintenance.status.state }, 'made all that is answered anew')
 }

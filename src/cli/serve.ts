@@ -1,9 +1,9 @@
 import type { Logger } from 'pino'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
-import { trackerName } from '../server/chain-tracker.js'
-import type { Config } from '../server/config.js'
-import { placeOf } from '../server/open-database.js'
+import { trackerName } from '../server/chain/chain-tracker.js'
+import type { Config } from '../server/config/config.js'
 import { type RunningServer, startServer } from '../server/server.js'
+import { placeOf } from '../server/store/open-database.js'
 import { deployHere } from './local-network/deploy.js'
 import { seedLocalNetwork } from './local-network/seed.js'
 import type { Stream } from './output.js'
@@ -24,7 +24,7 @@ export async function serve({
     process.once('SIGINT', resolve)
     process.once('SIGTERM', resolve)
   })
-  const submissionWorker = new URL('../server/submission-worker.js', import.meta.url)
+  const submissionWorker = new URL('../server/submission/submission-worker.js', import.meta.url)
   const minePage = new URL('../../mine-page/', import.meta.url)
   const deploy = config.seed ? deployHere : undefined
   const starting = startServer({

@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { type Config, readConfig } from '../server/config.js'
+import { type Config, readConfig } from '../server/config/config.js'
 import { type CommandContext, quieter, wholeNumber } from './command-context.js'
 import type { CrawlCommand } from './crawl.js'
 import { untilSignal } from './signals.js'

@@ -1,7 +1,7 @@
 import { type Logger, pino } from 'pino'
-import type { Config } from '../server/config.js'
-import { harmlessLines } from '../server/harmless-text.js'
-import { createLogger } from '../server/logger.js'
+import type { Config } from '../server/config/config.js'
+import { escapeControlCharsInLines } from '../server/telemetry/escape-control-chars.js'
+import { createLogger } from '../server/telemetry/logger.js'
 import { hasColors } from './output.js'
 
 /**
@@ -44,8 +44,10 @@ export async function readable(colorize: boolean): Promise<(line: string) => str
 }
 
 function escaped(value: unknown): unknown {
-  if (typeof value === 'string') return harmlessLines(value)
+  if (typeof value === 'string') return escapeControlCharsInLines(value)
   if (typeof value !== 'object' || value === null) return value
   if (Array.isArray(value)) return value.map(escaped)
-  return Object.fromEntries(Object.entries(value).map(([name, each]) => [harmlessLines(name), escaped(each)]))
+  return Object.fromEntries(
+    Object.entries(value).map(([name, each]) => [escapeControlCharsInLines(name), escaped(each)]),
+  )
 }

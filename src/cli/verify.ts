@@ -1,5 +1,5 @@
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
-import { trackerName } from '../server/chain-tracker.js'
+import { trackerName } from '../server/chain/chain-tracker.js'
 import { type CheckedName, checkName, type NameCheckOptions, noteDissent } from './name-check.js'
 
 /** Checks a name, and says each step that held. */

@@ -52,7 +52,7 @@ export async function fetchBounded(
       statusText,
       contentType: contentType.trim().toLowerCase(),
       headers,
-      body: await joinBounded(piecesOf(body, signal), { url, maxBytes, length }),
+      body: await joinBounded(chunksOf(body, signal), { url, maxBytes, length }),
     }
   })
 }
@@ -212,7 +212,7 @@ export async function joinBounded(
  * The signal is listened to here as well: `fetch` of Node loses its own once the request is garbage, and a body that drips
  * would keep its connection, and the process, for ever.
  */
-async function* piecesOf(body: Response['body'], signal: AbortSignal): AsyncGenerator<Uint8Array> {
+async function* chunksOf(body: Response['body'], signal: AbortSignal): AsyncGenerator<Uint8Array> {
   const reader = body?.getReader()
   if (reader === undefined) return
   // Nobody waits for it, and that what is left cannot even be cancelled says nothing new.

@@ -92,7 +92,7 @@ export async function resolveName(options: ResolveOptions): Promise<ResolvedName
   )
   const held = known.filter(isHeld)
   const leading = unbeaten(held.map(({ shown }) => shown))
-  const reports = known.map((each) => (isHeld(each) ? standingOf(each, leading) : each))
+  const reports = known.map((each) => (isHeld(each) ? statusOf(each, leading) : each))
   const [best, ...rivals] = leading
   if (best === undefined) throw unresolved(name, reports)
   if (rivals.length > 0) {
@@ -120,7 +120,7 @@ function nameSource(source: NameSource | string | URL): NameSource {
 }
 
 /** @param leading Those that nothing beats; more than one where they contradict each other. */
-function standingOf({ index, shown }: Held, leading: readonly VerifiedHistory[]): IndexReport {
+function statusOf({ index, shown }: Held, leading: readonly VerifiedHistory[]): IndexReport {
   const tip = formatOutpoint(shown.tip.tip)
   if (leading.some((each) => compare(shown, each) === 'same')) {
     if (leading.length === 1) return { index, verdict: 'agrees' }

@@ -1,26 +1,26 @@
 import { type ErrorRequestHandler, type RequestHandler, Router } from 'express'
 import { pino } from 'pino'
-import type { BlockedReader } from '../../backend/src/graph/blocked.js'
-import { type AnswerReads, GuardedStore } from '../../backend/src/graph/guarded-store.js'
+import type { BlocklistReader } from '../../backend/src/graph/blocklist.js'
+import { type AnswerReads, BlocklistFilter } from '../../backend/src/graph/blocklist-filter.js'
 import type { Network } from '../../backend/src/protocol/address.js'
 import type { Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { deploymentOf, PROFILES, type Profile } from '../../backend/src/protocol/profile.js'
-import { CONTENT_PATH, contentHandlers } from './content.js'
-import { crossOrigin } from './cross-origin.js'
-import { type ErrorResponseOptions, errorResponse } from './error-response.js'
-import { GATEWAY_LIMITS, type GatewayLimits } from './gateway-limits.js'
-import { metadataRoutes } from './metadata.js'
-import { namesRoutes } from './names.js'
-import { previewRoutes } from './preview.js'
-import { provenanceRoutes } from './provenance.js'
-import { RequestBodies } from './request-body.js'
-import { sandboxPolicy } from './security-headers.js'
-import { streamRoutes } from './stream.js'
+import { CONTENT_PATH, contentHandlers } from './content/content.js'
+import { crossOrigin } from './http/cross-origin.js'
+import { type ErrorResponseOptions, errorResponse } from './http/errors.js'
+import { GATEWAY_LIMITS, type GatewayLimits } from './http/gateway-limits.js'
+import { RequestBodies } from './http/request-body.js'
+import { sandboxPolicy } from './http/security-headers.js'
+import { metadataRoutes } from './metadata/metadata.js'
+import { provenanceRoutes } from './metadata/provenance.js'
+import { namesRoutes } from './names/names.js'
+import { previewRoutes } from './preview/preview.js'
+import { streamRoutes } from './streams/stream.js'
 
 /** Where what is served is read. */
 export interface GatewayStores {
   /** The admitted graph, with what is blocked in it: nothing of that is served. */
-  graph: AnswerReads & BlockedReader
+  graph: AnswerReads & BlocklistReader
 }
 
 export interface GatewayOptions {
@@ -70,7 +70,7 @@ export function attachGateway(app: GatewayApp, { graph }: GatewayStores, options
   const { maxPointers, maxOrigins, maxDirectoryBytes, maxMapBytes } = limits
   const maxPathBytes = Math.max(limits.maxDirectoryPathBytes, maxDirectoryBytes)
   const { directoryContentTypes, gatewayPrefixes: prefixes, streamChunkContentTypes: chunkTypes } = profile
-  const store = new GuardedStore(graph)
+  const store = new BlocklistFilter(graph)
   const policy = sandboxPolicy(options.contentPolicy)
   const errors = errorResponse({ logger })
   const origins = options.crossOrigin === false ? [] : [crossOrigin()]

@@ -2,30 +2,30 @@ import express, { type Express, type RequestHandler } from 'express'
 import type { Logger } from 'pino'
 import type { GraphStore } from '../../backend/src/graph/graph-store.js'
 import { attachGateway } from '../gateway/attach-gateway.js'
-import { crossOrigin } from '../gateway/cross-origin.js'
-import { errorResponse, NotFoundError } from '../gateway/error-response.js'
-import { RequestBodies } from '../gateway/request-body.js'
-import { requireAdmin } from './admin-guard.js'
-import { arcIngestRoutes } from './arc-ingest.js'
-import { blockingRoutes } from './blocking-routes.js'
-import type { Config } from './config.js'
-import { deploymentRoutes } from './deployment-routes.js'
-import { headersRoutes } from './headers-routes.js'
-import { healthRoutes } from './health-routes.js'
-import { boundedSubmit } from './limits/bounded-submit.js'
-import { clientKey, rateLimits } from './limits/rate-limits.js'
-import { Uploads } from './limits/uploads.js'
-import { Metrics } from './metrics.js'
-import { metricsRoutes } from './metrics-routes.js'
-import { type MinePage, minePageRoutes } from './mine-page-routes.js'
-import { openapiRoutes } from './openapi-routes.js'
-import type { Overlay } from './overlay.js'
-import { overlayRoutes } from './overlay-routes.js'
-import { packageVersion } from './package-version.js'
-import type { ProofWatch } from './proof-watch.js'
-import { isOverlayPath, notReadyReason, Readiness, refuseWhileRebuilding } from './readiness.js'
-import { type Submit, submitTo } from './submit.js'
-import type { IndexStatus } from './upkeep.js'
+import { crossOrigin } from '../gateway/http/cross-origin.js'
+import { errorResponse, NotFoundError } from '../gateway/http/errors.js'
+import { RequestBodies } from '../gateway/http/request-body.js'
+import type { ReorgMonitor } from './chain/reorg-monitor.js'
+import type { Config } from './config/config.js'
+import { packageVersion } from './config/package-version.js'
+import { requireAdmin } from './http/admin-guard.js'
+import { clientKey, rateLimits } from './http/rate-limits.js'
+import { isOverlayPath, notReadyReason, Readiness, refuseWhileRebuilding } from './http/readiness.js'
+import { Uploads } from './http/uploads.js'
+import { arcIngestRoutes } from './routes/arc-ingest.js'
+import { blockingRoutes } from './routes/blocking-routes.js'
+import { deploymentRoutes } from './routes/deployment-routes.js'
+import { headersRoutes } from './routes/headers-routes.js'
+import { healthRoutes } from './routes/health-routes.js'
+import { metricsRoutes } from './routes/metrics-routes.js'
+import { type MinePage, minePageRoutes } from './routes/mine-page-routes.js'
+import { openapiRoutes } from './routes/openapi-routes.js'
+import { overlayRoutes } from './routes/overlay-routes.js'
+import type { IndexStatus } from './store/index-maintenance.js'
+import { boundedSubmit } from './submission/bounded-submit.js'
+import type { Overlay } from './submission/overlay.js'
+import { type Submit, submitTo } from './submission/submit.js'
+import { Metrics } from './telemetry/metrics.js'
 
 export interface AppOptions {
   config: Config
@@ -34,7 +34,7 @@ export interface AppOptions {
   submit?: Submit
   graph: GraphStore
   /** Without one, proofs are not checked. */
-  watch?: ProofWatch
+  watch?: ReorgMonitor
   /** Without one, there is none at `/mine`. */
   minePage?: MinePage
   ping: () => Promise<void>

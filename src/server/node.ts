@@ -1,28 +1,28 @@
 import type { Logger } from 'pino'
 import { StoreUnavailableError } from '../../backend/src/graph/store-unavailable-error.js'
 import { TOPICS } from '../../backend/src/protocol/profile.js'
-import { BacklogWorker } from './backlog-worker.js'
-import { type Config, ConfigError } from './config.js'
-import { type Deploy, followTree } from './followed-tree.js'
-import { placeOf } from './open-database.js'
-import { createOverlay, type Overlay } from './overlay.js'
-import { RememberingStore } from './remembering-store.js'
-import { StartError } from './start-error.js'
-import { openStores, type Stores } from './stores.js'
-import { Upkeep } from './upkeep.js'
+import { type Config, ConfigError } from './config/config.js'
+import { StartError } from './config/start-error.js'
+import { CachingStore } from './store/caching-store.js'
+import { IndexMaintenance } from './store/index-maintenance.js'
+import { placeOf } from './store/open-database.js'
+import { type Deploy, pinGenesis } from './store/pinned-genesis.js'
+import { openStores, type Stores } from './store/stores.js'
+import { BacklogWorker } from './submission/backlog-worker.js'
+import { createOverlay, type Overlay } from './submission/overlay.js'
 
 /** A node without its HTTP side: the store and the overlay over it. */
 export interface Node {
   /** The settings, with the tree that the store holds. */
   config: Config
-  graph: RememberingStore
+  graph: CachingStore
   overlay: Overlay
   /** Compares what is answered with what was admitted, when it is told to start. */
-  upkeep: Upkeep
+  maintenance: IndexMaintenance
   /** Goes on with what writes have left to be done. */
   backlog: BacklogWorker
   /** How many hooks failed, are noted, and wait to be repeated. */
-  notesWaiting(): Promise<number>
+  failedHooksWaiting(): Promise<number>
   close(): Promise<void>
 }
 
@@ -42,13 +42,13 @@ export async function openNode({
   deploy?: Deploy
 }): Promise<Node> {
   let stores: Stores | undefined
-  let graph: RememberingStore | undefined
+  let graph: CachingStore | undefined
   let overlay: Overlay | undefined
-  let upkeep: Upkeep | undefined
+  let maintenance: IndexMaintenance | undefined
   let backlog: BacklogWorker | undefined
   const close = async (): Promise<void> => {
     await backlog?.close()
-    await upkeep?.close()
+    await maintenance?.close()
     await overlay?.close()
     await graph?.close()
     await stores?.close()
@@ -58,35 +58,35 @@ export async function openNode({
       logger.warn({ transactions }, 'a conflict was decided anew: a branch has turned')
       overlay?.tell({ kind: 'turned', transactions })
     })
-    const { notes, held, notesWaiting, isShared } = stores
-    const onWrite = async (): Promise<void> => upkeep?.notice()
-    graph = new RememberingStore({ store: stores.graph, isShared, onWrite, logger })
+    const { notes, held, failedHooksWaiting, isShared } = stores
+    const onWrite = async (): Promise<void> => maintenance?.notice()
+    graph = new CachingStore({ store: stores.graph, isShared, onWrite, logger })
     await graph.open()
-    const followed = await followTree({ graph, config, ...(deploy && { deploy }) })
+    const followed = await pinGenesis({ graph, config, ...(deploy && { deploy }) })
     overlay = createOverlay({ config: followed.config, graph, notes, held, logger })
     if (followed.deployed !== undefined) {
       await overlay.engine.submit({ beef: followed.deployed.beef, topics: [TOPICS.names] })
     }
     const { engine } = overlay
-    const index = new Upkeep({
-      store: stores.upkeep,
+    const index = new IndexMaintenance({
+      store: stores.maintenance,
       graph,
-      exclusively: (work) => engine.makeWhole(work).finally(engine.onWritten),
+      exclusively: (work) => engine.completeIndex(work).finally(engine.onWritten),
       logger,
     })
-    upkeep = index
+    maintenance = index
     await index.open()
-    engine.requireWhole = () => index.requireWhole()
+    engine.assertIndexComplete = () => index.assertIndexComplete()
     backlog = new BacklogWorker({
       graph,
       // Whatever makes the index whole does all of it by itself.
-      exclusively: (work) => engine.makeWhole(async () => !index.isRebuilding && (await work())),
+      exclusively: (work) => engine.completeIndex(async () => !index.isRebuilding && (await work())),
       isWriting: () => engine.isWriting,
       logger,
     })
     engine.onWritten = () => backlog?.notice()
     backlog.notice()
-    return { config: followed.config, graph, overlay, upkeep, backlog, notesWaiting, close }
+    return { config: followed.config, graph, overlay, maintenance, backlog, failedHooksWaiting, close }
   } catch (error) {
     await close()
     if (error instanceof ConfigError) throw error

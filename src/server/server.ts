@@ -2,22 +2,22 @@ import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Logger } from 'pino'
 import { createApp } from './app.js'
-import type { Config } from './config.js'
-import type { Deploy } from './followed-tree.js'
-import { HeldWatch } from './held-watch.js'
-import { LargeSubmissions } from './large-submissions.js'
-import { openHttpServer } from './limits/http-server.js'
-import { Metrics } from './metrics.js'
-import { type MinePage, readMinePage } from './mine-page-routes.js'
+import { openReorgMonitor } from './chain/reorg-monitor.js'
+import type { Config } from './config/config.js'
+import { StartError } from './config/start-error.js'
+import { openPeersSync } from './gasp/peers-sync.js'
+import { openHttpServer } from './http/http-server.js'
+import { Readiness } from './http/readiness.js'
+import { withRequestId } from './http/request-id.js'
+import { listenerOf } from './http/request-target.js'
 import { type Node, openNode } from './node.js'
-import { openProofWatch } from './proof-watch.js'
-import { Readiness } from './readiness.js'
-import type { EndedRequest } from './request-metrics.js'
-import { listenerOf } from './request-target.js'
-import { StartError } from './start-error.js'
-import { StoreSpace } from './store-space.js'
-import { openPeersSync } from './sync/peers-sync.js'
-import { watchedRequests } from './watched-requests.js'
+import { type MinePage, readMinePage } from './routes/mine-page-routes.js'
+import type { Deploy } from './store/pinned-genesis.js'
+import { StoreSpace } from './store/store-space.js'
+import { HeldWatch } from './submission/held-submissions.js'
+import { LargeSubmissions } from './submission/large-submissions.js'
+import { Metrics } from './telemetry/metrics.js'
+import type { EndedRequest } from './telemetry/request-metrics.js'
 
 export interface RunningServer {
   /** Where it listens, as `http://host:port`. */
@@ -63,7 +63,7 @@ export async function startServer({
   const { config } = node
   const large = submissionWorker && new LargeSubmissions({ config, node, logger, worker: submissionWorker })
   if (large) node.overlay.engine.runScripts = large.runScripts
-  const proofWatch = openProofWatch(node, logger)
+  const proofWatch = openReorgMonitor(node, logger)
   const peersSync = openPeersSync(node, logger)
   const heldWatch = new HeldWatch({ engine: node.overlay.engine, logger })
   const metrics = metricsOf(node)
@@ -79,7 +79,7 @@ export async function startServer({
     graph: node.graph,
     ping: () => node.graph.ping(),
     readiness,
-    index: () => node.upkeep.status,
+    index: () => node.maintenance.status,
     metrics,
     logger,
     ...(proofWatch && { watch: proofWatch }),
@@ -91,16 +91,14 @@ export async function startServer({
     metrics.countRequest(ended)
   }
   const watch = { onEnd, ...(config.logRequests && { log: logger }) }
-  const server = openHttpServer(listenerOf(app), config.limits, (listener) =>
-    watchedRequests(listener, watch),
-  )
+  const server = openHttpServer(listenerOf(app), config.limits, (listener) => withRequestId(listener, watch))
   try {
     await listen(server, config)
   } catch (error) {
     await node.close()
     throw error
   }
-  node.upkeep.start()
+  node.maintenance.start()
   proofWatch?.start()
   peersSync?.start()
   heldWatch.start()
@@ -125,10 +123,17 @@ export async function startServer({
   }
 }
 
-function metricsOf({ config: { profile }, graph, overlay, upkeep, backlog, notesWaiting }: Node): Metrics {
+function metricsOf({
+  config: { profile },
+  graph,
+  overlay,
+  maintenance,
+  backlog,
+  failedHooksWaiting,
+}: Node): Metrics {
   const prefixes = [...profile.gatewayPrefixes, ...profile.namesPrefixes]
   const metrics = new Metrics({
-    ...{ prefixes, caches: graph.caches, notesWaiting, indexLag: () => upkeep.lag() },
+    ...{ prefixes, caches: graph.caches, failedHooksWaiting, indexLag: () => maintenance.lag() },
     reevaluating: () => (backlog.isBusy ? 1 : 0),
   })
   overlay.onEvent(metrics.tell)

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { parse } from 'yaml'
-import { readConfig, SETTINGS, UNUSED_SETTINGS } from '../../src/server/config.js'
+import { readConfig, SETTINGS, UNUSED_SETTINGS } from '../../src/server/config/config.js'
 import { useServers } from '../support/test-server.js'
 
 const root = resolve(import.meta.dirname, '../..')

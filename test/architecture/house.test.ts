@@ -52,8 +52,8 @@ const ARROWS: Record<string, string[]> = {
   client: ['protocol'],
   // Runs in a browser: what the host says, it hears over HTTP as everybody does.
   'mine-page': ['protocol', 'mining'],
-  crawl: ['protocol', 'graph', 'client'],
-  cli: ['protocol', 'graph', 'server', 'mining', 'publish', 'client', 'crawl'],
+  follow: ['protocol', 'graph', 'client'],
+  cli: ['protocol', 'graph', 'server', 'mining', 'publish', 'client', 'follow'],
 }
 
 const files = [...sources('backend/src'), ...sources('src')]

@@ -7,7 +7,7 @@ import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { useBuiltCli } from '../support/built-cli.js'
 import { beefOf, FakeChain, p2pkh } from '../support/fake-chain.js'
 import { ownerOf } from '../support/life.js'
-import { type Told, useNameIndexes } from '../support/name-index.js'
+import { type NewRecords, useNameIndexes } from '../support/name-index.js'
 import { at, namedWorld, outpointBeef, proofOf, recordsOf } from '../support/name-proofs.js'
 import { type Environment, type TestServer, treeOf, useServers } from '../support/test-server.js'
 
@@ -40,7 +40,7 @@ beforeAll(async () => {
   url = server.url
 })
 
-const index = async (told: Record<string, Told>): Promise<string> =>
+const index = async (told: Record<string, NewRecords>): Promise<string> =>
   (await indexes.start(told, server.url)).url
 
 const run = async (args: string[], env: Environment = treeOf(deployment)) => await cli.run(args, env)

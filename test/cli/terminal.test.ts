@@ -4,7 +4,7 @@ import { confirmPayment } from '../../src/cli/confirm.js'
 import { CommandOutput, hasColors, type Stream } from '../../src/cli/output.js'
 import { bytesText, ProgressLine } from '../../src/cli/progress-line.js'
 import { readable } from '../../src/cli/terminal-log.js'
-import { createLogger } from '../../src/server/logger.js'
+import { createLogger } from '../../src/server/telemetry/logger.js'
 
 /** A stream, as a terminal or a file, and what was written to it. */
 function stream(isTTY: boolean, columns = 80): { stream: Stream; written: () => string } {

@@ -6,7 +6,7 @@ import { HttpNameSource } from '../../src/client/http-source.js'
 import type { AskBounds, NameSource } from '../../src/client/name-source.js'
 import { resolveName } from '../../src/client/resolve.js'
 import { FakeChain } from '../support/fake-chain.js'
-import { type Told, useNameIndexes } from '../support/name-index.js'
+import { type NewRecords, useNameIndexes } from '../support/name-index.js'
 import { at, FakeHeaders, namedWorld, outpointBeef, proofOf, recordsOf } from '../support/name-proofs.js'
 
 // An honest index, and beside it one that would have a reader wait, read or compute without end.
@@ -17,7 +17,7 @@ const { deployment, headers, line, mints, origin, tip, way } = namedWorld()
 const RECORD = '/svc/names/abc'
 const PROOF = '/svc/names/proof/abc'
 const PROVENANCE = `/svc/gateway/provenance/${formatOutpoint(origin)}`
-const HONEST: Record<string, Told> = {
+const HONEST: Record<string, NewRecords> = {
   [RECORD]: {
     body: {
       name: 'abc',
@@ -79,7 +79,7 @@ function drip(response: ServerResponse): void {
   response.on('close', () => clearInterval(timer))
 }
 
-const start = async (told: Record<string, Told> = {}) => await indexes.start({ ...HONEST, ...told })
+const start = async (told: Record<string, NewRecords> = {}) => await indexes.start({ ...HONEST, ...told })
 
 const resolve = async (
   sources: (NameSource | string)[],

@@ -6,7 +6,7 @@ import { HttpNameSource } from '../../src/client/http-source.js'
 import { LookupNameSource } from '../../src/client/lookup-source.js'
 import { resolveName } from '../../src/client/resolve.js'
 import { beefOf } from '../support/fake-chain.js'
-import { type Told, useNameIndexes } from '../support/name-index.js'
+import { type NewRecords, useNameIndexes } from '../support/name-index.js'
 import { at, namedWorld, outpointBeef, recordsOf } from '../support/name-proofs.js'
 import { varint } from '../support/raw-transaction.js'
 import { treeOf, useServers } from '../support/test-server.js'
@@ -35,7 +35,7 @@ const list = (where: { vout: number }, bytes: Uint8Array) => ({
   outputs: [{ beef: Array.from(bytes), outputIndex: where.vout }],
 })
 
-const host = async (told: Told): Promise<string> => (await indexes.start({ '/lookup': told })).url
+const host = async (told: NewRecords): Promise<string> => (await indexes.start({ '/lookup': told })).url
 
 const source = (hosts: string[], more: ConstructorParameters<typeof LookupNameSource>[0] = {}) =>
   new LookupNameSource({
@@ -131,7 +131,7 @@ test('an output that the BEEF does not hold is refuted', async () => {
     })
 })
 
-test.each<[what: string, told: Told, code: string]>([
+test.each<[what: string, told: NewRecords, code: string]>([
   ['two outputs for one name', { body: aggregate(tip, whole, 2) }, 'BAD_ANSWER'],
   ['outputs beyond counting', { body: concatBytes(fromHex('feffffffff'), whole) }, 'BAD_ANSWER'],
   ['half an output', { body: aggregate(tip, whole).subarray(0, 20) }, 'BAD_ANSWER'],
@@ -283,7 +283,7 @@ describe('trackers', () => {
     expect(tracker.asked).toEqual(['/lookup'])
   })
 
-  test.each<[what: string, told: Told]>([
+  test.each<[what: string, told: NewRecords]>([
     ['a binary answer', { body: new Uint8Array(100) }],
     ['an answer that is too long', { body: { type: 'output-list', outputs: ['x'.repeat(5_000_000)] } }],
     ['an answer without end', { does: endless }],

@@ -2,7 +2,7 @@ import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { HttpNameSource } from '../../src/client/http-source.js'
 import { resolveName } from '../../src/client/resolve.js'
 import { beefOf, FakeChain, type FakeTransaction, p2pkh } from '../support/fake-chain.js'
-import { type Told, useNameIndexes } from '../support/name-index.js'
+import { type NewRecords, useNameIndexes } from '../support/name-index.js'
 import { at, FakeHeaders, namedWorld, outpointBeef, proofOf, recordsOf } from '../support/name-proofs.js'
 import { type TestServer, treeOf, useServers } from '../support/test-server.js'
 
@@ -34,7 +34,7 @@ beforeAll(async () => {
 })
 
 /** An index that tells the truth but for what is given. */
-const index = async (told: Record<string, Told> = {}): Promise<string> =>
+const index = async (told: Record<string, NewRecords> = {}): Promise<string> =>
   (await indexes.start(told, server.url)).url
 
 const resolve = async (
@@ -213,7 +213,7 @@ describe('an index that gives no answer', () => {
     await expect(resolve([server.url], { name: 'nobody' })).rejects.toMatchObject({ code: 'NOT_CLAIMED' })
   })
 
-  test.each<[what: string, code: string, told: Record<string, Told>]>([
+  test.each<[what: string, code: string, told: Record<string, NewRecords>]>([
     ['shows no proof', 'NO_PROOF', { [PROOF]: { status: 404, body: { error: 'no', code: 'NOT_FOUND' } } }],
     ['shows no way to the tip', 'NO_PROOF', { [PROVENANCE]: { status: 404, body: {} } }],
     [
@@ -284,7 +284,7 @@ describe('an index that gives no answer', () => {
   })
 })
 
-const NOT_CLAIMED: Told = { status: 404, body: { error: 'abc is not claimed', code: 'NOT_FOUND' } }
+const NOT_CLAIMED: NewRecords = { status: 404, body: { error: 'abc is not claimed', code: 'NOT_FOUND' } }
 
 /** What an index says of a name that was minted and is now at these outpoints. */
 function recordFor(from: { txid: string; vout: number }, now: { txid: string; vout: number }) {

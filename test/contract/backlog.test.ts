@@ -1,5 +1,5 @@
 import { LostConflictError } from '../../backend/src/graph/conflict-error.js'
-import { UnsteadyError } from '../../backend/src/graph/consistent-read.js'
+import { UnstableReadError } from '../../backend/src/graph/optimistic-read.js'
 import { graphRecords } from '../../backend/src/graph/records.js'
 import { viewOf } from '../../backend/src/graph/stored-transaction.js'
 import { spendsBy } from '../../backend/src/graph/transaction-records.js'
@@ -9,7 +9,7 @@ import { FakeChain, type FakeOutput, type FakeTransaction, inscriptionScript } f
 import type { OpenedStore } from './engine.js'
 import { onEachEngine } from './stores.js'
 
-// What one write leaves to the writes after it (`backend/src/storage/backlog.ts`): in the end the store is what it would be if
+// What one write leaves to the writes after it (`backend/src/storage/write/backlog.ts`): in the end the store is what it would be if
 // one write had done it all.
 
 const COIN: FakeOutput = { satoshis: 1, lockingScript: ANYONE }
@@ -133,7 +133,7 @@ onEachEngine(({ openStore, closeStores }) => {
     const rival = bareTransaction({ inputs: [funding], outputs: [INSCRIBED, COIN] })
     await record(store, { ...rival, proven: true })
     const late = spending(branch[2] ?? first, [INSCRIBED])
-    await expect(record(store, late)).rejects.toThrow(UnsteadyError)
+    await expect(record(store, late)).rejects.toThrow(UnstableReadError)
     while (await store.workOff()) {
       // Until nothing is left.
     }

@@ -1,10 +1,10 @@
-import type { BlockedKind, BlockedRecord, BlockedSubject } from '../../backend/src/graph/blocked.js'
+import { attribute } from '../../backend/src/graph/attributes.js'
 import { BlockedError } from '../../backend/src/graph/blocked-error.js'
+import type { BlockedKind, BlockedRecord, BlockedSubject } from '../../backend/src/graph/blocklist.js'
+import { BlocklistFilter } from '../../backend/src/graph/blocklist-filter.js'
 import { ORIGIN, TIP } from '../../backend/src/graph/graph-store.js'
-import { GuardedStore } from '../../backend/src/graph/guarded-store.js'
 import { sha256 } from '../../backend/src/graph/native-hash.js'
 import { graphRecords, type OutputRecord } from '../../backend/src/graph/records.js'
-import { trait } from '../../backend/src/graph/traits.js'
 import { utf8 } from '../../backend/src/protocol/bytes.js'
 import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { blocked as migration } from '../../backend/src/storage/sql/migrations/003-blocked.js'
@@ -61,9 +61,9 @@ onEachEngine(({ openStore, closeStores }) => {
   async function openWorld() {
     const opened = await openStore()
     await opened.store.record(WORLD)
-    return { ...opened, served: new GuardedStore(opened.store) }
+    return { ...opened, served: new BlocklistFilter(opened.store) }
   }
-  type World = OpenedStore & { served: GuardedStore }
+  type World = OpenedStore & { served: BlocklistFilter }
 
   async function lastOf<Item>(items: AsyncIterable<Item>): Promise<Item | undefined> {
     let last: Item | undefined
@@ -72,12 +72,12 @@ onEachEngine(({ openStore, closeStores }) => {
   }
 
   /** Reads of one thing, by what they ask. */
-  const READS: Record<string, (served: GuardedStore) => Promise<unknown>> = {
+  const READS: Record<string, (served: BlocklistFilter) => Promise<unknown>> = {
     'output 1': (served) => served.output(at(1, 2)),
     'output 5': (served) => served.output(at(5)),
     'content of 1': (served) => served.firstContentOutput(txid(1)),
     'body 1': (served) => served.shortBody(bodyOf(1).sha256),
-    'pieces 1': (served) => lastOf(served.contentPieces(bodyOf(1).sha256)),
+    'pieces 1': (served) => lastOf(served.contentChunks(bodyOf(1).sha256)),
     'name a': (served) => served.nameOrigin('a'),
     'node a': (served) => served.liveNode('a'),
     'mine a': (served) => served.longestNode('a'),
@@ -114,7 +114,9 @@ onEachEngine(({ openStore, closeStores }) => {
         .map(({ name }) => name)
         .sort()
         .join(''),
-      tips: (await served.tipsWith({ traits: [trait.owner(OWNER)], limit: 10 })).map(formatOutpoint).sort(),
+      tips: (await served.tipsWith({ attributes: [attribute.owner(OWNER)], limit: 10 }))
+        .map(formatOutpoint)
+        .sort(),
     }
   }
   const [TIP_A, TIP_B, TIP_C] = [at(5), at(2, 2), at(3, 2)].map(formatOutpoint)
@@ -181,7 +183,7 @@ onEachEngine(({ openStore, closeStores }) => {
       const kinds = Object.fromEntries(reads.map((read) => [read, subject.kind]))
       // One that never was opened reads what is blocked when it is first asked.
       for (const again of [store, opened.another()]) {
-        const world = { ...opened, store: again, served: new GuardedStore(again) }
+        const world = { ...opened, store: again, served: new BlocklistFilter(again) }
         expect([await refused(world), await listed(world)]).toEqual([kinds, { ...all, ...left }])
       }
     })
@@ -220,7 +222,7 @@ onEachEngine(({ openStore, closeStores }) => {
         ]
         await store.block(because(kinds[index % 3] as BlockedSubject))
       }
-      return new GuardedStore(store)
+      return new BlocklistFilter(store)
     }
 
     const LIMITS = [1, 2, 3, 5]
@@ -241,7 +243,7 @@ onEachEngine(({ openStore, closeStores }) => {
     test('of ordinals is whole in pages of any length', async () => {
       const served = await openMany()
       for (const limit of LIMITS) {
-        const query = { traits: [trait.owner(OWNER)], limit }
+        const query = { attributes: [attribute.owner(OWNER)], limit }
         const found: Outpoint[] = []
         for (let page = await served.tipsWith(query); page.length > 0; ) {
           found.push(...page)
@@ -309,13 +311,13 @@ onEachEngine(({ openStore, closeStores }) => {
     test('by somebody else counts once it is read anew', async () => {
       const { store, another, served } = await openWorld()
       await another().block(because(subjectOf.name('a')))
-      await store.readBlocked()
+      await store.readBlocklist()
       await expect(served.nameOrigin('a')).rejects.toBeInstanceOf(BlockedError)
     })
 
     test('while it is read anew, stays blocked', async () => {
       const { store, served } = await openWorld()
-      const reading = store.readBlocked()
+      const reading = store.readBlocklist()
       await store.block(because(subjectOf.name('a')))
       await reading
       await expect(served.nameOrigin('a')).rejects.toBeInstanceOf(BlockedError)
@@ -333,7 +335,7 @@ onEachEngine(({ openStore, closeStores }) => {
         contents: [{ sha256: hash, bytes }],
       }),
     )
-    const pieces = new GuardedStore(store).contentPieces(hash)
+    const pieces = new BlocklistFilter(store).contentChunks(hash)
     expect((await pieces.next()).done).toBe(false)
     await store.block(because({ kind: 'content', value: hash }))
     await expect(pieces.next()).rejects.toBeInstanceOf(BlockedError)
@@ -352,7 +354,7 @@ onEachSqlEngine(({ openStore, closeStores }) => {
     expect(await writer('graph_evictions').count('* as count').first()).toEqual({ count: 1 })
     // Twice: the two lookup services of a host both bring it.
     for (let times = 0; times < 2; times++) await migration.up(writer)
-    await store.readBlocked()
+    await store.readBlocklist()
     expect(await store.blockedPage({ limit: 5 })).toEqual([
       { ...subjectOf.outpoint(at(1)), reason: 'evicted', since: expect.any(Number) },
     ])

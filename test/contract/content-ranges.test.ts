@@ -2,13 +2,13 @@ import { createHash } from 'node:crypto'
 import fc from 'fast-check'
 import type { ByteRange } from '../../backend/src/graph/graph-store.js'
 import { graphRecords } from '../../backend/src/graph/records.js'
-import { PIECE_BYTES } from '../../backend/src/storage/columns.js'
+import { CHUNK_BYTES } from '../../backend/src/storage/rows/columns.js'
 import { onEachEngine } from './stores.js'
 
-const LARGEST = 4 * PIECE_BYTES
+const LARGEST = 4 * CHUNK_BYTES
 
 /** Bodies of 0 bytes to 1 MiB, that end at a border of pieces, beside one, and in the middle of one. */
-const bodies = [0, 1, PIECE_BYTES - 1, PIECE_BYTES, PIECE_BYTES + 1, 700_001, LARGEST - 1, LARGEST].map(
+const bodies = [0, 1, CHUNK_BYTES - 1, CHUNK_BYTES, CHUNK_BYTES + 1, 700_001, LARGEST - 1, LARGEST].map(
   (length, seed) => {
     const bytes = Uint8Array.from({ length }, (_, at) => at * 7 + (at >> 8) * 3 + seed)
     return { bytes, sha256: createHash('sha256').update(bytes).digest('hex') }
@@ -20,7 +20,7 @@ const position = fc.oneof(
   fc.nat({ max: LARGEST + 10 }),
   fc
     .tuple(fc.nat({ max: 4 }), fc.constantFrom(-2, -1, 0, 1, 2))
-    .map(([piece, beside]) => Math.max(piece * PIECE_BYTES + beside, 0)),
+    .map(([piece, beside]) => Math.max(piece * CHUNK_BYTES + beside, 0)),
 )
 
 onEachEngine(({ openStore, closeStores, runs }) => {
@@ -36,7 +36,7 @@ onEachEngine(({ openStore, closeStores, runs }) => {
     const read = async (sha256: string, range?: ByteRange) => {
       const before = reads()
       const pieces: Uint8Array[] = []
-      for await (const piece of store.contentPieces(sha256, range)) pieces.push(piece)
+      for await (const piece of store.contentChunks(sha256, range)) pieces.push(piece)
       return { bytes: Buffer.concat(pieces), reads: reads() - before }
     }
     return { read }
@@ -64,11 +64,11 @@ onEachEngine(({ openStore, closeStores, runs }) => {
   })
 
   test.each<[string, ByteRange, number]>([
-    ['one byte', { from: 2 * PIECE_BYTES + 5, length: 1 }, 1],
+    ['one byte', { from: 2 * CHUNK_BYTES + 5, length: 1 }, 1],
     ['the last byte', { from: LARGEST - 1, length: 1 }, 1],
-    ['one piece exactly', { from: PIECE_BYTES, length: PIECE_BYTES }, 1],
-    ['the two bytes at a border', { from: PIECE_BYTES - 1, length: 2 }, 2],
-    ['a piece and a byte', { from: PIECE_BYTES, length: PIECE_BYTES + 1 }, 2],
+    ['one piece exactly', { from: CHUNK_BYTES, length: CHUNK_BYTES }, 1],
+    ['the two bytes at a border', { from: CHUNK_BYTES - 1, length: 2 }, 2],
+    ['a piece and a byte', { from: CHUNK_BYTES, length: CHUNK_BYTES + 1 }, 2],
     ['all of it', { from: 0, length: LARGEST }, 4],
   ])('%s of a large body takes the pieces it stands in, and no others', async (_, range, expected) => {
     const { bytes, sha256 } = bodies.at(-1) ?? { bytes: new Uint8Array(), sha256: '' }

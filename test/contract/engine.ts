@@ -1,6 +1,6 @@
-import type { HookNotes } from '../../backend/src/graph/hook-note.js'
+import type { HookOutbox } from '../../backend/src/graph/hook-outbox.js'
 import type { HostStore } from '../../backend/src/graph/host-store.js'
-import type { IndexComparison, IndexRebuild } from '../../backend/src/graph/upkeep.js'
+import type { IndexComparison, IndexRebuild } from '../../backend/src/graph/index-maintenance.js'
 import type { Outpoint } from '../../backend/src/protocol/outpoint.js'
 
 /** A database that a graph may be stored in, and how tests come by stores on it. */
@@ -21,8 +21,8 @@ export interface Engine {
 /** An open store, and what tests do behind its back. */
 export interface OpenedStore {
   store: HostStore
-  notes: HookNotes
-  upkeep: IndexComparison & IndexRebuild
+  notes: HookOutbox
+  maintenance: IndexComparison & IndexRebuild
   /** Another store over the same data, that was not opened, and reads as a plugin's does. */
   another(): HostStore
   /** How often the database was asked for the sake of `store` by now. */

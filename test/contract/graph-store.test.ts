@@ -20,7 +20,7 @@ function showing(outpoint: Outpoint, bytes: Uint8Array, contentType = 'text/plai
   return { output: { outpoint, satoshis: 1, content }, body: { sha256, bytes } }
 }
 
-async function piecesOf(pieces: AsyncIterable<Uint8Array>): Promise<Uint8Array[]> {
+async function chunksOf(pieces: AsyncIterable<Uint8Array>): Promise<Uint8Array[]> {
   const all: Uint8Array[] = []
   for await (const piece of pieces) all.push(piece)
   return all
@@ -45,7 +45,7 @@ onEachEngine(({ openStore, closeStores, runs }) => {
       expect(await store.namesByPrefix({ prefix: '', limit: 10 })).toEqual([])
       expect(await store.output(at(1))).toBeUndefined()
       expect(await store.firstContentOutput(txid(1))).toBeUndefined()
-      expect(await piecesOf(store.contentPieces(txid(1)))).toEqual([])
+      expect(await chunksOf(store.contentChunks(txid(1)))).toEqual([])
       expect(await store.admissionsOf(at(1))).toEqual([])
       expect(await store.admissionsOfTransaction(txid(1))).toEqual([])
       expect(await store.unspentOfTopic({ topic: 'tm_names', since: 0 })).toEqual([])
@@ -54,7 +54,7 @@ onEachEngine(({ openStore, closeStores, runs }) => {
       expect(await store.winnerOver(txid(2))).toBeUndefined()
       expect(await store.workBehind({ txids: [txid(1)], limit: 10 })).toBe(0)
       expect(await store.blocks({ from: 0 })).toEqual([])
-      expect(await store.rivalBlocks([spend(at(1), 2)])).toEqual([])
+      expect(await store.conflictingBlocks([spend(at(1), 2)])).toEqual([])
       expect(await store.lastInteraction('https://a.example', 'tm_names')).toBe(0)
       expect(await store.setting('genesis')).toBeUndefined()
     })
@@ -226,7 +226,7 @@ onEachEngine(({ openStore, closeStores, runs }) => {
       const bytes = new Uint8Array(randomBytes(600 * 1024))
       const { output, body } = showing(at(1), bytes)
       await store.record(graphRecords({ outputs: [output], contents: [body] }))
-      const pieces = await piecesOf(store.contentPieces(body.sha256))
+      const pieces = await chunksOf(store.contentChunks(body.sha256))
       expect(pieces.map((piece) => piece.length)).toEqual([256, 256, 88].map((kib) => kib * 1024))
       expect(hashOf(Buffer.concat(pieces))).toBe(body.sha256)
     })
@@ -235,7 +235,7 @@ onEachEngine(({ openStore, closeStores, runs }) => {
       const { store } = await openStore()
       const { output, body } = showing(at(1), new Uint8Array(length).fill(3))
       await store.record(graphRecords({ outputs: [output], contents: [body] }))
-      const pieces = await piecesOf(store.contentPieces(body.sha256))
+      const pieces = await chunksOf(store.contentChunks(body.sha256))
       expect(pieces.map((piece) => piece.length)).toEqual(new Array(length / (256 * 1024)).fill(256 * 1024))
     })
 
@@ -243,8 +243,8 @@ onEachEngine(({ openStore, closeStores, runs }) => {
       const { store } = await openStore()
       const { output, body } = showing(at(1), new Uint8Array())
       await store.record(graphRecords({ outputs: [output], contents: [body] }))
-      expect(await piecesOf(store.contentPieces(body.sha256))).toEqual([new Uint8Array()])
-      expect(await piecesOf(store.contentPieces(hashOf(text('x'))))).toEqual([])
+      expect(await chunksOf(store.contentChunks(body.sha256))).toEqual([new Uint8Array()])
+      expect(await chunksOf(store.contentChunks(hashOf(text('x'))))).toEqual([])
     })
 
     test('of larger bodies than one statement takes is all there', async () => {
@@ -253,7 +253,7 @@ onEachEngine(({ openStore, closeStores, runs }) => {
       const [outputs, contents] = [shown.map(({ output }) => output), shown.map(({ body }) => body)]
       await store.record(graphRecords({ outputs, contents }))
       for (const { sha256, bytes } of contents)
-        expect(hashOf(Buffer.concat(await piecesOf(store.contentPieces(sha256))))).toBe(hashOf(bytes))
+        expect(hashOf(Buffer.concat(await chunksOf(store.contentChunks(sha256))))).toBe(hashOf(bytes))
     })
 
     test('that two outputs show is kept once', async () => {

@@ -1,4 +1,4 @@
-import { type HookNote, type HookNotes, noteBeef } from '../../backend/src/graph/hook-note.js'
+import { type FailedHook, type HookOutbox, noteBeef } from '../../backend/src/graph/hook-outbox.js'
 import { utf8 } from '../../backend/src/protocol/bytes.js'
 import type { Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { onEachEngine } from './stores.js'
@@ -6,7 +6,7 @@ import { onEachEngine } from './stores.js'
 const txid = (number: number): string => number.toString(16).padStart(64, 'b')
 const at = (number: number, vout = 0): Outpoint => ({ txid: txid(number), vout })
 
-const admitted = (number: number, vout: number, beef = utf8(`BEEF ${number}`)): HookNote => ({
+const admitted = (number: number, vout: number, beef = utf8(`BEEF ${number}`)): FailedHook => ({
   service: 'ls_ordinals',
   hook: 'admitted',
   topic: 'tm_ordinals',
@@ -15,10 +15,10 @@ const admitted = (number: number, vout: number, beef = utf8(`BEEF ${number}`)): 
 })
 
 /** A note as it compares, whatever a driver gives bytes as. */
-const plain = (note: HookNote) => ({ ...note, beef: Buffer.from(noteBeef(note) ?? []).toString('base64') })
+const plain = (note: FailedHook) => ({ ...note, beef: Buffer.from(noteBeef(note) ?? []).toString('base64') })
 
-async function keptBy(notes: HookNotes, service: string): Promise<ReturnType<typeof plain>[]> {
-  const kept: HookNote[] = []
+async function keptBy(notes: HookOutbox, service: string): Promise<ReturnType<typeof plain>[]> {
+  const kept: FailedHook[] = []
   for await (const note of notes.kept(service)) kept.push(note)
   return kept.map(plain)
 }
@@ -29,7 +29,7 @@ onEachEngine(({ openStore, closeStores }) => {
   test('notes of every hook come back as they were kept, those of a service alone', async () => {
     const { notes } = await openStore()
     const spent = { service: 'ls_names', hook: 'spent', topic: 'tm_names', spender: txid(9) } as const
-    const told: HookNote[] = [
+    const told: FailedHook[] = [
       { service: 'ls_names', hook: 'evicted', outpoint: at(1) },
       { ...spent, outpoint: at(2) },
       { ...spent, outpoint: at(3), beef: new Uint8Array(600 * 1024).fill(3) },

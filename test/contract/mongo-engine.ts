@@ -1,9 +1,9 @@
 import { MongoClient } from 'mongodb'
-import { hashColumn, outpointColumns } from '../../backend/src/storage/columns.js'
-import { piecesOf } from '../../backend/src/storage/mongo/collections.js'
-import { MongoGraphStore } from '../../backend/src/storage/mongo/mongo-graph-store.js'
-import { MongoHookNotes } from '../../backend/src/storage/mongo/mongo-hook-notes.js'
-import { MongoUpkeep } from '../../backend/src/storage/mongo/mongo-upkeep.js'
+import { chunksOf } from '../../backend/src/storage/mongo/collections.js'
+import { MongoGraphStore } from '../../backend/src/storage/mongo/graph-store.js'
+import { MongoHookOutbox } from '../../backend/src/storage/mongo/hook-outbox.js'
+import { MongoIndexMaintenance } from '../../backend/src/storage/mongo/index-maintenance.js'
+import { hashColumn, outpointColumns } from '../../backend/src/storage/rows/columns.js'
 import { MISSING_FOR_MONGO, type Mongo, startMongo } from '../services/mongo.js'
 import { asText, rawDocuments } from '../support/graph-documents.js'
 import { type Asked, keepAsked, withoutIndex } from '../support/mongo-asked.js'
@@ -52,8 +52,8 @@ export const mongo: Engine = {
     await store.open()
     return {
       store,
-      notes: new MongoHookNotes(db, store.writer),
-      upkeep: new MongoUpkeep({ db: own, writer: store.writer }),
+      notes: new MongoHookOutbox(db, store.writer),
+      maintenance: new MongoIndexMaintenance({ db: own, writer: store.writer }),
       another: () => new MongoGraphStore({ db }),
       reads: () => reads,
       rows: async () => asText(await rawDocuments(db), ['arrival']),
@@ -67,7 +67,7 @@ export const mongo: Engine = {
         await db.collection('graph_outputs').deleteOne(outpointColumns(outpoint))
       },
       async removeBytes(txid) {
-        await db.collection<{ _id: Buffer }>('graph_pieces').deleteMany(piecesOf(hashColumn(txid)))
+        await db.collection<{ _id: Buffer }>('graph_pieces').deleteMany(chunksOf(hashColumn(txid)))
       },
       close: async () => {
         await db.dropDatabase()

@@ -1,9 +1,9 @@
 import type { Knex } from 'knex'
 import type { Outpoint } from '../../backend/src/protocol/outpoint.js'
-import { SqlGraphStore } from '../../backend/src/storage/sql/sql-graph-store.js'
-import { SqlHookNotes } from '../../backend/src/storage/sql/sql-hook-notes.js'
-import type { SqlReader, SqlValue, SqlWriter } from '../../backend/src/storage/sql/sql-reader.js'
-import { SqlUpkeep } from '../../backend/src/storage/sql/sql-upkeep.js'
+import { SqlGraphStore } from '../../backend/src/storage/sql/graph-store.js'
+import { SqlHookOutbox } from '../../backend/src/storage/sql/hook-outbox.js'
+import { SqlIndexMaintenance } from '../../backend/src/storage/sql/index-maintenance.js'
+import type { SqlReader, SqlValue, SqlWriter } from '../../backend/src/storage/sql/reader.js'
 import type { Engine, OpenedStore } from './engine.js'
 
 /** The connections of a store on SQL. */
@@ -33,8 +33,8 @@ export async function openSqlStore(
   return {
     store,
     database: { writer, reader: own },
-    notes: new SqlHookNotes(writer),
-    upkeep: new SqlUpkeep({ writer, reader: own }),
+    notes: new SqlHookOutbox(writer),
+    maintenance: new SqlIndexMaintenance({ writer, reader: own }),
     another: () => new SqlGraphStore({ writer }),
     reads: () => reads,
     async rows() {

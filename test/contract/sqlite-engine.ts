@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { openSqlite } from '../../src/server/open-database.js'
+import { openSqlite } from '../../src/server/store/open-database.js'
 import { openSqlStore, type SqlEngine } from './sql-store.js'
 
 /** Each store is a file in a folder of its own. */

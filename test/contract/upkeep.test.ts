@@ -1,5 +1,5 @@
 import { graphRecords } from '../../backend/src/graph/records.js'
-import { Upkeep } from '../../src/server/upkeep.js'
+import { IndexMaintenance } from '../../src/server/store/index-maintenance.js'
 import { does, everyDeed } from '../support/deeds.js'
 import { FakeChain } from '../support/fake-chain.js'
 import { doAgain, type RecordedWrite, recordWrites } from '../support/recorded-writes.js'
@@ -19,8 +19,8 @@ beforeAll(async () => {
   for (const deed of everyDeed(chain)) await does(node, deed)
 })
 
-function upkeepOf({ store: graph, upkeep: store }: OpenedStore): Upkeep {
-  return new Upkeep({ store, graph, exclusively: (work) => work(), logger: SILENT })
+function maintenanceOf({ store: graph, maintenance: store }: OpenedStore): IndexMaintenance {
+  return new IndexMaintenance({ store, graph, exclusively: (work) => work(), logger: SILENT })
 }
 
 /** The rows, but for how often a branch has turned: a rebuild turns what has to be turned anew. */
@@ -38,20 +38,20 @@ onEachEngine(({ openStore, closeStores }) => {
     return { opened, rows: await rowsOf(opened) }
   }
 
-  async function expectEqual(upkeep: Upkeep): Promise<void> {
-    await upkeep.run()
-    expect(upkeep.status).toEqual({ state: 'equal', done: 1 })
+  async function expectEqual(maintenance: IndexMaintenance): Promise<void> {
+    await maintenance.run()
+    expect(maintenance.status).toEqual({ state: 'equal', done: 1 })
   }
 
   test('an index that is whole is left as it is', async () => {
     const { opened, rows } = await filled()
-    expect(await opened.upkeep.compare(undefined)).toEqual({
+    expect(await opened.maintenance.compare(undefined)).toEqual({
       upTo: undefined,
       missing: [],
       extra: 0,
       lost: [],
     })
-    await expectEqual(upkeepOf(opened))
+    await expectEqual(maintenanceOf(opened))
     expect(await rowsOf(opened)).toEqual(rows)
   })
 
@@ -62,8 +62,10 @@ onEachEngine(({ openStore, closeStores }) => {
     )
     if (outpoint === undefined) throw new Error('nothing was admitted')
     await opened.removeOutput(outpoint)
-    expect((await opened.upkeep.compare(undefined)).missing).toEqual([{ topic: 'tm_ordinals', outpoint }])
-    await expectEqual(upkeepOf(opened))
+    expect((await opened.maintenance.compare(undefined)).missing).toEqual([
+      { topic: 'tm_ordinals', outpoint },
+    ])
+    await expectEqual(maintenanceOf(opened))
     expect((await rowsOf(opened)).graph_outputs).toEqual(rows.graph_outputs)
   })
 
@@ -72,8 +74,8 @@ onEachEngine(({ openStore, closeStores }) => {
     const names = [{ name: 'zzz', outpoint: { txid: '0'.repeat(64), vout: 7 } }]
     await opened.store.record(graphRecords({ names }))
     expect(await rowsOf(opened)).not.toEqual(rows)
-    expect((await opened.upkeep.compare(undefined)).extra).toBe(1)
-    await expectEqual(upkeepOf(opened))
+    expect((await opened.maintenance.compare(undefined)).extra).toBe(1)
+    await expectEqual(maintenanceOf(opened))
     expect(await rowsOf(opened)).toEqual(rows)
   })
 
@@ -81,8 +83,8 @@ onEachEngine(({ openStore, closeStores }) => {
     const { opened } = await filled()
     const txid = (await opened.store.nameOrigin('a'))?.txid ?? ''
     await opened.removeBytes(txid)
-    expect((await opened.upkeep.compare(undefined)).lost).toEqual([txid])
-    await expectEqual(upkeepOf(opened))
+    expect((await opened.maintenance.compare(undefined)).lost).toEqual([txid])
+    await expectEqual(maintenanceOf(opened))
     expect(await opened.store.nameOrigin('a')).toBeUndefined()
     expect(await opened.store.admissionsOfTransaction(txid)).toEqual([])
     expect(await opened.store.isApplied('tm_names', txid)).toBe(false)
@@ -90,18 +92,18 @@ onEachEngine(({ openStore, closeStores }) => {
 
   test('a rebuild that was ended when it had emptied it is gone on with', async () => {
     const { opened, rows } = await filled()
-    const { upkeep } = opened
-    expect(await upkeep.rebuild()).toBeUndefined()
-    await upkeep.markRebuild({ state: 'needed' })
-    expect(await upkeep.rebuild()).toEqual({ state: 'needed' })
-    await upkeep.empty()
+    const { maintenance } = opened
+    expect(await maintenance.rebuild()).toBeUndefined()
+    await maintenance.setRebuildCheckpoint({ state: 'needed' })
+    expect(await maintenance.rebuild()).toEqual({ state: 'needed' })
+    await maintenance.empty()
     expect(await opened.store.nameOrigin('a')).toBeUndefined()
     const places: string[] = []
-    for await (const { place } of upkeep.arrivals('')) places.push(place)
-    expect(await upkeep.arrivalsLeft('')).toBe(places.length)
-    expect(await upkeep.arrivalsLeft(places[2] ?? '')).toBe(places.length - 3)
-    await expectEqual(upkeepOf(opened))
-    expect(await upkeep.rebuild()).toBeUndefined()
+    for await (const { place } of maintenance.transactionLog('')) places.push(place)
+    expect(await maintenance.transactionsLeft('')).toBe(places.length)
+    expect(await maintenance.transactionsLeft(places[2] ?? '')).toBe(places.length - 3)
+    await expectEqual(maintenanceOf(opened))
+    expect(await maintenance.rebuild()).toBeUndefined()
     expect(await rowsOf(opened)).toEqual(rows)
   })
 
@@ -111,7 +113,7 @@ onEachEngine(({ openStore, closeStores }) => {
     const beef = Uint8Array.of(1, 2, 3)
     const note = { service: 'ls_names', hook: 'admitted', topic: 'tm_names', outpoint, beef } as const
     await opened.notes.keep(note)
-    await upkeepOf(opened).rebuild()
+    await maintenanceOf(opened).rebuild()
     const kept: unknown[] = []
     for await (const each of opened.notes.kept('ls_names')) kept.push(each)
     expect(kept).toMatchObject([{ outpoint }])

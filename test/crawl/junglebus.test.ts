@@ -1,5 +1,5 @@
 import { parseOutpoint } from '../../backend/src/protocol/outpoint.js'
-import { JungleBusSource } from '../../src/crawl/junglebus.js'
+import { JungleBusSource } from '../../src/follow/junglebus.js'
 import { recordOf } from '../support/block.js'
 import { FakeChain, p2pkh } from '../support/fake-chain.js'
 import { type Fault, type JungleBusService, useJungleBuses } from '../support/junglebus.js'

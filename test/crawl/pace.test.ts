@@ -1,4 +1,4 @@
-import { Pace } from '../../src/crawl/pace.js'
+import { Pace } from '../../src/follow/pace.js'
 
 /** A clock that is moved by hand, and a pace of three answers in a second. */
 function set() {

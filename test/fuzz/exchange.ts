@@ -2,7 +2,7 @@ import { connect } from 'node:net'
 import { bytesOf, type FuzzRequest, isRaw } from './request.js'
 
 /** What came back for a request. */
-export interface Exchange {
+export interface InFlightRequest {
   received: Buffer
   /**
    * How the connection ended: by the server, by an error, or not at all, for as long as somebody waited; and by us, where
@@ -20,12 +20,12 @@ export async function exchange(
   url: string,
   request: FuzzRequest,
   { patience }: { patience: number },
-): Promise<Exchange> {
+): Promise<InFlightRequest> {
   const { hostname, port } = new URL(url)
   const start = performance.now()
   return await new Promise((resolve) => {
     const pieces: Buffer[] = []
-    let end: Exchange['end'] = 'closed'
+    let end: InFlightRequest['end'] = 'closed'
     let isOpen = false
     const socket = connect({ host: hostname, port: Number(port) }, () => {
       isOpen = true

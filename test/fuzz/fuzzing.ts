@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Exchange } from './exchange.js'
+import type { InFlightRequest } from './exchange.js'
 import { exchange } from './exchange.js'
 import { judge } from './judge.js'
 import type { FuzzCase } from './kinds.js'
@@ -87,7 +87,7 @@ const UNTIL_HEARD = 50
 
 function count(
   figures: Figures,
-  { fuzzCase, answered, statuses }: { fuzzCase: FuzzCase; answered: Exchange; statuses: number[] },
+  { fuzzCase, answered, statuses }: { fuzzCase: FuzzCase; answered: InFlightRequest; statuses: number[] },
 ): void {
   figures.requests++
   const counts = figures.kinds[fuzzCase.kind] ?? {}

@@ -1,4 +1,4 @@
-import type { Exchange } from './exchange.js'
+import type { InFlightRequest } from './exchange.js'
 import { judge } from './judge.js'
 import { get, type PlainRequest } from './request.js'
 
@@ -17,7 +17,7 @@ function answer(status: string, headers: string, body = ''): string {
 
 function complaintsOf(
   received: string,
-  { request = CONTENT, end = 'closed' }: { request?: PlainRequest; end?: Exchange['end'] } = {},
+  { request = CONTENT, end = 'closed' }: { request?: PlainRequest; end?: InFlightRequest['end'] } = {},
 ): string[] {
   return judge(request, { received: Buffer.from(received, 'latin1'), end, milliseconds: 1 }).complaints
 }

@@ -1,6 +1,6 @@
-import { ERROR_CODES } from '../../src/gateway/error-response.js'
+import { ERROR_CODES } from '../../src/gateway/http/errors.js'
 import { AnswerError, type FuzzAnswer, readAnswers } from './answer.js'
-import type { Exchange } from './exchange.js'
+import type { InFlightRequest } from './exchange.js'
 import { type FuzzRequest, isRaw, type PlainRequest } from './request.js'
 
 /** What a server says for itself of an exchange: the status of each answer, and what no server should have done. */
@@ -17,7 +17,7 @@ const OPERATORS = /\/admin(?:\/|$|\?)/i
 const INSIDE = /node_modules|\n\s+at |\.js:\d+|SQLITE|libsql|graph_[a-z]+/
 
 /** Holds what came back for a request against what every answer must be, whatever was asked. */
-export function judge(request: FuzzRequest, { received, end }: Exchange): Judgement {
+export function judge(request: FuzzRequest, { received, end }: InFlightRequest): Judgement {
   if (end === 'hung' || end === 'refused') return { statuses: [], complaints: [`the connection ${end}`] }
   let answers: FuzzAnswer[]
   try {

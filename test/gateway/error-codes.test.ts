@@ -1,4 +1,4 @@
-import { ERROR_CODES, type ErrorCode } from '../../src/gateway/error-response.js'
+import { ERROR_CODES, type ErrorCode } from '../../src/gateway/http/errors.js'
 import { eventually } from '../support/eventually.js'
 import { type ExpectedError, expectError, expectErrorHead } from '../support/expect-error.js'
 import { beefOf, FakeChain, OPEN_LOCK } from '../support/fake-chain.js'

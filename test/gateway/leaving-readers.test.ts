@@ -24,13 +24,13 @@ const steps = await streamsOn(server, chain).streamOf(Array.from({ length: 15 },
 
 /** Reads on as the store does, once it may, and counts what is read. */
 function watchedReads(mayRead: Promise<unknown> = Promise.resolve()) {
-  const contentPieces = graph.contentPieces.bind(graph)
+  const contentChunks = graph.contentChunks.bind(graph)
   const counts = { begun: 0, ended: 0, bytes: 0 }
-  const by: ContentReader['contentPieces'] = async function* (sha256, range) {
+  const by: ContentReader['contentChunks'] = async function* (sha256, range) {
     counts.begun++
     try {
       await mayRead
-      for await (const piece of contentPieces(sha256, range)) {
+      for await (const piece of contentChunks(sha256, range)) {
         counts.bytes += piece.length
         yield piece
       }
@@ -38,7 +38,7 @@ function watchedReads(mayRead: Promise<unknown> = Promise.resolve()) {
       counts.ended++
     }
   }
-  return { counts, by: by as typeof graph.contentPieces }
+  return { counts, by: by as typeof graph.contentChunks }
 }
 
 async function until(done: () => boolean): Promise<void> {
@@ -74,7 +74,7 @@ describe('readers that leave', () => {
       await Promise.all(Array.from({ length: READERS }, leave))
       await until(() => counts.ended === READERS)
     }
-    await whileReplaced(graph, 'contentPieces', { by, during })
+    await whileReplaced(graph, 'contentChunks', { by, during })
     expect(counts.bytes).toBeLessThan(READERS * LENGTH)
     await expectAnswers()
   })
@@ -94,7 +94,7 @@ describe('readers that leave', () => {
     let read = (): void => undefined
     const { counts, by } = watchedReads(new Promise<void>((resolve) => (read = resolve)))
     const during = () => left(`/content/${large.outpoint(0)}`, counts, read)
-    await whileReplaced(graph, 'contentPieces', { by, during })
+    await whileReplaced(graph, 'contentChunks', { by, during })
     await expectAnswers()
   })
 

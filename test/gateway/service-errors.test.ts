@@ -123,10 +123,10 @@ describe('a middle chunk of a stream that cannot be loaded', () => {
     const gone = sha256(utf8('gone')).toString('hex')
     const [first, second] = await streams.streamOf(['here', 'gone', 'here'])
     const { graph } = server.node
-    const contentPieces = graph.contentPieces.bind(graph)
-    await whileReplaced(graph, 'contentPieces', {
+    const contentChunks = graph.contentChunks.bind(graph)
+    await whileReplaced(graph, 'contentChunks', {
       by: async function* (hash, range) {
-        if (hash !== gone) yield* contentPieces(hash, range)
+        if (hash !== gone) yield* contentChunks(hash, range)
       },
       during: async () => {
         await expect(server.ask(streamPath(first))).rejects.toThrow(/aborted|hang up|ECONNRESET/)

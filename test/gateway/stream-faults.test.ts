@@ -34,8 +34,8 @@ async function until(done: () => boolean): Promise<void> {
 /** Counts what is read of chunks and of their bodies while something is done. */
 async function watched(during: (counts: Counts) => Promise<void>): Promise<Counts> {
   const counts: Counts = { chunks: 0, walks: 0, bodies: 0, bytes: 0 }
-  const read = { pieces: graph.contentPieces.bind(graph), chunks: graph.streamChunks.bind(graph) }
-  const pieces: ContentReader['contentPieces'] = async function* (hash, range) {
+  const read = { pieces: graph.contentChunks.bind(graph), chunks: graph.streamChunks.bind(graph) }
+  const pieces: ContentReader['contentChunks'] = async function* (hash, range) {
     counts.bodies++
     try {
       for await (const piece of read.pieces(hash, range)) {
@@ -57,8 +57,8 @@ async function watched(during: (counts: Counts) => Promise<void>): Promise<Count
       counts.walks--
     }
   }
-  await whileReplaced(graph, 'contentPieces', {
-    by: pieces as typeof graph.contentPieces,
+  await whileReplaced(graph, 'contentChunks', {
+    by: pieces as typeof graph.contentChunks,
     during: () =>
       whileReplaced(graph, 'streamChunks', {
         by: chunks as typeof graph.streamChunks,

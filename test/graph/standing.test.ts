@@ -6,7 +6,7 @@ import {
   type RankedView,
   type Standing,
   winnerOver,
-} from '../../backend/src/graph/standing.js'
+} from '../../backend/src/graph/conflict-resolution.js'
 
 /** Transactions by their inputs, each `<txid>:<vout>`, as a store that holds nothing else would know them. */
 class Known implements RankedView {
@@ -24,7 +24,7 @@ class Known implements RankedView {
     else this.heights.set(txid, height)
   }
 
-  async standings(txids: string[]): Promise<Standing[]> {
+  async statuses(txids: string[]): Promise<Standing[]> {
     return txids.flatMap((txid) => {
       const standing = this.all.get(txid)
       return standing === undefined ? [] : [{ ...standing }]
@@ -59,8 +59,8 @@ class Known implements RankedView {
   /** Decides what the change of some transactions comes to. */
   async follow(...txids: string[]): Promise<void> {
     const ranked = await keepRanks(txids, this)
-    const { silenced, restored } = await decide({ txids, ranked, view: this, rest: async () => {} })
-    for (const each of silenced) Object.assign(this.all.get(each) ?? {}, { silent: true })
+    const { deactivated, restored } = await decide({ txids, ranked, view: this, rest: async () => {} })
+    for (const each of deactivated) Object.assign(this.all.get(each) ?? {}, { silent: true })
     for (const each of restored) Object.assign(this.all.get(each) ?? {}, { silent: false })
   }
 
@@ -149,7 +149,7 @@ test('what is built on a mined one is of a worse rank than that, though it came 
   known.prove('child', 7)
   await known.follow('child')
   await known.follow('parent')
-  const [child, parent] = await known.standings(['child', 'parent'])
+  const [child, parent] = await known.statuses(['child', 'parent'])
   expect(parent).toMatchObject({ mined: 7 })
   expect(parent && child && compareRanks(parent, child)).toBeLessThan(0)
 })

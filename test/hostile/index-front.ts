@@ -5,7 +5,7 @@ import { answer } from './hostile-server.js'
 import type { Stage } from './stage.js'
 
 /** What is done with a path, and with all below it, in place of the true answer. */
-export type Told = Record<string, Handler>
+export type NewRecords = Record<string, Handler>
 
 /**
  * An index that answers some paths itself and leaves the others to a real server, or to nobody. Mints that are submitted to it
@@ -13,7 +13,7 @@ export type Told = Record<string, Handler>
  */
 export async function indexFront(
   stage: Stage,
-  { behind, told }: { behind?: string; told: Told },
+  { behind, told }: { behind?: string; told: NewRecords },
 ): Promise<HostileServer> {
   return await stage.serve(async (request, response) => {
     if (request.path === '/submit') stage.ledger.noteBeef(request.body, 'index')

@@ -1,15 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Engine } from '@bsv/overlay'
 import type { GraphWriter } from '../../backend/src/graph/graph-store.js'
-import type { HookNote, HookNotes } from '../../backend/src/graph/hook-note.js'
+import type { FailedHook, HookOutbox } from '../../backend/src/graph/hook-outbox.js'
 import type { AdmissionRecord, GraphRecords } from '../../backend/src/graph/records.js'
-import { FailedHooks, type HookFailure } from '../../backend/src/lookup-services/failed-hooks.js'
-import type { Remembering } from '../../backend/src/lookup-services/hooks.js'
+import { type HookFailure, HookRetries } from '../../backend/src/lookup-services/hook-outbox.js'
+import type { Retrying } from '../../backend/src/lookup-services/hooks.js'
 import { NamesLookupService } from '../../backend/src/lookup-services/NamesLookupService.js'
 import { OrdinalsLookupService } from '../../backend/src/lookup-services/OrdinalsLookupService.js'
 import { utf8 } from '../../backend/src/protocol/bytes.js'
 import { type Outpoint, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
-import { SqlHookNotes } from '../../backend/src/storage/sql/sql-hook-notes.js'
+import { SqlHookOutbox } from '../../backend/src/storage/sql/hook-outbox.js'
 import NamesTopicManager from '../../backend/src/topic-managers/NamesTopicManager.js'
 import OrdinalsTopicManager from '../../backend/src/topic-managers/OrdinalsTopicManager.js'
 import type { OpenedSqlStore } from '../contract/sql-store.js'
@@ -63,14 +63,14 @@ function services(options: {
   opened: OpenedSqlStore
   chain: FakeChain
   fails?: (call: number) => boolean
-  remembering?: Partial<Remembering>
+  remembering?: Partial<Retrying>
 }) {
   const { opened, chain, fails = () => false } = options
   const { store, database } = opened
   const failures: HookFailure[] = []
   const writer = new FailingWriter(store, fails)
-  const remembering: Remembering = {
-    notes: new SqlHookNotes(database.writer),
+  const remembering: Retrying = {
+    notes: new SqlHookOutbox(database.writer),
     onHookFailure: (failure) => failures.push(failure),
     times: QUICK,
     ...options.remembering,
@@ -188,8 +188,8 @@ test('a note that fails for ever keeps no other from being repeated', async () =
   const rows = await undisturbed()
   const chain = new FakeChain()
   const opened = await openStore()
-  const notes = new SqlHookNotes(opened.database.writer)
-  const nothing: HookNote = {
+  const notes = new SqlHookOutbox(opened.database.writer)
+  const nothing: FailedHook = {
     service: 'ls_ordinals',
     hook: 'admitted',
     topic: 'tm_ordinals',
@@ -234,13 +234,13 @@ test('an eviction that fails is repeated', async () => {
 
 describe('while the database takes no note', () => {
   /** Notes that cannot be written while `away`. */
-  function unwritable(to: HookNotes): HookNotes & { away: boolean } {
+  function unwritable(to: HookOutbox): HookOutbox & { away: boolean } {
     const reach = (): void => {
       if (notes.away) throw new Error('the database is away')
     }
     const notes = {
       away: true,
-      async keep(note: HookNote) {
+      async keep(note: FailedHook) {
         reach()
         await to.keep(note)
       },
@@ -248,7 +248,7 @@ describe('while the database takes no note', () => {
         reach()
         yield* to.kept(service)
       },
-      async release(note: HookNote) {
+      async release(note: FailedHook) {
         reach()
         await to.release(note)
       },
@@ -259,7 +259,7 @@ describe('while the database takes no note', () => {
   test('the hook throws, for the host to log it, and is repeated from memory when the database is back', async () => {
     const chain = new FakeChain()
     const opened = await openStore()
-    const notes = unwritable(new SqlHookNotes(opened.database.writer))
+    const notes = unwritable(new SqlHookOutbox(opened.database.writer))
     const told = services({ opened, chain, fails: () => notes.away, remembering: { notes } })
     const submit = stockEngine(chain, told)
     await expect(submit([beefOf(chain.genesis)])).rejects.toThrow('deadlock found')
@@ -273,16 +273,16 @@ describe('while the database takes no note', () => {
   test('memory holds no more than it may, and what it does not hold is told', async () => {
     const failures: HookFailure[] = []
     const { database } = await openStore()
-    const hooks = new FailedHooks({
+    const hooks = new HookRetries({
       service: 'ls_names',
-      notes: unwritable(new SqlHookNotes(database.writer)),
+      notes: unwritable(new SqlHookOutbox(database.writer)),
       repeat: async () => {},
       repeats: false,
       onHookFailure: (failure) => failures.push(failure),
     })
     const beef = new Uint8Array(40 * 1024 * 1024)
     const failing = async (vout: number): Promise<void> => {
-      const note: HookNote = {
+      const note: FailedHook = {
         service: 'ls_names',
         hook: 'admitted',
         topic: 'tm_names',

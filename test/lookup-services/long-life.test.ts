@@ -1,6 +1,6 @@
 import fc from 'fast-check'
+import { type Attribute, attribute } from '../../backend/src/graph/attributes.js'
 import { EMPTY_MAP, mapRecordOf } from '../../backend/src/graph/map-merge.js'
-import { type Trait, trait } from '../../backend/src/graph/traits.js'
 import { OrdinalsLookupService } from '../../backend/src/lookup-services/OrdinalsLookupService.js'
 import { MAP_MARKER } from '../../backend/src/protocol/bitcom.js'
 import { concatBytes, utf8 } from '../../backend/src/protocol/bytes.js'
@@ -146,8 +146,8 @@ onEachSqlEngine(({ openStore, closeStores }) => {
     const { history, steps } = await live(changes)
     const { store, database } = await told(await openStore(), history.notices)
     const at = (step: number) => parseOutpoint(steps[step]?.outpoint(0) ?? '')
-    const found = async (each: Trait) => (await store.tipsWith({ traits: [each], limit: 10 })).length
-    const [said, kept] = [trait.map('b', textOf(3000)), trait.map('c', textOf(10))]
+    const found = async (each: Attribute) => (await store.tipsWith({ attributes: [each], limit: 10 })).length
+    const [said, kept] = [attribute.map('b', textOf(3000)), attribute.map('c', textOf(10))]
     expect([await found(said), await found(kept)]).toEqual([1, 1])
     await store.evict(at(2))
     expect({ ...mapRecordOf((await store.mergedMap(at(3))) ?? EMPTY_MAP) }).toEqual({

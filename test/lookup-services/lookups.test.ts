@@ -1,6 +1,6 @@
 import type { LookupService, OutputAdmittedByTopic } from '@bsv/overlay'
 import { BlockedError } from '../../backend/src/graph/blocked-error.js'
-import { GuardedStore } from '../../backend/src/graph/guarded-store.js'
+import { BlocklistFilter } from '../../backend/src/graph/blocklist-filter.js'
 import { NamesLookupService } from '../../backend/src/lookup-services/NamesLookupService.js'
 import createNamesLookupService from '../../backend/src/lookup-services/NamesLookupServiceFactory.js'
 import { OrdinalsLookupService } from '../../backend/src/lookup-services/OrdinalsLookupService.js'
@@ -52,7 +52,7 @@ async function world() {
   const opened = await openStore()
   const { store } = opened
   const { deployment } = chain
-  const reader = new GuardedStore(store)
+  const reader = new BlocklistFilter(store)
   const names = new NamesLookupService({ reader, writer: store, deployment })
   const ordinals = new OrdinalsLookupService({ reader, writer: store })
   await deliver([names, ordinals], history.notices)

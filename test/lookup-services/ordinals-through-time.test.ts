@@ -1,18 +1,18 @@
 import fc from 'fast-check'
+import { type Attribute, attribute } from '../../backend/src/graph/attributes.js'
 import {
+  type AttributesReader,
   type GraphStore,
   TIP,
-  type TraitsReader,
   type TransactionReader,
 } from '../../backend/src/graph/graph-store.js'
 import { EMPTY_MAP, mapRecordOf } from '../../backend/src/graph/map-merge.js'
-import { type Trait, trait } from '../../backend/src/graph/traits.js'
 import { NamesLookupService } from '../../backend/src/lookup-services/NamesLookupService.js'
 import { OrdinalsLookupService } from '../../backend/src/lookup-services/OrdinalsLookupService.js'
 import { formatOutpoint, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { onEachEngine } from '../contract/stores.js'
 import { deed, KEYS, type Life, live, ownerOf, PARENT, type Submitted } from '../support/life.js'
-import { model, type Told } from '../support/life-model.js'
+import { model, type NewRecords } from '../support/life-model.js'
 
 // The life of ordinals, told in any order and with holes, against a plain model that walks the chain satoshi by satoshi.
 
@@ -33,8 +33,8 @@ async function tell(store: GraphStore, life: Life, told: Submitted[]): Promise<v
 }
 
 /** Every ordinal is found by what it says where it is now, and by nothing else. */
-async function expectTraits(
-  store: TraitsReader & TransactionReader,
+async function expectAttributes(
+  store: AttributesReader & TransactionReader,
   { names, said, known }: Life,
   { tips, answer }: ReturnType<typeof model>,
 ): Promise<void> {
@@ -43,23 +43,23 @@ async function expectTraits(
   for (const { txid, transaction } of known.values())
     if ((await store.transaction(txid)) !== undefined)
       for (const input of transaction.inputs) spent.add(formatOutpoint(input))
-  const found = async (...traits: Trait[]): Promise<string[]> =>
-    (await store.tipsWith({ traits, limit: 1000 })).map(formatOutpoint).sort()
+  const found = async (...attributes: Attribute[]): Promise<string[]> =>
+    (await store.tipsWith({ attributes, limit: 1000 })).map(formatOutpoint).sort()
   const told = new Map(tips.map((tip) => [tip, answer(tip, TIP)]))
-  const where = (has: (ordinal: Told, tip: string) => boolean): string[] =>
+  const where = (has: (ordinal: NewRecords, tip: string) => boolean): string[] =>
     tips.filter((tip) => {
       const ordinal = told.get(tip)
       return ordinal !== undefined && has(ordinal, tip)
     })
-  expect(await found(trait.contentType('Text/Plain; charset=utf-8'))).toEqual(
+  expect(await found(attribute.contentType('Text/Plain; charset=utf-8'))).toEqual(
     where(({ content }) => !names.has(content)).sort(),
   )
-  expect(await found(trait.parent(parseOutpoint(PARENT)))).toEqual(
+  expect(await found(attribute.parent(parseOutpoint(PARENT)))).toEqual(
     where(({ parent }) => parent === PARENT).sort(),
   )
   for (const key of KEYS) {
     const owned = tips.filter((tip) => !spent.has(tip) && said.get(tip)?.owner === ownerOf(key))
-    expect(await found(trait.owner(ownerOf(key)))).toEqual(owned.sort())
+    expect(await found(attribute.owner(ownerOf(key)))).toEqual(owned.sort())
   }
   const entries = [...told.values()].flatMap((ordinal) =>
     Object.entries(ordinal?.map ?? {}).flatMap(([key, value]) =>
@@ -67,9 +67,9 @@ async function expectTraits(
     ),
   )
   for (const [key, text] of [...entries, ['key 0', 'never said'] as const]) {
-    const has = ({ map }: Told): boolean => [map[key] ?? []].flat().includes(text)
-    expect(await found(trait.map(key, text))).toEqual(where(has).sort())
-    expect(await found(trait.contentType('text/plain'), trait.map(key, text))).toEqual(
+    const has = ({ map }: NewRecords): boolean => [map[key] ?? []].flat().includes(text)
+    expect(await found(attribute.map(key, text))).toEqual(where(has).sort())
+    expect(await found(attribute.contentType('text/plain'), attribute.map(key, text))).toEqual(
       where((ordinal) => has(ordinal) && !names.has(ordinal.content)).sort(),
     )
   }
@@ -111,7 +111,7 @@ onEachEngine(({ openStore, closeStores, runs }) => {
               ).toEqual(answer(outpoint, sequence))
             }
           }
-          await expectTraits(store, life, expected)
+          await expectAttributes(store, life, expected)
           await closeStores()
         },
       ),

@@ -28,7 +28,7 @@ export interface Block {
  */
 export class OrderModel {
   /** The transactions that are known, and in which submission each first came. */
-  private readonly arrivals = new Map<string, number>()
+  private readonly insertionOrder = new Map<string, number>()
   private readonly heights = new Map<string, number>()
   private readonly blocks = new Map<string, Block>()
   private submissions = 0
@@ -37,7 +37,7 @@ export class OrderModel {
   constructor(readonly history: History) {}
 
   isKnown(txid: string): boolean {
-    return this.arrivals.has(txid)
+    return this.insertionOrder.has(txid)
   }
 
   /** The height of the block that a transaction is known to be in. */
@@ -54,7 +54,7 @@ export class OrderModel {
   learnAncestors(members: readonly Member[]): void {
     this.submissions++
     for (const { txid, height } of learnedOf(this.history, members).slice(0, -1)) {
-      if (!this.arrivals.has(txid)) this.arrivals.set(txid, this.submissions)
+      if (!this.insertionOrder.has(txid)) this.insertionOrder.set(txid, this.submissions)
       if (height !== undefined) this.heights.set(txid, height)
     }
     this.worked = undefined
@@ -64,19 +64,19 @@ export class OrderModel {
     const subject = members.at(-1)
     if (subject === undefined) throw new Error('nothing is submitted')
     this.submissions++
-    const arrivals = new Map(this.arrivals)
+    const insertionOrder = new Map(this.insertionOrder)
     const heights = new Map(this.heights)
     for (const { txid, height } of members) {
-      if (!arrivals.has(txid)) arrivals.set(txid, this.submissions)
+      if (!insertionOrder.has(txid)) insertionOrder.set(txid, this.submissions)
       if (height !== undefined) heights.set(txid, height)
     }
-    const decision = decisionOf(this.history, { arrivals, heights })
+    const decision = decisionOf(this.history, { insertionOrder, heights })
     const isLost = !decision.counts.has(subject.txid)
-    if (isLost && !isMined(this.history, subject.txid, { arrivals, heights })) {
+    if (isLost && !isMined(this.history, subject.txid, { insertionOrder, heights })) {
       const isHopeless = conflictsWithin(this.history, subject.txid)
       return { kind: 'lost', winners: isHopeless ? new Set() : decision.winnersOver(subject.txid) }
     }
-    for (const [txid, arrival] of arrivals) this.arrivals.set(txid, arrival)
+    for (const [txid, arrival] of insertionOrder) this.insertionOrder.set(txid, arrival)
     for (const [txid, height] of heights) this.heights.set(txid, height)
     this.worked = undefined
     return { kind: 'taken' }
@@ -109,10 +109,10 @@ export class OrderModel {
   }
 
   get answers(): OrderAnswers {
-    const { history, arrivals, heights, blocked } = this
+    const { history, insertionOrder, heights, blocked } = this
     // What is known goes on to grow.
     this.worked ??= new OrderAnswers(history, {
-      arrivals: new Map(arrivals),
+      insertionOrder: new Map(insertionOrder),
       heights: new Map(heights),
       blocked,
     })
@@ -136,25 +136,25 @@ function learnedOf({ byTxid }: History, members: readonly Member[]): Member[] {
 
 /** What is known of transactions: in which submission each came, and the heights of those that are proven themselves. */
 interface Known {
-  arrivals: ReadonlyMap<string, number>
+  insertionOrder: ReadonlyMap<string, number>
   heights: ReadonlyMap<string, number>
 }
 
-function decisionOf(history: History, { arrivals, heights }: Known): Decision {
-  const names = genuineOf(history, arrivals)
+function decisionOf(history: History, { insertionOrder, heights }: Known): Decision {
+  const names = genuineOf(history, insertionOrder)
   // Whatever is known has been judged.
   return decide(history, {
-    arrivals,
+    insertionOrder,
     heights,
     names: new Set(names.keys()),
-    admitted: new Set(arrivals.keys()),
+    admitted: new Set(insertionOrder.keys()),
   })
 }
 
 /** Whether a block holds a transaction, by its own proof or that of something built on it. */
 function isMined(history: History, txid: string, known: Known): boolean {
   if (known.heights.has(txid)) return true
-  return [...known.arrivals.keys()].some(
+  return [...known.insertionOrder.keys()].some(
     (each) =>
       history.byTxid.get(each)?.spends.some((spent) => spent.startsWith(txid)) &&
       isMined(history, each, known),
@@ -172,12 +172,12 @@ function conflictsWithin({ byTxid }: History, txid: string): boolean {
 /** What `tm_names` admits, by outpoint: the domain of a node, or the name of an origin. */
 function genuineOf(
   { genesis, transactions }: History,
-  arrivals: ReadonlyMap<string, number>,
+  insertionOrder: ReadonlyMap<string, number>,
 ): Map<string, string> {
   const genuine = new Map<string, string>()
   // Parents stand first.
   for (const { txid, mint, said, outpoint } of transactions) {
-    if (!arrivals.has(txid)) continue
+    if (!insertionOrder.has(txid)) continue
     if (txid === genesis.txid) genuine.set(outpoint(0), '')
     if (mint === undefined || !genuine.has(mint.node) || mint.node.endsWith('_2')) continue
     for (const vout of [0, 1]) genuine.set(outpoint(vout), said[vout]?.domain ?? '')
@@ -222,7 +222,7 @@ export class OrderAnswers {
     private readonly facts: Known & { blocked: readonly Block[] },
   ) {
     this.decision = decisionOf(history, facts)
-    const genuine = genuineOf(history, facts.arrivals)
+    const genuine = genuineOf(history, facts.insertionOrder)
     this.admitted = { tm_names: new Set(genuine.keys()), tm_ordinals: this.ordinals() }
     const { counts } = this.decision
     const doesCount = (outpoint: string): boolean => counts.has(outpoint.slice(0, 64))
@@ -264,7 +264,7 @@ export class OrderAnswers {
   }
 
   isKnown(txid: string): boolean {
-    return this.facts.arrivals.has(txid)
+    return this.facts.insertionOrder.has(txid)
   }
 
   /** Whether what is known vouches for a transaction: its block, or scripts that pass, back to blocks. */
@@ -385,7 +385,7 @@ export class OrderAnswers {
   private ordinals(): Set<string> {
     const admitted = new Set<string>()
     for (const { txid, said, outpoint } of this.history.transactions) {
-      if (!this.facts.arrivals.has(txid)) continue
+      if (!this.facts.insertionOrder.has(txid)) continue
       for (const [vout, { satoshis, content, map }] of said.entries()) {
         const holds = content !== undefined || (satoshis === 1 && map !== undefined)
         if (holds || admitted.has(this.received(outpoint(vout)) ?? '')) admitted.add(outpoint(vout))
@@ -405,7 +405,7 @@ export class OrderAnswers {
     const start = said.slice(0, vout).reduce((sum, { satoshis }) => sum + satoshis, 0)
     let before = 0
     for (const spent of spends) {
-      if (!this.facts.arrivals.has(spent.slice(0, 64))) return 'unknown'
+      if (!this.facts.insertionOrder.has(spent.slice(0, 64))) return 'unknown'
       const { satoshis } = this.said(spent)
       if (start < before + satoshis) return start === before && satoshis === 1 ? spent : undefined
       before += satoshis

@@ -1,5 +1,5 @@
 import { Mutex } from 'async-mutex'
-import { BacklogWorker } from '../../src/server/backlog-worker.js'
+import { BacklogWorker } from '../../src/server/submission/backlog-worker.js'
 import { SILENT } from '../support/test-server.js'
 
 /** A store that so many parts are left to be done in. */

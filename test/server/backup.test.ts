@@ -98,8 +98,8 @@ async function roundTrip(from: Environment, to: Environment): Promise<void> {
   expect(restored).toMatchObject({ code: 0, stdout: expect.stringMatching(/^restored [\d,]+ rows of /) })
   const other = await servers.start(withTree(to, all))
   expect(await answers(other, all)).toEqual(before)
-  await other.node.upkeep.run()
-  expect(other.node.upkeep.status.state).toBe('equal')
+  await other.node.maintenance.run()
+  expect(other.node.maintenance.status.state).toBe('equal')
   // Of what came meanwhile, the backup has all up to some moment, and nothing of the rest.
   const held: boolean[] = []
   for (const note of meanwhile) held.push((await other.ask(`/content/${note.outpoint(0)}`)).status === 200)

@@ -236,7 +236,7 @@ describe('long directories', () => {
 
   test('are read in slices, once for many that ask at the same time, and never by one JSON.parse', async () => {
     const site = await published(directory({ ...MAP, a: '_1' }), directory({ 'x.txt': '_0' }))
-    const contentPieces = jest.spyOn(server.node.graph, 'contentPieces')
+    const contentChunks = jest.spyOn(server.node.graph, 'contentChunks')
     const parse = jest.spyOn(JSON, 'parse')
     const path = `/content/${site.outpoint(0)}/a/none`
     const { result, turns } = await turnsDuring(
@@ -246,7 +246,7 @@ describe('long directories', () => {
     expect(turns).toBeGreaterThan(5)
     expect(Math.max(0, ...parse.mock.calls.map(([text]) => text.length))).toBeLessThan(1000)
     // The long one and the short one.
-    expect(contentPieces).toHaveBeenCalledTimes(2)
+    expect(contentChunks).toHaveBeenCalledTimes(2)
     jest.restoreAllMocks()
   })
 
@@ -261,10 +261,10 @@ describe('long directories', () => {
     const below = async (path: string) => await host.ask(`/content/${site.outpoint(0)}${path}`)
     expect((await below('/a')).status).toBe(200)
     expect((await below('/a/a')).status).toBe(200)
-    const contentPieces = jest.spyOn(host.node.graph, 'contentPieces')
+    const contentChunks = jest.spyOn(host.node.graph, 'contentChunks')
     const { status, json } = await below('/a/a/a')
     expect({ status, json }).toMatchObject({ status: 404, json: { error: expect.stringContaining('4000') } })
-    expect(contentPieces).not.toHaveBeenCalled()
+    expect(contentChunks).not.toHaveBeenCalled()
     jest.restoreAllMocks()
   })
 })

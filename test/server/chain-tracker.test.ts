@@ -1,6 +1,6 @@
 import { OP } from '../../backend/src/protocol/script-walk.js'
 import { readTransaction } from '../../backend/src/protocol/transaction.js'
-import { openHeadersSource, type Verdict } from '../../src/server/chain-tracker.js'
+import { openHeadersSource, type Verdict } from '../../src/server/chain/chain-tracker.js'
 import { eventually } from '../support/eventually.js'
 import { expectError } from '../support/expect-error.js'
 import {

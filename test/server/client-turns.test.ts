@@ -1,14 +1,14 @@
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import express from 'express'
-import { clientTurns } from '../../src/server/limits/client-turns.js'
+import { clientConcurrency } from '../../src/server/http/client-concurrency.js'
 
 /** A server that works on at most two requests of a client at a time, and answers when it is told to. */
 async function setUp() {
   const begun: string[] = []
   const answers: (() => void)[] = []
   const app = express()
-    .use(clientTurns(2, (request) => request.get('X-Client') ?? ''))
+    .use(clientConcurrency(2, (request) => request.get('X-Client') ?? ''))
     .get('/head', (_request, response) => {
       response.flushHeaders()
       answers.push(() => response.end())

@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { AdmissionRecord } from '../../backend/src/graph/records.js'
-import type { HookFailure } from '../../backend/src/lookup-services/failed-hooks.js'
+import type { HookFailure } from '../../backend/src/lookup-services/hook-outbox.js'
 import { utf8 } from '../../backend/src/protocol/bytes.js'
-import { SqlGraphStore } from '../../backend/src/storage/sql/sql-graph-store.js'
-import { SqlHookNotes } from '../../backend/src/storage/sql/sql-hook-notes.js'
-import { readConfig } from '../../src/server/config.js'
-import { openSqlite } from '../../src/server/open-database.js'
-import { createOverlay } from '../../src/server/overlay.js'
+import { SqlGraphStore } from '../../backend/src/storage/sql/graph-store.js'
+import { SqlHookOutbox } from '../../backend/src/storage/sql/hook-outbox.js'
+import { readConfig } from '../../src/server/config/config.js'
+import { openSqlite } from '../../src/server/store/open-database.js'
+import { createOverlay } from '../../src/server/submission/overlay.js'
 import { beefOf, FakeChain } from '../support/fake-chain.js'
 import { SILENT, storedRows, treeOf, useServers } from '../support/test-server.js'
 
@@ -28,7 +28,7 @@ test('what the store could not take is not done, and is taken when it is sent ag
   const database = await openSqlite(folder)
   const graph = new FullStore(database)
   await graph.open()
-  const notes = new SqlHookNotes(database.writer)
+  const notes = new SqlHookOutbox(database.writer)
   const config = readConfig({ DATA_DIR: folder, ...treeOf(chain.deployment) })
   const { engine, close } = createOverlay({ config, graph, notes, logger: SILENT })
   try {
@@ -56,7 +56,7 @@ test('what a hook could not record after its submission was written is noted, an
   const database = await openSqlite(folder)
   const graph = new FullStore(database)
   await graph.open()
-  const notes = new SqlHookNotes(database.writer)
+  const notes = new SqlHookOutbox(database.writer)
   const overlay = createOverlay({ config: readConfig({ DATA_DIR: folder }), graph, notes, logger: SILENT })
   const failures: HookFailure[] = []
   overlay.onEvent((event) => {

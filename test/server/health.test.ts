@@ -1,4 +1,4 @@
-import { Readiness } from '../../src/server/readiness.js'
+import { Readiness } from '../../src/server/http/readiness.js'
 import { expectError } from '../support/expect-error.js'
 import { whileReplaced } from '../support/faults.js'
 import { useSockets } from '../support/sockets.js'

@@ -4,7 +4,7 @@ import { cp, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { build, stop } from 'esbuild'
-import { ConflictError } from '../../src/server/overlay-errors.js'
+import { ConflictError } from '../../src/server/submission/submission-errors.js'
 import { type Deed, does, everyDeed } from '../support/deeds.js'
 import { FakeChain } from '../support/fake-chain.js'
 import { type TestServer, treeOf, useServers } from '../support/test-server.js'
@@ -144,7 +144,7 @@ async function comeBack(dataDir: string, again: Deed[]): Promise<Record<string, 
 
 async function ready(server: TestServer): Promise<void> {
   while ((await server.ask('/health/ready')).status !== 200) {
-    const { state } = server.node.upkeep.status
+    const { state } = server.node.maintenance.status
     if (state === 'unequal') throw new Error('the index could not be made equal')
     await sleep(10)
   }

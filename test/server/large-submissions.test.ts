@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { utf8 } from '../../backend/src/protocol/bytes.js'
-import { SqlGraphStore } from '../../backend/src/storage/sql/sql-graph-store.js'
-import { connectSqlite } from '../../src/server/open-database.js'
+import { SqlGraphStore } from '../../backend/src/storage/sql/graph-store.js'
+import { connectSqlite } from '../../src/server/store/open-database.js'
 import { type Running, useBuiltCli } from '../support/built-cli.js'
 import { expectError } from '../support/expect-error.js'
 import {
@@ -231,10 +231,10 @@ test.each([300, 1000])(
     host.child.kill('SIGKILL')
     await host.ended
     await cutOff
-    const piecesOf = (...lengths: number[]): number =>
+    const chunksOf = (...lengths: number[]): number =>
       lengths.reduce((sum, length) => sum + Math.ceil(length / (256 * 1024)), 0)
-    const before = piecesOf(10, first.transaction.raw.length, from.raw.length)
-    const whole = before + piecesOf(24 * MiB, chunk.transaction.raw.length)
+    const before = chunksOf(10, first.transaction.raw.length, from.raw.length)
+    const whole = before + chunksOf(24 * MiB, chunk.transaction.raw.length)
     expect([before, whole]).toContain(storedRows(host.dataDir).graph_pieces?.length)
     const again = await started({ DATA_DIR: host.dataDir })
     expect((await ask(again.at, '/submit', ordinals(chunk.beef))).status).toBe(200)

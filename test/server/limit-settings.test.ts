@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { PROFILES } from '../../backend/src/protocol/profile.js'
-import { ConfigError, readConfig } from '../../src/server/config.js'
-import { LIMITS, type Limits } from '../../src/server/limits/limits.js'
+import { ConfigError, readConfig } from '../../src/server/config/config.js'
+import { LIMITS, type Limits } from '../../src/server/config/limits.js'
 import { openapiDocument } from '../../src/server/openapi/document.js'
 
 const entries = Object.entries(LIMITS) as [keyof Limits, (typeof LIMITS)[keyof Limits]][]

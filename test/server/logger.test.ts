@@ -1,7 +1,10 @@
 import fc from 'fast-check'
-import { harmless, harmlessLines } from '../../src/server/harmless-text.js'
-import { createLogger } from '../../src/server/logger.js'
-import { hidingSecrets } from '../../src/server/secrets.js'
+import { hidingSecrets } from '../../src/server/config/redaction.js'
+import {
+  escapeControlChars,
+  escapeControlCharsInLines,
+} from '../../src/server/telemetry/escape-control-chars.js'
+import { createLogger } from '../../src/server/telemetry/logger.js'
 
 /** What a terminal obeys, or a reader is deceived by. */
 const HARMFUL =
@@ -181,16 +184,16 @@ describe('text for a terminal', () => {
   test('is one line without a harmful character', () => {
     fc.assert(
       fc.property(words, (text) => {
-        expect(HARMFUL.test(harmless(text))).toBe(false)
-        expect(HARMFUL.test(harmlessLines(text).replaceAll('\n', ''))).toBe(false)
-        expect(harmlessLines(text).split('\n')).toHaveLength(text.split('\n').length)
+        expect(HARMFUL.test(escapeControlChars(text))).toBe(false)
+        expect(HARMFUL.test(escapeControlCharsInLines(text).replaceAll('\n', ''))).toBe(false)
+        expect(escapeControlCharsInLines(text).split('\n')).toHaveLength(text.split('\n').length)
       }),
     )
   })
 
   test('shows what was there', () => {
-    expect(harmless('a\x1b[31mb\u202e\n')).toBe('a\\u001b[31mb\\u202e\\u000a')
-    expect(harmless('\u{e0041}')).toBe('\\udb40\\udc41')
-    expect(harmless('Zażółć gęślą jaźń 漢字 🎵 — “…”')).toBe('Zażółć gęślą jaźń 漢字 🎵 — “…”')
+    expect(escapeControlChars('a\x1b[31mb\u202e\n')).toBe('a\\u001b[31mb\\u202e\\u000a')
+    expect(escapeControlChars('\u{e0041}')).toBe('\\udb40\\udc41')
+    expect(escapeControlChars('Zażółć gęślą jaźń 漢字 🎵 — “…”')).toBe('Zażółć gęślą jaźń 漢字 🎵 — “…”')
   })
 })

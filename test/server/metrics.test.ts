@@ -1,5 +1,5 @@
 import { utf8 } from '../../backend/src/protocol/bytes.js'
-import { Metrics } from '../../src/server/metrics.js'
+import { Metrics } from '../../src/server/telemetry/metrics.js'
 import { beefOf, FakeChain, inscriptionScript, OPEN_LOCK, p2pkh } from '../support/fake-chain.js'
 import { whileReplaced } from '../support/faults.js'
 import { posted, type TestServer, treeOf, useServers } from '../support/test-server.js'
@@ -244,12 +244,12 @@ describe('what is counted elsewhere', () => {
     const read = async () => names.map(async (name) => (await samplesFrom(metrics))[name])
     expect(await Promise.all(await read())).toEqual([0, 0])
     let left = 5
-    metrics.ask({ notesWaiting: () => left, indexLag: async () => left * 2 })
+    metrics.ask({ failedHooksWaiting: () => left, indexLag: async () => left * 2 })
     expect(await Promise.all(await read())).toEqual([5, 10])
     left = 1
     expect(await Promise.all(await read())).toEqual([1, 2])
     // Where the store is gone, all else is told.
-    metrics.ask({ notesWaiting: () => Promise.reject(new Error('the disk is gone')) })
+    metrics.ask({ failedHooksWaiting: () => Promise.reject(new Error('the disk is gone')) })
     expect(await Promise.all(await read())).toEqual([Number.NaN, 2])
   })
 })

@@ -1,4 +1,4 @@
-import { MINE_PAGE_FILES } from '../../src/server/mine-page-routes.js'
+import { MINE_PAGE_FILES } from '../../src/server/routes/mine-page-routes.js'
 import { builtMinePage } from '../support/built-page.js'
 import { type Question, useServers } from '../support/test-server.js'
 

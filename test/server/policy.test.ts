@@ -1,7 +1,7 @@
 import { Writable } from 'node:stream'
 import { pino } from 'pino'
 import { utf8 } from '../../backend/src/protocol/bytes.js'
-import { readConfig } from '../../src/server/config.js'
+import { readConfig } from '../../src/server/config/config.js'
 import { startServer } from '../../src/server/server.js'
 import { beefOf, FakeChain, type FakeTransaction, inscriptionScript, p2pkh } from '../support/fake-chain.js'
 import { type Answer, ask, storedRows, submission, treeOf, useServers } from '../support/test-server.js'

@@ -2,19 +2,19 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { BlockedError } from '../../backend/src/graph/blocked-error.js'
+import { BlocklistFilter } from '../../backend/src/graph/blocklist-filter.js'
 import { TIP } from '../../backend/src/graph/graph-store.js'
-import { GuardedStore } from '../../backend/src/graph/guarded-store.js'
 import { encodeMap } from '../../backend/src/graph/map-coder.js'
 import { sha256 } from '../../backend/src/graph/native-hash.js'
 import { graphRecords, type OutputRecord } from '../../backend/src/graph/records.js'
 import { utf8 } from '../../backend/src/protocol/bytes.js'
-import { SqlGraphStore } from '../../backend/src/storage/sql/sql-graph-store.js'
-import { type Database, openSqlite } from '../../src/server/open-database.js'
-import { RememberingStore } from '../../src/server/remembering-store.js'
+import { SqlGraphStore } from '../../backend/src/storage/sql/graph-store.js'
+import { CachingStore } from '../../src/server/store/caching-store.js'
+import { type Database, openSqlite } from '../../src/server/store/open-database.js'
 
 let folder: string
 let database: Database
-let store: RememberingStore
+let store: CachingStore
 /** How often the database was asked. */
 let reads = 0
 
@@ -32,7 +32,7 @@ beforeEach(async () => {
       return reader.first(...asked)
     },
   }
-  store = new RememberingStore({ store: new SqlGraphStore({ writer, reader: counting }) })
+  store = new CachingStore({ store: new SqlGraphStore({ writer, reader: counting }) })
   await store.open()
 })
 
@@ -144,7 +144,7 @@ test('an answer that a write has overtaken is not kept', async () => {
 
 test('what is kept in memory is not served once it is blocked, and is again afterwards', async () => {
   await store.record(graphRecords({ outputs: [first], contents: [{ sha256: content.sha256, bytes: body }] }))
-  const served = new GuardedStore(store)
+  const served = new BlocklistFilter(store)
   const subject = { kind: 'content', value: content.sha256 } as const
   const asked = [() => served.output(first.outpoint), () => served.shortBody(content.sha256)]
   const before = [await asked[0]?.(), await asked[1]?.()]
@@ -159,7 +159,7 @@ test('what is kept in memory is not served once it is blocked, and is again afte
 
 test('where nothing is blocked, the guard costs no read', async () => {
   await store.record(graphRecords({ outputs: [first], contents: [{ sha256: content.sha256, bytes: body }] }))
-  const served = new GuardedStore(store)
+  const served = new BlocklistFilter(store)
   const bare = await readsOf(() => store.namesByPrefix({ prefix: '', limit: 5 }))
   expect(await readsOf(() => served.namesByPrefix({ prefix: '', limit: 5 }))).toBe(bare)
   await served.ordinalAt(first.outpoint, TIP)

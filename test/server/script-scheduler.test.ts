@@ -1,6 +1,6 @@
 import type { StepDemand } from '../../backend/src/protocol/run-scripts.js'
-import { handingOver, type ScriptJob } from '../../src/server/limits/script-runner.js'
-import { ScriptScheduler } from '../../src/server/limits/script-scheduler.js'
+import { handingOver, type ScriptJob } from '../../src/server/submission/script-runner.js'
+import { ScriptScheduler } from '../../src/server/submission/script-scheduler.js'
 
 const LONG = { likelyWork: 0, timeout: 600_000 }
 /** So many bytes are held by one run at a time. */

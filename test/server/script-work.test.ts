@@ -4,7 +4,7 @@ import { utf8 } from '../../backend/src/protocol/bytes.js'
 import { runScripts } from '../../backend/src/protocol/run-scripts.js'
 import { OP } from '../../backend/src/protocol/script-walk.js'
 import { readTransaction } from '../../backend/src/protocol/transaction.js'
-import { verifySubmission } from '../../src/server/limits/verify-submission.js'
+import { verifySubmission } from '../../src/server/submission/verify-submission.js'
 import { expectError } from '../support/expect-error.js'
 import {
   beefOf,

@@ -1,5 +1,5 @@
-import { ConfigError, readConfig, SETTINGS } from '../../src/server/config.js'
-import { misspelledSettings } from '../../src/server/settings/setting-names.js'
+import { ConfigError, readConfig, SETTINGS } from '../../src/server/config/config.js'
+import { misspelledSettings } from '../../src/server/config/setting-names.js'
 
 describe('a variable that is nearly a setting', () => {
   test.each([

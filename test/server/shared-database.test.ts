@@ -1,6 +1,6 @@
 import { utf8 } from '../../backend/src/protocol/bytes.js'
-import { readConfig } from '../../src/server/config.js'
-import { openStores } from '../../src/server/stores.js'
+import { readConfig } from '../../src/server/config/config.js'
+import { openStores } from '../../src/server/store/stores.js'
 import { eventually } from '../support/eventually.js'
 import { beefOf, FakeChain, inscriptionScript, OPEN_LOCK } from '../support/fake-chain.js'
 import { describeWithMariadb } from '../support/mariadb.js'
@@ -114,10 +114,10 @@ onEachSharedEngine('servers on one', (databases) => {
       expect((await host.submit(beefOf(transaction))).status).toBe(200)
     const status = async () => (await host.ask('/svc/names/origin/a')).status
     await eventually(async () => expect((await host.ask('/health/ready')).status).toBe(200))
-    const { upkeep: other, close } = await openStores(readConfig(env), () => {})
+    const { maintenance: other, close } = await openStores(readConfig(env), () => {})
     try {
       await other.alone(async () => {
-        await other.markRebuild({ state: 'needed' })
+        await other.setRebuildCheckpoint({ state: 'needed' })
         await eventually(async () => expect(await status()).toBe(503))
         expect((await host.submit(beefOf(chain.mint('ab')))).status).toBe(503)
         await other.empty()

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { utf8 } from '../../backend/src/protocol/bytes.js'
-import { engineBeef } from '../../src/server/overlay-engine.js'
+import { engineBeef } from '../../src/server/submission/overlay-engine.js'
 import { beefOf, FakeChain, type FakeTransaction } from '../support/fake-chain.js'
 import { whileReplaced } from '../support/faults.js'
 import { useSockets } from '../support/sockets.js'

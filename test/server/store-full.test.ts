@@ -1,5 +1,5 @@
-import type { SqlGraphStore } from '../../backend/src/storage/sql/sql-graph-store.js'
-import { StoreSpace } from '../../src/server/store-space.js'
+import type { SqlGraphStore } from '../../backend/src/storage/sql/graph-store.js'
+import { StoreSpace } from '../../src/server/store/store-space.js'
 import { eventually } from '../support/eventually.js'
 import { expectError } from '../support/expect-error.js'
 import { beefOf, FakeChain } from '../support/fake-chain.js'

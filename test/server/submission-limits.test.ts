@@ -4,7 +4,7 @@ import { readBeef } from '../../backend/src/graph/read-beef.js'
 import { transactionRecords } from '../../backend/src/graph/transaction-records.js'
 import { concatBytes, utf8 } from '../../backend/src/protocol/bytes.js'
 import { readTransaction } from '../../backend/src/protocol/transaction.js'
-import { unprovenDepth } from '../../src/server/limits/submission-limits.js'
+import { unprovenDepth } from '../../src/server/submission/submission-limits.js'
 import { proofOf } from '../support/bare-transactions.js'
 import { expectError } from '../support/expect-error.js'
 import {

@@ -6,10 +6,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import Database from 'libsql'
 import { graphRecords } from '../../backend/src/graph/records.js'
 import { runReindex } from '../../src/cli/reindex.js'
-import { NotReadyError } from '../../src/gateway/error-response.js'
+import { NotReadyError } from '../../src/gateway/http/errors.js'
 import { createApp } from '../../src/server/app.js'
-import { readConfig } from '../../src/server/config.js'
-import type { IndexStatus } from '../../src/server/upkeep.js'
+import { readConfig } from '../../src/server/config/config.js'
+import type { IndexStatus } from '../../src/server/store/index-maintenance.js'
 import { keptOutput } from '../support/command-output.js'
 import { type Deed, does, everyDeed } from '../support/deeds.js'
 import { expectError } from '../support/expect-error.js'
@@ -32,7 +32,7 @@ const deeds = everyDeed(chain)
 
 async function ready(server: TestServer): Promise<void> {
   while ((await server.ask('/health/ready')).status !== 200) {
-    const { state } = server.node.upkeep.status
+    const { state } = server.node.maintenance.status
     if (state === 'unequal') throw new Error('the index could not be made equal')
     await sleep(10)
   }
@@ -120,8 +120,8 @@ test('nothing is written where all agree', async () => {
   const server = await servers.start({ ...SETTINGS, DATA_DIR: dataDir })
   let writes = 0
   sqlOf(server.node).writer.on('query', () => writes++)
-  await server.node.upkeep.run()
-  expect(server.node.upkeep.status).toEqual({ state: 'equal', done: 1 })
+  await server.node.maintenance.run()
+  expect(server.node.maintenance.status).toEqual({ state: 'equal', done: 1 })
   expect(writes).toBe(0)
 })
 
@@ -220,11 +220,11 @@ describe('while the index is not known to be equal', () => {
     const { node } = server
     await ready(server)
     damage(server.dataDir, "insert into graph_settings (name, value) values ('reindex', 'needed')")
-    await node.upkeep.open()
+    await node.maintenance.open()
     const submit = () => does(node, deeds[0] as Deed)
     await expect(submit()).rejects.toThrow(NotReadyError)
     expectError(await server.submit(beefOf(chain.genesis)), { status: 503, code: 'NOT_READY', overlay: true })
-    await node.upkeep.run()
+    await node.maintenance.run()
     await submit()
     expect(await node.graph.isApplied('tm_names', chain.genesis.txid)).toBe(true)
   })
@@ -232,7 +232,7 @@ describe('while the index is not known to be equal', () => {
 
 test('a comparison of many outputs lets readers have their turn', async () => {
   const { node } = await servers.start(SETTINGS)
-  await node.upkeep.run()
+  await node.maintenance.run()
   const admissions = Array.from({ length: 20_000 }, (_, number) => ({
     topic: 'tm_other',
     outpoint: { txid: number.toString(16).padStart(64, '0'), vout: 0 },
@@ -246,7 +246,7 @@ test('a comparison of many outputs lets readers have their turn', async () => {
     if (!isDone) setImmediate(count)
   }
   setImmediate(count)
-  await node.upkeep.run()
+  await node.maintenance.run()
   isDone = true
   expect(turns).toBeGreaterThan(9)
 })

@@ -1,6 +1,6 @@
 import { connect } from 'node:net'
 import { utf8 } from '../../backend/src/protocol/bytes.js'
-import { readConfig } from '../../src/server/config.js'
+import { readConfig } from '../../src/server/config/config.js'
 import { expectError } from '../support/expect-error.js'
 import { beefOf, FakeChain } from '../support/fake-chain.js'
 import { keptLog, whileReplaced } from '../support/faults.js'

@@ -1,11 +1,11 @@
-import type { BlockedSubject } from '../../backend/src/graph/blocked.js'
-import { BlockedCopy } from '../../backend/src/storage/blocked-copy.js'
+import type { BlockedSubject } from '../../backend/src/graph/blocklist.js'
+import { BlocklistCopy } from '../../backend/src/storage/read/blocklist-copy.js'
 
 const SUBJECT: BlockedSubject = { kind: 'content', value: '00'.repeat(32) }
 
 test('a read that began earlier and ends later does not undo a later one', async () => {
   const answers: ((subjects: BlockedSubject[]) => void)[] = []
-  const copy = new BlockedCopy(() => new Promise((resolve) => answers.push(resolve)))
+  const copy = new BlocklistCopy(() => new Promise((resolve) => answers.push(resolve)))
   const earlier = copy.read()
   const later = copy.read()
   // Another process blocks between the two: only the later one sees it.

@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Db } from 'mongodb'
 import type { AdmissionOptions } from '../../backend/src/graph/admission-rules.js'
-import { MongoGraphStore } from '../../backend/src/storage/mongo/mongo-graph-store.js'
-import { MongoUpkeep } from '../../backend/src/storage/mongo/mongo-upkeep.js'
-import { Upkeep } from '../../src/server/upkeep.js'
+import { MongoGraphStore } from '../../backend/src/storage/mongo/graph-store.js'
+import { MongoIndexMaintenance } from '../../backend/src/storage/mongo/index-maintenance.js'
+import { IndexMaintenance } from '../../src/server/store/index-maintenance.js'
 import { does, everyDeed } from '../support/deeds.js'
 import { FakeChain } from '../support/fake-chain.js'
 import { asText, rawDocuments } from '../support/graph-documents.js'
@@ -31,7 +31,7 @@ class CutOffError extends Error {}
 /** A store that is cut off before the n-th call that changes something, from when it is told to be. */
 interface CutOffStore {
   store: MongoGraphStore
-  upkeep: Upkeep
+  maintenance: IndexMaintenance
   cutAt(n: number): void
   calls(): number
 }
@@ -48,7 +48,7 @@ async function cutOffStore(db: Db): Promise<CutOffStore> {
   await store.open()
   return {
     store,
-    upkeep: upkeepOf(watched, store),
+    maintenance: maintenanceOf(watched, store),
     calls: () => calls,
     cutAt(n) {
       calls = 0
@@ -57,9 +57,9 @@ async function cutOffStore(db: Db): Promise<CutOffStore> {
   }
 }
 
-function upkeepOf(db: Db, graph: MongoGraphStore): Upkeep {
-  return new Upkeep({
-    store: new MongoUpkeep({ db, writer: graph.writer, lease: LEASE }),
+function maintenanceOf(db: Db, graph: MongoGraphStore): IndexMaintenance {
+  return new IndexMaintenance({
+    store: new MongoIndexMaintenance({ db, writer: graph.writer, lease: LEASE }),
     graph,
     exclusively: (work) => work(),
     logger: SILENT,
@@ -126,12 +126,12 @@ describeWithMongo('what is done to MongoDB and is cut off', (mongo) => {
 
   test('is, of making the index anew, gone on with by whoever comes next', async () => {
     const whole = mongo.client().db('rebuilt')
-    const { store, upkeep, cutAt, calls } = await cutOffStore(whole)
+    const { store, maintenance, cutAt, calls } = await cutOffStore(whole)
     for (const write of writes) await doAgain(write, store)
     const documents = await rawDocuments(whole)
     const before = await held(whole)
     cutAt(Number.POSITIVE_INFINITY)
-    await upkeep.rebuild()
+    await maintenance.rebuild()
     expect(await held(whole)).toEqual(before)
     const found = { empty: 0, full: 0 }
     for (let at = 1; at <= calls(); at++) {
@@ -140,12 +140,12 @@ describeWithMongo('what is done to MongoDB and is cut off', (mongo) => {
       const cut = await cutOffStore(db)
       cut.store.deriveBy(admission)
       cut.cutAt(at)
-      await untilCutOff(cut.upkeep.rebuild())
+      await untilCutOff(cut.maintenance.rebuild())
       found[(await db.collection('graph_names').countDocuments()) === 0 ? 'empty' : 'full']++
       const next = new MongoGraphStore({ db, lease: LEASE })
       next.deriveBy(admission)
       await next.open()
-      const again = upkeepOf(db, next)
+      const again = maintenanceOf(db, next)
       await again.run()
       expect({ at, status: again.status }).toEqual({ at, status: { state: 'equal', done: 1 } })
       expect({ at, now: await held(db) }).toEqual({ at, now: before })

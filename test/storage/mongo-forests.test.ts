@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { MongoGraphStore } from '../../backend/src/storage/mongo/mongo-graph-store.js'
+import { MongoGraphStore } from '../../backend/src/storage/mongo/graph-store.js'
 import { grow, planting } from '../support/forest.js'
 import { happening } from '../support/forest-happenings.js'
 import { ForestLife } from '../support/forest-life.js'

@@ -1,10 +1,10 @@
 import type { Db } from 'mongodb'
 import { graphRecords } from '../../backend/src/graph/records.js'
 import { StoreUnavailableError } from '../../backend/src/graph/store-unavailable-error.js'
-import { MongoGraphStore } from '../../backend/src/storage/mongo/mongo-graph-store.js'
-import { MongoUpkeep } from '../../backend/src/storage/mongo/mongo-upkeep.js'
-import { MongoWriter } from '../../backend/src/storage/mongo/mongo-writer.js'
-import { LostTurnError, TakenTurnError } from '../../backend/src/storage/mongo/writer-turns.js'
+import { MongoGraphStore } from '../../backend/src/storage/mongo/graph-store.js'
+import { MongoIndexMaintenance } from '../../backend/src/storage/mongo/index-maintenance.js'
+import { LeaseTakenError, LostLeaseError } from '../../backend/src/storage/mongo/write-lease.js'
+import { MongoWriter } from '../../backend/src/storage/mongo/writer.js'
 import { describeWithMongo } from '../support/mongo.js'
 import { watchedDb } from '../support/watched-db.js'
 
@@ -19,18 +19,18 @@ describeWithMongo('the processes of one MongoDB that would make its index anew',
     db = mongo.client().db(`upkeep_${databases++}`)
   })
 
-  const upkeepOf = (own: Db): MongoUpkeep =>
-    new MongoUpkeep({ db: own, writer: new MongoWriter({ db: own, lease: LEASE }), lease: LEASE })
+  const maintenanceOf = (own: Db): MongoIndexMaintenance =>
+    new MongoIndexMaintenance({ db: own, writer: new MongoWriter({ db: own, lease: LEASE }), lease: LEASE })
 
   test('are at it one at a time, and none waits for good for one that lives', async () => {
-    const [one, other] = [upkeepOf(db), upkeepOf(db)]
+    const [one, other] = [maintenanceOf(db), maintenanceOf(db)]
     let isAtIt = false
     await one.alone(async () => {
       await expect(
         other.alone(async () => {
           isAtIt = true
         }),
-      ).rejects.toThrow(TakenTurnError)
+      ).rejects.toThrow(LeaseTakenError)
     })
     expect(isAtIt).toBe(false)
     await other.alone(async () => {
@@ -44,18 +44,18 @@ describeWithMongo('the processes of one MongoDB that would make its index anew',
     const away = watchedDb(db, () => {
       if (isGone) throw new Error('the plug is pulled')
     })
-    const [one, other] = [upkeepOf(away), upkeepOf(db)]
+    const [one, other] = [maintenanceOf(away), maintenanceOf(db)]
     const names = [{ name: 'a', outpoint: { txid: 'a'.repeat(64), vout: 2 } }]
     await new MongoGraphStore({ db }).record(graphRecords({ names }))
     await one.alone(async () => {
-      await one.markRebuild({ state: 'needed' })
+      await one.setRebuildCheckpoint({ state: 'needed' })
       isGone = true
       await other.alone(async () => {
-        await other.markRebuild({ state: 'under way', place: '7 ab' })
+        await other.setRebuildCheckpoint({ state: 'under way', place: '7 ab' })
       })
       isGone = false
       await expect(one.empty()).rejects.toThrow(StoreUnavailableError)
-      await expect(one.markRebuild(undefined)).rejects.toThrow(LostTurnError)
+      await expect(one.setRebuildCheckpoint(undefined)).rejects.toThrow(LostLeaseError)
     })
     expect(await one.rebuild()).toEqual({ state: 'under way', place: '7 ab' })
     expect(await db.collection('graph_names').countDocuments()).toBe(1)

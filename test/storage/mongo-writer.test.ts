@@ -2,9 +2,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Db } from 'mongodb'
 import { graphRecords } from '../../backend/src/graph/records.js'
 import type { Outpoint } from '../../backend/src/protocol/outpoint.js'
-import { MongoGraphStore } from '../../backend/src/storage/mongo/mongo-graph-store.js'
-import { MongoWriter } from '../../backend/src/storage/mongo/mongo-writer.js'
+import { MongoGraphStore } from '../../backend/src/storage/mongo/graph-store.js'
 import type { PendingDocuments } from '../../backend/src/storage/mongo/pending-documents.js'
+import { MongoWriter } from '../../backend/src/storage/mongo/writer.js'
 import { describeWithMongo } from '../support/mongo.js'
 import { watchedDb } from '../support/watched-db.js'
 
@@ -162,13 +162,13 @@ describeWithMongo('the writers of one MongoDB', (mongo) => {
     const [one, other] = [new MongoGraphStore({ db }), new MongoGraphStore({ db })]
     await other.open()
     const name = { kind: 'name', value: 'a' } as const
-    expect((await other.blockedList()).has('name', 'a')).toBe(false)
+    expect((await other.blocklist()).has('name', 'a')).toBe(false)
     await one.block({ ...name, reason: 'a test', since: 5 })
     await sleep(600)
-    expect((await other.blockedList()).has('name', 'a')).toBe(true)
+    expect((await other.blocklist()).has('name', 'a')).toBe(true)
     await one.unblock(name)
     await sleep(600)
-    expect((await other.blockedList()).has('name', 'a')).toBe(false)
+    expect((await other.blocklist()).has('name', 'a')).toBe(false)
   })
 
   test('that are gone leave what they have committed to whoever reads it next', async () => {

@@ -1,16 +1,16 @@
 import { jest } from '@jest/globals'
 import type { Knex } from 'knex'
+import { attribute } from '../../backend/src/graph/attributes.js'
 import { TIP } from '../../backend/src/graph/graph-store.js'
 import { encodeMap } from '../../backend/src/graph/map-coder.js'
 import { graphRecords } from '../../backend/src/graph/records.js'
-import { trait } from '../../backend/src/graph/traits.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
-import { hashColumn, outpointColumns } from '../../backend/src/storage/columns.js'
-import { placeText } from '../../backend/src/storage/rebuild-mark.js'
+import { placeText } from '../../backend/src/storage/rebuild/checkpoint.js'
+import { hashColumn, outpointColumns } from '../../backend/src/storage/rows/columns.js'
+import { SqlGraphStore } from '../../backend/src/storage/sql/graph-store.js'
 import { insertNew } from '../../backend/src/storage/sql/insert-new.js'
-import { arrivalsIn } from '../../backend/src/storage/sql/rebuild.js'
-import { SqlGraphStore } from '../../backend/src/storage/sql/sql-graph-store.js'
-import { knexWriter, type SqlValue, type SqlWriter } from '../../backend/src/storage/sql/sql-reader.js'
+import { knexWriter, type SqlValue, type SqlWriter } from '../../backend/src/storage/sql/reader.js'
+import { transactionLogIn } from '../../backend/src/storage/sql/rebuild-index.js'
 import { watchedReader, watchedWriter } from '../contract/sql-store.js'
 import { onEachSqlEngine } from '../contract/stores.js'
 import { EXPLAINS, type Step } from '../support/query-plans.js'
@@ -21,7 +21,7 @@ const many = Array.from({ length: 300 }, (_, vout) => ({ txid, vout }))
 
 const content = { sha256: txid, contentType: 'text/plain', length: 1 }
 const stream = { outpoint, chunkTypes: ['text/plain'] }
-const several = [trait.contentType('text/plain'), trait.map('a', '1')]
+const several = [attribute.contentType('text/plain'), attribute.map('a', '1')]
 const map = encodeMap([{ command: 'SET', entries: [['a', '1']] }])
 
 /** How far the ordinal has gone: an engine may sort a few rows rather than look for an index. */
@@ -123,13 +123,16 @@ onEachSqlEngine(({ name, openStore, closeStores }) => {
     ['ordinalAt', (store) => store.ordinalAt(outpoint, TIP)],
     ['ownMap', (store) => store.ownMap(outpoint)],
     ['mergedMap', (store) => store.mergedMap(outpoint)],
-    ['tipsWith', (store) => store.tipsWith({ traits: [trait.contentType('text/plain')], limit: 10 })],
-    ['tipsWith several, after', (store) => store.tipsWith({ traits: several, limit: 10, after: outpoint })],
+    ['tipsWith', (store) => store.tipsWith({ attributes: [attribute.contentType('text/plain')], limit: 10 })],
+    [
+      'tipsWith several, after',
+      (store) => store.tipsWith({ attributes: several, limit: 10, after: outpoint }),
+    ],
     ['lineage', async (store) => await allOf(store.lineage(outpoint))],
     ['stream', (store) => store.stream(stream)],
     ['streamChunks', async (store) => await allOf(store.streamChunks(stream))],
     ['shortBody', (store) => store.shortBody(txid)],
-    ['contentPieces', async (store) => await store.contentPieces(txid).next()],
+    ['contentChunks', async (store) => await store.contentChunks(txid).next()],
     ['admissionsOf', (store) => store.admissionsOf(outpoint)],
     ['admissionsOfTransaction', (store) => store.admissionsOfTransaction(txid)],
     ['unspentOfTopic', (store) => store.unspentOfTopic({ topic: 'tm_names', since: 5, limit: 10 })],
@@ -139,7 +142,10 @@ onEachSqlEngine(({ name, openStore, closeStores }) => {
     ['heightOf', (store) => store.heightOf(txid)],
     ['winnerOver', (store) => store.winnerOver(txid)],
     ['blocks', (store) => store.blocks({ from: 5 })],
-    ['rivalBlocks', (store) => store.rivalBlocks(many.map((each) => ({ outpoint: each, spender: txid })))],
+    [
+      'conflictingBlocks',
+      (store) => store.conflictingBlocks(many.map((each) => ({ outpoint: each, spender: txid }))),
+    ],
     ['blockedPage', (store) => store.blockedPage({ limit: 10, after: { kind: 'name', value: 'a' } })],
     ['lastInteraction', (store) => store.lastInteraction('https://a.example', 'tm_names')],
     ['setting', (store) => store.setting('genesis')],
@@ -168,8 +174,8 @@ onEachSqlEngine(({ name, openStore, closeStores }) => {
   })
 
   test('a page of arrivals is sought where it starts, and so is a page of what has a trait', async () => {
-    await arrivalsIn(store.reader).page(placeText({ arrival: 7, txid: hashColumn(txid) }), 10)
-    await store.tipsWith({ traits: several, limit: 10, after: outpoint })
+    await transactionLogIn(store.reader).page(placeText({ arrival: 7, txid: hashColumn(txid) }), 10)
+    await store.tipsWith({ attributes: several, limit: 10, after: outpoint })
     expect(asked.filter(({ sql }) => /order by arrival/.test(sql))).toHaveLength(1)
     expect((await plans()).filter(({ kind }) => kind === 'scan')).toEqual([])
   })
@@ -178,7 +184,7 @@ onEachSqlEngine(({ name, openStore, closeStores }) => {
     expect(await store.ordinalAt(outpoint, TIP)).toMatchObject({ sequence: STEPS, tip: true })
     expect(await store.currentOutput(outpoint)).toEqual(tip)
     expect(await store.mergedMap(tip)).toEqual(new Map([['a', '1']]))
-    expect(await store.tipsWith({ traits: several, limit: 10 })).toEqual([tip])
+    expect(await store.tipsWith({ attributes: several, limit: 10 })).toEqual([tip])
     expect(await allOf(store.lineage(outpoint))).toHaveLength(STEPS + 1)
     expect(await store.stream(stream)).toMatchObject({ length: 1, segments: [{ chunks: 1, length: 1 }] })
     expect((await plans()).filter(({ sorts }) => sorts)).toEqual([])

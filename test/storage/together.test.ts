@@ -1,6 +1,6 @@
 import { setImmediate as othersHadTheirTurn } from 'node:timers/promises'
 import { jest } from '@jest/globals'
-import { Together } from '../../backend/src/storage/together.js'
+import { RequestCoalescer } from '../../backend/src/storage/read/request-coalescer.js'
 
 // How long an answer takes is the test's to say, not the machine's.
 beforeEach(() => {
@@ -15,7 +15,7 @@ afterEach(() => {
 function asked(atOnce = Number.POSITIVE_INFINITY) {
   const calls: number[][] = []
   const answers: ((error?: Error) => void)[] = []
-  const together = new Together<number, string>({
+  const together = new RequestCoalescer<number, string>({
     atOnce,
     ask: (questions) => {
       calls.push(questions)

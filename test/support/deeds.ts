@@ -1,4 +1,4 @@
-import type { BlockedSubject } from '../../backend/src/graph/blocked.js'
+import type { BlockedSubject } from '../../backend/src/graph/blocklist.js'
 import { concatBytes, utf8 } from '../../backend/src/protocol/bytes.js'
 import { parseOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { TOPICS } from '../../backend/src/protocol/profile.js'
@@ -22,8 +22,8 @@ export type Deed =
   | { do: 'reindex' }
 
 /** Has a node do it. */
-export async function does({ overlay, graph, upkeep }: Node, deed: Deed): Promise<void> {
-  if (deed.do === 'reindex') await upkeep.rebuild()
+export async function does({ overlay, graph, maintenance }: Node, deed: Deed): Promise<void> {
+  if (deed.do === 'reindex') await maintenance.rebuild()
   else if (deed.do === 'evict') await graph.evict(parseOutpoint(deed.outpoint))
   else if (deed.do === 'block') {
     const { kind, value } = deed

@@ -35,9 +35,9 @@ export class ForestAnswers {
   private readonly before = new Map<string, string | 'unknown' | undefined>()
 
   constructor(private readonly model: ForestModel) {
-    const { forest, held, arrivals } = model
+    const { forest, held, insertionOrder } = model
     this.forest = forest
-    this.known = (txid) => arrivals.has(txid)
+    this.known = (txid) => insertionOrder.has(txid)
     this.decision = model.decision
     const counting = (outpoint: string): boolean => this.decision.counts.has(outpoint.slice(0, 64))
     this.held = new Set([...held[TOPICS.ordinals]].filter(counting))

@@ -97,7 +97,7 @@ function told({ parts, nodes = [], admitted = '' }: Omit<Story, 'counts'>): {
   return {
     forest: { byTxid: new Map(transactions.map((each) => [each.txid, each])) },
     facts: {
-      arrivals: new Map(all.map(([letter, [, arrival]]) => [txid(letter), arrival])),
+      insertionOrder: new Map(all.map(([letter, [, arrival]]) => [txid(letter), arrival])),
       heights: new Map(all.flatMap(([letter, [, , height]]) => (height ? [[txid(letter), height]] : []))),
       names: new Set(nodes.map(outpoint)),
       admitted: new Set([...admitted].map(txid)),

@@ -6,7 +6,7 @@ import type { Forest, ForestTransaction } from './forest.js'
  */
 export interface Facts {
   /** The transactions that are known, and in which telling each first came. */
-  arrivals: ReadonlyMap<string, number>
+  insertionOrder: ReadonlyMap<string, number>
   /** The heights of those that are proven themselves. */
   heights: ReadonlyMap<string, number>
   /** What `tm_names` holds, by outpoint. */
@@ -31,8 +31,8 @@ interface Rank {
 }
 
 export function decide({ byTxid }: Pick<Forest, 'byTxid'>, facts: Facts): Decision {
-  const { arrivals, heights, names, admitted } = facts
-  const known = [...arrivals.keys()]
+  const { insertionOrder, heights, names, admitted } = facts
+  const known = [...insertionOrder.keys()]
   const transaction = (txid: string): ForestTransaction => {
     const found = byTxid.get(txid)
     if (found === undefined) throw new Error(`no such transaction in the forest: ${txid}`)
@@ -40,12 +40,12 @@ export function decide({ byTxid }: Pick<Forest, 'byTxid'>, facts: Facts): Decisi
   }
   const spendsOf = (txid: string): string[] => transaction(txid).spends
   const parentsOf = (txid: string): string[] =>
-    [...new Set(spendsOf(txid).map((spent) => spent.slice(0, 64)))].filter((each) => arrivals.has(each))
+    [...new Set(spendsOf(txid).map((spent) => spent.slice(0, 64)))].filter((each) => insertionOrder.has(each))
   const childrenOf = (txid: string): string[] => known.filter((each) => parentsOf(each).includes(txid))
   // What a topic has looked at, and that left no node, is no spender of one.
   const isNoMint = (txid: string): boolean => admitted.has(txid) && !names.has(`${txid}_0`)
   const isNode = (outpoint: string): boolean => names.has(outpoint) && !outpoint.endsWith('_2')
-  const rivalsOf = (txid: string): string[] =>
+  const conflictsOf = (txid: string): string[] =>
     known
       .filter((each) => each !== txid)
       .filter((each) =>
@@ -63,7 +63,7 @@ export function decide({ byTxid }: Pick<Forest, 'byTxid'>, facts: Facts): Decisi
     const builtOnIt = [...all(txid, childrenOf)]
     return {
       mined: Math.min(...builtOnIt.map((each) => heights.get(each) ?? Number.POSITIVE_INFINITY)),
-      arrival: Math.min(...builtOnIt.map((each) => arrivals.get(each) ?? Number.POSITIVE_INFINITY)),
+      arrival: Math.min(...builtOnIt.map((each) => insertionOrder.get(each) ?? Number.POSITIVE_INFINITY)),
       txid,
     }
   }
@@ -77,7 +77,7 @@ export function decide({ byTxid }: Pick<Forest, 'byTxid'>, facts: Facts): Decisi
   /** What no block can ever hold: of all that it is built on, itself included, two are rivals. */
   const isImpossible = (txid: string): boolean => {
     const line = all(txid, parentsOf)
-    return [...line].some((each) => rivalsOf(each).some((rival) => line.has(rival)))
+    return [...line].some((each) => conflictsOf(each).some((rival) => line.has(rival)))
   }
   const impossible = new Set(known.filter(isImpossible))
 
@@ -90,7 +90,7 @@ export function decide({ byTxid }: Pick<Forest, 'byTxid'>, facts: Facts): Decisi
     const does =
       !impossible.has(txid) &&
       parentsOf(txid).every(counts) &&
-      !rivalsOf(txid).some((rival) => !impossible.has(rival) && isBefore(rival, txid) && counts(rival))
+      !conflictsOf(txid).some((rival) => !impossible.has(rival) && isBefore(rival, txid) && counts(rival))
     decided.set(txid, does)
     return does
   }
@@ -109,7 +109,7 @@ export function decide({ byTxid }: Pick<Forest, 'byTxid'>, facts: Facts): Decisi
     }),
     winnersOver(txid) {
       const silent = [...all(txid, parentsOf)].filter((each) => !counting.has(each))
-      return new Set(silent.flatMap(rivalsOf).filter((rival) => counting.has(rival)))
+      return new Set(silent.flatMap(conflictsOf).filter((rival) => counting.has(rival)))
     },
   }
 }

@@ -1,10 +1,10 @@
 import { TOPICS } from '../../backend/src/protocol/profile.js'
-import { ConflictError, InvalidSubmissionError } from '../../src/server/overlay-errors.js'
+import { ConflictError, InvalidSubmissionError } from '../../src/server/submission/submission-errors.js'
 import type { Forest, ForestTransaction } from './forest.js'
 import { ForestAnswers } from './forest-answers.js'
 import { beefOfAll, type Enclosed, minableIn, numbers, PlainChain } from './forest-chain.js'
 import type { Happening } from './forest-happenings.js'
-import { ForestModel, type Told } from './forest-model.js'
+import { ForestModel, type NewRecords } from './forest-model.js'
 import type { ForestNode } from './forest-node.js'
 import { expectTables } from './forest-reads.js'
 import { expectOutcome, type Got, type Manner, type Member, membersOf, toldBy } from './forest-submission.js'
@@ -62,7 +62,7 @@ export class ForestLife {
 
   async happen(event: Happening): Promise<void> {
     const { counts } = this.model.decision
-    const known = [...this.model.arrivals.keys()]
+    const known = [...this.model.insertionOrder.keys()]
     await this.doWhatHappens(event)
     const { counts: now } = this.model.decision
     if (known.some((txid) => counts.has(txid) !== now.has(txid))) this.count('turned')
@@ -102,7 +102,7 @@ export class ForestLife {
   async tellProofs(): Promise<void> {
     for (const transaction of this.forest.transactions) {
       const isMined = this.chain.blockOf(transaction.txid) !== undefined
-      if (isMined && this.model.arrivals.has(transaction.txid))
+      if (isMined && this.model.insertionOrder.has(transaction.txid))
         await this.tell(transaction, { proven: true, sources: 'bare', lag: false })
     }
   }
@@ -130,9 +130,9 @@ export class ForestLife {
     ).toEqual([])
     const silent = new Set<string>()
     for (const { txid, spends } of this.forest.transactions) {
-      if (!this.model.arrivals.has(txid)) continue
-      const isSilent = (await this.node.graph.winnerOver(txid)) !== undefined
-      if (isSilent) silent.add(txid)
+      if (!this.model.insertionOrder.has(txid)) continue
+      const isInactive = (await this.node.graph.winnerOver(txid)) !== undefined
+      if (isInactive) silent.add(txid)
       else expect(spends.filter((spent) => silent.has(spent.slice(0, 64)))).toEqual([])
     }
   }
@@ -142,7 +142,9 @@ export class ForestLife {
     const proof = this.model.proofs.get(txid)
     if (proof !== undefined) return this.chain.accepts(proof)
     const spends = this.forest.byTxid.get(txid)?.spends ?? []
-    return this.model.arrivals.has(txid) && spends.every((spent) => this.isVouchedFor(spent.slice(0, 64)))
+    return (
+      this.model.insertionOrder.has(txid) && spends.every((spent) => this.isVouchedFor(spent.slice(0, 64)))
+    )
   }
 
   get answers(): ForestAnswers {
@@ -190,13 +192,13 @@ export class ForestLife {
   }
 
   /** What has just been proven counts, whatever proofs that are out of date its rivals had; unless what it is built on has lost. */
-  private expectProvenToCount(told: Told[]): void {
+  private expectProvenToCount(told: NewRecords[]): void {
     const { counts } = this.model.decision
-    const isSilent = (txid: string): boolean => this.model.arrivals.has(txid) && !counts.has(txid)
+    const isInactive = (txid: string): boolean => this.model.insertionOrder.has(txid) && !counts.has(txid)
     const lost = told
-      .filter(({ txid, proof }) => proof !== undefined && isSilent(txid))
+      .filter(({ txid, proof }) => proof !== undefined && isInactive(txid))
       .filter(
-        ({ txid }) => !this.forest.byTxid.get(txid)?.spends.some((spent) => isSilent(spent.slice(0, 64))),
+        ({ txid }) => !this.forest.byTxid.get(txid)?.spends.some((spent) => isInactive(spent.slice(0, 64))),
       )
     expect(lost).toEqual([])
   }
@@ -223,7 +225,7 @@ export class ForestLife {
     const one = mined[at % Math.max(mined.length, 1)]
     if (one === undefined) return
     const { block, txid } = one
-    const isKnown = this.model.arrivals.has(txid)
+    const isKnown = this.model.insertionOrder.has(txid)
     expect(await this.node.ingest(txid, block)).toBe(isKnown ? (stale ? 400 : 200) : 404)
     await this.learnProofs()
     if (!isKnown || stale) return

@@ -5,7 +5,7 @@ import { type Decision, decide, type Facts } from './forest-decision.js'
 export type Topic = (typeof TOPICS)['names' | 'ordinals']
 
 /** A transaction as it is told: where it is proven, by a block of this height and root. */
-export interface Told {
+export interface NewRecords {
   txid: string
   proof?: { height: number; root: string }
 }
@@ -20,7 +20,7 @@ export type Outcome =
 
 /** A store as it should be, told of one submission after the other: all that it holds follows from what it knows. */
 export class ForestModel {
-  arrivals = new Map<string, number>()
+  insertionOrder = new Map<string, number>()
   proofs = new Map<string, { height: number; root: string }>()
   /** What each topic holds, by outpoint, whether it counts or not. */
   held: Holdings = { [TOPICS.names]: new Set(), [TOPICS.ordinals]: new Set() }
@@ -28,7 +28,7 @@ export class ForestModel {
   constructor(readonly forest: Forest) {}
 
   get decision(): Decision {
-    return decide(this.forest, factsOf(this.arrivals, this.proofs, this.held))
+    return decide(this.forest, factsOf(this.insertionOrder, this.proofs, this.held))
   }
 
   /**
@@ -36,23 +36,23 @@ export class ForestModel {
    *
    * @param members Everything in its BEEF, the subject last.
    */
-  submit(members: readonly Told[]): Outcome {
+  submit(members: readonly NewRecords[]): Outcome {
     const subject = members.at(-1)
     const transaction = subject && this.forest.byTxid.get(subject.txid)
     if (subject === undefined || transaction === undefined) throw new Error('nothing is submitted')
-    const arrivals = new Map(this.arrivals)
+    const insertionOrder = new Map(this.insertionOrder)
     const proofs = new Map(this.proofs)
-    const telling = arrivals.size
+    const telling = insertionOrder.size
     for (const { txid, proof } of knownBy(members, this.forest)) {
-      if (!arrivals.has(txid)) arrivals.set(txid, telling)
+      if (!insertionOrder.has(txid)) insertionOrder.set(txid, telling)
       if (proof !== undefined) proofs.set(txid, proof)
     }
-    const held = holdingsOf(this.forest, arrivals)
+    const held = holdingsOf(this.forest, insertionOrder)
     if (this.isImpossible(members, held)) return { kind: 'impossible' }
-    const decision = decide(this.forest, factsOf(arrivals, proofs, held))
-    if (!decision.counts.has(subject.txid) && !this.isMined(subject.txid, arrivals, proofs))
+    const decision = decide(this.forest, factsOf(insertionOrder, proofs, held))
+    if (!decision.counts.has(subject.txid) && !this.isMined(subject.txid, insertionOrder, proofs))
       return { kind: 'lost', winners: decision.winnersOver(subject.txid) }
-    this.arrivals = arrivals
+    this.insertionOrder = insertionOrder
     this.proofs = proofs
     this.held = held
     const admitted = (topic: Topic): number[] =>
@@ -64,7 +64,7 @@ export class ForestModel {
   }
 
   /** Whether two of the unproven transactions that the subject is built on, itself included, spend the same. */
-  private isImpossible(members: readonly Told[], holdings: Holdings): boolean {
+  private isImpossible(members: readonly NewRecords[], holdings: Holdings): boolean {
     const held = holdings[TOPICS.names]
     const unproven = needed(members, this.forest).filter(({ proof }) => proof === undefined)
     const spent = unproven.flatMap(({ txid }) =>
@@ -85,12 +85,12 @@ export class ForestModel {
     this.proofs.delete(txid)
   }
 
-  private isMined(txid: string, arrivals: Map<string, number>, proofs: Map<string, unknown>): boolean {
+  private isMined(txid: string, insertionOrder: Map<string, number>, proofs: Map<string, unknown>): boolean {
     if (proofs.has(txid)) return true
-    return [...arrivals.keys()].some(
+    return [...insertionOrder.keys()].some(
       (each) =>
         this.forest.byTxid.get(each)?.spends.some((spent) => spent.startsWith(txid)) &&
-        this.isMined(each, arrivals, proofs),
+        this.isMined(each, insertionOrder, proofs),
     )
   }
 }
@@ -98,9 +98,9 @@ export class ForestModel {
 type Holdings = Record<Topic, Set<string>>
 
 /** What topics hold of all that is known: worked out until nothing more follows. */
-function holdingsOf(forest: Forest, arrivals: ReadonlyMap<string, number>): Holdings {
+function holdingsOf(forest: Forest, insertionOrder: ReadonlyMap<string, number>): Holdings {
   const held: Holdings = { [TOPICS.names]: new Set(), [TOPICS.ordinals]: new Set() }
-  const isKnown = (txid: string): boolean => arrivals.has(txid)
+  const isKnown = (txid: string): boolean => insertionOrder.has(txid)
   const known = [...forest.byTxid.values()].filter(({ txid }) => isKnown(txid))
   for (let before = -1; before < held[TOPICS.names].size + held[TOPICS.ordinals].size; ) {
     before = held[TOPICS.names].size + held[TOPICS.ordinals].size
@@ -125,20 +125,20 @@ function mintedBy(forest: Forest, { txid, mint }: ForestTransaction, names: Read
 }
 
 function factsOf(
-  arrivals: ReadonlyMap<string, number>,
+  insertionOrder: ReadonlyMap<string, number>,
   proofs: ReadonlyMap<string, { height: number }>,
   held: Holdings,
 ): Facts {
   return {
-    arrivals,
+    insertionOrder,
     heights: new Map([...proofs].map(([txid, { height }]) => [txid, height])),
     names: held[TOPICS.names],
-    admitted: new Set(arrivals.keys()),
+    admitted: new Set(insertionOrder.keys()),
   }
 }
 
 /** What is known by a BEEF: all of it that its subject is built on, however far back. */
-function knownBy(members: readonly Told[], { byTxid }: Forest): Told[] {
+function knownBy(members: readonly NewRecords[], { byTxid }: Forest): NewRecords[] {
   const here = new Map(members.map((each) => [each.txid, each]))
   const found = new Set<string>([members.at(-1)?.txid ?? ''])
   for (const txid of found)
@@ -148,9 +148,9 @@ function knownBy(members: readonly Told[], { byTxid }: Forest): Told[] {
 }
 
 /** The subject and, where it is not proven, what it is built on, down to proven ones. */
-function needed(members: readonly Told[], { byTxid }: Forest): Told[] {
+function needed(members: readonly NewRecords[], { byTxid }: Forest): NewRecords[] {
   const here = new Map(members.map((each) => [each.txid, each]))
-  const found = new Set<Told>()
+  const found = new Set<NewRecords>()
   const add = (txid: string): void => {
     const member = here.get(txid)
     if (member === undefined || found.has(member)) return

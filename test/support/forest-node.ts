@@ -9,27 +9,27 @@ import type { STEAK } from '@bsv/sdk'
 import type { AdmissionOptions } from '../../backend/src/graph/admission-rules.js'
 import type { Block } from '../../backend/src/graph/records.js'
 import { TOPICS } from '../../backend/src/protocol/profile.js'
-import { SqlGraphStore } from '../../backend/src/storage/sql/sql-graph-store.js'
-import { SqlHookNotes } from '../../backend/src/storage/sql/sql-hook-notes.js'
+import { SqlGraphStore } from '../../backend/src/storage/sql/graph-store.js'
+import { SqlHookOutbox } from '../../backend/src/storage/sql/hook-outbox.js'
 import { createApp } from '../../src/server/app.js'
-import { HeadersSource, type Verdict } from '../../src/server/chain-tracker.js'
-import { readConfig } from '../../src/server/config.js'
-import { type Database, openSqlite } from '../../src/server/open-database.js'
-import { createOverlay } from '../../src/server/overlay.js'
-import { ProofWatch } from '../../src/server/proof-watch.js'
-import { RememberingStore } from '../../src/server/remembering-store.js'
+import { HeadersSource, type Verdict } from '../../src/server/chain/chain-tracker.js'
+import { ReorgMonitor } from '../../src/server/chain/reorg-monitor.js'
+import { readConfig } from '../../src/server/config/config.js'
+import { CachingStore } from '../../src/server/store/caching-store.js'
+import { type Database, openSqlite } from '../../src/server/store/open-database.js'
+import { createOverlay } from '../../src/server/submission/overlay.js'
 import { FakeChain } from './fake-chain.js'
 import { type PlainBlock, PlainChain, pathIn } from './forest-chain.js'
 import { ask, posted, SILENT, treeOf } from './test-server.js'
 
 /** A store with its engine, its lookup services and its routes, for one forest after the other. */
 export interface ForestNode {
-  graph: RememberingStore
+  graph: CachingStore
   database: Database
   admission: AdmissionOptions
   services: Record<string, LookupService>
   /** Takes back the proofs that the chain no longer has. */
-  watch: ProofWatch
+  watch: ReorgMonitor
   /** Where its routes are. */
   url: string
   /** Submits to both topics. @throws what the engine throws. */
@@ -76,16 +76,16 @@ export async function openForestNode(): Promise<ForestNode> {
     SUBMISSIONS_PER_MINUTE: '0',
   })
   const database = await openSqlite(dataDir)
-  const graph = new RememberingStore({ store: new SqlGraphStore(database) })
+  const graph = new CachingStore({ store: new SqlGraphStore(database) })
   await graph.open()
   // Nobody pulls the plug here, and the disk would be all that this waits for.
   await database.writer.raw('pragma synchronous = off')
   const headers = new ChainHeaders()
-  const notes = new SqlHookNotes(database.writer)
+  const notes = new SqlHookOutbox(database.writer)
   const overlay = createOverlay({ config, graph, notes, headers, logger: SILENT })
   const { engine, proofs } = overlay
   const { reorgDepth } = config
-  const watch = new ProofWatch({
+  const watch = new ReorgMonitor({
     headers,
     proofs,
     graph,

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
+import { attribute } from '../../backend/src/graph/attributes.js'
 import type { GraphStore } from '../../backend/src/graph/graph-store.js'
 import { EMPTY_MAP, type MapState, mapRecordOf } from '../../backend/src/graph/map-merge.js'
 import type { OutputRecord } from '../../backend/src/graph/records.js'
-import { trait } from '../../backend/src/graph/traits.js'
 import { formatOutpoint, type Outpoint, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { TOPICS } from '../../backend/src/protocol/profile.js'
 import { CHUNK_TYPE, CONTENT_TYPES, FOREST_KEYS, FOREST_PARENT, type Forest } from './forest.js'
@@ -101,8 +101,8 @@ export async function storeAnswers(graph: GraphStore, forest: Forest): Promise<A
     const names = await graph.namesByPrefix({ prefix, limit: 100 })
     answers[`names from ${prefix}`] = names.map(({ name, outpoint }) => `${name} ${formatOutpoint(outpoint)}`)
   }
-  for (const [said, traits] of askedTraits()) {
-    const tips = await graph.tipsWith({ traits: [...traits], limit: 1000 })
+  for (const [said, attributes] of askedAttributes()) {
+    const tips = await graph.tipsWith({ attributes: [...attributes], limit: 1000 })
     answers[`tips with ${said}`] = texts(tips)
   }
   for (const topic of [TOPICS.names, TOPICS.ordinals]) {
@@ -112,14 +112,14 @@ export async function storeAnswers(graph: GraphStore, forest: Forest): Promise<A
   return answers
 }
 
-function askedTraits() {
+function askedAttributes() {
   return [
-    ...CONTENT_TYPES.map((type) => [type, [trait.contentType(type)]] as const),
-    ...FOREST_KEYS.map((key) => [`owner ${key}`, [trait.owner(ownerOf(key))]] as const),
-    ['parent', [trait.parent(parseOutpoint(FOREST_PARENT))]] as const,
+    ...CONTENT_TYPES.map((type) => [type, [attribute.contentType(type)]] as const),
+    ...FOREST_KEYS.map((key) => [`owner ${key}`, [attribute.owner(ownerOf(key))]] as const),
+    ['parent', [attribute.parent(parseOutpoint(FOREST_PARENT))]] as const,
     ...FOREST_KEYS.flatMap((key) =>
       [0, 1, 2].map(
-        (value) => [`key ${key}=value ${value}`, [trait.map(`key ${key}`, `value ${value}`)]] as const,
+        (value) => [`key ${key}=value ${value}`, [attribute.map(`key ${key}`, `value ${value}`)]] as const,
       ),
     ),
   ]
@@ -157,11 +157,11 @@ export function expectedAnswers(answers: ForestAnswers, model: ForestModel): Ans
   for (const { txid } of forest.transactions) {
     const proof = model.proofs.get(txid)
     expected[`first content ${txid}`] = answers.firstContentOf(txid)
-    expected[`transaction ${txid}`] = model.arrivals.has(txid)
+    expected[`transaction ${txid}`] = model.insertionOrder.has(txid)
       ? { height: proof?.height, root: proof?.root }
       : undefined
     expected[`height ${txid}`] = proof?.height
-    expected[`silent ${txid}`] = model.arrivals.has(txid) && !answers.decision.counts.has(txid)
+    expected[`silent ${txid}`] = model.insertionOrder.has(txid) && !answers.decision.counts.has(txid)
   }
   for (const name of namesOf(forest)) {
     expected[`origin of ${name}`] = answers.originOf(name)
@@ -248,7 +248,7 @@ export async function answeringRows(
     outputs: await rows('select * from graph_outputs where carrier = 0'),
     nodes: await rows('select * from graph_nodes'),
     names: await rows('select * from graph_names'),
-    traits: await rows('select * from graph_traits'),
+    attributes: await rows('select * from graph_traits'),
   }
 }
 

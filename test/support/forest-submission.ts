@@ -1,6 +1,6 @@
 import type { Forest, ForestTransaction } from './forest.js'
 import type { Enclosed, PlainBlock, PlainChain } from './forest-chain.js'
-import type { Outcome, Told } from './forest-model.js'
+import type { NewRecords, Outcome } from './forest-model.js'
 
 /** How a transaction is submitted. */
 export interface Manner {
@@ -58,8 +58,8 @@ export function membersOf(
 }
 
 /** What the members of a BEEF tell. A path proves the transaction that stands beside its own in the tree, too. */
-export function toldBy(members: readonly Enclosed[]): Told[] {
-  return members.map(({ transaction: { txid }, block }): Told => {
+export function toldBy(members: readonly Enclosed[]): NewRecords[] {
+  return members.map(({ transaction: { txid }, block }): NewRecords => {
     const holding = block ?? members.find((other) => other.block && besides(other, txid))?.block
     return { txid, ...(holding && { proof: { height: holding.height, root: holding.root } }) }
   })

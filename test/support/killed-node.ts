@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import BetterSqlite3Client from 'knex/lib/dialects/better-sqlite3/index.js'
 import { pino } from 'pino'
-import { readConfig } from '../../src/server/config.js'
+import { readConfig } from '../../src/server/config/config.js'
 import { openNode } from '../../src/server/node.js'
 import { type Deed, does } from './deeds.js'
 

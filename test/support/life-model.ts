@@ -4,7 +4,7 @@ import { TOPICS } from '../../backend/src/protocol/profile.js'
 import type { Life, Submitted } from './life.js'
 
 /** What is known of an ordinal at a step. */
-export interface Told {
+export interface NewRecords {
   sequence: number
   outpoint: string
   origin: string
@@ -62,8 +62,8 @@ export function model(life: Life, told: Submitted[]) {
     return { run, whole }
   }
   /** What comes of all that is said from an origin on. */
-  const saidAlong = (run: string[]): Pick<Told, 'parent' | 'map'> => {
-    const map: Told['map'] = {}
+  const saidAlong = (run: string[]): Pick<NewRecords, 'parent' | 'map'> => {
+    const map: NewRecords['map'] = {}
     let parent: string | undefined
     for (const said of run.map((outpoint) => life.said.get(outpoint))) {
       parent = said?.parent ?? parent
@@ -77,7 +77,7 @@ export function model(life: Life, told: Submitted[]) {
     return { parent, map }
   }
 
-  const answer = (outpoint: string, sequence: number): Told | undefined => {
+  const answer = (outpoint: string, sequence: number): NewRecords | undefined => {
     if (output(outpoint)?.satoshis !== 1) {
       const alone = hasContent(outpoint) && [0, TIP, ORIGIN].includes(sequence)
       const said = saidAlong([outpoint])

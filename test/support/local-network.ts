@@ -3,9 +3,9 @@ import type { Network } from '../../src/cli/local-network/network.js'
 import { OwnIndex } from '../../src/cli/local-network/own-index.js'
 import { deployTree } from '../../src/cli/made-up-money.js'
 import { MiningProgress } from '../../src/cli/mining-progress.js'
-import { readConfig } from '../../src/server/config.js'
+import { readConfig } from '../../src/server/config/config.js'
 import { openNode } from '../../src/server/node.js'
-import { submitTo } from '../../src/server/submit.js'
+import { submitTo } from '../../src/server/submission/submit.js'
 import { type Environment, SILENT, type TestServer, type useServers } from './test-server.js'
 
 /** A server, in this process, whose store has got a tree of its own, and nothing else. */

@@ -8,7 +8,7 @@ type Method = keyof PathItem
 const METHODS: Method[] = ['get', 'head', 'post']
 
 /** A request and what came of it. */
-export interface Exchange {
+export interface InFlightRequest {
   path: string
   question: Question
   answer: Answer
@@ -24,7 +24,7 @@ interface Judgement {
 export interface Contract {
   /** What the document says there is: each answer, header, media type and code of each operation, in a line. */
   claims: string[]
-  judge(exchange: Exchange): Judgement
+  judge(exchange: InFlightRequest): Judgement
 }
 
 /** Headers of HTTP itself. `Content-Type` is held against the media types instead. */

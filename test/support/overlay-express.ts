@@ -12,7 +12,7 @@ import type { ChainTracker, LookupQuestion, STEAK } from '@bsv/sdk'
 import express, { type Express, type Request, type RequestHandler } from 'express'
 import createKnex, { type Knex } from 'knex'
 import { type Db, MongoClient } from 'mongodb'
-import { connectSqlite } from '../../src/server/open-database.js'
+import { connectSqlite } from '../../src/server/store/open-database.js'
 import { MemoryStorage } from './memory-storage.js'
 
 interface Migration {

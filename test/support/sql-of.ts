@@ -1,4 +1,4 @@
-import { SqlGraphStore } from '../../backend/src/storage/sql/sql-graph-store.js'
+import { SqlGraphStore } from '../../backend/src/storage/sql/graph-store.js'
 import type { Node } from '../../src/server/node.js'
 
 /** The store of a node on SQL, with its connections. */

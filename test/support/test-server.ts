@@ -6,7 +6,7 @@ import Database from 'libsql'
 import { pino } from 'pino'
 import type { Deployment } from '../../backend/src/protocol/mint.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
-import { readConfig } from '../../src/server/config.js'
+import { readConfig } from '../../src/server/config/config.js'
 import { type RunningServer, startServer } from '../../src/server/server.js'
 
 export const SILENT = pino({ level: 'silent' })

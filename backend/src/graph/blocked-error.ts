@@ -1,4 +1,4 @@
-import type { BlockedKind } from './blocked.js'
+import type { BlockedKind } from './blocklist.js'
 
 /** What was asked for leads to something that the operator of this host has blocked. Why, is not said: that is the operator's. */
 export class BlockedError extends Error {

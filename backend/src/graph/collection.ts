@@ -2,8 +2,8 @@ import type { Outpoint } from '../protocol/outpoint.js'
 import { ancestry, parentsOf } from './ancestry.js'
 import type { ListedTransaction } from './listed-beef.js'
 import { inParentsFirst } from './parents-first.js'
-import { yieldToEventLoop } from './slices.js'
 import { type OutlineStore, readOutline, type TransactionOutline } from './transaction-outline.js'
+import { yieldToEventLoop } from './yield-to-event-loop.js'
 
 interface Collected {
   listed: ListedTransaction

@@ -1,5 +1,6 @@
 import type { Outpoint } from '../protocol/outpoint.js'
-import type { BlockedReader, BlockedWriter } from './blocked.js'
+import type { Attribute } from './attributes.js'
+import type { BlocklistReader, BlocklistWriter } from './blocklist.js'
 import type { MapState } from './map-merge.js'
 import type {
   AdmissionRecord,
@@ -12,7 +13,6 @@ import type {
   SpendRecord,
   TransactionRecord,
 } from './records.js'
-import type { Trait } from './traits.js'
 
 /**
  * The narrow interfaces that a store of the admitted graph meets. Storage, lookup services and gateway know
@@ -74,7 +74,7 @@ export interface RawTransactionReader {
   rawTransaction(txid: string): Promise<RawTransaction | undefined>
 }
 
-export interface StandingReader {
+export interface StatusReader {
   /** The transaction that a silent one lost to, itself or with what it is built on; undefined where it counts, or is not known. */
   winnerOver(txid: string): Promise<string | undefined>
 }
@@ -92,7 +92,7 @@ export interface ProvenBlocksReader {
   /** The height of the last block that a kept proof leads to; 0 where there is none. */
   lastHeight(): Promise<number>
   /** The blocks that prove rivals of whatever makes these spends: others that spend the same, and are mined or spent by one that is. */
-  rivalBlocks(spends: SpendRecord[]): Promise<Block[]>
+  conflictingBlocks(spends: SpendRecord[]): Promise<Block[]>
 }
 
 export interface WaitingReader {
@@ -177,12 +177,12 @@ export interface MapReader {
   mergedMap(outpoint: Outpoint, limit?: number): Promise<MapState | undefined>
 }
 
-export interface TraitsReader {
+export interface AttributesReader {
   /**
    * Where the ordinals that have all of the traits stand now, in an order of their own that does not change when they
    * go on; from behind the ordinal that stands or stood in `after` on. No more of them than `limit`.
    */
-  tipsWith(query: { traits: Trait[]; limit: number; after?: Outpoint }): Promise<Outpoint[]>
+  tipsWith(query: { attributes: Attribute[]; limit: number; after?: Outpoint }): Promise<Outpoint[]>
 }
 
 export interface LineageReader {
@@ -210,7 +210,7 @@ export interface ContentReader {
    * The pieces of a body in order; with a range, exactly its bytes, and fewer where the body ends before. Empty where
    * no body has that hash. `sha256` is hex.
    */
-  contentPieces(sha256: string, range?: ByteRange): AsyncIterable<Uint8Array>
+  contentChunks(sha256: string, range?: ByteRange): AsyncIterable<Uint8Array>
 }
 
 /** The stream of an output: whatever it holds, and the chunks that its ordinal goes on with (`service.md` 2.5). */
@@ -287,7 +287,7 @@ export interface ConsistentReader {
    *
    * @param read Only reads; may run several times.
    * @param kept What a store that keeps answers in memory may keep this one by.
-   * @throws UnsteadyError where branches turn and turn.
+   * @throws UnstableReadError where branches turn and turn.
    */
   consistent<Answer>(read: () => Promise<Answer>, kept?: KeptAnswer<Answer>): Promise<Answer>
 }
@@ -302,13 +302,13 @@ export interface KeptAnswer<Answer> {
 
 export interface GraphStore
   extends GraphWriter,
-    BlockedReader,
-    BlockedWriter,
+    BlocklistReader,
+    BlocklistWriter,
     ProofWriter,
     ConsistentReader,
     TransactionReader,
     RawTransactionReader,
-    StandingReader,
+    StatusReader,
     ProofReader,
     ProvenBlocksReader,
     WaitingReader,
@@ -316,7 +316,7 @@ export interface GraphStore
     NamesReader,
     OrdinalsReader,
     MapReader,
-    TraitsReader,
+    AttributesReader,
     LineageReader,
     ContentReader,
     StreamReader,

@@ -18,9 +18,9 @@ export interface HostStore extends GraphStore {
   setting(name: string): Promise<string | undefined>
   setSetting(name: string, value: string): Promise<void>
   /** How often a branch has turned: reads go together where none has turned between them. */
-  turned(): Promise<number>
+  reorgCount(): Promise<number>
   /** How often was written by whichever process, where several may have the database; what one process has need not count. */
   written(): Promise<number>
   /** Reads what is blocked anew: somebody else has written. */
-  readBlocked(): Promise<void>
+  readBlocklist(): Promise<void>
 }

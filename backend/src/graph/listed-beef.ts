@@ -1,7 +1,7 @@
 import { BeefLayout } from './beef-layout.js'
 import type { Proof } from './records.js'
-import { yieldToEventLoop } from './slices.js'
 import { type OutlineStore, openTransaction } from './transaction-outline.js'
+import { yieldToEventLoop } from './yield-to-event-loop.js'
 
 /** A transaction of a BEEF to come, without its bytes, of which there are `length`. */
 export interface ListedTransaction {

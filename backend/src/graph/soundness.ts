@@ -1,7 +1,7 @@
 import { formatOutpoint } from '../protocol/outpoint.js'
 import type { TransactionView } from '../protocol/transaction.js'
+import { memoizeByObject } from './memoize-by-object.js'
 import type { BeefContents } from './read-beef.js'
-import { remembered } from './remembered.js'
 import { admittedTransactions } from './transaction-records.js'
 
 /**
@@ -10,7 +10,7 @@ import { admittedTransactions } from './transaction-records.js'
  * in it twice. Undefined where nothing does. What a merkle path proves, the chain has judged. Worked out once for a BEEF:
  * the host asks, and each of its topics.
  */
-export const unsoundness = remembered((beef: BeefContents): string | undefined => {
+export const unsoundness = memoizeByObject((beef: BeefContents): string | undefined => {
   for (const { txid, proof } of admittedTransactions(beef)) {
     const transaction = proof === undefined ? beef.transaction(txid) : undefined
     const reason = transaction && reasonAgainst(transaction)

@@ -2,7 +2,7 @@ import { joinBytes, reversed, toHex } from '../protocol/bytes.js'
 import type { Outpoint } from '../protocol/outpoint.js'
 import type { RawTransaction, RawTransactionReader, TransactionReader } from './graph-store.js'
 import type { Proof } from './records.js'
-import { Slices, yieldToEventLoop } from './slices.js'
+import { Slices, yieldToEventLoop } from './yield-to-event-loop.js'
 
 /** A transaction without its scripts. */
 export interface TransactionOutline {
@@ -28,7 +28,7 @@ export async function readOutline(
   const raw = await openTransaction(txid, store)
   if (raw === undefined) return undefined
   const { length, proof } = raw
-  const reader = new PieceReader(raw)
+  const reader = new ChunkReader(raw)
   const inputs = await reader.inputs()
   const outputValues: number[] = []
   for (let left = await reader.varint(); left > 0; left--) outputValues.push((await reader.output()).satoshis)
@@ -62,7 +62,7 @@ export async function storedOutput(
 ): Promise<{ satoshis: number; lockingScript: Uint8Array } | undefined> {
   const raw = await openTransaction(txid, store)
   if (raw === undefined) return undefined
-  const reader = new PieceReader(raw, pieces)
+  const reader = new ChunkReader(raw, pieces)
   try {
     await reader.inputs()
     const count = await reader.varint()
@@ -104,7 +104,7 @@ const PIECES_A_SLICE = 8
 const PARTS_A_SLICE = 256
 
 /** Reads a stored transaction from front to back. It was read when it came, so that its counts are trusted here. */
-class PieceReader {
+class ChunkReader {
   private at = 0
   private piece: { at: number; bytes: Uint8Array } = { at: 0, bytes: new Uint8Array() }
   private read = 0

@@ -1,9 +1,9 @@
 import { placingInputs } from '../protocol/ordinal-flow.js'
 import { firstOutputs, isCoinbase, outputOf, type TransactionView } from '../protocol/transaction.js'
 import { OUTPUTS_WITH_ORDINALS } from './flow.js'
+import { memoizeByObject } from './memoize-by-object.js'
 import type { BeefContents } from './read-beef.js'
 import { type GraphRecords, graphRecords, type SpendRecord, type TransactionRecord } from './records.js'
-import { remembered } from './remembered.js'
 import { rememberView } from './stored-transaction.js'
 
 /**
@@ -11,7 +11,7 @@ import { rememberView } from './stored-transaction.js'
  * they spend. Asked again for the same BEEF it gives the same object, since a topic may admit as many outputs
  * as fit into a transaction.
  */
-export const transactionRecords = remembered((beef: BeefContents): GraphRecords => {
+export const transactionRecords = memoizeByObject((beef: BeefContents): GraphRecords => {
   const transactions = admittedTransactions(beef)
   return graphRecords({ transactions, spends: spendsOf(transactions, beef) })
 })
@@ -34,7 +34,7 @@ export function spendsBy({ txid, inputs }: Pick<TransactionView, 'txid' | 'input
  * The transactions to keep when the subject of a BEEF is admitted: the subject, and where it is not proven, its
  * ancestors in the BEEF down to proven ones, so that a BEEF can be put together for it later.
  */
-export const admittedTransactions = remembered((beef: BeefContents): TransactionRecord[] => {
+export const admittedTransactions = memoizeByObject((beef: BeefContents): TransactionRecord[] => {
   const kept = new Map<string, TransactionRecord>()
   const waiting = [beef.subject.txid]
   for (let txid = waiting.pop(); txid !== undefined; txid = waiting.pop()) {
@@ -55,7 +55,7 @@ export const admittedTransactions = remembered((beef: BeefContents): Transaction
  * however far back it goes. A verifier stops at what is proven, so what stands behind that is without proof; it is authentic
  * even so, for what spends it names it by its hash.
  */
-export const knownTransactions = remembered((beef: BeefContents): TransactionRecord[] => {
+export const knownTransactions = memoizeByObject((beef: BeefContents): TransactionRecord[] => {
   const known = new Map(admittedTransactions(beef).map((transaction) => [transaction.txid, transaction]))
   const walked = new Set<string>()
   const waiting = [...known.keys()]
@@ -82,7 +82,7 @@ export const knownTransactions = remembered((beef: BeefContents): TransactionRec
  * are authentic even so, for the subject names them by their hash; a host may hold theirs against it, and tell them. Told once for all outputs of the subject, of which
  * there may be as many as fit into a transaction; so up to its last 1-sat output, admitted or not.
  */
-export const placingRecords = remembered((beef: BeefContents): GraphRecords => {
+export const placingRecords = memoizeByObject((beef: BeefContents): GraphRecords => {
   const { txid, inputs } = beef.subject
   const outputs = firstOutputs(beef.subject, OUTPUTS_WITH_ORDINALS)
   const output = outputs.findLastIndex(({ satoshis }) => satoshis === 1)

@@ -20,7 +20,7 @@ import type { Deployment } from '../protocol/mint.js'
 import type { Outpoint } from '../protocol/outpoint.js'
 import { LOOKUP_SERVICES, TOPICS } from '../protocol/profile.js'
 import { admittedBeef } from './admission.js'
-import { Hooks, type Remembering, recordAll } from './hooks.js'
+import { Hooks, type Retrying, recordAll } from './hooks.js'
 import { NAMES_LOOKUP_DOCUMENTATION } from './names-documentation.js'
 import { outpointText } from './outpoint-text.js'
 import { type AnsweringOutput, type Reading, withHistory } from './output-history.js'
@@ -34,7 +34,7 @@ export interface NamesLookupServiceOptions {
   writer: GraphWriter
   deployment: Deployment | undefined
   /** Where what a hook could not do is remembered; without it, a hook that fails throws and that is all. */
-  remembering?: Remembering
+  remembering?: Retrying
   /** How many outpoints `{origins}` takes; a host may take fewer than the 1,000 of the form. */
   maxOrigins?: number
 }

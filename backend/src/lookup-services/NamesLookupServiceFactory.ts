@@ -1,12 +1,12 @@
 import type { LookupService } from '@bsv/overlay'
 import type { Knex } from 'knex'
-import { GuardedStore } from '../graph/guarded-store.js'
+import { BlocklistFilter } from '../graph/blocklist-filter.js'
 import type { Deployment } from '../protocol/mint.js'
 import { deploymentOf, LOOKUP_SERVICES, PROFILES } from '../protocol/profile.js'
+import { SqlHookOutbox } from '../storage/sql/hook-outbox.js'
 import { type Migration, migrationsFor } from '../storage/sql/migrations.js'
 import { sharedStore } from '../storage/sql/shared-store.js'
-import { SqlHookNotes } from '../storage/sql/sql-hook-notes.js'
-import type { HookFailure } from './failed-hooks.js'
+import type { HookFailure } from './hook-outbox.js'
 import { NamesLookupService } from './NamesLookupService.js'
 
 /**
@@ -21,11 +21,11 @@ export default function createNamesLookupService(
   options: { deployment?: Deployment; onHookFailure?: (failure: HookFailure) => void } = {},
 ): { service: LookupService; migrations: Migration[] } {
   const store = sharedStore(knex)
-  const remembering = { notes: new SqlHookNotes(knex), onHookFailure: options.onHookFailure }
+  const remembering = { notes: new SqlHookOutbox(knex), onHookFailure: options.onHookFailure }
   const deployment = options.deployment ?? deploymentOf(PROFILES.mainnet)
   return {
     service: new NamesLookupService({
-      reader: new GuardedStore(store),
+      reader: new BlocklistFilter(store),
       writer: store,
       deployment,
       remembering,

@@ -1,11 +1,11 @@
 import type { LookupService } from '@bsv/overlay'
 import type { Db } from 'mongodb'
-import { GuardedStore } from '../graph/guarded-store.js'
+import { BlocklistFilter } from '../graph/blocklist-filter.js'
 import type { Deployment } from '../protocol/mint.js'
 import { deploymentOf, PROFILES } from '../protocol/profile.js'
-import { MongoHookNotes } from '../storage/mongo/mongo-hook-notes.js'
+import { MongoHookOutbox } from '../storage/mongo/hook-outbox.js'
 import { sharedStore } from '../storage/mongo/shared-store.js'
-import type { HookFailure } from './failed-hooks.js'
+import type { HookFailure } from './hook-outbox.js'
 import { NamesLookupService } from './NamesLookupService.js'
 
 /**
@@ -20,10 +20,10 @@ export default function createNamesLookupService(
   options: { deployment?: Deployment; onHookFailure?: (failure: HookFailure) => void } = {},
 ): LookupService {
   const store = sharedStore(db)
-  const remembering = { notes: new MongoHookNotes(db, store.writer), onHookFailure: options.onHookFailure }
+  const remembering = { notes: new MongoHookOutbox(db, store.writer), onHookFailure: options.onHookFailure }
   const deployment = options.deployment ?? deploymentOf(PROFILES.mainnet)
   return new NamesLookupService({
-    reader: new GuardedStore(store),
+    reader: new BlocklistFilter(store),
     writer: store,
     deployment,
     remembering,

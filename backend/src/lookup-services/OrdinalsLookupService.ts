@@ -2,10 +2,10 @@ import type { LookupFormula, LookupService, OutputAdmittedByTopic, OutputSpent }
 import type { LookupQuestion } from '@bsv/sdk'
 import { flowOf } from '../graph/flow.js'
 import type {
+  AttributesReader,
   ConsistentReader,
   GraphWriter,
   OrdinalsReader,
-  TraitsReader,
   TransactionReader,
 } from '../graph/graph-store.js'
 import { ordinalsRecords } from '../graph/ordinals-records.js'
@@ -14,15 +14,15 @@ import { placingRecords, transactionRecords } from '../graph/transaction-records
 import type { Outpoint } from '../protocol/outpoint.js'
 import { LOOKUP_SERVICES, TOPICS } from '../protocol/profile.js'
 import { admittedBeef, spendingBeef } from './admission.js'
-import { Hooks, type Remembering, recordAll } from './hooks.js'
+import { Hooks, type Retrying, recordAll } from './hooks.js'
 import { ORDINALS_LOOKUP_DOCUMENTATION } from './ordinals-documentation.js'
 import { type OrdinalsQuery, readOrdinalsQuery } from './ordinals-query.js'
 
 export interface OrdinalsLookupServiceOptions {
-  reader: ConsistentReader & OrdinalsReader & TraitsReader & TransactionReader
+  reader: ConsistentReader & OrdinalsReader & AttributesReader & TransactionReader
   writer: GraphWriter
   /** Where what a hook could not do is remembered; without it, a hook that fails throws and that is all. */
-  remembering?: Remembering
+  remembering?: Retrying
 }
 
 /** `ls_ordinals`: ordinals and content by outpoint, and by what they say (`spec/overlay.md`; BRC-24). */
@@ -97,9 +97,9 @@ export class OrdinalsLookupService implements LookupService {
 
   private async find(asked: OrdinalsQuery): Promise<Outpoint[]> {
     const { reader } = this.options
-    if ('traits' in asked) {
-      const { traits, limit, after } = asked
-      return await reader.tipsWith({ traits, limit, ...(after && { after }) })
+    if ('attributes' in asked) {
+      const { attributes, limit, after } = asked
+      return await reader.tipsWith({ attributes, limit, ...(after && { after }) })
     }
     const { outpoint, seq } = asked
     const held =

@@ -1,11 +1,11 @@
 import type { LookupService } from '@bsv/overlay'
 import type { Knex } from 'knex'
-import { GuardedStore } from '../graph/guarded-store.js'
+import { BlocklistFilter } from '../graph/blocklist-filter.js'
 import { LOOKUP_SERVICES } from '../protocol/profile.js'
+import { SqlHookOutbox } from '../storage/sql/hook-outbox.js'
 import { type Migration, migrationsFor } from '../storage/sql/migrations.js'
 import { sharedStore } from '../storage/sql/shared-store.js'
-import { SqlHookNotes } from '../storage/sql/sql-hook-notes.js'
-import type { HookFailure } from './failed-hooks.js'
+import type { HookFailure } from './hook-outbox.js'
 import { OrdinalsLookupService } from './OrdinalsLookupService.js'
 
 /**
@@ -19,9 +19,9 @@ export default function createOrdinalsLookupService(
   options: { onHookFailure?: (failure: HookFailure) => void } = {},
 ): { service: LookupService; migrations: Migration[] } {
   const store = sharedStore(knex)
-  const remembering = { notes: new SqlHookNotes(knex), onHookFailure: options.onHookFailure }
+  const remembering = { notes: new SqlHookOutbox(knex), onHookFailure: options.onHookFailure }
   return {
-    service: new OrdinalsLookupService({ reader: new GuardedStore(store), writer: store, remembering }),
+    service: new OrdinalsLookupService({ reader: new BlocklistFilter(store), writer: store, remembering }),
     migrations: migrationsFor(LOOKUP_SERVICES.ordinals),
   }
 }

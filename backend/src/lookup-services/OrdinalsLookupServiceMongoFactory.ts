@@ -1,9 +1,9 @@
 import type { LookupService } from '@bsv/overlay'
 import type { Db } from 'mongodb'
-import { GuardedStore } from '../graph/guarded-store.js'
-import { MongoHookNotes } from '../storage/mongo/mongo-hook-notes.js'
+import { BlocklistFilter } from '../graph/blocklist-filter.js'
+import { MongoHookOutbox } from '../storage/mongo/hook-outbox.js'
 import { sharedStore } from '../storage/mongo/shared-store.js'
-import type { HookFailure } from './failed-hooks.js'
+import type { HookFailure } from './hook-outbox.js'
 import { OrdinalsLookupService } from './OrdinalsLookupService.js'
 
 /**
@@ -17,6 +17,6 @@ export default function createOrdinalsLookupService(
   options: { onHookFailure?: (failure: HookFailure) => void } = {},
 ): LookupService {
   const store = sharedStore(db)
-  const remembering = { notes: new MongoHookNotes(db, store.writer), onHookFailure: options.onHookFailure }
-  return new OrdinalsLookupService({ reader: new GuardedStore(store), writer: store, remembering })
+  const remembering = { notes: new MongoHookOutbox(db, store.writer), onHookFailure: options.onHookFailure }
+  return new OrdinalsLookupService({ reader: new BlocklistFilter(store), writer: store, remembering })
 }

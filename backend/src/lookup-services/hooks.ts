@@ -1,14 +1,14 @@
 import type { OutputAdmittedByTopic, OutputSpent } from '@bsv/overlay'
 import type { GraphWriter } from '../graph/graph-store.js'
-import type { HookNote } from '../graph/hook-note.js'
+import type { FailedHook } from '../graph/hook-outbox.js'
 import type { GraphRecords } from '../graph/records.js'
 import { seenBeefs } from '../graph/seen-beefs.js'
 import type { Outpoint } from '../protocol/outpoint.js'
-import { FailedHooks, type FailedHooksOptions } from './failed-hooks.js'
-import { admissionNote, notedAdmission, notedSpend, spendNote } from './noted-notices.js'
+import { HookRetries, type HookRetriesOptions } from './hook-outbox.js'
+import { admissionNote, notedAdmission, notedSpend, spendNote } from './outbox-entries.js'
 
 /** Where what a hook could not do is remembered, and when it is repeated. */
-export type Remembering = Pick<FailedHooksOptions, 'notes' | 'turn' | 'repeats' | 'onHookFailure' | 'times'>
+export type Retrying = Pick<HookRetriesOptions, 'notes' | 'turn' | 'repeats' | 'onHookFailure' | 'times'>
 
 export interface HooksOptions {
   service: string
@@ -16,7 +16,7 @@ export interface HooksOptions {
   admit: (payload: OutputAdmittedByTopic) => Promise<void>
   evict: (outpoint: Outpoint) => Promise<void>
   spend?: (payload: OutputSpent) => Promise<void>
-  remembering: Remembering | undefined
+  remembering: Retrying | undefined
 }
 
 /** Writes records, and all that follows from them: no host calls again for what one write leaves to the next. */
@@ -29,12 +29,12 @@ export async function recordAll(writer: GraphWriter, records: GraphRecords): Pro
 
 /** The hooks of a lookup service, each of them remembered where it fails. */
 export class Hooks {
-  private readonly failed: FailedHooks | undefined
+  private readonly failed: HookRetries | undefined
 
   constructor(private readonly options: HooksOptions) {
     const { service, remembering } = options
     this.failed =
-      remembering && new FailedHooks({ ...remembering, service, repeat: (note) => this.repeat(note) })
+      remembering && new HookRetries({ ...remembering, service, repeat: (note) => this.repeat(note) })
   }
 
   async admitted(told: OutputAdmittedByTopic): Promise<void> {
@@ -68,13 +68,13 @@ export class Hooks {
     await this.failed?.close()
   }
 
-  private async run(noteOf: () => HookNote, work: () => Promise<void>): Promise<void> {
+  private async run(noteOf: () => FailedHook, work: () => Promise<void>): Promise<void> {
     const { failed } = this
     if (failed === undefined) await work()
     else await failed.run(noteOf, work)
   }
 
-  private async repeat(note: HookNote): Promise<void> {
+  private async repeat(note: FailedHook): Promise<void> {
     const { admit, spend, evict } = this.options
     if (note.hook === 'admitted') await admit(notedAdmission(note))
     else if (note.hook === 'spent') await spend?.(notedSpend(note))

@@ -1,7 +1,7 @@
 import { z } from 'zod'
+import { attribute } from '../graph/attributes.js'
 import { ORIGIN } from '../graph/graph-store.js'
 import { QueryError } from '../graph/query-error.js'
-import { trait } from '../graph/traits.js'
 import { decodeAddress } from '../protocol/address.js'
 import { outpointText } from './outpoint-text.js'
 
@@ -30,19 +30,19 @@ const query = z.union([
   z.strictObject({ outpoint: outpointText, seq: z.int().min(ORIGIN).optional() }),
   z.strictObject({ map: entries, ...page }).transform(({ map, ...rest }) => ({
     ...rest,
-    traits: map.map(([key, value]) => trait.map(key, value)),
+    attributes: map.map(([key, value]) => attribute.map(key, value)),
   })),
   z.strictObject({ parent: outpointText, ...page }).transform(({ parent, ...rest }) => ({
     ...rest,
-    traits: [trait.parent(parent)],
+    attributes: [attribute.parent(parent)],
   })),
   z.strictObject({ contentType: z.string().max(255), ...page }).transform(({ contentType, ...rest }) => ({
     ...rest,
-    traits: [trait.contentType(contentType)],
+    attributes: [attribute.contentType(contentType)],
   })),
   z.strictObject({ owner: address, ...page }).transform(({ owner, ...rest }) => ({
     ...rest,
-    traits: [trait.owner(owner)],
+    attributes: [attribute.owner(owner)],
   })),
 ])
 

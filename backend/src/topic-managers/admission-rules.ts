@@ -29,7 +29,7 @@ export function admissionRules({
   const refusalOf = policyCheck(policy)
   return {
     genesis: deployment?.genesis,
-    // What spends a node and is neither strict nor proven never gets into the store (`src/server/limits/node-spends.ts`). So
+    // What spends a node and is neither strict nor proven never gets into the store (`src/server/submission/node-spends.ts`). So
     // these rules need not know what is proven by now, and what is admitted depends on nothing but bytes.
     names: (transaction, nodeInputs) =>
       admittedNames({ transaction, nodeInputs, isProven: true, deployment, onRefusal }),

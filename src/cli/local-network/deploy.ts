@@ -1,7 +1,7 @@
 import type { DeploymentTerms } from '../../../backend/src/protocol/mint.js'
 import { CovenantError, DEPLOYED_VERSION } from '../../mining/covenant.js'
-import { ConfigError } from '../../server/config.js'
-import type { DeployedTree } from '../../server/followed-tree.js'
+import { ConfigError } from '../../server/config/config.js'
+import type { DeployedTree } from '../../server/store/pinned-genesis.js'
 import { deployTree } from '../made-up-money.js'
 
 /**

@@ -6,8 +6,8 @@ import { TOPICS } from '../../../backend/src/protocol/profile.js'
 import type { LiveNode, MineIndex, ShownNode } from '../../mining/mine-index.js'
 import { MiningError, NodeMovedError } from '../../mining/mining-error.js'
 import type { Node } from '../../server/node.js'
-import { ConflictError } from '../../server/overlay-errors.js'
-import { submitTo } from '../../server/submit.js'
+import { ConflictError } from '../../server/submission/submission-errors.js'
+import { submitTo } from '../../server/submission/submit.js'
 
 /** The tree that this process follows, for mining in it without a way round through HTTP. */
 export class OwnIndex implements MineIndex {

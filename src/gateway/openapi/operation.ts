@@ -1,4 +1,4 @@
-import type { ErrorCode } from '../error-response.js'
+import type { ErrorCode } from '../http/errors.js'
 import {
   CORS_HEADERS,
   type HeaderName,

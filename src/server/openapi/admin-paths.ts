@@ -1,4 +1,4 @@
-import { BLOCKED_KINDS } from '../../../backend/src/graph/blocked.js'
+import { BLOCKED_KINDS } from '../../../backend/src/graph/blocklist.js'
 import {
   answer,
   errorAnswer,

@@ -10,7 +10,7 @@ import {
   parameters,
   preconditionFailed,
 } from '../../gateway/openapi/operation.js'
-import { isAboutHost } from '../readiness.js'
+import { isAboutHost } from '../http/readiness.js'
 import { ADMIN_PATHS } from './admin-paths.js'
 import { DEPLOYMENT_PATHS } from './deployment-paths.js'
 import { HEALTH_PATHS } from './health-paths.js'

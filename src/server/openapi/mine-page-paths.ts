@@ -8,7 +8,7 @@ import {
   preconditionFailed,
   type Schema,
 } from '../../gateway/openapi/operation.js'
-import { MINE_PAGE_FILES } from '../mine-page-routes.js'
+import { MINE_PAGE_FILES } from '../routes/mine-page-routes.js'
 
 const HEADERS: readonly HeaderName[] = [
   'Cache-Control',

@@ -13,7 +13,7 @@ import { expensiveChild } from '../expensive-mints.js'
 import { MULTISIG_BYTES } from '../expensive-scripts.js'
 import { forgedRoot, lookupAnswer, nodeAnswer } from '../hostile-nodes.js'
 import { answer, type HostileServer } from '../hostile-server.js'
-import { doing, forward, indexFront, type Told } from '../index-front.js'
+import { doing, forward, indexFront, type NewRecords } from '../index-front.js'
 import type { HonestTree, Stage } from '../stage.js'
 import { hostileWallet, WALLET_DEEDS } from '../wallet.js'
 
@@ -32,7 +32,10 @@ export async function mineScene(
   return { args: ['mine', name, '--url', url, ...(await stage.purse(...COINS)), ...args], env: tree.env }
 }
 
-function onIndex(deed: string, told: (stage: Stage, tree: HonestTree) => Told | Promise<Told>): Attack {
+function onIndex(
+  deed: string,
+  told: (stage: Stage, tree: HonestTree) => NewRecords | Promise<NewRecords>,
+): Attack {
   return {
     target: 'mine',
     server: 'index',
@@ -119,7 +122,7 @@ export function mineIndexAttacks(): Attack[] {
 }
 
 /** A root that nobody mined, and another one as soon as a mint of it was submitted. */
-function freshRoots({ genesis }: HonestTree): Told {
+function freshRoots({ genesis }: HonestTree): NewRecords {
   let node = forgedRoot({ genesis })
   return {
     [MINE]: (_, response) => answer(response, nodeAnswer(node)),
@@ -132,7 +135,7 @@ function freshRoots({ genesis }: HonestTree): Told {
 }
 
 /** Before a mint is submitted, its node is spent by a mint of another character. */
-async function rivals({ url }: HonestTree): Promise<Told> {
+async function rivals({ url }: HonestTree): Promise<NewRecords> {
   const { deployment } = await serverDeployment(url)
   const characters = [...'0123456789-zyxwvutsrqponmlkjihgfed']
   return {
@@ -159,7 +162,7 @@ function domainOf(script: ArrayLike<number>): string | undefined {
 }
 
 /** The root as deployed, and as a mint left it: both descend from the genesis, and the answer swings between them. */
-async function turns({ url, genesis }: HonestTree): Promise<Told> {
+async function turns({ url, genesis }: HonestTree): Promise<NewRecords> {
   const { deployment } = await serverDeployment(url)
   const before = await askNode(url)
   await mineName({ ...MINER, name: 'z', deployment, index: new HttpMineIndex(url) })

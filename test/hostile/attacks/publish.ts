@@ -3,10 +3,10 @@ import { join } from 'node:path'
 import type { Attack, Scene } from '../attack.js'
 import { bodyDeeds } from '../body-deeds.js'
 import { answer } from '../hostile-server.js'
-import { doing, indexFront, type Told } from '../index-front.js'
+import { doing, indexFront, type NewRecords } from '../index-front.js'
 import type { Stage } from '../stage.js'
 
-async function publishScene(stage: Stage, told: Told): Promise<Scene> {
+async function publishScene(stage: Stage, told: NewRecords): Promise<Scene> {
   const { url: behind, env } = await stage.tree()
   const front = await indexFront(stage, { behind, told })
   const file = join(await stage.folder(), 'page.html')
@@ -16,7 +16,7 @@ async function publishScene(stage: Stage, told: Told): Promise<Scene> {
 
 /** What a server can do to whoever publishes. */
 export function publishAttacks(): Attack[] {
-  const attack = (deed: string, told: (stage: Stage) => Told): Attack => ({
+  const attack = (deed: string, told: (stage: Stage) => NewRecords): Attack => ({
     ...{ target: 'publish', server: 'index', deed },
     set: async (stage) => await publishScene(stage, told(stage)),
   })

@@ -8,7 +8,7 @@ import type { Attack, Scene, Target } from '../attack.js'
 import { BODY_DEEDS, bodyDeeds } from '../body-deeds.js'
 import { MULTISIG_BYTES, multisigLock } from '../expensive-scripts.js'
 import { answer } from '../hostile-server.js'
-import { doing, indexFront, type Told } from '../index-front.js'
+import { doing, indexFront, type NewRecords } from '../index-front.js'
 import type { Stage } from '../stage.js'
 
 /** The name that is resolved. */
@@ -39,7 +39,7 @@ export const TRUTH: Shown = {
 export const RESOLVE_ENV = { ...treeOf(world.deployment), CHAIN_TRACKER: 'scripts-only' }
 
 /** The routes of an index that shows this. */
-export function showing({ origin, tip, proof, provenance }: Shown): Told {
+export function showing({ origin, tip, proof, provenance }: Shown): NewRecords {
   return {
     [RECORD]: (_, response) =>
       answer(response, {
@@ -92,7 +92,7 @@ function padded(count: number): Shown {
 }
 
 /** `minetree resolve`, of a hostile index beside an honest one. */
-async function resolveScene(stage: Stage, target: Target, hostile: Told[]): Promise<Scene> {
+async function resolveScene(stage: Stage, target: Target, hostile: NewRecords[]): Promise<Scene> {
   const urls: string[] = []
   for (const told of [...hostile, showing(TRUTH)]) urls.push((await indexFront(stage, { told })).url)
   return { args: [target, NAME, '--url', ...urls], env: RESOLVE_ENV }
@@ -100,7 +100,7 @@ async function resolveScene(stage: Stage, target: Target, hostile: Told[]): Prom
 
 /** What an index can do to whoever resolves a name. */
 export function resolveAttacks(target: 'resolve' | 'verify' = 'resolve'): Attack[] {
-  const attack = (deed: string, told: (stage: Stage) => Told[]): Attack => ({
+  const attack = (deed: string, told: (stage: Stage) => NewRecords[]): Attack => ({
     ...{ target, server: 'index', deed },
     set: async (stage) => await resolveScene(stage, target, told(stage)),
   })

@@ -1,8 +1,8 @@
 import type { Db } from 'mongodb'
 import { utf8 } from '../../protocol/bytes.js'
 import type { Outpoint } from '../../protocol/outpoint.js'
-import { hashColumn, hexOf } from '../columns.js'
-import type { Lineage } from '../lineages.js'
+import type { Lineage } from '../read/lineages.js'
+import { hashColumn, hexOf } from '../rows/columns.js'
 import type { Doc } from './documents.js'
 
 /**
@@ -39,7 +39,7 @@ export const COLLECTIONS = {
     ],
   },
   graph_pieces: {
-    idOf: ({ owner, position }) => pieceId(owner, position),
+    idOf: ({ owner, position }) => chunkId(owner, position),
     indexes: [],
   },
   graph_spends: {
@@ -85,7 +85,7 @@ export const COLLECTIONS = {
     ],
   },
   graph_traits: {
-    idOf: ({ trait, lineage_txid, lineage_vout }) => traitId(trait, [lineage_txid, lineage_vout]),
+    idOf: ({ trait, lineage_txid, lineage_vout }) => attributeId(trait, [lineage_txid, lineage_vout]),
     indexes: [
       ['trait', ...LINEAGE],
       [...LINEAGE, 'kind'],
@@ -153,23 +153,23 @@ export function outpointId({ txid, vout }: Outpoint): Buffer {
 }
 
 /** The `_id` of a piece. */
-export function pieceId(owner: Buffer, position: number): Buffer {
+export function chunkId(owner: Buffer, position: number): Buffer {
   return Buffer.concat([owner, place(position)])
 }
 
 /** Whose a piece is, by its `_id`. */
-export function pieceOwner(id: Buffer): Buffer {
+export function chunkOwner(id: Buffer): Buffer {
   return id.subarray(0, -PLACE_BYTES)
 }
 
 /** The `_id` of a trait of a lineage. */
-export function traitId(trait: Buffer, [txid, vout]: Lineage): Buffer {
+export function attributeId(trait: Buffer, [txid, vout]: Lineage): Buffer {
   return Buffer.concat([trait, txid, place(vout)])
 }
 
 /** The pieces of an owner, which sort by their `_id` as they stand. */
-export function piecesOf(owner: Buffer): { _id: { $gte: Buffer; $lte: Buffer } } {
-  return { _id: { $gte: pieceId(owner, 0), $lte: pieceId(owner, LAST_PLACE) } }
+export function chunksOf(owner: Buffer): { _id: { $gte: Buffer; $lte: Buffer } } {
+  return { _id: { $gte: chunkId(owner, 0), $lte: chunkId(owner, LAST_PLACE) } }
 }
 
 function outputId({ txid, vout }: Doc): Buffer {

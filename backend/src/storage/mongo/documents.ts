@@ -1,10 +1,10 @@
 import type { Collection, Db } from 'mongodb'
 import type { Outpoint } from '../../protocol/outpoint.js'
-import { outpointColumns } from '../columns.js'
-import type { Lineage } from '../lineages.js'
+import type { Lineage } from '../read/lineages.js'
+import { outpointColumns } from '../rows/columns.js'
 import { answered } from './answered.js'
 import type { CollectionName } from './collections.js'
-import { JoinedFinds } from './joined-finds.js'
+import { FindCoalescer } from './find-coalescer.js'
 import { whileAvailable } from './unavailable.js'
 
 /** What a field holds. Txids and hashes are Buffers, as in columns; what is absent is null. */
@@ -67,7 +67,7 @@ export function dbDocuments(db: Db): Documents {
     }
     return whileAvailable(() => answered(send))
   }
-  const joined = new JoinedFinds(find)
+  const joined = new FindCoalescer(find)
   const all: Documents['all'] = (name, filter, options) =>
     joined.all(name, filter, options) ?? find(name, filter, options)
   return {

@@ -4,8 +4,8 @@ import { answered } from './answered.js'
 import type { CollectionName } from './collections.js'
 import { collectionIn, type Doc } from './documents.js'
 import type { Change } from './pending-documents.js'
+import { LostLeaseError, type Turn } from './write-lease.js'
 import { type CommittedEntry, DURABLE } from './writer-state.js'
-import { LostTurnError, type Turn } from './writer-turns.js'
 
 /**
  * What is about to be written, before any of it is: so that what one write says, which is many documents, is there as a
@@ -69,7 +69,7 @@ export class Journal {
     await this.parts.createIndex({ entry: 1 })
   }
 
-  /** Commits changes, all or none of them. @throws LostTurnError where it is not this writer's turn; then none. */
+  /** Commits changes, all or none of them. @throws LostLeaseError where it is not this writer's turn; then none. */
   async commit(turn: Turn, changes: Change[]): Promise<Committed> {
     const ordered = changes.toSorted((a, b) => ORDER.indexOf(a.collection) - ORDER.indexOf(b.collection))
     const id = randomUUID()
@@ -87,7 +87,7 @@ export class Journal {
       )
     } catch (error) {
       // Nobody else knows of it. After any other error it may be committed.
-      if (error instanceof LostTurnError) await this.remove({ entry: id })
+      if (error instanceof LostLeaseError) await this.remove({ entry: id })
       throw error
     }
     return { entry, parts }

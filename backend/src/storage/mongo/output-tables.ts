@@ -9,13 +9,13 @@ import {
   parts,
   ROWS_A_STATEMENT,
   unique,
-} from '../columns.js'
-import type { Head, OutputTables, Tip } from '../graph-tables.js'
-import { rest } from '../rest.js'
+} from '../rows/columns.js'
+import type { Head, OutputTables, Tip } from '../write/graph-tables.js'
+import { rest } from '../write/rest.js'
 import { outpointId } from './collections.js'
 import { anyOutpoint, type Filter, inLineage } from './documents.js'
-import { unblocked } from './map-reads.js'
-import { genuineOrigins } from './name-reads.js'
+import { unblocked } from './maps.js'
+import { genuineOrigins } from './names.js'
 import type { PendingDocuments } from './pending-documents.js'
 
 const OUTPUTS = 'graph_outputs'
@@ -34,16 +34,16 @@ export function outputTablesIn(pending: PendingDocuments): OutputTables {
   const isThere = async (filter: Filter) =>
     (await pending.first(OUTPUTS, filter, { fields: ['step'] })) !== undefined
   return {
-    unsettledAmong: (outpoints) =>
+    unresolvedAmong: (outpoints) =>
       inParts(outpoints, async (part) => {
         const unsettled = { _id: { $in: part.map(outpointId) }, unsettled: true }
         return (await pending.all(OUTPUTS, unsettled, { fields: ['txid', 'vout'] })).map(outpointOf)
       }),
-    async unsettledOf(txid) {
+    async unresolvedOf(txid) {
       const unsettled = { txid: hashColumn(txid), unsettled: true }
       return (await pending.all(OUTPUTS, unsettled, { fields: ['vout'] })).map(({ vout }) => vout)
     },
-    async unsettledSpenders(txids) {
+    async unresolvedSpenders(txids) {
       const spends = await inParts(txids, (part) =>
         pending.all('graph_spends', { txid: { $in: part.map(hashColumn) } }, { fields: ['spender'] }),
       )
@@ -216,7 +216,7 @@ export function outputTablesIn(pending: PendingDocuments): OutputTables {
         if (await isThere({ ...inLineage(lineage), [step]: { $gte: from } })) return true
       return false
     },
-    async deleteTraits(lineages, kinds) {
+    async deleteAttributes(lineages, kinds) {
       for (const part of parts(lineages, ROWS_A_STATEMENT))
         await pending.delete('graph_traits', {
           $and: [{ $or: part.map(outpointPair).map(inLineage) }, { kind: { $in: kinds } }],

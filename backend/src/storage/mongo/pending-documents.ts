@@ -1,4 +1,4 @@
-import { parts, ROWS_A_STATEMENT } from '../columns.js'
+import { parts, ROWS_A_STATEMENT } from '../rows/columns.js'
 import { type CollectionName, withId } from './collections.js'
 import type { Doc, Documents, Filter, FindOptions } from './documents.js'
 import { equalValues, keyOf, PendingCollection, sortDocs } from './pending-collection.js'

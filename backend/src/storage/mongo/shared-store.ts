@@ -1,5 +1,5 @@
 import type { Db } from 'mongodb'
-import { MongoGraphStore } from './mongo-graph-store.js'
+import { MongoGraphStore } from './graph-store.js'
 
 const stores = new WeakMap<Db, MongoGraphStore>()
 

@@ -1,28 +1,28 @@
 import { formatOutpoint } from '../../protocol/outpoint.js'
-import { hashColumn, hexOf, inParts, outpointOf, parts, ROWS_A_STATEMENT, unique } from '../columns.js'
-import type { TransactionTables } from '../graph-tables.js'
-import { outputOf } from '../output-rows.js'
-import { blockedRow, pendingOf, proofColumns } from '../rows.js'
-import { blockText } from '../telling.js'
-import { admissionOf, admissionsAmong } from './admission-reads.js'
-import { type CollectionName, piecesOf } from './collections.js'
+import { hashColumn, hexOf, inParts, outpointOf, parts, ROWS_A_STATEMENT, unique } from '../rows/columns.js'
+import { outputOf } from '../rows/output-rows.js'
+import { blockedRow, pendingOf, proofColumns } from '../rows/record-rows.js'
+import type { TransactionTables } from '../write/graph-tables.js'
+import { blockText } from '../write/new-records.js'
+import { admissionOf, admissionsAmong } from './admissions.js'
+import { heldChunks } from './blob-chunks.js'
+import { type CollectionName, chunksOf } from './collections.js'
 import { anyOutpoint, type Doc } from './documents.js'
 import type { PendingDocuments } from './pending-documents.js'
-import { heldPieces } from './piece-reads.js'
 import {
   childrenOf,
+  conflictsOf,
+  conflictView,
   heightIn,
-  rivalsOf,
   SPEND,
   SPENDS,
   spendOf,
   spends,
   spendsOf,
-  standings,
-  standingView,
+  statuses,
   winnerIn,
-} from './standing-reads.js'
-import { rawTransaction, transactionRecord } from './transaction-reads.js'
+} from './transaction-status.js'
+import { rawTransaction, transactionRecord } from './transactions.js'
 
 /**
  * See {@link TransactionTables}.
@@ -32,9 +32,9 @@ import { rawTransaction, transactionRecord } from './transaction-reads.js'
 export function transactionTablesIn(pending: PendingDocuments, derives = false): TransactionTables {
   return {
     insertNew: (table, rows) => pending.insertNew(table, rows),
-    held: (owners) => heldPieces(pending, owners),
-    async deletePieces(owners) {
-      for (const owner of owners) await pending.delete('graph_pieces', piecesOf(owner))
+    held: (owners) => heldChunks(pending, owners),
+    async deleteChunks(owners) {
+      for (const owner of owners) await pending.delete('graph_pieces', chunksOf(owner))
     },
     transaction: (txid) => transactionRecord(pending, txid),
     rawTransaction: (txid) => rawTransaction(pending, txid),
@@ -53,9 +53,9 @@ export function transactionTablesIn(pending: PendingDocuments, derives = false):
         ]),
       )
     },
-    standings: (txids) => standings(pending, txids),
+    statuses: (txids) => statuses(pending, txids),
     childrenOf: (txids) => childrenOf(pending, txids),
-    rivalsOf: (spends) => rivalsOf(pending, spends),
+    conflictsOf: (spends) => conflictsOf(pending, spends),
     spendsOf: (outpoints) => spendsOf(pending, outpoints),
     async spendsBy(spender) {
       const docs = await spends(pending, { spender: hashColumn(spender) }, { fields: SPEND })
@@ -103,7 +103,7 @@ export function transactionTablesIn(pending: PendingDocuments, derives = false):
     },
     winnerOver: (txid) => winnerIn(pending, txid, derives),
     rankedView: (told) => ({
-      ...standingView(pending, told, derives),
+      ...conflictView(pending, told, derives),
       heightOf: (txid) => heightIn(pending, txid),
       async setRank({ txid, mined, arrival }) {
         await pending.update(
@@ -115,7 +115,7 @@ export function transactionTablesIn(pending: PendingDocuments, derives = false):
     }),
     // Each of the answers is found in the documents that the write holds, and takes about as long as the decision.
     questionable: async (txids) => txids,
-    async lastArrival() {
+    async lastInsertion() {
       const last = await pending.first(
         'graph_transactions',
         {},
@@ -123,7 +123,7 @@ export function transactionTablesIn(pending: PendingDocuments, derives = false):
       )
       return last?.arrival ?? 0
     },
-    async silentAmong(txids) {
+    async inactiveAmong(txids) {
       const docs = await inParts([...new Set(txids)], (part) =>
         pending.all(
           'graph_transactions',
@@ -133,7 +133,7 @@ export function transactionTablesIn(pending: PendingDocuments, derives = false):
       )
       return new Set(docs.map(({ txid }) => hexOf(txid)))
     },
-    async setSilent(txids, silent) {
+    async setInactive(txids, silent) {
       for (const part of parts(txids, ROWS_A_STATEMENT))
         await pending.update('graph_transactions', { _id: { $in: part.map(hashColumn) } }, { silent })
     },
@@ -169,7 +169,7 @@ export function transactionTablesIn(pending: PendingDocuments, derives = false):
         for (const collection of ['graph_outputs', 'graph_nodes', 'graph_names'] as const)
           await pending.delete(collection, anyOutpoint(part))
     },
-    async takeSilentFacts(txids, limit) {
+    async takeInactiveFacts(txids, limit) {
       const said = { txid: { $in: txids.map(hashColumn) } }
       const docs = await pending.all('graph_silent_facts', said, { fields: ['_id', 'kind', 'body'], limit })
       await deleteDocs(pending, 'graph_silent_facts', docs)
@@ -202,7 +202,7 @@ export function transactionTablesIn(pending: PendingDocuments, derives = false):
     },
     async deleteTransaction(txid) {
       const hash = hashColumn(txid)
-      await pending.delete('graph_pieces', piecesOf(hash))
+      await pending.delete('graph_pieces', chunksOf(hash))
       for (const table of SPENDS) await pending.delete(table, { spender: hash })
       await pending.delete('graph_transactions', { _id: hash })
     },
@@ -213,7 +213,7 @@ export function transactionTablesIn(pending: PendingDocuments, derives = false):
     },
     hasBacklog: async (kind) => (await pending.first('graph_backlog', { kind })) !== undefined,
     // The journal counts.
-    async countTurn() {},
+    async countReorg() {},
     async setBlocked(record) {
       const { kind, value, reason } = record
       await pending.insertNew('graph_blocked', [blockedRow(record)])

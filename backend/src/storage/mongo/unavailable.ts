@@ -19,7 +19,7 @@ const AWAY = new Set([
   'MongoOperationTimeoutError',
   'UnansweredError',
   // There was no turn for a write, again and again.
-  'LostTurnError',
+  'LostLeaseError',
 ])
 
 /** What the system says of a connection that breaks while something is sent: the driver hands that on. */

@@ -1,7 +1,7 @@
 import type { Knex } from 'knex'
 import pRetry from 'p-retry'
 import { isMysql } from './dialect.js'
-import type { SqlReader } from './sql-reader.js'
+import type { SqlReader } from './reader.js'
 import { driverCode, whileAvailable } from './unavailable.js'
 
 /** Counts the writes. Whoever counts has the row until the end of the write, and everybody else waits for it. */

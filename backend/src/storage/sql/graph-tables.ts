@@ -1,11 +1,11 @@
 import type { Knex } from 'knex'
-import type { GraphTables } from '../graph-tables.js'
-import { rememberingReads } from '../remembered-reads.js'
+import type { GraphTables } from '../write/graph-tables.js'
+import { memoizedTables } from '../write/memoized-tables.js'
 import { exclusiveWrite } from './exclusive-write.js'
-import { lineagesIn } from './lineage-rows.js'
-import { mapsIn } from './map-rows.js'
+import { lineagesIn } from './lineages.js'
+import { mapsIn } from './maps.js'
 import { outputTablesIn } from './output-tables.js'
-import { knexWriter } from './sql-reader.js'
+import { knexWriter } from './reader.js'
 import { transactionTablesIn } from './transaction-tables.js'
 
 /**
@@ -16,7 +16,7 @@ import { transactionTablesIn } from './transaction-tables.js'
 export function tablesIn(trx: Knex.Transaction, derives = false): GraphTables {
   const writer = knexWriter(trx)
   return {
-    transactions: rememberingReads(transactionTablesIn(trx, { writer, derives })),
+    transactions: memoizedTables(transactionTablesIn(trx, { writer, derives })),
     outputs: outputTablesIn(writer),
     rows: { ...lineagesIn(writer), ...mapsIn(writer) },
   }

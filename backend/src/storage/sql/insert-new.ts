@@ -1,9 +1,9 @@
-import { parts, ROWS_A_STATEMENT } from '../columns.js'
-import { rest } from '../rest.js'
-import type { SqlValue, SqlWriter } from './sql-reader.js'
+import { parts, ROWS_A_STATEMENT } from '../rows/columns.js'
+import { rest } from '../write/rest.js'
+import type { SqlValue, SqlWriter } from './reader.js'
 
 /** What stands in a row that is told. */
-type Told = SqlValue | boolean | undefined
+type NewRecords = SqlValue | boolean | undefined
 
 /** Inserts those rows whose key is not there. All have the same columns. */
 export async function insertNew(writer: SqlWriter, table: string, rows: object[]): Promise<void> {
@@ -13,7 +13,9 @@ export async function insertNew(writer: SqlWriter, table: string, rows: object[]
     await writer.run(
       `insert into ${table} (${columns.join(', ')}) values ${part.map(() => places).join(', ')}
        ${writer.isMysql ? untouched(columns) : 'on conflict do nothing'}`,
-      part.flatMap((row) => columns.map((column) => columnValue((row as Record<string, Told>)[column]))),
+      part.flatMap((row) =>
+        columns.map((column) => columnValue((row as Record<string, NewRecords>)[column])),
+      ),
     )
     await rest()
   }
@@ -24,6 +26,6 @@ function untouched([column = '']: string[]): string {
   return `on duplicate key update ${column} = ${column}`
 }
 
-function columnValue(told: Told): SqlValue {
+function columnValue(told: NewRecords): SqlValue {
   return typeof told === 'boolean' ? Number(told) : (told ?? null)
 }

@@ -3,7 +3,7 @@ import { isMysql } from './dialect.js'
 import { admittedGraph } from './migrations/001-admitted-graph.js'
 import { conflicts } from './migrations/002-conflicts.js'
 import { blocked } from './migrations/003-blocked.js'
-import { hookNotes } from './migrations/004-hook-notes.js'
+import { hookOutbox } from './migrations/004-hook-notes.js'
 import { derivedAdmissions } from './migrations/005-derived-admissions.js'
 import { backlog } from './migrations/006-backlog.js'
 import { holdingLock } from './named-lock.js'
@@ -15,7 +15,7 @@ export interface Migration {
 }
 
 /** Every change of the schema, oldest first; a released one is never edited. */
-const migrations: Migration[] = [admittedGraph, conflicts, blocked, hookNotes, derivedAdmissions, backlog]
+const migrations: Migration[] = [admittedGraph, conflicts, blocked, hookOutbox, derivedAdmissions, backlog]
 
 const source: Knex.MigrationSource<Migration> = {
   getMigrations: async () => migrations,

@@ -1,13 +1,13 @@
-import { outpointPair } from '../columns.js'
-import type { Lineages } from '../lineages.js'
-import { COURSE, SHORT, shortCourse } from '../short-course.js'
-import { lineagesIn, placeIn } from './lineage-rows.js'
-import { unblocked } from './map-rows.js'
-import type { SqlReader } from './sql-reader.js'
+import type { Lineages } from '../read/lineages.js'
+import { SHORT, SHORT_LINEAGE, shortLineage } from '../read/short-lineage.js'
+import { outpointPair } from '../rows/columns.js'
+import { lineagesIn, placeIn } from './lineages.js'
+import { unblocked } from './maps.js'
+import type { SqlReader } from './reader.js'
 
 /** The first outputs of the lineage that an output stands in. */
 const FIRST = `select place.satoshis as place_satoshis, place.carrier as place_carrier, place.step as place_step, place.lineage_txid, place.lineage_vout,
-  ${COURSE.map((column) => `each_one.${column}`).join(', ')}
+  ${SHORT_LINEAGE.map((column) => `each_one.${column}`).join(', ')}
   from graph_outputs as place join graph_outputs as each_one
     on each_one.lineage_txid = place.lineage_txid and each_one.lineage_vout = place.lineage_vout
       and each_one.step < ${SHORT}
@@ -18,10 +18,10 @@ export function mysqlLineagesIn(reader: SqlReader): Lineages {
   const lineages = lineagesIn(reader)
   return {
     ...lineages,
-    async courseOf(outpoint) {
+    async summaryOf(outpoint) {
       const rows = await reader.all(FIRST, outpointPair(outpoint))
       const [row] = rows
-      if (row === undefined || rows.length === SHORT) return await lineages.courseOf(outpoint)
+      if (row === undefined || rows.length === SHORT) return await lineages.summaryOf(outpoint)
       const {
         place_satoshis: satoshis,
         place_carrier: carrier,
@@ -30,7 +30,7 @@ export function mysqlLineagesIn(reader: SqlReader): Lineages {
         lineage_vout,
       } = row
       const place = placeIn({ satoshis, carrier, step, lineage_txid, lineage_vout })
-      return await shortCourse(place, rows, {
+      return await shortLineage(place, rows, {
         isWhole: () => lineages.isWhole(place.lineage),
         unblocked: (outputs) => unblocked(reader, outputs),
       })

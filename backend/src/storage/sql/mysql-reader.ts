@@ -1,5 +1,5 @@
 import type { Knex } from 'knex'
-import type { SqlReader, SqlValue } from './sql-reader.js'
+import type { SqlReader, SqlValue } from './reader.js'
 import { whileAvailable } from './unavailable.js'
 
 type Done = (error: unknown, rows: unknown) => void

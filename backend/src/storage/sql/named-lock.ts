@@ -1,6 +1,6 @@
 import type { Knex } from 'knex'
 import { isMysql } from './dialect.js'
-import { knexReader } from './sql-reader.js'
+import { knexReader } from './reader.js'
 
 export interface NamedLock {
   /** What it is for, in a word. */

@@ -1,4 +1,5 @@
 import { formatOutpoint } from '../../protocol/outpoint.js'
+import type { Lineage } from '../read/lineages.js'
 import {
   hashColumn,
   hexOf,
@@ -9,13 +10,12 @@ import {
   parts,
   ROWS_A_STATEMENT,
   unique,
-} from '../columns.js'
-import type { Head, OutputTables } from '../graph-tables.js'
-import type { Lineage } from '../lineages.js'
-import { rest } from '../rest.js'
-import { UNBLOCKED } from './map-rows.js'
-import { genuineOrigins } from './name-reads.js'
-import { anyOf, anyOutpoint, anyPair, outpointValues, type SqlValue, type SqlWriter } from './sql-reader.js'
+} from '../rows/columns.js'
+import type { Head, OutputTables } from '../write/graph-tables.js'
+import { rest } from '../write/rest.js'
+import { UNBLOCKED } from './maps.js'
+import { genuineOrigins } from './names.js'
+import { anyOf, anyOutpoint, anyPair, outpointValues, type SqlValue, type SqlWriter } from './reader.js'
 
 const FROM_STEP = 'from graph_outputs where lineage_txid = ? and lineage_vout = ? and'
 
@@ -50,7 +50,7 @@ export function outputTablesIn(writer: SqlWriter): OutputTables {
   const isThere = async (condition: string, { lineage, from }: { lineage: Lineage; from: number }) =>
     (await writer.first(`select 1 ${FROM_STEP} ${condition} limit 1`, [...lineage, from])) !== undefined
   return {
-    unsettledAmong: (outpoints) =>
+    unresolvedAmong: (outpoints) =>
       inParts(outpoints, async (part) => {
         const rows = await writer.all(
           `select txid, vout from graph_outputs where ${anyOutpoint(part)} and unsettled = 1`,
@@ -58,13 +58,13 @@ export function outputTablesIn(writer: SqlWriter): OutputTables {
         )
         return rows.map(outpointOf)
       }),
-    async unsettledOf(txid) {
+    async unresolvedOf(txid) {
       const rows = await writer.all('select vout from graph_outputs where txid = ? and unsettled = 1', [
         hashColumn(txid),
       ])
       return rows.map(({ vout }) => Number(vout))
     },
-    async unsettledSpenders(txids) {
+    async unresolvedSpenders(txids) {
       // In two steps: joined, each spend would meet each output of what spends.
       const spenders = await inParts(txids, (part) =>
         writer.all(
@@ -259,7 +259,7 @@ export function outputTablesIn(writer: SqlWriter): OutputTables {
     },
     saysFrom: (place) =>
       isThere(`step >= ? and (${SAYING.map((step) => `${step} is not null`).join(' or ')})`, place),
-    async deleteTraits(lineages, kinds) {
+    async deleteAttributes(lineages, kinds) {
       for (const part of parts(lineages, ROWS_A_STATEMENT)) {
         await writer.run(
           `delete from graph_traits

@@ -1,5 +1,5 @@
 import type { Knex } from 'knex'
-import { SqlGraphStore } from './sql-graph-store.js'
+import { SqlGraphStore } from './graph-store.js'
 
 const stores = new WeakMap<Knex, SqlGraphStore>()
 

@@ -1,27 +1,27 @@
 import type { Knex } from 'knex'
-import { groupBy, hashColumn, hexOf, inParts, outpointOf, parts, ROWS_A_STATEMENT } from '../columns.js'
-import type { TransactionTables } from '../graph-tables.js'
-import { OUTPUT, type OutputRow, outputOf } from '../output-rows.js'
-import { rest } from '../rest.js'
-import { pendingOf, proofColumns } from '../rows.js'
-import { blockText } from '../telling.js'
-import { admissionOf, admissionsAmong } from './admission-reads.js'
-import { deleteBlocked, setBlocked } from './blocked-rows.js'
+import { groupBy, hashColumn, hexOf, inParts, outpointOf, parts, ROWS_A_STATEMENT } from '../rows/columns.js'
+import { OUTPUT, type OutputRow, outputOf } from '../rows/output-rows.js'
+import { pendingOf, proofColumns } from '../rows/record-rows.js'
+import type { TransactionTables } from '../write/graph-tables.js'
+import { blockText } from '../write/new-records.js'
+import { rest } from '../write/rest.js'
+import { admissionOf, admissionsAmong } from './admissions.js'
+import { deleteBlocked, setBlocked } from './blocklist.js'
 import { insertNew } from './insert-new.js'
-import { anyOf, anyOutpoint, knexWriter, outpointValues, type SqlWriter } from './sql-reader.js'
+import { anyOf, anyOutpoint, knexWriter, outpointValues, type SqlWriter } from './reader.js'
+import { countReorg } from './reorg-count.js'
 import {
   both,
   childrenOf,
+  conflictsOf,
   rankedView,
-  rivalsOf,
   SPENDS,
   spendOf,
   spendsOf,
-  standings,
+  statuses,
   winnerIn,
-} from './standing-rows.js'
-import { rawTransaction, transactionRecord } from './transaction-reads.js'
-import { countTurn } from './turns.js'
+} from './transaction-status.js'
+import { rawTransaction, transactionRecord } from './transactions.js'
 
 /** How often {@link questionable} asks about the same transactions. */
 const QUESTIONS = 1 + SPENDS.length + SPENDS.length ** 2
@@ -64,7 +64,7 @@ export function transactionTablesIn(
       )
       return new Set(rows.map(({ owner }) => hexOf(owner)))
     },
-    async deletePieces(owners) {
+    async deleteChunks(owners) {
       // Of none, SQLite would look through all of them.
       if (owners.length > 0) await trx('graph_pieces').whereIn('owner', owners).delete()
     },
@@ -85,9 +85,9 @@ export function transactionTablesIn(
         ]),
       )
     },
-    standings: (txids) => standings(writer, txids),
+    statuses: (txids) => statuses(writer, txids),
     childrenOf: (txids) => childrenOf(writer, txids),
-    rivalsOf: (spends) => rivalsOf(writer, spends),
+    conflictsOf: (spends) => conflictsOf(writer, spends),
     spendsOf: (outpoints) => spendsOf(writer, outpoints),
     async spendsBy(spender) {
       const rows = await writer.all(
@@ -155,11 +155,11 @@ export function transactionTablesIn(
         )
         return rows.map(({ found }) => hexOf(found))
       }),
-    async lastArrival() {
+    async lastInsertion() {
       const last = await writer.first('select max(arrival) as arrival from graph_transactions', [])
       return Number(last?.arrival ?? 0)
     },
-    async silentAmong(txids) {
+    async inactiveAmong(txids) {
       const rows = await inParts([...new Set(txids)], (part) =>
         writer.all(
           `select txid from graph_transactions where txid in (${anyOf(part)}) and silent = 1`,
@@ -168,7 +168,7 @@ export function transactionTablesIn(
       )
       return new Set(rows.map(({ txid }) => hexOf(txid)))
     },
-    async setSilent(txids, silent) {
+    async setInactive(txids, silent) {
       for (const part of parts(txids, ROWS_A_STATEMENT))
         await trx('graph_transactions').whereIn('txid', part.map(hashColumn)).update({ silent })
     },
@@ -221,7 +221,7 @@ export function transactionTablesIn(
         await rest()
       }
     },
-    async takeSilentFacts(txids, limit) {
+    async takeInactiveFacts(txids, limit) {
       const rows = await writer.all(
         `select txid, vout, kind, body from graph_silent_facts where txid in (${anyOf(txids)}) limit ?`,
         [...txids.map(hashColumn), limit],
@@ -294,7 +294,7 @@ export function transactionTablesIn(
       const sql = 'select 1 from graph_backlog where kind = ? limit 1'
       return (await writer.first(sql, [kind])) !== undefined
     },
-    countTurn: () => countTurn(trx),
+    countReorg: () => countReorg(trx),
     setBlocked: (record) => setBlocked(trx, record),
     deleteBlocked: (subject) => deleteBlocked(trx, subject),
   }

@@ -1,8 +1,8 @@
 import { MerklePath } from '@bsv/sdk'
 import type { Knex } from 'knex'
-import { bytesOf, hashColumn } from '../../columns.js'
+import { bytesOf, hashColumn } from '../../rows/columns.js'
 import { insertNew } from '../insert-new.js'
-import { knexWriter } from '../sql-reader.js'
+import { knexWriter } from '../reader.js'
 import { anyBytes, createTable } from './create-table.js'
 
 /** One spender per outpoint: where each transaction stands, and what those would say that do not count. */

@@ -1,8 +1,8 @@
 import type { Knex } from 'knex'
 import { formatOutpoint } from '../../../protocol/outpoint.js'
-import { outpointColumns, outpointOf } from '../../columns.js'
+import { outpointColumns, outpointOf } from '../../rows/columns.js'
 import { insertNew } from '../insert-new.js'
-import { knexWriter } from '../sql-reader.js'
+import { knexWriter } from '../reader.js'
 import { asciiText, createTable } from './create-table.js'
 
 /** One list of what is blocked, by whatever; what was evicted before is on it. What each table holds: `docs/schema.md`. */

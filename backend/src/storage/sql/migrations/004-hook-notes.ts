@@ -2,7 +2,7 @@ import type { Knex } from 'knex'
 import { createTable } from './create-table.js'
 
 /** Notices that a lookup service could not act on. Why the key is what it is: `docs/schema.md`. */
-export const hookNotes = {
+export const hookOutbox = {
   name: '004-hook-notes',
 
   async up(knex: Knex): Promise<void> {

@@ -1,0 +1,81 @@
+/** By what something can be blocked: where it is, what it shows, or what it is called. In the order of their names. */
+export const BLOCKED_KINDS = ['content', 'name', 'outpoint'] as const
+
+export type BlockedKind = (typeof BLOCKED_KINDS)[number]
+
+/** Something that can be blocked, whether this host holds it or not. */
+export interface BlockedSubject {
+  kind: BlockedKind
+  /** The SHA-256 of a body in hex, a name, or `<txid>_<vout>`. */
+  value: string
+}
+
+/** Something that is blocked. */
+export interface BlockedRecord extends BlockedSubject {
+  /** For the operator: whoever asks for it is not told. */
+  reason: string
+  /** Milliseconds since 1970. */
+  since: number
+}
+
+/** Where a page of what is blocked starts, and how long it is; in order of kinds, and of values in each. */
+export interface BlockedQuery {
+  /** Only of this kind. */
+  kind?: BlockedKind
+  /** From behind this on. */
+  after?: BlockedSubject
+  limit: number
+}
+
+/** What is blocked, in memory: every read asks for it. */
+export class Blocklist {
+  private readonly values: Record<BlockedKind, Set<string>> = {
+    content: new Set(),
+    name: new Set(),
+    outpoint: new Set(),
+  }
+  /** How often it has changed. */
+  version = 0
+
+  constructor(subjects: Iterable<BlockedSubject> = []) {
+    for (const { kind, value } of subjects) this.values[kind].add(value)
+  }
+
+  get isEmpty(): boolean {
+    const { content, name, outpoint } = this.values
+    return content.size + name.size + outpoint.size === 0
+  }
+
+  has(kind: BlockedKind, value: string): boolean {
+    return this.values[kind].has(value)
+  }
+
+  /** Whether anything is blocked by this kind. */
+  hasAny(kind: BlockedKind): boolean {
+    return this.values[kind].size > 0
+  }
+
+  set({ kind, value }: BlockedSubject, isBlocked: boolean): void {
+    this.version++
+    if (isBlocked) this.values[kind].add(value)
+    else this.values[kind].delete(value)
+  }
+}
+
+export interface BlocklistReader {
+  /** All that is blocked, as it stands; a promise as long as it has not been read. */
+  blocklist(): Blocklist | Promise<Blocklist>
+  blockedPage(query: BlockedQuery): Promise<BlockedRecord[]>
+}
+
+export interface BlocklistWriter {
+  /**
+   * Blocks something, for good: whatever is submitted, and however often the store is opened again. Blocked once more it
+   * has the new reason, and is blocked since the first time.
+   *
+   * @returns What is written of it.
+   */
+  block(record: BlockedRecord): Promise<BlockedRecord>
+  /** Lets it be served again. Returns whether it was blocked. */
+  unblock(subject: BlockedSubject): Promise<boolean>
+}

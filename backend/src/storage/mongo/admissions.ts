@@ -1,0 +1,88 @@
+import type { AdmissionRecord } from '../../graph/records.js'
+import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
+import { hashColumn, hexOf, inParts, outpointColumns, outpointOf } from '../rows/columns.js'
+import { anyOutpoint, type Doc, type Documents, type Filter } from './documents.js'
+
+/** How many admissions are looked at at once for those that are unspent. */
+const PAGE = 200
+
+/** These answer `AdmissionsReader`. */
+export async function admissionsOf(documents: Documents, outpoint: Outpoint): Promise<AdmissionRecord[]> {
+  const docs = await documents.all('graph_admissions', outpointColumns(outpoint), { sort: { topic: 1 } })
+  return docs.map(admissionOf)
+}
+
+export async function admissionsOfTransaction(
+  documents: Documents,
+  txid: string,
+): Promise<AdmissionRecord[]> {
+  const docs = await documents.all(
+    'graph_admissions',
+    { txid: hashColumn(txid) },
+    { sort: { vout: 1, topic: 1 } },
+  )
+  return docs.map(admissionOf)
+}
+
+export async function admissionsAmong(
+  documents: Documents,
+  outpoints: Outpoint[],
+): Promise<AdmissionRecord[]> {
+  const docs = await inParts(outpoints, (part) => documents.all('graph_admissions', anyOutpoint(part)))
+  return docs.map(admissionOf)
+}
+
+export async function unspentOfTopic(
+  documents: Documents,
+  query: { topic: string; since: number; limit?: number },
+): Promise<AdmissionRecord[]> {
+  const { topic, since, limit = Number.POSITIVE_INFINITY } = query
+  const found: AdmissionRecord[] = []
+  for (let filter: Filter = { topic, score: { $gte: since } }; found.length < limit; ) {
+    const docs = await documents.all('graph_admissions', filter, {
+      sort: { score: 1, txid: 1, vout: 1 },
+      limit: PAGE,
+    })
+    found.push(...(await unspent(documents, docs)).map(admissionOf))
+    const last = docs.at(-1)
+    if (last === undefined || docs.length < PAGE) break
+    filter = { topic, ...behind(last) }
+  }
+  return found.slice(0, limit)
+}
+
+/** What comes behind an admission of its topic. */
+function behind({ score, txid, vout }: Doc): Filter {
+  return {
+    score: { $gte: score },
+    $or: [{ score: { $gt: score } }, { txid: { $gt: txid } }, { txid, vout: { $gt: vout } }],
+  }
+}
+
+/** Those of a page that nothing spends that counts, and whose transaction counts. */
+async function unspent(documents: Documents, admissions: Doc[]): Promise<Doc[]> {
+  if (admissions.length === 0) return []
+  const [spends, transactions] = await Promise.all([
+    documents.all('graph_spends', anyOutpoint(admissions.map(outpointOf)), { fields: ['txid', 'vout'] }),
+    documents.all(
+      'graph_transactions',
+      { _id: { $in: admissions.map(({ txid }) => txid) }, silent: true },
+      { fields: ['txid'] },
+    ),
+  ])
+  const spent = new Set(spends.map((spend) => formatOutpoint(outpointOf(spend))))
+  const silent = new Set(transactions.map(({ txid }) => hexOf(txid)))
+  return admissions.filter((admission) => {
+    const outpoint = outpointOf(admission)
+    return !spent.has(formatOutpoint(outpoint)) && !silent.has(outpoint.txid)
+  })
+}
+
+export async function isApplied(documents: Documents, topic: string, txid: string): Promise<boolean> {
+  const applied = { txid: hashColumn(txid), topic }
+  return (await documents.first('graph_applied', applied, { fields: ['topic'] })) !== undefined
+}
+
+export function admissionOf(doc: Doc): AdmissionRecord {
+  return { outpoint: outpointOf(doc), topic: doc.topic, score: doc.score }
+}

@@ -1,0 +1,220 @@
+import { type ConflictView, type Standing, winnerOver } from '../../graph/conflict-resolution.js'
+import type { Block, SpendRecord } from '../../graph/records.js'
+import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
+import { LINEAGES_BEHIND, MOVED_AS_ONE } from '../read/lineages.js'
+import { countInParts, hashColumn, hexOf, inParts, numberIn, outpointOf, unique } from '../rows/columns.js'
+import { type ConflictRows, conflictsAmong, conflictsIn } from '../write/double-spends.js'
+import { heldChunks } from './blob-chunks.js'
+import { blocksIn } from './blocks.js'
+import { COLLECTIONS, type CollectionName, outpointId } from './collections.js'
+import { anyOutpoint, type Doc, type Documents, type Filter, type FindOptions } from './documents.js'
+import { lineagesIn } from './lineages.js'
+import { leftNodes } from './names.js'
+
+/** Spends that count, and those that do not. */
+export const SPENDS = ['graph_spends', 'graph_silent_spends'] as const
+/** Where something is said of outputs. */
+const SAID_IN = ['graph_outputs', 'graph_silent_facts'] as const
+/** How many outputs of a transaction are counted, to know how long it takes to turn. */
+const MOST_OUTPUTS = 1000
+export const SPEND = ['txid', 'vout', 'spender', 'satoshis']
+
+/**
+ * Where transactions stand; for one decision, as what was asked about nodes is not asked again.
+ *
+ * @param told Transactions of which outputs are told, and about to be written.
+ */
+export function conflictView(
+  documents: Documents,
+  told: ReadonlySet<string> = new Set(),
+  derives = false,
+): ConflictView {
+  return {
+    statuses: (wanted) => statuses(documents, wanted),
+    async parents(txid) {
+      const docs = await spends(documents, { spender: hashColumn(txid) }, { fields: ['txid'] })
+      return [...new Set(docs.map((doc) => hexOf(doc.txid)))]
+    },
+    children: (txid) => childrenOf(documents, [txid]),
+    rivals: conflictsIn(conflictRows(documents, derives), told),
+    async outputs(txid) {
+      const own = { txid: hashColumn(txid) }
+      const found = await Promise.all(
+        SAID_IN.map((name) => documents.all(name, own, { fields: ['vout'], limit: MOST_OUTPUTS })),
+      )
+      return found.flat().length
+    },
+  }
+}
+
+/** The spends of both kinds that match. */
+export async function spends(documents: Documents, filter: Filter, options: FindOptions): Promise<Doc[]> {
+  const found = await Promise.all(SPENDS.map((name) => documents.all(name, filter, options)))
+  return found.flat()
+}
+
+export async function spendsOf(documents: Documents, outpoints: Outpoint[]): Promise<SpendRecord[]> {
+  const docs = await inParts(outpoints, (part) => spends(documents, anyOutpoint(part), { fields: SPEND }))
+  return docs.map(spendOf)
+}
+
+export function spendOf(doc: Doc): SpendRecord {
+  const satoshis = numberIn(doc.satoshis)
+  return {
+    outpoint: outpointOf(doc),
+    spender: hexOf(doc.spender),
+    ...(satoshis !== undefined && { satoshis }),
+  }
+}
+
+/** What a database says of who spends the same. */
+function conflictRows(documents: Documents, derives: boolean): ConflictRows {
+  const isThere = async (name: CollectionName, filter: Filter): Promise<boolean> =>
+    (await documents.first(name, filter, { fields: ['txid'] })) !== undefined
+  return {
+    async sharedWith(txid) {
+      const own = await spends(documents, { spender: hashColumn(txid) }, { fields: ['txid', 'vout'] })
+      const spent = await spendsOf(documents, own.map(outpointOf))
+      const shared = spent.filter(({ spender }) => spender !== txid)
+      const outpoints = unique(
+        shared.map(({ outpoint }) => outpoint),
+        formatOutpoint,
+      )
+      const nodes = await nodesAmong(documents, outpoints)
+      const found = shared.map(({ outpoint, spender }) => ({
+        spender,
+        isNode: nodes.has(formatOutpoint(outpoint)),
+      }))
+      return unique(found, ({ spender, isNode }) => `${spender} ${isNode}`)
+    },
+    async leftNode(txid) {
+      const hash = hashColumn(txid)
+      return (
+        (await isThere('graph_nodes', { txid: hash })) ||
+        (await isThere('graph_silent_facts', { txid: hash, kind: 'node' }))
+      )
+    },
+    async wasLookedAt(txid) {
+      if (derives) return (await heldChunks(documents, [txid])).has(txid)
+      for (const name of ['graph_outputs', 'graph_names', 'graph_silent_facts'] as const)
+        if (await isThere(name, { txid: hashColumn(txid) })) return true
+      return false
+    },
+  }
+}
+
+/** Those of the outpoints that are nodes, as text; silent or not. */
+async function nodesAmong(documents: Documents, outpoints: Outpoint[]): Promise<Set<string>> {
+  const nodes = await inParts(outpoints, async (part) => {
+    const fields = ['txid', 'vout']
+    const counting = await documents.all('graph_nodes', { _id: { $in: part.map(outpointId) } }, { fields })
+    const silent = { _id: { $in: part.map(silentNodeId) } }
+    return [...counting, ...(await documents.all('graph_silent_facts', silent, { fields }))]
+  })
+  return new Set(nodes.map((doc) => formatOutpoint(outpointOf(doc))))
+}
+
+function silentNodeId({ txid, vout }: Outpoint): Buffer {
+  return COLLECTIONS.graph_silent_facts.idOf({ txid: hashColumn(txid), vout, kind: 'node' })
+}
+
+export async function statuses(documents: Documents, txids: string[]): Promise<Standing[]> {
+  const docs = await inParts([...new Set(txids)], (part) =>
+    documents.all(
+      'graph_transactions',
+      { _id: { $in: part.map(hashColumn) } },
+      { fields: ['txid', 'mined', 'arrival', 'silent'] },
+    ),
+  )
+  return docs.map(({ txid, mined, arrival, silent }) => ({
+    txid: hexOf(txid),
+    mined: mined ?? undefined,
+    arrival,
+    silent,
+  }))
+}
+
+/** Whatever else spends one of these outpoints, silent or not. */
+export async function conflictsOf(documents: Documents, told: SpendRecord[]): Promise<string[]> {
+  return await conflictsAmong(told, (outpoints) => spendsOf(documents, outpoints))
+}
+
+/** Whatever spends of these transactions, silent or not. */
+export async function childrenOf(documents: Documents, txids: string[]): Promise<string[]> {
+  const docs = await inParts(txids, (part) =>
+    spends(documents, { txid: { $in: part.map(hashColumn) } }, { fields: ['spender'] }),
+  )
+  return [...new Set(docs.map(({ spender }) => hexOf(spender)))]
+}
+
+/** See `StatusReader.winnerOver`. */
+export async function winnerIn(
+  documents: Documents,
+  txid: string,
+  derives?: boolean,
+): Promise<string | undefined> {
+  return await winnerOver(txid, conflictView(documents, new Set(), derives))
+}
+
+/** See `SpendsReader.spenderOf`. Of a node, only a mint is: a spender that left no node of its own was none. */
+export async function spenderOf(documents: Documents, outpoint: Outpoint): Promise<string | undefined> {
+  const found = await documents.all('graph_spends', anyOutpoint([outpoint]), { fields: ['spender'] })
+  const spenders: Buffer[] = found.map(({ spender }) => spender)
+  if (spenders.length === 0) return undefined
+  const node = await documents.first('graph_nodes', { _id: outpointId(outpoint) }, { fields: ['txid'] })
+  if (node === undefined) return spenders.map(hexOf)[0]
+  const mints = await leftNodes(documents, spenders)
+  return spenders.map(hexOf).find((spender) => mints.has(spender))
+}
+
+/** See `WaitingReader.workBehind`. */
+export async function workBehind(
+  documents: Documents,
+  { txids, limit }: { txids: string[]; limit: number },
+): Promise<number> {
+  return await countInParts(txids, limit, async (part) => {
+    const spent = { txid: { $in: part.map(hashColumn) } }
+    const found = await documents.all('graph_spends', spent, { fields: ['spender'], limit })
+    const spenders = unique(
+      found.map(({ spender }) => spender as Buffer),
+      hexOf,
+    )
+    if (spenders.length === 0) return 0
+    const behind = { spender: { $in: spenders } }
+    const spends = (await documents.all('graph_spends', behind, { fields: ['spender'], limit })).length
+    const heads = await documents.all(
+      'graph_outputs',
+      { previous_txid: spent.txid, step: 0 },
+      { fields: ['lineage_txid', 'lineage_vout'], limit: LINEAGES_BEHIND },
+    )
+    const { lastOf } = lineagesIn(documents)
+    const lasts = await Promise.all(
+      heads.map(({ lineage_txid, lineage_vout }) => lastOf([lineage_txid, lineage_vout])),
+    )
+    const steps = lasts.reduce((sum, last) => sum + (last?.step ?? 0), 0)
+    return spends + Math.floor(steps / MOVED_AS_ONE)
+  })
+}
+
+/** See `ProofReader.holdsTransaction`. */
+export async function isStored(documents: Documents, txid: string): Promise<boolean> {
+  return (
+    (await documents.first('graph_transactions', { _id: hashColumn(txid) }, { fields: ['_id'] })) !==
+    undefined
+  )
+}
+
+/** See `ProofReader.heightOf`. */
+export async function heightIn(documents: Documents, txid: string): Promise<number | undefined> {
+  const doc = await documents.first('graph_transactions', { _id: hashColumn(txid) }, { fields: ['height'] })
+  return doc?.height ?? undefined
+}
+
+/** See `ProvenBlocksReader.conflictingBlocks`. */
+export async function conflictingBlocks(documents: Documents, told: SpendRecord[]): Promise<Block[]> {
+  const rivals = await statuses(documents, await conflictsOf(documents, told))
+  const heights = new Set(rivals.flatMap(({ mined }) => mined ?? []))
+  const found: Block[] = []
+  for (const height of heights) found.push(...(await blocksIn(documents, { from: height, to: height })))
+  return found
+}

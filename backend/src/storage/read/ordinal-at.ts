@@ -1,0 +1,95 @@
+import { ORIGIN, type OrdinalStep, TIP } from '../../graph/graph-store.js'
+import { EMPTY_MAP, type MapState } from '../../graph/map-merge.js'
+import type { OutputRecord } from '../../graph/records.js'
+import type { Outpoint } from '../../protocol/outpoint.js'
+import type { LineageSummary, Lineages } from './lineages.js'
+import { type Maps, mergedMap } from './read-map.js'
+
+/** The last output of the lineage that an output stands in; undefined where the store does not hold the output. */
+export async function lineageTip(lineages: Lineages, outpoint: Outpoint): Promise<Outpoint | undefined> {
+  const place = await lineages.placeOf(outpoint)
+  // A coin in front of an ordinal is part of no answer.
+  return place === undefined || place.isCarrier ? undefined : (await lineages.lastOf(place.lineage))?.outpoint
+}
+
+/** See `OrdinalsReader.ordinalAt`. */
+export async function ordinalAt(
+  lineages: Lineages,
+  outpoint: Outpoint,
+  sequence: number,
+): Promise<OrdinalStep | undefined> {
+  const course = await lineages.summaryOf(outpoint)
+  if (course === undefined || course.isCarrier) return undefined
+  if (course.satoshis !== 1) return alone(await lineages.outputAt(outpoint), sequence)
+  const { lineage, isWhole, origin, last } = course
+  if (!isWhole || origin === undefined) return undefined
+  const step = stepAt(sequence, { origin, last })
+  if (step < origin || step > last) return undefined
+  const stretch = { lineage, from: origin, to: step }
+  const isIn = (at: number | undefined): at is number => at !== undefined && at >= origin && at <= step
+  // Most are asked for where they stand now. Further back, what came last before a step is not said by the course.
+  const content = isIn(course.content) ? course.content : undefined
+  const parent = isIn(course.parent) ? course.parent : undefined
+  const isBefore = course.parent !== undefined && course.parent > step
+  // Side by side: where the database is another process, each takes a way there and back.
+  const [outputs, earlierContent, earlierParent] = await Promise.all([
+    outputsOf(lineages, course, [origin, step, content, parent]),
+    content === undefined ? lineages.latestContent(stretch) : undefined,
+    isBefore ? lineages.latestParent(stretch) : undefined,
+  ])
+  const output = outputs.get(step)
+  const first = outputs.get(origin)
+  const shown = content === undefined ? earlierContent : outputs.get(content)
+  const named = parent === undefined ? earlierParent : outputs.get(parent)?.parent
+  if (output === undefined || first === undefined || shown === undefined) return undefined
+  return {
+    output,
+    sequence: step - origin,
+    origin: first.outpoint,
+    content: shown,
+    ...(named && { parent: named }),
+    tip: step === last,
+  }
+}
+
+/** The outputs at some steps: those that came with the course, and the others. */
+async function outputsOf(
+  lineages: Lineages,
+  { lineage, outputs }: LineageSummary,
+  wanted: (number | undefined)[],
+): Promise<ReadonlyMap<number, OutputRecord>> {
+  const steps = [...new Set(wanted)].filter((step) => step !== undefined)
+  const missing = steps.filter((step) => !outputs?.has(step))
+  if (missing.length === 0 && outputs !== undefined) return outputs
+  return new Map([...(outputs ?? []), ...(await lineages.outputsAt({ lineage, steps: missing }))])
+}
+
+function stepAt(sequence: number, { origin, last }: { origin: number; last: number }): number {
+  if (sequence === TIP) return last
+  return sequence === ORIGIN ? origin : origin + sequence
+}
+
+/** An output that is no ordinal is its own origin and tip. */
+function alone(output: OutputRecord | undefined, sequence: number): OrdinalStep | undefined {
+  if (output?.content === undefined || ![0, TIP, ORIGIN].includes(sequence)) return undefined
+  const { outpoint, parent } = output
+  return { output, sequence: 0, origin: outpoint, content: output, ...(parent && { parent }), tip: true }
+}
+
+/** The MAP of an ordinal up to an output, or of one that is no ordinal; see `MapReader.mergedMap`. */
+export async function mapUpTo(
+  store: Lineages & Maps,
+  outpoint: Outpoint,
+  limit?: number,
+): Promise<MapState | undefined> {
+  const course = await store.summaryOf(outpoint)
+  if (course?.origin === undefined) return EMPTY_MAP
+  const { lineage, origin, step, maps } = course
+  return await mergedMap(store, {
+    lineage,
+    from: origin,
+    to: step,
+    ...(maps && { maps }),
+    ...(limit !== undefined && { limit }),
+  })
+}

@@ -1,0 +1,23 @@
+import { joinBytes } from '../../protocol/bytes.js'
+import type { BlobChunks } from '../rows/blob-chunks.js'
+import { bytesOf } from '../rows/columns.js'
+import type { SqlReader } from './reader.js'
+
+/** The pieces of a database. */
+export function chunksIn(reader: SqlReader): BlobChunks {
+  return {
+    async piece(owner, position) {
+      const row = await reader.first('select bytes from graph_pieces where owner = ? and position = ?', [
+        owner,
+        position,
+      ])
+      return row && bytesOf(row.bytes)
+    },
+  }
+}
+
+/** A body that is held, put together. */
+export async function readChunks(reader: SqlReader, owner: Buffer): Promise<Uint8Array> {
+  const rows = await reader.all('select bytes from graph_pieces where owner = ? order by position', [owner])
+  return joinBytes(rows.map(({ bytes }) => bytesOf(bytes)))
+}

@@ -1,0 +1,59 @@
+import type { RawTransaction } from '../../graph/graph-store.js'
+import type { TransactionRecord } from '../../graph/records.js'
+import { joinBytes } from '../../protocol/bytes.js'
+import { rawTransactionOf } from '../read/raw-transaction.js'
+import { bytesOf, hashColumn, hexOf } from '../rows/columns.js'
+import { chunksIn } from './blob-chunks.js'
+import type { SqlReader } from './reader.js'
+
+/** A transaction, put together from its pieces; undefined where the store does not hold it. */
+export async function transactionRecord(
+  reader: SqlReader,
+  txid: string,
+): Promise<TransactionRecord | undefined> {
+  const rows = await reader.all(
+    `select merkle_path, height, merkle_root, bytes from graph_transactions as transactions
+     join graph_pieces as pieces on pieces.owner = transactions.txid
+     where transactions.txid = ? order by position`,
+    [hashColumn(txid)],
+  )
+  const [first] = rows
+  if (first === undefined) return undefined
+  const proof = proofOf(first)
+  const raw = rows.length === 1 ? bytesOf(first.bytes) : joinBytes(rows.map(({ bytes }) => bytesOf(bytes)))
+  return { txid, raw, ...(proof && { proof }) }
+}
+
+/** See `RawTransactionReader.rawTransaction`. */
+export async function rawTransaction(reader: SqlReader, txid: string): Promise<RawTransaction | undefined> {
+  const owner = hashColumn(txid)
+  const row = await reader.first(
+    `select merkle_path, height, merkle_root, bytes from graph_transactions as transactions
+     join graph_pieces as pieces on pieces.owner = transactions.txid
+     where transactions.txid = ? and position = 0`,
+    [owner],
+  )
+  if (row === undefined) return undefined
+  return await rawTransactionOf({
+    txid,
+    proof: proofOf(row),
+    first: bytesOf(row.bytes),
+    async last() {
+      const last = await reader.first(
+        'select position, length(bytes) as length from graph_pieces where owner = ? order by position desc limit 1',
+        [owner],
+      )
+      return last && { position: Number(last.position), length: Number(last.length) }
+    },
+    pieces: chunksIn(reader),
+  })
+}
+
+function proofOf(row: {
+  merkle_path: unknown
+  height: unknown
+  merkle_root: unknown
+}): TransactionRecord['proof'] {
+  if (!row.merkle_path) return undefined
+  return { merklePath: bytesOf(row.merkle_path), height: Number(row.height), root: hexOf(row.merkle_root) }
+}

@@ -1,0 +1,32 @@
+import type {
+  ConsistentReader,
+  ContentReader,
+  MapReader,
+  OrdinalsReader,
+  ProofReader,
+} from '../../../backend/src/graph/graph-store.js'
+import type { ContentSummary, OutputRecord } from '../../../backend/src/graph/records.js'
+import type { Pointer } from '../../../backend/src/protocol/outpoint.js'
+
+export type ContentStore = ConsistentReader & OrdinalsReader & MapReader & ContentReader & ProofReader
+
+/** An output that shows content. */
+export interface ContentOutput extends OutputRecord {
+  content: ContentSummary
+}
+
+/** What a pointer points at: that output, or the first of the transaction that has content; undefined where none has. */
+export async function contentAt(
+  store: OrdinalsReader,
+  pointer: Exclude<Pointer, { kind: 'sibling' }>,
+): Promise<ContentOutput | undefined> {
+  const output =
+    pointer.kind === 'outpoint'
+      ? await store.output(pointer.outpoint)
+      : await store.firstContentOutput(pointer.txid)
+  return output !== undefined && hasContent(output) ? output : undefined
+}
+
+export function hasContent(output: OutputRecord): output is ContentOutput {
+  return output.content !== undefined
+}

@@ -1,0 +1,67 @@
+import { createHash } from 'node:crypto'
+import type { Request, Response } from 'express'
+import type { ListedBeef, ListedTransaction } from '../../../backend/src/graph/listed-beef.js'
+import { outpointBeef } from '../../../backend/src/graph/outpoint-beef.js'
+import type { OutlineStore } from '../../../backend/src/graph/transaction-outline.js'
+import { yieldToEventLoop } from '../../../backend/src/graph/yield-to-event-loop.js'
+import { UNTYPED } from '../../../backend/src/protocol/media-type.js'
+import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
+import { CACHE } from './cache-policy.js'
+import { endedByPrecondition, entityTag } from './entity-tag.js'
+import { NotFoundError } from './errors.js'
+import { setSecurityHeaders } from './security-headers.js'
+import { sendChunks } from './send-chunks.js'
+
+/** A proof that is laid out, and what tells it from every other. */
+export interface OutpointBeefAnswer {
+  body: Pick<ListedBeef, 'length' | 'bytes'>
+  tag: string
+}
+
+/** Lays out the Outpoint BEEF (BRC-158) of stored transactions, which stand parents first. */
+export async function outpointBeefAnswer(options: {
+  subject: Outpoint
+  transactions: ListedTransaction[]
+  store: OutlineStore
+}): Promise<OutpointBeefAnswer> {
+  const body = await outpointBeef(options)
+  return { body, tag: await tagOf(body, options.transactions) }
+}
+
+/** Answers with it. */
+export async function sendOutpointBeef(options: {
+  request: Request
+  response: Response
+  answer: OutpointBeefAnswer
+}): Promise<void> {
+  const { request, response, answer } = options
+  const { body, tag } = answer
+  setSecurityHeaders(response, { active: false })
+  response.set({ 'Cache-Control': CACHE.revalidate, ETag: tag })
+  if (endedByPrecondition({ request, response, tag })) return
+  response.setHeader('Content-Type', UNTYPED)
+  response.setHeader('Content-Length', body.length)
+  if (request.method === 'HEAD') {
+    response.end()
+    return
+  }
+  await sendChunks(response, { pieces: body.bytes(), length: body.length })
+}
+
+const HASHED_A_SLICE = 2000
+
+/** Of what makes the body: its head, and then its transactions by their hashes. */
+async function tagOf({ head }: ListedBeef, transactions: { txid: string }[]): Promise<string> {
+  const hash = createHash('sha256')
+  let hashed = 0
+  for (const piece of [...head, ...transactions.map(({ txid }) => txid)]) {
+    hash.update(piece)
+    if (++hashed % HASHED_A_SLICE === 0) await yieldToEventLoop()
+  }
+  return entityTag(hash.digest('hex'))
+}
+
+/** A part of a proof would not be one. */
+export function incompleteProof({ txid }: { txid: string }): NotFoundError {
+  return new NotFoundError(`this store does not hold all that the proof takes: it ends at ${txid}`)
+}

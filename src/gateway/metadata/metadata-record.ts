@@ -1,0 +1,115 @@
+import type {
+  ConsistentReader,
+  MapReader,
+  OrdinalStep,
+  OrdinalsReader,
+  ProofReader,
+  SpendsReader,
+} from '../../../backend/src/graph/graph-store.js'
+import { EMPTY_MAP, type MapState, type ServedMap, servedMap } from '../../../backend/src/graph/map-merge.js'
+import type { OutputRecord } from '../../../backend/src/graph/records.js'
+import type { Network } from '../../../backend/src/protocol/address.js'
+import { type ContentReference, formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
+import { contentAt } from '../content/content-output.js'
+import { ownerAddress } from '../names/owner-address.js'
+
+export type MetadataStore = ConsistentReader & OrdinalsReader & MapReader & ProofReader & SpendsReader
+
+/** What is known of an output, or of an ordinal at a step (`spec/http.md`, Metadata). Absent: unknown, or none. */
+export interface MetadataRecord extends ServedMap {
+  outpoint: string
+  /** These three with a sequence alone. */
+  origin?: string
+  sequence?: number
+  tip?: boolean
+  /** Where the content stands, that of the latest inscription at or before the step. */
+  contentOutpoint?: string
+  contentType?: string
+  /** In bytes. */
+  contentLength?: number
+  sha256?: string
+  parent?: string
+  satoshis: number
+  /** An address, where the lock is P2PKH. */
+  owner?: string
+  spent: boolean
+  /** Of the block that it is proven to be in. */
+  height?: number
+}
+
+export interface MetadataOptions {
+  store: MetadataStore
+  /** Whose addresses owners have. */
+  network: Network
+  /** How many bytes of MAP a record shows. */
+  maxMapBytes: number
+}
+
+/** The record of what a reference refers to; undefined where the store has no such output, or the ordinal no such step. */
+export async function metadataRecord(
+  options: MetadataOptions,
+  reference: ContentReference,
+): Promise<MetadataRecord | undefined> {
+  return await options.store.consistent(() => readRecord(options, reference))
+}
+
+async function readRecord(
+  options: MetadataOptions,
+  { pointer, sequence }: ContentReference,
+): Promise<MetadataRecord | undefined> {
+  const { store } = options
+  const found = pointer.kind === 'outpoint' ? undefined : await contentAt(store, pointer)
+  const outpoint = pointer.kind === 'outpoint' ? pointer.outpoint : found?.outpoint
+  if (outpoint === undefined) return undefined
+  if (sequence !== undefined) {
+    const step = await store.ordinalAt(outpoint, sequence)
+    return step && (await recordOf(options, step))
+  }
+  const output = found ?? (await store.output(outpoint))
+  return output && (await recordOf(options, { output, content: output }))
+}
+
+async function recordOf(
+  { store, network, maxMapBytes }: MetadataOptions,
+  told: { output: OutputRecord; content: OutputRecord } | OrdinalStep,
+): Promise<MetadataRecord> {
+  const { outpoint, satoshis, owner } = told.output
+  const isStep = 'origin' in told
+  const parent = isStep ? told.parent : told.output.parent
+  // Side by side: where the database is another process, each takes a way there and back.
+  const [map, height, spender] = await Promise.all([
+    // Of what is not to be shown, only whether there is any is looked at.
+    isStep
+      ? store.mergedMap(outpoint, maxMapBytes === 0 ? 0 : undefined)
+      : ownMap(store, told.output, maxMapBytes),
+    store.heightOf(outpoint.txid),
+    store.spenderOf(outpoint),
+  ])
+  const { content } = told.content
+  return {
+    outpoint: formatOutpoint(outpoint),
+    ...(isStep && { origin: formatOutpoint(told.origin), sequence: told.sequence, tip: told.tip }),
+    ...(content && {
+      contentOutpoint: formatOutpoint(told.content.outpoint),
+      contentType: content.contentType,
+      contentLength: content.length,
+      sha256: content.sha256,
+    }),
+    ...(map === undefined ? { map: {}, mapTruncated: true } : servedMap(map, maxMapBytes)),
+    ...(parent && { parent: formatOutpoint(parent) }),
+    satoshis,
+    ...(owner !== undefined && { owner: ownerAddress(owner, network) }),
+    spent: spender !== undefined,
+    ...(height !== undefined && { height }),
+  }
+}
+
+/** Undefined where there is MAP, and none of it is to be shown. */
+async function ownMap(
+  store: MapReader,
+  { outpoint, mapLength }: OutputRecord,
+  maxMapBytes: number,
+): Promise<MapState | undefined> {
+  if (mapLength === undefined) return EMPTY_MAP
+  return maxMapBytes === 0 ? undefined : await store.ownMap(outpoint)
+}

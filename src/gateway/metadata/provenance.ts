@@ -1,0 +1,50 @@
+import { type RequestHandler, Router } from 'express'
+import { type ConsistentReader, type OrdinalsReader, TIP } from '../../../backend/src/graph/graph-store.js'
+import { type ProvenanceStore, provenanceOf } from '../../../backend/src/graph/provenance.js'
+import { PointerError, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
+import { countTransactions } from '../http/answer-cost.js'
+import { NotFoundError } from '../http/errors.js'
+import { longRead } from '../http/long-read.js'
+import { percentDecoded } from '../http/percent-decode.js'
+import { incompleteProof, outpointBeefAnswer, sendOutpointBeef } from '../http/send-outpoint-beef.js'
+
+export interface ProvenanceOptions {
+  store: OrdinalsReader
+  /** The graph with what is blocked in it: what leads to something else shows where that comes from. */
+  evidence: ProvenanceStore & ConsistentReader
+}
+
+/**
+ * `GET /provenance/{outpoint}`, below each of the prefixes: where the ordinal that stands there comes from, as an
+ * Outpoint BEEF (BRC-158) of its tip that a verifier can check offline (`spec/http.md`, Provenance).
+ */
+export function provenanceRoutes({
+  prefixes,
+  ...options
+}: ProvenanceOptions & { prefixes: string[] }): Router {
+  // Not a path with a parameter: what Express cannot decode is no outpoint, as any other text.
+  return Router().use(prefixes, Router().get(/^\/provenance\//, serveProvenance(options)))
+}
+
+function serveProvenance({ store, evidence }: ProvenanceOptions): RequestHandler {
+  return async (request, response) => {
+    const written = request.path.slice('/provenance/'.length)
+    const text = percentDecoded(written)
+    if (text === undefined) throw new PointerError('BAD_OUTPOINT', written)
+    const outpoint = parseOutpoint(text)
+    // Throws where what the proof would be about is blocked.
+    await store.ordinalAt(outpoint, TIP)
+    const answer = await longRead(response, async (read) => {
+      const reading = read.over(evidence)
+      const provenance = await evidence.consistent(() => provenanceOf(outpoint, reading))
+      if (provenance.kind === 'unknown') {
+        throw new NotFoundError('no ordinal at this outpoint in this store, or its origin is not known here')
+      }
+      if (provenance.kind === 'incomplete') throw incompleteProof(provenance)
+      const { tip: subject, transactions } = provenance
+      countTransactions(response, transactions.length)
+      return await outpointBeefAnswer({ subject, transactions, store: evidence })
+    })
+    await sendOutpointBeef({ request, response, answer })
+  }
+}

@@ -1,0 +1,166 @@
+import { type ErrorRequestHandler, type RequestHandler, type Response, Router } from 'express'
+import { z } from 'zod'
+import type { ConsistentReader, NamesReader } from '../../../backend/src/graph/graph-store.js'
+import { nameProof } from '../../../backend/src/graph/name-proof.js'
+import type { OutlineStore } from '../../../backend/src/graph/transaction-outline.js'
+import { isName } from '../../../backend/src/protocol/mine-node.js'
+import { formatOutpoint, type Outpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
+import { countTransactions } from '../http/answer-cost.js'
+import { CACHE } from '../http/cache-policy.js'
+import { BadRequestError, NotFoundError, TooLargeError } from '../http/errors.js'
+import { longRead } from '../http/long-read.js'
+import type { RequestBodies } from '../http/request-body.js'
+import { sendJson } from '../http/send-json.js'
+import { incompleteProof, outpointBeefAnswer, sendOutpointBeef } from '../http/send-outpoint-beef.js'
+import { type NamesOptions, nameRecord } from './name-record.js'
+
+/** 1,000 outpoints, the most that the settings allow, of at most 78 characters, with room for their quotes and spaces. */
+const MAX_ORIGINS_BYTES = 256 * 1024
+
+export interface NamesRoutesOptions extends NamesOptions {
+  prefixes: string[]
+  /** Of the tree that this host follows; undefined where it follows none. */
+  genesis: Outpoint | undefined
+  /** How many outpoints `/origins` takes at once. */
+  maxOrigins: number
+  bodies: RequestBodies
+}
+
+/** The lookup routes for names (`service.md` 4.4, `spec/http.md` Names), below each of the prefixes. */
+export function namesRoutes(options: NamesRoutesOptions): Router {
+  const { store, prefixes, genesis, maxOrigins, bodies } = options
+  const routes = Router()
+    .get('/', list(store))
+    .get('/origin/:name', origin(store))
+    .get('/mine/:name', mine(store))
+    .get('/proof/:name', proof(store, genesis))
+    .post('/origins', bodies.json({ limit: MAX_ORIGINS_BYTES }), origins(store, maxOrigins))
+    .get('/:name', whole(options))
+    .use(badEscapes)
+  return Router().use(prefixes, routes)
+}
+
+/** What Express throws for a name with a broken escape: a name that cannot be one, as any other. */
+const badEscapes: ErrorRequestHandler = (error: unknown, _request, _response, next) => {
+  next(error instanceof URIError ? badName() : error)
+}
+
+const MAX_LISTED = 100
+
+const listQuery = z.object({
+  prefix: z.string().default('').refine(isPrefix),
+  after: z.string().default('').refine(isPrefix),
+  limit: z
+    .string()
+    .regex(/^[1-9]\d{0,2}$/)
+    .transform(Number)
+    .refine((limit) => limit <= MAX_LISTED)
+    .default(MAX_LISTED),
+})
+
+function isPrefix(text: string): boolean {
+  return text === '' || isName(text)
+}
+
+/** Names in order, a page at a time; `next` is the `after` of the page behind it, absent on the last. */
+function list(store: NamesReader): RequestHandler {
+  return async ({ query }, response) => {
+    const asked = listQuery.safeParse(query)
+    if (!asked.success) {
+      if (asked.error.issues.some(({ path }) => path[0] === 'limit')) {
+        throw new BadRequestError('BAD_BODY', `a limit is a whole number from 1 to ${MAX_LISTED}`)
+      }
+      throw new BadRequestError('BAD_NAME', 'a prefix, like a name, is of a-z 0-9 - and up to 255 characters')
+    }
+    const { prefix, after, limit } = asked.data
+    // One more than is shown tells whether there is a page behind this one.
+    const found = await store.namesByPrefix({ prefix, after, limit: limit + 1 })
+    const shown = found.slice(0, limit)
+    tell(response, {
+      names: shown.map(({ name, outpoint }) => ({ name, outpoint: formatOutpoint(outpoint) })),
+      ...(found.length > limit && { next: shown.at(-1)?.name }),
+    })
+  }
+}
+
+function origin(store: NamesReader): RequestHandler<{ name: string }> {
+  return async ({ params }, response) => {
+    const name = nameOf(params.name)
+    const outpoint = await store.nameOrigin(name)
+    if (outpoint === undefined) throw notClaimed(name)
+    tell(response, { name, outpoint: formatOutpoint(outpoint) })
+  }
+}
+
+function whole(options: NamesOptions): RequestHandler<{ name: string }> {
+  return async ({ params }, response) => {
+    const name = nameOf(params.name)
+    const record = await nameRecord(options, name)
+    if (record === undefined) throw notClaimed(name)
+    tell(response, record)
+  }
+}
+
+/** All that shows a name to be genuine, to whoever knows the genesis outpoint and has block headers (BRC-174). */
+function proof(
+  store: ConsistentReader & NamesReader & OutlineStore,
+  genesis: Outpoint | undefined,
+): RequestHandler<{ name: string }> {
+  return async (request, response) => {
+    const name = nameOf(request.params.name)
+    const answer = await longRead(response, async (read) => {
+      const reading = read.over(store)
+      const found = genesis && (await store.consistent(() => nameProof(name, { store: reading, genesis })))
+      if (found === undefined || found.kind === 'unclaimed') throw notClaimed(name)
+      if (found.kind === 'incomplete') throw incompleteProof(found)
+      const { origin: subject, transactions } = found
+      countTransactions(response, transactions.length)
+      return await outpointBeefAnswer({ subject, transactions, store })
+    })
+    await sendOutpointBeef({ request, response, answer })
+  }
+}
+
+function notClaimed(name: string): NotFoundError {
+  return new NotFoundError(`${name} is not claimed`)
+}
+
+function mine(store: ConsistentReader & NamesReader): RequestHandler<{ name: string }> {
+  return async ({ params }, response) => {
+    const name = nameOf(params.name)
+    const node = await store.consistent(() => store.longestNode(name))
+    if (node === undefined) throw new NotFoundError('this host holds no genesis to mine from')
+    if (node.domain === name) throw new NotFoundError(`${name} is taken`, 'TAKEN')
+    tell(response, { domain: node.domain, outpoint: formatOutpoint(node.outpoint) })
+  }
+}
+
+function origins(store: ConsistentReader & NamesReader, maxOrigins: number): RequestHandler {
+  return async ({ body }, response) => {
+    const asked = z.array(z.string()).safeParse(body)
+    if (!asked.success) throw new BadRequestError('BAD_BODY', 'the body must be a JSON array of outpoints')
+    if (asked.data.length > maxOrigins) throw new TooLargeError(`at most ${maxOrigins} outpoints at once`)
+    const outpoints = asked.data.map(parseOutpoint)
+    // A long list is several reads: two rivals in it are not both to be genuine because a branch turns between them.
+    const found = await store.consistent(() => store.genuineOrigins(outpoints))
+    const genuine = new Set(found.map(({ outpoint }) => formatOutpoint(outpoint)))
+    const answer = asked.data.map((text, index) => {
+      const outpoint = outpoints[index]
+      return [text, outpoint !== undefined && genuine.has(formatOutpoint(outpoint))]
+    })
+    tell(response, Object.fromEntries(answer))
+  }
+}
+
+function tell(response: Response, value: unknown): void {
+  sendJson(response.set('Cache-Control', CACHE.revalidate), value)
+}
+
+function nameOf(text: string): string {
+  if (!isName(text)) throw badName()
+  return text
+}
+
+function badName(): BadRequestError {
+  return new BadRequestError('BAD_NAME', 'a name is 1 to 255 characters of a-z 0-9 -')
+}

@@ -1,0 +1,86 @@
+import { type RequestHandler, type Response, Router } from 'express'
+import { UNTYPED } from '../../../backend/src/protocol/media-type.js'
+import { servedType } from '../content/content-type.js'
+import { CACHE } from '../http/cache-policy.js'
+import { BadRequestError, TooLargeError } from '../http/errors.js'
+import { percentDecoded } from '../http/percent-decode.js'
+import type { RequestBodies } from '../http/request-body.js'
+import { setSecurityHeaders } from '../http/security-headers.js'
+import { refuseServiceWorkers } from '../http/service-worker.js'
+
+/** The largest preview (`spec/http.md`, Preview). */
+const MAX_PREVIEW_BYTES = 1024 * 1024
+
+const HTML = 'text/html; charset=utf-8'
+
+/**
+ * What an inscription would look like (`spec/http.md`, Preview), below each of the prefixes: `GET /preview/{base64}` as
+ * HTML, `POST /preview` as the type it came with. What is sent comes back with the security headers that content of its
+ * type has, and is stored nowhere.
+ *
+ * A path is as long as `MAX_PATH_BYTES` allows (414 beyond): longer HTML has to be posted.
+ */
+export function previewRoutes({
+  prefixes,
+  policy,
+  bodies,
+}: {
+  prefixes: string[]
+  policy: string
+  bodies: RequestBodies
+}): Router {
+  const routes = Router()
+    // Not a path with parameters: base64 has slashes, and Express would decode escapes before anything is read here.
+    .get(/^\/preview(?:\/|$)/, refuseServiceWorkers, previewPath(policy))
+    .post('/preview', refuseServiceWorkers, bodies.raw({ limit: MAX_PREVIEW_BYTES }), previewBody(policy))
+  return Router().use(prefixes, routes)
+}
+
+function previewPath(policy: string): RequestHandler {
+  return ({ path }, response) => {
+    sendPreview(response, { contentType: HTML, body: decodeBase64(path.slice('/preview/'.length)), policy })
+  }
+}
+
+function previewBody(policy: string): RequestHandler {
+  return (request, response) => {
+    const body: unknown = request.body
+    if (!(body instanceof Uint8Array)) throw nothingToShow()
+    sendPreview(response, { contentType: request.get('Content-Type') ?? UNTYPED, body, policy })
+  }
+}
+
+function sendPreview(
+  response: Response,
+  { contentType, body, policy }: { contentType: string; body: Uint8Array; policy: string },
+): void {
+  if (body.length === 0) throw nothingToShow()
+  if (body.length > MAX_PREVIEW_BYTES) throw new TooLargeError('a preview has 1 MiB at most')
+  const type = servedType(contentType)
+  setSecurityHeaders(response, { active: type.active, policy })
+  response.setHeader('Cache-Control', CACHE.none)
+  // Not `response.type()` and `response.send()`, which would add a charset that nobody sent.
+  response.setHeader('Content-Type', type.value)
+  response.setHeader('Content-Length', body.length)
+  response.end(body)
+}
+
+/** Either alphabet of RFC 4648 (4 and 5), not both at once; padding may be left out. */
+const BASE64 = /^(?:[A-Za-z0-9+/]*|[A-Za-z0-9_-]*)(={0,2})$/
+
+/** Reads the rest of a path as base64, its percent-escapes decoded once. */
+function decodeBase64(escaped: string): Uint8Array {
+  const text = percentDecoded(escaped)
+  if (text === undefined) throw new BadRequestError('BAD_BODY', 'what follows /preview/ has a broken escape')
+  const padding = BASE64.exec(text)?.[1]
+  const left = (text.length - (padding?.length ?? 0)) % 4
+  // One letter is six bits, no byte; and padding, where there is any, fills the last four.
+  const whole = left !== 1 && (padding === '' || text.length % 4 === 0)
+  if (padding === undefined || !whole)
+    throw new BadRequestError('BAD_BODY', 'what follows /preview/ must be base64 or base64url')
+  return Buffer.from(text, 'base64')
+}
+
+function nothingToShow(): BadRequestError {
+  return new BadRequestError('BAD_BODY', 'there is nothing to preview')
+}

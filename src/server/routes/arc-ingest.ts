@@ -1,0 +1,86 @@
+import { type RequestHandler, Router } from 'express'
+import { z } from 'zod'
+import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
+import { readProof } from '../../../backend/src/graph/read-proof.js'
+import { graphRecords, type Proof } from '../../../backend/src/graph/records.js'
+import { spendsBy } from '../../../backend/src/graph/transaction-records.js'
+import { fromHex } from '../../../backend/src/protocol/bytes.js'
+import { readTransaction } from '../../../backend/src/protocol/transaction.js'
+import { BadRequestError, NotFoundError } from '../../gateway/http/errors.js'
+import type { RequestBodies } from '../../gateway/http/request-body.js'
+import type { ProofVerifier } from '../chain/proof-verifier.js'
+import { requireBearer } from '../http/admin-guard.js'
+import type { OverlayEngine } from '../submission/overlay-engine.js'
+import { ChainTrackerError } from '../submission/submission-errors.js'
+
+/** A path of one transaction takes some 70 characters for each level of its tree; the rest of a notice, some hundred more. */
+const MAX_BODY_BYTES = 32 * 1024
+
+export interface ArcIngestOptions {
+  engine: Pick<OverlayEngine, 'exclusively'>
+  graph: Pick<GraphStore, 'holdsTransaction' | 'transaction' | 'record'>
+  proofs: ProofVerifier
+  bodies: RequestBodies
+  /** What whoever brings proofs has to show; without one, anybody may: a proof shows by itself whether it is one. */
+  token?: string | undefined
+}
+
+const hex = z.string().regex(/^(?:[0-9a-f]{2})+$/i)
+/** Of a notice of ARC, what counts here; it says more. */
+const notice = z.object({
+  txid: z
+    .string()
+    .regex(/^[0-9a-f]{64}$/i)
+    .transform((txid) => txid.toLowerCase()),
+  merklePath: hex,
+  blockHeight: z.int().nonnegative().optional(),
+})
+
+/** `POST /arc-ingest`: a transaction processor (ARC) brings the merkle path of a transaction (`spec/http.md`, Overlay). */
+export function arcIngestRoutes(options: ArcIngestOptions): Router {
+  const { token, bodies } = options
+  const guards = token === undefined ? [] : [requireBearer(token, 'the token of the callback')]
+  return Router().post('/arc-ingest', ...guards, bodies.json({ limit: MAX_BODY_BYTES }), ingest(options))
+}
+
+function ingest(options: ArcIngestOptions): RequestHandler {
+  const { engine, graph, proofs } = options
+  return async (request, response) => {
+    const told = notice.safeParse(request.body)
+    if (!told.success) {
+      throw new BadRequestError(
+        'BAD_BODY',
+        'the body must be {"txid": "<hex>", "merklePath": "<hex>", "blockHeight": <number>}',
+      )
+    }
+    const { txid, merklePath, blockHeight } = told.data
+    const proof = readProof({ txid, bump: fromHex(merklePath) })
+    if (blockHeight !== undefined && blockHeight !== proof.height)
+      throw new BadRequestError('BAD_BODY', `the merkle path is of a block at ${proof.height}`)
+    if (!(await graph.holdsTransaction(txid))) throw unknownTransaction()
+    await requireHeld(proof, proofs)
+    await engine.exclusively(async () => {
+      // Its bytes last: they may be many.
+      const kept = await graph.transaction(txid)
+      if (kept === undefined) throw unknownTransaction()
+      const transaction = { txid, raw: kept.raw, proof }
+      const spends = spendsBy(readTransaction(kept.raw, { txid }))
+      await proofs.disproveConflicts(spends)
+      await graph.record(graphRecords({ transactions: [transaction], spends }))
+    })
+    response.json({ status: 'success', message: 'Transaction status updated' })
+  }
+}
+
+function unknownTransaction(): NotFoundError {
+  return new NotFoundError('this store holds no such transaction')
+}
+
+/** Before anything has to wait for it: an answer may take long. What turns out since then, the next round finds. */
+async function requireHeld(proof: Proof, proofs: ProofVerifier): Promise<void> {
+  const verdict = await proofs.verdict(proof)
+  if (verdict === 'no')
+    throw new BadRequestError('BAD_BODY', `the block at ${proof.height} has another merkle root`)
+  if (verdict === 'unknown')
+    throw new ChainTrackerError(`the chain tracker knows of no block at ${proof.height} yet`)
+}

@@ -1,0 +1,86 @@
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { type RequestHandler, Router } from 'express'
+import { CACHE } from '../../gateway/http/cache-policy.js'
+import { endedByPrecondition, entityTag } from '../../gateway/http/entity-tag.js'
+import { NotFoundError } from '../../gateway/http/errors.js'
+
+/** What the build leaves in the folder of the page, and what it is served as. */
+export const MINE_PAGE_FILES = {
+  'index.html': 'text/html; charset=utf-8',
+  'main.js': 'text/javascript; charset=utf-8',
+  'search-worker.js': 'text/javascript; charset=utf-8',
+  'style.css': 'text/css; charset=utf-8',
+} as const
+
+/** Where wallets (BRC-100) listen on the machine of whoever looks at the page. */
+const WALLETS = ['http://localhost:3301', 'http://localhost:3321', 'https://localhost:2121']
+
+const POLICY = [
+  "default-src 'none'",
+  // The kernel of the search is WebAssembly; its worker is held to the policy that its script comes with.
+  "script-src 'self' 'wasm-unsafe-eval'",
+  "worker-src 'self'",
+  "style-src 'self'",
+  `connect-src 'self' ${WALLETS.join(' ')}`,
+  "img-src 'self' data:",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join('; ')
+
+/**
+ * The page is of this host's own origin, and content of the same host is a stranger's: no page may hold it in a frame, or
+ * keep a hand on it after opening it. A browser opens it in no sandbox, either, which pages opened from content are in.
+ */
+const HEADERS = {
+  'Cache-Control': CACHE.revalidate,
+  'Content-Security-Policy': POLICY,
+  'Cross-Origin-Opener-Policy': 'same-origin',
+  'Cross-Origin-Resource-Policy': 'same-origin',
+  'Referrer-Policy': 'no-referrer',
+  'X-Content-Type-Options': 'nosniff',
+}
+
+type FileName = keyof typeof MINE_PAGE_FILES
+
+/** The page for mining, as it was built. */
+export type MinePage = Readonly<Record<FileName, { body: Buffer; tag: string }>>
+
+/**
+ * Reads the page once: it is another after an update, and never in between.
+ * @throws Error of the file system where a file is not there.
+ */
+export function readMinePage(folder: URL): MinePage {
+  const read = (name: FileName) => {
+    const body = readFileSync(new URL(name, folder))
+    return { body, tag: entityTag(createHash('sha256').update(body).digest('hex')) }
+  }
+  return {
+    'index.html': read('index.html'),
+    'main.js': read('main.js'),
+    'search-worker.js': read('search-worker.js'),
+    'style.css': read('style.css'),
+  }
+}
+
+/** `/mine`: a page that mines names in the browser. Without a page, as where it was not built, there is none. */
+export function minePageRoutes(page: MinePage | undefined): Router {
+  const send = (name: string): RequestHandler => {
+    return (request, response) => {
+      if (page === undefined) throw new NotFoundError('the page for mining was not built here')
+      if (!isFile(name)) throw new NotFoundError('the page for mining has no such file')
+      const { body, tag } = page[name]
+      response.set({ ...HEADERS, ETag: tag })
+      if (endedByPrecondition({ request, response, tag })) return
+      response.set('Content-Type', MINE_PAGE_FILES[name]).send(body)
+    }
+  }
+  return Router()
+    .get('/mine', send('index.html'))
+    .get('/mine/:file', (request, ...rest) => send(request.params.file)(request, ...rest))
+}
+
+function isFile(name: string): name is FileName {
+  return Object.hasOwn(MINE_PAGE_FILES, name)
+}

@@ -1,0 +1,187 @@
+import type { STEAK } from '@bsv/sdk'
+import { type RequestHandler, Router } from 'express'
+import { z } from 'zod'
+import { BlocklistFilter } from '../../../backend/src/graph/blocklist-filter.js'
+import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
+import type { AnsweringOutput } from '../../../backend/src/lookup-services/output-history.js'
+import { ByteCursor } from '../../../backend/src/protocol/byte-cursor.js'
+import type { Profile } from '../../../backend/src/protocol/profile.js'
+import { BadRequestError, NotFoundError, TooLargeError } from '../../gateway/http/errors.js'
+import type { RequestBodies } from '../../gateway/http/request-body.js'
+import { clientKey, isLocal } from '../http/rate-limits.js'
+import { asUint8Array } from '../submission/as-uint8array.js'
+import { withOrdinals } from '../submission/overlay.js'
+import type { OverlayEngine } from '../submission/overlay-engine.js'
+import type { Submit } from '../submission/submit.js'
+import { sendLookupAnswer } from './lookup-answer.js'
+import { syncRoutes } from './sync-routes.js'
+
+export interface OverlayRoutesOptions {
+  engine: OverlayEngine
+  graph: GraphStore
+  profile: Profile
+  /** The largest body of a submission. */
+  maxBodyBytes: number
+  /** The largest body of a question. */
+  maxQueryBytes: number
+  /** The most that may stand behind the BEEF of a submission. */
+  maxOffChainBytes: number
+  bodies: RequestBodies
+  /** How many bytes of BEEF a page of a lookup has. */
+  maxPageBytes: number
+  submit: Submit
+}
+
+/** The surface that overlay clients speak, as OverlayExpress 2.x has it (`spec/http.md`, Overlay). */
+export function overlayRoutes(options: OverlayRoutesOptions): Router {
+  const { engine, graph, profile, maxBodyBytes, maxQueryBytes, bodies } = options
+  const topics = aliased(profile.topicAliases)
+  const services = aliased(profile.lookupServiceAliases)
+  return Router()
+    .get('/listTopicManagers', async (_request, response) => {
+      response.json(withAliases(await engine.listTopicManagers(), profile.topicAliases))
+    })
+    .get('/listLookupServiceProviders', async (_request, response) => {
+      response.json(withAliases(await engine.listLookupServiceProviders(), profile.lookupServiceAliases))
+    })
+    .get('/getDocumentationForTopicManager', async ({ query }, response) => {
+      const topic = topics(String(query.manager))
+      if (!Object.hasOwn(engine.managers, topic))
+        throw new NotFoundError('this host has no such topic manager')
+      response.type('text/markdown').send(await engine.managers[topic]?.getDocumentation())
+    })
+    .get('/getDocumentationForLookupServiceProvider', async ({ query }, response) => {
+      const service = services(String(query.lookupService))
+      if (!Object.hasOwn(engine.lookupServices, service))
+        throw new NotFoundError('this host has no such lookup service')
+      response.type('text/markdown').send(await engine.lookupServices[service]?.getDocumentation())
+    })
+    .post('/submit', bodies.raw({ limit: maxBodyBytes }), submit(options, topics))
+    .post(
+      '/lookup',
+      bodies.json({ limit: maxQueryBytes }),
+      lookup({ engine, graph, services, maxPageBytes: options.maxPageBytes }),
+    )
+    .use(
+      syncRoutes({
+        graph,
+        guard: new BlocklistFilter(graph),
+        bodies,
+        topicOf: (name) => [topics(name)].find((topic) => Object.hasOwn(engine.managers, topic)),
+      }),
+    )
+}
+
+function aliased(aliases: Record<string, string>): (name: string) => string {
+  return (name) => (Object.hasOwn(aliases, name) ? (aliases[name] ?? name) : name)
+}
+
+function withAliases<Entry>(
+  entries: Record<string, Entry>,
+  aliases: Record<string, string>,
+): Record<string, Entry> {
+  const more = Object.entries(aliases).flatMap(([alias, name]) => {
+    const entry = entries[name]
+    return entry === undefined ? [] : [[alias, entry] as const]
+  })
+  return { ...entries, ...Object.fromEntries(more) }
+}
+
+function submit(
+  { submit: send, maxOffChainBytes }: Pick<OverlayRoutesOptions, 'submit' | 'maxOffChainBytes'>,
+  topics: (name: string) => string,
+): RequestHandler {
+  return async (request, response) => {
+    const asked = readTopics(request.get('X-Topics'))
+    const received: unknown = request.body
+    if (!(received instanceof Uint8Array) || received.length === 0) {
+      throw new BadRequestError('BAD_BODY', 'the body must be a BEEF, as application/octet-stream')
+    }
+    const body = asUint8Array(received)
+    const offChain = request.get('x-includes-off-chain-values') === 'true'
+    const beef = offChain ? withoutOffChainValues(body, maxOffChainBytes) : body
+    const requestId = response.getHeader('X-Request-Id')
+    const steak = await send({
+      beef,
+      topics: withOrdinals(asked.map(topics)),
+      ...(typeof requestId === 'string' && { requestId }),
+      ...(!isLocal(request) && { client: clientKey(request) }),
+    })
+    response.json(withAsked(steak, asked, topics))
+  }
+}
+
+/** A client that asked by an alias looks for it in the answer. */
+function withAsked(steak: STEAK, asked: string[], topics: (name: string) => string): STEAK {
+  const answer = { ...steak }
+  for (const name of asked) {
+    const instructions = steak[topics(name)]
+    if (instructions !== undefined) answer[name] = instructions
+  }
+  return answer
+}
+
+function readTopics(header: string | undefined): string[] {
+  const topics = z.array(z.string()).min(1).max(32).safeParse(parseJson(header))
+  if (!topics.success) {
+    throw new BadRequestError(
+      'BAD_BODY',
+      'the header X-Topics must be a JSON array of topics, as ["tm_names"]',
+    )
+  }
+  return topics.data
+}
+
+function parseJson(text: string | undefined): unknown {
+  try {
+    return JSON.parse(text ?? '')
+  } catch {
+    // Not JSON is not a list of topics either; the caller says so.
+    return undefined
+  }
+}
+
+/**
+ * The BEEF of a body that is a length, a BEEF of that length, and values behind it that are on no chain. No topic of this
+ * host reads such values, so they are left behind here: the BEEF is copied, so that nothing holds the rest.
+ *
+ * @throws TooLargeError where the values are over the limit; BadRequestError where the length is none.
+ */
+function withoutOffChainValues(body: Uint8Array, limit: number): Uint8Array {
+  const cursor = new ByteCursor(body, (message) => new BadRequestError('BAD_BODY', message))
+  const beef = cursor.take(cursor.varint())
+  if (body.length - cursor.at > limit)
+    throw new TooLargeError(`off-chain values are over the limit of ${limit} bytes`)
+  return beef.slice()
+}
+
+const question = z.object({ service: z.string(), query: z.unknown() })
+
+function lookup(options: {
+  engine: OverlayEngine
+  graph: GraphStore
+  services: (name: string) => string
+  maxPageBytes: number
+}): RequestHandler {
+  const { engine, graph, services, maxPageBytes } = options
+  return async (request, response) => {
+    const asked = question.safeParse(request.body)
+    if (!asked.success)
+      throw new BadRequestError('BAD_BODY', 'the body must be {"service": "ls_…", "query": …}')
+    const service = services(asked.data.service)
+    const provider = Object.hasOwn(engine.lookupServices, service)
+      ? engine.lookupServices[service]
+      : undefined
+    if (provider === undefined) throw new BadRequestError('BAD_BODY', 'this host has no such lookup service')
+    const formula: AnsweringOutput[] = await provider.lookup({ service, query: asked.data.query })
+    const pageBytes = isPage(asked.data.query) ? maxPageBytes : undefined
+    await sendLookupAnswer({ request, response, formula, graph, pageBytes })
+  }
+}
+
+/** The forms of a query that are answered with a page, which `after` goes on from. */
+const PAGED = ['prefix', 'map', 'parent', 'contentType', 'owner']
+
+function isPage(query: unknown): boolean {
+  return typeof query === 'object' && query !== null && PAGED.some((form) => Object.hasOwn(query, form))
+}

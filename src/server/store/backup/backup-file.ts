@@ -1,0 +1,311 @@
+import { createHash } from 'node:crypto'
+import { createReadStream } from 'node:fs'
+import { type FileHandle, open, rename, rm, stat, statfs } from 'node:fs/promises'
+import { dirname, resolve } from 'node:path'
+import { pipeline } from 'node:stream/promises'
+import { createGunzip, createGzip } from 'node:zlib'
+import { z } from 'zod'
+import { syncFolder } from '../../config/durable-file.js'
+import { packageVersion } from '../../config/package-version.js'
+import { BackupError } from './backup-error.js'
+
+/**
+ * A backup is a gzipped text of one JSON value a line, the same for every engine: what the backup is of; for each table a line that
+ * names its columns, and its rows as lists of their values; and how many rows there were, with the SHA-256 of all lines
+ * before. Bytes are `{"b":"<base64>"}`. A file that breaks off has no last line, and one that was changed has another hash.
+ */
+const FORMAT = 'minetree-backup'
+const VERSION = 1
+
+export type Value = string | number | boolean | Uint8Array | null
+export type Row = Record<string, Value>
+
+/** What a backup is of. */
+export interface BackupHeader {
+  engine: 'sqlite' | 'mysql' | 'mongodb'
+  /** The outpoint of the tree; undefined where the store has none yet. */
+  genesis?: string
+  profile: string
+  /** The migrations that made the tables. */
+  schema: string[]
+}
+
+const header = z.object({
+  format: z.literal(FORMAT),
+  version: z.number(),
+  minetree: z.string(),
+  at: z.string(),
+  engine: z.enum(['sqlite', 'mysql', 'mongodb']),
+  genesis: z.string().optional(),
+  profile: z.string(),
+  schema: z.array(z.string()),
+})
+export type ReadHeader = z.infer<typeof header>
+
+const tableLine = z.object({ table: z.string(), columns: z.array(z.string()) })
+const endLine = z.object({ end: z.object({ rows: z.number(), sha256: z.string() }) })
+
+/** What was written or read. */
+export interface BackupSummary {
+  rows: number
+  /** Of the file. */
+  bytes: number
+  sha256: string
+}
+
+/**
+ * Writes a backup. It has its name when it is complete, on the disk, and was read back; before, it is `<file>.part`.
+ *
+ * @param backup.expectedBytes About how many bytes it takes, where that is known.
+ * @throws BackupError where the file exists, there is no room for it, or it cannot be written.
+ */
+export async function writeBackup(backup: {
+  file: string
+  header: BackupHeader
+  rows: AsyncIterable<{ table: string; row: Row }>
+  expectedBytes: number | undefined
+  /** Called after each row, with how much of `expectedBytes` its rows had, where that is known. */
+  onProgress: (done: { rows: number; share?: number }) => void
+  signal: AbortSignal
+}): Promise<BackupSummary> {
+  const { file, expectedBytes } = backup
+  if (await exists(file)) throw new BackupError(`${file} exists: a backup overwrites nothing`)
+  await requireRoom(file, expectedBytes)
+  const part = `${file}.part`
+  const handle = await openNew(part, file)
+  try {
+    const { rows, sha256 } = await writeTo(handle, backup)
+    await handle.sync()
+    await handle.close()
+    const read = await checkBackup(part)
+    if (read.rows !== rows || read.sha256 !== sha256)
+      throw new BackupError(`${file} reads otherwise than it was written: is the disk sound?`)
+    // A link and not a rename, which would overwrite what came there meanwhile, would be better; not every file system has them.
+    if (await exists(file)) throw new BackupError(`${file} exists by now: a backup overwrites nothing`)
+    await rename(part, file)
+    await syncFolder(dirname(resolve(file)))
+    return read
+  } catch (error) {
+    await handle.close().catch(() => {})
+    await rm(part, { force: true })
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'ENOSPC' || code === 'EDQUOT')
+      throw new BackupError(`there is no room for ${file}`, { cause: error })
+    throw error
+  }
+}
+
+async function writeTo(
+  handle: FileHandle,
+  backup: Pick<
+    Parameters<typeof writeBackup>[0],
+    'header' | 'rows' | 'onProgress' | 'signal' | 'expectedBytes'
+  >,
+): Promise<{ rows: number; sha256: string }> {
+  const { rows, onProgress, signal, expectedBytes } = backup
+  const hash = createHash('sha256')
+  let count = 0
+  let bytes = 0
+  async function* lines(): AsyncGenerator<Buffer, void> {
+    const line = (value: unknown): Buffer => {
+      const bytes = Buffer.from(`${JSON.stringify(value)}\n`)
+      hash.update(bytes)
+      return bytes
+    }
+    const about = {
+      format: FORMAT,
+      version: VERSION,
+      minetree: packageVersion(),
+      at: new Date().toISOString(),
+    }
+    yield line({ ...about, ...backup.header })
+    let shape = ''
+    for await (const { table, row } of rows) {
+      signal.throwIfAborted()
+      const columns = Object.keys(row)
+      if (shape !== `${table} ${columns}`) yield line({ table, columns })
+      shape = `${table} ${columns}`
+      yield line(Object.values(row).map(encodeValue))
+      count++
+      bytes += bytesOfRow(row)
+      onProgress({ rows: count, ...(expectedBytes && { share: bytes / expectedBytes }) })
+    }
+    yield Buffer.from(`${JSON.stringify({ end: { rows: count, sha256: hash.copy().digest('hex') } })}\n`)
+  }
+  // Level 1: content hardly compresses, and the rest does so at any level.
+  await pipeline(lines, createGzip({ level: 1 }), async (compressed: AsyncIterable<Buffer>) => {
+    for await (const piece of compressed) await handle.write(piece)
+  })
+  return { rows: count, sha256: hash.digest('hex') }
+}
+
+/** Reads a backup through. @throws BackupError where it is none, breaks off or was changed. */
+export async function checkBackup(
+  file: string,
+  onProgress: (share: number) => void = () => {},
+): Promise<BackupSummary & { header: ReadHeader }> {
+  const read = new BackupReader(file, onProgress)
+  for await (const _ of read.rows()) {
+    // Every line is parsed and counted.
+  }
+  return read.summary()
+}
+
+/** Reads a backup row by row. What it gave counts when it came to the end. */
+export class BackupReader {
+  private header: ReadHeader | undefined
+  private readonly hash = createHash('sha256')
+  private count = 0
+  private sha256: string | undefined
+  private bytes = 0
+
+  /** @param onProgress Called with the share of the file that is read. */
+  constructor(
+    private readonly file: string,
+    private readonly onProgress: (share: number) => void = () => {},
+  ) {}
+
+  /** @throws BackupError where the file is no backup, breaks off or was changed. */
+  async *rows(): AsyncGenerator<{ table: string; row: Row }, void> {
+    let shape: z.infer<typeof tableLine> | undefined
+    let end: { rows: number; sha256: string } | undefined
+    for await (const line of this.lines()) {
+      if (end !== undefined) throw new BackupError(`${this.file} goes on after its end`)
+      const value = this.parse(line)
+      const last = endLine.safeParse(value)
+      if (last.success) {
+        end = last.data.end
+        continue
+      }
+      this.hash.update(line).update('\n')
+      if (this.header === undefined) {
+        this.header = this.readHeader(value)
+        continue
+      }
+      if (!Array.isArray(value)) {
+        shape = tableLine.safeParse(value).data
+        if (shape === undefined) throw new BackupError(`${this.file} has a line that is no row and no table`)
+        continue
+      }
+      if (shape === undefined || value.length !== shape.columns.length)
+        throw new BackupError(`${this.file} has a row of no table`)
+      this.count++
+      const row = Object.fromEntries(
+        shape.columns.map((column, index) => [column, decodeValue(value[index])]),
+      )
+      yield { table: shape.table, row }
+    }
+    if (end === undefined) throw new BackupError(`${this.file} breaks off: it is not a complete backup`)
+    this.sha256 = this.hash.digest('hex')
+    if (end.rows !== this.count || end.sha256 !== this.sha256)
+      throw new BackupError(`${this.file} is not as it was written: its checksum differs`)
+  }
+
+  /** What was read, at its end. */
+  summary(): BackupSummary & { header: ReadHeader } {
+    if (this.header === undefined || this.sha256 === undefined)
+      throw new BackupError(`${this.file} is not a complete backup`)
+    return { header: this.header, rows: this.count, bytes: this.bytes, sha256: this.sha256 }
+  }
+
+  private readHeader(value: unknown): ReadHeader {
+    const read = header.safeParse(value)
+    if (!read.success) throw new BackupError(`${this.file} is no backup of minetree`)
+    if (read.data.version !== VERSION)
+      throw new BackupError(`${this.file} was written by minetree ${read.data.minetree}, in another format`)
+    return read.data
+  }
+
+  private parse(line: Buffer): unknown {
+    try {
+      return JSON.parse(line.toString('utf8'))
+    } catch (cause) {
+      throw new BackupError(`${this.file} has a line that is no JSON`, { cause })
+    }
+  }
+
+  private async *lines(): AsyncGenerator<Buffer, void> {
+    const { size } = await readable(stat(this.file), this.file)
+    this.bytes = size
+    const source = createReadStream(this.file)
+    const unzipped = source.pipe(createGunzip())
+    source.on('error', (error) => unzipped.destroy(error))
+    let parts: Buffer[] = []
+    try {
+      for await (const piece of unzipped as AsyncIterable<Buffer>) {
+        this.onProgress(size === 0 ? 1 : source.bytesRead / size)
+        let from = 0
+        for (let at = piece.indexOf(0x0a); at !== -1; at = piece.indexOf(0x0a, from)) {
+          yield parts.length === 0
+            ? piece.subarray(from, at)
+            : Buffer.concat([...parts, piece.subarray(from, at)])
+          parts = []
+          from = at + 1
+        }
+        if (from < piece.length) parts.push(piece.subarray(from))
+      }
+    } catch (cause) {
+      if (cause instanceof BackupError) throw cause
+      const reason = cause instanceof Error ? cause.message : String(cause)
+      throw new BackupError(`cannot read ${this.file}: ${reason}`, { cause })
+    } finally {
+      source.destroy()
+      unzipped.destroy()
+    }
+    if (parts.length > 0) throw new BackupError(`${this.file} breaks off: it is not a complete backup`)
+  }
+}
+
+/** About how many bytes a row takes in a store. */
+export function bytesOfRow(row: Row): number {
+  return Object.values(row).reduce<number>(
+    (sum, value) => sum + (value instanceof Uint8Array || typeof value === 'string' ? value.length : 8),
+    0,
+  )
+}
+
+function encodeValue(value: Value): unknown {
+  return value instanceof Uint8Array ? { b: Buffer.from(value).toString('base64') } : value
+}
+
+function decodeValue(value: unknown): Value {
+  if (typeof value === 'object' && value !== null)
+    return Buffer.from(String((value as { b?: unknown }).b), 'base64')
+  return value as Value
+}
+
+async function exists(file: string): Promise<boolean> {
+  return await stat(file).then(
+    () => true,
+    () => false,
+  )
+}
+
+/** What is there before is no hindrance: a backup that was killed left it. */
+async function openNew(part: string, file: string): Promise<FileHandle> {
+  try {
+    return await open(part, 'w')
+  } catch (cause) {
+    throw new BackupError(`cannot write ${file}: ${cause instanceof Error ? cause.message : cause}`, {
+      cause,
+    })
+  }
+}
+
+async function requireRoom(file: string, expectedBytes: number | undefined): Promise<void> {
+  const folder = dirname(resolve(file))
+  const { bavail, bsize } = await readable(statfs(folder), folder)
+  const free = bavail * bsize
+  if (expectedBytes !== undefined && free < expectedBytes)
+    throw new BackupError(
+      `there is no room for ${file}: the store has ${expectedBytes} bytes, and ${free} are free in ${folder}`,
+    )
+}
+
+async function readable<Result>(reading: Promise<Result>, path: string): Promise<Result> {
+  try {
+    return await reading
+  } catch (cause) {
+    throw new BackupError(`cannot read ${path}: ${cause instanceof Error ? cause.message : cause}`, { cause })
+  }
+}

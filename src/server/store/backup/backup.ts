@@ -1,0 +1,161 @@
+import { StoreUnavailableError } from '../../../../backend/src/graph/store-unavailable-error.js'
+import type { Config } from '../../config/config.js'
+import { StartError } from '../../config/start-error.js'
+import { placeOf } from '../open-database.js'
+import { BackupError } from './backup-error.js'
+import {
+  type BackupHeader,
+  BackupReader,
+  type BackupSummary,
+  bytesOfRow,
+  checkBackup,
+  type ReadHeader,
+  type Row,
+  writeBackup,
+} from './backup-file.js'
+import type { LoadedTables, SavedTables } from './store-tables.js'
+
+export interface BackupOptions {
+  config: Config
+  file: string
+  signal: AbortSignal
+}
+
+/**
+ * Writes all of a store to a file, of one moment, while services read and write it. What each engine keeps waiting meanwhile:
+ * `docs/operating.md`.
+ *
+ * @throws BackupError where there is no store, or the file cannot be written; StartError where the store cannot be reached; the
+ * reason of the signal.
+ */
+export async function backUp({
+  config,
+  file,
+  signal,
+  onProgress,
+}: BackupOptions & { onProgress: (done: { rows: number; share?: number }) => void }): Promise<BackupSummary> {
+  return await reaching({ config, signal }, () =>
+    save(config, async (tables) => {
+      const genesis = await tables.setting('genesis')
+      const header: BackupHeader = {
+        engine: engineOf(config),
+        profile: config.profile.name,
+        schema: tables.schema,
+        ...(genesis !== undefined && { genesis }),
+      }
+      const expectedBytes = await tables.size()
+      return await writeBackup({ file, header, rows: tables.rows(), expectedBytes, onProgress, signal })
+    }),
+  )
+}
+
+/** Rows that are loaded at once: many small ones, or few large ones. */
+const BATCH_ROWS = 500
+const BATCH_BYTES = 4 * 1024 ** 2
+
+/**
+ * Loads a backup into the empty store that the settings name. The file is read through first: of one that breaks off or was
+ * changed, nothing is loaded.
+ *
+ * @throws as {@link backUp}, and BackupError where there is a store already.
+ */
+export async function restore({
+  config,
+  file,
+  signal,
+  onProgress,
+}: BackupOptions & { onProgress: (step: 'checking' | 'loading', share: number) => void }): Promise<
+  BackupSummary & { header: ReadHeader }
+> {
+  const checked = await checkBackup(file, (share) => {
+    signal.throwIfAborted()
+    onProgress('checking', share)
+  })
+  const { header } = checked
+  if (header.profile !== config.profile.name)
+    throw new BackupError(`the backup is of PROFILE=${header.profile}, and PROFILE is ${config.profile.name}`)
+  await reaching({ config, signal }, () =>
+    load(config, header.schema, async (tables) => {
+      const reader = new BackupReader(file, (share) => onProgress('loading', share))
+      for await (const { table, rows } of batches(reader.rows())) {
+        signal.throwIfAborted()
+        await tables.load(table, rows)
+      }
+      if (reader.summary().sha256 !== checked.sha256)
+        throw new BackupError(`${file} changed while it was read`)
+    }),
+  )
+  return checked
+}
+
+async function* batches(
+  rows: AsyncIterable<{ table: string; row: Row }>,
+): AsyncGenerator<{ table: string; rows: Row[] }, void> {
+  let batch: { table: string; rows: Row[] } | undefined
+  let bytes = 0
+  for await (const { table, row } of rows) {
+    if (
+      batch !== undefined &&
+      (batch.table !== table || batch.rows.length >= BATCH_ROWS || bytes > BATCH_BYTES)
+    ) {
+      yield batch
+      batch = undefined
+    }
+    batch ??= { table, rows: [] }
+    if (batch.rows.length === 0) bytes = 0
+    batch.rows.push(row)
+    bytes += bytesOfRow(row)
+  }
+  if (batch !== undefined) yield batch
+}
+
+function engineOf({ knexUrl, mongoUrl }: Config): BackupHeader['engine'] {
+  if (mongoUrl !== undefined) return 'mongodb'
+  return knexUrl === undefined ? 'sqlite' : 'mysql'
+}
+
+async function save<Result>(
+  { knexUrl, mongoUrl, dataDir }: Config,
+  work: (tables: SavedTables) => Promise<Result>,
+): Promise<Result> {
+  if (mongoUrl !== undefined) {
+    const { saveMongo } = await import('./mongo-tables.js')
+    return await saveMongo(mongoUrl, work)
+  }
+  const { saveMysql, saveSqlite } = await import('./sql-tables.js')
+  return knexUrl === undefined ? await saveSqlite(dataDir, work) : await saveMysql(knexUrl, work)
+}
+
+async function load(
+  config: Config,
+  schema: readonly string[],
+  work: (tables: LoadedTables) => Promise<void>,
+): Promise<void> {
+  if (config.mongoUrl !== undefined) {
+    const { loadMongo } = await import('./mongo-tables.js')
+    return await loadMongo(config.mongoUrl, schema, work)
+  }
+  const { loadSql } = await import('./sql-tables.js')
+  await loadSql(config, schema, work)
+}
+
+/** What the drivers throw, as an error that names the store without what opens it. */
+async function reaching<Result>(
+  { config, signal }: Pick<BackupOptions, 'config' | 'signal'>,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  try {
+    return await work()
+  } catch (error) {
+    if (error instanceof BackupError)
+      throw new BackupError(`${placeOf(config)}: ${error.message}`, { cause: error })
+    if (signal.aborted) throw error
+    const reason = reasonOf(error instanceof StoreUnavailableError ? error.cause : error)
+    throw new StartError(`cannot use the store in ${placeOf(config)}: ${reason}`, { cause: error })
+  }
+}
+
+function reasonOf(error: unknown): string {
+  const { message, code } = (error ?? {}) as { message?: unknown; code?: unknown }
+  return String(message || code || error).split('\n')[0] ?? ''
+}

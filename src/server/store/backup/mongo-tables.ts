@@ -1,0 +1,107 @@
+import type { Db, MongoClient } from 'mongodb'
+import {
+  COLLECTIONS,
+  type CollectionName,
+  withId,
+} from '../../../../backend/src/storage/mongo/collections.js'
+import { collectionIn, type Doc } from '../../../../backend/src/storage/mongo/documents.js'
+import { MongoGraphStore } from '../../../../backend/src/storage/mongo/graph-store.js'
+import { DURABLE } from '../../../../backend/src/storage/mongo/writer-state.js'
+import { schemaNames } from '../../../../backend/src/storage/sql/migrations.js'
+import { openClient } from '../open-mongo.js'
+import { BackupError } from './backup-error.js'
+import type { Row } from './backup-file.js'
+import { isSaved, type LoadedTables, RESTORE_MARK, type SavedTables } from './store-tables.js'
+
+const NAMES = Object.keys(COLLECTIONS) as CollectionName[]
+/** So many documents are asked for at once. */
+const A_BATCH = 100
+
+/**
+ * Reads a database of MongoDB. A server alone can show no single moment of several collections, so the backup takes the turn of
+ * the writers for as long as it reads: submissions to all nodes wait, and readers do not.
+ *
+ * @throws BackupError where there is no store; StoreUnavailableError where the turn is lost.
+ */
+export async function saveMongo<Result>(
+  url: string,
+  work: (tables: SavedTables) => Promise<Result>,
+): Promise<Result> {
+  return await withDatabase(url, async (db) => {
+    const [store] = await db.listCollections({ name: 'graph_settings' }).toArray()
+    if (store === undefined) throw new BackupError('there is no store in the database')
+    const graph = new MongoGraphStore({ db })
+    let result: { value: Result } | undefined
+    await graph.writer.inTurn((turn) =>
+      turn.keepDuring(async () => {
+        const value = await work({
+          schema: schemaNames(),
+          setting: (name) => graph.setting(name),
+          size: async () => {
+            const { dataSize } = await db.command({ dbStats: 1 }).catch(() => ({ dataSize: undefined }))
+            return typeof dataSize === 'number' ? dataSize : undefined
+          },
+          async *rows() {
+            for (const table of NAMES) {
+              let count = 0
+              for await (const { _id, ...row } of collectionIn(db, table).find({}, { batchSize: A_BATCH })) {
+                if (count++ % A_BATCH === 0) await turn.keep()
+                if (isSaved(table, row as Row)) yield { table, row: row as Row }
+              }
+            }
+          },
+        })
+        // What was read counts when nobody else had the turn meanwhile.
+        await turn.change({}, { $inc: { beat: 1 } })
+        result = { value }
+      }),
+    )
+    if (result === undefined) throw new Error('the turn of the writers gave no result')
+    return result.value
+  })
+}
+
+/**
+ * Loads a backup into an empty database. A setting says that it is under way until all is there: where it is stopped, no start
+ * takes what is there for a store.
+ *
+ * @throws BackupError where there is a store in it, or the backup is of another version.
+ */
+export async function loadMongo(
+  url: string,
+  schema: readonly string[],
+  work: (tables: LoadedTables) => Promise<void>,
+): Promise<void> {
+  if (schema.join() !== schemaNames().join())
+    throw new BackupError(
+      'the backup is of another version of minetree: restore it with that one, or into another engine first',
+    )
+  await withDatabase(url, async (db) => {
+    for (const name of NAMES) {
+      if ((await collectionIn(db, name).findOne({})) !== null)
+        throw new BackupError('there is a store in it already: a backup is restored into an empty one')
+    }
+    const graph = new MongoGraphStore({ db })
+    await graph.open()
+    await graph.setSetting(RESTORE_MARK, 'unfinished')
+    await work({
+      async load(table, rows) {
+        const name = NAMES.find((each) => each === table)
+        if (name === undefined)
+          throw new BackupError(`the backup has a table that no store has: ${JSON.stringify(table)}`)
+        await collectionIn(db, name).insertMany(rows.map((row) => withId(name, row as Doc)))
+      },
+    })
+    // Durable, and all before it with it.
+    await collectionIn(db, 'graph_settings').deleteOne({ _id: RESTORE_MARK }, DURABLE)
+  })
+}
+
+async function withDatabase<Result>(url: string, work: (db: Db) => Promise<Result>): Promise<Result> {
+  const client: MongoClient = await openClient(url)
+  try {
+    return await work(client.db())
+  } finally {
+    await client.close()
+  }
+}

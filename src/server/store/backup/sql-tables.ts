@@ -1,0 +1,213 @@
+import { access } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Knex } from 'knex'
+import Libsql from 'libsql'
+import { createConnection } from 'mysql2'
+import { bytesOf } from '../../../../backend/src/storage/rows/columns.js'
+import { isMysql } from '../../../../backend/src/storage/sql/dialect.js'
+import { insertNew } from '../../../../backend/src/storage/sql/insert-new.js'
+import {
+  MIGRATIONS_TABLE,
+  migrate,
+  migrateThrough,
+  schemaNames,
+} from '../../../../backend/src/storage/sql/migrations.js'
+import { knexWriter } from '../../../../backend/src/storage/sql/reader.js'
+import { openDatabase } from '../open-database.js'
+import { BackupError } from './backup-error.js'
+import type { Value } from './backup-file.js'
+import { isSaved, type LoadedTables, type SavedTables } from './store-tables.js'
+
+/** The columns of the tables of the graph, by table. */
+type Columns = Map<string, { name: string; isBoolean: boolean }[]>
+
+/** One connection whose reads are all of one moment. */
+interface Snapshot {
+  all(sql: string): Promise<Record<string, unknown>[]>
+  /** Rows as they come, so that a table is never in memory. */
+  stream(sql: string): AsyncIterable<Record<string, unknown>> | Iterable<Record<string, unknown>>
+  columns(): Promise<Columns>
+  size(): Promise<number>
+}
+
+/**
+ * Reads the embedded store, which a service may have open and write to: a read transaction of SQLite's WAL sees the state at its
+ * start to its end, and keeps no writer waiting.
+ *
+ * @throws BackupError where there is no store.
+ */
+export async function saveSqlite<Result>(
+  folder: string,
+  work: (tables: SavedTables) => Promise<Result>,
+): Promise<Result> {
+  const filename = join(folder, 'minetree.sqlite')
+  try {
+    await access(filename)
+  } catch (cause) {
+    throw new BackupError(`there is no store in ${folder}`, { cause })
+  }
+  const connection = new Libsql(filename, { readonly: true })
+  try {
+    connection.exec('pragma busy_timeout = 5000; begin')
+    const rowsOf = (sql: string) => connection.prepare(sql).all() as Record<string, unknown>[]
+    const stream = (sql: string) => connection.prepare(sql).iterate() as Iterable<Record<string, unknown>>
+    return await work(
+      await savedTables({
+        all: async (sql) => rowsOf(sql),
+        stream,
+        async columns() {
+          const tables = rowsOf(
+            "select name from sqlite_master where type = 'table' and name like 'graph!_%' escape '!' order by name",
+          )
+          return new Map(
+            tables.map(({ name }) => [
+              String(name),
+              rowsOf(`select name, type from pragma_table_info('${name}') order by cid`).map((column) => ({
+                name: String(column.name),
+                isBoolean: column.type === 'boolean',
+              })),
+            ]),
+          )
+        },
+        async size() {
+          const [row] = rowsOf(
+            `select (p.page_count - f.freelist_count) * s.page_size as size
+             from pragma_page_count p, pragma_freelist_count f, pragma_page_size s`,
+          )
+          return Number(row?.size)
+        },
+      }),
+    )
+  } finally {
+    connection.close()
+  }
+}
+
+/** Reads a database of MySQL or MariaDB in one transaction of its own, which sees one moment and keeps nobody waiting. */
+export async function saveMysql<Result>(
+  url: string,
+  work: (tables: SavedTables) => Promise<Result>,
+): Promise<Result> {
+  const connection = createConnection({ uri: url, connectTimeout: 5000 })
+  try {
+    const all = async (sql: string) => {
+      const [rows] = await connection.promise().query(sql)
+      return rows as Record<string, unknown>[]
+    }
+    await all('set session transaction isolation level repeatable read')
+    await all('start transaction with consistent snapshot, read only')
+    return await work(
+      await savedTables({
+        all,
+        stream: (sql) => connection.query(sql).stream({ highWaterMark: 16 }),
+        async columns() {
+          const columns: Columns = new Map()
+          for (const row of await all(
+            `select table_name as tableName, column_name as name, column_type as type from information_schema.columns
+             where table_schema = database() and table_name like 'graph!_%' escape '!'
+             order by table_name, ordinal_position`,
+          )) {
+            const table = String(row.tableName)
+            const column = { name: String(row.name), isBoolean: row.type === 'tinyint(1)' }
+            columns.set(table, [...(columns.get(table) ?? []), column])
+          }
+          return columns
+        },
+        async size() {
+          const [row] = await all(
+            'select sum(data_length) as size from information_schema.tables where table_schema = database()',
+          )
+          return Number(row?.size)
+        },
+      }),
+    )
+  } finally {
+    connection.destroy()
+  }
+}
+
+async function savedTables({ all, stream, columns: columnsOf, size }: Snapshot): Promise<SavedTables> {
+  const columns = await columnsOf()
+  if (!columns.has('graph_settings')) throw new BackupError('there is no store in the database')
+  const migrations = await all(`select name from ${MIGRATIONS_TABLE} order by id`)
+  return {
+    schema: migrations.map(({ name }) => String(name)),
+    async setting(name) {
+      const rows = await all('select name, value from graph_settings')
+      const value = rows.find((row) => row.name === name)?.value
+      return value === undefined ? undefined : String(value)
+    },
+    size,
+    async *rows() {
+      for (const [table, shape] of columns) {
+        const names = shape.map(({ name }) => name).join(', ')
+        for await (const values of stream(`select ${names} from ${table}`)) {
+          const row = Object.fromEntries(
+            shape.map(({ name, isBoolean }) => [name, savedValue(values[name], isBoolean)]),
+          )
+          if (isSaved(table, row)) yield { table, row }
+        }
+      }
+    },
+  }
+}
+
+function savedValue(value: unknown, isBoolean: boolean): Value {
+  if (value === null || typeof value === 'string') return value
+  if (typeof value === 'number') return isBoolean ? value === 1 : value
+  if (typeof value === 'bigint') return Number(value)
+  return bytesOf(value)
+}
+
+/**
+ * Loads a backup into an empty database in one transaction, after its tables were made as they were where it was written; then
+ * they are brought to the schema of this version, as at any start.
+ *
+ * @throws BackupError where there is a store in it, or the backup is of a newer version.
+ */
+export async function loadSql(
+  place: Parameters<typeof openDatabase>[0],
+  schema: readonly string[],
+  work: (tables: LoadedTables) => Promise<void>,
+): Promise<void> {
+  if (schema.some((name, index) => schemaNames()[index] !== name))
+    throw new BackupError('the backup is of a newer minetree than this one, or of another program')
+  const { writer, close } = await openDatabase(place)
+  try {
+    await requireEmpty(writer, schema)
+    await migrateThrough(writer, schema.length)
+    await writer.transaction(async (trx) => {
+      const target = knexWriter(trx)
+      await work({
+        async load(table, rows) {
+          const [first] = rows
+          if (!/^graph_[a-z_]+$/.test(table) || first === undefined || !Object.keys(first).every(isColumn))
+            throw new BackupError(`the backup has a table that no store has: ${JSON.stringify(table)}`)
+          await insertNew(target, table, rows)
+        },
+      })
+    })
+    await migrate(writer)
+  } finally {
+    await close()
+  }
+}
+
+function isColumn(name: string): boolean {
+  return /^[a-z0-9_]+$/.test(name)
+}
+
+/** Nothing in it, or tables without rows that a restore left which was stopped. */
+async function requireEmpty(writer: Knex, schema: readonly string[]): Promise<void> {
+  if (!(await writer.schema.hasTable('graph_settings'))) return
+  const made = await writer(MIGRATIONS_TABLE).select('name').orderBy('id')
+  const isSame = made.length === schema.length && made.every(({ name }, index) => name === schema[index])
+  const settings = await writer('graph_settings').whereNot({ name: 'writes' }).first('name')
+  const transaction = await writer('graph_transactions').first('txid')
+  if (settings !== undefined || transaction !== undefined)
+    throw new BackupError('there is a store in it already: a backup is restored into an empty one')
+  if (!isSame)
+    throw new BackupError(
+      `its tables were made by another version than the backup: ${isMysql(writer) ? 'empty the database' : 'empty the folder'}`,
+    )
+}

@@ -1,0 +1,128 @@
+import type { HostStore } from '../../../backend/src/graph/host-store.js'
+import { storedTransaction } from '../../../backend/src/graph/stored-transaction.js'
+import { readUtf8 } from '../../../backend/src/protocol/bytes.js'
+import { type CovenantVersion, versionOfCode } from '../../../backend/src/protocol/covenant-version.js'
+import { decodeMineNode, MineNodeError } from '../../../backend/src/protocol/mine-node.js'
+import type { DeploymentTerms } from '../../../backend/src/protocol/mint.js'
+import { formatOutpoint, type Outpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
+import { outputOf } from '../../../backend/src/protocol/transaction.js'
+import { type Config, ConfigError } from '../config/config.js'
+import { RESTORE_MARK } from './backup/store-tables.js'
+import { placeOf } from './open-database.js'
+
+/** A tree that was made for a network of one's own. */
+export interface DeployedTree {
+  genesis: Outpoint
+  /** The transaction that holds the root as deployed. */
+  beef: Uint8Array
+}
+
+export type Deploy = (terms: DeploymentTerms) => DeployedTree
+
+/**
+ * Which tree a store holds: that of the settings, or that which it was opened with before, or one that is deployed for
+ * it. A store holds one tree, by one set of rules: the nodes of two would answer for each other.
+ *
+ * @param options.deploy Makes a tree for a store that is empty, where the settings name none.
+ * @returns The settings with the tree in them, and the tree where it was made just now.
+ * @throws ConfigError where the store holds the tree of another genesis, or one of other rules.
+ */
+export async function pinGenesis({
+  graph,
+  config,
+  deploy,
+}: {
+  graph: HostStore
+  config: Config
+  deploy?: Deploy
+}): Promise<{ config: Config; deployed?: DeployedTree }> {
+  if ((await graph.setting(RESTORE_MARK)) !== undefined)
+    throw new ConfigError(
+      `the store in ${placeOf(config)} holds part of a backup, whose restore was stopped: empty it and restore again`,
+    )
+  const pinned = await graph.setting('genesis')
+  // Where the start that deployed a tree ended before it was stored, that tree has never been.
+  const isFree = pinned === undefined || (await isDeployedHere(graph))
+  if (config.deployment === undefined && deploy !== undefined && isFree && (await graph.isEmpty())) {
+    const deployed = deploy(config.terms)
+    await graph.setSetting(DEPLOYED_HERE, 'true')
+    await pinTerms(graph, config.terms)
+    await graph.setSetting('genesis', formatOutpoint(deployed.genesis))
+    return { config: withGenesis(config, deployed.genesis), deployed }
+  }
+  const genesis = config.deployment && formatOutpoint(config.deployment.genesis)
+  if (pinned === undefined) {
+    if (genesis === undefined) return { config }
+    await pinTerms(graph, config.terms)
+    await graph.setSetting('genesis', genesis)
+    return { config }
+  }
+  if (genesis !== undefined && genesis !== pinned)
+    throw new ConfigError(
+      `GENESIS: the store in ${placeOf(config)} holds the tree of ${pinned}, not of ${genesis}`,
+    )
+  await requireTerms(graph, config)
+  const root = parseOutpoint(pinned)
+  const covenantVersion = await versionOfTree(graph, root)
+  if (covenantVersion === undefined) return { config: withGenesis(config, root) }
+  const { covenantVersion: set = covenantVersion } = config.setTerms
+  if (set !== covenantVersion)
+    throw new ConfigError(
+      `COVENANT_VERSION: the tree in ${placeOf(config)} has ${covenantVersion}, not ${set}`,
+    )
+  return { config: withGenesis({ ...config, terms: { ...config.terms, covenantVersion } }, root) }
+}
+
+/**
+ * The version of a tree's covenant, read off the code of its root; undefined where the store does not hold the root, or the
+ * covenant is none that minetree has deployed.
+ */
+export async function versionOfTree(
+  graph: Pick<HostStore, 'transaction'>,
+  genesis: Outpoint,
+): Promise<CovenantVersion | undefined> {
+  const transaction = await storedTransaction(genesis.txid, graph)
+  const root = transaction && outputOf(transaction, genesis.vout)
+  try {
+    return root && versionOfCode(decodeMineNode(root.lockingScript).code)
+  } catch (error) {
+    if (error instanceof MineNodeError) return undefined
+    throw error
+  }
+}
+
+const DEPLOYED_HERE = 'deployed-here'
+
+/** Whether the tree that a store holds was made for it. */
+export async function isDeployedHere(graph: Pick<HostStore, 'setting'>): Promise<boolean> {
+  return (await graph.setting(DEPLOYED_HERE)) !== undefined
+}
+
+function withGenesis(config: Config, genesis: Outpoint): Config {
+  return { ...config, deployment: { ...config.terms, genesis } }
+}
+
+/** Each rule by the setting that changes it. */
+function rules({ difficulty, nameContentType, marker, tld = '' }: DeploymentTerms): Record<string, string> {
+  return {
+    DIFFICULTY: String(difficulty),
+    NAME_MARKER: readUtf8(marker),
+    NAME_TLD: tld,
+    // The one that the profile has and no setting changes.
+    PROFILE: nameContentType,
+  }
+}
+
+async function pinTerms(graph: HostStore, terms: DeploymentTerms): Promise<void> {
+  for (const [name, value] of Object.entries(rules(terms))) await graph.setSetting(name, value)
+}
+
+async function requireTerms(graph: HostStore, config: Config): Promise<void> {
+  for (const [name, value] of Object.entries(rules(config.terms))) {
+    const pinned = await graph.setting(name)
+    if (pinned === value) continue
+    throw new ConfigError(
+      `${name}: the tree in ${placeOf(config)} has ${JSON.stringify(pinned ?? 'none')}, not ${JSON.stringify(value)}`,
+    )
+  }
+}
