@@ -33,7 +33,7 @@ export async function* admission(): AsyncGenerator<string> {
       admitting.push(await timed(() => submit(beef)))
       interpreting.push(await timed(spend))
     }
-    const held = await node.graph.namesByPrefix({ prefix: '', limit: 1000 })
+    const held = await node.graph.names.byPrefix({ prefix: '', limit: 1000 })
     if (held.length !== minted.length) throw new Error(`admitted ${held.length} of ${minted.length} mints`)
     await node.close()
   })

@@ -60,7 +60,7 @@ async function turned(folder: string, length: number): Promise<{ cost: number; g
       const reading = new Reading(node)
       times.push(await timed(() => submit(winner, --height)))
       gap = Math.max(gap, await reading.end())
-      if ((await node.graph.nameOrigin(name)) === undefined) throw new Error('the branch did not turn')
+      if ((await node.graph.names.originOf(name)) === undefined) throw new Error('the branch did not turn')
     }
   }
   await node.close()
@@ -89,7 +89,7 @@ class Reading {
       let longest = 0
       let since = performance.now()
       while (!this.done) {
-        await graph.nameOrigin('a')
+        await graph.names.originOf('a')
         await setImmediate()
         const now = performance.now()
         longest = Math.max(longest, now - since)

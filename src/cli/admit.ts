@@ -34,10 +34,10 @@ async function admit(node: Node, txid: string, submit: () => Promise<STEAK>): Pr
     if (refusal.txid === txid) refusals.push(refusal)
   })
   try {
-    const before = (await node.graph.admissionsOfTransaction(txid)).length
+    const before = (await node.graph.admissions.ofTransaction(txid)).length
     const steak = await submit()
     await node.backlog.done()
-    const winner = await node.graph.winnerOver(txid)
+    const winner = await node.graph.transactions.winnerOver(txid)
     if (winner !== undefined) return { kind: 'refused', why: `CONFLICT: it is kept, but ${winner} counts` }
     const outputs = admittedCount(steak)
     if (outputs > before) return { kind: 'admitted', outputs: outputs - before }

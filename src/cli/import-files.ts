@@ -3,7 +3,7 @@ import { open, readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { LRUCache } from 'lru-cache'
 import { assembleBeef } from '../../backend/src/graph/assemble-beef.js'
-import type { TransactionReader } from '../../backend/src/graph/graph-store.js'
+import type { TransactionSource } from '../../backend/src/graph/graph-store.js'
 import { nativeHash256 } from '../../backend/src/graph/native-hash.js'
 import { parentsFirst } from '../../backend/src/graph/parents-first.js'
 import { type BeefContents, readBeef } from '../../backend/src/graph/read-beef.js'
@@ -105,7 +105,7 @@ export class FoundFiles {
     ]
     for (const reader of readers) {
       const known: string[] = []
-      for (const source of sources) if ((await reader.transaction(source)) !== undefined) known.push(source)
+      for (const source of sources) if ((await reader.get(source)) !== undefined) known.push(source)
       const beef = await assembleBeef([...known, txid], reader)
       if (beef === undefined) continue
       const hash = Buffer.from(nativeHash256(beef)).toString('hex')
@@ -114,17 +114,17 @@ export class FoundFiles {
     }
   }
 
-  private everyFile(): TransactionReader {
+  private everyFile(): TransactionSource {
     return {
-      transaction: async (txid) => {
+      get: async (txid) => {
         const [copy] = this.byTxid.get(txid)?.copies ?? []
         return copy && recordOf(await this.read(copy, txid))
       },
     }
   }
 
-  private oneFile(copy: Copy): TransactionReader {
-    return { transaction: async (txid) => recordOf(await this.read(copy, txid)) }
+  private oneFile(copy: Copy): TransactionSource {
+    return { get: async (txid) => recordOf(await this.read(copy, txid)) }
   }
 
   private async read({ item }: Copy, txid: string): Promise<ReadCopy | undefined> {

@@ -123,7 +123,7 @@ class Import {
     needed: ReadonlySet<string>,
   ): Promise<Outcome> {
     const { node } = this.options
-    const admitted = (await node.graph.admissionsOfTransaction(txid)).length
+    const admitted = (await node.graph.admissions.ofTransaction(txid)).length
     if (admitted > 0 && admission.kind === 'passed over') return { status: 'admitted', outputs: admitted }
     if (admission.kind !== 'passed over') return outcomeOf(admission)
     const isOpen = admission.codes.every((code) => OPEN_CODES.has(code))
@@ -138,7 +138,8 @@ class Import {
     const { node, found } = this.options
     const missing: string[] = []
     for (const source of sources) {
-      if (!found.has(source) && (await node.graph.transaction(source)) === undefined) missing.push(source)
+      if (!found.has(source) && (await node.graph.transactions.get(source)) === undefined)
+        missing.push(source)
     }
     return missing
   }

@@ -1,5 +1,5 @@
 import pLimit from 'p-limit'
-import type { AdmissionsReader } from '../../backend/src/graph/graph-store.js'
+import type { GraphStore } from '../../backend/src/graph/graph-store.js'
 import type { TransactionRecord } from '../../backend/src/graph/records.js'
 import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { readTransaction } from '../../backend/src/protocol/transaction.js'
@@ -7,7 +7,7 @@ import { type BlockPosition, isBefore, positionOf } from './block-position.js'
 import { type ChainSource, ChainSourceError } from './chain-source.js'
 import { CrawlError } from './crawl-error.js'
 import { newReport } from './crawl-report.js'
-import { type Coin, type FrontierStore, frontier } from './frontier.js'
+import { type Coin, frontier } from './frontier.js'
 import { type GatherLimits, type GatherOptions, gather, knownOrSourced } from './gather.js'
 
 /** What becomes of a transaction that is submitted. */
@@ -23,7 +23,7 @@ export type Admission =
 /** The node that a crawl fills. */
 export interface CrawledNode {
   genesis: Outpoint
-  store: FrontierStore & Pick<AdmissionsReader, 'admissionsOf'>
+  store: Pick<GraphStore, 'transactions' | 'names' | 'ordinals' | 'admissions'>
   /** Verifies a BEEF and gives it to the topics. May be called again before it has answered: the node sees to turns. */
   admit(submitted: { txid: string; beef: Uint8Array }): Promise<Admission>
 }
@@ -115,13 +115,13 @@ export class Crawl {
   private async startAtGenesis(): Promise<void> {
     const { node } = this.options
     const { genesis } = node
-    if ((await node.store.heightOf(genesis.txid)) !== undefined) return
+    if ((await node.store.transactions.heightOf(genesis.txid)) !== undefined) return
     const record = await knownOrSourced(genesis.txid, this.gathering())
     if (record === undefined)
       throw new CrawlError('NOT_KNOWN', `the source does not know the genesis ${formatOutpoint(genesis)}`)
     await this.submit(record, await gather(record, this.gathering()))
     if (this.report.stopped !== undefined) return
-    if ((await node.store.genuineNodes([genesis])).length === 0)
+    if ((await node.store.names.genuineNodes([genesis])).length === 0)
       throw new CrawlError('REFUSED', `the genesis ${formatOutpoint(genesis)} was not admitted`)
   }
 
@@ -174,7 +174,7 @@ export class Crawl {
 
   private async giveUp({ outpoint: { txid } }: Coin, why: string): Promise<void> {
     this.report.failures.push(why)
-    const record = await this.options.node.store.transaction(txid)
+    const record = await this.options.node.store.transactions.get(txid)
     if (record !== undefined) this.broken.push(positionOf(record, { ancestors: 0 }))
   }
 
@@ -184,7 +184,7 @@ export class Crawl {
     const spender = await this.spenderOf(coin.outpoint, gathering)
     if (spender === undefined) {
       const { txid } = coin.outpoint
-      if ((await store.heightOf(txid)) === undefined) this.report.unproven.add(txid)
+      if ((await store.transactions.heightOf(txid)) === undefined) this.report.unproven.add(txid)
       return
     }
     let admission = this.submitted.get(spender.txid)
@@ -246,7 +246,7 @@ export class Crawl {
   /** What was submitted before, as far as any topic took it: it is not asked for once more. */
   private async taken(txid: string): Promise<TransactionRecord | undefined> {
     if ((await this.submitted.get(txid)) === undefined) return undefined
-    return await this.options.node.store.transaction(txid)
+    return await this.options.node.store.transactions.get(txid)
   }
 
   private submit(
@@ -276,7 +276,7 @@ export class Crawl {
   }
 
   private async nodesOf(txid: string): Promise<Outpoint[]> {
-    const nodes = await this.options.node.store.genuineNodes([0, 1].map((vout) => ({ txid, vout })))
+    const nodes = await this.options.node.store.names.genuineNodes([0, 1].map((vout) => ({ txid, vout })))
     return nodes.map(({ outpoint }) => outpoint)
   }
 
@@ -291,7 +291,7 @@ export class Crawl {
     const { outputs } = readTransaction(raw, { txid })
     for (const [vout, { satoshis }] of outputs.entries()) {
       if (satoshis !== 1) continue
-      const output = await this.options.node.store.output({ txid, vout })
+      const output = await this.options.node.store.ordinals.output({ txid, vout })
       if (output?.previous === undefined || !isSame(output.previous, from)) continue
       this.follow({ kind: 'ordinal', outpoint: { txid, vout } })
       return

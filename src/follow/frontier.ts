@@ -1,9 +1,4 @@
-import type {
-  NamesReader,
-  OrdinalsReader,
-  ProofReader,
-  TransactionReader,
-} from '../../backend/src/graph/graph-store.js'
+import type { GraphReader } from '../../backend/src/graph/graph-store.js'
 import type { Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { readTransaction } from '../../backend/src/protocol/transaction.js'
 
@@ -13,10 +8,7 @@ export interface Coin {
   outpoint: Outpoint
 }
 
-export type FrontierStore = TransactionReader &
-  ProofReader &
-  Pick<NamesReader, 'liveNode' | 'namesByPrefix' | 'genuineNodes'> &
-  Pick<OrdinalsReader, 'currentOutput' | 'output'>
+export type FrontierStore = Pick<GraphReader, 'transactions' | 'names' | 'ordinals'>
 
 /** Names that are read at once. */
 const PAGE = 1000
@@ -31,10 +23,10 @@ const PAGE = 1000
 export async function* frontier(store: FrontierStore, { names }: { names: boolean }): AsyncGenerator<Coin> {
   yield* liveNode('', store)
   for (let after: string | undefined = ''; after !== undefined; ) {
-    const page = await store.namesByPrefix({ prefix: '', after, limit: PAGE })
+    const page = await store.names.byPrefix({ prefix: '', after, limit: PAGE })
     for (const { name, outpoint } of page) {
       yield* liveNode(name, store)
-      const tip = names ? await store.currentOutput(outpoint) : undefined
+      const tip = names ? await store.ordinals.currentOutput(outpoint) : undefined
       const proven = tip && (await provenOrdinal(tip, store))
       if (proven !== undefined) yield { kind: 'ordinal', outpoint: proven }
     }
@@ -43,17 +35,17 @@ export async function* frontier(store: FrontierStore, { names }: { names: boolea
 }
 
 async function* liveNode(domain: string, store: FrontierStore): AsyncGenerator<Coin> {
-  const node = await store.liveNode(domain)
+  const node = await store.names.liveNode(domain)
   if (node !== undefined) yield { kind: 'node', outpoint: await provenNode(node, store) }
 }
 
 /** The last proven node on the way to this one; genesis where there is none. */
 async function provenNode(node: Outpoint, store: FrontierStore): Promise<Outpoint> {
   let last = node
-  while ((await store.heightOf(last.txid)) === undefined) {
+  while ((await store.transactions.heightOf(last.txid)) === undefined) {
     const { txid } = last
-    const record = await store.transaction(txid)
-    const [spent] = record ? await store.genuineNodes(readTransaction(record.raw, { txid }).inputs) : []
+    const record = await store.transactions.get(txid)
+    const [spent] = record ? await store.names.genuineNodes(readTransaction(record.raw, { txid }).inputs) : []
     if (spent === undefined) return last
     last = spent.outpoint
   }
@@ -63,7 +55,7 @@ async function provenNode(node: Outpoint, store: FrontierStore): Promise<Outpoin
 /** The last proven output that an ordinal was in; undefined where its mint is not proven: with that it is followed anew. */
 async function provenOrdinal(tip: Outpoint, store: FrontierStore): Promise<Outpoint | undefined> {
   let last: Outpoint | undefined = tip
-  while (last !== undefined && (await store.heightOf(last.txid)) === undefined)
-    last = (await store.output(last))?.previous
+  while (last !== undefined && (await store.transactions.heightOf(last.txid)) === undefined)
+    last = (await store.ordinals.output(last))?.previous
   return last
 }

@@ -1,5 +1,5 @@
 import { assembleBeef } from '../../backend/src/graph/assemble-beef.js'
-import type { AdmissionsReader, TransactionReader } from '../../backend/src/graph/graph-store.js'
+import type { GraphStore, TransactionSource } from '../../backend/src/graph/graph-store.js'
 import type { TransactionRecord } from '../../backend/src/graph/records.js'
 import { placement } from '../../backend/src/protocol/ordinal-flow.js'
 import { readTransaction, type TransactionView } from '../../backend/src/protocol/transaction.js'
@@ -14,7 +14,7 @@ export interface GatherLimits {
 }
 
 export interface GatherOptions {
-  store: TransactionReader & Pick<AdmissionsReader, 'admissionsOf'>
+  store: Pick<GraphStore, 'transactions' | 'admissions'>
   source: ChainSource
   limits: GatherLimits
   /** The txids of what the source was found not to have in a block: of those, what is held is enough. Added to. */
@@ -51,11 +51,11 @@ export async function gather(subject: TransactionRecord, options: GatherOptions)
   const last = outputs.findLastIndex(({ satoshis }) => satoshis === 1)
   const isPlaced = placement({ outputValues: outputs.map(({ satoshis }) => satoshis), output: last })
   for (const { txid, vout } of last === -1 ? [] : inputs) {
-    const record = await reader.transaction(txid)
+    const record = await reader.get(txid)
     const satoshis = record && outputOf(record, vout)?.satoshis
     if (record === undefined) unknown.add(txid)
     else placing.push(txid)
-    if (record !== undefined && satoshis === 1 && (await store.admissionsOf({ txid, vout })).length === 0)
+    if (record !== undefined && satoshis === 1 && (await store.admissions.of({ txid, vout })).length === 0)
       doubtful.push(positionOf(record, { ancestors: NEVER_BEFORE }))
     if (isPlaced(satoshis)) break
   }
@@ -79,7 +79,7 @@ function outputOf(
  * What is held here as proven, and else what the source has: a proof may have come since. Each is asked for once, and there
  * is an end to how many.
  */
-class GatheringReader implements TransactionReader {
+class GatheringReader implements TransactionSource {
   private readonly found = new Map<string, TransactionRecord | undefined>()
   private bytes = 0
 
@@ -96,7 +96,7 @@ class GatheringReader implements TransactionReader {
       .length
   }
 
-  async transaction(txid: string): Promise<TransactionRecord | undefined> {
+  async get(txid: string): Promise<TransactionRecord | undefined> {
     if (this.found.has(txid)) return this.found.get(txid)
     const { limits } = this.options
     const record = await knownOrSourced(txid, this.options)
@@ -114,9 +114,14 @@ class GatheringReader implements TransactionReader {
 /** A transaction as it is held here where that is proven, else as the source has it, and else as it is held here. */
 export async function knownOrSourced(
   txid: string,
-  { store, source, limits, unproven }: Omit<GatherOptions, 'store'> & { store: TransactionReader },
+  {
+    store,
+    source,
+    limits,
+    unproven,
+  }: Omit<GatherOptions, 'store'> & { store: Pick<GraphStore, 'transactions'> },
 ): Promise<TransactionRecord | undefined> {
-  const held = await store.transaction(txid)
+  const held = await store.transactions.get(txid)
   if (held !== undefined && (held.proof !== undefined || unproven.has(txid))) return held
   const sourced = await source.transaction(txid, limits)
   if (sourced !== undefined && sourced.proof === undefined) unproven.add(txid)

@@ -1,7 +1,8 @@
 import { type ErrorRequestHandler, type RequestHandler, Router } from 'express'
 import { pino } from 'pino'
 import type { BlocklistReader } from '../../backend/src/graph/blocklist.js'
-import { type AnswerReads, BlocklistFilter } from '../../backend/src/graph/blocklist-filter.js'
+import { BlocklistFilter } from '../../backend/src/graph/blocklist-filter.js'
+import type { GraphReader } from '../../backend/src/graph/graph-store.js'
 import type { Network } from '../../backend/src/protocol/address.js'
 import type { Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { deploymentOf, PROFILES, type Profile } from '../../backend/src/protocol/profile.js'
@@ -20,7 +21,7 @@ import { streamRoutes } from './streams/stream.js'
 /** Where what is served is read. */
 export interface GatewayStores {
   /** The admitted graph, with what is blocked in it: nothing of that is served. */
-  graph: AnswerReads & BlocklistReader
+  graph: GraphReader & { readonly blocklist: BlocklistReader }
 }
 
 export interface GatewayOptions {

@@ -69,7 +69,7 @@ export async function startServer({
   const metrics = metricsOf(node)
   if (ownsProcess) metrics.addProcess()
   const readiness = new Readiness()
-  const space = new StoreSpace({ probe: () => node.graph.setSetting(PROBE, String(Date.now())), logger })
+  const space = new StoreSpace({ probe: () => node.graph.settings.set(PROBE, String(Date.now())), logger })
   readiness.add('space', () => space.reason())
   let isStopping = false
   readiness.add('shutdown', () => (isStopping ? 'the host is shutting down' : undefined))

@@ -96,7 +96,7 @@ test(
     await expectNames(env, mints)
     const server = await servers.start(env)
     for (const { txid, height } of all) {
-      expect((await server.node.graph.transaction(txid))?.proof?.height).toBe(height)
+      expect((await server.node.graph.transactions.get(txid))?.proof?.height).toBe(height)
     }
   },
   PATIENCE,

@@ -50,10 +50,10 @@ onEachEngine(({ openStore, closeStores }) => {
     expect(await tell(store, abc)).toEqual([`tm_ordinals ${abc.outpoint(2)}`])
     expect(await tell(store, ab)).toEqual([`tm_ordinals ${ab.outpoint(2)}`])
     await tell(store, chain.genesis)
-    expect(await store.nameOrigin('abc')).toBeUndefined()
+    expect(await store.names.originOf('abc')).toBeUndefined()
     const names = [a, ab, abc].flatMap((mint) => [0, 1, 2].map((vout) => `tm_names ${mint.outpoint(vout)}`))
     expect(await tell(store, a)).toEqual([...names, `tm_ordinals ${a.outpoint(2)}`].sort())
-    expect(await store.nameOrigin('abc')).toEqual({ txid: abc.txid, vout: 2 })
+    expect(await store.names.originOf('abc')).toEqual({ txid: abc.txid, vout: 2 })
   })
 
   test('a transfer whose other input is not known is admitted when that comes, and so is what came after it', async () => {
@@ -72,11 +72,11 @@ onEachEngine(({ openStore, closeStores }) => {
     for (const each of [purse, ordinal]) await tell(store, each)
     expect(await tell(store, moved)).toEqual([])
     expect(await tell(store, further)).toEqual([])
-    expect(await store.ordinalAt({ txid: ordinal.txid, vout: 0 }, 2)).toBeUndefined()
+    expect(await store.ordinals.at({ txid: ordinal.txid, vout: 0 }, 2)).toBeUndefined()
     expect(await tell(store, coin)).toEqual(
       [`tm_ordinals ${moved.outpoint(1)}`, `tm_ordinals ${further.outpoint(0)}`].sort(),
     )
-    const step = await store.ordinalAt({ txid: ordinal.txid, vout: 0 }, 2)
+    const step = await store.ordinals.at({ txid: ordinal.txid, vout: 0 }, 2)
     expect(step?.output.outpoint).toEqual({ txid: further.txid, vout: 0 })
   })
 
@@ -92,14 +92,14 @@ onEachEngine(({ openStore, closeStores }) => {
     await tell(store, inscribed)
     for (const known of [handed, purse]) {
       await tell(store, known)
-      expect(await store.ordinalAt(at, ORIGIN)).toBeUndefined()
+      expect(await store.ordinals.at(at, ORIGIN)).toBeUndefined()
     }
     await tell(store, coin)
-    expect(await store.ordinalAt(at, ORIGIN)).toMatchObject({ sequence: 0, origin: at, tip: true })
+    expect(await store.ordinals.at(at, ORIGIN)).toMatchObject({ sequence: 0, origin: at, tip: true })
     // The coins are part of no answer.
     for (const each of [coin, handed]) {
-      expect(await store.output({ txid: each.txid, vout: 0 })).toBeUndefined()
-      expect(await store.ordinalAt({ txid: each.txid, vout: 0 }, ORIGIN)).toBeUndefined()
+      expect(await store.ordinals.output({ txid: each.txid, vout: 0 })).toBeUndefined()
+      expect(await store.ordinals.at({ txid: each.txid, vout: 0 }, ORIGIN)).toBeUndefined()
     }
   })
 
@@ -112,7 +112,7 @@ onEachEngine(({ openStore, closeStores }) => {
     if (proven === undefined) throw new Error('there are five')
     await tell(store, proven, { proven: true })
     for (const each of unproven) await tell(store, each)
-    const held = await Promise.all(idle.map(({ txid }) => store.holdsTransaction(txid)))
+    const held = await Promise.all(idle.map(({ txid }) => store.transactions.has(txid)))
     expect(held).toEqual([true, false, false, true, true])
   })
 
@@ -129,8 +129,8 @@ onEachEngine(({ openStore, closeStores }) => {
     })
     for (const each of [ordinal, burn]) await tell(store, each)
     for (let count = 0; count < 6; count++) await tell(store, chain.spend({ inputs: [], outputs }))
-    const held = [funding, ordinal, burn].map(({ txid }) => store.holdsTransaction(txid))
+    const held = [funding, ordinal, burn].map(({ txid }) => store.transactions.has(txid))
     expect(await Promise.all(held)).toEqual([true, true, true])
-    expect(await store.spenderOf({ txid: ordinal.txid, vout: 0 })).toBe(burn.txid)
+    expect(await store.transactions.spenderOf({ txid: ordinal.txid, vout: 0 })).toBe(burn.txid)
   })
 })

@@ -116,11 +116,11 @@ onEachEngine(({ openStore, closeStores }) => {
     for (const step of stepsOf(chain)) {
       await record(whole.store, step)
       await record(parted.store, step)
-      while (await parted.store.workOff()) writes++
+      while (await parted.store.backlog.workOff()) writes++
       expect(await comparable(parted)).toEqual(await comparable(whole))
     }
     expect(writes).toBeGreaterThan(2)
-    expect(await whole.store.workOff()).toBe(false)
+    expect(await whole.store.backlog.workOff()).toBe(false)
   })
 
   test('what would lose to something that is not decided yet is to be sent again', async () => {
@@ -134,7 +134,7 @@ onEachEngine(({ openStore, closeStores }) => {
     await record(store, { ...rival, proven: true })
     const late = spending(branch[2] ?? first, [INSCRIBED])
     await expect(record(store, late)).rejects.toThrow(UnstableReadError)
-    while (await store.workOff()) {
+    while (await store.backlog.workOff()) {
       // Until nothing is left.
     }
     await expect(record(store, late)).rejects.toThrow(LostConflictError)

@@ -73,21 +73,21 @@ onEachEngine(({ openStore, closeStores }) => {
 
   /** Reads of one thing, by what they ask. */
   const READS: Record<string, (served: BlocklistFilter) => Promise<unknown>> = {
-    'output 1': (served) => served.output(at(1, 2)),
-    'output 5': (served) => served.output(at(5)),
-    'content of 1': (served) => served.firstContentOutput(txid(1)),
-    'body 1': (served) => served.shortBody(bodyOf(1).sha256),
-    'pieces 1': (served) => lastOf(served.contentChunks(bodyOf(1).sha256)),
-    'name a': (served) => served.nameOrigin('a'),
-    'node a': (served) => served.liveNode('a'),
-    'mine a': (served) => served.longestNode('a'),
-    'mine ab': (served) => served.longestNode('ab'),
-    'tip of 1': (served) => served.currentOutput(at(1, 2)),
-    'origin from 5': (served) => served.ordinalAt(at(5), ORIGIN),
-    'step 1 from 5': (served) => served.ordinalAt(at(5), 1),
-    'tip from 4': (served) => served.ordinalAt(at(4), TIP),
-    'MAP of 4': (served) => served.mergedMap(at(4)),
-    'stream from 1': (served) => served.stream({ outpoint: at(1, 2), chunkTypes: ['text/plain'] }),
+    'output 1': (served) => served.ordinals.output(at(1, 2)),
+    'output 5': (served) => served.ordinals.output(at(5)),
+    'content of 1': (served) => served.ordinals.firstContentOutput(txid(1)),
+    'body 1': (served) => served.content.shortBody(bodyOf(1).sha256),
+    'pieces 1': (served) => lastOf(served.content.chunks(bodyOf(1).sha256)),
+    'name a': (served) => served.names.originOf('a'),
+    'node a': (served) => served.names.liveNode('a'),
+    'mine a': (served) => served.names.longestNode('a'),
+    'mine ab': (served) => served.names.longestNode('ab'),
+    'tip of 1': (served) => served.ordinals.currentOutput(at(1, 2)),
+    'origin from 5': (served) => served.ordinals.at(at(5), ORIGIN),
+    'step 1 from 5': (served) => served.ordinals.at(at(5), 1),
+    'tip from 4': (served) => served.ordinals.at(at(4), TIP),
+    'MAP of 4': (served) => served.metadata.merged(at(4)),
+    'stream from 1': (served) => served.streams.summary({ outpoint: at(1, 2), chunkTypes: ['text/plain'] }),
   }
 
   /** Which of the reads are refused, and by what. */
@@ -106,15 +106,15 @@ onEachEngine(({ openStore, closeStores }) => {
 
   /** Lists, as a reader sees them. */
   async function listed({ served }: World) {
-    const names = await served.namesByPrefix({ prefix: '', limit: 10 })
-    const origins = await served.genuineOrigins([at(1, 2), at(2, 2), at(3, 2)])
+    const names = await served.names.byPrefix({ prefix: '', limit: 10 })
+    const origins = await served.names.genuineOrigins([at(1, 2), at(2, 2), at(3, 2)])
     return {
       names: names.map(({ name }) => name).join(''),
       origins: origins
         .map(({ name }) => name)
         .sort()
         .join(''),
-      tips: (await served.tipsWith({ attributes: [attribute.owner(OWNER)], limit: 10 }))
+      tips: (await served.attributes.tipsWith({ attributes: [attribute.owner(OWNER)], limit: 10 }))
         .map(formatOutpoint)
         .sort(),
     }
@@ -168,17 +168,17 @@ onEachEngine(({ openStore, closeStores }) => {
     test('what leads to it is refused, lists are without it, and nothing else changes', async () => {
       const world = await openWorld()
       expect([await refused(world), await listed(world)]).toEqual([{}, all])
-      await world.store.block(because(subject))
+      await world.store.blocklist.add(because(subject))
       const kinds = Object.fromEntries(reads.map((read) => [read, subject.kind]))
       expect([await refused(world), await listed(world)]).toEqual([kinds, { ...all, ...left }])
-      await world.store.unblock(subject)
+      await world.store.blocklist.remove(subject)
       expect([await refused(world), await listed(world)]).toEqual([{}, all])
     })
 
     test('it was so before it came, and is after it was told again and the store opened again', async () => {
       const opened = await openStore()
       const { store } = opened
-      await store.block(because(subject))
+      await store.blocklist.add(because(subject))
       for (let times = 0; times < 2; times++) await store.record(WORLD)
       const kinds = Object.fromEntries(reads.map((read) => [read, subject.kind]))
       // One that never was opened reads what is blocked when it is first asked.
@@ -191,11 +191,11 @@ onEachEngine(({ openStore, closeStores }) => {
     test('the rest of the tables stays as it is', async () => {
       const world = await openWorld()
       const { graph_blocked: _none, ...before } = await world.rows()
-      await world.store.block(because(subject))
+      await world.store.blocklist.add(because(subject))
       const { graph_blocked: some, ...after } = await world.rows()
       expect(after).toEqual(before)
       expect(some).toHaveLength(1)
-      await world.store.unblock(subject)
+      await world.store.blocklist.remove(subject)
       expect(await world.rows()).toEqual({ ...before, graph_blocked: [] })
     })
   })
@@ -220,7 +220,7 @@ onEachEngine(({ openStore, closeStores }) => {
           subjectOf.outpoint(at(index + 1, 2)),
           subjectOf.content(index + 1),
         ]
-        await store.block(because(kinds[index % 3] as BlockedSubject))
+        await store.blocklist.add(because(kinds[index % 3] as BlockedSubject))
       }
       return new BlocklistFilter(store)
     }
@@ -231,10 +231,10 @@ onEachEngine(({ openStore, closeStores }) => {
       const served = await openMany()
       for (const limit of LIMITS) {
         const found: string[] = []
-        for (let page = await served.namesByPrefix({ prefix: 'n', limit }); page.length > 0; ) {
+        for (let page = await served.names.byPrefix({ prefix: 'n', limit }); page.length > 0; ) {
           expect(page.length).toBeLessThanOrEqual(limit)
           found.push(...page.map(({ name }) => name))
-          page = await served.namesByPrefix({ prefix: 'n', limit, after: found.at(-1) ?? '' })
+          page = await served.names.byPrefix({ prefix: 'n', limit, after: found.at(-1) ?? '' })
         }
         expect(found).toEqual(['n09', 'n19', 'n29', 'n39'])
       }
@@ -245,10 +245,10 @@ onEachEngine(({ openStore, closeStores }) => {
       for (const limit of LIMITS) {
         const query = { attributes: [attribute.owner(OWNER)], limit }
         const found: Outpoint[] = []
-        for (let page = await served.tipsWith(query); page.length > 0; ) {
+        for (let page = await served.attributes.tipsWith(query); page.length > 0; ) {
           found.push(...page)
           const after = found.at(-1)
-          page = await served.tipsWith({ ...query, ...(after && { after }) })
+          page = await served.attributes.tipsWith({ ...query, ...(after && { after }) })
         }
         expect(found.map(({ txid }) => txid).sort()).toEqual([10, 20, 30, 40].map(txid).sort())
       }
@@ -266,18 +266,18 @@ onEachEngine(({ openStore, closeStores }) => {
         subjectOf.outpoint(at(1)),
       ]
       for (const [since, subject] of subjects.entries())
-        await store.block(because(subject, `reason ${since}`, since))
+        await store.blocklist.add(because(subject, `reason ${since}`, since))
       const ordered = [2, 3, 0, 4, 1].map((since) =>
         because(subjects[since] as BlockedSubject, `reason ${since}`, since),
       )
-      expect(await store.blockedPage({ limit: 10 })).toEqual(ordered)
-      expect(await store.blockedPage({ limit: 10, kind: 'name' })).toEqual(ordered.slice(1, 3))
+      expect(await store.blocklist.page({ limit: 10 })).toEqual(ordered)
+      expect(await store.blocklist.page({ limit: 10, kind: 'name' })).toEqual(ordered.slice(1, 3))
       for (const [index, record] of ordered.entries()) {
-        expect(await store.blockedPage({ limit: 2, after: record })).toEqual(
+        expect(await store.blocklist.page({ limit: 2, after: record })).toEqual(
           ordered.slice(index + 1, index + 3),
         )
         const { kind } = record
-        expect(await store.blockedPage({ limit: 9, kind, after: record })).toEqual(
+        expect(await store.blocklist.page({ limit: 9, kind, after: record })).toEqual(
           ordered.slice(index + 1).filter((each) => each.kind === kind),
         )
       }
@@ -286,41 +286,49 @@ onEachEngine(({ openStore, closeStores }) => {
     test('has its newest reason, and the time of its first', async () => {
       const { store } = await openStore()
       const subject = subjectOf.name('a')
-      expect(await store.block(because(subject, 'one', 1))).toEqual(because(subject, 'one', 1))
-      expect(await store.block(because(subject, 'two', 2))).toEqual(because(subject, 'two', 1))
-      expect(await store.blockedPage({ limit: 5 })).toEqual([because(subject, 'two', 1)])
-      expect([await store.unblock(subject), await store.unblock(subject)]).toEqual([true, false])
+      expect(await store.blocklist.add(because(subject, 'one', 1))).toEqual(because(subject, 'one', 1))
+      expect(await store.blocklist.add(because(subject, 'two', 2))).toEqual(because(subject, 'two', 1))
+      expect(await store.blocklist.page({ limit: 5 })).toEqual([because(subject, 'two', 1)])
+      expect([await store.blocklist.remove(subject), await store.blocklist.remove(subject)]).toEqual([
+        true,
+        false,
+      ])
     })
 
     test('keeps the operator’s reason where the engine evicts it, too', async () => {
       const { store } = await openStore()
       await store.evict(at(1))
-      await store.block(because(subjectOf.outpoint(at(2)), 'mine'))
+      await store.blocklist.add(because(subjectOf.outpoint(at(2)), 'mine'))
       await store.evict(at(2))
-      expect((await store.blockedPage({ limit: 5 })).map(({ reason }) => reason)).toEqual(['evicted', 'mine'])
+      expect((await store.blocklist.page({ limit: 5 })).map(({ reason }) => reason)).toEqual([
+        'evicted',
+        'mine',
+      ])
     })
 
     test('that cannot be written is not blocked', async () => {
       const world = await openWorld()
       const mend = await world.breakInserts('graph_blocked')
-      await expect(world.store.block(because(subjectOf.name('a')))).rejects.toThrow('the disk is full')
+      await expect(world.store.blocklist.add(because(subjectOf.name('a')))).rejects.toThrow(
+        'the disk is full',
+      )
       expect(await refused(world)).toEqual({})
       await mend()
     })
 
     test('by somebody else counts once it is read anew', async () => {
       const { store, another, served } = await openWorld()
-      await another().block(because(subjectOf.name('a')))
-      await store.readBlocklist()
-      await expect(served.nameOrigin('a')).rejects.toBeInstanceOf(BlockedError)
+      await another().blocklist.add(because(subjectOf.name('a')))
+      await store.blocklist.refresh()
+      await expect(served.names.originOf('a')).rejects.toBeInstanceOf(BlockedError)
     })
 
     test('while it is read anew, stays blocked', async () => {
       const { store, served } = await openWorld()
-      const reading = store.readBlocklist()
-      await store.block(because(subjectOf.name('a')))
+      const reading = store.blocklist.refresh()
+      await store.blocklist.add(because(subjectOf.name('a')))
       await reading
-      await expect(served.nameOrigin('a')).rejects.toBeInstanceOf(BlockedError)
+      await expect(served.names.originOf('a')).rejects.toBeInstanceOf(BlockedError)
     })
   })
 
@@ -335,9 +343,9 @@ onEachEngine(({ openStore, closeStores }) => {
         contents: [{ sha256: hash, bytes }],
       }),
     )
-    const pieces = new BlocklistFilter(store).contentChunks(hash)
+    const pieces = new BlocklistFilter(store).content.chunks(hash)[Symbol.asyncIterator]()
     expect((await pieces.next()).done).toBe(false)
-    await store.block(because({ kind: 'content', value: hash }))
+    await store.blocklist.add(because({ kind: 'content', value: hash }))
     await expect(pieces.next()).rejects.toBeInstanceOf(BlockedError)
   })
 })
@@ -348,14 +356,14 @@ onEachSqlEngine(({ openStore, closeStores }) => {
   test('what was evicted under the schema before is blocked by its outpoint, and is on the way back', async () => {
     const { store, database } = await openStore()
     const { writer } = database
-    await store.block(because(subjectOf.name('a')))
+    await store.blocklist.add(because(subjectOf.name('a')))
     await store.evict(at(1))
     await migration.down(writer)
     expect(await writer('graph_evictions').count('* as count').first()).toEqual({ count: 1 })
     // Twice: the two lookup services of a host both bring it.
     for (let times = 0; times < 2; times++) await migration.up(writer)
-    await store.readBlocklist()
-    expect(await store.blockedPage({ limit: 5 })).toEqual([
+    await store.blocklist.refresh()
+    expect(await store.blocklist.page({ limit: 5 })).toEqual([
       { ...subjectOf.outpoint(at(1)), reason: 'evicted', since: expect.any(Number) },
     ])
     expect(await writer.schema.hasTable('graph_evictions')).toBe(false)

@@ -36,7 +36,7 @@ onEachEngine(({ openStore, closeStores, runs }) => {
     const read = async (sha256: string, range?: ByteRange) => {
       const before = reads()
       const pieces: Uint8Array[] = []
-      for await (const piece of store.contentChunks(sha256, range)) pieces.push(piece)
+      for await (const piece of store.content.chunks(sha256, range)) pieces.push(piece)
       return { bytes: Buffer.concat(pieces), reads: reads() - before }
     }
     return { read }

@@ -36,36 +36,36 @@ onEachEngine(({ openStore, closeStores, runs }) => {
     test('answers every question with nothing', async () => {
       const { store } = await openStore()
       await store.ping()
-      expect(await store.transaction(txid(1))).toBeUndefined()
-      expect(await store.nameOrigin('a')).toBeUndefined()
-      expect(await store.liveNode('')).toBeUndefined()
-      expect(await store.longestNode('a')).toBeUndefined()
-      expect(await store.genuineOrigins([at(1)])).toEqual([])
-      expect(await store.genuineOrigins([])).toEqual([])
-      expect(await store.namesByPrefix({ prefix: '', limit: 10 })).toEqual([])
-      expect(await store.output(at(1))).toBeUndefined()
-      expect(await store.firstContentOutput(txid(1))).toBeUndefined()
-      expect(await chunksOf(store.contentChunks(txid(1)))).toEqual([])
-      expect(await store.admissionsOf(at(1))).toEqual([])
-      expect(await store.admissionsOfTransaction(txid(1))).toEqual([])
-      expect(await store.unspentOfTopic({ topic: 'tm_names', since: 0 })).toEqual([])
-      expect(await store.isApplied('tm_names', txid(1))).toBe(false)
-      expect(await store.spenderOf(at(1))).toBeUndefined()
-      expect(await store.winnerOver(txid(2))).toBeUndefined()
-      expect(await store.workBehind({ txids: [txid(1)], limit: 10 })).toBe(0)
-      expect(await store.blocks({ from: 0 })).toEqual([])
-      expect(await store.conflictingBlocks([spend(at(1), 2)])).toEqual([])
-      expect(await store.lastInteraction('https://a.example', 'tm_names')).toBe(0)
-      expect(await store.setting('genesis')).toBeUndefined()
+      expect(await store.transactions.get(txid(1))).toBeUndefined()
+      expect(await store.names.originOf('a')).toBeUndefined()
+      expect(await store.names.liveNode('')).toBeUndefined()
+      expect(await store.names.longestNode('a')).toBeUndefined()
+      expect(await store.names.genuineOrigins([at(1)])).toEqual([])
+      expect(await store.names.genuineOrigins([])).toEqual([])
+      expect(await store.names.byPrefix({ prefix: '', limit: 10 })).toEqual([])
+      expect(await store.ordinals.output(at(1))).toBeUndefined()
+      expect(await store.ordinals.firstContentOutput(txid(1))).toBeUndefined()
+      expect(await chunksOf(store.content.chunks(txid(1)))).toEqual([])
+      expect(await store.admissions.of(at(1))).toEqual([])
+      expect(await store.admissions.ofTransaction(txid(1))).toEqual([])
+      expect(await store.admissions.unspentOfTopic({ topic: 'tm_names', since: 0 })).toEqual([])
+      expect(await store.admissions.isApplied('tm_names', txid(1))).toBe(false)
+      expect(await store.transactions.spenderOf(at(1))).toBeUndefined()
+      expect(await store.transactions.winnerOver(txid(2))).toBeUndefined()
+      expect(await store.backlog.workBehind({ txids: [txid(1)], limit: 10 })).toBe(0)
+      expect(await store.blocks.from({ from: 0 })).toEqual([])
+      expect(await store.blocks.ofConflicts([spend(at(1), 2)])).toEqual([])
+      expect(await store.interactions.last('https://a.example', 'tm_names')).toBe(0)
+      expect(await store.settings.get('genesis')).toBeUndefined()
     })
 
     test('may be opened again, and keeps what it holds', async () => {
       const { store } = await openStore()
-      await store.setSetting('genesis', 'here')
+      await store.settings.set('genesis', 'here')
       await store.open()
-      expect(await store.setting('genesis')).toBe('here')
-      await store.setSetting('genesis', 'there')
-      expect(await store.setting('genesis')).toBe('there')
+      expect(await store.settings.get('genesis')).toBe('here')
+      await store.settings.set('genesis', 'there')
+      expect(await store.settings.get('genesis')).toBe('there')
     })
   })
 
@@ -122,7 +122,7 @@ onEachEngine(({ openStore, closeStores, runs }) => {
         expect(await opened.rows()).toEqual(before)
         await mend()
         await store.record(everything())
-        expect(await store.isApplied('tm_names', txid(3))).toBe(true)
+        expect(await store.admissions.isApplied('tm_names', txid(3))).toBe(true)
       },
     )
 
@@ -139,14 +139,14 @@ onEachEngine(({ openStore, closeStores, runs }) => {
       const outpoints = Array.from({ length: 1001 }, (_, vout) => at(1, vout))
       const names = outpoints.map((outpoint) => ({ outpoint, name: `n${outpoint.vout}` }))
       await store.record(graphRecords({ names }))
-      expect(await store.genuineOrigins(outpoints)).toHaveLength(1001)
+      expect(await store.names.genuineOrigins(outpoints)).toHaveLength(1001)
     })
 
     test('at once with others loses nothing', async () => {
       const { store } = await openStore()
       const names = Array.from({ length: 20 }, (_, i) => ({ outpoint: at(i, 2), name: `n${i}` }))
       await Promise.all(names.map((name) => store.record(graphRecords({ names: [name] }))))
-      expect(await store.namesByPrefix({ prefix: 'n', limit: 100 })).toHaveLength(20)
+      expect(await store.names.byPrefix({ prefix: 'n', limit: 100 })).toHaveLength(20)
     })
   })
 
@@ -156,8 +156,8 @@ onEachEngine(({ openStore, closeStores, runs }) => {
       const [proven, unproven] = [recordOf(transactionOf(chain), 800_005), recordOf(transactionOf(chain))]
       const { store } = await openStore()
       await store.record(graphRecords({ transactions: [proven, unproven] }))
-      expect(await store.transaction(proven.txid)).toEqual(proven)
-      expect(await store.transaction(unproven.txid)).toEqual(unproven)
+      expect(await store.transactions.get(proven.txid)).toEqual(proven)
+      expect(await store.transactions.get(unproven.txid)).toEqual(unproven)
     })
 
     test('of several pieces comes back whole', async () => {
@@ -166,7 +166,7 @@ onEachEngine(({ openStore, closeStores, runs }) => {
       const transaction = recordOf(chain.spend({ inputs: [], outputs: [{ satoshis: 1, lockingScript }] }))
       const { store } = await openStore()
       await store.record(graphRecords({ transactions: [transaction] }))
-      const found = await store.transaction(transaction.txid)
+      const found = await store.transactions.get(transaction.txid)
       expect(hashOf(found?.raw ?? new Uint8Array())).toBe(hashOf(transaction.raw))
     })
 
@@ -176,7 +176,7 @@ onEachEngine(({ openStore, closeStores, runs }) => {
       const transaction = recordOf(transactionOf(chain))
       const proof = { merklePath: new Uint8Array(100_000).fill(7), height: 5, root: txid(9) }
       await store.record(graphRecords({ transactions: [{ ...transaction, proof }] }))
-      expect((await store.transaction(transaction.txid))?.proof).toEqual(proof)
+      expect((await store.transactions.get(transaction.txid))?.proof).toEqual(proof)
     })
 
     test('takes a proof that comes later, and a newer one, and never loses it', async () => {
@@ -185,7 +185,7 @@ onEachEngine(({ openStore, closeStores, runs }) => {
       const told = async (...heights: (number | undefined)[]) => {
         const transactions = heights.map((height) => recordOf(transaction, height))
         await store.record(graphRecords({ transactions }))
-        return (await store.transaction(transaction.txid))?.proof?.height
+        return (await store.transactions.get(transaction.txid))?.proof?.height
       }
       expect(await told(undefined)).toBeUndefined()
       expect(await told(5)).toBe(5)
@@ -207,15 +207,15 @@ onEachEngine(({ openStore, closeStores, runs }) => {
         const txid = 'ab'.repeat(32)
         const proof = { merklePath: text('path'), height: 7, root: 'cd'.repeat(32) }
         await store.record(graphRecords({ transactions: [{ txid, raw, proof }] }))
-        const read = await store.rawTransaction(txid)
+        const read = await store.transactions.raw(txid)
         expect({ ...read?.proof, merklePath: undefined }).toEqual({ ...proof, merklePath: undefined })
         expect(read?.length).toBe(length)
         const pieces: Uint8Array[] = []
-        for await (const { bytes } of read?.pieces() ?? []) pieces.push(bytes)
+        for await (const { bytes } of read?.chunks() ?? []) pieces.push(bytes)
         expect(Buffer.compare(Buffer.concat(pieces), raw)).toBe(0)
-        for await (const { at, bytes } of read?.pieces(length - 1) ?? [])
+        for await (const { at, bytes } of read?.chunks(length - 1) ?? [])
           expect([at <= length - 1, bytes.at(length - 1 - at)]).toEqual([true, raw.at(-1)])
-        expect(await store.rawTransaction('00'.repeat(32))).toBeUndefined()
+        expect(await store.transactions.raw('00'.repeat(32))).toBeUndefined()
       },
     )
   })
@@ -226,7 +226,7 @@ onEachEngine(({ openStore, closeStores, runs }) => {
       const bytes = new Uint8Array(randomBytes(600 * 1024))
       const { output, body } = showing(at(1), bytes)
       await store.record(graphRecords({ outputs: [output], contents: [body] }))
-      const pieces = await chunksOf(store.contentChunks(body.sha256))
+      const pieces = await chunksOf(store.content.chunks(body.sha256))
       expect(pieces.map((piece) => piece.length)).toEqual([256, 256, 88].map((kib) => kib * 1024))
       expect(hashOf(Buffer.concat(pieces))).toBe(body.sha256)
     })
@@ -235,7 +235,7 @@ onEachEngine(({ openStore, closeStores, runs }) => {
       const { store } = await openStore()
       const { output, body } = showing(at(1), new Uint8Array(length).fill(3))
       await store.record(graphRecords({ outputs: [output], contents: [body] }))
-      const pieces = await chunksOf(store.contentChunks(body.sha256))
+      const pieces = await chunksOf(store.content.chunks(body.sha256))
       expect(pieces.map((piece) => piece.length)).toEqual(new Array(length / (256 * 1024)).fill(256 * 1024))
     })
 
@@ -243,8 +243,8 @@ onEachEngine(({ openStore, closeStores, runs }) => {
       const { store } = await openStore()
       const { output, body } = showing(at(1), new Uint8Array())
       await store.record(graphRecords({ outputs: [output], contents: [body] }))
-      expect(await chunksOf(store.contentChunks(body.sha256))).toEqual([new Uint8Array()])
-      expect(await chunksOf(store.contentChunks(hashOf(text('x'))))).toEqual([])
+      expect(await chunksOf(store.content.chunks(body.sha256))).toEqual([new Uint8Array()])
+      expect(await chunksOf(store.content.chunks(hashOf(text('x'))))).toEqual([])
     })
 
     test('of larger bodies than one statement takes is all there', async () => {
@@ -253,7 +253,7 @@ onEachEngine(({ openStore, closeStores, runs }) => {
       const [outputs, contents] = [shown.map(({ output }) => output), shown.map(({ body }) => body)]
       await store.record(graphRecords({ outputs, contents }))
       for (const { sha256, bytes } of contents)
-        expect(hashOf(Buffer.concat(await chunksOf(store.contentChunks(sha256))))).toBe(hashOf(bytes))
+        expect(hashOf(Buffer.concat(await chunksOf(store.content.chunks(sha256))))).toBe(hashOf(bytes))
     })
 
     test('that two outputs show is kept once', async () => {
@@ -262,7 +262,7 @@ onEachEngine(({ openStore, closeStores, runs }) => {
       const each = [one, two].map(({ output, body }) => graphRecords({ outputs: [output], contents: [body] }))
       for (const records of each) await opened.store.record(records)
       expect((await opened.rows()).graph_pieces).toHaveLength(1)
-      expect((await opened.store.output(at(2)))?.content?.contentType).toBe('text/html')
+      expect((await opened.store.ordinals.output(at(2)))?.content?.contentType).toBe('text/html')
     })
 
     test('that no output shows is not kept', async () => {
@@ -283,7 +283,7 @@ onEachEngine(({ openStore, closeStores, runs }) => {
         { outpoint: at(4), satoshis: 1, unsettled: true },
       ]
       await store.record(graphRecords({ outputs }))
-      for (const output of outputs) expect(await store.output(output.outpoint)).toEqual(output)
+      for (const output of outputs) expect(await store.ordinals.output(output.outpoint)).toEqual(output)
     })
 
     test('that is the first of its transaction with content is found', async () => {
@@ -291,8 +291,8 @@ onEachEngine(({ openStore, closeStores, runs }) => {
       const outputs = [{ outpoint: at(1, 0), satoshis: 1 }]
       const shown = [9, 10, 300].map((vout) => showing(at(1, vout), text('a')).output)
       await store.record(graphRecords({ outputs: [...shown.toReversed(), ...outputs] }))
-      expect((await store.firstContentOutput(txid(1)))?.outpoint).toEqual(at(1, 9))
-      expect(await store.firstContentOutput(txid(2))).toBeUndefined()
+      expect((await store.ordinals.firstContentOutput(txid(1)))?.outpoint).toEqual(at(1, 9))
+      expect(await store.ordinals.firstContentOutput(txid(2))).toBeUndefined()
     })
   })
 
@@ -336,9 +336,13 @@ onEachEngine(({ openStore, closeStores, runs }) => {
         fc.asyncProperty(fc.shuffledSubarray(events, { minLength: events.length }), async (order) => {
           const { store } = await openStore()
           for (const event of order) await store.record(event)
-          expect(await store.output({ txid: child.txid, vout: 0 })).toEqual(settled(child, 0, sources[0]))
-          expect(await store.output({ txid: child.txid, vout: 2 })).toEqual(settled(child, 2))
-          expect(await store.output({ txid: child.txid, vout: 3 })).toEqual(settled(child, 3, sources[2]))
+          expect(await store.ordinals.output({ txid: child.txid, vout: 0 })).toEqual(
+            settled(child, 0, sources[0]),
+          )
+          expect(await store.ordinals.output({ txid: child.txid, vout: 2 })).toEqual(settled(child, 2))
+          expect(await store.ordinals.output({ txid: child.txid, vout: 3 })).toEqual(
+            settled(child, 3, sources[2]),
+          )
           await closeStores()
         }),
         { numRuns: runs(12), endOnFailure: true },
@@ -350,8 +354,10 @@ onEachEngine(({ openStore, closeStores, runs }) => {
       const { store } = await openStore()
       await store.record(records)
       await store.record(graphRecords({ transactions: sources.slice(0, 1) }))
-      expect(await store.output({ txid: child.txid, vout: 0 })).toEqual(settled(child, 0, sources[0]))
-      expect((await store.output({ txid: child.txid, vout: 3 }))?.unsettled).toBe(true)
+      expect(await store.ordinals.output({ txid: child.txid, vout: 0 })).toEqual(
+        settled(child, 0, sources[0]),
+      )
+      expect((await store.ordinals.output({ txid: child.txid, vout: 3 }))?.unsettled).toBe(true)
     })
 
     test('is settled by being told with it, and stays so', async () => {
@@ -361,7 +367,7 @@ onEachEngine(({ openStore, closeStores, runs }) => {
       for (const told of [records, graphRecords({ outputs: [known] }), records]) {
         await store.record(told)
       }
-      expect(await store.output(known.outpoint)).toEqual(known)
+      expect(await store.ordinals.output(known.outpoint)).toEqual(known)
     })
 
     test('is settled of an evicted output, too: what stands behind it rests on that', async () => {
@@ -370,7 +376,9 @@ onEachEngine(({ openStore, closeStores, runs }) => {
       await store.record(records)
       await store.evict({ txid: child.txid, vout: 0 })
       await store.record(graphRecords({ transactions: sources }))
-      expect(await store.output({ txid: child.txid, vout: 0 })).toEqual(settled(child, 0, sources[0]))
+      expect(await store.ordinals.output({ txid: child.txid, vout: 0 })).toEqual(
+        settled(child, 0, sources[0]),
+      )
     })
   })
 
@@ -400,7 +408,10 @@ onEachEngine(({ openStore, closeStores, runs }) => {
           const { store } = await openStore()
           for (const event of order) await store.record(event)
           for (const domain of domains)
-            expect([domain, await store.liveNode(domain)]).toEqual([domain, chain.node(domain).outpoint])
+            expect([domain, await store.names.liveNode(domain)]).toEqual([
+              domain,
+              chain.node(domain).outpoint,
+            ])
           const longest: [string, string][] = [
             ['abcdef', 'abcd'],
             ['abcd', 'abcd'],
@@ -415,7 +426,7 @@ onEachEngine(({ openStore, closeStores, runs }) => {
             ['a'.repeat(255), 'a'],
           ]
           for (const [name, domain] of longest)
-            expect([name, await store.longestNode(name)]).toEqual([
+            expect([name, await store.names.longestNode(name)]).toEqual([
               name,
               { domain, outpoint: chain.node(domain).outpoint },
             ])
@@ -434,15 +445,15 @@ onEachEngine(({ openStore, closeStores, runs }) => {
         const name = minted[i]?.name ?? ''
         again.mint(name)
         for (const domain of [name.slice(0, -1), name])
-          expect(await store.liveNode(domain)).toEqual(again.node(domain).outpoint)
+          expect(await store.names.liveNode(domain)).toEqual(again.node(domain).outpoint)
       }
     })
 
     test('are not spent by what is no mint', async () => {
       const { store } = await openStore()
       await store.record(graphRecords({ nodes: [genesis], spends: [{ ...spend(genesis.outpoint, 9) }] }))
-      expect(await store.liveNode('')).toEqual(genesis.outpoint)
-      expect(await store.longestNode('abc')).toEqual(genesis)
+      expect(await store.names.liveNode('')).toEqual(genesis.outpoint)
+      expect(await store.names.longestNode('abc')).toEqual(genesis)
     })
   })
 
@@ -460,15 +471,15 @@ onEachEngine(({ openStore, closeStores, runs }) => {
 
     test('have their origin', async () => {
       const store = await open()
-      for (const { name, outpoint } of names) expect(await store.nameOrigin(name)).toEqual(outpoint)
-      expect(await store.nameOrigin('abcd')).toBeUndefined()
-      expect(await store.nameOrigin('A')).toBeUndefined()
+      for (const { name, outpoint } of names) expect(await store.names.originOf(name)).toEqual(outpoint)
+      expect(await store.names.originOf('abcd')).toBeUndefined()
+      expect(await store.names.originOf('A')).toBeUndefined()
     })
 
     test('come in the order of their bytes', async () => {
       const store = await open()
       const found = async (query: { prefix: string; after?: string; limit: number }) =>
-        (await store.namesByPrefix(query)).map(({ name }) => name)
+        (await store.names.byPrefix(query)).map(({ name }) => name)
       expect(await found({ prefix: '', limit: 100 })).toEqual(sorted)
       expect(await found({ prefix: 'a', limit: 100 })).toEqual(['a', 'a-', 'a0', 'aa', 'ab', 'abc'])
       expect(await found({ prefix: 'a', limit: 2 })).toEqual(['a', 'a-'])
@@ -484,7 +495,7 @@ onEachEngine(({ openStore, closeStores, runs }) => {
       const store = await open()
       const paged: string[] = []
       for (let after: string | undefined; ; after = paged.at(-1)) {
-        const page = await store.namesByPrefix({ prefix: '', limit, ...(after !== undefined && { after }) })
+        const page = await store.names.byPrefix({ prefix: '', limit, ...(after !== undefined && { after }) })
         paged.push(...page.map(({ name }) => name))
         if (page.length < limit) break
       }
@@ -499,7 +510,7 @@ onEachEngine(({ openStore, closeStores, runs }) => {
       if (first === undefined) throw new Error('no names')
       const strangers = genuine.map(({ outpoint }) => ({ ...outpoint, vout: 1 }))
       const asked = genuine.flatMap(({ outpoint }, i) => [outpoint, strangers[i] ?? outpoint])
-      const found = await store.genuineOrigins([...asked, first.outpoint])
+      const found = await store.names.genuineOrigins([...asked, first.outpoint])
       const byText = (a: string, b: string) => (a < b ? -1 : 1)
       expect(found.map(({ outpoint }) => formatOutpoint(outpoint)).sort(byText)).toEqual(
         genuine.map(({ outpoint }) => formatOutpoint(outpoint)).sort(byText),
@@ -520,21 +531,21 @@ onEachEngine(({ openStore, closeStores, runs }) => {
       for (const order of [steps, steps.toReversed()]) {
         const { store } = await openStore()
         for (const records of order) await store.record(records)
-        for (const from of [1, 3, 5]) expect(await store.currentOutput(at(from))).toEqual(at(5))
+        for (const from of [1, 3, 5]) expect(await store.ordinals.currentOutput(at(from))).toEqual(at(5))
       }
     })
 
     test('is the outpoint itself before any transfer', async () => {
       const { store } = await openStore()
-      expect(await store.currentOutput(at(1, 2))).toEqual(at(1, 2))
+      expect(await store.ordinals.currentOutput(at(1, 2))).toEqual(at(1, 2))
     })
 
     test('is none where the ordinal was burnt, or went out of sight', async () => {
       const { store } = await openStore()
       await store.record(graphRecords(step(1, 2)))
       await store.record(graphRecords({ spends: [spend(at(2), 3)] }))
-      expect(await store.currentOutput(at(1))).toBeUndefined()
-      expect(await store.currentOutput(at(2))).toBeUndefined()
+      expect(await store.ordinals.currentOutput(at(1))).toBeUndefined()
+      expect(await store.ordinals.currentOutput(at(2))).toBeUndefined()
     })
 
     // "Output 2 of a genuine mint always starts a lineage, whatever 1-sat coins funded the mint."
@@ -542,11 +553,11 @@ onEachEngine(({ openStore, closeStores, runs }) => {
       const { store } = await openStore()
       await store.record(graphRecords(step(1, 2)))
       await store.record(graphRecords({ names: [{ name: 'b', outpoint: at(2) }] }))
-      expect(await store.currentOutput(at(1))).toBeUndefined()
-      expect(await store.currentOutput(at(2))).toEqual(at(2))
+      expect(await store.ordinals.currentOutput(at(1))).toBeUndefined()
+      expect(await store.ordinals.currentOutput(at(2))).toEqual(at(2))
       await store.record(graphRecords(step(2, 3)))
-      expect(await store.currentOutput(at(2))).toEqual(at(3))
-      expect(await store.currentOutput(at(1))).toBeUndefined()
+      expect(await store.ordinals.currentOutput(at(2))).toEqual(at(3))
+      expect(await store.ordinals.currentOutput(at(1))).toBeUndefined()
     })
   })
 
@@ -562,14 +573,14 @@ onEachEngine(({ openStore, closeStores, runs }) => {
       const both = [admission(at(1, 2), 5, 'tm_names'), admission(at(1, 2), 6)]
       const first = admission(at(1, 0), 5, 'tm_names')
       await store.record(graphRecords({ admissions: [...both, first, admission(at(2), 7)] }))
-      expect(await store.admissionsOf(at(1, 2))).toEqual(both)
-      expect(await store.admissionsOfTransaction(txid(1))).toEqual([first, ...both])
+      expect(await store.admissions.of(at(1, 2))).toEqual(both)
+      expect(await store.admissions.ofTransaction(txid(1))).toEqual([first, ...both])
     })
 
     test('keep the score of the first telling', async () => {
       const { store } = await openStore()
       for (const score of [5, 9]) await store.record(graphRecords({ admissions: [admission(at(1), score)] }))
-      expect(await store.admissionsOf(at(1))).toEqual([admission(at(1), 5)])
+      expect(await store.admissions.of(at(1))).toEqual([admission(at(1), 5)])
     })
 
     test('of a topic that are unspent come by score', async () => {
@@ -579,7 +590,9 @@ onEachEngine(({ openStore, closeStores, runs }) => {
       const others = [admission(at(3), 1, 'tm_names'), admission(at(9), now + 3)]
       await store.record(graphRecords({ admissions: [...admissions, ...others], spends: [spend(at(2), 5)] }))
       const found = async (query: { since: number; limit?: number }) =>
-        (await store.unspentOfTopic({ topic: 'tm_ordinals', ...query })).map(({ outpoint }) => outpoint)
+        (await store.admissions.unspentOfTopic({ topic: 'tm_ordinals', ...query })).map(
+          ({ outpoint }) => outpoint,
+        )
       expect(await found({ since: 0 })).toEqual([at(1), at(3), at(9), at(4)])
       expect(await found({ since: now + 3 })).toEqual([at(3), at(9), at(4)])
       expect(await found({ since: now + 5 })).toEqual([])
@@ -590,16 +603,16 @@ onEachEngine(({ openStore, closeStores, runs }) => {
       const { store } = await openStore()
       const told = ['tm_names', 'TM_NAMES'].map((topic, score) => ({ topic, outpoint: at(1), score }))
       for (const admission of told) await store.record(graphRecords({ admissions: [admission] }))
-      expect(await store.admissionsOf(at(1))).toEqual(told.reverse())
-      expect(await store.unspentOfTopic({ topic: 'tm_names', since: 0 })).toHaveLength(1)
+      expect(await store.admissions.of(at(1))).toEqual(told.reverse())
+      expect(await store.admissions.unspentOfTopic({ topic: 'tm_names', since: 0 })).toHaveLength(1)
     })
 
     test('make a transaction count as applied for their topic alone', async () => {
       const { store } = await openStore()
       await store.record(graphRecords({ applied: [{ topic: 'tm_names', txid: txid(1) }] }))
-      expect(await store.isApplied('tm_names', txid(1))).toBe(true)
-      expect(await store.isApplied('tm_ordinals', txid(1))).toBe(false)
-      expect(await store.isApplied('tm_names', txid(2))).toBe(false)
+      expect(await store.admissions.isApplied('tm_names', txid(1))).toBe(true)
+      expect(await store.admissions.isApplied('tm_ordinals', txid(1))).toBe(false)
+      expect(await store.admissions.isApplied('tm_names', txid(2))).toBe(false)
     })
   })
 
@@ -608,10 +621,10 @@ onEachEngine(({ openStore, closeStores, runs }) => {
       const { store } = await openStore()
       await store.record(graphRecords({ spends: [spend(at(1), 3)] }))
       await store.record(graphRecords({ spends: [spend(at(1), 2), spend(at(1, 1), 4)] }))
-      expect(await store.spenderOf(at(1))).toBe(txid(3))
-      expect(await store.spenderOf(at(1, 1))).toBe(txid(4))
-      expect(await store.winnerOver(txid(2))).toBe(txid(3))
-      expect(await store.winnerOver(txid(3))).toBeUndefined()
+      expect(await store.transactions.spenderOf(at(1))).toBe(txid(3))
+      expect(await store.transactions.spenderOf(at(1, 1))).toBe(txid(4))
+      expect(await store.transactions.winnerOver(txid(2))).toBe(txid(3))
+      expect(await store.transactions.winnerOver(txid(3))).toBeUndefined()
     })
 
     test('are told from rivals among more outpoints than one statement takes', async () => {
@@ -619,8 +632,8 @@ onEachEngine(({ openStore, closeStores, runs }) => {
       await store.record(graphRecords({ spends: [spend(at(1, 999), 2)] }))
       const outpoints = Array.from({ length: 1000 }, (_, vout) => at(1, vout))
       await store.record(graphRecords({ spends: outpoints.map((outpoint) => spend(outpoint, 3)) }))
-      expect(await store.winnerOver(txid(3))).toBe(txid(2))
-      expect(await store.spenderOf(at(1))).toBeUndefined()
+      expect(await store.transactions.winnerOver(txid(3))).toBe(txid(2))
+      expect(await store.transactions.spenderOf(at(1))).toBeUndefined()
     })
   })
 
@@ -628,12 +641,12 @@ onEachEngine(({ openStore, closeStores, runs }) => {
     test('goes on where it was, for each host and topic', async () => {
       const { store } = await openStore()
       const host = 'https://a.example'
-      await store.setLastInteraction(host, 'tm_names', 1_800_000_000_000)
-      await store.setLastInteraction(host, 'tm_ordinals', 5)
-      await store.setLastInteraction(host, 'tm_ordinals', 7)
-      expect(await store.lastInteraction(host, 'tm_names')).toBe(1_800_000_000_000)
-      expect(await store.lastInteraction(host, 'tm_ordinals')).toBe(7)
-      expect(await store.lastInteraction('https://b.example', 'tm_ordinals')).toBe(0)
+      await store.interactions.setLast(host, 'tm_names', 1_800_000_000_000)
+      await store.interactions.setLast(host, 'tm_ordinals', 5)
+      await store.interactions.setLast(host, 'tm_ordinals', 7)
+      expect(await store.interactions.last(host, 'tm_names')).toBe(1_800_000_000_000)
+      expect(await store.interactions.last(host, 'tm_ordinals')).toBe(7)
+      expect(await store.interactions.last('https://b.example', 'tm_ordinals')).toBe(0)
     })
   })
 })

@@ -63,7 +63,7 @@ onEachEngine(({ openStore, closeStores }) => {
       const last = length - 1
       const asked = at(length, Math.floor(last / 2))
       if (last === 0) {
-        expect(await store.ordinalAt(asked, TIP)).toBeUndefined()
+        expect(await store.ordinals.at(asked, TIP)).toBeUndefined()
         continue
       }
       for (const step of Array.from({ length: last }, (_, index) => index + 1)) {
@@ -76,17 +76,17 @@ onEachEngine(({ openStore, closeStores }) => {
           content: { outpoint: at(length, content), content: { contentType: `text/${content}` } },
           tip: step === last,
         }
-        const found = await store.ordinalAt(asked, step - 1)
+        const found = await store.ordinals.at(asked, step - 1)
         expect(found).toMatchObject(expected)
         expect(found?.parent).toEqual(parent === undefined ? undefined : at(0xff, parent))
-        if (step === last) expect(await store.ordinalAt(asked, TIP)).toEqual(found)
-        if (step === 1) expect(await store.ordinalAt(asked, ORIGIN)).toEqual(found)
+        if (step === last) expect(await store.ordinals.at(asked, TIP)).toEqual(found)
+        if (step === 1) expect(await store.ordinals.at(asked, ORIGIN)).toEqual(found)
         const said = Array.from({ length: step + 1 }, (_, each) => each).filter((each) => each % 5 === 3)
         const map = new Map(said.map((each) => [`said at ${each}`, 'yes']))
         if (said.length > 0) map.set('level', String(said.at(-1)))
-        expect(await store.mergedMap(at(length, step))).toEqual(map)
+        expect(await store.metadata.merged(at(length, step))).toEqual(map)
       }
-      expect(await store.ordinalAt(asked, last)).toBeUndefined()
+      expect(await store.ordinals.at(asked, last)).toBeUndefined()
     }
   })
 })

@@ -33,18 +33,18 @@ const records = graphRecords({
 })
 
 const READS: Record<string, (store: HostStore, number: number) => Promise<unknown>> = {
-  output: (store, number) => store.output(at(number)),
-  ordinalAt: (store, number) => store.ordinalAt(at(number), TIP),
-  mergedMap: (store, number) => store.mergedMap(at(number)),
-  nameOrigin: (store, number) => store.nameOrigin(`name-${number}`),
-  genuineOrigins: (store, number) => store.genuineOrigins([at(number), at(number + 1)]),
-  spenderOf: (store, number) => store.spenderOf(at(number)),
-  heightOf: (store, number) => store.heightOf(at(number).txid),
+  output: (store, number) => store.ordinals.output(at(number)),
+  ordinalAt: (store, number) => store.ordinals.at(at(number), TIP),
+  mergedMap: (store, number) => store.metadata.merged(at(number)),
+  nameOrigin: (store, number) => store.names.originOf(`name-${number}`),
+  genuineOrigins: (store, number) => store.names.genuineOrigins([at(number), at(number + 1)]),
+  spenderOf: (store, number) => store.transactions.spenderOf(at(number)),
+  heightOf: (store, number) => store.transactions.heightOf(at(number).txid),
   shortBody: async (store, number) => {
-    const body = await store.shortBody(hashOf(bodyOf(number)))
+    const body = await store.content.shortBody(hashOf(bodyOf(number)))
     return body && Buffer.from(body).toString()
   },
-  consistent: (store, number) => store.consistent(() => store.output(at(number))),
+  consistent: (store, number) => store.consistent(() => store.ordinals.output(at(number))),
 }
 
 onEachEngine(({ openStore, closeStores }) => {

@@ -41,13 +41,13 @@ onEachEngine(({ openStore, closeStores, runs }) => {
     await store.record(graphRecords({ outputs: outputs(0, MISSING) }))
     await store.record(graphRecords({ outputs: outputs(MISSING + 1, STEPS) }))
     const query = { outpoint: outpoint(MISSING + 1), chunkTypes }
-    expect((await store.stream(query))?.contentType).toBe('application/octet-stream')
-    const chunks = walk(store.streamChunks(query))
+    expect((await store.streams.summary(query))?.contentType).toBe('application/octet-stream')
+    const chunks = walk(store.streams.chunks(query))
     expect((await chunks.next()).value).toEqual({ ...chunk(MISSING + 1), outpoint: outpoint(MISSING + 1) })
     await store.record(graphRecords({ outputs: outputs(MISSING, MISSING + 1) }))
     expect(await readOf(chunks)).toEqual(steps(MISSING + 2, STEPS))
-    expect((await store.stream(query))?.contentType).toBe('text/plain')
-    expect(await readOf(walk(store.streamChunks({ outpoint: outpoint(0), chunkTypes })))).toEqual(
+    expect((await store.streams.summary(query))?.contentType).toBe('text/plain')
+    expect(await readOf(walk(store.streams.chunks({ outpoint: outpoint(0), chunkTypes })))).toEqual(
       steps(0, STEPS),
     )
   })
@@ -58,7 +58,7 @@ onEachEngine(({ openStore, closeStores, runs }) => {
     async (gone) => {
       const { store, removeOutput } = await openStore()
       await store.record(graphRecords({ outputs: outputs(0, STEPS) }))
-      const chunks = walk(store.streamChunks({ outpoint: outpoint(0), chunkTypes }))
+      const chunks = walk(store.streams.chunks({ outpoint: outpoint(0), chunkTypes }))
       await chunks.next()
       await removeOutput(outpoint(gone))
       await expect(readOf(chunks)).rejects.toThrow('gone while its lineage is read')

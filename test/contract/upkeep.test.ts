@@ -57,7 +57,7 @@ onEachEngine(({ openStore, closeStores }) => {
 
   test('an output that it lacks is told again', async () => {
     const { opened, rows } = await filled()
-    const [outpoint] = (await opened.store.unspentOfTopic({ topic: 'tm_ordinals', since: 0 })).map(
+    const [outpoint] = (await opened.store.admissions.unspentOfTopic({ topic: 'tm_ordinals', since: 0 })).map(
       (admission) => admission.outpoint,
     )
     if (outpoint === undefined) throw new Error('nothing was admitted')
@@ -81,13 +81,13 @@ onEachEngine(({ openStore, closeStores }) => {
 
   test('a transaction whose bytes are gone is forgotten', async () => {
     const { opened } = await filled()
-    const txid = (await opened.store.nameOrigin('a'))?.txid ?? ''
+    const txid = (await opened.store.names.originOf('a'))?.txid ?? ''
     await opened.removeBytes(txid)
     expect((await opened.maintenance.compare(undefined)).lost).toEqual([txid])
     await expectEqual(maintenanceOf(opened))
-    expect(await opened.store.nameOrigin('a')).toBeUndefined()
-    expect(await opened.store.admissionsOfTransaction(txid)).toEqual([])
-    expect(await opened.store.isApplied('tm_names', txid)).toBe(false)
+    expect(await opened.store.names.originOf('a')).toBeUndefined()
+    expect(await opened.store.admissions.ofTransaction(txid)).toEqual([])
+    expect(await opened.store.admissions.isApplied('tm_names', txid)).toBe(false)
   })
 
   test('a rebuild that was ended when it had emptied it is gone on with', async () => {
@@ -97,7 +97,7 @@ onEachEngine(({ openStore, closeStores }) => {
     await maintenance.setRebuildCheckpoint({ state: 'needed' })
     expect(await maintenance.rebuild()).toEqual({ state: 'needed' })
     await maintenance.empty()
-    expect(await opened.store.nameOrigin('a')).toBeUndefined()
+    expect(await opened.store.names.originOf('a')).toBeUndefined()
     const places: string[] = []
     for await (const { place } of maintenance.transactionLog('')) places.push(place)
     expect(await maintenance.transactionsLeft('')).toBe(places.length)

@@ -41,7 +41,7 @@ for (const [transaction, topic] of [
 ] as const)
   expect((await server.submit(beefOf(transaction), [topic])).status).toBe(200)
 const blocked = { txid: site.txid, vout: 2 }
-await graph.block({ kind: 'outpoint', value: formatOutpoint(blocked), reason: 'a reason', since: 1 })
+await graph.blocklist.add({ kind: 'outpoint', value: formatOutpoint(blocked), reason: 'a reason', since: 1 })
 
 const { genesis } = chain.deployment
 const LOCAL = { profile: PROFILES.local, genesis, logger: SILENT }

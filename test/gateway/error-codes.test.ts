@@ -45,7 +45,7 @@ interface Row extends ExpectedError {
   path: string
   question?: Question
   /** The method of the store that fails meanwhile. */
-  broken?: 'output' | 'ordinalAt' | 'nameOrigin' | 'namesByPrefix' | 'ping' | 'record'
+  broken?: ['store' | 'ordinals' | 'names', string]
   /** What the engine of the store calls that. */
   engineCode?: string
   contentRange?: string
@@ -119,16 +119,21 @@ const ROWS: Row[] = [
   { code: 'RATE_LIMITED', status: 429, path: '/svc/names', question: proxied },
   { code: 'RATE_LIMITED', status: 429, path: '/lookup', question: proxied, overlay: true },
   // A path of its own: answers that were given before are kept.
-  { code: 'INTERNAL', status: 500, path: content(`${file.outpoint(0)}/unasked`), broken: 'output' },
-  { code: 'INTERNAL', status: 500, path: content(`${file.outpoint(0)}:0`), broken: 'ordinalAt' },
-  { code: 'INTERNAL', status: 500, path: '/svc/names/origin/a', broken: 'nameOrigin' },
-  { code: 'INTERNAL', status: 500, path: '/svc/names?prefix=a', broken: 'namesByPrefix' },
+  {
+    code: 'INTERNAL',
+    status: 500,
+    path: content(`${file.outpoint(0)}/unasked`),
+    broken: ['ordinals', 'output'],
+  },
+  { code: 'INTERNAL', status: 500, path: content(`${file.outpoint(0)}:0`), broken: ['ordinals', 'at'] },
+  { code: 'INTERNAL', status: 500, path: '/svc/names/origin/a', broken: ['names', 'originOf'] },
+  { code: 'INTERNAL', status: 500, path: '/svc/names?prefix=a', broken: ['names', 'byPrefix'] },
   {
     code: 'INTERNAL',
     status: 500,
     path: '/lookup',
     question: posted({ service: 'ls_names', query: { name: 'a' } }),
-    broken: 'nameOrigin',
+    broken: ['names', 'originOf'],
     overlay: true,
   },
   ...['SQLITE_FULL', 'ER_DISK_FULL', 'ER_RECORD_FILE_FULL', '14031', 'ENOSPC'].map(
@@ -137,23 +142,26 @@ const ROWS: Row[] = [
       status: 503,
       path: '/submit',
       question: submission(beefOf(chain.inscribe(text(engineCode))), ['tm_ordinals']),
-      broken: 'record',
+      broken: ['store', 'record'],
       engineCode,
       overlay: true,
     }),
   ),
-  { code: 'NOT_READY', status: 503, path: '/health/ready', broken: 'ping' },
+  { code: 'NOT_READY', status: 503, path: '/health/ready', broken: ['store', 'ping'] },
 ]
 
 async function answerTo({ code, path, question, broken, engineCode }: Row, method?: string): Promise<Answer> {
   if (code === 'RATE_LIMITED') await server.ask(path, question)
   const ask = (): Promise<Answer> => server.ask(path, { ...question, ...(method && { method }) })
   if (broken === undefined) return await ask()
-  return await whileReplaced(server.node.graph, broken, { by: failingWith(engineCode), during: ask })
+  const [role, failing] = broken
+  const { graph } = server.node
+  const subject = (role === 'store' ? graph : graph[role]) as unknown as Record<string, () => Promise<never>>
+  return await whileReplaced(subject, failing, { by: failingWith(engineCode), during: ask })
 }
 
 const title = ({ code, path, broken }: Row): string =>
-  `${code} from ${path.slice(0, 40)}${broken === undefined ? '' : ` while ${broken} fails`}`
+  `${code} from ${path.slice(0, 40)}${broken === undefined ? '' : ` while ${broken[1]} fails`}`
 const named = (rows: Row[]): [string, Row][] => rows.map((row) => [title(row), row])
 
 test('every code has a row', () => {
@@ -232,7 +240,7 @@ describe('what went wrong inside', () => {
 
   test('before the first byte of a body is an answer, not a broken connection', async () => {
     records.length = 0
-    const answer = await whileReplaced(server.node.graph, 'shortBody', {
+    const answer = await whileReplaced(server.node.graph.content, 'shortBody', {
       by: failing,
       during: () => server.ask(content(file.outpoint(0))),
     })

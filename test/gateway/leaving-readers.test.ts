@@ -24,9 +24,9 @@ const steps = await streamsOn(server, chain).streamOf(Array.from({ length: 15 },
 
 /** Reads on as the store does, once it may, and counts what is read. */
 function watchedReads(mayRead: Promise<unknown> = Promise.resolve()) {
-  const contentChunks = graph.contentChunks.bind(graph)
+  const contentChunks = graph.content.chunks.bind(graph)
   const counts = { begun: 0, ended: 0, bytes: 0 }
-  const by: ContentReader['contentChunks'] = async function* (sha256, range) {
+  const by: ContentReader['chunks'] = async function* (sha256, range) {
     counts.begun++
     try {
       await mayRead
@@ -38,7 +38,7 @@ function watchedReads(mayRead: Promise<unknown> = Promise.resolve()) {
       counts.ended++
     }
   }
-  return { counts, by: by as typeof graph.contentChunks }
+  return { counts, by: by as typeof graph.content.chunks }
 }
 
 async function until(done: () => boolean): Promise<void> {
@@ -74,7 +74,7 @@ describe('readers that leave', () => {
       await Promise.all(Array.from({ length: READERS }, leave))
       await until(() => counts.ended === READERS)
     }
-    await whileReplaced(graph, 'contentChunks', { by, during })
+    await whileReplaced(graph.content, 'chunks', { by, during })
     expect(counts.bytes).toBeLessThan(READERS * LENGTH)
     await expectAnswers()
   })
@@ -94,7 +94,7 @@ describe('readers that leave', () => {
     let read = (): void => undefined
     const { counts, by } = watchedReads(new Promise<void>((resolve) => (read = resolve)))
     const during = () => left(`/content/${large.outpoint(0)}`, counts, read)
-    await whileReplaced(graph, 'contentChunks', { by, during })
+    await whileReplaced(graph.content, 'chunks', { by, during })
     await expectAnswers()
   })
 
@@ -102,7 +102,7 @@ describe('readers that leave', () => {
     let read = (): void => undefined
     const mayRead = new Promise<void>((resolve) => (read = resolve))
     const counts = { begun: 0, ended: 0 }
-    const shortBody = graph.shortBody.bind(graph)
+    const shortBody = graph.content.shortBody.bind(graph)
     const by: ContentReader['shortBody'] = async (sha256) => {
       counts.begun++
       await mayRead
@@ -110,7 +110,7 @@ describe('readers that leave', () => {
       return await shortBody(sha256)
     }
     const during = () => left(`/content/${small.outpoint(0)}`, counts, read)
-    await whileReplaced(graph, 'shortBody', { by, during })
+    await whileReplaced(graph.content, 'shortBody', { by, during })
     await expectAnswers()
   })
 
@@ -118,7 +118,7 @@ describe('readers that leave', () => {
     let read = (): void => undefined
     const mayRead = new Promise<void>((resolve) => (read = resolve))
     const counts = { begun: 0, ended: 0 }
-    const transaction = graph.rawTransaction.bind(graph)
+    const transaction = graph.transactions.raw.bind(graph)
     const by: typeof transaction = async (txid) => {
       counts.begun++
       await mayRead
@@ -134,12 +134,12 @@ describe('readers that leave', () => {
       const { status } = await server.ask(path)
       expect({ status, read: counts.begun - READERS >= steps.length }).toEqual({ status: 200, read: true })
     }
-    await whileReplaced(graph, 'rawTransaction', { by, during })
+    await whileReplaced(graph.transactions, 'raw', { by, during })
     await expectAnswers()
   })
 
   test('before the first byte of a stream stop the summing up of its chunks', async () => {
-    const stream = graph.stream.bind(graph)
+    const stream = graph.streams.summary.bind(graph)
     const counts = { begun: 0, ended: 0 }
     let read = (): void => undefined
     const mayRead = new Promise<void>((resolve) => (read = resolve))
@@ -156,7 +156,7 @@ describe('readers that leave', () => {
         counts.ended++
       }
     }
-    await whileReplaced(graph, 'stream', {
+    await whileReplaced(graph.streams, 'summary', {
       by,
       during: () => left(streamPath(steps[0]), counts, () => read()),
     })

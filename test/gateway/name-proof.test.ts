@@ -143,10 +143,10 @@ describe('a tree of names', () => {
 
   test('breaks the connection where what was listed is gone, and never looks whole', async () => {
     const { graph } = server.node
-    const held = graph.rawTransaction.bind(graph)
+    const held = graph.transactions.raw.bind(graph)
     const { txid: last } = tree.mintOf('abc')
     let asked = 0
-    await whileReplaced(graph, 'rawTransaction', {
+    await whileReplaced(graph.transactions, 'raw', {
       by: async (txid) => {
         if (txid === last) asked++
         return asked > 1 ? undefined : await held(txid)

@@ -141,16 +141,16 @@ describe('an ordinal with MAP at four steps', () => {
 
   test('breaks the connection where what was listed is gone, and never looks whole', async () => {
     const { graph } = server.node
-    const read = graph.rawTransaction.bind(graph)
+    const read = graph.transactions.raw.bind(graph)
     let listed = 0
-    graph.rawTransaction = async (txid) => {
+    graph.transactions.raw = async (txid) => {
       if (txid === tip.txid) listed++
       return listed > 1 ? undefined : await read(txid)
     }
     try {
       await expect(provenance(tip.outpoint(0))).rejects.toThrow(/aborted|hang up|ECONNRESET/)
     } finally {
-      graph.rawTransaction = read
+      graph.transactions.raw = read
     }
     expect(await provenance(tip.outpoint(0))).toMatchObject({ status: 200 })
   })
@@ -302,7 +302,7 @@ test('what was kept without what places it is shown when it comes again with tha
       applied: [{ topic: 'tm_ordinals', txid: origin.txid }],
     }),
   )
-  expect(await server.node.graph.ordinalAt(outpoint, 0)).toBeDefined()
+  expect(await server.node.graph.ordinals.at(outpoint, 0)).toBeDefined()
   await expectNone(origin.outpoint(0))
   expect((await provenance(origin.outpoint(0))).json).toMatchObject({
     error: expect.stringContaining(funding.txid),

@@ -123,8 +123,8 @@ describe('a middle chunk of a stream that cannot be loaded', () => {
     const gone = sha256(utf8('gone')).toString('hex')
     const [first, second] = await streams.streamOf(['here', 'gone', 'here'])
     const { graph } = server.node
-    const contentChunks = graph.contentChunks.bind(graph)
-    await whileReplaced(graph, 'contentChunks', {
+    const contentChunks = graph.content.chunks.bind(graph)
+    await whileReplaced(graph.content, 'chunks', {
       by: async function* (hash, range) {
         if (hash !== gone) yield* contentChunks(hash, range)
       },

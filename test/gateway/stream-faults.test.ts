@@ -3,7 +3,7 @@ import { type IncomingMessage, request } from 'node:http'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import Database from 'libsql'
-import type { ContentReader, StreamChunk, StreamReader } from '../../backend/src/graph/graph-store.js'
+import type { ContentReader, StreamChunk, StreamsReader } from '../../backend/src/graph/graph-store.js'
 import { sha256 } from '../../backend/src/graph/native-hash.js'
 import { utf8 } from '../../backend/src/protocol/bytes.js'
 import { expectError } from '../support/expect-error.js'
@@ -34,8 +34,8 @@ async function until(done: () => boolean): Promise<void> {
 /** Counts what is read of chunks and of their bodies while something is done. */
 async function watched(during: (counts: Counts) => Promise<void>): Promise<Counts> {
   const counts: Counts = { chunks: 0, walks: 0, bodies: 0, bytes: 0 }
-  const read = { pieces: graph.contentChunks.bind(graph), chunks: graph.streamChunks.bind(graph) }
-  const pieces: ContentReader['contentChunks'] = async function* (hash, range) {
+  const read = { pieces: graph.content.chunks.bind(graph), chunks: graph.streams.chunks.bind(graph) }
+  const pieces: ContentReader['chunks'] = async function* (hash, range) {
     counts.bodies++
     try {
       for await (const piece of read.pieces(hash, range)) {
@@ -46,7 +46,7 @@ async function watched(during: (counts: Counts) => Promise<void>): Promise<Count
       counts.bodies--
     }
   }
-  const chunks: StreamReader['streamChunks'] = async function* (query, from) {
+  const chunks: StreamsReader['chunks'] = async function* (query, from) {
     counts.walks++
     try {
       for await (const chunk of read.chunks(query, from)) {
@@ -57,11 +57,11 @@ async function watched(during: (counts: Counts) => Promise<void>): Promise<Count
       counts.walks--
     }
   }
-  await whileReplaced(graph, 'contentChunks', {
-    by: pieces as typeof graph.contentChunks,
+  await whileReplaced(graph.content, 'chunks', {
+    by: pieces as typeof graph.content.chunks,
     during: () =>
-      whileReplaced(graph, 'streamChunks', {
-        by: chunks as typeof graph.streamChunks,
+      whileReplaced(graph.streams, 'chunks', {
+        by: chunks as typeof graph.streams.chunks,
         during: () => during(counts),
       }),
   })
@@ -187,14 +187,14 @@ describe('a stream that changes between its head and its body', () => {
   ) {
     const [origin] = await streamOf(['first', 'third'])
     await streamOf(['other'])
-    const streamChunks = graph.streamChunks.bind(graph)
+    const streamChunks = graph.streams.chunks.bind(graph)
     let read = 0
-    const by: StreamReader['streamChunks'] = async function* (query, from) {
+    const by: StreamsReader['chunks'] = async function* (query, from) {
       if (read++ < times) yield* chunks.filter((chunk) => chunk !== undefined)
       else yield* streamChunks(query, from)
     }
-    return await whileReplaced(graph, 'streamChunks', {
-      by: by as typeof graph.streamChunks,
+    return await whileReplaced(graph.streams, 'chunks', {
+      by: by as typeof graph.streams.chunks,
       during: () => server.ask(streamPath(origin), { headers: { Range: range } }),
     })
   }
@@ -215,11 +215,11 @@ describe('a stream that changes between its head and its body', () => {
 
   test('in a later run of chunks breaks the connection, once the head is out', async () => {
     const [origin] = await streamOf(Array.from({ length: 66 }, () => 'first'))
-    const by: StreamReader['streamChunks'] = async function* () {
+    const by: StreamsReader['chunks'] = async function* () {
       yield* [...Array.from({ length: 65 }, () => first), other].filter((each) => each !== undefined)
     }
-    const asked = whileReplaced(graph, 'streamChunks', {
-      by: by as typeof graph.streamChunks,
+    const asked = whileReplaced(graph.streams, 'chunks', {
+      by: by as typeof graph.streams.chunks,
       during: () => server.ask(streamPath(origin)),
     })
     await expect(asked).rejects.toThrow(BROKEN)

@@ -25,7 +25,7 @@ test('a proven transaction stands alone with its proof', async () => {
   const child = make(chain, parent, other)
   const { store } = await openStore()
   await store.record(graphRecords({ transactions: [recordOf(parent, 1), recordOf(child, 5)] }))
-  const beef = await assembled([child.txid], store)
+  const beef = await assembled([child.txid], store.transactions)
   expect(readBeef(beef).txids).toEqual([child.txid])
   const subject = Transaction.fromBEEF(Array.from(beef))
   expect(subject.id('hex')).toBe(child.txid)
@@ -48,7 +48,7 @@ test('an unproven one comes with its ancestors down to proven ones, parents firs
     recordOf(beyond, 1),
   ]
   await store.record(graphRecords({ transactions }))
-  const beef = await assembled([child.txid], store)
+  const beef = await assembled([child.txid], store.transactions)
   const { txids } = readBeef(beef)
   expect([...txids].sort()).toEqual(txidsOf(left, right, middle, child).sort())
   expect(txids.slice(2)).toEqual(txidsOf(middle, child))
@@ -68,7 +68,7 @@ test('a coin from an unproven parent verifies', async () => {
   const { store } = await openStore()
   const transactions = [recordOf(grandchild), recordOf(child), recordOf(parent, 2)]
   await store.record(graphRecords({ transactions }))
-  const beef = await assembled([grandchild.txid], store)
+  const beef = await assembled([grandchild.txid], store.transactions)
   expect(await Transaction.fromBEEF(Array.from(beef)).verify('scripts only')).toBe(true)
 })
 
@@ -78,7 +78,7 @@ test('ancestors that the store does not hold are left out, and the subject still
   const child = make(chain, missing, held)
   const { store } = await openStore()
   await store.record(graphRecords({ transactions: [recordOf(child), recordOf(held, 1)] }))
-  const beef = await assembled([child.txid], store)
+  const beef = await assembled([child.txid], store.transactions)
   expect(readBeef(beef).txids).toEqual(txidsOf(held, child))
   const subject = Transaction.fromBEEF(Array.from(beef))
   expect(subject.id('hex')).toBe(child.txid)
@@ -90,8 +90,8 @@ test('there is none where the store does not hold a subject', async () => {
   const [held, missing] = [make(chain), make(chain)]
   const { store } = await openStore()
   await store.record(graphRecords({ transactions: [recordOf(held, 1)] }))
-  expect(await assembleBeef([missing.txid], store)).toBeUndefined()
-  expect(await assembleBeef([held.txid, missing.txid], store)).toBeUndefined()
+  expect(await assembleBeef([missing.txid], store.transactions)).toBeUndefined()
+  expect(await assembleBeef([held.txid, missing.txid], store.transactions)).toBeUndefined()
 })
 
 test('several subjects share their ancestors', async () => {
@@ -103,7 +103,7 @@ test('several subjects share their ancestors', async () => {
   if (!one || !two) throw new Error('no subjects')
   const { store } = await openStore()
   await store.record(graphRecords({ transactions: [recordOf(parent, 1), recordOf(one), recordOf(two)] }))
-  const beef = await assembled(txidsOf(two, one, two, parent), store)
+  const beef = await assembled(txidsOf(two, one, two, parent), store.transactions)
   expect(readBeef(beef).txids).toEqual(txidsOf(parent, two, one))
 })
 
@@ -115,7 +115,7 @@ test('paths of one block become one path', async () => {
   const transactions = [left, right].map(({ txid, raw }) => ({ txid, raw, proof: proofIn(block, { txid }) }))
   const { store } = await openStore()
   await store.record(graphRecords({ transactions: [recordOf(child), ...transactions] }))
-  const beef = await assembled([child.txid], store)
+  const beef = await assembled([child.txid], store.transactions)
   const { bumps } = Beef.fromBinary(Array.from(beef))
   expect(bumps).toHaveLength(1)
   for (const { txid } of [left, right]) {
@@ -134,6 +134,6 @@ test('a chain of 5,000 unproven transactions is put together link by link', asyn
     links.push(make(chain, tip))
   const { store } = await openStore()
   await store.record(graphRecords({ transactions: links.toReversed().map((link) => recordOf(link)) }))
-  const beef = await assembled([links.at(-1)?.txid ?? ''], store)
+  const beef = await assembled([links.at(-1)?.txid ?? ''], store.transactions)
   expect(readBeef(beef).txids).toEqual(txidsOf(...links))
 }, 120_000)

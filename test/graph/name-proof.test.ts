@@ -110,14 +110,19 @@ test('the store is asked in step with the spends, and raw transactions are not k
     const store = await storeOf(tree)
     let asked = 0
     const counting: ProofStore = {
-      nameOrigin: (each) => store.nameOrigin(each),
-      genuineNodes: (outpoints) => {
-        asked++
-        return store.genuineNodes(outpoints)
+      names: {
+        ...store.names,
+        genuineNodes: (outpoints) => {
+          asked++
+          return store.names.genuineNodes(outpoints)
+        },
       },
-      transaction: (txid) => {
-        asked++
-        return store.transaction(txid)
+      transactions: {
+        ...store.transactions,
+        raw: (txid) => {
+          asked++
+          return store.transactions.raw(txid)
+        },
       },
     }
     const proof = await proofIn(tree, counting, name)
@@ -125,7 +130,7 @@ test('the store is asked in step with the spends, and raw transactions are not k
     const collecting = asked
     expect(proof.transactions.flatMap((each) => Object.keys(each)).includes('raw')).toBe(false)
     const { transactions } = proof
-    const beef = await listedBeef({ transactions, store: counting })
+    const beef = await listedBeef({ transactions, store: counting.transactions })
     for await (const piece of beef.bytes()) expect(piece.length).toBeLessThan(beef.length)
     return { collecting, sending: asked - collecting }
   }
@@ -287,7 +292,8 @@ test('as BEEF, it holds the path of each that has one', async () => {
   if (proof.kind !== 'whole') throw new Error(`the proof is ${proof.kind}`)
   const { transactions } = proof
   const pieces: Uint8Array[] = []
-  for await (const piece of (await listedBeef({ transactions, store })).bytes()) pieces.push(piece)
+  for await (const piece of (await listedBeef({ transactions, store: store.transactions })).bytes())
+    pieces.push(piece)
   const beef = readBeef(joinBytes(pieces))
   expect(beef.subject.txid).toBe(tree.mintOf('abc').txid)
   expect(beef.txids).toEqual(txidsOf(tree.transactions))

@@ -26,7 +26,7 @@ async function laidOut(records: TransactionRecord[]) {
     ...(proof && { proof }),
   }))
   const subject = { txid: records.at(-1)?.txid ?? '', vout: 258 }
-  const store = { transaction: async (txid: string) => held.get(txid) }
+  const store = { get: async (txid: string) => held.get(txid) }
   return { held, beef: await outpointBeef({ subject, transactions, store }) }
 }
 

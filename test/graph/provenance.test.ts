@@ -43,7 +43,7 @@ test('a lineage of thousands of steps is collected in order, with what it starts
   const txids = 'transactions' in provenance ? provenance.transactions.map(({ txid }) => txid) : []
   expect(txids).toEqual([large, ...lineage].map(({ txid }) => txid))
   const all: string[] = []
-  for await (const { txid } of store.lineage(at(lineage[7]))) all.push(txid)
+  for await (const { txid } of store.ordinals.lineage(at(lineage[7]))) all.push(txid)
   expect(all).toEqual(lineage.map(({ txid }) => txid))
 }, 120_000)
 
@@ -112,7 +112,7 @@ test.each([
   const { store } = await openStore()
   const transactions = [large, ...lineage].filter((each) => each !== absent).map((each) => recordOf(each, 1))
   await store.record(graphRecords({ transactions, outputs }))
-  expect(await store.ordinalAt(at(lineage[0]), 3)).toBeDefined()
+  expect(await store.ordinals.at(at(lineage[0]), 3)).toBeDefined()
   expect(await provenanceOf(at(lineage[3]), store)).toEqual({ kind: 'incomplete', txid: absent?.txid })
 })
 

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Engine } from '@bsv/overlay'
-import type { GraphWriter } from '../../backend/src/graph/graph-store.js'
+import type { Backlog, GraphStore } from '../../backend/src/graph/graph-store.js'
 import type { FailedHook, HookOutbox } from '../../backend/src/graph/hook-outbox.js'
 import type { AdmissionRecord, GraphRecords } from '../../backend/src/graph/records.js'
 import { type HookFailure, HookRetries } from '../../backend/src/lookup-services/hook-outbox.js'
@@ -27,12 +27,12 @@ afterEach(async () => {
 })
 
 /** A writer that fails at the calls that it is told to. */
-class FailingWriter implements GraphWriter {
+class FailingWriter implements Pick<GraphStore, 'record' | 'evict' | 'backlog'> {
   calls = 0
   done = 0
 
   constructor(
-    private readonly to: GraphWriter,
+    private readonly to: GraphStore,
     public fails: (call: number) => boolean,
   ) {}
 
@@ -40,8 +40,8 @@ class FailingWriter implements GraphWriter {
     return await this.attempt(() => this.to.record(records))
   }
 
-  async workOff(): Promise<boolean> {
-    return await this.to.workOff()
+  get backlog(): Backlog {
+    return this.to.backlog
   }
 
   async evict(outpoint: Outpoint): Promise<void> {

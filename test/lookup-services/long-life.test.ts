@@ -107,7 +107,7 @@ onEachEngine(({ openStore, closeStores, runs }) => {
           const anyOrder = await told(await openStore(), shuffled)
           for (const [step, expected] of model(changes).entries()) {
             const outpoint = parseOutpoint(steps[step]?.outpoint(0) ?? '')
-            const map = await anyOrder.store.mergedMap(outpoint)
+            const map = await anyOrder.store.metadata.merged(outpoint)
             expect({ ...mapRecordOf(map ?? EMPTY_MAP) }).toEqual(expected)
           }
           expect(await anyOrder.rows()).toEqual(await inOrder.rows())
@@ -132,9 +132,9 @@ onEachSqlEngine(({ openStore, closeStores }) => {
     expect(sums.count).toBeGreaterThan(3)
     expect(Number(sums.kept)).toBeLessThan(4 * Number(sums.said))
     const tip = parseOutpoint(steps.at(-1)?.outpoint(0) ?? '')
-    const answer = JSON.stringify(mapRecordOf((await store.mergedMap(tip)) ?? EMPTY_MAP)).length
-    expect(await store.mergedMap(tip, 2 * answer)).toBeDefined()
-    expect(await store.mergedMap(tip, answer / 4)).toBeUndefined()
+    const answer = JSON.stringify(mapRecordOf((await store.metadata.merged(tip)) ?? EMPTY_MAP)).length
+    expect(await store.metadata.merged(tip, 2 * answer)).toBeDefined()
+    expect(await store.metadata.merged(tip, answer / 4)).toBeUndefined()
   })
 
   test('what was said in an output that is evicted is forgotten, at that step and after it', async () => {
@@ -146,11 +146,12 @@ onEachSqlEngine(({ openStore, closeStores }) => {
     const { history, steps } = await live(changes)
     const { store, database } = await told(await openStore(), history.notices)
     const at = (step: number) => parseOutpoint(steps[step]?.outpoint(0) ?? '')
-    const found = async (each: Attribute) => (await store.tipsWith({ attributes: [each], limit: 10 })).length
+    const found = async (each: Attribute) =>
+      (await store.attributes.tipsWith({ attributes: [each], limit: 10 })).length
     const [said, kept] = [attribute.map('b', textOf(3000)), attribute.map('c', textOf(10))]
     expect([await found(said), await found(kept)]).toEqual([1, 1])
     await store.evict(at(2))
-    expect({ ...mapRecordOf((await store.mergedMap(at(3))) ?? EMPTY_MAP) }).toEqual({
+    expect({ ...mapRecordOf((await store.metadata.merged(at(3))) ?? EMPTY_MAP) }).toEqual({
       a: textOf(3000),
       c: textOf(10),
     })
@@ -158,8 +159,8 @@ onEachSqlEngine(({ openStore, closeStores }) => {
     const owners = await database.reader.all('select distinct owner from graph_pieces', [])
     // Four transactions and the coin before them, one body, three outputs that say something, one with all up to it.
     expect(owners).toHaveLength(5 + 1 + 3 + 1)
-    await store.unblock({ kind: 'outpoint', value: formatOutpoint(at(2)) })
+    await store.blocklist.remove({ kind: 'outpoint', value: formatOutpoint(at(2)) })
     expect([await found(said), await found(kept)]).toEqual([1, 1])
-    expect((await store.mergedMap(at(3)))?.get('b')).toBe(textOf(3000))
+    expect((await store.metadata.merged(at(3)))?.get('b')).toBe(textOf(3000))
   })
 })

@@ -228,7 +228,10 @@ test('a name that pays for the mint of another ends there, and the other one beg
   const { deployment } = chain
   const names = new NamesLookupService({ reader: store, writer: store, deployment })
   await deliver([names, new OrdinalsLookupService({ reader: store, writer: store })], history.notices)
-  expect((await store.output({ txid: b.txid, vout: 2 }))?.previous).toEqual({ txid: a.txid, vout: 2 })
+  expect((await store.ordinals.output({ txid: b.txid, vout: 2 }))?.previous).toEqual({
+    txid: a.txid,
+    vout: 2,
+  })
   expect(await asked(names, { name: 'b' })).toEqual([b.outpoint(2)])
   expect(await asked(names, { name: 'a' })).toEqual([])
 })

@@ -105,8 +105,11 @@ describeWithMongo('the factories on MongoDB', (mongo) => {
     })
     await eventually(async () => expect(await held(db)).toEqual(expected))
     const { graph } = storesOf(db)
-    expect(await graph.nameOrigin('ab')).toEqual({ txid: mints[1]?.txid, vout: 2 })
-    expect(await graph.currentOutput({ txid: note.txid, vout: 0 })).toEqual({ txid: moved.txid, vout: 0 })
+    expect(await graph.names.originOf('ab')).toEqual({ txid: mints[1]?.txid, vout: 2 })
+    expect(await graph.ordinals.currentOutput({ txid: note.txid, vout: 0 })).toEqual({
+      txid: moved.txid,
+      vout: 0,
+    })
   })
 
   test('note and repeat what the database did not take', async () => {

@@ -96,7 +96,7 @@ test('pages add up to the whole, and stay in place while ordinals move on', asyn
   expect(await asked({ ...query, limit: 2, after: second })).toEqual(whole.slice(2, 4))
   expect(await asked({ ...query, after: whole.at(-1) })).toEqual([])
   // The one that was asked behind is by another outpoint now: that of its origin will do as well.
-  const { outpoint } = (await store.ordinalAt(parseOutpoint(at(sold)[0] ?? ''), 0))?.output ?? {}
+  const { outpoint } = (await store.ordinals.at(parseOutpoint(at(sold)[0] ?? ''), 0))?.output ?? {}
   const place = whole.indexOf(at(sold)[0] ?? '')
   expect(await asked({ ...query, after: outpoint && formatOutpoint(outpoint) })).toEqual(
     whole.slice(place + 1),

@@ -1,11 +1,6 @@
 import fc from 'fast-check'
 import { type Attribute, attribute } from '../../backend/src/graph/attributes.js'
-import {
-  type AttributesReader,
-  type GraphStore,
-  TIP,
-  type TransactionReader,
-} from '../../backend/src/graph/graph-store.js'
+import { type GraphReader, type GraphStore, TIP } from '../../backend/src/graph/graph-store.js'
 import { EMPTY_MAP, mapRecordOf } from '../../backend/src/graph/map-merge.js'
 import { NamesLookupService } from '../../backend/src/lookup-services/NamesLookupService.js'
 import { OrdinalsLookupService } from '../../backend/src/lookup-services/OrdinalsLookupService.js'
@@ -34,17 +29,17 @@ async function tell(store: GraphStore, life: Life, told: Submitted[]): Promise<v
 
 /** Every ordinal is found by what it says where it is now, and by nothing else. */
 async function expectAttributes(
-  store: AttributesReader & TransactionReader,
+  store: Pick<GraphReader, 'attributes' | 'transactions'>,
   { names, said, known }: Life,
   { tips, answer }: ReturnType<typeof model>,
 ): Promise<void> {
   // By whatever the store holds: what places an ordinal comes along with it, and spends something too.
   const spent = new Set<string>()
   for (const { txid, transaction } of known.values())
-    if ((await store.transaction(txid)) !== undefined)
+    if ((await store.transactions.get(txid)) !== undefined)
       for (const input of transaction.inputs) spent.add(formatOutpoint(input))
   const found = async (...attributes: Attribute[]): Promise<string[]> =>
-    (await store.tipsWith({ attributes, limit: 1000 })).map(formatOutpoint).sort()
+    (await store.attributes.tipsWith({ attributes, limit: 1000 })).map(formatOutpoint).sort()
   const told = new Map(tips.map((tip) => [tip, answer(tip, TIP)]))
   const where = (has: (ordinal: NewRecords, tip: string) => boolean): string[] =>
     tips.filter((tip) => {
@@ -97,7 +92,7 @@ onEachEngine(({ openStore, closeStores, runs }) => {
           await tell(store, life, told)
           for (const outpoint of held) {
             for (let sequence = -2; sequence <= deeds.length + 1; sequence++) {
-              const step = await store.ordinalAt(parseOutpoint(outpoint), sequence)
+              const step = await store.ordinals.at(parseOutpoint(outpoint), sequence)
               expect(
                 step && {
                   sequence: step.sequence,
@@ -106,7 +101,7 @@ onEachEngine(({ openStore, closeStores, runs }) => {
                   content: formatOutpoint(step.content.outpoint),
                   tip: step.tip,
                   parent: step.parent && formatOutpoint(step.parent),
-                  map: mapRecordOf((await store.mergedMap(step.output.outpoint)) ?? EMPTY_MAP),
+                  map: mapRecordOf((await store.metadata.merged(step.output.outpoint)) ?? EMPTY_MAP),
                 },
               ).toEqual(answer(outpoint, sequence))
             }

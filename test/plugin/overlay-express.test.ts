@@ -53,7 +53,7 @@ test('what its engine admits is read at the routes of the gateway, and what is b
     expect(genuine.json).toEqual({ [a.outpoint(2)]: true, [a.outpoint(1)]: false })
     expect((await ask(host.url, '/nothing')).json).toMatchObject({ code: 'ERR_ROUTE_NOT_FOUND' })
 
-    await stores.graph.block({ kind: 'name', value: 'ab', reason: 'a reason', since: 1 })
+    await stores.graph.blocklist.add({ kind: 'name', value: 'ab', reason: 'a reason', since: 1 })
     expectError(await ask(host.url, '/svc/names/ab'), { status: 451, code: 'BLOCKED' })
     const lookup = posted({ service: 'ls_names', query: { name: 'ab' } })
     expect((await ask(host.url, '/lookup', lookup)).status).toBe(400)

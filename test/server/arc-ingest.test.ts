@@ -69,8 +69,8 @@ test('of a transaction the bytes are read when all else holds, and not before', 
   world.headers.mine([mint])
   const { graph } = world.server.node
   const read: string[] = []
-  const transaction = graph.transaction.bind(graph)
-  graph.transaction = (txid) => {
+  const transaction = graph.transactions.get.bind(graph)
+  graph.transactions.get = (txid) => {
     read.push(txid)
     return transaction(txid)
   }

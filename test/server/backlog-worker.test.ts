@@ -1,19 +1,21 @@
 import { Mutex } from 'async-mutex'
+import type { Backlog } from '../../backend/src/graph/graph-store.js'
 import { BacklogWorker } from '../../src/server/submission/backlog-worker.js'
 import { SILENT } from '../support/test-server.js'
 
 /** A store that so many parts are left to be done in. */
 class Left {
+  readonly backlog: Backlog = {
+    isBehind: async () => this.parts > 0,
+    workOff: () => this.workOff(),
+    workBehind: async () => 0,
+  }
   done: string[] = []
   fails = 0
 
   constructor(public parts: number) {}
 
-  async isBehind(): Promise<boolean> {
-    return this.parts > 0
-  }
-
-  async workOff(): Promise<boolean> {
+  private async workOff(): Promise<boolean> {
     if (this.fails-- > 0) throw new Error('the store is gone')
     if (this.parts === 0) return false
     this.parts--
@@ -49,9 +51,9 @@ test('all parts are done, with what others write between two of them', async () 
 test('what is left while the last part is done is not forgotten', async () => {
   const graph = new Left(1)
   const { worker } = workerOn(graph)
-  const asked = graph.isBehind.bind(graph)
+  const asked = graph.backlog.isBehind.bind(graph)
   let more = 2
-  graph.isBehind = async () => {
+  graph.backlog.isBehind = async () => {
     const found = await asked()
     if (!found && more-- > 0) {
       graph.parts++

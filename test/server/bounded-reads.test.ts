@@ -78,14 +78,14 @@ describe('a large transaction', () => {
     await store.record(graphRecords({ transactions: [{ txid: large.txid, raw: large.raw }] }))
     const counts = { pieces: 0 }
     const counting = {
-      transaction: () => Promise.reject(new Error('it is not to be read whole')),
-      async rawTransaction(txid: string): Promise<RawTransaction | undefined> {
-        const raw = await store.rawTransaction(txid)
+      get: () => Promise.reject(new Error('it is not to be read whole')),
+      async raw(txid: string): Promise<RawTransaction | undefined> {
+        const raw = await store.transactions.raw(txid)
         return (
           raw && {
             ...raw,
-            async *pieces(from?: number) {
-              for await (const piece of raw.pieces(from)) {
+            async *chunks(from?: number) {
+              for await (const piece of raw.chunks(from)) {
                 counts.pieces++
                 yield piece
               }
@@ -129,7 +129,7 @@ describe('a large transaction', () => {
     const [known] = await livesOn(server, chain).life('known', [])
     const { txid } = known ?? large
     let read = 0
-    const answer = await whileReplaced(graph, 'transaction', {
+    const answer = await whileReplaced(graph.transactions, 'get', {
       by: () => {
         read++
         return Promise.resolve(undefined)
@@ -145,14 +145,14 @@ describe('a long life', () => {
   test('is shown while others have their turns, and no more than two are put together at once', async () => {
     const tip = await lifeOf(server, 1500)
     const { graph } = server.node
-    const held = graph.rawTransaction.bind(graph)
+    const held = graph.transactions.raw.bind(graph)
     const ASKING = 6
     let begun = 0
     let reading = 0
     let most = 0
     const path = `/svc/gateway/provenance/${tip.outpoint(0)}`
     const { result, turns } = await turnsDuring(
-      whileReplaced(graph, 'rawTransaction', {
+      whileReplaced(graph.transactions, 'raw', {
         async by(txid) {
           reading++
           // Each is short for its first 200 reads, and waits for nobody; by then two have gone far beyond.
@@ -236,7 +236,7 @@ describe('long directories', () => {
 
   test('are read in slices, once for many that ask at the same time, and never by one JSON.parse', async () => {
     const site = await published(directory({ ...MAP, a: '_1' }), directory({ 'x.txt': '_0' }))
-    const contentChunks = jest.spyOn(server.node.graph, 'contentChunks')
+    const contentChunks = jest.spyOn(server.node.graph.content, 'chunks')
     const parse = jest.spyOn(JSON, 'parse')
     const path = `/content/${site.outpoint(0)}/a/none`
     const { result, turns } = await turnsDuring(
@@ -261,7 +261,7 @@ describe('long directories', () => {
     const below = async (path: string) => await host.ask(`/content/${site.outpoint(0)}${path}`)
     expect((await below('/a')).status).toBe(200)
     expect((await below('/a/a')).status).toBe(200)
-    const contentChunks = jest.spyOn(host.node.graph, 'contentChunks')
+    const contentChunks = jest.spyOn(host.node.graph.content, 'chunks')
     const { status, json } = await below('/a/a/a')
     expect({ status, json }).toMatchObject({ status: 404, json: { error: expect.stringContaining('4000') } })
     expect(contentChunks).not.toHaveBeenCalled()

@@ -42,7 +42,7 @@ test('what the store could not take is not done, and is taken when it is sent ag
     expect(storedRows(folder)).toEqual(before)
     graph.full = false
     expect(await submit(beefOf(mint))).toMatchObject({ tm_names: { outputsToAdmit: [0, 1, 2] } })
-    expect(await graph.nameOrigin('a')).toEqual({ txid: mint.txid, vout: 2 })
+    expect(await graph.names.originOf('a')).toEqual({ txid: mint.txid, vout: 2 })
   } finally {
     await close()
     await database.close()
@@ -72,7 +72,7 @@ test('what a hook could not record after its submission was written is noted, an
     expect(storedRows(folder).graph_hook_notes).toHaveLength(1)
     graph.full = false
     while (storedRows(folder).graph_hook_notes?.length !== 0) await sleep(50)
-    expect(await graph.currentOutput({ txid, vout: 0 })).toBeUndefined()
+    expect(await graph.ordinals.currentOutput({ txid, vout: 0 })).toBeUndefined()
   } finally {
     await overlay.close()
     await database.close()

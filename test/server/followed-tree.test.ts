@@ -27,7 +27,7 @@ async function opened(
     return {
       genesis: deployment && formatOutpoint(deployment.genesis),
       ...(options.version && { covenantVersion: deployment?.covenantVersion }),
-      root: (await node.graph.liveNode('')) !== undefined,
+      root: (await node.graph.names.liveNode('')) !== undefined,
     }
   } finally {
     await node.close()

@@ -51,7 +51,7 @@ describe.each(QUESTIONS)('%s', (_, question) => {
     let read = (): void => undefined
     const mayRead = new Promise<void>((resolve) => (read = resolve))
     let begun = 0
-    const transaction = graph.rawTransaction.bind(graph)
+    const transaction = graph.transactions.raw.bind(graph)
     const by: typeof transaction = async (txid) => {
       begun++
       await mayRead
@@ -70,7 +70,7 @@ describe.each(QUESTIONS)('%s', (_, question) => {
       expect({ status, read: begun - 1 >= mints.length }).toEqual({ status: 200, read: true })
     }
     records.length = 0
-    await whileReplaced(graph, 'rawTransaction', { by, during })
+    await whileReplaced(graph.transactions, 'raw', { by, during })
     expect(records).toEqual([])
   })
 })

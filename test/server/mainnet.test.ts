@@ -256,7 +256,7 @@ if (vectors === undefined) {
       await expectTheTree(server)
       await expectTheContent(server, vectors)
       for (const txid of [genesis, mintS, mintSh, image, json, text]) {
-        const kept = await server.node.graph.transaction(txid)
+        const kept = await server.node.graph.transactions.get(txid)
         expect(kept && toHex(kept.raw)).toBe(toHex(mainnetTransaction(txid).raw))
         expect(kept?.proof).toBeUndefined()
       }

@@ -172,8 +172,8 @@ describe('where not all is held', () => {
   /** Asks while the store does not hold a transaction. */
   const without = async (missing: FakeTransaction, query: object) => {
     const { graph } = server.node
-    const held = graph.rawTransaction.bind(graph)
-    return await whileReplaced(graph, 'rawTransaction', {
+    const held = graph.transactions.raw.bind(graph)
+    return await whileReplaced(graph.transactions, 'raw', {
       by: async (txid) => (txid === missing.txid ? undefined : await held(txid)),
       during: () => answered({ ...query, history: true }),
     })
@@ -195,8 +195,8 @@ describe('where not all is held', () => {
 
   test('of the output itself, nothing is given', async () => {
     const { graph } = server.node
-    const held = graph.rawTransaction.bind(graph)
-    const answer = await whileReplaced(graph, 'rawTransaction', {
+    const held = graph.transactions.raw.bind(graph)
+    const answer = await whileReplaced(graph.transactions, 'raw', {
       by: async (txid) => (txid === abc.txid ? undefined : await held(txid)),
       during: () => asking({ origin: 'abc', history: true }),
     })

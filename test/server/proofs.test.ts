@@ -42,7 +42,7 @@ async function heights(world: HeaderWorld): Promise<unknown[]> {
 }
 
 const heightIn = async ({ server }: HeaderWorld, { txid }: FakeTransaction): Promise<number | undefined> =>
-  await server.node.graph.heightOf(txid)
+  await server.node.graph.transactions.heightOf(txid)
 
 describe('a BEEF that repeats what is known', () => {
   test('proves its subject', async () => {

@@ -58,20 +58,20 @@ async function readsOf(work: () => Promise<unknown>): Promise<number> {
 test('what was asked is not asked again, until something is written', async () => {
   await store.record(graphRecords({ outputs: [first], contents: [{ sha256: content.sha256, bytes: body }] }))
   const asked: (() => Promise<unknown>)[] = [
-    () => store.output(first.outpoint),
-    () => store.ordinalAt(first.outpoint, TIP),
-    () => store.mergedMap(first.outpoint),
-    () => store.spenderOf(first.outpoint),
-    () => store.shortBody(content.sha256),
-    () => store.stream(stream),
+    () => store.ordinals.output(first.outpoint),
+    () => store.ordinals.at(first.outpoint, TIP),
+    () => store.metadata.merged(first.outpoint),
+    () => store.transactions.spenderOf(first.outpoint),
+    () => store.content.shortBody(content.sha256),
+    () => store.streams.summary(stream),
   ]
   for (const ask of asked) {
     expect(await readsOf(ask)).toBeGreaterThan(0)
     expect(await readsOf(ask)).toBe(0)
   }
   await store.record(graphRecords({ outputs: [second] }))
-  expect(await store.ordinalAt(first.outpoint, TIP)).toMatchObject({ output: second, sequence: 1 })
-  expect(await store.ordinalAt(first.outpoint, 0)).toMatchObject({ output: first, tip: false })
+  expect(await store.ordinals.at(first.outpoint, TIP)).toMatchObject({ output: second, sequence: 1 })
+  expect(await store.ordinals.at(first.outpoint, 0)).toMatchObject({ output: first, tip: false })
 })
 
 test.each([
@@ -86,7 +86,7 @@ test.each([
   const outputs = [{ ...first, mapLength: bytes.length }]
   const maps = [{ outpoint: first.outpoint, bytes }]
   await store.record(graphRecords({ outputs, maps }))
-  const ask = () => store.mergedMap(first.outpoint)
+  const ask = () => store.metadata.merged(first.outpoint)
   const reading = await readsOf(ask)
   expect(await readsOf(ask)).toBe(again * reading)
   expect((await ask())?.get('a')).toHaveLength(length)
@@ -97,7 +97,7 @@ test.each([
   ['that takes much memory', 2_000_000, 1],
 ])('an answer %s is kept accordingly, until something is written', async (_, weight, again) => {
   await store.record(graphRecords({ outputs: [first] }))
-  const tip = async () => (await store.ordinalAt(first.outpoint, TIP))?.output.outpoint
+  const tip = async () => (await store.ordinals.at(first.outpoint, TIP))?.output.outpoint
   let read = 0
   const ask = () =>
     store.consistent(
@@ -115,55 +115,55 @@ test.each([
 })
 
 test('whether an output is an origin is not asked again, until something is written', async () => {
-  const ask = () => store.genuineOrigins([first.outpoint])
+  const ask = () => store.names.genuineOrigins([first.outpoint])
   const names = [{ name: 'a', outpoint: first.outpoint }]
   expect(await ask()).toEqual([])
   expect(await readsOf(ask)).toBe(0)
   await store.record(graphRecords({ names }))
   expect(await ask()).toEqual(names)
   expect(await readsOf(ask)).toBe(0)
-  expect(await readsOf(() => store.genuineOrigins([1, 2, 3].map((vout) => ({ txid: txid(1), vout }))))).toBe(
-    1,
-  )
+  expect(
+    await readsOf(() => store.names.genuineOrigins([1, 2, 3].map((vout) => ({ txid: txid(1), vout })))),
+  ).toBe(1)
 })
 
 test('what was not there is asked for again', async () => {
-  expect(await store.output(first.outpoint)).toBeUndefined()
-  expect(await store.shortBody(content.sha256)).toBeUndefined()
-  expect(await readsOf(() => store.output(first.outpoint))).toBe(1)
-  expect(await readsOf(() => store.shortBody(content.sha256))).toBe(1)
+  expect(await store.ordinals.output(first.outpoint)).toBeUndefined()
+  expect(await store.content.shortBody(content.sha256)).toBeUndefined()
+  expect(await readsOf(() => store.ordinals.output(first.outpoint))).toBe(1)
+  expect(await readsOf(() => store.content.shortBody(content.sha256))).toBe(1)
 })
 
 test('an answer that a write has overtaken is not kept', async () => {
   await store.record(graphRecords({ outputs: [first], contents: [{ sha256: content.sha256, bytes: body }] }))
-  const reading = store.ordinalAt(first.outpoint, TIP)
+  const reading = store.ordinals.at(first.outpoint, TIP)
   await store.record(graphRecords({ outputs: [second] }))
   await reading
-  expect(await store.ordinalAt(first.outpoint, TIP)).toMatchObject({ output: second })
+  expect(await store.ordinals.at(first.outpoint, TIP)).toMatchObject({ output: second })
 })
 
 test('what is kept in memory is not served once it is blocked, and is again afterwards', async () => {
   await store.record(graphRecords({ outputs: [first], contents: [{ sha256: content.sha256, bytes: body }] }))
   const served = new BlocklistFilter(store)
   const subject = { kind: 'content', value: content.sha256 } as const
-  const asked = [() => served.output(first.outpoint), () => served.shortBody(content.sha256)]
+  const asked = [() => served.ordinals.output(first.outpoint), () => served.content.shortBody(content.sha256)]
   const before = [await asked[0]?.(), await asked[1]?.()]
   expect(before).toEqual([first, body])
-  await store.block({ ...subject, reason: 'a test', since: 1 })
+  await store.blocklist.add({ ...subject, reason: 'a test', since: 1 })
   for (const ask of asked) await expect(ask()).rejects.toBeInstanceOf(BlockedError)
-  await store.unblock(subject)
+  await store.blocklist.remove(subject)
   expect([await asked[0]?.(), await asked[1]?.()]).toEqual(before)
   await store.evict(first.outpoint)
-  await expect(served.output(first.outpoint)).rejects.toBeInstanceOf(BlockedError)
+  await expect(served.ordinals.output(first.outpoint)).rejects.toBeInstanceOf(BlockedError)
 })
 
 test('where nothing is blocked, the guard costs no read', async () => {
   await store.record(graphRecords({ outputs: [first], contents: [{ sha256: content.sha256, bytes: body }] }))
   const served = new BlocklistFilter(store)
-  const bare = await readsOf(() => store.namesByPrefix({ prefix: '', limit: 5 }))
-  expect(await readsOf(() => served.namesByPrefix({ prefix: '', limit: 5 }))).toBe(bare)
-  await served.ordinalAt(first.outpoint, TIP)
-  expect(await readsOf(() => served.ordinalAt(first.outpoint, TIP))).toBe(0)
+  const bare = await readsOf(() => store.names.byPrefix({ prefix: '', limit: 5 }))
+  expect(await readsOf(() => served.names.byPrefix({ prefix: '', limit: 5 }))).toBe(bare)
+  await served.ordinals.at(first.outpoint, TIP)
+  expect(await readsOf(() => served.ordinals.at(first.outpoint, TIP))).toBe(0)
 })
 
 test('a read that failed is tried again', async () => {
@@ -172,9 +172,9 @@ test('a read that failed is tried again', async () => {
   database.reader.first = async () => {
     throw new Error('the disk is gone')
   }
-  await expect(store.output(first.outpoint)).rejects.toThrow('the disk is gone')
+  await expect(store.ordinals.output(first.outpoint)).rejects.toThrow('the disk is gone')
   database.reader.first = read
-  expect(await store.output(first.outpoint)).toEqual(first)
+  expect(await store.ordinals.output(first.outpoint)).toEqual(first)
 })
 
 test('a body that is not short is not given whole', async () => {
@@ -189,6 +189,6 @@ test('a body that is not short is not given whole', async () => {
         contents: [{ sha256: hash, bytes }],
       }),
     )
-    expect((await store.shortBody(hash))?.length).toBe(length === 65_536 ? length : undefined)
+    expect((await store.content.shortBody(hash))?.length).toBe(length === 65_536 ? length : undefined)
   }
 })

@@ -111,11 +111,11 @@ test('a client that reads slowly gets all of it', async () => {
 
 test('nobody is let go while an answer is worked on, however long that takes', async () => {
   const { graph } = server.node
-  const output = graph.output.bind(graph)
+  const output = graph.ordinals.output.bind(graph)
   const other = chain.inscribe({ contentType: 'text/plain', body: utf8('another') })
   await admit(other)
   let asked = 0
-  const body = await whileReplaced(graph, 'output', {
+  const body = await whileReplaced(graph.ordinals, 'output', {
     by: async (outpoint) => {
       asked++
       await sleep(1.5 * STALL)
@@ -147,7 +147,7 @@ test('a server that stops waits for whoever asked, and not for those who said no
   let answer = (): void => undefined
   const mayAnswer = new Promise<void>((resolve) => (answer = resolve))
   let isAsked = false
-  await whileReplaced(stopping.node.graph, 'output', {
+  await whileReplaced(stopping.node.graph.ordinals, 'output', {
     by: async () => {
       isAsked = true
       await mayAnswer
@@ -176,7 +176,7 @@ test('of answers that are due on one connection when a server stops, all come, a
   let answer = (): void => undefined
   const mayAnswer = new Promise<void>((resolve) => (answer = resolve))
   let asked = 0
-  await whileReplaced(stopping.node.graph, 'output', {
+  await whileReplaced(stopping.node.graph.ordinals, 'output', {
     by: async () => {
       asked++
       await mayAnswer

@@ -42,7 +42,7 @@ function pathOf({ txid, height }: FakeTransaction): Uint8Array {
 }
 
 const nameCount = async ({ node }: TestServer): Promise<number> =>
-  (await node.graph.namesByPrefix({ prefix: '', limit: 1000 })).length
+  (await node.graph.names.byPrefix({ prefix: '', limit: 1000 })).length
 
 test('a peer that breaks off half-way is asked again from where it was', async () => {
   const { world, full, front } = await peer(30)
@@ -245,7 +245,7 @@ test('what is blocked here is not brought back, and what it leads to is', async 
   const front = await fronts.open()
   const late = await host(world, { SYNC_PEERS: front.url, ADMIN_TOKEN })
   const rows = full.rows()
-  const offered = await full.node.graph.unspentOfTopic({ topic: 'tm_ordinals', since: 0 })
+  const offered = await full.node.graph.admissions.unspentOfTopic({ topic: 'tm_ordinals', since: 0 })
   const note = offered.at(-1)?.outpoint
   const [name = ''] = world.mints.keys()
   const outpoint = `${note?.txid}_${note?.vout}`
@@ -284,9 +284,12 @@ test('what nobody has mined comes with its ancestors; a rival of it waits until 
   await submitAll(late, [world.genesis, unproven(rival)])
   front.host = full
   await until(() => front.nodes.filter((txid) => txid === ab.txid).length > 2, 'it was tried more than once')
-  expect(await late.node.graph.nameOrigin('c')).toBeDefined()
-  expect(await late.node.graph.nameOrigin('a')).toBeUndefined()
+  expect(await late.node.graph.names.originOf('c')).toBeDefined()
+  expect(await late.node.graph.names.originOf('a')).toBeUndefined()
   await submitAll(full, [beefOf(a), beefOf(ab, { with: [a] })])
-  await until(async () => (await late.node.graph.nameOrigin('ab')) !== undefined, 'the proven ones are here')
-  expect(await late.node.graph.nameOrigin('c')).toBeUndefined()
+  await until(
+    async () => (await late.node.graph.names.originOf('ab')) !== undefined,
+    'the proven ones are here',
+  )
+  expect(await late.node.graph.names.originOf('c')).toBeUndefined()
 }, 60_000)

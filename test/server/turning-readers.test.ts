@@ -35,7 +35,7 @@ function readersOf(startPair: StartPair): void {
     const world = await contested()
     const { server, writer, rival } = world
     const { graph } = server.node
-    const nameOrigin = graph.nameOrigin.bind(graph)
+    const nameOrigin = graph.names.originOf.bind(graph)
     let turned = 0
     Object.defineProperty(graph, 'nameOrigin', {
       configurable: true,

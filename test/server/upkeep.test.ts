@@ -104,9 +104,9 @@ test('a transaction whose bytes are gone is forgotten, and is taken when it is s
   const server = await servers.start({ ...SETTINGS, DATA_DIR: dataDir })
   await ready(server)
   const { graph } = server.node
-  expect(await graph.nameOrigin('a')).toBeUndefined()
+  expect(await graph.names.originOf('a')).toBeUndefined()
   if (mint !== undefined) await does(server.node, mint)
-  expect(await graph.nameOrigin('a')).toBeDefined()
+  expect(await graph.names.originOf('a')).toBeDefined()
   await server.stop()
   const scoreless = (all: Record<string, string[]>) => ({
     ...all,
@@ -226,7 +226,7 @@ describe('while the index is not known to be equal', () => {
     expectError(await server.submit(beefOf(chain.genesis)), { status: 503, code: 'NOT_READY', overlay: true })
     await node.maintenance.run()
     await submit()
-    expect(await node.graph.isApplied('tm_names', chain.genesis.txid)).toBe(true)
+    expect(await node.graph.admissions.isApplied('tm_names', chain.genesis.txid)).toBe(true)
   })
 })
 

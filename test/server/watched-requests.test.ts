@@ -25,7 +25,7 @@ const withId = (id: string, more: Question = {}): Question => ({ ...more, header
 
 /** Breaks the store for one request. */
 async function failing(server: TestServer, question: Question = {}) {
-  return await whileReplaced(server.node.graph, 'output', {
+  return await whileReplaced(server.node.graph.ordinals, 'output', {
     by: () => Promise.reject(new Error('the disk is gone')),
     during: () => server.ask(`/content/${UNKNOWN}`, question),
   })
@@ -144,7 +144,7 @@ describe('requests', () => {
       gone = () => resolve(undefined)
     })
     let isAsked = false
-    await whileReplaced(server.node.graph, 'output', {
+    await whileReplaced(server.node.graph.ordinals, 'output', {
       by: () => {
         isAsked = true
         return left

@@ -41,14 +41,14 @@ describeWithMariadb('a write on MariaDB', (mariadb) => {
   test('that a deadlock undoes is tried again', async () => {
     const { store, tries } = await undoing(2)
     await store.record(name)
-    expect(await store.nameOrigin('a')).toEqual(outpoint)
+    expect(await store.names.originOf('a')).toEqual(outpoint)
     expect(await tries()).toBe(3)
   })
 
   test('that is undone again and again is given up, with a word that it may be sent again', async () => {
     const { store, tries } = await undoing(1000)
     await expect(store.record(name)).rejects.toBeInstanceOf(StoreUnavailableError)
-    expect(await store.nameOrigin('a')).toBeUndefined()
+    expect(await store.names.originOf('a')).toBeUndefined()
     expect(await tries()).toBe(6)
   })
 })

@@ -126,7 +126,7 @@ describeWithMongo('the writers of one MongoDB', (mongo) => {
     const store = new MongoGraphStore({ db })
     await store.record(named('a', 1))
     const { db: stalled, reached, goOn } = stalling()
-    const changed = new MongoGraphStore({ db: stalled }).block({
+    const changed = new MongoGraphStore({ db: stalled }).blocklist.add({
       kind: 'name',
       value: 'a',
       reason: 'first',
@@ -136,7 +136,7 @@ describeWithMongo('the writers of one MongoDB', (mongo) => {
     goOn()
     await changed
     const again = stalling()
-    const changing = new MongoGraphStore({ db: again.db }).block({
+    const changing = new MongoGraphStore({ db: again.db }).blocklist.add({
       kind: 'name',
       value: 'a',
       reason: 'second',
@@ -145,7 +145,7 @@ describeWithMongo('the writers of one MongoDB', (mongo) => {
     await again.reached
     let isAnswered = false
     const reason = store.consistent(async () => {
-      const [blocked] = await store.blockedPage({ limit: 1 })
+      const [blocked] = await store.blocklist.page({ limit: 1 })
       return blocked?.reason
     })
     void reason.then(() => {
@@ -162,28 +162,28 @@ describeWithMongo('the writers of one MongoDB', (mongo) => {
     const [one, other] = [new MongoGraphStore({ db }), new MongoGraphStore({ db })]
     await other.open()
     const name = { kind: 'name', value: 'a' } as const
-    expect((await other.blocklist()).has('name', 'a')).toBe(false)
-    await one.block({ ...name, reason: 'a test', since: 5 })
+    expect((await other.blocklist.list()).has('name', 'a')).toBe(false)
+    await one.blocklist.add({ ...name, reason: 'a test', since: 5 })
     await sleep(600)
-    expect((await other.blocklist()).has('name', 'a')).toBe(true)
-    await one.unblock(name)
+    expect((await other.blocklist.list()).has('name', 'a')).toBe(true)
+    await one.blocklist.remove(name)
     await sleep(600)
-    expect((await other.blocklist()).has('name', 'a')).toBe(false)
+    expect((await other.blocklist.list()).has('name', 'a')).toBe(false)
   })
 
   test('that are gone leave what they have committed to whoever reads it next', async () => {
     const store = new MongoGraphStore({ db, lease: LEASE })
     const blocked = { kind: 'name', value: 'a', since: 5 } as const
-    await store.block({ ...blocked, reason: 'first' })
+    await store.blocklist.add({ ...blocked, reason: 'first' })
     const gone = watchedDb(db, ({ method }) => {
       if (method === 'bulkWrite') isGone = true
       if (isGone) throw new Error('the plug is pulled')
     })
     let isGone = false
     const dying = new MongoGraphStore({ db: gone, lease: LEASE })
-    await expect(dying.block({ ...blocked, reason: 'second' })).rejects.toThrow('the plug is pulled')
-    expect(await store.blockedPage({ limit: 1 })).toMatchObject([{ reason: 'first' }])
-    const read = (): Promise<unknown[]> => store.blockedPage({ limit: 1 })
+    await expect(dying.blocklist.add({ ...blocked, reason: 'second' })).rejects.toThrow('the plug is pulled')
+    expect(await store.blocklist.page({ limit: 1 })).toMatchObject([{ reason: 'first' }])
+    const read = (): Promise<unknown[]> => store.blocklist.page({ limit: 1 })
     expect(await store.consistent(read)).toMatchObject([{ reason: 'second' }])
   })
 })

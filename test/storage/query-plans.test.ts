@@ -109,46 +109,52 @@ onEachSqlEngine(({ name, openStore, closeStores }) => {
   })
 
   test.each<[string, (store: SqlGraphStore) => Promise<unknown>]>([
-    ['transaction', (store) => store.transaction(txid)],
-    ['nameOrigin', (store) => store.nameOrigin('a')],
-    ['liveNode', (store) => store.liveNode('')],
-    ['longestNode', (store) => store.longestNode('abc')],
-    ['genuineNodes', (store) => store.genuineNodes(many)],
-    ['genuineOrigins', (store) => store.genuineOrigins(many)],
-    ['namesByPrefix', (store) => store.namesByPrefix({ prefix: 'a', limit: 10 })],
-    ['namesByPrefix after', (store) => store.namesByPrefix({ prefix: 'a', after: 'ab', limit: 10 })],
-    ['output', (store) => store.output(outpoint)],
-    ['firstContentOutput', (store) => store.firstContentOutput(txid)],
-    ['currentOutput', (store) => store.currentOutput(outpoint)],
-    ['ordinalAt', (store) => store.ordinalAt(outpoint, TIP)],
-    ['ownMap', (store) => store.ownMap(outpoint)],
-    ['mergedMap', (store) => store.mergedMap(outpoint)],
-    ['tipsWith', (store) => store.tipsWith({ attributes: [attribute.contentType('text/plain')], limit: 10 })],
+    ['transaction', (store) => store.transactions.get(txid)],
+    ['nameOrigin', (store) => store.names.originOf('a')],
+    ['liveNode', (store) => store.names.liveNode('')],
+    ['longestNode', (store) => store.names.longestNode('abc')],
+    ['genuineNodes', (store) => store.names.genuineNodes(many)],
+    ['genuineOrigins', (store) => store.names.genuineOrigins(many)],
+    ['namesByPrefix', (store) => store.names.byPrefix({ prefix: 'a', limit: 10 })],
+    ['namesByPrefix after', (store) => store.names.byPrefix({ prefix: 'a', after: 'ab', limit: 10 })],
+    ['output', (store) => store.ordinals.output(outpoint)],
+    ['firstContentOutput', (store) => store.ordinals.firstContentOutput(txid)],
+    ['currentOutput', (store) => store.ordinals.currentOutput(outpoint)],
+    ['ordinalAt', (store) => store.ordinals.at(outpoint, TIP)],
+    ['ownMap', (store) => store.metadata.own(outpoint)],
+    ['mergedMap', (store) => store.metadata.merged(outpoint)],
+    [
+      'tipsWith',
+      (store) => store.attributes.tipsWith({ attributes: [attribute.contentType('text/plain')], limit: 10 }),
+    ],
     [
       'tipsWith several, after',
-      (store) => store.tipsWith({ attributes: several, limit: 10, after: outpoint }),
+      (store) => store.attributes.tipsWith({ attributes: several, limit: 10, after: outpoint }),
     ],
-    ['lineage', async (store) => await allOf(store.lineage(outpoint))],
-    ['stream', (store) => store.stream(stream)],
-    ['streamChunks', async (store) => await allOf(store.streamChunks(stream))],
-    ['shortBody', (store) => store.shortBody(txid)],
-    ['contentChunks', async (store) => await store.contentChunks(txid).next()],
-    ['admissionsOf', (store) => store.admissionsOf(outpoint)],
-    ['admissionsOfTransaction', (store) => store.admissionsOfTransaction(txid)],
-    ['unspentOfTopic', (store) => store.unspentOfTopic({ topic: 'tm_names', since: 5, limit: 10 })],
-    ['isApplied', (store) => store.isApplied('tm_names', txid)],
-    ['spenderOf', (store) => store.spenderOf(outpoint)],
-    ['workBehind', (store) => store.workBehind({ txids: [txid], limit: 10 })],
-    ['heightOf', (store) => store.heightOf(txid)],
-    ['winnerOver', (store) => store.winnerOver(txid)],
-    ['blocks', (store) => store.blocks({ from: 5 })],
+    ['lineage', async (store) => await allOf(store.ordinals.lineage(outpoint))],
+    ['stream', (store) => store.streams.summary(stream)],
+    ['streamChunks', async (store) => await allOf(store.streams.chunks(stream))],
+    ['shortBody', (store) => store.content.shortBody(txid)],
+    ['contentChunks', async (store) => await allOf(store.content.chunks(txid))],
+    ['admissionsOf', (store) => store.admissions.of(outpoint)],
+    ['admissionsOfTransaction', (store) => store.admissions.ofTransaction(txid)],
+    [
+      'unspentOfTopic',
+      (store) => store.admissions.unspentOfTopic({ topic: 'tm_names', since: 5, limit: 10 }),
+    ],
+    ['isApplied', (store) => store.admissions.isApplied('tm_names', txid)],
+    ['spenderOf', (store) => store.transactions.spenderOf(outpoint)],
+    ['workBehind', (store) => store.backlog.workBehind({ txids: [txid], limit: 10 })],
+    ['heightOf', (store) => store.transactions.heightOf(txid)],
+    ['winnerOver', (store) => store.transactions.winnerOver(txid)],
+    ['blocks', (store) => store.blocks.from({ from: 5 })],
     [
       'conflictingBlocks',
-      (store) => store.conflictingBlocks(many.map((each) => ({ outpoint: each, spender: txid }))),
+      (store) => store.blocks.ofConflicts(many.map((each) => ({ outpoint: each, spender: txid }))),
     ],
-    ['blockedPage', (store) => store.blockedPage({ limit: 10, after: { kind: 'name', value: 'a' } })],
-    ['lastInteraction', (store) => store.lastInteraction('https://a.example', 'tm_names')],
-    ['setting', (store) => store.setting('genesis')],
+    ['blockedPage', (store) => store.blocklist.page({ limit: 10, after: { kind: 'name', value: 'a' } })],
+    ['lastInteraction', (store) => store.interactions.last('https://a.example', 'tm_names')],
+    ['setting', (store) => store.settings.get('genesis')],
   ])('%s is answered from an index', async (_, ask) => {
     await ask(store)
     const steps = await plans()
@@ -160,12 +166,12 @@ onEachSqlEngine(({ name, openStore, closeStores }) => {
     [
       'after a name',
       ['ab', 'a\x7f', 10],
-      (store) => store.namesByPrefix({ prefix: 'a', after: 'ab', limit: 10 }),
+      (store) => store.names.byPrefix({ prefix: 'a', after: 'ab', limit: 10 }),
     ],
     [
       'before the prefix',
       ['b', 'b\x7f', 10],
-      (store) => store.namesByPrefix({ prefix: 'b', after: 'a', limit: 10 }),
+      (store) => store.names.byPrefix({ prefix: 'b', after: 'a', limit: 10 }),
     ],
   ])('a page of names %s has one lower bound, where it starts', async (_, bounds, ask) => {
     await ask(store)
@@ -175,18 +181,21 @@ onEachSqlEngine(({ name, openStore, closeStores }) => {
 
   test('a page of arrivals is sought where it starts, and so is a page of what has a trait', async () => {
     await transactionLogIn(store.reader).page(placeText({ arrival: 7, txid: hashColumn(txid) }), 10)
-    await store.tipsWith({ attributes: several, limit: 10, after: outpoint })
+    await store.attributes.tipsWith({ attributes: several, limit: 10, after: outpoint })
     expect(asked.filter(({ sql }) => /order by arrival/.test(sql))).toHaveLength(1)
     expect((await plans()).filter(({ kind }) => kind === 'scan')).toEqual([])
   })
 
   test('a step of an ordinal is found without sorting its life', async () => {
-    expect(await store.ordinalAt(outpoint, TIP)).toMatchObject({ sequence: STEPS, tip: true })
-    expect(await store.currentOutput(outpoint)).toEqual(tip)
-    expect(await store.mergedMap(tip)).toEqual(new Map([['a', '1']]))
-    expect(await store.tipsWith({ attributes: several, limit: 10 })).toEqual([tip])
-    expect(await allOf(store.lineage(outpoint))).toHaveLength(STEPS + 1)
-    expect(await store.stream(stream)).toMatchObject({ length: 1, segments: [{ chunks: 1, length: 1 }] })
+    expect(await store.ordinals.at(outpoint, TIP)).toMatchObject({ sequence: STEPS, tip: true })
+    expect(await store.ordinals.currentOutput(outpoint)).toEqual(tip)
+    expect(await store.metadata.merged(tip)).toEqual(new Map([['a', '1']]))
+    expect(await store.attributes.tipsWith({ attributes: several, limit: 10 })).toEqual([tip])
+    expect(await allOf(store.ordinals.lineage(outpoint))).toHaveLength(STEPS + 1)
+    expect(await store.streams.summary(stream)).toMatchObject({
+      length: 1,
+      segments: [{ chunks: 1, length: 1 }],
+    })
     expect((await plans()).filter(({ sorts }) => sorts)).toEqual([])
   })
 
@@ -213,7 +222,7 @@ onEachSqlEngine(({ name, openStore, closeStores }) => {
     }
     expect(await own.disprove({ height: 7, root: txid })).toBe(1)
     await own.evict(outpoint)
-    await own.unblock({ kind: 'outpoint', value: formatOutpoint(outpoint) })
+    await own.blocklist.remove({ kind: 'outpoint', value: formatOutpoint(outpoint) })
     const read = asked.filter(({ sql }) => /^(select|update|delete)/i.test(sql))
     expect(read.length).toBeGreaterThan(50)
     for (const { sql, values } of read) {

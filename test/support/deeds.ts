@@ -27,7 +27,7 @@ export async function does({ overlay, graph, maintenance }: Node, deed: Deed): P
   else if (deed.do === 'evict') await graph.evict(parseOutpoint(deed.outpoint))
   else if (deed.do === 'block') {
     const { kind, value } = deed
-    await graph.block({ kind, value, reason: 'for a test', since: Date.now() })
+    await graph.blocklist.add({ kind, value, reason: 'for a test', since: Date.now() })
   } else {
     const beef = Uint8Array.from(Buffer.from(deed.beef, 'hex'))
     await overlay.engine.submit({ beef, topics: deed.topics })

@@ -16,11 +16,13 @@ export async function whileReplaced<Subject extends object, Method extends keyof
   method: Method,
   { by, during }: { by: Subject[Method]; during: () => Promise<Result> },
 ): Promise<Result> {
-  // The method stays where it is, in the class: what is put before it here is taken away again.
+  const own = Object.getOwnPropertyDescriptor(subject, method)
   Object.defineProperty(subject, method, { value: by, configurable: true })
   try {
     return await during()
   } finally {
-    delete subject[method]
+    // A method of a class shows again when what hides it is gone.
+    if (own === undefined) delete subject[method]
+    else Object.defineProperty(subject, method, own)
   }
 }

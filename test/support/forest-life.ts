@@ -131,7 +131,7 @@ export class ForestLife {
     const silent = new Set<string>()
     for (const { txid, spends } of this.forest.transactions) {
       if (!this.model.insertionOrder.has(txid)) continue
-      const isInactive = (await this.node.graph.winnerOver(txid)) !== undefined
+      const isInactive = (await this.node.graph.transactions.winnerOver(txid)) !== undefined
       if (isInactive) silent.add(txid)
       else expect(spends.filter((spent) => silent.has(spent.slice(0, 64)))).toEqual([])
     }
@@ -250,7 +250,7 @@ export class ForestLife {
   /** The proofs that the node has let go of are to be ones that the chain does not hold. */
   private async learnProofs(): Promise<void> {
     for (const [txid, proof] of this.model.proofs) {
-      const kept = (await this.node.graph.transaction(txid))?.proof
+      const kept = (await this.node.graph.transactions.get(txid))?.proof
       if (kept?.root === proof.root || this.chain.accepts(proof)) continue
       if (kept === undefined) this.model.disprove(txid)
     }

@@ -47,28 +47,28 @@ export async function storeAnswers(graph: GraphStore, forest: Forest): Promise<A
   const answers: Answered = {}
   for (const each of outpointsOf(forest)) {
     const outpoint = parseOutpoint(each)
-    answers[`output ${each}`] = shownOutput(await graph.output(outpoint))
-    answers[`spender ${each}`] = await graph.spenderOf(outpoint)
-    answers[`current ${each}`] = text(await graph.currentOutput(outpoint))
+    answers[`output ${each}`] = shownOutput(await graph.ordinals.output(outpoint))
+    answers[`spender ${each}`] = await graph.transactions.spenderOf(outpoint)
+    answers[`current ${each}`] = text(await graph.ordinals.currentOutput(outpoint))
     const lineage: string[] = []
-    for await (const hop of graph.lineage(outpoint)) lineage.push(formatOutpoint(hop))
+    for await (const hop of graph.ordinals.lineage(outpoint)) lineage.push(formatOutpoint(hop))
     answers[`lineage ${each}`] = lineage
     for (const sequence of SEQUENCES) {
-      const step = await graph.ordinalAt(outpoint, sequence)
+      const step = await graph.ordinals.at(outpoint, sequence)
       answers[`${each}:${sequence}`] = step && {
         outpoint: formatOutpoint(step.output.outpoint),
         sequence: step.sequence,
         origin: formatOutpoint(step.origin),
         content: formatOutpoint(step.content.outpoint),
         parent: text(step.parent),
-        map: plain((await graph.mergedMap(step.output.outpoint)) ?? EMPTY_MAP),
+        map: plain((await graph.metadata.merged(step.output.outpoint)) ?? EMPTY_MAP),
         tip: step.tip,
       }
     }
     const stream = { outpoint, chunkTypes: [CHUNK_TYPE] }
-    const summary = await graph.stream(stream)
+    const summary = await graph.streams.summary(stream)
     const bodies: string[] = []
-    for await (const chunk of graph.streamChunks(stream)) bodies.push(chunk.sha256)
+    for await (const chunk of graph.streams.chunks(stream)) bodies.push(chunk.sha256)
     answers[`stream ${each}`] = summary && {
       contentType: summary.contentType,
       length: summary.length,
@@ -76,37 +76,37 @@ export async function storeAnswers(graph: GraphStore, forest: Forest): Promise<A
     }
   }
   for (const { txid } of forest.transactions) {
-    answers[`first content ${txid}`] = text((await graph.firstContentOutput(txid))?.outpoint)
-    const record = await graph.transaction(txid)
+    answers[`first content ${txid}`] = text((await graph.ordinals.firstContentOutput(txid))?.outpoint)
+    const record = await graph.transactions.get(txid)
     answers[`transaction ${txid}`] = record && { height: record.proof?.height, root: record.proof?.root }
-    answers[`height ${txid}`] = await graph.heightOf(txid)
-    answers[`silent ${txid}`] = (await graph.winnerOver(txid)) !== undefined
+    answers[`height ${txid}`] = await graph.transactions.heightOf(txid)
+    answers[`silent ${txid}`] = (await graph.transactions.winnerOver(txid)) !== undefined
   }
   for (const name of namesOf(forest)) {
-    answers[`origin of ${name}`] = text(await graph.nameOrigin(name))
-    answers[`live node of ${name}`] = text(await graph.liveNode(name))
+    answers[`origin of ${name}`] = text(await graph.names.originOf(name))
+    answers[`live node of ${name}`] = text(await graph.names.liveNode(name))
     for (const longer of [name, `${name}a`]) {
-      const node = await graph.longestNode(longer)
+      const node = await graph.names.longestNode(longer)
       answers[`longest node of ${longer}`] = node && { ...node, outpoint: formatOutpoint(node.outpoint) }
     }
   }
   const all = outpointsOf(forest).map(parseOutpoint)
-  answers['genuine nodes'] = (await graph.genuineNodes(all))
+  answers['genuine nodes'] = (await graph.names.genuineNodes(all))
     .map(({ outpoint, domain }) => `${formatOutpoint(outpoint)} ${domain}`)
     .sort()
-  answers['genuine origins'] = (await graph.genuineOrigins(all))
+  answers['genuine origins'] = (await graph.names.genuineOrigins(all))
     .map(({ outpoint, name }) => `${formatOutpoint(outpoint)} ${name}`)
     .sort()
   for (const prefix of ['', 'a', 'b']) {
-    const names = await graph.namesByPrefix({ prefix, limit: 100 })
+    const names = await graph.names.byPrefix({ prefix, limit: 100 })
     answers[`names from ${prefix}`] = names.map(({ name, outpoint }) => `${name} ${formatOutpoint(outpoint)}`)
   }
   for (const [said, attributes] of askedAttributes()) {
-    const tips = await graph.tipsWith({ attributes: [...attributes], limit: 1000 })
+    const tips = await graph.attributes.tipsWith({ attributes: [...attributes], limit: 1000 })
     answers[`tips with ${said}`] = texts(tips)
   }
   for (const topic of [TOPICS.names, TOPICS.ordinals]) {
-    const unspent = await graph.unspentOfTopic({ topic, since: 0 })
+    const unspent = await graph.admissions.unspentOfTopic({ topic, since: 0 })
     answers[`unspent of ${topic}`] = unspent.map(({ outpoint }) => formatOutpoint(outpoint)).sort()
   }
   return answers

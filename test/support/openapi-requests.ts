@@ -157,11 +157,9 @@ function fullHost(host: TestServer): TestServer {
     throw Object.assign(new Error('no space is left'), { code: 'SQLITE_FULL' })
   }
   const ask: TestServer['ask'] = (...asked) => {
-    const writing = (['record', 'block', 'unblock'] as const).reduce(
-      (during, method) => () => whileReplaced(graph, method, { by, during }),
-      () => host.ask(...asked),
-    )
-    return writing()
+    const blocking = () => whileReplaced(graph.blocklist, 'add', { by, during: () => host.ask(...asked) })
+    const unblocking = () => whileReplaced(graph.blocklist, 'remove', { by, during: blocking })
+    return whileReplaced(graph, 'record', { by, during: unblocking })
   }
   return { ...host, ask }
 }
@@ -184,7 +182,7 @@ async function watchingHosts(
     throw new Error('the store is gone')
   }
   const forgetting: TestServer['ask'] = (...asked) =>
-    whileReplaced(watching.node.graph, 'setting', { by, during: () => watching.ask(...asked) })
+    whileReplaced(watching.node.graph.settings, 'get', { by, during: () => watching.ask(...asked) })
   return { watching, unheard: { ...watching, ask: unheard }, forgetting: { ...watching, ask: forgetting } }
 }
 

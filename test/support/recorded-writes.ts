@@ -12,7 +12,8 @@ export type RecordedWrite = (store: HostStore) => Promise<unknown>
  */
 export function recordWrites(graph: CachingStore, admission: AdmissionOptions): RecordedWrite[] {
   const writes: RecordedWrite[] = []
-  const { record, disprove, evict, block } = graph
+  const { record, disprove, evict } = graph
+  const { add } = graph.blocklist
   graph.record = async (...told) => {
     writes.push((store) => {
       store.deriveBy(admission)
@@ -28,9 +29,9 @@ export function recordWrites(graph: CachingStore, admission: AdmissionOptions): 
     writes.push((store) => store.evict(...told))
     await evict.apply(graph, told)
   }
-  graph.block = async (...told) => {
-    writes.push((store) => store.block(...told))
-    return await block.apply(graph, told)
+  graph.blocklist.add = async (...told) => {
+    writes.push((store) => store.blocklist.add(...told))
+    return await add(...told)
   }
   return writes
 }

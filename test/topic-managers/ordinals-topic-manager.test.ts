@@ -187,9 +187,12 @@ test('a store that failed once is asked again', async () => {
   let failing = true
   const manager = new OrdinalsTopicManager({
     store: {
-      transaction: async (txid) => {
-        if (failing) throw new Error('the disk is away')
-        return await store.transaction(txid)
+      transactions: {
+        ...store.transactions,
+        get: async (txid) => {
+          if (failing) throw new Error('the disk is away')
+          return await store.transactions.get(txid)
+        },
       },
     },
   })

@@ -1,7 +1,7 @@
 import { joinBytes } from '../protocol/bytes.js'
 import { ancestry, unprovenParents } from './ancestry.js'
 import { BeefLayout } from './beef-layout.js'
-import type { TransactionReader } from './graph-store.js'
+import type { TransactionSource } from './graph-store.js'
 import type { TransactionRecord } from './records.js'
 
 /**
@@ -13,7 +13,7 @@ import type { TransactionRecord } from './records.js'
  */
 export async function assembleBeef(
   txids: string[],
-  store: TransactionReader,
+  store: TransactionSource,
 ): Promise<Uint8Array | undefined> {
   const ordered: TransactionRecord[] = []
   const seen = new Set<string>()
@@ -21,7 +21,7 @@ export async function assembleBeef(
     if (seen.has(txid)) continue
     let last: TransactionRecord | undefined
     const visit = (record: TransactionRecord) => ({ item: record, before: unprovenParents(record) })
-    const read = (each: string) => store.transaction(each)
+    const read = (each: string) => store.get(each)
     for await (const record of ancestry({ txid, read, seen, visit })) {
       ordered.push(record)
       last = record

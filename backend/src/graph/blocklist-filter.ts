@@ -1,224 +1,199 @@
 import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
-import type { Attribute } from './attributes.js'
 import { BlockedError } from './blocked-error.js'
 import { type BlockedKind, Blocklist, type BlocklistReader } from './blocklist.js'
 import {
   type AttributesReader,
-  type ByteRange,
-  type ConsistentReader,
   type ContentReader,
+  type GraphReader,
   type KeptAnswer,
-  type LineageReader,
-  type MapReader,
+  type MetadataReader,
   type NamesReader,
   type OrdinalStep,
   type OrdinalsReader,
-  type ProofReader,
-  type RawTransaction,
-  type RawTransactionReader,
-  type SpendsReader,
   type StreamChunk,
-  type StreamQuery,
-  type StreamReader,
   type StreamSummary,
+  type StreamsReader,
   TIP,
-  type TransactionReader,
+  type TransactionsReader,
 } from './graph-store.js'
-import type { MapState } from './map-merge.js'
-import type { NameRecord, NodeRecord, OutputRecord, TransactionRecord } from './records.js'
 import { yieldToEventLoop } from './yield-to-event-loop.js'
 
-/** What answers are made of. */
-export type AnswerReads = ConsistentReader &
-  TransactionReader &
-  RawTransactionReader &
-  ProofReader &
-  SpendsReader &
-  NamesReader &
-  OrdinalsReader &
-  MapReader &
-  AttributesReader &
-  LineageReader &
-  ContentReader &
-  StreamReader
-
 /**
- * A store as whoever asks this host is to see it: what is blocked is not served and not found (`docs/blocking.md`). A read of
- * one thing that leads to something blocked throws BlockedError; a read of many leaves it out, and is as long as it was
- * asked to be all the same.
+ * A store as strangers are to see it: what is blocked is neither served nor found (`docs/blocking.md`). A read of one thing
+ * that leads to something blocked throws BlockedError; a read of many leaves it out and still returns as many as were asked
+ * for.
  *
- * An output is blocked by its outpoint, by the hash of its content, or as the origin of a name; a name by itself, or with
- * its origin; an ordinal at a step with the output that it stands in there, and with the one that its content is in.
+ * An output is blocked by its outpoint, by the hash of its content, or as the origin of a name; a name by itself or with its
+ * origin; an ordinal at a step by the output it stands in there, and by the one that its content is in.
  *
- * What the graph is made of stays as it is: transactions, spends, nodes and lineages show where something else comes from.
- * Topic managers and the engine read past this. Where nothing is blocked, every read goes straight through.
+ * What the graph is made of is not filtered: transactions, spends, nodes and lineages show where something else comes from.
+ * Topic managers and the engine read the store itself. While nothing is blocked, every read goes straight through.
  */
-export class BlocklistFilter implements AnswerReads {
-  /** Of streams that were looked through: by what they are blocked, and at which version of the list. */
-  private readonly streams = new WeakMap<StreamSummary, { version: number; kind: BlockedKind | undefined }>()
+export class BlocklistFilter implements GraphReader {
+  readonly transactions: TransactionsReader
+  readonly names: NamesReader
+  readonly ordinals: OrdinalsReader
+  readonly metadata: MetadataReader
+  readonly attributes: AttributesReader
+  readonly content: ContentReader
+  readonly streams: StreamsReader
+  /** By what a stream that was looked through is blocked, and at which version of the list. */
+  private readonly seenStreams = new WeakMap<
+    StreamSummary,
+    { version: number; kind: BlockedKind | undefined }
+  >()
 
-  constructor(private readonly store: AnswerReads & BlocklistReader) {}
+  constructor(private readonly store: GraphReader & { readonly blocklist: BlocklistReader }) {
+    this.transactions = store.transactions
+    this.names = this.filteredNames()
+    this.ordinals = this.filteredOrdinals()
+    this.metadata = this.filteredMetadata()
+    this.attributes = this.filteredAttributes()
+    this.content = this.filteredContent()
+    this.streams = this.filteredStreams()
+  }
 
-  /** What is blocked is of the store, too: an answer that it keeps is given up when that changes. */
+  /** A store that keeps an answer gives it up when the blocklist changes. */
   consistent<Answer>(read: () => Promise<Answer>, kept?: KeptAnswer<Answer>): Promise<Answer> {
     return this.store.consistent(read, kept)
   }
 
-  transaction(txid: string): Promise<TransactionRecord | undefined> {
-    return this.store.transaction(txid)
-  }
-
-  holdsTransaction(txid: string): Promise<boolean> {
-    return this.store.holdsTransaction(txid)
-  }
-
-  rawTransaction(txid: string): Promise<RawTransaction | undefined> {
-    return this.store.rawTransaction(txid)
-  }
-
-  heightOf(txid: string): Promise<number | undefined> {
-    return this.store.heightOf(txid)
-  }
-
-  spenderOf(outpoint: Outpoint): Promise<string | undefined> {
-    return this.store.spenderOf(outpoint)
-  }
-
-  genuineNodes(outpoints: Outpoint[]): Promise<NodeRecord[]> {
-    return this.store.genuineNodes(outpoints)
-  }
-
-  lineage(outpoint: Outpoint): AsyncIterable<Outpoint> {
-    return this.store.lineage(outpoint)
-  }
-
-  async nameOrigin(name: string): Promise<Outpoint | undefined> {
-    await this.refuseName(name)
-    return await this.unlessBlocked(await this.store.nameOrigin(name))
-  }
-
-  async liveNode(domain: string): Promise<Outpoint | undefined> {
-    await this.refuseName(domain)
-    return await this.unlessBlocked(await this.store.liveNode(domain))
-  }
-
-  /** Of a prefix that is blocked as a name the node is told even so: longer names are none of its business. */
-  async longestNode(name: string): Promise<NodeRecord | undefined> {
-    await this.refuseName(name)
-    const node = await this.store.longestNode(name)
-    await this.unlessBlocked(node?.outpoint)
-    return node
-  }
-
-  async genuineOrigins(outpoints: Outpoint[]): Promise<NameRecord[]> {
-    return await this.served(await this.store.genuineOrigins(outpoints))
-  }
-
-  async namesByPrefix(query: { prefix: string; after?: string; limit: number }): Promise<NameRecord[]> {
-    return await this.filled({
-      limit: query.limit,
-      page: (last: NameRecord | undefined) =>
-        this.store.namesByPrefix(last === undefined ? query : { ...query, after: last.name }),
-      served: (names) => this.served(names),
-    })
-  }
-
-  output(outpoint: Outpoint): Promise<OutputRecord | undefined> {
-    if (this.isOpen) return this.store.output(outpoint)
-    return this.guarded([outpoint], () => this.store.output(outpoint))
-  }
-
-  async firstContentOutput(txid: string): Promise<OutputRecord | undefined> {
-    const output = await this.store.firstContentOutput(txid)
-    await this.unlessBlocked(output?.outpoint)
-    return output
-  }
-
-  async currentOutput(outpoint: Outpoint): Promise<Outpoint | undefined> {
-    const tip = await this.guarded([outpoint], () => this.store.currentOutput(outpoint))
-    if (tip !== undefined && !this.isOpen) await this.refuse(await this.shownAt(tip))
-    return tip
-  }
-
-  ordinalAt(outpoint: Outpoint, sequence: number): Promise<OrdinalStep | undefined> {
-    if (this.isOpen) return this.store.ordinalAt(outpoint, sequence)
-    return this.guarded([outpoint], async () => {
-      const step = await this.store.ordinalAt(outpoint, sequence)
-      await this.refuse(placesOf(step))
-      return step
-    })
-  }
-
-  ownMap(outpoint: Outpoint): Promise<MapState> {
-    if (this.isOpen) return this.store.ownMap(outpoint)
-    return this.guarded([outpoint], () => this.store.ownMap(outpoint))
-  }
-
-  mergedMap(outpoint: Outpoint, limit?: number): Promise<MapState | undefined> {
-    if (this.isOpen) return this.store.mergedMap(outpoint, limit)
-    return this.guarded([outpoint], () => this.store.mergedMap(outpoint, limit))
-  }
-
-  async tipsWith(query: { attributes: Attribute[]; limit: number; after?: Outpoint }): Promise<Outpoint[]> {
-    return await this.filled({
-      limit: query.limit,
-      page: (last: Outpoint | undefined) =>
-        this.store.tipsWith(last === undefined ? query : { ...query, after: last }),
-      served: async (tips) => {
-        const served: Outpoint[] = []
-        for (const tip of tips)
-          if (this.isOpen || (await this.blockedAmong(await this.shownAt(tip))).size === 0) served.push(tip)
-        return served
+  private filteredNames(): NamesReader {
+    const { names } = this.store
+    return {
+      genuineNodes: (outpoints) => names.genuineNodes(outpoints),
+      originOf: async (name) => {
+        await this.refuseName(name)
+        return await this.unlessBlocked(await names.originOf(name))
       },
-    })
-  }
-
-  shortBody(sha256: string): Promise<Uint8Array | undefined> {
-    if (this.isOpen) return this.store.shortBody(sha256)
-    return this.refuseContent(sha256).then(() => this.store.shortBody(sha256))
-  }
-
-  /** Of a body that is blocked while it is sent, no further piece comes. */
-  async *contentChunks(sha256: string, range?: ByteRange): AsyncGenerator<Uint8Array> {
-    await this.refuseContent(sha256)
-    for await (const piece of this.store.contentChunks(sha256, range)) {
-      await this.refuseContent(sha256)
-      yield piece
+      liveNode: async (domain) => {
+        await this.refuseName(domain)
+        return await this.unlessBlocked(await names.liveNode(domain))
+      },
+      // A prefix that is blocked as a name still gives its node: longer names are not blocked with it.
+      longestNode: async (name) => {
+        await this.refuseName(name)
+        const node = await names.longestNode(name)
+        await this.unlessBlocked(node?.outpoint)
+        return node
+      },
+      genuineOrigins: async (outpoints) => await this.served(await names.genuineOrigins(outpoints)),
+      byPrefix: (query) =>
+        this.filled({
+          limit: query.limit,
+          page: (last) => names.byPrefix(last === undefined ? query : { ...query, after: last.name }),
+          served: (found) => this.served(found),
+        }),
     }
   }
 
-  /** A stream with anything blocked in it is blocked as a whole, whatever part of it is asked for: before its first byte. */
-  async stream(query: StreamQuery): Promise<StreamSummary | undefined> {
-    const stream = await this.guarded([query.outpoint], () => this.store.stream(query))
-    if (stream === undefined || this.isOpen) return stream
-    const { version } = await this.store.blocklist()
-    let seen = this.streams.get(stream)
-    if (seen?.version !== version) {
-      seen = { version, kind: await this.blockedIn(this.store.streamChunks(query)) }
-      this.streams.set(stream, seen)
+  private filteredOrdinals(): OrdinalsReader {
+    const { ordinals } = this.store
+    return {
+      lineage: (outpoint) => ordinals.lineage(outpoint),
+      output: (outpoint) => this.guarded(outpoint, () => ordinals.output(outpoint)),
+      firstContentOutput: async (txid) => {
+        const output = await ordinals.firstContentOutput(txid)
+        await this.unlessBlocked(output?.outpoint)
+        return output
+      },
+      currentOutput: async (outpoint) => {
+        const tip = await this.guarded(outpoint, () => ordinals.currentOutput(outpoint))
+        if (tip !== undefined && !this.isOpen) await this.refuse(await this.shownAt(tip))
+        return tip
+      },
+      at: (outpoint, sequence) => {
+        if (this.isOpen) return ordinals.at(outpoint, sequence)
+        return this.guarded(outpoint, async () => {
+          const step = await ordinals.at(outpoint, sequence)
+          await this.refuse(placesOf(step))
+          return step
+        })
+      },
     }
-    if (seen.kind !== undefined) throw new BlockedError(seen.kind)
-    return stream
   }
 
-  async *streamChunks(query: StreamQuery, from?: number): AsyncGenerator<StreamChunk> {
-    for await (const chunk of this.store.streamChunks(query, from)) {
-      const kind = await this.blockedIn([chunk])
-      if (kind !== undefined) throw new BlockedError(kind)
-      yield chunk
+  private filteredMetadata(): MetadataReader {
+    const { metadata } = this.store
+    return {
+      own: (outpoint) => this.guarded(outpoint, () => metadata.own(outpoint)),
+      merged: (outpoint, limit) => this.guarded(outpoint, () => metadata.merged(outpoint, limit)),
+    }
+  }
+
+  private filteredAttributes(): AttributesReader {
+    const { attributes } = this.store
+    return {
+      tipsWith: (query) =>
+        this.filled({
+          limit: query.limit,
+          page: (last) => attributes.tipsWith(last === undefined ? query : { ...query, after: last }),
+          served: async (tips) => {
+            const served: Outpoint[] = []
+            for (const tip of tips)
+              if (this.isOpen || (await this.blockedAmong(await this.shownAt(tip))).size === 0)
+                served.push(tip)
+            return served
+          },
+        }),
+    }
+  }
+
+  private filteredContent(): ContentReader {
+    const { content } = this.store
+    const refuse = (sha256: string) => this.refuseContent(sha256)
+    return {
+      shortBody: (sha256) => {
+        if (this.isOpen) return content.shortBody(sha256)
+        return refuse(sha256).then(() => content.shortBody(sha256))
+      },
+      // A body that is blocked while it is sent ends there.
+      async *chunks(sha256, range) {
+        await refuse(sha256)
+        for await (const chunk of content.chunks(sha256, range)) {
+          await refuse(sha256)
+          yield chunk
+        }
+      },
+    }
+  }
+
+  private filteredStreams(): StreamsReader {
+    const { streams } = this.store
+    const blockedIn = (chunks: AsyncIterable<StreamChunk> | StreamChunk[]) => this.blockedIn(chunks)
+    return {
+      // Anything blocked in a stream blocks all of it, whatever part is asked for: before its first byte.
+      summary: async (query) => {
+        const stream = await this.guarded(query.outpoint, () => streams.summary(query))
+        if (stream === undefined || this.isOpen) return stream
+        const { version } = await this.store.blocklist.list()
+        let seen = this.seenStreams.get(stream)
+        if (seen?.version !== version) {
+          seen = { version, kind: await blockedIn(streams.chunks(query)) }
+          this.seenStreams.set(stream, seen)
+        }
+        if (seen.kind !== undefined) throw new BlockedError(seen.kind)
+        return stream
+      },
+      async *chunks(query, from) {
+        for await (const chunk of streams.chunks(query, from)) {
+          const kind = await blockedIn([chunk])
+          if (kind !== undefined) throw new BlockedError(kind)
+          yield chunk
+        }
+      },
     }
   }
 
   /** Whether nothing at all is blocked, as far as that is known without a read. */
   private get isOpen(): boolean {
-    const list = this.store.blocklist()
+    const list = this.store.blocklist.list()
     return list instanceof Blocklist && list.isEmpty
   }
 
-  /** What a read gives, where none of the outputs that it asks about is blocked. */
-  private async guarded<Answer>(asked: Outpoint[], read: () => Promise<Answer>): Promise<Answer> {
-    await this.refuse(asked)
-    return await read()
+  /** What a read of an output returns, unless the output is blocked. */
+  private guarded<Answer>(outpoint: Outpoint, read: () => Promise<Answer>): Promise<Answer> {
+    return this.isOpen ? read() : this.refuse([outpoint]).then(read)
   }
 
   private async unlessBlocked(outpoint: Outpoint | undefined): Promise<Outpoint | undefined> {
@@ -232,26 +207,26 @@ export class BlocklistFilter implements AnswerReads {
   }
 
   private async refuseName(name: string): Promise<void> {
-    if ((await this.store.blocklist()).has('name', name)) throw new BlockedError('name')
+    if ((await this.store.blocklist.list()).has('name', name)) throw new BlockedError('name')
   }
 
   private async refuseContent(sha256: string): Promise<void> {
-    if ((await this.store.blocklist()).has('content', sha256)) throw new BlockedError('content')
+    if ((await this.store.blocklist.list()).has('content', sha256)) throw new BlockedError('content')
   }
 
   /** Those of the outputs that are blocked, as text, and by what. */
   private async blockedAmong(outpoints: Outpoint[]): Promise<Map<string, BlockedKind>> {
-    const list = await this.store.blocklist()
+    const list = await this.store.blocklist.list()
     const blocked = new Map<string, BlockedKind>()
     if (list.isEmpty) return blocked
     if (list.hasAny('content')) {
       for (const outpoint of outpoints) {
-        const content = (await this.store.output(outpoint))?.content
+        const content = (await this.store.ordinals.output(outpoint))?.content
         if (content && list.has('content', content.sha256)) blocked.set(formatOutpoint(outpoint), 'content')
       }
     }
     if (list.hasAny('name')) {
-      for (const { name, outpoint } of await this.store.genuineOrigins(outpoints))
+      for (const { name, outpoint } of await this.store.names.genuineOrigins(outpoints))
         if (list.has('name', name)) blocked.set(formatOutpoint(outpoint), 'name')
     }
     for (const text of outpoints.map(formatOutpoint))
@@ -264,7 +239,7 @@ export class BlocklistFilter implements AnswerReads {
     chunks: AsyncIterable<StreamChunk> | StreamChunk[],
   ): Promise<BlockedKind | undefined> {
     for await (const { outpoint, sha256 } of chunks) {
-      const list = await this.store.blocklist()
+      const list = await this.store.blocklist.list()
       if (list.has('outpoint', formatOutpoint(outpoint))) return 'outpoint'
       if (list.has('content', sha256)) return 'content'
     }
@@ -273,7 +248,7 @@ export class BlocklistFilter implements AnswerReads {
 
   /** An output, and those that its ordinal shows where it is now. */
   private async shownAt(tip: Outpoint): Promise<Outpoint[]> {
-    return [tip, ...placesOf(await this.store.ordinalAt(tip, TIP))]
+    return [tip, ...placesOf(await this.store.ordinals.at(tip, TIP))]
   }
 
   /** Those of the records whose outputs are not blocked. */

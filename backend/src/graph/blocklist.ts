@@ -63,19 +63,21 @@ export class Blocklist {
 }
 
 export interface BlocklistReader {
-  /** All that is blocked, as it stands; a promise as long as it has not been read. */
-  blocklist(): Blocklist | Promise<Blocklist>
-  blockedPage(query: BlockedQuery): Promise<BlockedRecord[]>
+  /** All that is blocked, as a live list; a promise until it has been read. */
+  list(): Blocklist | Promise<Blocklist>
+  page(query: BlockedQuery): Promise<BlockedRecord[]>
 }
 
-export interface BlocklistWriter {
+export interface BlocklistStore extends BlocklistReader {
   /**
-   * Blocks something, for good: whatever is submitted, and however often the store is opened again. Blocked once more it
-   * has the new reason, and is blocked since the first time.
+   * Blocks something for good, whatever is submitted and however often the store is reopened. Blocking it again changes the
+   * reason and keeps the time.
    *
-   * @returns What is written of it.
+   * @returns The entry as stored.
    */
-  block(record: BlockedRecord): Promise<BlockedRecord>
-  /** Lets it be served again. Returns whether it was blocked. */
-  unblock(subject: BlockedSubject): Promise<boolean>
+  add(record: BlockedRecord): Promise<BlockedRecord>
+  /** Unblocks it. Returns whether it was blocked. */
+  remove(subject: BlockedSubject): Promise<boolean>
+  /** Reads the list again, after another process wrote. */
+  refresh(): Promise<void>
 }

@@ -1,8 +1,9 @@
 import type { Outpoint } from '../protocol/outpoint.js'
 import { ancestry, parentsOf } from './ancestry.js'
+import type { TransactionSource } from './graph-store.js'
 import type { ListedTransaction } from './listed-beef.js'
 import { inParentsFirst } from './parents-first.js'
-import { type OutlineStore, readOutline, type TransactionOutline } from './transaction-outline.js'
+import { readOutline, type TransactionOutline } from './transaction-outline.js'
 import { yieldToEventLoop } from './yield-to-event-loop.js'
 
 interface Collected {
@@ -22,7 +23,7 @@ export class Collection {
   /** Of the transactions with their merkle paths: about what a BEEF of them has. */
   bytes = 0
 
-  constructor(private readonly store: OutlineStore) {}
+  constructor(private readonly store: TransactionSource) {}
 
   has(txid: string): boolean {
     return this.collected.has(txid)

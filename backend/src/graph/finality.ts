@@ -1,5 +1,5 @@
 import type { TransactionView } from '../protocol/transaction.js'
-import type { ProofReader } from './graph-store.js'
+import type { TransactionsReader } from './graph-store.js'
 import type { BeefContents } from './read-beef.js'
 import { transactionRecords } from './transaction-records.js'
 
@@ -19,7 +19,7 @@ export interface ChainPosition {
  */
 export async function lockOf(
   beef: BeefContents,
-  store: Pick<ProofReader, 'heightOf'>,
+  store: Pick<TransactionsReader, 'heightOf'>,
 ): Promise<ChainPosition | undefined> {
   const lock = { height: 0, time: 0 }
   for (const { txid, proof } of transactionRecords(beef).transactions) {

@@ -1,7 +1,7 @@
 import { type Predecessor, predecessorsOf } from '../protocol/ordinal-flow.js'
 import { formatOutpoint } from '../protocol/outpoint.js'
 import { firstOutputs, isCoinbase, outputOf, type TransactionView } from '../protocol/transaction.js'
-import type { TransactionReader } from './graph-store.js'
+import type { TransactionSource } from './graph-store.js'
 import type { BeefContents } from './read-beef.js'
 import type { SpendRecord } from './records.js'
 import { storedTransaction } from './stored-transaction.js'
@@ -42,7 +42,7 @@ function flowOfValues(transaction: TransactionView, inputValues: Flow['inputValu
 const known = new WeakMap<BeefContents, Promise<Flow>>()
 
 /** The flow through the subject of a BEEF; worked out once, whoever asks. */
-export function flowOf(beef: BeefContents, store: TransactionReader | undefined): Promise<Flow> {
+export function flowOf(beef: BeefContents, store: TransactionSource | undefined): Promise<Flow> {
   const told = known.get(beef)
   if (told !== undefined) return told
   const flow = workOut(beef, store)
@@ -52,7 +52,7 @@ export function flowOf(beef: BeefContents, store: TransactionReader | undefined)
   return flow
 }
 
-async function workOut(beef: BeefContents, store: TransactionReader | undefined): Promise<Flow> {
+async function workOut(beef: BeefContents, store: TransactionSource | undefined): Promise<Flow> {
   const { inputs } = beef.subject
   if (isCoinbase({ inputs })) return flowBy(beef.subject, [])
   const inputValues: (number | undefined)[] = []

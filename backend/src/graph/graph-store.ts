@@ -1,6 +1,6 @@
 import type { Outpoint } from '../protocol/outpoint.js'
 import type { Attribute } from './attributes.js'
-import type { BlocklistReader, BlocklistWriter } from './blocklist.js'
+import type { BlocklistStore } from './blocklist.js'
 import type { MapState } from './map-merge.js'
 import type {
   AdmissionRecord,
@@ -15,35 +15,26 @@ import type {
 } from './records.js'
 
 /**
- * The narrow interfaces that a store of the admitted graph meets. Storage, lookup services and gateway know
- * each other by these alone. Every read is answered from an index; none follows the chain.
+ * The ports of the admitted graph: what a store does, by role. Storage, lookup services and gateway know each other by
+ * these alone. Every read is answered from an index; none follows the chain.
  */
 
+/** What the writes of a store add and take back. */
 export interface GraphWriter {
   /**
-   * Adds facts: all of one call or none of it, and a fact that is there already changes nothing. Which transactions count
-   * is decided anew in the same step (`standing.ts`).
+   * Adds facts: all of one call or none of it. A fact that is already stored changes nothing. Which transactions count is
+   * decided in the same write (`conflict-resolution.ts`).
    *
-   * @param options.subject A transaction that is to be refused where it does not count, unless it is mined.
-   * @returns The outputs that topics hold by this, and did not before.
-   * @throws LostConflictError where it is refused; then nothing is added.
+   * @param options.subject A transaction that is refused if it does not count, unless it is mined.
+   * @returns The outputs that topics hold because of this call, and did not before.
+   * @throws LostConflictError if the subject is refused; then nothing is added.
    */
   record(records: GraphRecords, options?: RecordOptions): Promise<AdmissionRecord[]>
-  /**
-   * Does a part of what earlier writes have left to be done: what follows from one transaction may concern any number of
-   * others, and one write looks at so many of them (`docs/submissions.md`).
-   *
-   * @returns Whether there was anything left; then there may be more.
-   */
-  workOff(): Promise<boolean>
-  /** Blocks an output for good, as what the engine lets go of: it is found no more, and no later `record` brings it back. */
+  /** Blocks an output for good, as the engine's eviction: it is no longer found, and no later `record` brings it back. */
   evict(outpoint: Outpoint): Promise<void>
-}
-
-export interface ProofWriter {
   /**
-   * Takes the proofs back that lead to a block: the chain does not hold it any more. What depended on them is decided anew
-   * in the same step.
+   * Removes the proofs that lead to a block, which the chain no longer has. What depended on them is decided again in the
+   * same write.
    *
    * @returns How many transactions lost their proof.
    */
@@ -52,79 +43,76 @@ export interface ProofWriter {
 
 export interface RecordOptions {
   subject?: string
-  /** Set where the index was emptied since: what transactions spend is told once more, though their bytes are held. */
+  /** Set after the index was emptied: spends are recorded again even where the transaction's bytes are stored. */
   again?: boolean
 }
 
-export interface TransactionReader {
-  transaction(txid: string): Promise<TransactionRecord | undefined>
-}
-
-/** A transaction that is held, of which no more is read than is asked for. */
+/** A stored transaction whose bytes are only read when asked for. */
 export interface RawTransaction {
   txid: string
   proof?: Proof
   /** In bytes. */
   length: number
-  /** The pieces that its bytes stand in, from the one that holds a byte on. */
-  pieces(from?: number): AsyncGenerator<{ at: number; bytes: Uint8Array }>
+  /** The chunks of its bytes, starting with the one that holds byte `from`. */
+  chunks(from?: number): AsyncGenerator<{ at: number; bytes: Uint8Array }>
 }
 
-export interface RawTransactionReader {
-  rawTransaction(txid: string): Promise<RawTransaction | undefined>
-}
-
-export interface StatusReader {
-  /** The transaction that a silent one lost to, itself or with what it is built on; undefined where it counts, or is not known. */
+export interface TransactionsReader {
+  get(txid: string): Promise<TransactionRecord | undefined>
+  raw(txid: string): Promise<RawTransaction | undefined>
+  /** Whether a transaction is stored. Reads none of its bytes. */
+  has(txid: string): Promise<boolean>
+  /** The height of the block that a transaction is proven to be in; undefined if it is unproven. */
+  heightOf(txid: string): Promise<number | undefined>
+  /** The transaction that spends an outpoint and counts. There is one at most. */
+  spenderOf(outpoint: Outpoint): Promise<string | undefined>
+  /**
+   * The transaction that an inactive one lost to, directly or through an ancestor; undefined if it counts or is not known.
+   */
   winnerOver(txid: string): Promise<string | undefined>
 }
 
-export interface ProofReader {
-  /** Whether a transaction is stored; none of its bytes are read for it. */
-  holdsTransaction(txid: string): Promise<boolean>
-  /** The height of the block that a transaction is proven to be in; undefined where it is not. */
-  heightOf(txid: string): Promise<number | undefined>
-}
+/** Where transactions are read from: a store, or what arrived with a submission. */
+export type TransactionSource = Pick<TransactionsReader, 'get'> & Partial<Pick<TransactionsReader, 'raw'>>
 
-export interface ProvenBlocksReader {
-  /** The blocks that the kept proofs lead to, from a height on, highest first. */
-  blocks(query: { from: number }): Promise<Block[]>
-  /** The height of the last block that a kept proof leads to; 0 where there is none. */
+/** The blocks that stored proofs lead to. */
+export interface BlocksReader {
+  /** From a height on, highest first. */
+  from(query: { from: number }): Promise<Block[]>
+  /** The height of the highest one; 0 if there is none. */
   lastHeight(): Promise<number>
-  /** The blocks that prove rivals of whatever makes these spends: others that spend the same, and are mined or spent by one that is. */
-  conflictingBlocks(spends: SpendRecord[]): Promise<Block[]>
+  /** Those that prove transactions in conflict with these spends: others that spend the same and are mined, or spent by one that is. */
+  ofConflicts(spends: SpendRecord[]): Promise<Block[]>
 }
 
-export interface WaitingReader {
+/** Work that earlier writes left for later ones (`docs/submissions.md`). */
+export interface Backlog {
+  /** Whether there is any. */
+  isBehind(): Promise<boolean>
+  /** Does part of it. Returns whether there was any; then there may be more. */
+  workOff(): Promise<boolean>
   /**
-   * How much is looked at again when these transactions come: the outpoints that those spend that spend of them; and of the
-   * lineages that go on from them, about as many outputs as are moved in the time that one of the others takes.
+   * How much is reconsidered when these transactions arrive: the outpoints spent by whatever spends them; and about as many
+   * outputs of the lineages that continue from them as are moved in the time that one spend takes.
    *
-   * @param query.limit No more are counted, or somewhat more.
+   * @param query.limit Counting stops there, or slightly above.
    */
   workBehind(query: { txids: string[]; limit: number }): Promise<number>
-  /** Whether earlier writes have left anything to be done by {@link GraphWriter.workOff}. */
-  isBehind(): Promise<boolean>
-}
-
-export interface SpendsReader {
-  /** The transaction that spends an outpoint and counts: one at the most. */
-  spenderOf(outpoint: Outpoint): Promise<string | undefined>
 }
 
 export interface NamesReader {
   /** The origin of a claimed name. */
-  nameOrigin(name: string): Promise<Outpoint | undefined>
+  originOf(name: string): Promise<Outpoint | undefined>
   /** The node of a domain that no admitted mint has spent. */
   liveNode(domain: string): Promise<Outpoint | undefined>
-  /** The live node whose domain is the longest prefix of `name`, `name` itself included. */
+  /** The live node whose domain is the longest prefix of `name`, including `name` itself. */
   longestNode(name: string): Promise<NodeRecord | undefined>
   /** Those of the outpoints that are genuine nodes, spent or live, in no order. */
   genuineNodes(outpoints: Outpoint[]): Promise<NodeRecord[]>
   /** Those of the outpoints that are origins of genuine names, in no order. */
   genuineOrigins(outpoints: Outpoint[]): Promise<NameRecord[]>
-  /** Names that start with `prefix` and come after `after`, in order of their bytes. */
-  namesByPrefix(query: { prefix: string; after?: string; limit: number }): Promise<NameRecord[]>
+  /** Names that start with `prefix` and come after `after`, in byte order. */
+  byPrefix(query: { prefix: string; after?: string; limit: number }): Promise<NameRecord[]>
 }
 
 /** An ordinal at a step of its life (`service.md` 3.1). */
@@ -139,11 +127,11 @@ export interface OrdinalStep {
   content: OutputRecord
   /** What the latest inscription at or before the step that names a parent names. */
   parent?: Outpoint
-  /** Whether it has gone no further, as far as this store sees. */
+  /** Whether this is its last step, as far as this store sees. */
   tip: boolean
 }
 
-/** Sequences that are not counted: the end of the transfer chain, and the origin. */
+/** Special sequences: the end of the transfer chain, and the origin. */
 export const TIP = -1
 export const ORIGIN = -2
 
@@ -152,173 +140,164 @@ export interface OrdinalsReader {
   output(outpoint: Outpoint): Promise<OutputRecord | undefined>
   /** The first output of a transaction that has content. */
   firstContentOutput(txid: string): Promise<OutputRecord | undefined>
-  /**
-   * Where the ordinal that stands in `outpoint` is now; undefined where it was burnt, or went where this
-   * store does not see.
-   */
+  /** Where the ordinal in `outpoint` is now; undefined if it was burnt or went where this store does not see. */
   currentOutput(outpoint: Outpoint): Promise<Outpoint | undefined>
   /**
-   * The ordinal that stands in `outpoint`, at a step of its life: {@link TIP}, {@link ORIGIN}, or so many steps from
-   * its origin. Undefined where there is no such step, and where the origin is not known because the lineage has a
-   * hole. An output of another value than 1 satoshi is a chain of one.
+   * The ordinal in `outpoint` at a step of its life: {@link TIP}, {@link ORIGIN}, or a number of steps from its origin.
+   * Undefined if there is no such step, or if the origin is not known because the lineage has a hole. An output of another
+   * value than 1 satoshi is a chain of one.
    */
-  ordinalAt(outpoint: Outpoint, sequence: number): Promise<OrdinalStep | undefined>
-}
-
-export interface MapReader {
-  /** The MAP of an output alone, as it stands in its script. */
-  ownMap(outpoint: Outpoint): Promise<MapState>
+  at(outpoint: Outpoint, sequence: number): Promise<OrdinalStep | undefined>
   /**
-   * The MAP of the ordinal that stands in `outpoint`, merged from its origin up to there; of an output of another value
-   * than 1 satoshi, its own.
-   *
-   * @param limit How many bytes of kept MAP may be read for it; undefined where it takes more.
-   */
-  mergedMap(outpoint: Outpoint, limit?: number): Promise<MapState | undefined>
-}
-
-export interface AttributesReader {
-  /**
-   * Where the ordinals that have all of the traits stand now, in an order of their own that does not change when they
-   * go on; from behind the ordinal that stands or stood in `after` on. No more of them than `limit`.
-   */
-  tipsWith(query: { attributes: Attribute[]; limit: number; after?: Outpoint }): Promise<Outpoint[]>
-}
-
-export interface LineageReader {
-  /**
-   * The whole life of the ordinal that stands in `outpoint`: each outpoint of its unbroken 1-sat lineage, from the first
-   * to the tip, read a page at a time. Empty where its origin is not known, as for {@link OrdinalsReader.ordinalAt}. An
-   * output of another value than 1 satoshi is a lineage of one.
+   * The whole life of the ordinal in `outpoint`: each outpoint of its unbroken 1-sat lineage, from the first to the tip, read
+   * a page at a time. Empty if its origin is not known, as for {@link at}. An output of another value than 1 satoshi is a
+   * lineage of one.
    */
   lineage(outpoint: Outpoint): AsyncIterable<Outpoint>
 }
 
-/** A stretch of bytes: `length` of them from the byte `from` on, which is 0 for the first. */
+/** MAP metadata. */
+export interface MetadataReader {
+  /** The MAP of an output alone, as in its script. */
+  own(outpoint: Outpoint): Promise<MapState>
+  /**
+   * The MAP of the ordinal in `outpoint`, merged from its origin up to there; for an output of another value than 1 satoshi,
+   * its own.
+   *
+   * @param limit How many bytes of stored MAP may be read; undefined is returned if it takes more.
+   */
+  merged(outpoint: Outpoint, limit?: number): Promise<MapState | undefined>
+}
+
+export interface AttributesReader {
+  /**
+   * Where the ordinals with all of these attributes are now, in an order that does not change when they are transferred;
+   * continues after the ordinal that is or was in `after`. At most `limit`.
+   */
+  tipsWith(query: { attributes: Attribute[]; limit: number; after?: Outpoint }): Promise<Outpoint[]>
+}
+
+/** `length` bytes from the byte `from` on; the first byte is 0. */
 export interface ByteRange {
   from: number
   length: number
 }
 
-/** Up to how many bytes a body is short: it stands in one piece, and may be held whole. */
+/** The largest short body, in bytes: it is stored in one chunk and may be held in memory. */
 export const SHORT_BODY = 64 * 1024
 
 export interface ContentReader {
-  /** A body of at most {@link SHORT_BODY} bytes, whole; undefined where no such body has that hash. `sha256` is hex. */
+  /** A body of at most {@link SHORT_BODY} bytes; undefined if there is no such body. `sha256` is hex. */
   shortBody(sha256: string): Promise<Uint8Array | undefined>
   /**
-   * The pieces of a body in order; with a range, exactly its bytes, and fewer where the body ends before. Empty where
-   * no body has that hash. `sha256` is hex.
+   * The chunks of a body in order; with a range, exactly its bytes, and fewer if the body ends before. Empty if there is no
+   * such body. `sha256` is hex.
    */
-  contentChunks(sha256: string, range?: ByteRange): AsyncIterable<Uint8Array>
+  chunks(sha256: string, range?: ByteRange): AsyncIterable<Uint8Array>
 }
 
-/** The stream of an output: whatever it holds, and the chunks that its ordinal goes on with (`service.md` 2.5). */
+/** The stream of an output: its own content, and the chunks that its ordinal continues with (`service.md` 2.5). */
 export interface StreamQuery {
   outpoint: Outpoint
   /** The content types of further chunks, each an essence in lower case (`Profile`). */
   chunkTypes: readonly string[]
-  /** Ends the summing up of a stream, of which nobody wants to hear any more, with its reason. */
+  /** Aborts the summary when its reader has left. */
   signal?: AbortSignal
 }
 
-/** A chunk of a stream: where it is, and its body. `sha256` is hex. */
+/** A chunk of a stream: its outpoint and its body. `sha256` is hex. */
 export interface StreamChunk {
   outpoint: Outpoint
   sha256: string
   length: number
 }
 
-/** A run of chunks of a stream: how many, how many bytes in all, and the hash of their hashes and lengths, in hex. */
+/** Consecutive chunks of a stream: their number, total bytes, and the hash of their hashes and lengths in hex. */
 export interface StreamSegment {
   chunks: number
   length: number
   sha256: string
 }
 
-/** What is said of a stream before its first byte. */
+/** What is known of a stream before its first byte is sent. */
 export interface StreamSummary {
-  /** That of the chunk that the ordinal's stream starts with, as inscribed; `application/octet-stream` where none is known. */
+  /** That of the first chunk of the ordinal's stream, as inscribed; `application/octet-stream` if unknown. */
   contentType: string
   /** In bytes. */
   length: number
-  /** The chunks in order, some at a time, so that a range is found without a walk from the first. */
+  /** The chunks in order, in groups, so that a range is found without walking from the first. */
   segments: StreamSegment[]
-  /** Of the hashes of the segments and the type, in hex: as long as it is the same, so are the bytes and the type. */
+  /** Hash of the segments' hashes and the type, in hex: it changes with the bytes and with the type. */
   sha256: string
 }
 
-export interface StreamReader {
-  /** The stream that starts with an output; undefined where the store does not hold it, or it has no content. */
-  stream(query: StreamQuery): Promise<StreamSummary | undefined>
+export interface StreamsReader {
+  /** The stream that starts with an output; undefined if the store does not hold it or it has no content. */
+  summary(query: StreamQuery): Promise<StreamSummary | undefined>
   /**
-   * Its chunks in order, read a page at a time: the output itself, and what its ordinal holds at the next steps, up to
-   * one without content, one of a type that is no chunk's, or one that is missing here. An output of another value than
-   * 1 satoshi is a stream of one.
+   * Its chunks in order, read a page at a time: the output itself and what its ordinal holds at the next steps, up to one
+   * without content, one of a type that is no chunk's, or one that is missing. An output of another value than 1 satoshi is
+   * a stream of one.
    *
-   * @param from How many chunks to leave out: the caller knows that they are there.
+   * @param from How many chunks to leave out; the caller knows that they exist.
    */
-  streamChunks(query: StreamQuery, from?: number): AsyncIterable<StreamChunk>
+  chunks(query: StreamQuery, from?: number): AsyncIterable<StreamChunk>
 }
 
-/** What the overlay engine asks of its storage, beside transactions. */
+/** What topics hold. */
 export interface AdmissionsReader {
   /** The topics that hold an output. */
-  admissionsOf(outpoint: Outpoint): Promise<AdmissionRecord[]>
+  of(outpoint: Outpoint): Promise<AdmissionRecord[]>
   /** Every admission of these outputs. */
-  admissionsAmong(outpoints: Outpoint[]): Promise<AdmissionRecord[]>
+  among(outpoints: Outpoint[]): Promise<AdmissionRecord[]>
   /** Every admission of a transaction's outputs. */
-  admissionsOfTransaction(txid: string): Promise<AdmissionRecord[]>
+  ofTransaction(txid: string): Promise<AdmissionRecord[]>
   /** The unspent outputs of a topic from a score on, by score. */
   unspentOfTopic(query: { topic: string; since: number; limit?: number }): Promise<AdmissionRecord[]>
   isApplied(topic: string, txid: string): Promise<boolean>
 }
 
-/** How far a sync with a peer has come. */
-export interface SyncReader {
-  lastInteraction(host: string, topic: string): Promise<number>
-  setLastInteraction(host: string, topic: string, since: number): Promise<void>
+/** How far the sync with a peer has come, by host and topic. */
+export interface Interactions {
+  last(host: string, topic: string): Promise<number>
+  setLast(host: string, topic: string, since: number): Promise<void>
 }
 
 export interface ConsistentReader {
   /**
-   * Runs reads that belong together, again where a branch has turned meanwhile: so that no answer has of one of its parts
-   * what the other has lost.
+   * Runs reads that belong together, and runs them again if a reorganisation happened in between, so that no answer mixes
+   * two states.
    *
    * @param read Only reads; may run several times.
-   * @param kept What a store that keeps answers in memory may keep this one by.
-   * @throws UnstableReadError where branches turn and turn.
+   * @param kept How a caching store may keep this answer.
+   * @throws UnstableReadError if reorganisations keep happening.
    */
   consistent<Answer>(read: () => Promise<Answer>, kept?: KeptAnswer<Answer>): Promise<Answer>
 }
 
-/** An answer that depends on nothing but what was asked and what the store holds. */
+/** An answer that depends on nothing but the question and what the store holds. */
 export interface KeptAnswer<Answer> {
-  /** All that was asked. */
+  /** The whole question. */
   key: string
-  /** About how many bytes it takes in memory, what every answer takes left out. */
+  /** About how many bytes the answer takes in memory, beyond what every answer takes. */
   weightOf: (answer: Answer) => number
 }
 
-export interface GraphStore
-  extends GraphWriter,
-    BlocklistReader,
-    BlocklistWriter,
-    ProofWriter,
-    ConsistentReader,
-    TransactionReader,
-    RawTransactionReader,
-    StatusReader,
-    ProofReader,
-    ProvenBlocksReader,
-    WaitingReader,
-    SpendsReader,
-    NamesReader,
-    OrdinalsReader,
-    MapReader,
-    AttributesReader,
-    LineageReader,
-    ContentReader,
-    StreamReader,
-    AdmissionsReader,
-    SyncReader {}
+/** The roles that answer readers. */
+export interface GraphReader extends ConsistentReader {
+  readonly transactions: TransactionsReader
+  readonly names: NamesReader
+  readonly ordinals: OrdinalsReader
+  readonly metadata: MetadataReader
+  readonly attributes: AttributesReader
+  readonly content: ContentReader
+  readonly streams: StreamsReader
+}
+
+export interface GraphStore extends GraphReader, GraphWriter {
+  readonly blocks: BlocksReader
+  readonly admissions: AdmissionsReader
+  readonly blocklist: BlocklistStore
+  readonly backlog: Backlog
+  readonly interactions: Interactions
+}

@@ -1,6 +1,7 @@
 import { BeefLayout } from './beef-layout.js'
+import type { TransactionSource } from './graph-store.js'
 import type { Proof } from './records.js'
-import { type OutlineStore, openTransaction } from './transaction-outline.js'
+import { openTransaction } from './transaction-outline.js'
 import { yieldToEventLoop } from './yield-to-event-loop.js'
 
 /** A transaction of a BEEF to come, without its bytes, of which there are `length`. */
@@ -34,7 +35,7 @@ export interface ListedBeef {
  */
 export async function listedBeef(options: {
   transactions: ListedTransaction[]
-  store: OutlineStore
+  store: TransactionSource
   envelope?: Uint8Array[]
 }): Promise<ListedBeef> {
   const { transactions, store, envelope = [] } = options
@@ -62,7 +63,7 @@ export async function listedBeef(options: {
         const { txid, length } = transaction
         const raw = await openTransaction(txid, store)
         if (raw?.length !== length) throw new Error(`of ${txid}, ${length} bytes were held`)
-        for await (const { bytes } of raw.pieces()) yield bytes
+        for await (const { bytes } of raw.chunks()) yield bytes
         yield tail
       }
     },

@@ -1,12 +1,11 @@
 import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
 import { Collection } from './collection.js'
-import type { NamesReader } from './graph-store.js'
+import type { GraphReader, NamesReader, TransactionSource } from './graph-store.js'
 import type { ListedTransaction } from './listed-beef.js'
 import { addHop, type ProvenanceStore } from './provenance.js'
 import type { NodeRecord } from './records.js'
-import type { OutlineStore } from './transaction-outline.js'
 
-type NodesStore = OutlineStore & Pick<NamesReader, 'genuineNodes'>
+type NodesStore = { transactions: TransactionSource; names: Pick<NamesReader, 'genuineNodes'> }
 
 /** What it takes to check that a name is genuine, or why there is none. */
 export type NameProof =
@@ -29,11 +28,11 @@ export type NameProof =
  */
 export async function nameProof(
   name: string,
-  { store, genesis }: { store: NodesStore & Pick<NamesReader, 'nameOrigin'>; genesis: Outpoint },
+  { store, genesis }: { store: Pick<GraphReader, 'transactions' | 'names'>; genesis: Outpoint },
 ): Promise<NameProof> {
-  const origin = await store.nameOrigin(name)
+  const origin = await store.names.originOf(name)
   if (origin === undefined) return { kind: 'unclaimed' }
-  const collection = new Collection(store)
+  const collection = new Collection(store.transactions)
   const end = await addDescent(mintedBeside(origin, name), { collection, store, genesis })
   return end === undefined
     ? { kind: 'whole', origin, transactions: await collection.parentsFirst() }
@@ -41,7 +40,7 @@ export async function nameProof(
 }
 
 export interface HistoryOptions {
-  store: NodesStore & ProvenanceStore
+  store: ProvenanceStore
   genesis: Outpoint
 }
 
@@ -54,10 +53,10 @@ export async function nameHistory(
   { name, origin, tip }: { name: string; origin: Outpoint; tip: Outpoint },
   { store, genesis }: HistoryOptions,
 ): Promise<ListedTransaction[]> {
-  const collection = new Collection(store)
+  const collection = new Collection(store.transactions)
   await addDescent(mintedBeside(origin, name), { collection, store, genesis })
   let previous: Outpoint | undefined
-  for await (const hop of store.lineage(origin)) {
+  for await (const hop of store.ordinals.lineage(origin)) {
     await addHop({ hop, previous, collection, store })
     if (isSame(hop, tip)) break
     previous = hop
@@ -71,7 +70,7 @@ export async function nodeHistory(
   node: NodeRecord,
   { store, genesis }: { store: NodesStore; genesis: Outpoint },
 ): Promise<ListedTransaction[]> {
-  const collection = new Collection(store)
+  const collection = new Collection(store.transactions)
   await addDescent(node, { collection, store, genesis })
   return await collection.parentsFirst()
 }
@@ -113,7 +112,7 @@ async function spentNode(
   store: NodesStore,
 ): Promise<NodeRecord | undefined> {
   const spent = outpoint.vout === 0 ? domain : domain.slice(0, -1)
-  return (await store.genuineNodes(inputs)).find((node) => node.domain === spent)
+  return (await store.names.genuineNodes(inputs)).find((node) => node.domain === spent)
 }
 
 function isSame(one: Outpoint, other: Outpoint): boolean {

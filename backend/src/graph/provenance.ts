@@ -3,11 +3,11 @@ import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
 import { isCoinbase } from '../protocol/transaction.js'
 import { parentsOf } from './ancestry.js'
 import { Collection } from './collection.js'
-import type { LineageReader, NamesReader } from './graph-store.js'
+import type { GraphReader, TransactionSource } from './graph-store.js'
 import type { ListedTransaction } from './listed-beef.js'
-import { type OutlineStore, readOutline, type TransactionOutline } from './transaction-outline.js'
+import { readOutline, type TransactionOutline } from './transaction-outline.js'
 
-export type ProvenanceStore = OutlineStore & LineageReader & Pick<NamesReader, 'genuineOrigins'>
+export type ProvenanceStore = Pick<GraphReader, 'transactions' | 'names' | 'ordinals'>
 
 /** What it takes to check where an ordinal comes from, or why there is none. */
 export type Provenance =
@@ -35,9 +35,9 @@ export type Provenance =
  * Raw transactions are read one at a time and not kept, for a lineage may have any number of steps.
  */
 export async function provenanceOf(outpoint: Outpoint, store: ProvenanceStore): Promise<Provenance> {
-  const collection = new Collection(store)
+  const collection = new Collection(store.transactions)
   let tip: Outpoint | undefined
-  for await (const hop of store.lineage(outpoint)) {
+  for await (const hop of store.ordinals.lineage(outpoint)) {
     const missing = await addHop({ hop, previous: tip, collection, store })
     if (missing !== undefined) return { kind: 'incomplete', txid: missing }
     tip = hop
@@ -60,7 +60,7 @@ export async function addHop(options: {
   store: ProvenanceStore
 }): Promise<string | undefined> {
   const { hop, previous, collection, store } = options
-  const step = await readOutline(hop.txid, store)
+  const step = await readOutline(hop.txid, store.transactions)
   if (step === undefined) return hop.txid
   const placing =
     previous === undefined ? await startingInputs(step, hop, store) : carryingInputs(step, previous)
@@ -89,19 +89,19 @@ async function startingInputs(
 ): Promise<Placing> {
   const { inputs, outputValues } = step
   if (outputValues[first.vout] !== 1 || isCoinbase({ inputs })) return { kind: 'told', inputs: [] }
-  const placing = await coveringInputs({ inputs, outputValues, output: first.vout }, store)
+  const placing = await coveringInputs({ inputs, outputValues, output: first.vout }, store.transactions)
   if (placing.kind === 'told') return placing
-  const [name] = await store.genuineOrigins([first])
+  const [name] = await store.names.genuineOrigins([first])
   return name === undefined ? placing : { kind: 'told', inputs: [] }
 }
 
 async function coveringInputs(
   place: { inputs: Outpoint[]; outputValues: number[]; output: number },
-  store: OutlineStore,
+  transactions: TransactionSource,
 ): Promise<Placing> {
   const { inputs } = place
   const isPlaced = placement(place)
-  const satoshisOf = spentValues(inputs, store)
+  const satoshisOf = spentValues(inputs, transactions)
   for (const [i, input] of inputs.entries()) {
     const satoshis = await satoshisOf(input)
     if (satoshis === undefined) return { kind: 'missing', txid: input.txid }
@@ -113,7 +113,7 @@ async function coveringInputs(
 /** Tells the values of the coins that a transaction spends; each transaction that it spends of is read once. */
 function spentValues(
   inputs: Outpoint[],
-  store: OutlineStore,
+  transactions: TransactionSource,
 ): (input: Outpoint) => Promise<number | undefined> {
   const spent = new Map<string, number[]>()
   for (const { txid, vout } of inputs) {
@@ -125,7 +125,7 @@ function spentValues(
   return async (input) => {
     const wanted = formatOutpoint(input)
     if (!values.has(wanted)) {
-      const source = await readOutline(input.txid, store)
+      const source = await readOutline(input.txid, transactions)
       for (const vout of spent.get(input.txid) ?? [])
         values.set(formatOutpoint({ txid: input.txid, vout }), source?.outputValues[vout])
     }

@@ -1,5 +1,5 @@
 import { readTransaction, type TransactionView } from '../protocol/transaction.js'
-import type { TransactionReader } from './graph-store.js'
+import type { TransactionSource } from './graph-store.js'
 
 const views = new WeakMap<Uint8Array, TransactionView>()
 
@@ -20,8 +20,8 @@ export function rememberView(view: TransactionView): void {
 /** A transaction of the store, read; undefined where there is no store or it does not hold it. */
 export async function storedTransaction(
   txid: string,
-  store: TransactionReader | undefined,
+  store: TransactionSource | undefined,
 ): Promise<TransactionView | undefined> {
-  const record = await store?.transaction(txid)
+  const record = await store?.get(txid)
   return record && viewOf({ txid, raw: record.raw })
 }

@@ -1,6 +1,6 @@
 import { joinBytes, reversed, toHex } from '../protocol/bytes.js'
 import type { Outpoint } from '../protocol/outpoint.js'
-import type { RawTransaction, RawTransactionReader, TransactionReader } from './graph-store.js'
+import type { RawTransaction, TransactionSource } from './graph-store.js'
 import type { Proof } from './records.js'
 import { Slices, yieldToEventLoop } from './yield-to-event-loop.js'
 
@@ -14,16 +14,13 @@ export interface TransactionOutline {
   outputValues: number[]
 }
 
-/** A store that may read transactions in parts. */
-export type OutlineStore = TransactionReader & Partial<RawTransactionReader>
-
 /**
  * A stored transaction without its scripts; undefined where the store does not hold it. Of a large one, where the store can
  * read in parts, the pieces that hold nothing but scripts are passed over.
  */
 export async function readOutline(
   txid: string,
-  store: OutlineStore,
+  store: TransactionSource,
 ): Promise<TransactionOutline | undefined> {
   const raw = await openTransaction(txid, store)
   if (raw === undefined) return undefined
@@ -48,7 +45,7 @@ interface Reach {
  */
 export async function lockingScriptOf(
   outpoint: Outpoint,
-  store: OutlineStore,
+  store: TransactionSource,
   reach: Reach,
 ): Promise<Uint8Array | undefined> {
   return (await storedOutput(outpoint, store, reach))?.lockingScript
@@ -57,7 +54,7 @@ export async function lockingScriptOf(
 /** An output, likewise. */
 export async function storedOutput(
   { txid, vout }: Outpoint,
-  store: OutlineStore,
+  store: TransactionSource,
   { longest, pieces }: Reach,
 ): Promise<{ satoshis: number; lockingScript: Uint8Array } | undefined> {
   const raw = await openTransaction(txid, store)
@@ -79,17 +76,17 @@ export async function storedOutput(
 /** The transaction in parts; of a store that has no parts, whole. */
 export async function openTransaction(
   txid: string,
-  store: OutlineStore,
+  store: TransactionSource,
 ): Promise<RawTransaction | undefined> {
-  if (store.rawTransaction !== undefined) return await store.rawTransaction(txid)
-  const record = await store.transaction(txid)
+  if (store.raw !== undefined) return await store.raw(txid)
+  const record = await store.get(txid)
   if (record === undefined) return undefined
   const { raw: bytes, proof } = record
   return {
     txid,
     ...(proof && { proof }),
     length: bytes.length,
-    async *pieces() {
+    async *chunks() {
       yield { at: 0, bytes }
     },
   }
@@ -171,7 +168,7 @@ class ChunkReader {
     this.read++
     if (this.read > this.mostPieces) throw new TooManyPiecesError('it takes too many pieces')
     if (this.read % PIECES_A_SLICE === 0) await yieldToEventLoop()
-    for await (const piece of this.raw.pieces(this.at)) {
+    for await (const piece of this.raw.chunks(this.at)) {
       this.piece = piece
       if (this.isInPiece) return piece
       break

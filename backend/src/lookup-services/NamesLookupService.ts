@@ -1,14 +1,7 @@
 import type { LookupService, OutputAdmittedByTopic } from '@bsv/overlay'
 import type { LookupQuestion } from '@bsv/sdk'
 import { z } from 'zod'
-import type {
-  ConsistentReader,
-  GraphWriter,
-  LineageReader,
-  NamesReader,
-  OrdinalsReader,
-  TransactionReader,
-} from '../graph/graph-store.js'
+import type { GraphReader, GraphStore } from '../graph/graph-store.js'
 import type { ListedTransaction } from '../graph/listed-beef.js'
 import { mintedBeside, nameHistory, nodeHistory } from '../graph/name-proof.js'
 import { namesRecords } from '../graph/names-records.js'
@@ -26,12 +19,8 @@ import { outpointText } from './outpoint-text.js'
 import { type AnsweringOutput, type Reading, withHistory } from './output-history.js'
 
 export interface NamesLookupServiceOptions {
-  reader: ConsistentReader &
-    NamesReader &
-    Pick<OrdinalsReader, 'currentOutput'> &
-    LineageReader &
-    TransactionReader
-  writer: GraphWriter
+  reader: Pick<GraphReader, 'consistent' | 'transactions' | 'names' | 'ordinals'>
+  writer: Pick<GraphStore, 'record' | 'evict' | 'backlog'>
   deployment: Deployment | undefined
   /** Where what a hook could not do is remembered; without it, a hook that fails throws and that is all. */
   remembering?: Retrying
@@ -133,18 +122,18 @@ export class NamesLookupService implements LookupService {
   private async findOne(asked: Extract<Query, { history: boolean }>): Promise<Found | undefined> {
     const { reader } = this.options
     if ('mine' in asked) {
-      const node = await reader.longestNode(asked.mine)
+      const node = await reader.names.longestNode(asked.mine)
       return node && node.domain !== asked.mine ? this.foundNode(node) : undefined
     }
     if ('node' in asked) {
-      const outpoint = await reader.liveNode(asked.node)
+      const outpoint = await reader.names.liveNode(asked.node)
       return outpoint && this.foundNode({ outpoint, domain: asked.node })
     }
     const name = 'name' in asked ? asked.name : asked.origin
-    const origin = await reader.nameOrigin(name)
+    const origin = await reader.names.originOf(name)
     if (origin === undefined) return undefined
     if ('origin' in asked) return { ...this.foundNode(mintedBeside(origin, name)), outpoint: origin }
-    const tip = await reader.currentOutput(origin)
+    const tip = await reader.ordinals.currentOutput(origin)
     return (
       tip && {
         outpoint: tip,
@@ -167,10 +156,10 @@ export class NamesLookupService implements LookupService {
     if ('origins' in asked) {
       const { origins } = asked
       if (origins.length > maxOrigins) throw new QueryError(`this host takes at most ${maxOrigins} origins`)
-      return (await reader.genuineOrigins(origins)).map((name) => name.outpoint)
+      return (await reader.names.genuineOrigins(origins)).map((name) => name.outpoint)
     }
     const { prefix, limit, after } = asked
-    const names = await reader.namesByPrefix({ prefix, limit, ...(after !== undefined && { after }) })
+    const names = await reader.names.byPrefix({ prefix, limit, ...(after !== undefined && { after }) })
     return names.map((name) => name.outpoint)
   }
 

@@ -1,13 +1,7 @@
 import type { LookupFormula, LookupService, OutputAdmittedByTopic, OutputSpent } from '@bsv/overlay'
 import type { LookupQuestion } from '@bsv/sdk'
 import { flowOf } from '../graph/flow.js'
-import type {
-  AttributesReader,
-  ConsistentReader,
-  GraphWriter,
-  OrdinalsReader,
-  TransactionReader,
-} from '../graph/graph-store.js'
+import type { GraphReader, GraphStore } from '../graph/graph-store.js'
 import { ordinalsRecords } from '../graph/ordinals-records.js'
 import { graphRecords, mergeRecords } from '../graph/records.js'
 import { placingRecords, transactionRecords } from '../graph/transaction-records.js'
@@ -19,8 +13,8 @@ import { ORDINALS_LOOKUP_DOCUMENTATION } from './ordinals-documentation.js'
 import { type OrdinalsQuery, readOrdinalsQuery } from './ordinals-query.js'
 
 export interface OrdinalsLookupServiceOptions {
-  reader: ConsistentReader & OrdinalsReader & AttributesReader & TransactionReader
-  writer: GraphWriter
+  reader: Pick<GraphReader, 'consistent' | 'transactions' | 'ordinals' | 'attributes'>
+  writer: Pick<GraphStore, 'record' | 'evict' | 'backlog'>
   /** Where what a hook could not do is remembered; without it, a hook that fails throws and that is all. */
   remembering?: Retrying
 }
@@ -57,7 +51,7 @@ export class OrdinalsLookupService implements LookupService {
         ordinalsRecords({
           transaction: beef.subject,
           vout: payload.outputIndex,
-          flow: await flowOf(beef, reader),
+          flow: await flowOf(beef, reader.transactions),
         }),
       ]),
     )
@@ -99,11 +93,13 @@ export class OrdinalsLookupService implements LookupService {
     const { reader } = this.options
     if ('attributes' in asked) {
       const { attributes, limit, after } = asked
-      return await reader.tipsWith({ attributes, limit, ...(after && { after }) })
+      return await reader.attributes.tipsWith({ attributes, limit, ...(after && { after }) })
     }
     const { outpoint, seq } = asked
     const held =
-      seq === undefined ? await reader.output(outpoint) : (await reader.ordinalAt(outpoint, seq))?.output
+      seq === undefined
+        ? await reader.ordinals.output(outpoint)
+        : (await reader.ordinals.at(outpoint, seq))?.output
     return held === undefined ? [] : [held.outpoint]
   }
 

@@ -1,5 +1,5 @@
 import type { OutputAdmittedByTopic, OutputSpent } from '@bsv/overlay'
-import type { GraphWriter } from '../graph/graph-store.js'
+import type { GraphStore } from '../graph/graph-store.js'
 import type { FailedHook } from '../graph/hook-outbox.js'
 import type { GraphRecords } from '../graph/records.js'
 import { seenBeefs } from '../graph/seen-beefs.js'
@@ -20,9 +20,12 @@ export interface HooksOptions {
 }
 
 /** Writes records, and all that follows from them: no host calls again for what one write leaves to the next. */
-export async function recordAll(writer: GraphWriter, records: GraphRecords): Promise<void> {
+export async function recordAll(
+  writer: Pick<GraphStore, 'record' | 'backlog'>,
+  records: GraphRecords,
+): Promise<void> {
   await writer.record(records)
-  while (await writer.workOff()) {
+  while (await writer.backlog.workOff()) {
     // Each call does a part of it.
   }
 }

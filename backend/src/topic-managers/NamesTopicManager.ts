@@ -1,7 +1,7 @@
 import type { TopicManager } from '@bsv/overlay'
 import type { AdmittanceInstructions } from '@bsv/sdk'
 import type { NodeInput } from '../graph/admission-rules.js'
-import type { TransactionReader } from '../graph/graph-store.js'
+import type { GraphStore, TransactionSource } from '../graph/graph-store.js'
 import { isNodeOutpoint } from '../graph/names-records.js'
 import { nativeHash256 } from '../graph/native-hash.js'
 import { type BeefContents, readBeef } from '../graph/read-beef.js'
@@ -21,7 +21,7 @@ export interface NamesTopicManagerOptions {
   /** Which tree to follow; `mainnet`'s where nothing is given. `undefined` given on purpose: none, admit nothing. */
   deployment?: Deployment | undefined
   /** Where to find a spent node that did not come in the BEEF. */
-  store?: TransactionReader
+  store?: Pick<GraphStore, 'transactions'>
   onRefusal?: OnRefusal
 }
 
@@ -33,12 +33,12 @@ export interface NamesTopicManagerOptions {
  */
 export default class NamesTopicManager implements TopicManager {
   private readonly deployment: Deployment | undefined
-  private readonly store: TransactionReader | undefined
+  private readonly store: TransactionSource | undefined
   private readonly onRefusal: OnRefusal
 
   constructor(options: NamesTopicManagerOptions = {}) {
     this.deployment = 'deployment' in options ? options.deployment : deploymentOf(PROFILES.mainnet)
-    this.store = options.store
+    this.store = options.store?.transactions
     this.onRefusal = options.onRefusal ?? (() => {})
   }
 

@@ -1,7 +1,7 @@
 import type { TopicManager } from '@bsv/overlay'
 import type { AdmittanceInstructions } from '@bsv/sdk'
 import { flowOf, OUTPUTS_WITH_ORDINALS } from '../graph/flow.js'
-import type { TransactionReader } from '../graph/graph-store.js'
+import type { GraphStore, TransactionSource } from '../graph/graph-store.js'
 import { holdsOrdinal } from '../graph/ordinals-records.js'
 import { type BeefContents, readBeef } from '../graph/read-beef.js'
 import { type SeenBeefs, seenBeefs } from '../graph/seen-beefs.js'
@@ -16,7 +16,7 @@ import type { OnRefusal } from './refusal.js'
 
 export interface OrdinalsTopicManagerOptions {
   /** Where to find the value of a spent coin that did not come in the BEEF. */
-  store?: TransactionReader
+  store?: Pick<GraphStore, 'transactions'>
   /** What this host takes of all that; everything where nothing is given. */
   policy?: OrdinalsPolicy
   onRefusal?: OnRefusal
@@ -33,7 +33,7 @@ export interface OrdinalsTopicManagerOptions {
  * overlay (BRC-183): each host its own collection.
  */
 export default class OrdinalsTopicManager implements TopicManager {
-  private readonly store: TransactionReader | undefined
+  private readonly store: TransactionSource | undefined
   private readonly policy: OrdinalsPolicy
   private readonly refusalOf: PolicyCheck
   private readonly onRefusal: OnRefusal
@@ -41,7 +41,7 @@ export default class OrdinalsTopicManager implements TopicManager {
 
   /** @throws PolicyError where the policy cannot be meant. */
   constructor(options: OrdinalsTopicManagerOptions = {}) {
-    this.store = options.store
+    this.store = options.store?.transactions
     this.policy = options.policy ?? {}
     this.refusalOf = policyCheck(this.policy)
     this.onRefusal = options.onRefusal ?? (() => {})

@@ -23,7 +23,7 @@ const FILLED = 'filled'
 
 /** What a store was filled with; undefined where it is not, or not to the end. */
 export async function filledWith({ graph }: Pick<Network, 'graph'>): Promise<Filled | undefined> {
-  const noted = await graph.setting(FILLED)
+  const noted = await graph.settings.get(FILLED)
   return noted === undefined ? undefined : filled.parse(JSON.parse(noted))
 }
 
@@ -38,6 +38,6 @@ export async function fill(network: Network): Promise<Filled> {
   await ensureName(network, OTHER_NAME)
   const site = await publishSite(network, stream)
   const all = { ...site, stream }
-  await network.graph.setSetting(FILLED, JSON.stringify(all))
+  await network.graph.settings.set(FILLED, JSON.stringify(all))
   return all
 }

@@ -28,7 +28,7 @@ export async function ensureName(network: Network, name: string): Promise<Outpoi
   } catch (error) {
     if (!(error instanceof MiningError && error.code === 'TAKEN')) throw error
   }
-  const origin = await graph.nameOrigin(name)
+  const origin = await graph.names.originOf(name)
   if (origin === undefined)
     throw new MiningError('BAD_INDEX', `the store has ${name} taken, but no origin of it`)
   return origin

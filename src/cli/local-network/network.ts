@@ -46,7 +46,7 @@ export async function submitOnce(
   { outputs, called }: { outputs: number; called: string },
 ): Promise<void> {
   const missing = async (): Promise<number> => {
-    const admissions = await graph.admissionsOfTransaction(txid)
+    const admissions = await graph.admissions.ofTransaction(txid)
     return outputs - admissions.filter(({ topic }) => topic === TOPICS.ordinals).length
   }
   signal.throwIfAborted()

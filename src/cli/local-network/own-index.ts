@@ -17,7 +17,7 @@ export class OwnIndex implements MineIndex {
   ) {}
 
   async liveNode(name: string): Promise<LiveNode | undefined> {
-    const found = await this.node.graph.longestNode(name)
+    const found = await this.node.graph.names.longestNode(name)
     if (found === undefined) throw new MiningError('BAD_INDEX', 'the store holds no genesis to mine from')
     return found.domain === name ? undefined : found
   }
@@ -28,7 +28,7 @@ export class OwnIndex implements MineIndex {
   }
 
   async showName(name: string): Promise<Uint8Array | undefined> {
-    const origin = await this.node.graph.nameOrigin(name)
+    const origin = await this.node.graph.names.originOf(name)
     return origin && (await this.historyOf(mintedBeside(origin, name)))
   }
 
@@ -36,7 +36,8 @@ export class OwnIndex implements MineIndex {
     const { graph: store } = this.node
     const transactions = await nodeHistory(node, { store, genesis: this.genesis })
     const beef: Uint8Array[] = []
-    for await (const piece of (await listedBeef({ transactions, store })).bytes()) beef.push(piece)
+    for await (const piece of (await listedBeef({ transactions, store: store.transactions })).bytes())
+      beef.push(piece)
     return joinBytes(beef)
   }
 
@@ -47,7 +48,7 @@ export class OwnIndex implements MineIndex {
       if (!(cause instanceof ConflictError)) throw cause
       throw new NodeMovedError(cause.message, { cause })
     }
-    if ((await this.node.graph.nameOrigin(name))?.txid !== txid)
+    if ((await this.node.graph.names.originOf(name))?.txid !== txid)
       throw new MiningError('NOT_ADMITTED', `${txid} was not taken as the mint of ${name}: the log says why`)
   }
 }

@@ -49,14 +49,14 @@ async function inscribe(
   }
   const entries = await readSite(facts)
   const { outputs } = layOutFolder({ entries, lock: NOBODY_LOCK, profile: PROFILES.local })
-  const height = await graph.heightOf(origin.txid)
+  const height = await graph.transactions.heightOf(origin.txid)
   const transaction = reinscribingTransaction({
     ordinal: origin,
     height: height ?? 0,
     outputs,
     nowhere: nowhereFor(network, 'site'),
   })
-  const isThere = await graph.isApplied(TOPICS.ordinals, transaction.txid)
+  const isThere = await graph.admissions.isApplied(TOPICS.ordinals, transaction.txid)
   if (!isThere && !(await isNobodys(network, origin))) return false
   await submitOnce(network, transaction, { outputs: outputs.length, called: 'the site' })
   return true
@@ -64,8 +64,8 @@ async function inscribe(
 
 /** Whether a name stands where it was mined, with no owner. */
 async function isNobodys({ graph }: Network, origin: Outpoint): Promise<boolean> {
-  const output = await graph.output(origin)
+  const output = await graph.ordinals.output(origin)
   if (output === undefined)
     throw new CommandError('the server keeps no ordinals of names: its CONTENT_TYPES may leave them out')
-  return output.owner === NOBODY && (await graph.spenderOf(origin)) === undefined
+  return output.owner === NOBODY && (await graph.transactions.spenderOf(origin)) === undefined
 }

@@ -1,14 +1,6 @@
-import type {
-  ConsistentReader,
-  ContentReader,
-  MapReader,
-  OrdinalsReader,
-  ProofReader,
-} from '../../../backend/src/graph/graph-store.js'
+import type { GraphReader } from '../../../backend/src/graph/graph-store.js'
 import type { ContentSummary, OutputRecord } from '../../../backend/src/graph/records.js'
 import type { Pointer } from '../../../backend/src/protocol/outpoint.js'
-
-export type ContentStore = ConsistentReader & OrdinalsReader & MapReader & ContentReader & ProofReader
 
 /** An output that shows content. */
 export interface ContentOutput extends OutputRecord {
@@ -17,13 +9,13 @@ export interface ContentOutput extends OutputRecord {
 
 /** What a pointer points at: that output, or the first of the transaction that has content; undefined where none has. */
 export async function contentAt(
-  store: OrdinalsReader,
+  store: GraphReader,
   pointer: Exclude<Pointer, { kind: 'sibling' }>,
 ): Promise<ContentOutput | undefined> {
   const output =
     pointer.kind === 'outpoint'
-      ? await store.output(pointer.outpoint)
-      : await store.firstContentOutput(pointer.txid)
+      ? await store.ordinals.output(pointer.outpoint)
+      : await store.ordinals.firstContentOutput(pointer.txid)
   return output !== undefined && hasContent(output) ? output : undefined
 }
 

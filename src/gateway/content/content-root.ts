@@ -1,4 +1,4 @@
-import { TIP } from '../../../backend/src/graph/graph-store.js'
+import { type GraphReader, TIP } from '../../../backend/src/graph/graph-store.js'
 import {
   type ContentReference,
   formatOutpoint,
@@ -7,7 +7,7 @@ import {
 import { CACHE, stepCache } from '../http/cache-policy.js'
 import { NotFoundError } from '../http/errors.js'
 import { mergedMapHeaders, ownMapHeaders } from '../metadata/map-headers.js'
-import { type ContentOutput, type ContentStore, contentAt, hasContent } from './content-output.js'
+import { type ContentOutput, contentAt, hasContent } from './content-output.js'
 
 /** What stands before the first slash of a content path, looked up. */
 export interface ContentRoot {
@@ -23,7 +23,7 @@ export interface ContentRoot {
 }
 
 /** @throws NotFoundError where the store has no content there, or the ordinal no such step. */
-export async function contentRoot(store: ContentStore, reference: ContentReference): Promise<ContentRoot> {
+export async function contentRoot(store: GraphReader, reference: ContentReference): Promise<ContentRoot> {
   const { pointer, sequence } = reference
   if (sequence === undefined) {
     const output = await contentAt(store, pointer)
@@ -38,7 +38,7 @@ export async function contentRoot(store: ContentStore, reference: ContentReferen
   }
   const outpoint =
     pointer.kind === 'outpoint' ? pointer.outpoint : (await contentAt(store, pointer))?.outpoint
-  const step = outpoint && (await store.ordinalAt(outpoint, sequence))
+  const step = outpoint && (await store.ordinals.at(outpoint, sequence))
   if (step === undefined || !hasContent(step.content)) {
     throw new NotFoundError('no such step of this ordinal in this store, or its origin is not known here')
   }

@@ -1,4 +1,5 @@
 import type { Request, RequestHandler, Response } from 'express'
+import type { GraphReader } from '../../../backend/src/graph/graph-store.js'
 import type { ContentSummary } from '../../../backend/src/graph/records.js'
 import {
   formatOutpoint,
@@ -9,13 +10,12 @@ import { BadRequestError } from '../http/errors.js'
 import { percentDecoded } from '../http/percent-decode.js'
 import { refuseServiceWorkers } from '../http/service-worker.js'
 import { ownMapHeaders } from '../metadata/map-headers.js'
-import type { ContentStore } from './content-output.js'
 import { contentRoot } from './content-root.js'
 import { fileFinder } from './directory.js'
 import { sendContent } from './send-content.js'
 
 export interface ContentOptions {
-  store: ContentStore
+  store: GraphReader
   /** The content types of directories (`Profile`). */
   directoryContentTypes: string[]
   /** The `Content-Security-Policy` of what a browser would run. */

@@ -1,13 +1,13 @@
 import { Mutex } from 'async-mutex'
 import { LRUCache } from 'lru-cache'
-import type { ContentReader } from '../../../backend/src/graph/graph-store.js'
+import type { GraphReader } from '../../../backend/src/graph/graph-store.js'
 import type { ContentSummary } from '../../../backend/src/graph/records.js'
 import { Slices } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { joinBytes } from '../../../backend/src/protocol/bytes.js'
 import { DirectoryError, directoryEntries } from '../../../backend/src/protocol/directory.js'
 import { type Outpoint, PointerError, parsePointer } from '../../../backend/src/protocol/outpoint.js'
 import { BadRequestError, NotFoundError } from '../http/errors.js'
-import { type ContentOutput, type ContentStore, contentAt } from './content-output.js'
+import { type ContentOutput, contentAt } from './content-output.js'
 import { servedType } from './content-type.js'
 
 /** The entries with a meaning of their own (`service.md` 2.4). */
@@ -50,7 +50,7 @@ export function fileFinder({
   maxDirectoryBytes,
   maxPathBytes,
 }: {
-  store: ContentStore
+  store: GraphReader
   directoryContentTypes: string[]
   /** Of a directory, all is read into memory. */
   maxDirectoryBytes: number
@@ -83,7 +83,7 @@ class Walk {
 
   constructor(
     private readonly options: {
-      store: ContentStore
+      store: GraphReader
       isDirectory: (output: ContentOutput) => boolean
       readMap: ReadMap
       maxPathBytes: number
@@ -175,7 +175,7 @@ function absolute(text: string, { txid }: Outpoint): Parameters<typeof contentAt
  * Reads maps, and keeps those read last. By the hash of the body, which is the same for every directory with that body:
  * whether an outpoint is in the store was asked before.
  */
-function mapReader(store: ContentReader, maxDirectoryBytes: number): ReadMap {
+function mapReader(store: GraphReader, maxDirectoryBytes: number): ReadMap {
   // With what a body is refused for, so that a large wrong one is not read again for every request.
   const known = new LRUCache<string, ReadMapResult>({ maxSize: CACHED_BYTES })
   const underWay = new Map<string, Promise<ReadMapResult>>()
@@ -231,9 +231,9 @@ async function readMap(body: Uint8Array): Promise<ReadMapResult> {
   }
 }
 
-async function wholeBody(store: ContentReader, { sha256, length }: ContentSummary): Promise<Uint8Array> {
+async function wholeBody(store: GraphReader, { sha256, length }: ContentSummary): Promise<Uint8Array> {
   const pieces: Uint8Array[] = []
-  for await (const piece of store.contentChunks(sha256)) pieces.push(piece)
+  for await (const piece of store.content.chunks(sha256)) pieces.push(piece)
   const body = joinBytes(pieces)
   if (body.length !== length) throw new Error(`a body of ${length} bytes has ${body.length} in the store`)
   return body

@@ -1,4 +1,4 @@
-import type { OrdinalStep, ProofReader } from '../../../backend/src/graph/graph-store.js'
+import type { GraphReader, OrdinalStep } from '../../../backend/src/graph/graph-store.js'
 
 /** `Cache-Control` values (`spec/http.md`). */
 export const CACHE = {
@@ -13,7 +13,7 @@ export const CACHE = {
 } as const
 
 /** How long an ordinal at a counted step may be kept: for good, once the step is mined. */
-export async function stepCache(store: ProofReader, { output }: OrdinalStep): Promise<string> {
-  const height = await store.heightOf(output.outpoint.txid)
+export async function stepCache(store: GraphReader, { output }: OrdinalStep): Promise<string> {
+  const height = await store.transactions.heightOf(output.outpoint.txid)
   return height === undefined ? CACHE.unproven : CACHE.immutable
 }

@@ -59,6 +59,8 @@ export async function longRead<Answer>(
     new Proxy(store, {
       get(target, name) {
         const value: unknown = Reflect.get(target, name, target)
+        // A role of the store.
+        if (typeof value === 'object' && value !== null) return over(value)
         if (typeof value !== 'function') return value
         return (...given: unknown[]): unknown => {
           if (response.destroyed) throw new ReaderLeftError()

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import type { Request, Response } from 'express'
+import type { TransactionSource } from '../../../backend/src/graph/graph-store.js'
 import type { ListedBeef, ListedTransaction } from '../../../backend/src/graph/listed-beef.js'
 import { outpointBeef } from '../../../backend/src/graph/outpoint-beef.js'
-import type { OutlineStore } from '../../../backend/src/graph/transaction-outline.js'
 import { yieldToEventLoop } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { UNTYPED } from '../../../backend/src/protocol/media-type.js'
 import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
@@ -22,7 +22,7 @@ export interface OutpointBeefAnswer {
 export async function outpointBeefAnswer(options: {
   subject: Outpoint
   transactions: ListedTransaction[]
-  store: OutlineStore
+  store: TransactionSource
 }): Promise<OutpointBeefAnswer> {
   const body = await outpointBeef(options)
   return { body, tag: await tagOf(body, options.transactions) }

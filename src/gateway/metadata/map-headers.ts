@@ -1,4 +1,4 @@
-import type { MapReader } from '../../../backend/src/graph/graph-store.js'
+import type { GraphReader } from '../../../backend/src/graph/graph-store.js'
 import { type MapState, mapRecordOf } from '../../../backend/src/graph/map-merge.js'
 import type { OutputRecord } from '../../../backend/src/graph/records.js'
 import { formatOutpoint, type Outpoint } from '../../../backend/src/protocol/outpoint.js'
@@ -10,19 +10,19 @@ const MAX_READ_BYTES = 64 * 1024
 
 /** `X-Map` and `X-Parent` of an output alone. */
 export async function ownMapHeaders(
-  store: MapReader,
+  store: GraphReader,
   { outpoint, mapLength = 0, parent }: OutputRecord,
 ): Promise<Record<string, string>> {
-  const map = mapLength === 0 || mapLength > MAX_READ_BYTES ? undefined : await store.ownMap(outpoint)
+  const map = mapLength === 0 || mapLength > MAX_READ_BYTES ? undefined : await store.metadata.own(outpoint)
   return { ...mapHeader(map), ...parentHeader(parent) }
 }
 
 /** `X-Map` and `X-Parent` of an ordinal where it stood. */
 export async function mergedMapHeaders(
-  store: MapReader,
+  store: GraphReader,
   { outpoint, parent }: { outpoint: Outpoint; parent?: Outpoint },
 ): Promise<Record<string, string>> {
-  const map = await store.mergedMap(outpoint, MAX_READ_BYTES)
+  const map = await store.metadata.merged(outpoint, MAX_READ_BYTES)
   return { ...mapHeader(map), ...parentHeader(parent) }
 }
 

@@ -1,19 +1,10 @@
-import type {
-  ConsistentReader,
-  MapReader,
-  OrdinalStep,
-  OrdinalsReader,
-  ProofReader,
-  SpendsReader,
-} from '../../../backend/src/graph/graph-store.js'
+import type { GraphReader, OrdinalStep } from '../../../backend/src/graph/graph-store.js'
 import { EMPTY_MAP, type MapState, type ServedMap, servedMap } from '../../../backend/src/graph/map-merge.js'
 import type { OutputRecord } from '../../../backend/src/graph/records.js'
 import type { Network } from '../../../backend/src/protocol/address.js'
 import { type ContentReference, formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { contentAt } from '../content/content-output.js'
 import { ownerAddress } from '../names/owner-address.js'
-
-export type MetadataStore = ConsistentReader & OrdinalsReader & MapReader & ProofReader & SpendsReader
 
 /** What is known of an output, or of an ordinal at a step (`spec/http.md`, Metadata). Absent: unknown, or none. */
 export interface MetadataRecord extends ServedMap {
@@ -38,7 +29,7 @@ export interface MetadataRecord extends ServedMap {
 }
 
 export interface MetadataOptions {
-  store: MetadataStore
+  store: GraphReader
   /** Whose addresses owners have. */
   network: Network
   /** How many bytes of MAP a record shows. */
@@ -62,10 +53,10 @@ async function readRecord(
   const outpoint = pointer.kind === 'outpoint' ? pointer.outpoint : found?.outpoint
   if (outpoint === undefined) return undefined
   if (sequence !== undefined) {
-    const step = await store.ordinalAt(outpoint, sequence)
+    const step = await store.ordinals.at(outpoint, sequence)
     return step && (await recordOf(options, step))
   }
-  const output = found ?? (await store.output(outpoint))
+  const output = found ?? (await store.ordinals.output(outpoint))
   return output && (await recordOf(options, { output, content: output }))
 }
 
@@ -80,10 +71,10 @@ async function recordOf(
   const [map, height, spender] = await Promise.all([
     // Of what is not to be shown, only whether there is any is looked at.
     isStep
-      ? store.mergedMap(outpoint, maxMapBytes === 0 ? 0 : undefined)
+      ? store.metadata.merged(outpoint, maxMapBytes === 0 ? 0 : undefined)
       : ownMap(store, told.output, maxMapBytes),
-    store.heightOf(outpoint.txid),
-    store.spenderOf(outpoint),
+    store.transactions.heightOf(outpoint.txid),
+    store.transactions.spenderOf(outpoint),
   ])
   const { content } = told.content
   return {
@@ -106,10 +97,10 @@ async function recordOf(
 
 /** Undefined where there is MAP, and none of it is to be shown. */
 async function ownMap(
-  store: MapReader,
+  store: GraphReader,
   { outpoint, mapLength }: OutputRecord,
   maxMapBytes: number,
 ): Promise<MapState | undefined> {
   if (mapLength === undefined) return EMPTY_MAP
-  return maxMapBytes === 0 ? undefined : await store.ownMap(outpoint)
+  return maxMapBytes === 0 ? undefined : await store.metadata.own(outpoint)
 }

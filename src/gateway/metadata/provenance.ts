@@ -1,6 +1,6 @@
 import { type RequestHandler, Router } from 'express'
-import { type ConsistentReader, type OrdinalsReader, TIP } from '../../../backend/src/graph/graph-store.js'
-import { type ProvenanceStore, provenanceOf } from '../../../backend/src/graph/provenance.js'
+import { type GraphReader, TIP } from '../../../backend/src/graph/graph-store.js'
+import { provenanceOf } from '../../../backend/src/graph/provenance.js'
 import { PointerError, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { countTransactions } from '../http/answer-cost.js'
 import { NotFoundError } from '../http/errors.js'
@@ -9,9 +9,9 @@ import { percentDecoded } from '../http/percent-decode.js'
 import { incompleteProof, outpointBeefAnswer, sendOutpointBeef } from '../http/send-outpoint-beef.js'
 
 export interface ProvenanceOptions {
-  store: OrdinalsReader
+  store: GraphReader
   /** The graph with what is blocked in it: what leads to something else shows where that comes from. */
-  evidence: ProvenanceStore & ConsistentReader
+  evidence: GraphReader
 }
 
 /**
@@ -33,7 +33,7 @@ function serveProvenance({ store, evidence }: ProvenanceOptions): RequestHandler
     if (text === undefined) throw new PointerError('BAD_OUTPOINT', written)
     const outpoint = parseOutpoint(text)
     // Throws where what the proof would be about is blocked.
-    await store.ordinalAt(outpoint, TIP)
+    await store.ordinals.at(outpoint, TIP)
     const answer = await longRead(response, async (read) => {
       const reading = read.over(evidence)
       const provenance = await evidence.consistent(() => provenanceOf(outpoint, reading))
@@ -43,7 +43,7 @@ function serveProvenance({ store, evidence }: ProvenanceOptions): RequestHandler
       if (provenance.kind === 'incomplete') throw incompleteProof(provenance)
       const { tip: subject, transactions } = provenance
       countTransactions(response, transactions.length)
-      return await outpointBeefAnswer({ subject, transactions, store: evidence })
+      return await outpointBeefAnswer({ subject, transactions, store: evidence.transactions })
     })
     await sendOutpointBeef({ request, response, answer })
   }

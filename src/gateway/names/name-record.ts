@@ -1,28 +1,14 @@
-import {
-  type ConsistentReader,
-  type MapReader,
-  type NamesReader,
-  type OrdinalsReader,
-  type ProofReader,
-  type SpendsReader,
-  TIP,
-} from '../../../backend/src/graph/graph-store.js'
+import { type GraphReader, TIP } from '../../../backend/src/graph/graph-store.js'
 import { EMPTY_MAP, type ServedMap, servedMap } from '../../../backend/src/graph/map-merge.js'
 import type { OutputRecord } from '../../../backend/src/graph/records.js'
-import { lockingScriptOf, type OutlineStore } from '../../../backend/src/graph/transaction-outline.js'
+import { lockingScriptOf } from '../../../backend/src/graph/transaction-outline.js'
 import type { Network } from '../../../backend/src/protocol/address.js'
 import { toHex } from '../../../backend/src/protocol/bytes.js'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { ownerAddress } from './owner-address.js'
 
 export interface NamesOptions {
-  store: ConsistentReader &
-    NamesReader &
-    OrdinalsReader &
-    MapReader &
-    ProofReader &
-    SpendsReader &
-    OutlineStore
+  store: GraphReader
   /** Whose addresses owners have. */
   network: Network
   /** How many bytes of MAP a record shows. */
@@ -57,18 +43,18 @@ async function readRecord(
   { store, network, maxMapBytes }: NamesOptions,
   name: string,
 ): Promise<FullNameRecord | undefined> {
-  const origin = await store.nameOrigin(name)
+  const origin = await store.names.originOf(name)
   if (origin === undefined) return undefined
-  const step = await store.ordinalAt(origin, TIP)
-  const node = await store.liveNode(name)
-  const height = await store.heightOf(origin.txid)
+  const step = await store.ordinals.at(origin, TIP)
+  const node = await store.names.liveNode(name)
+  const height = await store.transactions.heightOf(origin.txid)
   return {
     name,
     origin: formatOutpoint(origin),
     ...(step && {
       tip: await tipRecord({ store, network }, step.output),
       sequence: step.sequence,
-      ...servedMap((await store.mergedMap(step.output.outpoint)) ?? EMPTY_MAP, maxMapBytes),
+      ...servedMap((await store.metadata.merged(step.output.outpoint)) ?? EMPTY_MAP, maxMapBytes),
     }),
     ...(node && { node: formatOutpoint(node) }),
     ...(height !== undefined && { height }),
@@ -79,7 +65,7 @@ async function tipRecord(
   { store, network }: Pick<NamesOptions, 'store' | 'network'>,
   { outpoint, owner }: OutputRecord,
 ): Promise<FullNameRecord['tip']> {
-  const script = await lockingScriptOf(outpoint, store, {
+  const script = await lockingScriptOf(outpoint, store.transactions, {
     longest: MAX_SCRIPT_BYTES,
     pieces: MAX_SCRIPT_PIECES,
   })
@@ -87,6 +73,6 @@ async function tipRecord(
     outpoint: formatOutpoint(outpoint),
     ...(owner !== undefined && { owner: ownerAddress(owner, network) }),
     ...(script && { script: toHex(script) }),
-    spent: (await store.spenderOf(outpoint)) !== undefined,
+    spent: (await store.transactions.spenderOf(outpoint)) !== undefined,
   }
 }

@@ -1,8 +1,7 @@
 import { type ErrorRequestHandler, type RequestHandler, type Response, Router } from 'express'
 import { z } from 'zod'
-import type { ConsistentReader, NamesReader } from '../../../backend/src/graph/graph-store.js'
+import type { GraphReader } from '../../../backend/src/graph/graph-store.js'
 import { nameProof } from '../../../backend/src/graph/name-proof.js'
-import type { OutlineStore } from '../../../backend/src/graph/transaction-outline.js'
 import { isName } from '../../../backend/src/protocol/mine-node.js'
 import { formatOutpoint, type Outpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { countTransactions } from '../http/answer-cost.js'
@@ -63,7 +62,7 @@ function isPrefix(text: string): boolean {
 }
 
 /** Names in order, a page at a time; `next` is the `after` of the page behind it, absent on the last. */
-function list(store: NamesReader): RequestHandler {
+function list(store: GraphReader): RequestHandler {
   return async ({ query }, response) => {
     const asked = listQuery.safeParse(query)
     if (!asked.success) {
@@ -74,7 +73,7 @@ function list(store: NamesReader): RequestHandler {
     }
     const { prefix, after, limit } = asked.data
     // One more than is shown tells whether there is a page behind this one.
-    const found = await store.namesByPrefix({ prefix, after, limit: limit + 1 })
+    const found = await store.names.byPrefix({ prefix, after, limit: limit + 1 })
     const shown = found.slice(0, limit)
     tell(response, {
       names: shown.map(({ name, outpoint }) => ({ name, outpoint: formatOutpoint(outpoint) })),
@@ -83,10 +82,10 @@ function list(store: NamesReader): RequestHandler {
   }
 }
 
-function origin(store: NamesReader): RequestHandler<{ name: string }> {
+function origin(store: GraphReader): RequestHandler<{ name: string }> {
   return async ({ params }, response) => {
     const name = nameOf(params.name)
-    const outpoint = await store.nameOrigin(name)
+    const outpoint = await store.names.originOf(name)
     if (outpoint === undefined) throw notClaimed(name)
     tell(response, { name, outpoint: formatOutpoint(outpoint) })
   }
@@ -102,10 +101,7 @@ function whole(options: NamesOptions): RequestHandler<{ name: string }> {
 }
 
 /** All that shows a name to be genuine, to whoever knows the genesis outpoint and has block headers (BRC-174). */
-function proof(
-  store: ConsistentReader & NamesReader & OutlineStore,
-  genesis: Outpoint | undefined,
-): RequestHandler<{ name: string }> {
+function proof(store: GraphReader, genesis: Outpoint | undefined): RequestHandler<{ name: string }> {
   return async (request, response) => {
     const name = nameOf(request.params.name)
     const answer = await longRead(response, async (read) => {
@@ -115,7 +111,7 @@ function proof(
       if (found.kind === 'incomplete') throw incompleteProof(found)
       const { origin: subject, transactions } = found
       countTransactions(response, transactions.length)
-      return await outpointBeefAnswer({ subject, transactions, store })
+      return await outpointBeefAnswer({ subject, transactions, store: store.transactions })
     })
     await sendOutpointBeef({ request, response, answer })
   }
@@ -125,24 +121,24 @@ function notClaimed(name: string): NotFoundError {
   return new NotFoundError(`${name} is not claimed`)
 }
 
-function mine(store: ConsistentReader & NamesReader): RequestHandler<{ name: string }> {
+function mine(store: GraphReader): RequestHandler<{ name: string }> {
   return async ({ params }, response) => {
     const name = nameOf(params.name)
-    const node = await store.consistent(() => store.longestNode(name))
+    const node = await store.consistent(() => store.names.longestNode(name))
     if (node === undefined) throw new NotFoundError('this host holds no genesis to mine from')
     if (node.domain === name) throw new NotFoundError(`${name} is taken`, 'TAKEN')
     tell(response, { domain: node.domain, outpoint: formatOutpoint(node.outpoint) })
   }
 }
 
-function origins(store: ConsistentReader & NamesReader, maxOrigins: number): RequestHandler {
+function origins(store: GraphReader, maxOrigins: number): RequestHandler {
   return async ({ body }, response) => {
     const asked = z.array(z.string()).safeParse(body)
     if (!asked.success) throw new BadRequestError('BAD_BODY', 'the body must be a JSON array of outpoints')
     if (asked.data.length > maxOrigins) throw new TooLargeError(`at most ${maxOrigins} outpoints at once`)
     const outpoints = asked.data.map(parseOutpoint)
     // A long list is several reads: two rivals in it are not both to be genuine because a branch turns between them.
-    const found = await store.consistent(() => store.genuineOrigins(outpoints))
+    const found = await store.consistent(() => store.names.genuineOrigins(outpoints))
     const genuine = new Set(found.map(({ outpoint }) => formatOutpoint(outpoint)))
     const answer = asked.data.map((text, index) => {
       const outpoint = outpoints[index]

@@ -1,9 +1,8 @@
 import type {
   ByteRange,
-  ContentReader,
+  GraphReader,
   StreamChunk,
   StreamQuery,
-  StreamReader,
   StreamSegment,
   StreamSummary,
 } from '../../../backend/src/graph/graph-store.js'
@@ -24,7 +23,7 @@ export async function* streamBody({
   stream: { segments },
   range,
 }: {
-  store: ContentReader & StreamReader
+  store: GraphReader
   query: StreamQuery
   stream: StreamSummary
   range: ByteRange
@@ -37,11 +36,11 @@ export async function* streamBody({
     for (const segment of segments) {
       if (start >= end) return
       if (start + segment.length > range.from) {
-        chunks ??= store.streamChunks(query, skipped)[Symbol.asyncIterator]()
+        chunks ??= store.streams.chunks(query, skipped)[Symbol.asyncIterator]()
         for (const chunk of await segmentChunks(chunks, segment)) {
           const from = Math.max(range.from - start, 0)
           const length = Math.min(end - start, chunk.length) - from
-          if (length > 0) yield* wholeRange(store.contentChunks(chunk.sha256, { from, length }), length)
+          if (length > 0) yield* wholeRange(store.content.chunks(chunk.sha256, { from, length }), length)
           start += chunk.length
         }
       } else {

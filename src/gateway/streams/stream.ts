@@ -1,11 +1,6 @@
 import { type RequestHandler, Router } from 'express'
 import { BlockedError } from '../../../backend/src/graph/blocked-error.js'
-import {
-  type ContentReader,
-  ORIGIN,
-  type OrdinalsReader,
-  type StreamReader,
-} from '../../../backend/src/graph/graph-store.js'
+import { type GraphReader, ORIGIN } from '../../../backend/src/graph/graph-store.js'
 import { UnstableReadError } from '../../../backend/src/graph/optimistic-read.js'
 import {
   formatOutpoint,
@@ -23,7 +18,7 @@ import { refuseServiceWorkers } from '../http/service-worker.js'
 import { streamBody } from './stream-chunks.js'
 
 export interface StreamOptions {
-  store: ContentReader & StreamReader & OrdinalsReader
+  store: GraphReader
   /** The content types of a stream's further chunks (`Profile`). */
   chunkTypes: string[]
   /** The `Content-Security-Policy` of what a browser would run. */
@@ -40,9 +35,9 @@ export function streamRoutes({ prefixes, ...options }: StreamOptions & { prefixe
 }
 
 /** Where the stream's ordinal starts: of a stream from the middle on, what it starts with may be blocked. */
-async function originOf(outpoint: Outpoint, store: OrdinalsReader): Promise<Outpoint | undefined> {
+async function originOf(outpoint: Outpoint, store: GraphReader): Promise<Outpoint | undefined> {
   try {
-    return (await store.ordinalAt(outpoint, ORIGIN))?.origin
+    return (await store.ordinals.at(outpoint, ORIGIN))?.origin
   } catch (error) {
     if (error instanceof BlockedError) return undefined
     throw error
@@ -75,7 +70,7 @@ function sendStream({ store, chunkTypes, policy }: StreamOptions): RequestHandle
     const text = percentDecoded(written)
     if (text === undefined) throw new PointerError('BAD_OUTPOINT', written)
     const query = { outpoint: parseOutpoint(text), chunkTypes }
-    const stream = await store.stream({ ...query, signal: leavingOf(response) })
+    const stream = await store.streams.summary({ ...query, signal: leavingOf(response) })
     if (stream === undefined) throw new NotFoundError('no content at this outpoint in this store')
     const origin = await originOf(query.outpoint, store)
     response.setHeader('Cache-Control', CACHE.revalidate)

@@ -7,12 +7,12 @@ import { type HeadersSource, OnceAsked, type Verdict } from './chain-tracker.js'
 /** Holds kept proofs against the chain as it is now. Without a source of headers, what is kept is believed. */
 export class ProofVerifier {
   readonly headers: HeadersSource | undefined
-  private readonly graph: Pick<GraphStore, 'disprove' | 'conflictingBlocks'>
+  private readonly graph: Pick<GraphStore, 'disprove' | 'blocks'>
   private readonly logger: Logger
 
   constructor(options: {
     headers: HeadersSource | undefined
-    graph: Pick<GraphStore, 'disprove' | 'conflictingBlocks'>
+    graph: Pick<GraphStore, 'disprove' | 'blocks'>
     logger: Logger
   }) {
     this.headers = options.headers
@@ -63,7 +63,7 @@ export class ProofVerifier {
     const asked = new Set<string>()
     for (let goesOn = true; goesOn; ) {
       goesOn = false
-      for (const block of await this.graph.conflictingBlocks(spends)) {
+      for (const block of await this.graph.blocks.ofConflicts(spends)) {
         const key = `${block.height} ${block.root}`
         if (asked.has(key)) continue
         asked.add(key)

@@ -29,7 +29,7 @@ export interface Round {
 export interface ReorgMonitorOptions {
   headers: HeadersSource
   proofs: ProofVerifier
-  graph: Pick<HostStore, 'blocks' | 'setting' | 'setSetting'>
+  graph: Pick<HostStore, 'blocks' | 'settings'>
   engine: Pick<OverlayEngine, 'exclusively'>
   /** How many of the last blocks are asked about again. */
   reorgDepth: number
@@ -100,7 +100,7 @@ export class ReorgMonitor {
     const found = { tip, from: Math.min(asked ?? usual, usual), blocks: 0, disproved: 0 }
     let settled = true
     for (let to = tip; to >= found.from; ) {
-      const blocks = (await graph.blocks({ from: found.from })).filter(({ height }) => height <= to)
+      const blocks = (await graph.blocks.from({ from: found.from })).filter(({ height }) => height <= to)
       to = found.from - 1
       for (const block of blocks) {
         found.blocks++
@@ -112,7 +112,7 @@ export class ReorgMonitor {
         found.from = Math.min(found.from, lowest(block.height - 1, reorgDepth))
       }
     }
-    if (settled) await graph.setSetting(CHECKED_TIP, String(tip))
+    if (settled) await graph.settings.set(CHECKED_TIP, String(tip))
     return found
   }
 
@@ -128,9 +128,9 @@ export class ReorgMonitor {
   /** The tip of the last round that left nothing open. Before the first, what it is now. */
   private async lastTip(tip: number): Promise<number> {
     const { graph } = this.options
-    const kept = await graph.setting(CHECKED_TIP)
+    const kept = await graph.settings.get(CHECKED_TIP)
     if (kept !== undefined) return Number(kept)
-    await graph.setSetting(CHECKED_TIP, String(tip))
+    await graph.settings.set(CHECKED_TIP, String(tip))
     return tip
   }
 

@@ -1,6 +1,5 @@
 import type { TopicManager } from '@bsv/overlay'
 import { encodeBeef } from '../../../backend/src/graph/assemble-beef.js'
-import type { TransactionReader } from '../../../backend/src/graph/graph-store.js'
 import { placement, predecessorsOf } from '../../../backend/src/protocol/ordinal-flow.js'
 import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { TOPICS } from '../../../backend/src/protocol/profile.js'
@@ -28,7 +27,7 @@ export interface CollectOptions {
   /** Asks for the transaction of an outpoint; undefined where the peer does not have it. */
   ask: (outpoint: Outpoint) => Promise<PeerTransaction | undefined>
   managers: Record<string, Pick<TopicManager, 'identifyNeededInputs'>>
-  store: TransactionReader & Holdings
+  store: Holdings
   limits: GraphLimits
 }
 
@@ -159,7 +158,7 @@ class Collector {
   }
 
   private async stored(txid: string): Promise<PeerTransaction | undefined> {
-    const record = await this.options.store.transaction(txid)
+    const record = await this.options.store.transactions.get(txid)
     if (record === undefined) return undefined
     const { raw, proof } = record
     return { view: readTransaction(raw, { txid }), ...(proof && { proof }) }

@@ -1,5 +1,5 @@
 import type { BlocklistFilter } from '../../../backend/src/graph/blocklist-filter.js'
-import type { AdmissionsReader } from '../../../backend/src/graph/graph-store.js'
+import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
 import type { AdmissionRecord } from '../../../backend/src/graph/records.js'
 import { yieldToEventLoop } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { MAX_OFFERED, type OfferedOutput } from './sync-messages.js'
@@ -18,12 +18,12 @@ const CHUNK = 500
  */
 export async function offeredOutputs(
   query: { topic: string; since: number; limit?: number | undefined },
-  { graph, guard }: { graph: AdmissionsReader; guard: Pick<BlocklistFilter, 'served'> },
+  { graph, guard }: { graph: Pick<GraphStore, 'admissions'>; guard: Pick<BlocklistFilter, 'served'> },
 ): Promise<OfferedOutput[]> {
   const { topic, since } = query
   const limit = Math.min(query.limit ?? MAX_OFFERED, MAX_OFFERED)
   for (let asked = limit; ; asked *= 2) {
-    const unspent = await graph.unspentOfTopic({ topic, since, limit: asked })
+    const unspent = await graph.admissions.unspentOfTopic({ topic, since, limit: asked })
     const served: AdmissionRecord[] = []
     for (let at = 0; at < unspent.length; at += CHUNK) {
       served.push(...(await guard.served(unspent.slice(at, at + CHUNK))))

@@ -105,7 +105,7 @@ export class TopicSync {
 
   private async takeAll({ tally, signal }: Round): Promise<void> {
     const { peer, url, topic, graph } = this.options
-    let since = await graph.lastInteraction(url, topic)
+    let since = await graph.interactions.last(url, topic)
     for (let limit = PAGE, pages = 0; pages < MAX_PAGES; pages++) {
       const page = await peer.offered({ topic, since, limit }, signal)
       if (page.some(({ score }) => score < since))
@@ -118,7 +118,7 @@ export class TopicSync {
       if (last > since) {
         since = last
         limit = PAGE
-        await graph.setLastInteraction(url, topic, this.open.startFrom(since))
+        await graph.interactions.setLast(url, topic, this.open.startFrom(since))
       } else if (page.length < limit) return
       else if (limit < LONG_PAGE) limit = LONG_PAGE
       // A peer that gives no more than that of one score has no way to go past it.
@@ -152,7 +152,7 @@ export class TopicSync {
   /** Of each transaction that the topic lacks one output, by their scores. */
   private async lacking(page: OfferedOutput[]): Promise<Offer[]> {
     const { topic, graph } = this.options
-    const blocked = await graph.blocklist()
+    const blocked = await graph.blocklist.list()
     const offers = new Map<string, Offer>()
     const slices = new Slices()
     for (const { txid, outputIndex: vout, score } of page.sort((a, b) => a.score - b.score)) {
@@ -218,9 +218,9 @@ export class TopicSync {
           graph,
           signal: told.signal,
         })
-      if (!(await graph.isApplied(topic, txid)))
+      if (!(await graph.admissions.isApplied(topic, txid)))
         throw new UnwantedGraphError('its topic admits nothing of what is offered')
-      const winner = await graph.winnerOver(txid)
+      const winner = await graph.transactions.winnerOver(txid)
       if (winner !== undefined) throw new ConflictError({ txid, winner })
       this.open.close(txid)
       this.count('taken', tally)

@@ -18,7 +18,7 @@ const MAX_BODY_BYTES = 32 * 1024
 
 export interface ArcIngestOptions {
   engine: Pick<OverlayEngine, 'exclusively'>
-  graph: Pick<GraphStore, 'holdsTransaction' | 'transaction' | 'record'>
+  graph: Pick<GraphStore, 'transactions' | 'record'>
   proofs: ProofVerifier
   bodies: RequestBodies
   /** What whoever brings proofs has to show; without one, anybody may: a proof shows by itself whether it is one. */
@@ -57,11 +57,11 @@ function ingest(options: ArcIngestOptions): RequestHandler {
     const proof = readProof({ txid, bump: fromHex(merklePath) })
     if (blockHeight !== undefined && blockHeight !== proof.height)
       throw new BadRequestError('BAD_BODY', `the merkle path is of a block at ${proof.height}`)
-    if (!(await graph.holdsTransaction(txid))) throw unknownTransaction()
+    if (!(await graph.transactions.has(txid))) throw unknownTransaction()
     await requireHeld(proof, proofs)
     await engine.exclusively(async () => {
       // Its bytes last: they may be many.
-      const kept = await graph.transaction(txid)
+      const kept = await graph.transactions.get(txid)
       if (kept === undefined) throw unknownTransaction()
       const transaction = { txid, raw: kept.raw, proof }
       const spends = spendsBy(readTransaction(kept.raw, { txid }))

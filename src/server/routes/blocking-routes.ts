@@ -6,9 +6,8 @@ import {
   type BlockedKind,
   type BlockedRecord,
   type BlockedSubject,
-  type BlocklistReader,
-  type BlocklistWriter,
 } from '../../../backend/src/graph/blocklist.js'
+import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
 import { isName } from '../../../backend/src/protocol/mine-node.js'
 import { formatOutpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { BadRequestError } from '../../gateway/http/errors.js'
@@ -25,7 +24,7 @@ const FIELDS = { content: 'sha256', name: 'name', outpoint: 'outpoint' } as cons
 >
 
 export interface BlockingOptions {
-  graph: BlocklistReader & BlocklistWriter
+  graph: Pick<GraphStore, 'blocklist'>
   logger: Logger
   bodies: RequestBodies
 }
@@ -66,7 +65,7 @@ function block({ graph, logger }: BlockingOptions): RequestHandler {
       )
     }
     const { reason, ...fields } = asked.data
-    const record = await graph.block({ ...subjectOf(fields), reason, since: Date.now() })
+    const record = await graph.blocklist.add({ ...subjectOf(fields), reason, since: Date.now() })
     logger.info({ blocked: { kind: record.kind, value: record.value, reason } }, 'blocked by the operator')
     response.json(shown(record))
   }
@@ -78,7 +77,7 @@ function unblock({ graph, logger }: BlockingOptions): RequestHandler {
     if (!asked.success)
       throw new BadRequestError('BAD_BODY', 'the body must be {"outpoint" or "sha256" or "name": …}')
     const subject = subjectOf(asked.data)
-    const wasBlocked = await graph.unblock(subject)
+    const wasBlocked = await graph.blocklist.remove(subject)
     logger.info({ unblocked: { ...subject, wasBlocked } }, 'unblocked by the operator')
     response.json({ kind: subject.kind, [FIELDS[subject.kind]]: subject.value, wasBlocked })
   }
@@ -117,7 +116,7 @@ function list({ graph }: BlockingOptions): RequestHandler {
     }
     const { kind, after, limit } = asked.data
     // One more than is shown tells whether there is a page behind this one.
-    const found = await graph.blockedPage({
+    const found = await graph.blocklist.page({
       ...(kind && { kind }),
       ...(after && { after }),
       limit: limit + 1,

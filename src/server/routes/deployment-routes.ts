@@ -13,7 +13,7 @@ import { versionOfTree } from '../store/pinned-genesis.js'
  */
 export function deploymentRoutes(
   { profile, network, deployment }: Pick<Config, 'profile' | 'network' | 'deployment'>,
-  graph: Pick<HostStore, 'transaction'>,
+  graph: Pick<HostStore, 'transactions'>,
 ): Router {
   const tree = deployment && {
     genesis: formatOutpoint(deployment.genesis),

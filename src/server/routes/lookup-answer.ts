@@ -1,12 +1,12 @@
 import { Utils } from '@bsv/sdk'
 import type { Request, Response } from 'express'
 import { Collection } from '../../../backend/src/graph/collection.js'
+import type { TransactionSource } from '../../../backend/src/graph/graph-store.js'
 import {
   type ListedBeef,
   type ListedTransaction,
   listedBeef,
 } from '../../../backend/src/graph/listed-beef.js'
-import type { OutlineStore } from '../../../backend/src/graph/transaction-outline.js'
 import { yieldToEventLoop } from '../../../backend/src/graph/yield-to-event-loop.js'
 import type { AnsweringOutput, Reading } from '../../../backend/src/lookup-services/output-history.js'
 import { fromHex } from '../../../backend/src/protocol/bytes.js'
@@ -19,7 +19,7 @@ interface LookupAnswer {
   request: Request
   response: Response
   formula: AnsweringOutput[]
-  graph: OutlineStore
+  graph: TransactionSource
   /** How many bytes of BEEF a page may have; undefined where all outputs belong in the answer. */
   pageBytes?: number | undefined
 }
@@ -124,7 +124,7 @@ interface ListedOutput {
 /** What `response.json` would send, but a number for each byte is never all in memory. */
 async function* jsonChunks(
   { outputs, isTruncated }: { outputs: ListedOutput[]; isTruncated: boolean },
-  store: OutlineStore,
+  store: TransactionSource,
 ): AsyncGenerator<string> {
   let text = '{"type":"output-list","outputs":['
   for (const [position, { transactions, outputIndex }] of outputs.entries()) {

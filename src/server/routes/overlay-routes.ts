@@ -175,7 +175,7 @@ function lookup(options: {
     if (provider === undefined) throw new BadRequestError('BAD_BODY', 'this host has no such lookup service')
     const formula: AnsweringOutput[] = await provider.lookup({ service, query: asked.data.query })
     const pageBytes = isPage(asked.data.query) ? maxPageBytes : undefined
-    await sendLookupAnswer({ request, response, formula, graph, pageBytes })
+    await sendLookupAnswer({ request, response, formula, graph: graph.transactions, pageBytes })
   }
 }
 

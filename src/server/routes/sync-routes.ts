@@ -59,8 +59,10 @@ function hydrate({ graph, guard }: SyncRoutesOptions): RequestHandler {
     // Bytes are read for nobody who asks for anything else.
     if (!(await isOfGraph(outpoint, graph)) || !(await isOffered(graphID, graph))) throw notOffered()
     // What was spent is evidence of what came after it, blocked or not (`docs/blocking.md`).
-    await guard.refuse((await graph.spenderOf(outpoint)) === undefined ? [graphID, outpoint] : [graphID])
-    const transaction = await graph.rawTransaction(txid)
+    await guard.refuse(
+      (await graph.transactions.spenderOf(outpoint)) === undefined ? [graphID, outpoint] : [graphID],
+    )
+    const transaction = await graph.transactions.raw(txid)
     if (transaction === undefined) throw notOffered()
     await sendNode(response, { transaction, graphId: formatGaspOutpoint(graphID), outputIndex })
   }
@@ -72,13 +74,13 @@ function notOffered(): NotFoundError {
 
 /** Whether a topic holds an output, and its transaction counts. */
 async function isOffered({ txid, vout }: Outpoint, graph: GraphStore): Promise<boolean> {
-  const admissions = await graph.admissionsOf({ txid, vout })
-  return admissions.length > 0 && (await graph.winnerOver(txid)) === undefined
+  const admissions = await graph.admissions.of({ txid, vout })
+  return admissions.length > 0 && (await graph.transactions.winnerOver(txid)) === undefined
 }
 
 /** Whether an output is one that a graph can ask for: offered, or spent by what this host holds. */
 async function isOfGraph(outpoint: Outpoint, graph: GraphStore): Promise<boolean> {
-  return (await graph.spenderOf(outpoint)) !== undefined || (await isOffered(outpoint, graph))
+  return (await graph.transactions.spenderOf(outpoint)) !== undefined || (await isOffered(outpoint, graph))
 }
 
 /** Written a piece at a time: as text, a transaction is twice as long as it is. */
@@ -101,7 +103,7 @@ async function* written(text: {
   tail: string
 }): AsyncGenerator<string> {
   yield text.head
-  for await (const { bytes } of text.transaction.pieces())
+  for await (const { bytes } of text.transaction.chunks())
     for (let at = 0; at < bytes.length; at += PIECE)
       yield Buffer.from(bytes.subarray(at, at + PIECE)).toString('hex')
   yield text.tail

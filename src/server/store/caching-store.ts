@@ -1,58 +1,68 @@
 import { LRUCache } from 'lru-cache'
 import { type Logger, pino } from 'pino'
-import type { BlockedRecord, BlockedSubject, Blocklist } from '../../../backend/src/graph/blocklist.js'
+import type { AdmissionOptions } from '../../../backend/src/graph/admission-rules.js'
+import type { BlocklistStore } from '../../../backend/src/graph/blocklist.js'
 import type {
+  Backlog,
+  ContentReader,
   KeptAnswer,
-  OrdinalStep,
+  MetadataReader,
+  NamesReader,
+  OrdinalsReader,
   RecordOptions,
-  StreamQuery,
-  StreamSummary,
+  StreamsReader,
+  TransactionsReader,
 } from '../../../backend/src/graph/graph-store.js'
 import type { HostStore } from '../../../backend/src/graph/host-store.js'
 import type { MapState } from '../../../backend/src/graph/map-merge.js'
 import { optimisticRead } from '../../../backend/src/graph/optimistic-read.js'
-import type {
-  AdmissionRecord,
-  Block,
-  GraphRecords,
-  NameRecord,
-  OutputRecord,
-} from '../../../backend/src/graph/records.js'
+import type { AdmissionRecord, Block, GraphRecords } from '../../../backend/src/graph/records.js'
 import { formatOutpoint, type Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { ChangePoller } from './change-poller.js'
-import { ForwardingStore } from './forwarding-store.js'
 
-/**
- * How many answers are kept, and how much they may weigh together: about their bytes, as strangers say how much MAP an
- * ordinal has, and of how many segments a stream is.
- */
+/** How many answers are kept, and their total weight: about their bytes, as strangers decide how much MAP an ordinal has. */
 const MAX_ANSWERS = 20_000
 const MAX_WEIGHT = 32 * 1024 * 1024
 const MAX_ANSWER_WEIGHT = 1024 * 1024
-/** Of an answer that has neither, and of a segment. */
+/** Of an answer without MAP or segments, and of a segment. */
 const USUAL_WEIGHT = 1024
 const SEGMENT_WEIGHT = 256
-/** Of a text in metadata beside its characters: a stranger may have written ten thousand that are empty. */
+/** Of a metadata text beyond its characters: a stranger may have written ten thousand empty ones. */
 const TEXT_WEIGHT = 100
-/** Bytes of the short bodies that are kept. */
+/** Total bytes of the short bodies that are kept. */
 const MAX_BODIES = 32 * 1024 * 1024
 
 export interface CachingStoreOptions {
   /** The one whose answers are kept. */
   store: HostStore
-  /** Whether other processes may write to the database, too. */
+  /** Whether other processes may write to the database. */
   isShared?: boolean
-  /** Called where somebody has written to it since it was last looked. */
+  /** Called when another process has written. */
   onWrite?: () => Promise<void>
   logger?: Logger
 }
 
 /**
- * A store with what the gateway asks of it over and over kept in memory until the next write. Where other processes have the
- * database, too, their writes are looked for, and what is kept counts for less than a second without. A body is kept
- * longer: its hash says what it is.
+ * A store that keeps the answers which the gateway asks for again and again in memory until the next write. If other
+ * processes share the database, it polls for their writes, and without a fresh poll an answer counts for less than a second.
+ * A body is kept longer: its hash identifies it.
  */
-export class CachingStore extends ForwardingStore {
+export class CachingStore implements HostStore {
+  readonly transactions: TransactionsReader
+  readonly names: NamesReader
+  readonly ordinals: OrdinalsReader
+  readonly metadata: MetadataReader
+  readonly content: ContentReader
+  readonly streams: StreamsReader
+  readonly blocklist: BlocklistStore
+  readonly backlog: Backlog
+  readonly attributes
+  readonly blocks
+  readonly admissions
+  readonly interactions
+  readonly settings
+  /** Answers from memory, and reads, since the start. */
+  readonly caches = { answers: { hits: 0, misses: 0 }, bodies: { hits: 0, misses: 0 } }
   private readonly answers = new LRUCache<string, Promise<unknown>>({
     max: MAX_ANSWERS,
     maxSize: MAX_WEIGHT,
@@ -62,74 +72,217 @@ export class CachingStore extends ForwardingStore {
     maxSize: MAX_BODIES,
     sizeCalculation: ({ length }) => Math.max(length, 1),
   })
-  /** What was answered from memory, and what was read, since the start. */
-  readonly caches = { answers: { hits: 0, misses: 0 }, bodies: { hits: 0, misses: 0 } }
   /** How many writes there were: an answer that one may have overtaken is not kept. */
   private writes = 0
-  /** How many are under way: of what stands in memory, nobody knows then whether it was before them. */
-  private underWay = 0
-  /** How often branches had turned when what is kept was read. */
-  private turns = 0
-  /** Looks for writes of others; undefined where there are none. */
-  private readonly watch: ChangePoller | undefined
+  /** How many are running: until they end, nobody knows whether a kept answer is older. */
+  private running = 0
+  /** The reorganisation count that the kept answers belong to. */
+  private reorgs = 0
+  /** Polls for the writes of others; undefined if there are none. */
+  private readonly poller: ChangePoller | undefined
 
-  constructor({ store, isShared = false, onWrite, logger = pino({ level: 'silent' }) }: CachingStoreOptions) {
-    super(store)
+  constructor(private readonly options: CachingStoreOptions) {
+    const { store, isShared = false, onWrite, logger = pino({ level: 'silent' }) } = options
     if (isShared) {
       const forget = async (): Promise<void> => {
-        await this.forget()
+        this.forgetAnswers()
+        await store.blocklist.refresh()
         await onWrite?.()
       }
-      this.watch = new ChangePoller({ writes: () => store.written(), onWrite: forget, logger })
+      this.poller = new ChangePoller({ writes: () => store.writeCount(), onWrite: forget, logger })
+    }
+    this.attributes = store.attributes
+    this.blocks = store.blocks
+    this.admissions = store.admissions
+    this.interactions = store.interactions
+    this.settings = store.settings
+    this.transactions = this.cachedTransactions(store)
+    this.names = this.cachedNames(store)
+    this.ordinals = this.cachedOrdinals(store)
+    this.metadata = this.cachedMetadata(store)
+    this.content = this.cachedContent(store)
+    this.streams = this.cachedStreams(store)
+    this.blocklist = this.freshBlocklist(store)
+    this.backlog = {
+      isBehind: () => store.backlog.isBehind(),
+      workBehind: (query) => store.backlog.workBehind(query),
+      workOff: () => this.writing(() => store.backlog.workOff()),
     }
   }
 
-  override async open(): Promise<void> {
-    await super.open()
-    this.turns = await super.reorgCount()
-    await this.watch?.start()
+  /** The store that is cached. */
+  get store(): HostStore {
+    return this.options.store
+  }
+
+  async open(): Promise<void> {
+    await this.store.open()
+    this.reorgs = await this.store.reorgCount()
+    await this.poller?.start()
   }
 
   async close(): Promise<void> {
-    await this.watch?.stop()
+    await this.poller?.stop()
   }
 
-  override async record(records: GraphRecords, options?: RecordOptions): Promise<AdmissionRecord[]> {
-    return await this.writing(() => super.record(records, options))
+  deriveBy(admission: AdmissionOptions): void {
+    this.store.deriveBy(admission)
   }
 
-  override async workOff(): Promise<boolean> {
-    return await this.writing(() => super.workOff())
+  ping(): Promise<void> {
+    return this.store.ping()
   }
 
-  override async disprove(block: Block): Promise<number> {
-    return await this.writing(() => super.disprove(block))
+  isEmpty(): Promise<boolean> {
+    return this.store.isEmpty()
   }
 
-  override async evict(outpoint: Outpoint): Promise<void> {
-    await this.writing(() => super.evict(outpoint))
+  writeCount(): Promise<number> {
+    return this.store.writeCount()
   }
 
-  override async block(record: BlockedRecord): Promise<BlockedRecord> {
-    return await this.writing(() => super.block(record))
+  record(records: GraphRecords, options?: RecordOptions): Promise<AdmissionRecord[]> {
+    return this.writing(() => this.store.record(records, options))
   }
 
-  override async unblock(subject: BlockedSubject): Promise<boolean> {
-    return await this.writing(() => super.unblock(subject))
+  disprove(block: Block): Promise<number> {
+    return this.writing(() => this.store.disprove(block))
   }
 
-  /** Does what writes to the store, in this thread or another: nothing is answered from memory until it is done. */
+  evict(outpoint: Outpoint): Promise<void> {
+    return this.writing(() => this.store.evict(outpoint))
+  }
+
+  /** Runs a write, in this thread or another; until it ends, nothing is answered from memory. */
   async writing<Result>(write: () => Promise<Result>): Promise<Result> {
-    this.underWay++
+    this.running++
     try {
       return await write()
     } finally {
       try {
         this.forgetAnswers()
-        this.turns = await super.reorgCount()
+        this.reorgs = await this.store.reorgCount()
       } finally {
-        this.underWay--
+        this.running--
       }
+    }
+  }
+
+  consistent<Answer>(read: () => Promise<Answer>, kept?: KeptAnswer<Answer>): Promise<Answer> {
+    const readAll = (): Promise<Answer> => optimisticRead(read, () => this.reorgCount())
+    if (kept === undefined) return readAll()
+    return this.cached(kept.key, readAll, (answer) => USUAL_WEIGHT + kept.key.length + kept.weightOf(answer))
+  }
+
+  async reorgCount(): Promise<number> {
+    if (this.poller === undefined && this.running === 0) return this.reorgs
+    const reorgs = await this.store.reorgCount()
+    if (this.poller !== undefined) {
+      // Kept answers are older: they do not belong with what is read now.
+      if (reorgs !== this.reorgs) this.forgetAnswers()
+      this.reorgs = reorgs
+    }
+    return reorgs
+  }
+
+  private cachedTransactions({ transactions }: HostStore): TransactionsReader {
+    return {
+      get: (txid) => transactions.get(txid),
+      raw: (txid) => transactions.raw(txid),
+      has: (txid) => transactions.has(txid),
+      winnerOver: (txid) => transactions.winnerOver(txid),
+      heightOf: (txid) => this.cached(`height ${txid}`, () => transactions.heightOf(txid)),
+      spenderOf: async (outpoint) => {
+        // That nothing spends an outpoint is an answer, too.
+        const { spender } = await this.cached(`spender ${formatOutpoint(outpoint)}`, async () => ({
+          spender: await transactions.spenderOf(outpoint),
+        }))
+        return spender
+      },
+    }
+  }
+
+  private cachedNames({ names }: HostStore): NamesReader {
+    return {
+      originOf: (name) => names.originOf(name),
+      liveNode: (domain) => names.liveNode(domain),
+      longestNode: (name) => names.longestNode(name),
+      genuineNodes: (outpoints) => names.genuineNodes(outpoints),
+      byPrefix: (query) => names.byPrefix(query),
+      // The blocklist filter asks about one or two with each read. Strangers make up longer lists: those are not kept.
+      genuineOrigins: (outpoints) => {
+        if (outpoints.length > 2) return names.genuineOrigins(outpoints)
+        return this.cached(`origins ${outpoints.map(formatOutpoint)}`, () => names.genuineOrigins(outpoints))
+      },
+    }
+  }
+
+  private cachedOrdinals({ ordinals }: HostStore): OrdinalsReader {
+    return {
+      firstContentOutput: (txid) => ordinals.firstContentOutput(txid),
+      lineage: (outpoint) => ordinals.lineage(outpoint),
+      output: (outpoint) =>
+        this.cached(`output ${formatOutpoint(outpoint)}`, () => ordinals.output(outpoint)),
+      at: (outpoint, sequence) =>
+        this.cached(`${sequence} ${formatOutpoint(outpoint)}`, () => ordinals.at(outpoint, sequence)),
+      currentOutput: async (outpoint) => {
+        // That it is nowhere is an answer, too.
+        const { tip } = await this.cached(`current ${formatOutpoint(outpoint)}`, async () => ({
+          tip: await ordinals.currentOutput(outpoint),
+        }))
+        return tip
+      },
+    }
+  }
+
+  private cachedMetadata({ metadata }: HostStore): MetadataReader {
+    return {
+      own: (outpoint) =>
+        this.cached(`own ${formatOutpoint(outpoint)}`, () => metadata.own(outpoint), mapWeight),
+      merged: (outpoint, limit) => {
+        const key = `merged ${limit} ${formatOutpoint(outpoint)}`
+        return this.cached(key, () => metadata.merged(outpoint, limit), mapWeight)
+      },
+    }
+  }
+
+  private cachedContent({ content }: HostStore): ContentReader {
+    return {
+      chunks: (sha256, range) => content.chunks(sha256, range),
+      shortBody: async (sha256) => {
+        const known = this.bodies.get(sha256)
+        if (known !== undefined) {
+          this.caches.bodies.hits++
+          return known
+        }
+        this.caches.bodies.misses++
+        const body = await content.shortBody(sha256)
+        if (body !== undefined) this.bodies.set(sha256, body)
+        return body
+      },
+    }
+  }
+
+  private cachedStreams({ streams }: HostStore): StreamsReader {
+    return {
+      chunks: (query, from) => streams.chunks(query, from),
+      summary: (query) =>
+        this.cached(
+          `stream ${query.chunkTypes} ${formatOutpoint(query.outpoint)}`,
+          () => streams.summary(query),
+          (stream) => USUAL_WEIGHT + SEGMENT_WEIGHT * (stream?.segments.length ?? 0),
+        ),
+    }
+  }
+
+  private freshBlocklist({ blocklist }: HostStore): BlocklistStore {
+    return {
+      // As it was less than a second ago.
+      list: () => (this.isFresh ? blocklist.list() : blocklist.refresh().then(() => blocklist.list())),
+      page: (query) => blocklist.page(query),
+      refresh: () => blocklist.refresh(),
+      add: (record) => this.writing(() => blocklist.add(record)),
+      remove: (subject) => this.writing(() => blocklist.remove(subject)),
     }
   }
 
@@ -138,115 +291,18 @@ export class CachingStore extends ForwardingStore {
     this.answers.clear()
   }
 
-  /** Somebody else has written. */
-  private async forget(): Promise<void> {
-    this.forgetAnswers()
-    await this.readBlocklist()
+  /** Whether kept answers count. */
+  private get isFresh(): boolean {
+    return this.poller?.isFresh ?? true
   }
 
-  override consistent<Answer>(read: () => Promise<Answer>, kept?: KeptAnswer<Answer>): Promise<Answer> {
-    const readAll = (): Promise<Answer> => optimisticRead(read, () => this.reorgCount())
-    if (kept === undefined) return readAll()
-    return this.remember(
-      kept.key,
-      readAll,
-      (answer) => USUAL_WEIGHT + kept.key.length + kept.weightOf(answer),
-    )
-  }
-
-  override async reorgCount(): Promise<number> {
-    if (this.watch === undefined && this.underWay === 0) return this.turns
-    const turns = await super.reorgCount()
-    // What is kept was read before: it does not go together with what is read now.
-    if (turns !== this.turns && this.watch !== undefined) this.forgetAnswers()
-    if (this.watch !== undefined) this.turns = turns
-    return turns
-  }
-
-  /** What is blocked, as it was less than a second ago. */
-  override blocklist(): Blocklist | Promise<Blocklist> {
-    return this.isRecent ? super.blocklist() : this.readBlocklist().then(() => super.blocklist())
-  }
-
-  /** Whether what is kept in memory may be answered with. */
-  private get isRecent(): boolean {
-    return this.watch?.isRecent ?? true
-  }
-
-  override output(outpoint: Outpoint): Promise<OutputRecord | undefined> {
-    return this.remember(`output ${formatOutpoint(outpoint)}`, () => super.output(outpoint))
-  }
-
-  override ordinalAt(outpoint: Outpoint, sequence: number): Promise<OrdinalStep | undefined> {
-    return this.remember(`${sequence} ${formatOutpoint(outpoint)}`, () => super.ordinalAt(outpoint, sequence))
-  }
-
-  /** Kept of one or two, as the guard asks with each read while names are blocked; not of lists, which strangers make up. */
-  override genuineOrigins(outpoints: Outpoint[]): Promise<NameRecord[]> {
-    if (outpoints.length > 2) return super.genuineOrigins(outpoints)
-    return this.remember(`origins ${outpoints.map(formatOutpoint)}`, () => super.genuineOrigins(outpoints))
-  }
-
-  override heightOf(txid: string): Promise<number | undefined> {
-    return this.remember(`height ${txid}`, () => super.heightOf(txid))
-  }
-
-  override async spenderOf(outpoint: Outpoint): Promise<string | undefined> {
-    // That nothing spends a coin is an answer, too.
-    const { spender } = await this.remember(`spender ${formatOutpoint(outpoint)}`, async () => ({
-      spender: await super.spenderOf(outpoint),
-    }))
-    return spender
-  }
-
-  override async currentOutput(outpoint: Outpoint): Promise<Outpoint | undefined> {
-    // That it is nowhere is an answer, too.
-    const { tip } = await this.remember(`current ${formatOutpoint(outpoint)}`, async () => ({
-      tip: await super.currentOutput(outpoint),
-    }))
-    return tip
-  }
-
-  override ownMap(outpoint: Outpoint): Promise<MapState> {
-    return this.remember(`own ${formatOutpoint(outpoint)}`, () => super.ownMap(outpoint), mapWeight)
-  }
-
-  override mergedMap(outpoint: Outpoint, limit?: number): Promise<MapState | undefined> {
-    return this.remember(
-      `merged ${limit} ${formatOutpoint(outpoint)}`,
-      () => super.mergedMap(outpoint, limit),
-      mapWeight,
-    )
-  }
-
-  override stream(query: StreamQuery): Promise<StreamSummary | undefined> {
-    const { outpoint, chunkTypes } = query
-    return this.remember(
-      `stream ${chunkTypes} ${formatOutpoint(outpoint)}`,
-      () => super.stream(query),
-      (stream) => USUAL_WEIGHT + SEGMENT_WEIGHT * (stream?.segments.length ?? 0),
-    )
-  }
-
-  override async shortBody(sha256: string): Promise<Uint8Array | undefined> {
-    const known = this.bodies.get(sha256)
-    if (known !== undefined) {
-      this.caches.bodies.hits++
-      return known
-    }
-    this.caches.bodies.misses++
-    const body = await super.shortBody(sha256)
-    if (body !== undefined) this.bodies.set(sha256, body)
-    return body
-  }
-
-  /** What was answered stands as the promise that it was answered with: asked again, it costs no other one. */
-  private remember<Value>(
+  /** A kept answer is the promise it was answered with: asked again, it costs no new one. */
+  private cached<Value>(
     key: string,
     read: () => Promise<Value>,
     weightOf: (value: Value) => number = () => USUAL_WEIGHT,
   ): Promise<Value> {
-    if (this.underWay > 0 || !this.isRecent) return read()
+    if (this.running > 0 || !this.isFresh) return read()
     const known = this.answers.get(key)
     if (known !== undefined) {
       this.caches.answers.hits++
@@ -257,11 +313,11 @@ export class CachingStore extends ForwardingStore {
     const answer = read()
     void answer.then(
       (value) => {
-        // Of what is not there, strangers can ask without end.
-        if (value !== undefined && writes === this.writes && this.underWay === 0)
+        // Strangers can ask for missing things without end.
+        if (value !== undefined && writes === this.writes && this.running === 0)
           this.answers.set(key, answer, { size: weightOf(value) })
       },
-      // Whoever asked is told; nothing is kept.
+      // The caller gets the error; nothing is kept.
       () => {},
     )
     return answer

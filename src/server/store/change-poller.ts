@@ -27,7 +27,7 @@ export class ChangePoller {
   constructor(private readonly options: ChangePollerOptions) {}
 
   /** Whether what is in memory was true less than a second ago. */
-  get isRecent(): boolean {
+  get isFresh(): boolean {
     return performance.now() - this.seenAt < COUNTS_FOR
   }
 

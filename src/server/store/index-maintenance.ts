@@ -175,7 +175,7 @@ export class IndexMaintenance {
   private async tellAgain(missing: Admitted[]): Promise<void> {
     const { graph } = this.options
     for (const txid of new Set(missing.map(({ outpoint }) => outpoint.txid))) {
-      const transaction = await graph.transaction(txid)
+      const transaction = await graph.transactions.get(txid)
       const records = transaction && this.recordsOf(transaction)
       if (records !== undefined) await graph.record(records, { again: true })
       await this.pause()
@@ -199,7 +199,7 @@ export class IndexMaintenance {
     const flush = async (): Promise<void> => {
       if (batch.place === undefined) return
       await graph.record(mergeRecords(batch.records), { again: true })
-      while (await graph.workOff()) await this.pause()
+      while (await graph.backlog.workOff()) await this.pause()
       await store.setRebuildCheckpoint({ state: 'under way', place: batch.place })
       done += batch.records.length
       batch = new Batch()

@@ -36,25 +36,25 @@ export async function pinGenesis({
   config: Config
   deploy?: Deploy
 }): Promise<{ config: Config; deployed?: DeployedTree }> {
-  if ((await graph.setting(RESTORE_MARK)) !== undefined)
+  if ((await graph.settings.get(RESTORE_MARK)) !== undefined)
     throw new ConfigError(
       `the store in ${placeOf(config)} holds part of a backup, whose restore was stopped: empty it and restore again`,
     )
-  const pinned = await graph.setting('genesis')
+  const pinned = await graph.settings.get('genesis')
   // Where the start that deployed a tree ended before it was stored, that tree has never been.
   const isFree = pinned === undefined || (await isDeployedHere(graph))
   if (config.deployment === undefined && deploy !== undefined && isFree && (await graph.isEmpty())) {
     const deployed = deploy(config.terms)
-    await graph.setSetting(DEPLOYED_HERE, 'true')
+    await graph.settings.set(DEPLOYED_HERE, 'true')
     await pinTerms(graph, config.terms)
-    await graph.setSetting('genesis', formatOutpoint(deployed.genesis))
+    await graph.settings.set('genesis', formatOutpoint(deployed.genesis))
     return { config: withGenesis(config, deployed.genesis), deployed }
   }
   const genesis = config.deployment && formatOutpoint(config.deployment.genesis)
   if (pinned === undefined) {
     if (genesis === undefined) return { config }
     await pinTerms(graph, config.terms)
-    await graph.setSetting('genesis', genesis)
+    await graph.settings.set('genesis', genesis)
     return { config }
   }
   if (genesis !== undefined && genesis !== pinned)
@@ -78,10 +78,10 @@ export async function pinGenesis({
  * covenant is none that minetree has deployed.
  */
 export async function versionOfTree(
-  graph: Pick<HostStore, 'transaction'>,
+  graph: Pick<HostStore, 'transactions'>,
   genesis: Outpoint,
 ): Promise<CovenantVersion | undefined> {
-  const transaction = await storedTransaction(genesis.txid, graph)
+  const transaction = await storedTransaction(genesis.txid, graph.transactions)
   const root = transaction && outputOf(transaction, genesis.vout)
   try {
     return root && versionOfCode(decodeMineNode(root.lockingScript).code)
@@ -94,8 +94,8 @@ export async function versionOfTree(
 const DEPLOYED_HERE = 'deployed-here'
 
 /** Whether the tree that a store holds was made for it. */
-export async function isDeployedHere(graph: Pick<HostStore, 'setting'>): Promise<boolean> {
-  return (await graph.setting(DEPLOYED_HERE)) !== undefined
+export async function isDeployedHere(graph: Pick<HostStore, 'settings'>): Promise<boolean> {
+  return (await graph.settings.get(DEPLOYED_HERE)) !== undefined
 }
 
 function withGenesis(config: Config, genesis: Outpoint): Config {
@@ -114,12 +114,12 @@ function rules({ difficulty, nameContentType, marker, tld = '' }: DeploymentTerm
 }
 
 async function pinTerms(graph: HostStore, terms: DeploymentTerms): Promise<void> {
-  for (const [name, value] of Object.entries(rules(terms))) await graph.setSetting(name, value)
+  for (const [name, value] of Object.entries(rules(terms))) await graph.settings.set(name, value)
 }
 
 async function requireTerms(graph: HostStore, config: Config): Promise<void> {
   for (const [name, value] of Object.entries(rules(config.terms))) {
-    const pinned = await graph.setting(name)
+    const pinned = await graph.settings.get(name)
     if (pinned === value) continue
     throw new ConfigError(
       `${name}: the tree in ${placeOf(config)} has ${JSON.stringify(pinned ?? 'none')}, not ${JSON.stringify(value)}`,

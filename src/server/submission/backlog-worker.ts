@@ -17,7 +17,7 @@ export class BacklogWorker {
 
   constructor(
     private readonly options: {
-      graph: Pick<GraphStore, 'isBehind' | 'workOff'>
+      graph: Pick<GraphStore, 'backlog'>
       /** Does something while nothing else is written, before whatever waits for that. */
       exclusively: (work: () => Promise<boolean>) => Promise<boolean>
       /** Whether something waits, or is being written. */
@@ -57,9 +57,9 @@ export class BacklogWorker {
     while (this.isNoticed && !signal.aborted) {
       this.isNoticed = false
       try {
-        while (!signal.aborted && (await graph.isBehind())) {
+        while (!signal.aborted && (await graph.backlog.isBehind())) {
           const since = performance.now()
-          if (!(await exclusively(() => graph.workOff()))) break
+          if (!(await exclusively(() => graph.backlog.workOff()))) break
           const took = performance.now() - since
           if (isWriting()) await sleep(took, undefined, { signal, ref: false }).catch(() => {})
         }

@@ -95,7 +95,7 @@ export class LargeSubmissions {
       try {
         return await graph.writing(() => thread.admit(verified))
       } finally {
-        await graph.readBlocklist()
+        await graph.blocklist.refresh()
       }
     }
     try {

@@ -133,7 +133,7 @@ export class OverlayEngine {
     return await verifying(async () => {
       await verifySubmission({
         ...{ beef: contents, tracker, deployment, ...limits, runScripts: this.runScripts },
-        isProven: async (txid) => (await graph.heightOf(txid)) !== undefined,
+        isProven: async (txid) => (await graph.transactions.heightOf(txid)) !== undefined,
       })
       return await provenSources({ contents, tracker })
     })
@@ -154,7 +154,7 @@ export class OverlayEngine {
       return await this.steakOf(contents, topics)
     const mined = transactions.filter(isProven)
     const spends = spendsOf(mined, contents)
-    const lock = await lockOf(contents, graph)
+    const lock = await lockOf(contents, graph.transactions)
     if (lock !== undefined && !isOver(lock, await this.position())) {
       // What a block holds waits for nobody.
       if (mined.length > 0)
@@ -179,10 +179,10 @@ export class OverlayEngine {
   private async hasAll(transactions: TransactionRecord[]): Promise<boolean> {
     const { graph } = this.options
     const [subject] = transactions
-    if (subject === undefined || (await graph.admissionsOfTransaction(subject.txid)).length === 0)
+    if (subject === undefined || (await graph.admissions.ofTransaction(subject.txid)).length === 0)
       return false
     for (const { txid, proof } of transactions) {
-      const held = await graph.rawTransaction(txid)
+      const held = await graph.transactions.raw(txid)
       if (held === undefined || held.proof?.height !== (proof ?? held.proof)?.height) return false
       if (held.proof?.root !== (proof ?? held.proof)?.root) return false
     }
@@ -269,7 +269,7 @@ export class OverlayEngine {
    */
   private async position(): Promise<ChainPosition> {
     const { proofs, graph } = this.options
-    const height = (await proofs.headers?.currentHeight()) ?? (await graph.lastHeight())
+    const height = (await proofs.headers?.currentHeight()) ?? (await graph.blocks.lastHeight())
     return { height, time: Math.floor(Date.now() / 1000) - MEDIAN_TIME_LAG }
   }
 
@@ -336,9 +336,9 @@ export class OverlayEngine {
   /** About how much is looked at again when a submission comes, in spends. */
   private async workBehind({ txids, subject }: BeefContents): Promise<number> {
     const { graph } = this.options
-    const waiting = await graph.workBehind({ txids, limit: MAX_BEHIND })
+    const waiting = await graph.backlog.workBehind({ txids, limit: MAX_BEHIND })
     for (const { txid, vout } of subject.inputs.slice(0, INPUTS_LOOKED_AT)) {
-      const spender = await graph.spenderOf({ txid, vout })
+      const spender = await graph.transactions.spenderOf({ txid, vout })
       if (spender !== undefined && spender !== subject.txid) return waiting + A_CONFLICT
     }
     return waiting
@@ -358,8 +358,8 @@ export class OverlayEngine {
   /** What topics hold of a transaction, and of what it spends. */
   private async steakOf({ subject }: BeefContents, topics: string[]): Promise<STEAK> {
     const { graph } = this.options
-    const own = await graph.admissionsOfTransaction(subject.txid)
-    const spent = await graph.admissionsAmong(subject.inputs.map(({ txid, vout }) => ({ txid, vout })))
+    const own = await graph.admissions.ofTransaction(subject.txid)
+    const spent = await graph.admissions.among(subject.inputs.map(({ txid, vout }) => ({ txid, vout })))
     const holders = new Set(spent.map(({ topic, outpoint }) => `${topic} ${formatOutpoint(outpoint)}`))
     return Object.fromEntries(
       topics.map((topic): [string, AdmittanceInstructions] => [

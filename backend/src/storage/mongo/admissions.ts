@@ -1,3 +1,4 @@
+import type { AdmissionsReader } from '../../graph/graph-store.js'
 import type { AdmissionRecord } from '../../graph/records.js'
 import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
 import { hashColumn, hexOf, inParts, outpointColumns, outpointOf } from '../rows/columns.js'
@@ -6,16 +7,23 @@ import { anyOutpoint, type Doc, type Documents, type Filter } from './documents.
 /** How many admissions are looked at at once for those that are unspent. */
 const PAGE = 200
 
-/** These answer `AdmissionsReader`. */
-export async function admissionsOf(documents: Documents, outpoint: Outpoint): Promise<AdmissionRecord[]> {
+/** The admissions of a store. */
+export function admissionsIn(documents: Documents): AdmissionsReader {
+  return {
+    of: (outpoint) => admissionsOf(documents, outpoint),
+    among: (outpoints) => admissionsAmong(documents, outpoints),
+    ofTransaction: (txid) => admissionsOfTransaction(documents, txid),
+    unspentOfTopic: (query) => unspentOfTopic(documents, query),
+    isApplied: (topic, txid) => isApplied(documents, topic, txid),
+  }
+}
+
+async function admissionsOf(documents: Documents, outpoint: Outpoint): Promise<AdmissionRecord[]> {
   const docs = await documents.all('graph_admissions', outpointColumns(outpoint), { sort: { topic: 1 } })
   return docs.map(admissionOf)
 }
 
-export async function admissionsOfTransaction(
-  documents: Documents,
-  txid: string,
-): Promise<AdmissionRecord[]> {
+async function admissionsOfTransaction(documents: Documents, txid: string): Promise<AdmissionRecord[]> {
   const docs = await documents.all(
     'graph_admissions',
     { txid: hashColumn(txid) },
@@ -32,7 +40,7 @@ export async function admissionsAmong(
   return docs.map(admissionOf)
 }
 
-export async function unspentOfTopic(
+async function unspentOfTopic(
   documents: Documents,
   query: { topic: string; since: number; limit?: number },
 ): Promise<AdmissionRecord[]> {
@@ -78,7 +86,7 @@ async function unspent(documents: Documents, admissions: Doc[]): Promise<Doc[]> 
   })
 }
 
-export async function isApplied(documents: Documents, topic: string, txid: string): Promise<boolean> {
+async function isApplied(documents: Documents, topic: string, txid: string): Promise<boolean> {
   const applied = { txid: hashColumn(txid), topic }
   return (await documents.first('graph_applied', applied, { fields: ['topic'] })) !== undefined
 }

@@ -1,4 +1,5 @@
 import type { Attribute } from '../../graph/attributes.js'
+import type { AttributesReader } from '../../graph/graph-store.js'
 import { Slices } from '../../graph/yield-to-event-loop.js'
 import type { Outpoint } from '../../protocol/outpoint.js'
 import type { Lineage } from '../read/lineages.js'
@@ -15,8 +16,13 @@ const PAGE = 200
 /** Up to how many ordinals with a trait are counted to find the rarest one of several. */
 const COUNTED = 1000
 
+/** What ordinals are found by in a store. */
+export function attributesIn(documents: Documents): AttributesReader {
+  return { tipsWith: (query) => tipsWith(documents, query) }
+}
+
 /** See `AttributesReader.tipsWith`. Lineages are walked in their order, along the trait that fewest of them have. */
-export async function tipsWith(
+async function tipsWith(
   documents: Documents,
   { attributes, limit, after }: { attributes: Attribute[]; limit: number; after?: Outpoint },
 ): Promise<Outpoint[]> {

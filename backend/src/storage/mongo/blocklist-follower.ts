@@ -7,7 +7,7 @@ const FRESH = 500
 /** What is blocked, in memory, whoever blocks it: read anew where somebody has written since. */
 export class BlocklistFollower {
   private readonly copy: BlocklistCopy
-  private readonly written: () => Promise<number>
+  private readonly writeCount: () => Promise<number>
   private readonly isWatched: boolean
   private writes: number | undefined
   private since = Number.NEGATIVE_INFINITY
@@ -15,16 +15,16 @@ export class BlocklistFollower {
 
   /**
    * @param options.readAll Reads all that is blocked.
-   * @param options.written How often was written by now.
+   * @param options.writeCount How often was written by now.
    * @param options.isWatched Whether somebody else looks for that, and calls {@link read}.
    */
   constructor(options: {
     readAll: () => Promise<BlockedSubject[]>
-    written: () => Promise<number>
+    writeCount: () => Promise<number>
     isWatched: boolean
   }) {
     this.copy = new BlocklistCopy(options.readAll)
-    this.written = options.written
+    this.writeCount = options.writeCount
     this.isWatched = options.isWatched
   }
 
@@ -40,15 +40,15 @@ export class BlocklistFollower {
     return await this.copy.read()
   }
 
-  /** Tells of something that is blocked, or not any more, as the database has it by now. */
-  tell(subject: BlockedSubject, isBlocked: boolean): void {
-    this.copy.tell(subject, isBlocked)
+  /** Notes a committed change: something is blocked, or no longer. */
+  set(subject: BlockedSubject, isBlocked: boolean): void {
+    this.copy.set(subject, isBlocked)
   }
 
   private async follow(): Promise<Blocklist> {
     try {
       const asked = performance.now()
-      const writes = await this.written()
+      const writes = await this.writeCount()
       const list = writes === this.writes ? await this.copy.get() : await this.copy.read()
       this.writes = writes
       this.since = asked

@@ -1,20 +1,32 @@
+import type { NamesReader } from '../../graph/graph-store.js'
 import type { NameRecord, NodeRecord } from '../../graph/records.js'
 import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
-import type { Domains } from '../read/longest-node.js'
+import { type Domains, longestNode } from '../read/longest-node.js'
 import { hexOf, outpointOf, parts, ROWS_A_STATEMENT, unique } from '../rows/columns.js'
 import { outpointId } from './collections.js'
 import { anyOutpoint, type Doc, type Documents } from './documents.js'
 
 const OUTPOINT = ['txid', 'vout']
 
-/** These answer `NamesReader`. */
-export async function nameOrigin(documents: Documents, name: string): Promise<Outpoint | undefined> {
+/** The names of a store. */
+export function namesIn(documents: Documents): NamesReader {
+  return {
+    originOf: (name) => nameOrigin(documents, name),
+    liveNode: (domain) => liveNode(documents, domain),
+    longestNode: (name) => longestNode(domainsIn(documents), name),
+    genuineNodes: (outpoints) => genuineNodes(documents, outpoints),
+    genuineOrigins: (outpoints) => genuineOrigins(documents, outpoints),
+    byPrefix: (query) => namesByPrefix(documents, query),
+  }
+}
+
+async function nameOrigin(documents: Documents, name: string): Promise<Outpoint | undefined> {
   const doc = await documents.first('graph_names', { name }, { fields: OUTPOINT })
   return doc && outpointOf(doc)
 }
 
 /** A node that no admitted mint spends: a spender that left no node of its own was no mint. */
-export async function liveNode(documents: Documents, domain: string): Promise<Outpoint | undefined> {
+async function liveNode(documents: Documents, domain: string): Promise<Outpoint | undefined> {
   const nodes = await documents.all('graph_nodes', { domain }, { fields: OUTPOINT })
   if (nodes.length === 0) return undefined
   const outpoints = nodes.map(outpointOf)
@@ -42,7 +54,7 @@ export async function leftNodes(documents: Documents, txids: Buffer[]): Promise<
 }
 
 /** The domains of a database. */
-export function domainsIn(documents: Documents): Domains {
+function domainsIn(documents: Documents): Domains {
   return {
     async lastDomain(bound) {
       const doc = await documents.first(
@@ -56,7 +68,7 @@ export function domainsIn(documents: Documents): Domains {
   }
 }
 
-export async function genuineNodes(documents: Documents, outpoints: Outpoint[]): Promise<NodeRecord[]> {
+async function genuineNodes(documents: Documents, outpoints: Outpoint[]): Promise<NodeRecord[]> {
   const found: NodeRecord[] = []
   for (const part of parts(outpoints, ROWS_A_STATEMENT)) {
     const docs = await documents.all(
@@ -78,7 +90,7 @@ export async function genuineOrigins(documents: Documents, outpoints: Outpoint[]
   return found
 }
 
-export async function namesByPrefix(
+async function namesByPrefix(
   documents: Documents,
   query: { prefix: string; after?: string; limit: number },
 ): Promise<NameRecord[]> {

@@ -6,7 +6,7 @@ import { lineagesIn } from './lineages.js'
 const FIELDS = ['txid', 'vout', 'satoshis', 'content_sha256', 'content_type', 'content_length', 'step']
 
 /** The streams of a database. */
-export function streamsIn(documents: Documents): Streams {
+export function streamRowsIn(documents: Documents): Streams {
   const { placeOf } = lineagesIn(documents)
   return {
     async streamPage(query) {

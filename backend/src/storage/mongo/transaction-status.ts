@@ -1,11 +1,10 @@
 import { type ConflictView, type Standing, winnerOver } from '../../graph/conflict-resolution.js'
-import type { Block, SpendRecord } from '../../graph/records.js'
+import type { SpendRecord } from '../../graph/records.js'
 import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
 import { LINEAGES_BEHIND, MOVED_AS_ONE } from '../read/lineages.js'
 import { countInParts, hashColumn, hexOf, inParts, numberIn, outpointOf, unique } from '../rows/columns.js'
 import { type ConflictRows, conflictsAmong, conflictsIn } from '../write/double-spends.js'
 import { heldChunks } from './blob-chunks.js'
-import { blocksIn } from './blocks.js'
 import { COLLECTIONS, type CollectionName, outpointId } from './collections.js'
 import { anyOutpoint, type Doc, type Documents, type Filter, type FindOptions } from './documents.js'
 import { lineagesIn } from './lineages.js'
@@ -147,7 +146,7 @@ export async function childrenOf(documents: Documents, txids: string[]): Promise
   return [...new Set(docs.map(({ spender }) => hexOf(spender)))]
 }
 
-/** See `StatusReader.winnerOver`. */
+/** See `TransactionsReader.winnerOver`. */
 export async function winnerIn(
   documents: Documents,
   txid: string,
@@ -156,7 +155,7 @@ export async function winnerIn(
   return await winnerOver(txid, conflictView(documents, new Set(), derives))
 }
 
-/** See `SpendsReader.spenderOf`. Of a node, only a mint is: a spender that left no node of its own was none. */
+/** See `TransactionsReader.spenderOf`. Of a node, only a mint is: a spender that left no node of its own was none. */
 export async function spenderOf(documents: Documents, outpoint: Outpoint): Promise<string | undefined> {
   const found = await documents.all('graph_spends', anyOutpoint([outpoint]), { fields: ['spender'] })
   const spenders: Buffer[] = found.map(({ spender }) => spender)
@@ -167,7 +166,7 @@ export async function spenderOf(documents: Documents, outpoint: Outpoint): Promi
   return spenders.map(hexOf).find((spender) => mints.has(spender))
 }
 
-/** See `WaitingReader.workBehind`. */
+/** See `Backlog.workBehind`. */
 export async function workBehind(
   documents: Documents,
   { txids, limit }: { txids: string[]; limit: number },
@@ -196,7 +195,7 @@ export async function workBehind(
   })
 }
 
-/** See `ProofReader.holdsTransaction`. */
+/** See `TransactionsReader.has`. */
 export async function isStored(documents: Documents, txid: string): Promise<boolean> {
   return (
     (await documents.first('graph_transactions', { _id: hashColumn(txid) }, { fields: ['_id'] })) !==
@@ -204,17 +203,8 @@ export async function isStored(documents: Documents, txid: string): Promise<bool
   )
 }
 
-/** See `ProofReader.heightOf`. */
+/** See `TransactionsReader.heightOf`. */
 export async function heightIn(documents: Documents, txid: string): Promise<number | undefined> {
   const doc = await documents.first('graph_transactions', { _id: hashColumn(txid) }, { fields: ['height'] })
   return doc?.height ?? undefined
-}
-
-/** See `ProvenBlocksReader.conflictingBlocks`. */
-export async function conflictingBlocks(documents: Documents, told: SpendRecord[]): Promise<Block[]> {
-  const rivals = await statuses(documents, await conflictsOf(documents, told))
-  const heights = new Set(rivals.flatMap(({ mined }) => mined ?? []))
-  const found: Block[] = []
-  for (const height of heights) found.push(...(await blocksIn(documents, { from: height, to: height })))
-  return found
 }

@@ -36,8 +36,8 @@ export function transactionTablesIn(pending: PendingDocuments, derives = false):
     async deleteChunks(owners) {
       for (const owner of owners) await pending.delete('graph_pieces', chunksOf(owner))
     },
-    transaction: (txid) => transactionRecord(pending, txid),
-    rawTransaction: (txid) => rawTransaction(pending, txid),
+    get: (txid) => transactionRecord(pending, txid),
+    raw: (txid) => rawTransaction(pending, txid),
     async blocks(txids) {
       const docs = await inParts(txids, (part) =>
         pending.all(

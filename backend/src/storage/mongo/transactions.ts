@@ -1,10 +1,23 @@
-import type { RawTransaction } from '../../graph/graph-store.js'
+import type { RawTransaction, TransactionsReader } from '../../graph/graph-store.js'
 import type { TransactionRecord } from '../../graph/records.js'
 import { rawTransactionOf } from '../read/raw-transaction.js'
 import { hashColumn, hexOf } from '../rows/columns.js'
 import { chunksIn, readChunks } from './blob-chunks.js'
 import { chunksOf } from './collections.js'
 import type { Doc, Documents } from './documents.js'
+import { heightIn, isStored, spenderOf, winnerIn } from './transaction-status.js'
+
+/** The transactions of a store. @param derives Whether the store derives admissions by itself. */
+export function transactionsIn(documents: Documents, derives: () => boolean): TransactionsReader {
+  return {
+    get: (txid) => transactionRecord(documents, txid),
+    raw: (txid) => rawTransaction(documents, txid),
+    has: (txid) => isStored(documents, txid),
+    heightOf: (txid) => heightIn(documents, txid),
+    spenderOf: (outpoint) => spenderOf(documents, outpoint),
+    winnerOver: (txid) => winnerIn(documents, txid, derives()),
+  }
+}
 
 /** A transaction, put together from its pieces; undefined where the store does not hold it. */
 export async function transactionRecord(
@@ -21,7 +34,7 @@ export async function transactionRecord(
   return { txid, raw, ...(proof && { proof }) }
 }
 
-/** See `RawTransactionReader.rawTransaction`. */
+/** See `TransactionsReader.raw`. */
 export async function rawTransaction(
   documents: Documents,
   txid: string,

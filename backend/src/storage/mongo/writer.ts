@@ -102,7 +102,7 @@ export class MongoWriter {
    * How often something was changed or taken away that readers may have seen together. While that is under way it is
    * waited for, and where its writer is gone, it is finished.
    */
-  async turned(): Promise<number> {
+  async reorgCount(): Promise<number> {
     for (const since = performance.now(); ; ) {
       const state = await this.state()
       if (!state?.entry?.turns) return state?.turns ?? 0
@@ -112,7 +112,7 @@ export class MongoWriter {
   }
 
   /** How often was written, by whichever process. While something is put where it is read, it does not count yet. */
-  async written(): Promise<number> {
+  async writeCount(): Promise<number> {
     const state = await this.state()
     return (state?.version ?? 0) - (state?.entry ? 1 : 0)
   }

@@ -1,7 +1,7 @@
 import { type BlockedSubject, Blocklist } from '../../graph/blocklist.js'
 
 /**
- * What is blocked, kept in memory. Every write of this store is told to it once it is committed, so that the next read
+ * What is blocked, kept in memory. Every write of this store is set in it once it is committed, so that the next read
  * sees it; after one of somebody else it has to be read anew.
  */
 export class BlocklistCopy {
@@ -35,8 +35,8 @@ export class BlocklistCopy {
     }
   }
 
-  /** Tells of something that is blocked, or not any more, as the database has it by now. */
-  tell(subject: BlockedSubject, isBlocked: boolean): void {
+  /** Notes a committed change: something is blocked, or no longer. */
+  set(subject: BlockedSubject, isBlocked: boolean): void {
     this.writes++
     this.list?.set(subject, isBlocked)
   }

@@ -12,7 +12,7 @@ export async function lineageTip(lineages: Lineages, outpoint: Outpoint): Promis
   return place === undefined || place.isCarrier ? undefined : (await lineages.lastOf(place.lineage))?.outpoint
 }
 
-/** See `OrdinalsReader.ordinalAt`. */
+/** See `OrdinalsReader.at`. */
 export async function ordinalAt(
   lineages: Lineages,
   outpoint: Outpoint,
@@ -76,7 +76,7 @@ function alone(output: OutputRecord | undefined, sequence: number): OrdinalStep 
   return { output, sequence: 0, origin: outpoint, content: output, ...(parent && { parent }), tip: true }
 }
 
-/** The MAP of an ordinal up to an output, or of one that is no ordinal; see `MapReader.mergedMap`. */
+/** The MAP of an ordinal up to an output, or of one that is no ordinal; see `MetadataReader.merged`. */
 export async function mapUpTo(
   store: Lineages & Maps,
   outpoint: Outpoint,

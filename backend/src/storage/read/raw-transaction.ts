@@ -24,7 +24,7 @@ export async function rawTransactionOf(options: {
     txid,
     ...(proof && { proof }),
     length,
-    async *pieces(from = 0) {
+    async *chunks(from = 0) {
       for (let position = Math.floor(from / CHUNK_BYTES); position * CHUNK_BYTES < length; position++) {
         const bytes = position === 0 ? first : await pieces.piece(owner, position)
         if (bytes === undefined) throw new Error(`a piece of the transaction ${txid} is not in the store`)

@@ -1,15 +1,21 @@
-import { type ByteRange, SHORT_BODY } from '../../graph/graph-store.js'
+import { type ByteRange, type ContentReader, SHORT_BODY } from '../../graph/graph-store.js'
 import type { BlobChunks } from '../rows/blob-chunks.js'
 import { CHUNK_BYTES, hashColumn } from '../rows/columns.js'
 
-/** See `ContentReader.shortBody`. */
-export async function shortBody(pieces: BlobChunks, sha256: string): Promise<Uint8Array | undefined> {
+/** The bodies of a store, on any engine. */
+export function contentIn(chunks: BlobChunks): ContentReader {
+  return {
+    shortBody: (sha256) => shortBody(chunks, sha256),
+    chunks: (sha256, range) => contentChunks(chunks, sha256, range),
+  }
+}
+
+async function shortBody(pieces: BlobChunks, sha256: string): Promise<Uint8Array | undefined> {
   const body = await pieces.piece(hashColumn(sha256), 0)
   return body !== undefined && body.length <= SHORT_BODY ? body : undefined
 }
 
-/** See `ContentReader.contentChunks`. */
-export async function* contentChunks(
+async function* contentChunks(
   pieces: BlobChunks,
   sha256: string,
   range?: ByteRange,

@@ -1,4 +1,4 @@
-import type { StreamChunk, StreamQuery, StreamSummary } from '../../graph/graph-store.js'
+import type { StreamChunk, StreamQuery, StreamSummary, StreamsReader } from '../../graph/graph-store.js'
 import { UnstableReadError } from '../../graph/optimistic-read.js'
 import { isChunkType, summaryOf, typed } from '../../graph/stream.js'
 import { yieldToEventLoop } from '../../graph/yield-to-event-loop.js'
@@ -42,18 +42,21 @@ interface Step {
   content?: StreamChunk & { contentType: string }
 }
 
-/** See `StreamReader.stream`. */
-export async function streamSummary(
-  streams: Streams,
-  query: StreamQuery,
-): Promise<StreamSummary | undefined> {
+/** The streams of a store, on any engine. */
+export function streamsIn(rows: Streams): StreamsReader {
+  return {
+    summary: (query) => streamSummary(rows, query),
+    chunks: (query, from) => streamChunks(rows, query, from),
+  }
+}
+
+async function streamSummary(streams: Streams, query: StreamQuery): Promise<StreamSummary | undefined> {
   const summary = await summaryOf(streamChunks(streams, query))
   if (summary.segments.length === 0) return undefined
   return typed(summary, await streamType(streams, query))
 }
 
-/** See `StreamReader.streamChunks`. */
-export async function* streamChunks(
+async function* streamChunks(
   streams: Streams,
   { outpoint, chunkTypes, signal }: StreamQuery,
   from = 0,

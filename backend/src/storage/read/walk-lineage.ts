@@ -6,7 +6,7 @@ import { ordinalAt } from './ordinal-at.js'
 /** A lineage may have any number of steps: no more of them are held at once. */
 const STEPS_A_PAGE = 1000
 
-/** See `LineageReader.lineage`. */
+/** See `OrdinalsReader.lineage`. */
 export async function* lineageOf(lineages: Lineages, outpoint: Outpoint): AsyncGenerator<Outpoint> {
   const tip = (await ordinalAt(lineages, outpoint, TIP))?.output
   if (tip === undefined) return

@@ -1,10 +1,21 @@
+import type { AdmissionsReader } from '../../graph/graph-store.js'
 import type { AdmissionRecord } from '../../graph/records.js'
 import type { Outpoint } from '../../protocol/outpoint.js'
 import { hashColumn, inParts, type OutpointRow, outpointOf, outpointPair } from '../rows/columns.js'
 import { anyOutpoint, outpointValues, type SqlReader } from './reader.js'
 
-/** These answer `AdmissionsReader`. */
-export async function admissionsOf(reader: SqlReader, outpoint: Outpoint): Promise<AdmissionRecord[]> {
+/** The admissions of a store. */
+export function admissionsIn(reader: SqlReader): AdmissionsReader {
+  return {
+    of: (outpoint) => admissionsOf(reader, outpoint),
+    among: (outpoints) => admissionsAmong(reader, outpoints),
+    ofTransaction: (txid) => admissionsOfTransaction(reader, txid),
+    unspentOfTopic: (query) => unspentOfTopic(reader, query),
+    isApplied: (topic, txid) => isApplied(reader, topic, txid),
+  }
+}
+
+async function admissionsOf(reader: SqlReader, outpoint: Outpoint): Promise<AdmissionRecord[]> {
   const rows = await reader.all(
     'select * from graph_admissions where txid = ? and vout = ? order by topic',
     outpointPair(outpoint),
@@ -12,7 +23,7 @@ export async function admissionsOf(reader: SqlReader, outpoint: Outpoint): Promi
   return rows.map(admissionOf)
 }
 
-export async function admissionsOfTransaction(reader: SqlReader, txid: string): Promise<AdmissionRecord[]> {
+async function admissionsOfTransaction(reader: SqlReader, txid: string): Promise<AdmissionRecord[]> {
   const rows = await reader.all('select * from graph_admissions where txid = ? order by vout, topic', [
     hashColumn(txid),
   ])
@@ -29,7 +40,7 @@ export async function admissionsAmong(reader: SqlReader, outpoints: Outpoint[]):
   })
 }
 
-export async function unspentOfTopic(
+async function unspentOfTopic(
   reader: SqlReader,
   query: { topic: string; since: number; limit?: number },
 ): Promise<AdmissionRecord[]> {
@@ -46,7 +57,7 @@ export async function unspentOfTopic(
   return rows.map(admissionOf)
 }
 
-export async function isApplied(reader: SqlReader, topic: string, txid: string): Promise<boolean> {
+async function isApplied(reader: SqlReader, topic: string, txid: string): Promise<boolean> {
   const row = await reader.first('select topic from graph_applied where txid = ? and topic = ?', [
     hashColumn(txid),
     topic,

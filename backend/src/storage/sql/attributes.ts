@@ -1,4 +1,5 @@
 import type { Attribute } from '../../graph/attributes.js'
+import type { AttributesReader } from '../../graph/graph-store.js'
 import { Slices } from '../../graph/yield-to-event-loop.js'
 import type { Outpoint } from '../../protocol/outpoint.js'
 import type { Lineage } from '../read/lineages.js'
@@ -12,8 +13,13 @@ const COUNTED = 1000
 /** How many lineages with one trait are looked at for others at once, where they are to have several. */
 const PAGE = 200
 
+/** What ordinals are found by in a store. */
+export function attributesIn(reader: SqlReader): AttributesReader {
+  return { tipsWith: (query) => tipsWith(reader, query) }
+}
+
 /** See `AttributesReader.tipsWith`. Lineages are walked in their order, along the trait that fewest of them have. */
-export async function tipsWith(
+async function tipsWith(
   reader: SqlReader,
   { attributes, limit, after }: { attributes: Attribute[]; limit: number; after?: Outpoint },
 ): Promise<Outpoint[]> {

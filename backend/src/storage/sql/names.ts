@@ -1,7 +1,8 @@
+import type { NamesReader } from '../../graph/graph-store.js'
 import type { NameRecord, NodeRecord } from '../../graph/records.js'
 import { Slices } from '../../graph/yield-to-event-loop.js'
 import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
-import type { Domains } from '../read/longest-node.js'
+import { type Domains, longestNode } from '../read/longest-node.js'
 import { type OutpointRow, outpointOf, parts, ROWS_A_STATEMENT, unique } from '../rows/columns.js'
 import { anyOutpoint, outpointValues, type SqlReader } from './reader.js'
 
@@ -11,13 +12,24 @@ const LIVE = `not exists (
   where spends.txid = nodes.txid and spends.vout = nodes.vout
 )`
 
-/** These answer `NamesReader`. */
-export async function nameOrigin(reader: SqlReader, name: string): Promise<Outpoint | undefined> {
+/** The names of a store. */
+export function namesIn(reader: SqlReader): NamesReader {
+  return {
+    originOf: (name) => nameOrigin(reader, name),
+    liveNode: (domain) => liveNode(reader, domain),
+    longestNode: (name) => longestNode(domainsIn(reader), name),
+    genuineNodes: (outpoints) => genuineNodes(reader, outpoints),
+    genuineOrigins: (outpoints) => genuineOrigins(reader, outpoints),
+    byPrefix: (query) => namesByPrefix(reader, query),
+  }
+}
+
+async function nameOrigin(reader: SqlReader, name: string): Promise<Outpoint | undefined> {
   const row = await reader.first('select txid, vout from graph_names where name = ? limit 1', [name])
   return row && outpointOf(row)
 }
 
-export async function liveNode(reader: SqlReader, domain: string): Promise<Outpoint | undefined> {
+async function liveNode(reader: SqlReader, domain: string): Promise<Outpoint | undefined> {
   const row = await reader.first(
     `select txid, vout from graph_nodes as nodes where domain = ? and ${LIVE} limit 1`,
     [domain],
@@ -26,7 +38,7 @@ export async function liveNode(reader: SqlReader, domain: string): Promise<Outpo
 }
 
 /** The domains of a database. */
-export function domainsIn(reader: SqlReader): Domains {
+function domainsIn(reader: SqlReader): Domains {
   return {
     async lastDomain(bound) {
       const row = await reader.first(
@@ -39,7 +51,7 @@ export function domainsIn(reader: SqlReader): Domains {
   }
 }
 
-export async function genuineNodes(reader: SqlReader, outpoints: Outpoint[]): Promise<NodeRecord[]> {
+async function genuineNodes(reader: SqlReader, outpoints: Outpoint[]): Promise<NodeRecord[]> {
   const found: NodeRecord[] = []
   const slices = new Slices()
   for (const part of parts(outpoints, ROWS_A_STATEMENT)) {
@@ -67,7 +79,7 @@ export async function genuineOrigins(reader: SqlReader, outpoints: Outpoint[]): 
   return found
 }
 
-export async function namesByPrefix(
+async function namesByPrefix(
   reader: SqlReader,
   query: { prefix: string; after?: string; limit: number },
 ): Promise<NameRecord[]> {

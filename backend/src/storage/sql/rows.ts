@@ -7,7 +7,7 @@ import { lineagesIn } from './lineages.js'
 import { mapsIn } from './maps.js'
 import { mysqlLineagesIn } from './mysql-lineages.js'
 import type { SqlReader } from './reader.js'
-import { streamsIn } from './streams.js'
+import { streamRowsIn } from './streams.js'
 
 /** What those reads ask that are the same on every kind of database. */
 export type Rows = Lineages & Maps & Streams
@@ -15,5 +15,5 @@ export type Rows = Lineages & Maps & Streams
 /** The rows of a database, read as its engine does it best. */
 export function rowsIn(knex: Knex, reader: SqlReader): Rows {
   const lineages = isMysql(knex) ? mysqlLineagesIn(reader) : lineagesIn(reader)
-  return { ...lineages, ...mapsIn(reader), ...streamsIn(reader) }
+  return { ...lineages, ...mapsIn(reader), ...streamRowsIn(reader) }
 }

@@ -21,7 +21,7 @@ function pageOf(reach: string, order: 'asc' | 'desc'): string {
 }
 
 /** The streams of a database. */
-export function streamsIn(reader: SqlReader): Streams {
+export function streamRowsIn(reader: SqlReader): Streams {
   return {
     async streamPage({ outpoint, direction, from, limit }) {
       const rows = await reader.all(PAGES[direction], [...outpointPair(outpoint), from, limit])

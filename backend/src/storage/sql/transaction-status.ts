@@ -5,7 +5,7 @@ import {
   type Standing,
   winnerOver,
 } from '../../graph/conflict-resolution.js'
-import type { Block, SpendRecord } from '../../graph/records.js'
+import type { SpendRecord } from '../../graph/records.js'
 import type { Outpoint } from '../../protocol/outpoint.js'
 import { LINEAGES_BEHIND, MOVED_AS_ONE } from '../read/lineages.js'
 import {
@@ -16,6 +16,7 @@ import {
   numberIn,
   type OutpointRow,
   outpointOf,
+  outpointPair,
 } from '../rows/columns.js'
 import { type ConflictRows, conflictsAmong, conflictsIn } from '../write/double-spends.js'
 import { anyOf, anyOutpoint, knexReader, outpointValues, type SqlReader, type SqlValue } from './reader.js'
@@ -162,7 +163,7 @@ export async function childrenOf(reader: SqlReader, txids: string[]): Promise<st
   return [...new Set(rows.map(({ spender }) => hexOf(spender)))]
 }
 
-/** See `StatusReader.winnerOver`. */
+/** See `TransactionsReader.winnerOver`. */
 export async function winnerIn(
   reader: SqlReader,
   txid: string,
@@ -171,7 +172,7 @@ export async function winnerIn(
   return await winnerOver(txid, conflictView(reader, new Set(), derives))
 }
 
-/** See `WaitingReader.workBehind`. */
+/** See `Backlog.workBehind`. */
 export async function workBehind(
   reader: SqlReader,
   { txids, limit }: { txids: string[]; limit: number },
@@ -198,44 +199,33 @@ export async function workBehind(
   })
 }
 
-/** See `ProofReader.holdsTransaction`. */
+/** See `TransactionsReader.spenderOf`. */
+export async function spenderOf(reader: SqlReader, outpoint: Outpoint): Promise<string | undefined> {
+  const row = await reader.first(
+    // Of a node, only a mint is a spender: one that left no node of its own was no mint.
+    `select spender from graph_spends as spends where txid = ? and vout = ? and (
+       exists (select 1 from graph_nodes as nodes where nodes.txid = spends.spender)
+       or not exists (
+         select 1 from graph_nodes as nodes where nodes.txid = spends.txid and nodes.vout = spends.vout
+       )
+     )`,
+    outpointPair(outpoint),
+  )
+  return row && hexOf(row.spender)
+}
+
+/** See `TransactionsReader.has`. */
 export async function isStored(reader: SqlReader, txid: string): Promise<boolean> {
   return (
     (await reader.first('select 1 from graph_transactions where txid = ?', [hashColumn(txid)])) !== undefined
   )
 }
 
-/** See `ProofReader.heightOf`. */
+/** See `TransactionsReader.heightOf`. */
 export async function heightIn(reader: SqlReader, txid: string): Promise<number | undefined> {
   const row = await reader.first(
     'select height from graph_transactions where txid = ? and height is not null',
     [hashColumn(txid)],
   )
   return row && Number(row.height)
-}
-
-/** See `ProvenBlocksReader.blocks`. */
-export async function blocksFrom(reader: SqlReader, { from }: { from: number }): Promise<Block[]> {
-  const rows = await reader.all(
-    'select distinct height, merkle_root from graph_transactions where height >= ? order by height desc, merkle_root',
-    [from],
-  )
-  return rows.map(blockOf)
-}
-
-/** See `ProvenBlocksReader.conflictingBlocks`. */
-export async function conflictingBlocks(reader: SqlReader, spends: SpendRecord[]): Promise<Block[]> {
-  const rivals = await statuses(reader, await conflictsOf(reader, spends))
-  const heights = [...new Set(rivals.flatMap(({ mined }) => mined ?? []))]
-  const rows = await inParts(heights, (part) =>
-    reader.all(
-      `select distinct height, merkle_root from graph_transactions where height in (${anyOf(part)})`,
-      part,
-    ),
-  )
-  return rows.map(blockOf)
-}
-
-function blockOf(row: { height: unknown; merkle_root: unknown }): Block {
-  return { height: Number(row.height), root: hexOf(row.merkle_root) }
 }

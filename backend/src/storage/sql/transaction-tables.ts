@@ -68,8 +68,8 @@ export function transactionTablesIn(
       // Of none, SQLite would look through all of them.
       if (owners.length > 0) await trx('graph_pieces').whereIn('owner', owners).delete()
     },
-    transaction: (txid) => transactionRecord(writer, txid),
-    rawTransaction: (txid) => rawTransaction(writer, txid),
+    get: (txid) => transactionRecord(writer, txid),
+    raw: (txid) => rawTransaction(writer, txid),
     async blocks(txids) {
       const rows = await inParts(txids, (part) =>
         writer.all(

@@ -1,10 +1,23 @@
-import type { RawTransaction } from '../../graph/graph-store.js'
+import type { RawTransaction, TransactionsReader } from '../../graph/graph-store.js'
 import type { TransactionRecord } from '../../graph/records.js'
 import { joinBytes } from '../../protocol/bytes.js'
 import { rawTransactionOf } from '../read/raw-transaction.js'
 import { bytesOf, hashColumn, hexOf } from '../rows/columns.js'
 import { chunksIn } from './blob-chunks.js'
 import type { SqlReader } from './reader.js'
+import { heightIn, isStored, spenderOf, winnerIn } from './transaction-status.js'
+
+/** The transactions of a store. @param derives Whether the store derives admissions by itself. */
+export function transactionsIn(reader: SqlReader, derives: () => boolean): TransactionsReader {
+  return {
+    get: (txid) => transactionRecord(reader, txid),
+    raw: (txid) => rawTransaction(reader, txid),
+    has: (txid) => isStored(reader, txid),
+    heightOf: (txid) => heightIn(reader, txid),
+    spenderOf: (outpoint) => spenderOf(reader, outpoint),
+    winnerOver: (txid) => winnerIn(reader, txid, derives()),
+  }
+}
 
 /** A transaction, put together from its pieces; undefined where the store does not hold it. */
 export async function transactionRecord(
@@ -24,7 +37,7 @@ export async function transactionRecord(
   return { txid, raw, ...(proof && { proof }) }
 }
 
-/** See `RawTransactionReader.rawTransaction`. */
+/** See `TransactionsReader.raw`. */
 export async function rawTransaction(reader: SqlReader, txid: string): Promise<RawTransaction | undefined> {
   const owner = hashColumn(txid)
   const row = await reader.first(

@@ -43,8 +43,8 @@ export interface TransactionTables extends NewRecordsView {
   held(owners: string[]): Promise<Set<string>>
   /** Takes the pieces of owners away. */
   deleteChunks(owners: Buffer[]): Promise<void>
-  transaction(txid: string): Promise<TransactionRecord | undefined>
-  rawTransaction(txid: string): Promise<RawTransaction | undefined>
+  get(txid: string): Promise<TransactionRecord | undefined>
+  raw(txid: string): Promise<RawTransaction | undefined>
   /** Of those that are known. */
   statuses(txids: string[]): Promise<Standing[]>
   /** Whatever spends of these transactions, silent or not. */

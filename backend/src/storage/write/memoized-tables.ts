@@ -39,8 +39,8 @@ export function memoizedTables(tables: TransactionTables): TransactionTables {
       spends.set(spender, found)
       return found
     },
-    async transaction(txid) {
-      const found = transactions.get(txid) ?? (await tables.transaction(txid))
+    async get(txid) {
+      const found = transactions.get(txid) ?? (await tables.get(txid))
       if (found !== undefined) transactions.set(txid, found)
       return found
     },

@@ -26,8 +26,8 @@ const NONE: ReadonlySet<string> = new Set()
 
 /** What came of a write. */
 export interface Recorded {
-  /** How many transactions have turned. */
-  turned: number
+  /** How many transactions became inactive or active again. */
+  reorganised: number
   /** What was admitted, and was not before. */
   admitted: AdmissionRecord[]
 }
@@ -61,7 +61,7 @@ export async function writeRecords(
   ])
   await tables.transactions.insertNew('graph_admissions', admissions.map(admissionRow))
   await tables.transactions.insertNew('graph_applied', applied.map(appliedRow))
-  const { turned, ...others } = await writeFacts(tables, {
+  const { reorganised, ...others } = await writeFacts(tables, {
     facts: { outputs, names },
     records,
     decision,
@@ -71,22 +71,22 @@ export async function writeRecords(
     ...(admission && { arrived }),
   })
   await leaveBacklog(tables.transactions, { ...left, ...others })
-  return { turned, admitted: options.again ? [] : admissions }
+  return { reorganised, admitted: options.again ? [] : admissions }
 }
 
-/** Takes back the proofs that lead to a block. Returns of how many transactions, and how many have turned. */
+/** Takes back the proofs that lead to a block. Returns of how many transactions, and how many became inactive or active again. */
 export async function writeDisproof(
   tables: GraphTables,
   block: Block,
-): Promise<{ count: number; turned: number }> {
+): Promise<{ count: number; reorganised: number }> {
   const { decision, count } = await takeProofs(tables.transactions, block)
   const records = graphRecords({})
-  const { turned, ...others } = await writeFacts(tables, {
+  const { reorganised, ...others } = await writeFacts(tables, {
     ...{ facts: records, records, decision },
     ...{ earlier: emptyBacklog(), limit: reevaluationsOf() },
   })
   await leaveBacklog(tables.transactions, { ...emptyBacklog(), ...others, decide: decision.left })
-  return { count, turned }
+  return { count, reorganised }
 }
 
 /** Of outputs that are admitted, some may have been carriers until now. */
@@ -104,7 +104,7 @@ async function admitCarriers({ outputs: tables }: GraphTables, outputs: OutputRe
 /**
  * Makes what answers follow a decision, and what is told of outputs.
  *
- * @returns How many transactions have turned, and what is left for the writes after this one.
+ * @returns How many transactions became inactive or active again, and what is left for the writes after this one.
  */
 async function writeFacts(
   tables: GraphTables,
@@ -124,7 +124,7 @@ async function writeFacts(
     /** Transactions that are new, by txid; where the store derives admissions. */
     arrived?: ReadonlyMap<string, Uint8Array>
   },
-): Promise<{ turned: number } & Pick<Backlog, 'settle' | 'carry'>> {
+): Promise<{ reorganised: number } & Pick<Backlog, 'settle' | 'carry'>> {
   const { left, gone, spent: freed } = await deactivate(tables, decision.deactivated)
   const { facts: restored, spent } = await restore(tables.transactions, decision.restored)
   const silent = await tables.transactions.inactiveAmong(
@@ -171,7 +171,7 @@ async function writeFacts(
   // What a lineage said at the steps that it lost, it says no more.
   const lost = left.map(({ lineage }) => ({ lineage, from: 0 }))
   await indexAttributes(tables, { changes: [...lost, ...speaking], spent: touched, tips })
-  const turned = statusChanges(decision, records)
-  if (turned > 0) await tables.transactions.countReorg()
-  return { turned, settle, carry }
+  const reorganised = statusChanges(decision, records)
+  if (reorganised > 0) await tables.transactions.countReorg()
+  return { reorganised, settle, carry }
 }

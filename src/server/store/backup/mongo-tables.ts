@@ -36,7 +36,7 @@ export async function saveMongo<Result>(
       turn.keepDuring(async () => {
         const value = await work({
           schema: schemaNames(),
-          setting: (name) => graph.setting(name),
+          setting: (name) => graph.settings.get(name),
           size: async () => {
             const { dataSize } = await db.command({ dbStats: 1 }).catch(() => ({ dataSize: undefined }))
             return typeof dataSize === 'number' ? dataSize : undefined
@@ -83,7 +83,7 @@ export async function loadMongo(
     }
     const graph = new MongoGraphStore({ db })
     await graph.open()
-    await graph.setSetting(RESTORE_MARK, 'unfinished')
+    await graph.settings.set(RESTORE_MARK, 'unfinished')
     await work({
       async load(table, rows) {
         const name = NAMES.find((each) => each === table)

@@ -1,0 +1,41 @@
+import type { Knex } from 'knex'
+import type { Interactions } from '../../graph/graph-store.js'
+import type { Settings } from '../../graph/host-store.js'
+import type { SqlReader } from './reader.js'
+
+export interface SqlAccess {
+  knex: Knex
+  reader: SqlReader
+}
+
+/** The settings of a store. */
+export function settingsIn({ knex, reader }: SqlAccess): Settings {
+  return {
+    async get(name) {
+      const row = await reader.first('select value from graph_settings where name = ?', [name])
+      return row?.value
+    },
+    async set(name, value) {
+      await knex('graph_settings').insert({ name, value }).onConflict(['name']).merge(['value'])
+    },
+  }
+}
+
+/** How far the sync with peers has come. */
+export function interactionsIn({ knex, reader }: SqlAccess): Interactions {
+  return {
+    async last(host, topic) {
+      const row = await reader.first('select since from graph_interactions where host = ? and topic = ?', [
+        host,
+        topic,
+      ])
+      return Number(row?.since ?? 0)
+    },
+    async setLast(host, topic, since) {
+      await knex('graph_interactions')
+        .insert({ host, topic, since })
+        .onConflict(['host', 'topic'])
+        .merge(['since'])
+    },
+  }
+}
