@@ -2,19 +2,19 @@ import { concatBytes, fromHex, reversed, toHex } from './bytes.js'
 
 /** One output of one transaction. */
 export interface Outpoint {
-  /** 64 lower-case hex characters, in shown order. */
+  /** 64 lower-case hex characters, in display order. */
   txid: string
   /** 0 to 4294967295. */
   vout: number
 }
 
-/** What a reference to content can point at (service.md 2.1). A sibling stands in the same transaction. */
+/** What a reference to content can point at (service.md 2.1). A sibling is in the same transaction. */
 export type Pointer =
   | { kind: 'outpoint'; outpoint: Outpoint }
   | { kind: 'transaction'; txid: string }
   | { kind: 'sibling'; vout: number }
 
-/** Text that is no pointer, or a sequence that is none. `text` is the whole offending text. */
+/** Text that is not a pointer, or not a sequence. `text` is all of it. */
 export class PointerError extends Error {
   override readonly name = 'PointerError'
 
@@ -27,7 +27,7 @@ export class PointerError extends Error {
   }
 }
 
-/** A little more than an outpoint with a sequence, so that near misses are shown whole. */
+/** A little more than an outpoint with a sequence, so that near misses are shown in full. */
 const SHOWN_LENGTH = 100
 
 const VOUT = '0|[1-9][0-9]{0,9}'
@@ -77,7 +77,7 @@ export function encodeOutpoint(outpoint: Outpoint): Uint8Array {
 
 /**
  * Reads the 36 bytes that {@link encodeOutpoint} writes.
- * @throws RangeError where there are not exactly 36.
+ * @throws RangeError if there are not exactly 36.
  */
 export function decodeOutpoint(bytes: Uint8Array): Outpoint {
   if (bytes.length !== ENCODED_LENGTH) throw new RangeError(`an outpoint has ${ENCODED_LENGTH} bytes`)
