@@ -6,7 +6,7 @@ import { verifyNode } from '../../../src/client/node-proof.js'
 import { madeUpMint } from '../../../src/mining/made-up-mint.js'
 import { HttpMineIndex } from '../../../src/mining/mine-index.js'
 import { serverDeployment } from '../../../src/mining/server-deployment.js'
-import { listening } from '../server/other-server.js'
+import { listening } from '../server/connections.js'
 import { ask, submission } from '../server/test-server.js'
 
 /**

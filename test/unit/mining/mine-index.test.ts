@@ -3,7 +3,7 @@ import { verifyNameMint } from '../../../src/client/name-proof.js'
 import { verifyNode } from '../../../src/client/node-proof.js'
 import { HttpMineIndex } from '../../../src/mining/mine-index.js'
 import { beefOf, FakeChain, OPEN_LOCK } from '../../support/protocol/fake-chain.js'
-import { listening } from '../../support/server/other-server.js'
+import { listening } from '../../support/server/connections.js'
 import { treeOf, useServers } from '../../support/server/test-server.js'
 
 const servers = useServers()

@@ -2,8 +2,7 @@ import { sha256 } from '../../../../backend/src/graph/native-hash.js'
 import { utf8 } from '../../../../backend/src/protocol/bytes.js'
 import { streamPath, streamsOn } from '../../../support/gateway/streams.js'
 import { FakeChain } from '../../../support/protocol/fake-chain.js'
-import { useServers } from '../../../support/server/test-server.js'
-import { sqlOf } from '../../../support/storage/sql-of.js'
+import { sqlOf, useServers } from '../../../support/server/test-server.js'
 
 const servers = useServers()
 const server = await servers.start()
