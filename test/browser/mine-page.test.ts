@@ -15,7 +15,7 @@ import { publisher, text } from '../support/site.js'
 import { type TestServer, useServers } from '../support/test-server.js'
 import { TestWallet } from '../support/test-wallet.js'
 
-// Whoever pays, what goes wrong, and what strangers try.
+// Payers, failures, and what strangers try.
 
 const ADDRESS = encodeAddress('ab'.repeat(20), 'main')
 
