@@ -20,9 +20,9 @@ export const MAX_BEEF_TRANSACTIONS = 10_000
 export interface BeefFrame {
   /** The subject that an Atomic BEEF names, hex in shown order. */
   atomicTxid?: string
-  /** Merkle paths (BUMP, BRC-74), each whole. */
+  /** The bytes of its merkle paths (BUMP, BRC-74). */
   bumps: Uint8Array[]
-  /** The transactions, parents first; those of which a V2 BEEF gives the txid alone are left out. */
+  /** The transactions, parents first; those that a V2 BEEF only names by txid are left out. */
   transactions: Omit<TransactionView, 'txid'>[]
 }
 
@@ -32,10 +32,10 @@ const ATOMIC = 0x01010101
 const TXID_ONLY = 2
 
 /**
- * Reads the frame of a BEEF, V1 or V2, atomic or not. Every count in it is held against the bytes that are there,
- * so that reading takes no longer than the bytes are many: the SDK's reader runs on past their end.
+ * Reads the frame of a BEEF, V1 or V2, atomic or not. Every count is checked against the bytes left, so that reading takes
+ * linear time: the SDK's reader runs on past their end.
  *
- * @throws BeefError (`BAD_BEEF`) where the bytes are not exactly one BEEF, or hold too many transactions.
+ * @throws BeefError (`BAD_BEEF`) if the bytes are not exactly one BEEF, or hold too many transactions.
  */
 export function readBeefFrame(bytes: Uint8Array): BeefFrame {
   const cursor = new ByteCursor(bytes, (message) => new BeefError(message))

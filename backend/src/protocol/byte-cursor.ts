@@ -1,9 +1,9 @@
-/** Reads chain formats from front to back; what it gives are views, no copies. */
+/** Reads chain formats from front to back. Returns views, not copies. */
 export class ByteCursor {
   at = 0
   private readonly view: DataView
 
-  /** @param fail Makes the error to throw where the bytes do not hold what is asked for. */
+  /** @param fail Makes the error to throw if the bytes do not hold what is asked for. */
   constructor(
     readonly bytes: Uint8Array,
     private readonly fail: (message: string) => Error,
@@ -20,7 +20,7 @@ export class ByteCursor {
     return this.bytes.subarray(this.at - length, this.at)
   }
 
-  /** As {@link take}, where nobody wants to see the bytes. */
+  /** As {@link take}, but returns nothing. */
   skip(length: number): void {
     if (this.at + length > this.bytes.length) throw this.fail('the bytes end too early')
     this.at += length
@@ -48,7 +48,7 @@ export class ByteCursor {
     return high * 2 ** 32 + this.view.getUint32(this.at - 8, true)
   }
 
-  /** How many of something follow; so many at the most. */
+  /** The count of what follows, at most `most`. */
   count(what: string, most: number): number {
     const count = this.varint()
     if (count > most) throw this.fail(`${count} ${what}, more than ${most}`)
@@ -56,8 +56,8 @@ export class ByteCursor {
   }
 
   /**
-   * A CompactSize number: 1, 3, 5 or 9 bytes, no more than it needs. A node takes no other, and the SDK writes others
-   * anew before it hashes, so that the same bytes would have two txids.
+   * A CompactSize number: 1, 3, 5 or 9 bytes, no more than it needs. Nodes accept no other form, and the SDK rewrites others
+   * before it hashes, so that the same bytes would have two txids.
    */
   varint(): number {
     const first = this.u8()

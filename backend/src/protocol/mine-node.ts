@@ -11,13 +11,13 @@ export interface MineNode {
   genesis?: Outpoint
   /** The characters claimed from this node: bit n for character code n, a minimal little-endian number. */
   claimed: Uint8Array
-  /** The prefix that this node stands for; empty for the root. */
+  /** The prefix of this node; empty for the root. */
   domain: string
   /** The seed of the next solution (the field `pow`): 32 bytes, or none in the root as deployed. */
   seed: Uint8Array
 }
 
-/** A script that does not end in the state of a mine-tree node. */
+/** A script that does not end in the state of a mine tree node. */
 export class MineNodeError extends CodedError<'NOT_A_NODE'> {
   override readonly name = 'MineNodeError'
 
@@ -74,13 +74,13 @@ const TRAILER_LENGTH = 5
 
 /**
  * Reads a node from the end of its locking script: the byte 0, the length of the state, the state, and the OP_RETURN
- * before it. Strict, so that a script and its reading stand for each other: five fields and nothing else, pushes minimal
+ * before it. Strict, so that scripts and nodes correspond one to one: five fields and nothing else, pushes minimal
  * by length byte, `claimed` a minimal number, the domain of name characters only.
  *
  * That a script reads as a node says nothing about its lineage: anyone can write one.
  *
  * @returns byte fields are views into the script.
- * @throws MineNodeError (`NOT_A_NODE`) where the script is anything else.
+ * @throws MineNodeError (`NOT_A_NODE`) if the script is anything else.
  */
 export function decodeMineNode(lockingScript: Uint8Array): MineNode {
   const stateEnd = lockingScript.length - TRAILER_LENGTH
@@ -107,7 +107,7 @@ export function decodeMineNode(lockingScript: Uint8Array): MineNode {
   }
 }
 
-/** Writes the locking script of a node. The fields are taken as they are; those of a read node give its script back. */
+/** Writes the locking script of a node. Does not check the fields; those of a decoded node give its script back. */
 export function encodeMineNode(node: MineNode): Uint8Array {
   const state = concatBytes(
     FIRST_FIELD,

@@ -38,7 +38,7 @@ export {
 export interface Deployment {
   /** The outpoint of the root as deployed: what makes this tree this one. */
   genesis: Outpoint
-  /** For a covenant that does not tell by its code: see {@link rulesOf}. */
+  /** For a covenant whose code does not tell: see {@link rulesOf}. */
   covenantVersion: CovenantVersion
   /** Zero bits that a solution must start with. */
   difficulty: number
@@ -47,11 +47,11 @@ export interface Deployment {
   marker: Uint8Array
   /** Written after every name, with a dot between, in the name output; the name itself is without it. */
   tld?: string
-  /** Absent: none are known of the covenant, as with the live one. */
+  /** Absent if none are known, as for the live covenant. */
   limits?: CovenantLimits
 }
 
-/** What is fixed when a tree is deployed, before there is a genesis. */
+/** What is fixed before a tree is deployed and has a genesis. */
 export type DeploymentTerms = Omit<Deployment, 'genesis'>
 
 /** A mint that was checked: what it claims, and the nodes that it leaves. */
@@ -77,17 +77,17 @@ export const MINT_SATOSHIS = 1
 /**
  * Checks that one input of a transaction mints a name, with the rules of the covenant (service.md 3.2 and 4.5,
  * protocol.md 7). It does not run any script; but it rebuilds the sighash preimage that the covenant reads and
- * compares everything that the covenant compares, so that both say yes to the same. It reads unlocking scripts of pushes
- * only, about whose result no two interpreters disagree; for one with code see `followMint`.
+ * compares everything that the covenant compares, so that both accept the same mints. It reads unlocking scripts of pushes
+ * only, on whose result all interpreters agree; for one with code see `followMint`.
  *
  * It knows nothing of lineage: that the spent node is genuine is the caller's to know, and only that makes the name
  * genuine. Takes time linear in the transaction, all outputs being hashed: ask for inputs that spend a known node.
  *
  * @param check.input The index of the input that spends the node; any position will do.
  * @param check.spent The output which that input spends. Without it, script and value are taken from the preimage in
- * the unlocking script. That trusts whoever ran the script: CHECKSIG binds the preimage to the coin that is really
- * spent, so for a transaction with a merkle proof, or one whose scripts were verified, the chain or the verifier vouches
- * for them; for any other they are the submitter's word. The outpoint is always that of the input.
+ * the unlocking script. This trusts the one who verified the script: CHECKSIG binds the preimage to the coin that is really
+ * spent, so for a transaction with a merkle proof, or one whose scripts were verified, they are true; for any other they
+ * are the submitter's claim. The outpoint is always that of the input.
  * @param check.hash A native double SHA-256, where the host has one.
  *
  * @throws MintError with the first rule that is broken, in this order: `BAD_UNLOCKING` (the unlocking script is not five
@@ -131,12 +131,12 @@ export function checkMint(check: {
   return mint
 }
 
-/** A node where it stands, to be mined from. */
+/** A node and its outpoint, to be mined from. */
 export interface PlacedNode extends SpentOutput {
   outpoint: Outpoint
 }
 
-/** An output and where it stands. Field by field: those of an output that was read may not be own properties. */
+/** An output and its outpoint. Field by field: those of an output that was read may not be own properties. */
 export function placedNode({ satoshis, lockingScript }: SpentOutput, { txid, vout }: Outpoint): PlacedNode {
   return { satoshis, lockingScript, outpoint: { txid, vout } }
 }
@@ -160,7 +160,7 @@ export function requireMinable(mined: { node: PlacedNode; character: Uint8Array;
 }
 
 /**
- * What comes of a node when a character is mined from it with a nonce.
+ * What a node becomes when a character is mined from it with a nonce.
  *
  * @param solution.character One character of a name, as its code.
  * @throws MintError `NOT_A_NODE`, `OTHER_TREE`, `BAD_CHARACTER`, `CLAIMED`, `TOO_LONG`, `BAD_NONCE` or `BAD_WORK`, as
@@ -192,8 +192,8 @@ export function solveMint(solution: {
 }
 
 /**
- * The terms by which a node is mined from: those of the deployment, with the version that the node's own code has. So a
- * version that is configured wrongly, or was left out, changes nothing for a covenant of minetree's.
+ * The terms of mining from a node: those of the deployment, with the version that the node's own code has. So a wrong or
+ * missing setting changes nothing for a covenant of minetree's.
  */
 export function rulesOf<Terms extends DeploymentTerms>(
   { code }: Pick<MineNode, 'code'>,
@@ -238,8 +238,8 @@ function requireCommitment(solution: {
 }
 
 /**
- * Of a transaction that could wait for a block, or whose unlocking scripts may hold code, a covenant of version 2 takes
- * no mint.
+ * A covenant of version 2 accepts no mint in a transaction that could wait for a later block, or whose unlocking scripts may
+ * hold code.
  */
 export function requireFinal(
   { version, lockTime }: Pick<TransactionView, 'version' | 'lockTime'>,

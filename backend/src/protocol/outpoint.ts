@@ -3,19 +3,19 @@ import { CodedError } from './coded-error.js'
 
 /** One output of one transaction. */
 export interface Outpoint {
-  /** 64 lower-case hex characters, in shown order. */
+  /** 64 lower-case hex characters, in display order. */
   txid: string
   /** 0 to 4294967295. */
   vout: number
 }
 
-/** What a reference to content can point at (service.md 2.1). A sibling stands in the same transaction. */
+/** What a reference to content can point at (service.md 2.1). A sibling is in the same transaction. */
 export type Pointer =
   | { kind: 'outpoint'; outpoint: Outpoint }
   | { kind: 'transaction'; txid: string }
   | { kind: 'sibling'; vout: number }
 
-/** Text that is no pointer, or a sequence that is none. `text` is the whole offending text. */
+/** Text that is not a pointer, or not a sequence. `text` is all of it. */
 export class PointerError extends CodedError<'BAD_OUTPOINT' | 'BAD_SEQUENCE'> {
   override readonly name = 'PointerError'
 
@@ -28,7 +28,7 @@ export class PointerError extends CodedError<'BAD_OUTPOINT' | 'BAD_SEQUENCE'> {
   }
 }
 
-/** A little more than an outpoint with a sequence, so that near misses are shown whole. */
+/** A little more than an outpoint with a sequence, so that near misses are shown in full. */
 const SHOWN_LENGTH = 100
 
 const OUTPOINT = /^([0-9a-fA-F]{64})[_.](0|[1-9][0-9]{0,9})$/
@@ -65,7 +65,7 @@ export function encodeOutpoint(outpoint: Outpoint): Uint8Array {
 
 /**
  * Reads the 36 bytes that {@link encodeOutpoint} writes.
- * @throws RangeError where there are not exactly 36.
+ * @throws RangeError if there are not exactly 36.
  */
 export function decodeOutpoint(bytes: Uint8Array): Outpoint {
   if (bytes.length !== ENCODED_LENGTH) throw new RangeError(`an outpoint has ${ENCODED_LENGTH} bytes`)
