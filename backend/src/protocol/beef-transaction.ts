@@ -47,7 +47,7 @@ export function sdkTransaction(
       if (!built.has(sourceTXID)) {
         const source = build(sourceTXID)
         if (built.size > MAX_ANCESTORS)
-          throw new BeefError(`${txid} has more than ${MAX_ANCESTORS} ancestors that are in no block`)
+          throw new BeefError(`${txid} has more than ${MAX_ANCESTORS} unproven ancestors`)
         built.set(sourceTXID, source)
         if (source !== undefined) open.push(source)
       }
@@ -83,7 +83,7 @@ export function readBeefTransaction(
       const path = paths.find((candidate) => candidate.has(each))?.cut(each)
       return { raw, ...(path && { path }) }
     })
-  if (!found) throw new BeefError(`the BEEF does not hold ${txid ?? 'a transaction'}`)
+  if (!found) throw new BeefError(`the BEEF does not contain ${txid ?? 'a transaction'}`)
   return found
 }
 

@@ -45,13 +45,13 @@ export function readBeefFrame(bytes: Uint8Array): BeefFrame {
     atomicTxid = toHex(reversed(cursor.take(32)))
     version = cursor.u32()
   }
-  if (version !== BEEF_V1 && version !== BEEF_V2) throw new BeefError('the bytes do not start like a BEEF')
+  if (version !== BEEF_V1 && version !== BEEF_V2) throw new BeefError('not a BEEF: wrong version bytes')
   const bumps: Uint8Array[] = []
   let leaves = 0
   for (let left = cursor.count('merkle paths', MAX_BEEF_TRANSACTIONS); left > 0; left--) {
     const bump = takeBump(cursor)
     leaves += bump.leaves
-    if (leaves > MAX_LEAVES) throw new BeefError(`more than ${MAX_LEAVES} leaves of merkle paths`)
+    if (leaves > MAX_LEAVES) throw new BeefError(`the merkle paths have more than ${MAX_LEAVES} leaves`)
     bumps.push(bump.bytes)
   }
   const transactions: Omit<TransactionView, 'txid'>[] = []
@@ -60,12 +60,12 @@ export function readBeefFrame(bytes: Uint8Array): BeefFrame {
     if (transaction === undefined) {
       // The SDK looks for the subject in the last place; one before it is not what was meant.
       if (left === 1 && atomicTxid === undefined)
-        throw new BeefError('the BEEF does not hold its subject transaction')
+        throw new BeefError('the BEEF does not contain its subject transaction')
       continue
     }
     transactions.push(transaction)
   }
-  if (!cursor.atEnd) throw new BeefError('bytes follow the BEEF')
+  if (!cursor.atEnd) throw new BeefError('there are extra bytes after the BEEF')
   return { ...(atomicTxid && { atomicTxid }), bumps, transactions }
 }
 
@@ -77,7 +77,8 @@ function takeV1(cursor: ByteCursor): Omit<TransactionView, 'txid'> {
 
 function takeV2(cursor: ByteCursor): Omit<TransactionView, 'txid'> | undefined {
   const format = cursor.u8()
-  if (format > TXID_ONLY) throw new BeefError(`a transaction of the BEEF has the unknown format ${format}`)
+  if (format > TXID_ONLY)
+    throw new BeefError(`a transaction of the BEEF has the unknown format byte ${format}`)
   if (format === TXID_ONLY) {
     cursor.take(32)
     return undefined

@@ -50,17 +50,17 @@ export function takeBump(cursor: ByteCursor): { bytes: Uint8Array; leaves: numbe
 export function readBump(bytes: Uint8Array, fail: (message: string) => Error): Bump {
   const cursor = new ByteCursor(bytes, fail)
   const height = cursor.varint()
-  if (height > MAX_HEIGHT) throw fail(`no block has the height ${height}`)
+  if (height > MAX_HEIGHT) throw fail(`${height} is not a block height`)
   const count = cursor.u8()
   if (count === 0 || count > MAX_LEVELS) throw fail(`a merkle path has 1 to ${MAX_LEVELS} levels`)
   const levels = Array.from({ length: count }, (): PathLevel => new Map())
   for (const { level, offset, node } of takeLeaves(cursor, count)) {
-    if (offset > MAX_OFFSET) throw fail('a leaf of a merkle path lies beyond any block')
+    if (offset > MAX_OFFSET) throw fail('a leaf of a merkle path has an offset beyond any block')
     if (level > 0 && node.isTxid) throw fail('a merkle path flags an inner node as a transaction')
-    if (levels[level]?.has(offset)) throw fail('a merkle path has two leaves in one place')
+    if (levels[level]?.has(offset)) throw fail('a merkle path has two leaves at one offset')
     levels[level]?.set(offset, node)
   }
-  if (!cursor.atEnd) throw fail('bytes follow the merkle path')
+  if (!cursor.atEnd) throw fail('there are extra bytes after the merkle path')
   return { height, levels }
 }
 

@@ -22,7 +22,7 @@ export class ByteCursor {
 
   /** As {@link take}, but returns nothing. */
   skip(length: number): void {
-    if (this.at + length > this.bytes.length) throw this.fail('the bytes end too early')
+    if (this.at + length > this.bytes.length) throw this.fail('unexpected end of bytes')
     this.at += length
   }
 
@@ -44,14 +44,14 @@ export class ByteCursor {
   u64(): number {
     this.skip(8)
     const high = this.view.getUint32(this.at - 4, true)
-    if (high >= 2 ** 21) throw this.fail('a number is beyond 2^53')
+    if (high >= 2 ** 21) throw this.fail('a number is 2^53 or more')
     return high * 2 ** 32 + this.view.getUint32(this.at - 8, true)
   }
 
   /** The count of what follows, at most `most`. */
   count(what: string, most: number): number {
     const count = this.varint()
-    if (count > most) throw this.fail(`${count} ${what}, more than ${most}`)
+    if (count > most) throw this.fail(`${count} ${what} are more than the ${most} allowed`)
     return count
   }
 
@@ -64,7 +64,7 @@ export class ByteCursor {
     if (first < 0xfd) return first
     const value = first === 0xfd ? this.u16() : first === 0xfe ? this.u32() : this.u64()
     const least = first === 0xfd ? 0xfd : first === 0xfe ? 0x1_0000 : 0x1_0000_0000
-    if (value < least) throw this.fail(`a count of ${value} is not written canonically`)
+    if (value < least) throw this.fail(`the count ${value} is not minimally encoded`)
     return value
   }
 }

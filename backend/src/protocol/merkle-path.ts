@@ -32,7 +32,7 @@ export class MerklePath {
     this.levels = tree.levels
     this.hashes = workOut(tree, { hash, fail })
     const root = this.hashes.at(-1)?.get(0)
-    if (root === undefined) throw fail('a merkle path starts at no transaction')
+    if (root === undefined) throw fail('a merkle path has no leaf for a transaction')
     this.root = toHex(reversed(root))
     this.depth = this.hashes.length - 1
     for (const [offset, { hash }] of tree.levels[0] ?? []) {
@@ -96,7 +96,7 @@ function treeOf({ levels }: Bump, fail: (message: string) => Error): Tree {
   const needed = last.toString(2).length
   // One that lists a whole block leaves out all levels above; any other has as many as the tree.
   if (levels.length > 1 && needed > levels.length)
-    throw fail('a merkle path has fewer levels than the places of its transactions need')
+    throw fail('a merkle path has fewer levels than the offsets of its transactions need')
   const height = Math.max(levels.length, needed)
   return {
     levels: Array.from({ length: height }, (_, level) => levels[level] ?? new Map()),
@@ -129,7 +129,7 @@ function workOut(
     }
     const next = new Set<number>()
     for (const at of led) {
-      if (!above.has(at >>> 1)) throw fail('a merkle path has a hole')
+      if (!above.has(at >>> 1)) throw fail('a merkle path is incomplete')
       next.add(at >>> 1)
     }
     addGiven(above, levels[level + 1], fail)
@@ -150,6 +150,6 @@ function addGiven(
     const made = known.get(at)
     if (made === undefined && hash !== undefined) known.set(at, hash)
     else if (made !== undefined && (hash === undefined || !equalBytes(made, hash)))
-      throw fail('a merkle path gives a node that does not follow from those below it')
+      throw fail('a merkle path has a node that is not the hash of those below it')
   }
 }

@@ -94,10 +94,12 @@ export function decodeMineNode(lockingScript: Uint8Array): MineNode {
   const [first, genesis, claimed, domain, seed] = readFields(lockingScript.subarray(returnAt + 1, stateEnd))
   if (first.length !== 0) throw new MineNodeError('the first field of the state is not empty')
   if (genesis.length !== 0 && genesis.length !== 36)
-    throw new MineNodeError('the genesis field is no outpoint')
-  if (!isMinimalNumber(claimed)) throw new MineNodeError('the claimed field is no minimal number')
-  if (!domain.every(isNameCharacter)) throw new MineNodeError('the domain holds other characters')
-  if (seed.length !== 0 && seed.length !== 32) throw new MineNodeError('the seed is no hash')
+    throw new MineNodeError('the genesis field is not an outpoint')
+  if (!isMinimalNumber(claimed))
+    throw new MineNodeError('the claimed field is not a minimally encoded number')
+  if (!domain.every(isNameCharacter))
+    throw new MineNodeError('the domain has characters other than a-z 0-9 -')
+  if (seed.length !== 0 && seed.length !== 32) throw new MineNodeError('the seed is not a hash of 32 bytes')
   return {
     code: lockingScript.subarray(0, returnAt),
     genesis: genesis.length === 0 ? undefined : decodeOutpoint(genesis),
@@ -138,7 +140,7 @@ function readFields(state: Uint8Array): Fields {
   }
   const [first, genesis, claimed, domain, seed, ...more] = fields
   if (!first || !genesis || !claimed || !domain || !seed || more.length > 0 || walk.end !== state.length) {
-    throw new MineNodeError('the state has not exactly five fields')
+    throw new MineNodeError('the state does not have exactly five fields')
   }
   return [first, genesis, claimed, domain, seed]
 }

@@ -50,7 +50,7 @@ export function followUnprovenMint(spend: NodeSpend): { name: string } {
 
 /** The message for an unproven spend of a node whose unlocking script is not five minimal pushes. */
 export const NOT_STRICT =
-  'the unlocking script of an unproven mint must be five minimal pushes; with its merkle proof any mint counts'
+  'the unlocking script of an unproven mint must be five minimal pushes; with a merkle proof any mint is accepted'
 
 /**
  * The inputs of a transaction that could be the spend of a node, if nothing is known of what they spend: those with code in
@@ -116,7 +116,7 @@ export function readMintOutputs(mint: {
     ? { ...before.parent, claimed: claim(before.parent.claimed, character.charCodeAt(0)) }
     : restated
   if (name !== domain + character || !isClaimed(claimed, character.charCodeAt(0))) {
-    throw new MintError('BAD_OUTPUT', 'output 1 is no child of the node in output 0', { vout: 1 })
+    throw new MintError('BAD_OUTPUT', 'output 1 is not a child of the node in output 0', { vout: 1 })
   }
   if (seed.length === 0 || !meetsDifficulty(seed, deployment.difficulty)) {
     throw new MintError('BAD_WORK', `the seed has fewer than ${deployment.difficulty} zero bits`)
@@ -147,6 +147,6 @@ function readNode(transaction: TransactionView, vout: number): MineNode {
     return decodeMineNode(output.lockingScript)
   } catch (cause) {
     if (!(cause instanceof MineNodeError)) throw cause
-    throw new MintError('BAD_OUTPUT', `output ${vout} is no node`, { vout, cause })
+    throw new MintError('BAD_OUTPUT', `output ${vout} is not a node`, { vout, cause })
   }
 }

@@ -109,13 +109,13 @@ export function checkMint(check: {
   if (input === undefined) throw new MintError('BAD_UNLOCKING', `there is no input ${check.input}`)
   const items = readMintUnlocking(input.unlockingScript)
   if (items === undefined)
-    throw new MintError('BAD_UNLOCKING', 'the unlocking script is not five pushes or more')
+    throw new MintError('BAD_UNLOCKING', 'the unlocking script is not at least five pushes')
   const spent = check.spent ?? readPreimageSpent(items.preimage)
   if (
     spent === undefined ||
     !equalBytes(items.preimage, mintPreimage({ transaction, input: check.input, spent, hash }))
   ) {
-    throw new MintError('BAD_UNLOCKING', 'the preimage is not the one of this input')
+    throw new MintError('BAD_UNLOCKING', 'the preimage is not that of this input')
   }
 
   const { character, nonce, ownerLock } = items
@@ -125,7 +125,7 @@ export function checkMint(check: {
     requireOutput(transaction, { vout, lockingScript })
   }
   if (!equalBytes(items.trailing, serialisedOutputs(transaction, 3))) {
-    throw new MintError('BAD_UNLOCKING', 'the trailing item is not the outputs after index 2')
+    throw new MintError('BAD_UNLOCKING', 'the trailing item does not equal the outputs after index 2')
   }
   requireFinal(transaction, rulesOf(mint.restated, deployment))
   return mint
@@ -246,8 +246,8 @@ export function requireFinal(
   { covenantVersion }: DeploymentTerms,
 ): void {
   if (covenantVersion !== 2) return
-  if (version !== 1) throw new MintError('BAD_VERSION', `the version is ${version}, not 1`)
-  if (lockTime !== 0) throw new MintError('BAD_LOCK_TIME', `the lock time is ${lockTime}, not 0`)
+  if (version !== 1) throw new MintError('BAD_VERSION', `the transaction version is ${version}, must be 1`)
+  if (lockTime !== 0) throw new MintError('BAD_LOCK_TIME', `the lock time is ${lockTime}, must be 0`)
 }
 
 /** The locking scripts of outputs 0, 1 and 2 of a mint, which hold {@link MINT_SATOSHIS} each. */
@@ -260,12 +260,12 @@ export function mintScripts(
 
 function readParent(spent: SpentOutput): MineNode {
   if (spent.satoshis !== MINT_SATOSHIS) {
-    throw new MintError('NOT_A_NODE', `the spent output holds ${spent.satoshis} satoshis`)
+    throw new MintError('NOT_A_NODE', `the spent output has ${spent.satoshis} satoshis, must have 1`)
   }
   try {
     return decodeMineNode(spent.lockingScript)
   } catch (cause) {
-    throw new MintError('NOT_A_NODE', 'the spent output is no node', { cause })
+    throw new MintError('NOT_A_NODE', 'the spent output is not a node', { cause })
   }
 }
 
@@ -274,10 +274,11 @@ function requireTree(node: { parent: MineNode; outpoint: Outpoint; deployment: D
   const { parent, outpoint } = node
   const genesis = formatOutpoint(node.deployment.genesis)
   if (parent.genesis === undefined) {
-    if (formatOutpoint(outpoint) !== genesis) throw new MintError('OTHER_TREE', 'the node is another root')
+    if (formatOutpoint(outpoint) !== genesis)
+      throw new MintError('OTHER_TREE', 'the node is the root of another tree')
     if (parent.seed.length > 0) throw new MintError('OTHER_TREE', 'the root as deployed has a seed')
   } else if (formatOutpoint(parent.genesis) !== genesis) {
-    throw new MintError('OTHER_TREE', `the node belongs to ${formatOutpoint(parent.genesis)}`)
+    throw new MintError('OTHER_TREE', `the node belongs to the tree of ${formatOutpoint(parent.genesis)}`)
   }
 }
 
@@ -285,11 +286,11 @@ function requireTree(node: { parent: MineNode; outpoint: Outpoint; deployment: D
 function requireFree(parent: MineNode, push: Uint8Array): string {
   const [code] = push
   if (push.length !== 1 || code === undefined || !isNameCharacter(code)) {
-    throw new MintError('BAD_CHARACTER', 'the character is none that names are made of')
+    throw new MintError('BAD_CHARACTER', 'the character is not one of a-z 0-9 -')
   }
   const character = String.fromCharCode(code)
   if (isClaimed(parent.claimed, code)) {
-    throw new MintError('CLAIMED', `${JSON.stringify(character)} was claimed from this node before`)
+    throw new MintError('CLAIMED', `${JSON.stringify(character)} is already claimed at this node`)
   }
   return character
 }
@@ -320,10 +321,12 @@ export function requireOutput(
   const output = outputOf(transaction, vout)
   if (output === undefined) throw new MintError('BAD_OUTPUT', `output ${vout} is missing`, { vout })
   if (output.satoshis !== MINT_SATOSHIS) {
-    throw new MintError('BAD_OUTPUT', `output ${vout} holds ${output.satoshis} satoshis`, { vout })
+    throw new MintError('BAD_OUTPUT', `output ${vout} has ${output.satoshis} satoshis, must have 1`, { vout })
   }
   if (!equalBytes(output.lockingScript, expected.lockingScript)) {
-    throw new MintError('BAD_OUTPUT', `output ${vout} has another script than the covenant demands`, { vout })
+    throw new MintError('BAD_OUTPUT', `output ${vout} does not have the script that the covenant requires`, {
+      vout,
+    })
   }
 }
 

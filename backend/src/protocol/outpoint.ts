@@ -68,7 +68,7 @@ export function encodeOutpoint(outpoint: Outpoint): Uint8Array {
  * @throws RangeError if there are not exactly 36.
  */
 export function decodeOutpoint(bytes: Uint8Array): Outpoint {
-  if (bytes.length !== ENCODED_LENGTH) throw new RangeError(`an outpoint has ${ENCODED_LENGTH} bytes`)
+  if (bytes.length !== ENCODED_LENGTH) throw new RangeError(`an outpoint must have ${ENCODED_LENGTH} bytes`)
   const vout = new DataView(bytes.buffer, bytes.byteOffset + 32, 4).getUint32(0, true)
   return { txid: toHex(reversed(bytes.subarray(0, 32))), vout }
 }

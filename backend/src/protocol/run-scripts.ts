@@ -14,7 +14,7 @@ export class TooCostlyError extends Error {
   override readonly name = 'TooCostlyError'
 
   constructor() {
-    super('its scripts take too much to run')
+    super('the scripts are too expensive to run')
   }
 }
 
@@ -97,7 +97,7 @@ export function* runScripts(
       const run = interpreters.open(input, source)
       const judge = run as unknown as Judgements
       if (judge.shouldEnforceSigPushOnly() && !run.unlockingScript.isPushOnly())
-        throw new Error('the unlocking script has more than pushes')
+        throw new Error('the unlocking script has opcodes other than pushes')
       const signatureCost = (signature: readonly number[]): number => signatures.of(signature, scripts)
       do {
         const units = stepCost(run, { op: nextOpcode(run), signatureCost }) + 1
@@ -106,10 +106,10 @@ export function* runScripts(
         // What does not exist yet is charged when it is made, or with the next step.
         yield charge(units, held + 2 * stack)
       } while (run.step())
-      if (run.ifStack.length > 0) throw new Error('the locking script ends within an OP_IF')
+      if (run.ifStack.length > 0) throw new Error('the locking script ends inside an OP_IF')
       judge.requireTruthyTopStack()
       if (judge.shouldEnforceCleanStack() && run.stack.length !== 1)
-        throw new Error('the scripts leave more than one item')
+        throw new Error('the scripts leave more than one item on the stack')
     }
   }
 }

@@ -66,7 +66,7 @@ export function readTransaction(
 ): TransactionView {
   const cursor = new ByteCursor(raw, (message) => new TransactionError(message))
   const fields = readTransactionFields(cursor)
-  if (!cursor.atEnd) throw new TransactionError('bytes follow the transaction')
+  if (!cursor.atEnd) throw new TransactionError('there are extra bytes after the transaction')
   const txid = options.txid ?? toHex(reversed((options.hash ?? hash256)(raw)))
   return Object.assign(fields, { raw, txid })
 }

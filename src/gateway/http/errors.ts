@@ -86,7 +86,7 @@ export class RangeNotSatisfiableError extends AnswerError {
   override readonly headers: Record<string, string>
 
   constructor(length: number) {
-    super(`the content has ${length} bytes, and none in that range`)
+    super(`the range is beyond the ${length} bytes of the content`)
     this.headers = { 'Content-Range': `bytes */${length}` }
   }
 }
@@ -98,7 +98,7 @@ export class PreconditionFailedError extends AnswerError {
   readonly code = 'PRECONDITION_FAILED'
 
   constructor() {
-    super('what is here has another entity tag than If-Match names')
+    super('the entity tag does not match If-Match')
   }
 }
 
@@ -123,7 +123,7 @@ export function answerFor(error: unknown): Answer | undefined {
   if (error instanceof AnswerError) return error
   if (error instanceof PointerError) return { status: 400, code: error.code, message: error.message }
   if (isStoreFull(error)) {
-    const message = 'the store is full; nothing can be written until the operator makes room'
+    const message = 'the store is full; nothing can be written until the operator frees space'
     return { status: 503, code: 'STORE_FULL', message, headers: { 'Retry-After': '60' } }
   }
   if (error instanceof UnstableReadError || error instanceof StoreUnavailableError)
@@ -133,8 +133,8 @@ export function answerFor(error: unknown): Answer | undefined {
   }
   if (error instanceof BlockedError) return { status: 451, code: error.code, message: error.message }
   const status = bodyParserStatus(error)
-  if (status === 413) return { status, code: 'TOO_LARGE', message: 'the body is over the limit' }
-  if (status !== undefined) return { status: 400, code: 'BAD_BODY', message: 'the request cannot be read' }
+  if (status === 413) return { status, code: 'TOO_LARGE', message: 'the body exceeds the limit' }
+  if (status !== undefined) return { status: 400, code: 'BAD_BODY', message: 'the request is malformed' }
   return undefined
 }
 
@@ -184,7 +184,7 @@ function logUnable(
   logged.set(reason, true)
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause.message : undefined
   const about = { ...aboutRequest(request, response), code: answer.code, reason: answer.message, cause }
-  logger.warn(about, 'not able to answer; at most one line a minute says so')
+  logger.warn(about, 'answered 503; logged at most once a minute per reason')
 }
 
 /** Answers every error in the one shape that all routes share. */
@@ -195,7 +195,7 @@ export function errorResponse({ logger, overlay = false }: ErrorResponseOptions)
     const answer = answerFor(error) ?? {
       status: 500,
       code: 'INTERNAL',
-      message: 'something went wrong here; it has been logged',
+      message: 'internal error; it has been logged',
     }
     // For whoever counts or logs what was answered.
     response.locals.code = answer.code

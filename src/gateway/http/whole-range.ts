@@ -12,5 +12,5 @@ export async function* wholeRange(
 }
 
 export function shortOf(length: number, held: number): Error {
-  return new Error(`of ${length} bytes to send, the store has ${held}`)
+  return new Error(`the store has ${held} of the ${length} bytes to send`)
 }

@@ -67,9 +67,9 @@ function list(store: GraphReader): RequestHandler {
     const asked = listQuery.safeParse(query)
     if (!asked.success) {
       if (asked.error.issues.some(({ path }) => path[0] === 'limit')) {
-        throw new BadRequestError('BAD_BODY', `a limit is a whole number from 1 to ${MAX_LISTED}`)
+        throw new BadRequestError('BAD_BODY', `limit must be a whole number from 1 to ${MAX_LISTED}`)
       }
-      throw new BadRequestError('BAD_NAME', 'a prefix, like a name, is of a-z 0-9 - and up to 255 characters')
+      throw new BadRequestError('BAD_NAME', 'prefix and after must be up to 255 characters of a-z 0-9 -')
     }
     const { prefix, after, limit } = asked.data
     // One more than is shown tells whether there is a page behind this one.
@@ -125,7 +125,7 @@ function mine(store: GraphReader): RequestHandler<{ name: string }> {
   return async ({ params }, response) => {
     const name = nameOf(params.name)
     const node = await store.consistent(() => store.names.longestNode(name))
-    if (node === undefined) throw new NotFoundError('this host holds no genesis to mine from')
+    if (node === undefined) throw new NotFoundError('this host has no genesis to mine from')
     if (node.domain === name) throw new NotFoundError(`${name} is taken`, 'TAKEN')
     tell(response, { domain: node.domain, outpoint: formatOutpoint(node.outpoint) })
   }
@@ -135,7 +135,8 @@ function origins(store: GraphReader, maxOrigins: number): RequestHandler {
   return async ({ body }, response) => {
     const asked = z.array(z.string()).safeParse(body)
     if (!asked.success) throw new BadRequestError('BAD_BODY', 'the body must be a JSON array of outpoints')
-    if (asked.data.length > maxOrigins) throw new TooLargeError(`at most ${maxOrigins} outpoints at once`)
+    if (asked.data.length > maxOrigins)
+      throw new TooLargeError(`a request may list at most ${maxOrigins} outpoints`)
     const outpoints = asked.data.map(parseOutpoint)
     // A long list is several reads: two rivals in it are not both to be genuine because a branch turns between them.
     const found = await store.consistent(() => store.names.genuineOrigins(outpoints))
@@ -158,5 +159,5 @@ function nameOf(text: string): string {
 }
 
 function badName(): BadRequestError {
-  return new BadRequestError('BAD_NAME', 'a name is 1 to 255 characters of a-z 0-9 -')
+  return new BadRequestError('BAD_NAME', 'a name must be 1 to 255 characters of a-z 0-9 -')
 }

@@ -68,5 +68,5 @@ async function segmentChunks(
 }
 
 function changed(): UnstableReadError {
-  return new UnstableReadError('the chunks of a stream are not what they were when it was summed up')
+  return new UnstableReadError('the stream changed while it was read; try again')
 }

@@ -71,7 +71,7 @@ function sendStream({ store, chunkTypes, policy }: StreamOptions): RequestHandle
     if (text === undefined) throw new PointerError('BAD_OUTPOINT', written)
     const query = { outpoint: parseOutpoint(text), chunkTypes }
     const stream = await store.streams.summary({ ...query, signal: leavingOf(response) })
-    if (stream === undefined) throw new NotFoundError('no content at this outpoint in this store')
+    if (stream === undefined) throw new NotFoundError('this store has no content at this outpoint')
     const origin = await originOf(query.outpoint, store)
     response.setHeader('Cache-Control', CACHE.revalidate)
     response.setHeader('X-Outpoint', formatOutpoint(query.outpoint))

@@ -30,9 +30,9 @@ export class Readiness {
 /** What a host says of itself while its index is not known to be equal to what topics hold. */
 export function notReadyReason({ state, done }: IndexStatus): string | undefined {
   const left = `${Math.ceil((1 - done) * 100)} % left`
-  if (state === 'comparing') return `what is answered is being compared with what was admitted: ${left}`
-  if (state === 'rebuilding') return `what is answered is being made anew of what was admitted: ${left}`
-  if (state === 'unequal') return 'what is answered is not all that was admitted; it is tried again'
+  if (state === 'comparing') return `comparing the index with the admitted set: ${left}`
+  if (state === 'rebuilding') return `rebuilding the index: ${left}`
+  if (state === 'unequal') return 'the index does not match the admitted set; will retry'
   return undefined
 }
 

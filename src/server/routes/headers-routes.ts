@@ -22,9 +22,9 @@ export function headersRoutes(
   return Router().post('/headers', bodies.json({ limit: MAX_BODY_BYTES }), async (request, response) => {
     const asked = told.safeParse(request.body ?? {})
     if (!asked.success)
-      throw new BadRequestError('BAD_BODY', 'the body must be {"height": <number>}, or nothing')
+      throw new BadRequestError('BAD_BODY', 'the body must be {"height": <number>} or empty')
     if (watch === undefined)
-      throw new NotFoundError('this host checks no proofs: CHAIN_TRACKER is scripts-only')
+      throw new NotFoundError('this host does not check proofs: CHAIN_TRACKER is scripts-only')
     const round = await watch.round(asked.data.height)
     // A longer chain may hold what was not final before.
     while ((await engine.releaseHeld()) > 0);

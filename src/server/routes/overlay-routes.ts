@@ -47,13 +47,13 @@ export function overlayRoutes(options: OverlayRoutesOptions): Router {
     .get('/getDocumentationForTopicManager', async ({ query }, response) => {
       const topic = topics(String(query.manager))
       if (!Object.hasOwn(engine.managers, topic))
-        throw new NotFoundError('this host has no such topic manager')
+        throw new NotFoundError('this host does not have this topic manager')
       response.type('text/markdown').send(await engine.managers[topic]?.getDocumentation())
     })
     .get('/getDocumentationForLookupServiceProvider', async ({ query }, response) => {
       const service = services(String(query.lookupService))
       if (!Object.hasOwn(engine.lookupServices, service))
-        throw new NotFoundError('this host has no such lookup service')
+        throw new NotFoundError('this host does not have this lookup service')
       response.type('text/markdown').send(await engine.lookupServices[service]?.getDocumentation())
     })
     .post('/submit', bodies.raw({ limit: maxBodyBytes }), submit(options, topics))
@@ -95,7 +95,7 @@ function submit(
     const asked = readTopics(request.get('X-Topics'))
     const received: unknown = request.body
     if (!(received instanceof Uint8Array) || received.length === 0) {
-      throw new BadRequestError('BAD_BODY', 'the body must be a BEEF, as application/octet-stream')
+      throw new BadRequestError('BAD_BODY', 'the body must be a BEEF, sent as application/octet-stream')
     }
     const body = asUint8Array(received)
     const offChain = request.get('x-includes-off-chain-values') === 'true'
@@ -126,7 +126,7 @@ function readTopics(header: string | undefined): string[] {
   if (!topics.success) {
     throw new BadRequestError(
       'BAD_BODY',
-      'the header X-Topics must be a JSON array of topics, as ["tm_names"]',
+      'the header X-Topics must be a JSON array of topics, such as ["tm_names"]',
     )
   }
   return topics.data
@@ -151,7 +151,7 @@ function withoutOffChainValues(body: Uint8Array, limit: number): Uint8Array {
   const cursor = new ByteCursor(body, (message) => new BadRequestError('BAD_BODY', message))
   const beef = cursor.take(cursor.varint())
   if (body.length - cursor.at > limit)
-    throw new TooLargeError(`off-chain values are over the limit of ${limit} bytes`)
+    throw new TooLargeError(`the off-chain values exceed the limit of ${limit} bytes`)
   return beef.slice()
 }
 
@@ -172,7 +172,8 @@ function lookup(options: {
     const provider = Object.hasOwn(engine.lookupServices, service)
       ? engine.lookupServices[service]
       : undefined
-    if (provider === undefined) throw new BadRequestError('BAD_BODY', 'this host has no such lookup service')
+    if (provider === undefined)
+      throw new BadRequestError('BAD_BODY', 'this host does not have this lookup service')
     const formula: AnsweringOutput[] = await provider.lookup({ service, query: asked.data.query })
     const pageBytes = isPage(asked.data.query) ? maxPageBytes : undefined
     await sendLookupAnswer({ request, response, formula, graph: graph.transactions, pageBytes })

@@ -34,7 +34,7 @@ function offer({ graph, guard, topicOf }: SyncRoutesOptions): RequestHandler {
   return async (request, response) => {
     const topic = topicOf(request.get('x-bsv-topic') ?? '')
     if (topic === undefined)
-      throw new BadRequestError('BAD_BODY', 'the header x-bsv-topic must be a topic of this host')
+      throw new BadRequestError('BAD_BODY', 'the header x-bsv-topic must name a topic of this host')
     const asked = syncRequest.safeParse(request.body)
     if (!asked.success)
       throw new BadRequestError(
@@ -69,7 +69,7 @@ function hydrate({ graph, guard }: SyncRoutesOptions): RequestHandler {
 }
 
 function notOffered(): NotFoundError {
-  return new NotFoundError('this host has no such output in a graph that it offers')
+  return new NotFoundError('this host has no such output in any graph that it offers')
 }
 
 /** Whether a topic holds an output, and its transaction counts. */

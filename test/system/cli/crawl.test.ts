@@ -109,7 +109,7 @@ test(
       'minetree: not every branch could be followed: run the same command again to retry those\n',
     )
     expect(stdout).toContain(
-      `not followed: 1\n  the source names ${'12'.repeat(32)} as what spends ${tree.mintOf('ba').outpoint(1)}, which it does not know\n`,
+      `not followed: 1\n  the source says that ${tree.mintOf('ba').outpoint(1)} is spent by ${'12'.repeat(32)}, which it does not know\n`,
     )
     expect(stdout).toContain('and 0 transfers')
     const few = await run([...args, '--most', '3'], { ...env, DATA_DIR: await servers.folder() })

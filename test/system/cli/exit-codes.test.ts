@@ -94,7 +94,7 @@ describe('a failure is one line', () => {
     'of a setting, and with --json one document on standard output as well',
     async () => {
       const { code, stdout, line } = await failed(['verify', 'a', '--json'], { PROFIL: 'mainnet' })
-      const error = 'PROFIL: there is no such setting; did you mean PROFILE?'
+      const error = 'PROFIL: unknown setting; did you mean PROFILE?'
       expect({ code, line }).toEqual({ code: 2, line: error })
       expect(JSON.parse(stdout)).toEqual({ error, code: 'USAGE', exitCode: 2 })
     },

@@ -130,7 +130,7 @@ test(
     const paths = await files(...[chain.genesis, mint, page].map((transaction) => beefOf(transaction)))
     const narrow = { ...env, CONTENT_TYPES: 'image/*' }
     const refused = [
-      `${page.txid}: NO_NODE_SPENT: the transaction spends no node of the tree that is known here; CONTENT_TYPE_NOT_ALLOWED: output 0 has content of type text/html, which this host does not take`,
+      `${page.txid}: NO_NODE_SPENT: the transaction spends no known node of the tree; CONTENT_TYPE_NOT_ALLOWED: output 0 has content of type text/html, which this host does not accept`,
     ]
     const first = await cli.run(['import', ...paths], narrow)
     expect(first.stdout).toBe(summary({ admitted: [2, 3, 4], refused }))
@@ -183,7 +183,7 @@ test(
       summary({
         admitted: [4, 5, 10],
         waiting: [
-          `${payment.txid}: NO_NODE_SPENT: the transaction spends no node of the tree that is known here; NO_ORDINAL: no output has content or MAP, and none receives an admitted ordinal; waiting for ${readTransaction(payment.raw).inputs[0]?.txid}`,
+          `${payment.txid}: NO_NODE_SPENT: the transaction spends no known node of the tree; NO_ORDINAL: no output has content or MAP, or receives an admitted ordinal; it waits for ${readTransaction(payment.raw).inputs[0]?.txid}`,
         ],
         skipped: [`${join(folder, 'below/odd.hex')}:2`, join(folder, 'notes.md')],
       }),

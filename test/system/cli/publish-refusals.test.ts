@@ -101,7 +101,7 @@ test(
     const { url } = server
     const large = await folderOf({ 'large.txt': 'x'.repeat(3_000_000) })
     const path = join(large, 'large.txt')
-    const why = '(413 TOO_LARGE): the body is over the limit of 4096 bytes'
+    const why = '(413 TOO_LARGE): the body exceeds the limit of 4096 bytes'
     for (const [called, args] of [
       [large, [large]],
       [path, [path]],

@@ -24,7 +24,7 @@ function brokenOff() {
     resolve = done
   })
   const write = (line: string): void => {
-    if (line.includes('a sync broke off') && ++count === TOPICS) resolve()
+    if (line.includes('a sync was interrupted') && ++count === TOPICS) resolve()
   }
   return { logger: pino({}, { write }), all }
 }

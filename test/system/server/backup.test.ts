@@ -134,7 +134,7 @@ describe('on SQLite', () => {
       expect(over).toMatchObject({
         code: 1,
         stdout: '',
-        stderr: expect.stringContaining('overwrites nothing'),
+        stderr: expect.stringContaining('never overwrites a file'),
       })
       expect(await readFile(file, 'utf8')).toBe('mine')
       const fresh = await backupFile()
@@ -142,7 +142,7 @@ describe('on SQLite', () => {
       const into = await cli.run(['restore', fresh], env)
       expect(into).toMatchObject({
         code: 1,
-        stderr: expect.stringContaining('there is a store in it already'),
+        stderr: expect.stringContaining('it already holds a store'),
       })
     },
     PATIENCE,
@@ -178,10 +178,10 @@ describe('on SQLite', () => {
       const row = lines.findIndex((line) => line.startsWith('['))
       const damaged: [string, Uint8Array, string][] = [
         ['cut off', (await readFile(good)).subarray(0, -100), 'cannot read'],
-        ['without its end', gzipSync(`${lines.slice(0, -1).join('\n')}\n`), 'breaks off'],
+        ['without its end', gzipSync(`${lines.slice(0, -1).join('\n')}\n`), 'is truncated'],
         ['less a row', gzipSync(`${lines.toSpliced(row, 1).join('\n')}\n`), 'checksum differs'],
         ['with a row changed', gzipSync(text.replace('"tm_names"', '"tm_mames"')), 'checksum differs'],
-        ['of something else', gzipSync('{"format":"other"}\n'), 'is no backup of minetree'],
+        ['of something else', gzipSync('{"format":"other"}\n'), 'is not a minetree backup'],
         ['that is no archive', utf8('hello'), 'cannot read'],
         [
           'of a later version',
@@ -237,7 +237,10 @@ onEachSharedEngine('on', ({ settings }) => {
       const file = await backupFile()
       expect((await cli.run(['backup', file], env)).code).toBe(0)
       const { code, stderr } = await cli.run(['restore', file], env)
-      expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining('there is a store in it') })
+      expect({ code, stderr }).toEqual({
+        code: 1,
+        stderr: expect.stringContaining('it already holds a store'),
+      })
       expect((await server.ask('/svc/names/abc')).status).toBe(200)
       await server.stop()
     },

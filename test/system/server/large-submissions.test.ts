@@ -134,7 +134,7 @@ test(
       status: 400,
       code: 'BAD_BODY',
       overlay: true,
-      error: 'the transaction could not be verified: its scripts take too much to run',
+      error: 'the transaction could not be verified: the scripts are too expensive to run',
     })
     await stopped(host)
   },

@@ -201,12 +201,12 @@ describe('a server that cannot start says why in one line', () => {
       const url = await first.url
       expectOneLine(
         await cli.run(['serve'], env),
-        /cannot open the store in .*another minetree has it open/,
+        /cannot open the store in .*another minetree process has it open/,
         5,
       )
       const file = join(await servers.folder(), 'genesis.beef')
       await writeFile(file, beefOf(new FakeChain().genesis))
-      expectOneLine(await cli.run(['import', file], env), /another minetree has it open/, 5)
+      expectOneLine(await cli.run(['import', file], env), /another minetree process has it open/, 5)
       expect((await ask(url, '/health/ready')).status).toBe(200)
       // However the first one ends, the next one starts.
       first.child.kill('SIGKILL')

@@ -257,7 +257,7 @@ describe('a source that lies', () => {
     ],
     [
       'gives the path of another transaction each time',
-      'the merkle path does not hold',
+      'the merkle path does not contain',
       ({ tree, service }) => {
         service.fault = (path) => (path.includes(`/proof/${tree.mintOf('ab').txid}`) ? 'other' : undefined)
       },
@@ -285,7 +285,7 @@ describe('a source that lies', () => {
     const [failure, ...waiting] = report.failures
     expect(failure).toContain(why)
     // What moves this branch's name together with another's waits for it.
-    expect(waiting).toEqual(waiting.map(() => expect.stringContaining('what another branch may lead to')))
+    expect(waiting).toEqual(waiting.map(() => expect.stringContaining('moves an ordinal of another branch')))
     const names = factsIn(dataDir).graph_names?.join() ?? ''
     expect(names).toContain(all.tree.mintOf('bab').txid)
     expect(names).not.toContain(all.tree.mintOf('ab').txid)
@@ -299,7 +299,7 @@ describe('a source that lies', () => {
   test.each<[string, Fault]>([
     ['never answers', 'never'],
     ['fails each time', { kind: 'status', status: 500 }],
-    ['asks to be left alone for an hour', { kind: 'busy', until: '3600' }],
+    ['asks to wait for an hour', { kind: 'busy', until: '3600' }],
     ['lets nobody in', { kind: 'status', status: 403 }],
   ])('or %s ends the crawl, which goes on later', async (_, fault) => {
     const all = await world()
@@ -322,7 +322,7 @@ describe('a source that lies', () => {
     const { report } = await crawl(await servers.folder(), {
       limits: { maxTransactions: 20, maxBytes: 1_000_000 },
     })
-    expect(report.failures).toEqual([expect.stringContaining('more than a submission may have')])
+    expect(report.failures).toEqual([expect.stringContaining('exceed the limits of a submission')])
     const few = await crawl(await servers.folder(), { most: 30 })
     expect(few.report).toMatchObject({ stopped: 'at limit', mints: expect.any(Number) })
     expect(few.report.mints + few.report.transfers).toBeLessThan(30)
@@ -348,7 +348,9 @@ describe('what is in no block', () => {
     movedOn(all, 40)
     const dataDir = await servers.folder()
     const { report } = await all.crawl(dataDir, { maxUnproven: 12 })
-    expect(report.failures).toEqual([expect.stringMatching(/ is in no block, and 12 others were followed: /)])
+    expect(report.failures).toEqual([
+      expect.stringMatching(/ is unmined, and 12 others were already followed: /),
+    ])
     const [, stopped = ''] = /^([0-9a-f]{64}) /.exec(report.failures[0] ?? '') ?? []
     expect(
       all.service.asked.filter((path) => path.startsWith(`/v1/transaction/get/${stopped}`)),
@@ -409,6 +411,6 @@ test('what pays for a mint and is not known to the source is told of, and the mi
   const { report } = await crawl(await servers.folder(), { names: false })
   expect([...report.unknown]).toEqual([purse.txid])
   // The one in no block cannot be verified without it.
-  expect(report.failures).toEqual([expect.stringContaining(`the BEEF does not hold ${purse.txid}`)])
+  expect(report.failures).toEqual([expect.stringContaining(`the BEEF does not contain ${purse.txid}`)])
   expect(report.mints).toBe(MINTS - 1)
 })

@@ -91,7 +91,7 @@ describe.each(FORMS)('%s', (_, beef) => {
   })
 
   test('with a byte more is no BEEF', () => {
-    expect(() => readBeef(concatBytes(beef, Uint8Array.of(0)))).toThrow('bytes follow')
+    expect(() => readBeef(concatBytes(beef, Uint8Array.of(0)))).toThrow('extra bytes')
   })
 })
 
@@ -104,16 +104,16 @@ describe('the subject', () => {
 
   test('is missing where the atomic one is not there', () => {
     const beef = asAtomic(child.txid, beefOf(parent))
-    expect(() => readBeef(beef)).toThrow('does not hold its subject')
+    expect(() => readBeef(beef)).toThrow('does not contain its subject')
   })
 
   test('is missing where there are no transactions', () => {
-    expect(() => readBeef(bare())).toThrow('does not hold its subject')
+    expect(() => readBeef(bare())).toThrow('does not contain its subject')
   })
 
   test('is missing where only its txid is given', () => {
     const beef = joinBytes([V2, varint(0), varint(1), Uint8Array.of(2), internal(child.txid)])
-    expect(() => readBeef(beef)).toThrow('does not hold its subject')
+    expect(() => readBeef(beef)).toThrow('does not contain its subject')
   })
 
   // Were another one judged here than the engine verifies, its outputs would be admitted as those of the other one.
@@ -148,7 +148,7 @@ test.each<[string, (raw: Uint8Array) => Uint8Array]>([
   const longer = rewrite(parent.raw)
   expect(longer.length).toBeGreaterThan(parent.raw.length)
   expect(subjectOfEngine(bare(longer))).toBe(parent.txid)
-  expect(() => readBeef(bare(longer))).toThrow('not written canonically')
+  expect(() => readBeef(bare(longer))).toThrow('not minimally encoded')
 })
 
 test('transactions with scripts and lists of any size are canonical', () => {
@@ -224,7 +224,7 @@ describe('a merkle path', () => {
       leaf(0, 2, child.txid),
     ])
     const contents = readBeef(withBump(bump))
-    expect(() => contents.proof(child.txid)).toThrow('no block has the height')
+    expect(() => contents.proof(child.txid)).toThrow('is not a block height')
   })
 
   test('that comes twice counts as the SDK counts it: the first', () => {

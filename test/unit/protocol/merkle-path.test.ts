@@ -131,24 +131,24 @@ describe('a path that does not hold together', () => {
   })
 
   test.each([
-    ['no sibling', `0502${lowest}00`, 'a hole'],
-    ['no sibling at the bottom', `050201${leafHex(0, 2, a)}01${leafHex(1, 0, cd)}`, 'a hole'],
+    ['no sibling', `0502${lowest}00`, 'is incomplete'],
+    ['no sibling at the bottom', `050201${leafHex(0, 2, a)}01${leafHex(1, 0, cd)}`, 'is incomplete'],
     [
       'a sibling for one of two transactions alone',
       `0502${'03'}${lowest.slice(2)}${leafHex(2, 2, c)}00`,
-      'a hole',
+      'is incomplete',
     ],
-    ['two roots', `0502${lowest}02${leafHex(0, 0, cd)}${leafHex(1, 0, cd)}`, 'does not follow'],
+    ['two roots', `0502${lowest}02${leafHex(0, 0, cd)}${leafHex(1, 0, cd)}`, 'not the hash of those below'],
     [
       'a node flagged away that follows',
       `0502${lowest}02${leafHex(0, 1)}${leafHex(1, 0, cd)}`,
-      'does not follow',
+      'not the hash of those below',
     ],
-    ['a left node that is the right one again', `050102${leafHex(0, 1)}${leafHex(1, 2, a)}`, 'a hole'],
-    ['the left half missing', `050102${leafHex(2, 2, c)}${leafHex(3, 2, d)}`, 'a hole'],
-    ['no transactions', '05010101', 'end too early'],
-    ['nothing but what stands twice', `050101${leafHex(1, 1)}`, 'starts at no transaction'],
-    ['an empty lowest level', '050100', 'starts at no transaction'],
+    ['a left node that is the right one again', `050102${leafHex(0, 1)}${leafHex(1, 2, a)}`, 'is incomplete'],
+    ['the left half missing', `050102${leafHex(2, 2, c)}${leafHex(3, 2, d)}`, 'is incomplete'],
+    ['no transactions', '05010101', 'unexpected end'],
+    ['nothing but what stands twice', `050101${leafHex(1, 1)}`, 'has no leaf for a transaction'],
+    ['an empty lowest level', '050100', 'has no leaf for a transaction'],
     ['no levels', '0500', '1 to 32 levels'],
     ['too many levels', `0521${'00'.repeat(33)}`, '1 to 32 levels'],
     ['an inner node flagged as a transaction', `0502${lowest}01${leafHex(1, 2, cd)}`, 'an inner node'],
@@ -159,9 +159,9 @@ describe('a path that does not hold together', () => {
     ],
     ['two leaves in one place', `050102${leafHex(0, 2, a)}${leafHex(0, 2, b)}`, 'two leaves'],
     ['a place beyond any block', `050101${leafHex(2 ** 31, 2, a)}`, 'beyond any block'],
-    ['a height that no block has', `fe00000080${'01'}01${leafHex(0, 2, a)}`, 'no block has the height'],
-    ['more leaves than any', '0501fee1930400', 'more than 300000'],
-    ['a byte too many', `0502${lowest}01${leafHex(1, 0, cd)}00`, 'bytes follow'],
+    ['a height that no block has', `fe00000080${'01'}01${leafHex(0, 2, a)}`, 'is not a block height'],
+    ['more leaves than any', '0501fee1930400', 'more than the 300000 allowed'],
+    ['a byte too many', `0502${lowest}01${leafHex(1, 0, cd)}00`, 'extra bytes'],
   ])('has %s', (_, hex, message) => {
     expect(() => read(fromHex(hex))).toThrow(PathError)
     expect(() => read(fromHex(hex))).toThrow(message)

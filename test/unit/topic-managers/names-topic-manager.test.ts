@@ -373,7 +373,7 @@ describe('the node that a mint spends', () => {
     const asName = chain.mint('b', { from: { ...chain.node(''), outpoint: parseOutpoint(name.outpoint(2)) } })
     const broken = chain.mint('b', { badWork: true })
     for (const unrelated of [chain.spend({ inputs: [], outputs }), transfer, asName, broken])
-      await expect(manager.identifyNeededInputs(beefOf(unrelated))).rejects.toThrow('spend of a node')
+      await expect(manager.identifyNeededInputs(beefOf(unrelated))).rejects.toThrow('can spend a node')
     const none = new NamesTopicManager({ deployment: undefined })
     await expect(none.identifyNeededInputs(beefOf(chain.genesis))).rejects.toThrow('no genesis')
   })
@@ -388,5 +388,5 @@ test('bytes that are no BEEF are the sender’s fault', async () => {
 test('the topic says what it is', async () => {
   const manager = new NamesTopicManager({ deployment: undefined })
   expect(await manager.getMetaData()).toMatchObject({ name: 'tm_names' })
-  expect(await manager.getDocumentation()).toContain('no genesis is set')
+  expect(await manager.getDocumentation()).toContain('no genesis is configured')
 })

@@ -49,7 +49,7 @@ describe.each(NON_STRICT)('a mint with $has', (unlocking) => {
     const manager = new NamesTopicManager({ deployment: chain.deployment })
     const cut = chain.mint('a', { ...nonStrictlyUnlocked(unlocking), outputs: (all) => all.slice(0, 2) })
     expect(await judge(chain, cut, { proven: true })).toEqual([[], 'BAD_OUTPUT'])
-    await expect(manager.identifyNeededInputs(beefOf(cut))).rejects.toThrow('spend of a node')
+    await expect(manager.identifyNeededInputs(beefOf(cut))).rejects.toThrow('can spend a node')
     const bad = chain.mint('a', { ...nonStrictlyUnlocked(unlocking), badWork: true })
     expect(await judge(chain, bad, { proven: true })).toEqual([[], 'BAD_WORK'])
   })

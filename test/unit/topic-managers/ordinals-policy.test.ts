@@ -69,7 +69,7 @@ describe('the largest content', () => {
   test('is told, with the output', async () => {
     const { refusals } = await judge({ maxContentBytes: 10 }, outputsOf(map, content('a/b', 11)))
     expect(refusals.map(({ message }) => message)).toEqual([
-      'output 1 has 11 bytes of content; this host takes 10 at most',
+      'output 1 has 11 bytes of content; this host accepts at most 10',
     ])
   })
 })
@@ -267,9 +267,9 @@ test.each([
 test('the topic says what this host takes', async () => {
   const plain = await new OrdinalsTopicManager().getDocumentation()
   expect(plain).toContain('pure transfer')
-  expect(plain).not.toContain('This host takes')
+  expect(plain).not.toContain('This host accepts')
   const policy = { maxContentBytes: 1000, contentTypes: ['text/plain', 'image/*'], admit: () => true }
   expect(await new OrdinalsTopicManager({ policy }).getDocumentation()).toBe(
-    `${plain}\nThis host takes:\n\n- Content of at most 1000 bytes.\n- Content of these types: \`text/plain\`, \`image/*\`.\n- A rule of its own for what else it collects.\n`,
+    `${plain}\nThis host accepts:\n\n- Content of at most 1000 bytes.\n- Content of these types: \`text/plain\`, \`image/*\`.\n- A rule of its own for what it collects.\n`,
   )
 })

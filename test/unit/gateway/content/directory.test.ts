@@ -234,7 +234,7 @@ describe('a directory as it was inscribed', () => {
     const answer = await server.ask(`${path}/a`)
     expect(answer.status).toBe(expected)
     if (expected === 404) {
-      const sentence = 'no paths lead into a directory of over 1048576 bytes: it is served raw only'
+      const sentence = 'a directory of more than 1048576 bytes is served raw only, without paths'
       expectError(answer, 404, 'NOT_FOUND', sentence)
     }
     expect((await server.ask(`${path}?raw`)).body.equals(map.body)).toBe(true)
@@ -310,7 +310,7 @@ describe('a path that leads nowhere', () => {
 })
 
 describe('levels', () => {
-  const TOO_DEEP = 'directory nesting too deep'
+  const TOO_DEEP = 'a path may open at most 8 directories'
 
   /** `count` directories, each the entry `d` and the default of the one before; a file is in each. */
   function nested(count: number, key: string): File[] {
@@ -424,7 +424,7 @@ describe('names', () => {
   })
 
   test.each(['/%zz', '/%', '/a/%E2%80', '/%C0%AF', '/%ED%A0%80', '/%zz/a'])('%s is no path', async (path) => {
-    const sentence = 'the path behind the outpoint has a broken escape'
+    const sentence = 'the path after the outpoint has an invalid percent-escape'
     expectError(
       await asked([directory({ 'index.html': '_1' }), text('one')], path),
       400,

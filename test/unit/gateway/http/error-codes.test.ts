@@ -208,7 +208,7 @@ describe('what went wrong inside', () => {
   test.each(named(inside))('%s is logged in full and said in one sentence', async (_, row) => {
     records.length = 0
     const { json } = await answerTo(row)
-    expect(json).toMatchObject({ error: 'something went wrong here; it has been logged' })
+    expect(json).toMatchObject({ error: 'internal error; it has been logged' })
     expect(records).toEqual([
       expect.objectContaining({
         msg: 'request failed',

@@ -104,7 +104,7 @@ describe('a path', () => {
 test('a path through more than 8 directories', async () => {
   const levels = Array.from({ length: 9 }, (_, at) => directory({ next: `_${at + 1}` }))
   const site = await published(...levels, text('deep'))
-  const error = 'directory nesting too deep'
+  const error = 'a path may open at most 8 directories'
   const path = (steps: number): string => `/content/${site.outpoint(9 - steps)}${'/next'.repeat(steps)}`
   expect((await server.ask(path(8))).body.toString('utf8')).toBe('deep')
   expectError(await server.ask(path(9)), { status: 400, code: 'NESTING_TOO_DEEP', error })

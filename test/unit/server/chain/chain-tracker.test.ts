@@ -112,8 +112,8 @@ test.each(FAILURES)(
       json: {
         code: 'NOT_READY',
         status: 'error',
-        error: expect.stringContaining('did not answer'),
-        message: expect.stringContaining('did not answer'),
+        error: expect.stringContaining('did not respond'),
+        message: expect.stringContaining('did not respond'),
       },
     })
     expect(head['cache-control']).toBe('no-store')
@@ -206,7 +206,7 @@ test('of the URL of the service no more is shown than its origin', async () => {
     await stop()
     const { status, body } = await server.submit(beef)
     expect(status).toBe(503)
-    expect(body.toString()).toContain(`the chain tracker ${url} did not answer`)
+    expect(body.toString()).toContain(`the chain tracker ${url} did not respond`)
     expect(body.toString()).not.toContain('a-key-in-the-path')
   }
 })
@@ -282,7 +282,7 @@ test('nothing but a coinbase is the first of a block', async () => {
     status: 400,
     code: 'BAD_BODY',
     overlay: true,
-    error: expect.stringMatching(/a coinbase is the first of its block/),
+    error: expect.stringMatching(/a coinbase, and nothing else, is the first transaction of a block/),
   })
 })
 

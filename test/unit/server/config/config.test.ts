@@ -109,7 +109,7 @@ test.each<[string, string, Partial<Config>]>([
 
 test('the live tree has the version that it has', () => {
   const env = { PROFILE: 'mainnet', COVENANT_VERSION: '2' }
-  expect(() => readConfig(env)).toThrow('COVENANT_VERSION: the live tree has 1')
+  expect(() => readConfig(env)).toThrow('COVENANT_VERSION: must be 1 for the live tree')
   expect(readConfig({ ...env, GENESIS: `${txid}_0` }).deployment?.covenantVersion).toBe(2)
 })
 
@@ -253,7 +253,7 @@ test.each([
 
 test('a store in two places is refused', () => {
   const both = { KNEX_URL: 'mysql://127.0.0.1/a', MONGO_URL: 'mongodb://127.0.0.1/a' }
-  expect(() => readConfig(both)).toThrow(/^MONGO_URL: [^\n]+KNEX_URL[^\n]*$/)
+  expect(() => readConfig(both)).toThrow(/^MONGO_URL: [^\n]*KNEX_URL[^\n]*$/)
 })
 
 test('of several that cannot be, the first is named', () => {

@@ -28,7 +28,7 @@ test.each(entries)('%s is what its setting says, within its bounds', (name, { se
 
 test('a request may not be cut off before its headers may', () => {
   const env = { HEADERS_TIMEOUT_MS: '2001', REQUEST_TIMEOUT_MS: '2000' }
-  expect(() => readConfig(env)).toThrow(/^HEADERS_TIMEOUT_MS: must not be longer than REQUEST_TIMEOUT_MS$/)
+  expect(() => readConfig(env)).toThrow(/^HEADERS_TIMEOUT_MS: must not exceed REQUEST_TIMEOUT_MS$/)
 })
 
 test.each(Object.keys(openapiDocument({ profile: PROFILES.local, version: '0' }).paths))(

@@ -21,7 +21,7 @@ describe('a variable that is nearly a setting', () => {
   ])('%s stops the start and names %s', (name, setting) => {
     const reading = () => readConfig({ [name]: 'x' })
     expect(reading).toThrow(ConfigError)
-    expect(reading).toThrow(`${name}: there is no such setting; did you mean `)
+    expect(reading).toThrow(`${name}: unknown setting; did you mean `)
     // Of several that are as near, any helps.
     const [found] = misspelledSettings({ [name]: 'x' }, SETTINGS)
     expect(found?.setting.startsWith(setting)).toBe(true)
@@ -31,9 +31,7 @@ describe('a variable that is nearly a setting', () => {
     '%s may well be meant for somebody else, and is warned of',
     (name) => {
       expect(readConfig({ [name]: 'x' }).warnings).toEqual([
-        expect.stringMatching(
-          new RegExp(`^${name} is set and is no setting; if [A-Z_]+ is meant, set that$`),
-        ),
+        expect.stringMatching(new RegExp(`^${name} is set but is not a setting; did you mean [A-Z_]+\\?$`)),
       ])
     },
   )

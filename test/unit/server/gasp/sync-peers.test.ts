@@ -193,7 +193,7 @@ test('what a peer offers to a topic that does not take it is not admitted, and i
   expect(JSON.stringify(late.rows().graph_admissions)).not.toContain(plain.txid)
   expect(front.nodes.filter((txid) => txid === plain.txid)).toHaveLength(2)
   expect(
-    records.filter(({ msg, again }) => msg === 'what a peer offers is not taken' && again === false),
+    records.filter(({ msg, again }) => msg === 'rejected an output offered by a peer' && again === false),
   ).toHaveLength(3)
 }, 60_000)
 
@@ -237,7 +237,7 @@ test('a list without end of what is not there has the peer left for this time', 
   }
   const { logger, records } = keptLog()
   const late = await host(world, { SYNC_PEERS: front.url, SYNC_INTERVAL_MS: '0' }, { logger })
-  await until(() => records.some(({ msg }) => String(msg).startsWith('a sync broke off')), 'it is left')
+  await until(() => records.some(({ msg }) => String(msg).startsWith('a sync was interrupted')), 'it is left')
   expect(made).toBe(1000)
   expect(front.nodes.filter((txid) => txid.startsWith('d')).length).toBeLessThan(110)
   expect(await nameCount(late)).toBe(2)

@@ -73,11 +73,11 @@ test('a store that does not answer is a reason', async () => {
       expectError(await server.ask('/health/ready'), {
         status: 503,
         code: 'NOT_READY',
-        error: 'the store does not answer',
+        error: 'the store does not respond',
       })
       expect((await server.ask('/health')).json).toMatchObject({
         ready: false,
-        reasons: { store: 'the store does not answer' },
+        reasons: { store: 'the store does not respond' },
       })
     },
   })

@@ -59,7 +59,7 @@ describe.each(PATHS)('%s', (path, type) => {
   test('is not there where the page was not built', async () => {
     const { status, json } = await bare.ask(path)
     expect(status).toBe(404)
-    expect(json).toEqual({ code: 'NOT_FOUND', error: 'the page for mining was not built here' })
+    expect(json).toEqual({ code: 'NOT_FOUND', error: 'the mine page is not part of this build' })
   })
 })
 
@@ -88,6 +88,6 @@ test.each(['POST', 'PUT', 'DELETE'])('nothing is to be changed: %s', async (meth
 test('a server is not started with a page that is not whole', async () => {
   const folder = new URL(`file://${await servers.folder()}/`)
   await expect(servers.start({}, { minePage: folder })).rejects.toThrow(
-    /the page for mining is not as `npm run build` leaves it/,
+    /the mine page is incomplete; run `npm run build`/,
   )
 })

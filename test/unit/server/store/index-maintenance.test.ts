@@ -142,7 +142,7 @@ describe('reindex', () => {
 
   test('leaves a store alone that a server has open', async () => {
     const server = await servers.start(SETTINGS)
-    await expect(run(server.dataDir)).rejects.toThrow('another minetree has it open')
+    await expect(run(server.dataDir)).rejects.toThrow('another minetree process has it open')
   })
 
   test('that was ended is gone on with by the next start', async () => {

@@ -49,13 +49,13 @@ test('submissions to a full store are 503 STORE_FULL, the host is not ready, and
   // One line where it began, and one a minute for each of the two answers.
   expect(records.map(({ level, code, msg }) => [level, code ?? msg])).toEqual([
     [40, 'STORE_FULL'],
-    [50, 'the store is full: nothing can be written until there is room'],
+    [50, 'the store is full: nothing can be written until space is freed'],
     [40, 'NOT_READY'],
   ])
   await setPages(server, 1_000_000)
   await untilReady(server)
   expect((await server.submit(beef, ['tm_ordinals'])).status).toBe(200)
-  expect(records.at(-1)).toMatchObject({ level: 30, msg: 'the store takes writes again' })
+  expect(records.at(-1)).toMatchObject({ level: 30, msg: 'the store accepts writes again' })
 })
 
 describe('space is looked for', () => {

@@ -228,7 +228,7 @@ describe('scripts that take too much to run are refused, and what they are part 
       status: 400,
       code: 'BAD_BODY',
       overlay: true,
-      error: expect.stringMatching(/could not be verified: its scripts take too much to run$/),
+      error: expect.stringMatching(/could not be verified: the scripts are too expensive to run$/),
     })
     expect(server.rows()).toEqual(before)
     await taken(server, beefOf(chain.inscribe({ contentType: 'text/plain', body: utf8('after') })))

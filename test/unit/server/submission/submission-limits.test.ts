@@ -72,7 +72,7 @@ describe('a BEEF', () => {
 
   test('with too long a chain of unproven transactions is refused, with as long a one of proven ones taken', async () => {
     const server = await servers.start({ MAX_BEEF_DEPTH: '3' })
-    await refused(server, unprovenChain(4), /unproven transactions has at most 3/)
+    await refused(server, unprovenChain(4), /unproven transactions may have at most 3/)
     await taken(server, unprovenChain(3))
     const all = chainBehind(coin(), 4)
     const subject = all[4]
@@ -168,7 +168,7 @@ describe('what a block holds', () => {
     const forged = encodeBeef([{ raw: mint.raw, proof: proofOf({ txid: mint.txid, height: 800_001 }) }])
     expectError(await server.submit(forged), {
       ...{ status: 400, code: 'BAD_BODY', overlay: true },
-      error: expect.stringMatching(/merkle path .* does not hold/),
+      error: expect.stringMatching(/merkle path .* leads to a root/),
     })
   })
 
@@ -406,7 +406,7 @@ test('a directory is as long as the setting says', async () => {
   expectError(await server.ask(`/content/${long.outpoint(0)}`), {
     status: 404,
     code: 'NOT_FOUND',
-    error: expect.stringMatching(/over 100 bytes/),
+    error: expect.stringMatching(/more than 100 bytes/),
   })
   expect((await server.ask(`/content/${long.outpoint(0)}?raw`)).body).toHaveLength(101)
 })

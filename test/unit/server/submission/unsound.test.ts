@@ -38,13 +38,13 @@ const twice = fake({ inputs: [spend(coin), spend(coin)], outputs: [{ satoshis: 2
 const once = fake({ inputs: [spend(coin)], outputs: [{ satoshis: 1, lockingScript }] })
 
 const unsound: [string, FakeTransaction, Uint8Array][] = [
-  ['spends nothing', nothing, beefOf(nothing, { proven: false })],
+  ['has no inputs', nothing, beefOf(nothing, { proven: false })],
   [
-    'has a parent that does',
+    'has a parent without inputs',
     child,
     beefOf(child, { proven: false, with: [fromNothing], unproven: [fromNothing] }),
   ],
-  ['spends a coin twice', twice, beefOf(twice, { proven: false, with: [coin] })],
+  ['spends the same output twice', twice, beefOf(twice, { proven: false, with: [coin] })],
 ]
 
 test.each(unsound)('what %s is refused, and nothing is stored', async (_, transaction, beef) => {
@@ -53,7 +53,7 @@ test.each(unsound)('what %s is refused, and nothing is stored', async (_, transa
   const { status, json } = await server.submit(beef, ['tm_ordinals'])
   expect({ status, json }).toMatchObject({
     status: 400,
-    json: { code: 'BAD_BODY', error: expect.stringContaining('no block can hold this') },
+    json: { code: 'BAD_BODY', error: expect.stringContaining('the transaction is invalid') },
   })
   expect(server.rows()).toEqual(before)
   expect(await server.ask(`/content/${transaction.outpoint(0)}`)).toMatchObject({ status: 404 })
