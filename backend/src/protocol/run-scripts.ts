@@ -7,14 +7,15 @@ import {
   scriptPrice,
   stepCost,
 } from './script-cost.js'
+import { CodedError } from './coded-error.js'
 import { readTransaction, type TransactionOutput, type TransactionView } from './transaction.js'
 
 /** Scripts that cost more than the budget has left, valid or not. */
-export class TooCostlyError extends Error {
+export class TooCostlyError extends CodedError<'TOO_COSTLY'> {
   override readonly name = 'TooCostlyError'
 
   constructor() {
-    super('the scripts are too expensive to run')
+    super('TOO_COSTLY', 'the scripts are too expensive to run')
   }
 }
 
