@@ -5,8 +5,8 @@ import { Agent, request } from 'undici'
 import type { TransactionRecord } from '../../backend/src/graph/records.js'
 import { toHex } from '../../backend/src/protocol/bytes.js'
 import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
-import { joinBounded, withinTime } from '../client/bounded-fetch.js'
-import { SourceError } from '../client/source-error.js'
+import { readBounded, withinTime } from '../client/bounded-fetch.js'
+import { SourceError } from '../client/errors.js'
 import { type ChainSource, ChainSourceError, readSourced, readSourcedProof } from './chain-source.js'
 import { Pace } from './pace.js'
 
@@ -184,7 +184,7 @@ export class JungleBusSource implements ChainSource {
       return {
         status: answer.statusCode,
         retryAfter: [answer.headers['retry-after'] ?? []].flat()[0],
-        body: await joinBounded(answer.body, { url, maxBytes, length }),
+        body: await readBounded(answer.body, { url, maxBytes, length }),
       }
     })
   }

@@ -47,3 +47,18 @@ export function decodeAddress(text: string): string | undefined {
     return undefined
   }
 }
+
+/**
+ * The P2PKH lock of an address, or what is wrong with the address.
+ *
+ * @param network The network that the address must belong to; by default, either will do.
+ */
+export function addressLock(
+  address: string,
+  network?: Network,
+): Uint8Array | 'not an address' | 'other network' {
+  const owner = decodeAddress(address)
+  if (owner === undefined) return 'not an address'
+  if (network !== undefined && encodeAddress(owner, network) !== address) return 'other network'
+  return p2pkhLock(owner)
+}

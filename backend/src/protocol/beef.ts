@@ -1,12 +1,16 @@
 import { MAX_LEAVES, takeBump } from './bump.js'
 import { ByteCursor } from './byte-cursor.js'
 import { reversed, toHex } from './bytes.js'
+import { CodedError } from './coded-error.js'
 import { readTransactionFields, type TransactionView } from './transaction.js'
 
 /** Bytes that are no BEEF (BRC-62, BRC-95, BRC-96). */
-export class BeefError extends Error {
-  readonly code = 'BAD_BEEF'
+export class BeefError extends CodedError<'BAD_BEEF'> {
   override readonly name = 'BeefError'
+
+  constructor(message: string, options?: { cause?: unknown }) {
+    super('BAD_BEEF', message, options)
+  }
 }
 
 /** More transactions than any real ancestry; a BEEF of millions of empty ones would only cost memory. */

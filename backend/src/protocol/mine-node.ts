@@ -1,4 +1,5 @@
 import { ascii, concatBytes } from './bytes.js'
+import { CodedError } from './coded-error.js'
 import { decodeOutpoint, encodeOutpoint, type Outpoint } from './outpoint.js'
 import { encodePush, OP, ScriptWalk } from './script-walk.js'
 
@@ -17,9 +18,12 @@ export interface MineNode {
 }
 
 /** A script that does not end in the state of a mine tree node. */
-export class MineNodeError extends Error {
-  readonly code = 'NOT_A_NODE'
+export class MineNodeError extends CodedError<'NOT_A_NODE'> {
   override readonly name = 'MineNodeError'
+
+  constructor(message: string, options?: { cause?: unknown }) {
+    super('NOT_A_NODE', message, options)
+  }
 }
 
 /** The characters that names are made of (service.md 2.8). */

@@ -1,4 +1,5 @@
 import { concatBytes, fromHex, reversed, toHex } from './bytes.js'
+import { CodedError } from './coded-error.js'
 
 /** One output of one transaction. */
 export interface Outpoint {
@@ -15,15 +16,15 @@ export type Pointer =
   | { kind: 'sibling'; vout: number }
 
 /** Text that is not a pointer, or not a sequence. `text` is all of it. */
-export class PointerError extends Error {
+export class PointerError extends CodedError<'BAD_OUTPOINT' | 'BAD_SEQUENCE'> {
   override readonly name = 'PointerError'
 
   constructor(
-    readonly code: 'BAD_OUTPOINT' | 'BAD_SEQUENCE',
+    code: 'BAD_OUTPOINT' | 'BAD_SEQUENCE',
     readonly text: string,
   ) {
     const shown = JSON.stringify(text.length > SHOWN_LENGTH ? `${text.slice(0, SHOWN_LENGTH)}…` : text)
-    super(`${code === 'BAD_OUTPOINT' ? 'not an outpoint' : 'not a sequence'}: ${shown}`)
+    super(code, `${code === 'BAD_OUTPOINT' ? 'not an outpoint' : 'not a sequence'}: ${shown}`)
   }
 }
 

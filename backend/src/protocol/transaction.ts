@@ -1,6 +1,7 @@
 import { Hash } from '@bsv/sdk'
 import { ByteCursor } from './byte-cursor.js'
 import { joinBytes, reversed, toHex } from './bytes.js'
+import { CodedError } from './coded-error.js'
 import type { Outpoint } from './outpoint.js'
 
 /** An input of a raw transaction; `unlockingScript` is a view into it. */
@@ -31,9 +32,12 @@ export interface TransactionView {
 }
 
 /** Bytes that are not exactly one transaction. */
-export class TransactionError extends Error {
-  readonly code = 'BAD_TRANSACTION'
+export class TransactionError extends CodedError<'BAD_TRANSACTION'> {
   override readonly name = 'TransactionError'
+
+  constructor(message: string, options?: { cause?: unknown }) {
+    super('BAD_TRANSACTION', message, options)
+  }
 }
 
 /**

@@ -6,7 +6,7 @@ import type { Proof } from '../../../backend/src/graph/records.js'
 import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { outputOf, readTransaction, type TransactionView } from '../../../backend/src/protocol/transaction.js'
 import { fetchBounded } from '../../client/bounded-fetch.js'
-import type { SourceError } from '../../client/source-error.js'
+import type { SourceError } from '../../client/errors.js'
 import { BadGraphError, PeerAwayError, UnwantedGraphError } from './sync-errors.js'
 import {
   formatGaspOutpoint,
