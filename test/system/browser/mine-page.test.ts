@@ -7,15 +7,15 @@ import { serverDeployment } from '../../../src/mining/server-deployment.js'
 import { says, textOf, useBrowser } from '../../support/browser/browser.js'
 import { hasChromium } from '../../support/browser/chromium.js'
 import { order, shownMints } from '../../support/browser/mine-page.js'
-import { builtMinePage } from '../../support/cli/built-page.js'
+import { builtMinePage } from '../../support/cli/built-package.js'
 import { publisher, text } from '../../support/gateway/site.js'
 import { reissuingServer } from '../../support/mining/reissuing-server.js'
 import { TestWallet } from '../../support/mining/test-wallet.js'
 import { FakeChain } from '../../support/protocol/fake-chain.js'
-import { coinsFor } from '../../support/protocol/sdk-transaction.js'
+import { coinsFor } from '../../support/protocol/transactions.js'
 import { type TestServer, useServers } from '../../support/server/test-server.js'
 
-// Whoever pays, what goes wrong, and what strangers try.
+// Payers, failures, and what strangers try.
 
 const ADDRESS = encodeAddress('ab'.repeat(20), 'main')
 

@@ -142,7 +142,7 @@ test(
 )
 
 test(
-  'raw transactions are taken with --trust only, and the reason is told',
+  'raw transactions are accepted only with --trust, and the reason is shown',
   async () => {
     const { chain, env, files } = await setUp()
     const mints = chain.mintAll('ab')
@@ -194,7 +194,7 @@ test(
 )
 
 test(
-  'a second spender of a node is told of, and the others go on',
+  'a second spender of a node is reported, and the others are imported',
   async () => {
     const { chain, env, files } = await setUp()
     const from = chain.node('')
@@ -216,7 +216,7 @@ test(
 )
 
 test(
-  'a BEEF whose subject is not proven and has no ancestors is told of',
+  'a BEEF whose subject is neither proven nor has ancestors is reported',
   async () => {
     const { chain, env, files } = await setUp()
     const note = chain.inscribe({ contentType: 'text/plain', body: utf8('note') })

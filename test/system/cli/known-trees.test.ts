@@ -4,13 +4,13 @@ import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { isLoopback, KnownTrees } from '../../../src/cli/known-trees.js'
 import { type ServerDeployment, serverDeployment } from '../../../src/mining/server-deployment.js'
 import { useBuiltCli } from '../../support/cli/built-cli.js'
-import { keptOutput } from '../../support/cli/command-output.js'
+import { keptOutput } from '../../support/cli/commands.js'
 import { useNameIndexes } from '../../support/client/name-index.js'
 import { namedWorld } from '../../support/client/name-proofs.js'
 import { beefOf, FakeChain } from '../../support/protocol/fake-chain.js'
 import { type TestServer, treeOf, useServers } from '../../support/server/test-server.js'
 
-// Trust on first use: what a server says of its tree is remembered, and held against what it says later.
+// Trust on first use: the tree that a server names is remembered, and compared with what it says later.
 
 const cli = useBuiltCli()
 const servers = useServers()
@@ -66,7 +66,7 @@ test(
     const second = await resolving(config, [`${url}/`])
     expect(second).toMatchObject({ code: 0, stderr: '' })
     expect(JSON.parse(second.stdout)).toMatchObject({ genesis, genesisFrom: 'remembered' })
-    // Nothing was written anew, and no part of a file is left.
+    // Nothing was written again, and no partial file is left.
     expect(await readFile(fileIn(config), 'utf8')).toBe(written)
     expect(await readdir(dirname(fileIn(config)))).toEqual(['known-trees.json'])
     const verified = await cli.run(['verify', 'abc', '--url', url], { XDG_CONFIG_HOME: config })
@@ -212,7 +212,7 @@ test.each([
   ['another shape', '{"http://x": {"genesis": "y"}}'],
   ['nothing', ''],
 ])(
-  'a file that is damaged (%s) stops the command, and trusts nobody anew',
+  'a file that is damaged (%s) stops the command, and trusts no server again',
   async (_, content) => {
     const config = await servers.folder()
     await mkdir(dirname(fileIn(config)))

@@ -1,6 +1,6 @@
 import { P2PKH, PrivateKey, type Transaction } from '@bsv/sdk'
 import { TestWallet } from '../../support/mining/test-wallet.js'
-import { coinsFor } from '../../support/protocol/sdk-transaction.js'
+import { coinsFor } from '../../support/protocol/transactions.js'
 import type { BodyDeed } from './body-deeds.js'
 import { answer, type HostileServer } from './hostile-server.js'
 import { doing } from './index-front.js'
@@ -59,7 +59,7 @@ export interface HostileWallet {
 /**
  * A wallet behind the HTTP interface of BRC-100, with a coin of so many satoshis. What it sends is noted.
  *
- * @param options.calls What is done to whoever makes one of these calls, in place of an answer.
+ * @param options.calls What happens to these calls in place of an answer.
  */
 export async function hostileWallet(
   stage: Stage,

@@ -76,7 +76,7 @@ describe('a proof that holds', () => {
       chainTracker: new FakeHeaders(all),
     }
     expect(await verifyNameProof(shown)).toMatchObject({ origin: at(mint, 2), proven: true })
-    // It is the block that vouches for its work.
+    // The block proves its work.
     await expect(verifyNameProof({ ...shown, chainTracker: new FakeHeaders([]) })).rejects.toThrow()
   })
 
@@ -320,7 +320,7 @@ describe('bytes that are no proof', () => {
   })
 })
 
-test('a chain tracker that does not answer is not held against the proof', async () => {
+test('a chain tracker that does not answer does not refute the proof', async () => {
   const chainTracker = {
     isValidRootForHeight: async (): Promise<boolean> => {
       throw new Error('out of order')

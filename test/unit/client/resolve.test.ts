@@ -111,7 +111,7 @@ describe('one index', () => {
     expect(await resolve([claimed(stale, true)])).toMatchObject({ spendStatus: 'spent' })
   })
 
-  test('that shows a stale tip, and says nothing of it, cannot be told from an honest one', async () => {
+  test('that shows a stale tip without saying so looks like an honest one', async () => {
     expect(await resolve([claimed(stale, false)])).toMatchObject({
       tip: { tip: at(first, 0) },
       spendStatus: 'unspent',

@@ -9,7 +9,7 @@ import { Crawl, type CrawlOptions } from '../../../src/follow/crawl.js'
 import { JungleBusSource } from '../../../src/follow/junglebus.js'
 import { readConfig } from '../../../src/server/config/config.js'
 import { type Node, openNode } from '../../../src/server/node.js'
-import { keptOutput } from '../../support/cli/command-output.js'
+import { keptOutput } from '../../support/cli/commands.js'
 import { CrawledTree } from '../../support/follow/crawled-tree.js'
 import { type Fault, type JungleBusService, useJungleBuses } from '../../support/follow/junglebus.js'
 import { recordOf } from '../../support/protocol/block.js'
@@ -264,7 +264,7 @@ describe('a source that lies', () => {
     ],
     [
       'gives more than anybody takes',
-      'answers more than',
+      'answered more than',
       ({ tree, service }) => {
         service.fault = (path) => (path.includes(`/get/${tree.mintOf('ab').txid}`) ? 'long' : undefined)
       },

@@ -23,7 +23,7 @@ import {
   OPEN_LOCK,
   p2pkh,
 } from '../../support/protocol/fake-chain.js'
-import { coinsFor } from '../../support/protocol/sdk-transaction.js'
+import { coinsFor } from '../../support/protocol/transactions.js'
 import { type TestServer, treeOf, useServers } from '../../support/server/test-server.js'
 
 const servers = useServers()
@@ -42,7 +42,7 @@ async function treeOn(chain: FakeChain, ...names: string[]) {
   return { chain, server, submit, index: new HttpMineIndex(server.url) }
 }
 
-/** Mines in this thread, with made-up money, and keeps what happens. */
+/** Mines in this thread, with fake funding, and records the events. */
 function miner({ chain, index }: { chain: FakeChain; index: MineIndex }) {
   const events: MiningEvent[] = []
   return {
@@ -184,7 +184,7 @@ test('a search is given up when the node moves', async () => {
   expect(looks).toBe(3)
 })
 
-describe('a rival who moves the node', () => {
+describe('a competing mint that spends the node', () => {
   test.each<[string, 'before it is paid for' | 'after it is paid for']>([
     ['while the solution is found', 'before it is paid for'],
     ['while the mint is on its way', 'after it is paid for'],
@@ -237,7 +237,7 @@ describe('a rival who moves the node', () => {
     expect(happened()).toEqual(['started q'])
   })
 
-  test('is told of by a wallet before the index knows', async () => {
+  test('is reported by a wallet before the index knows', async () => {
     const { chain, submit, index } = await tree()
     const rival = chain.mint('r')
     const { mine, happened } = miner({ chain, index })
@@ -271,8 +271,10 @@ test('two miners at one node get one name each, and nothing is counted twice', a
     ['ay', 'ayy'],
   ])
   expect(await namesOf(server)).toEqual(['a', 'ax', 'axx', 'ay', 'ayy'])
-  const told = [...x.events, ...y.events].filter(({ kind }) => kind === 'minted').map(({ name }) => name)
-  expect(told.sort()).toEqual(['ax', 'axx', 'ay', 'ayy'])
+  const mintedNames = [...x.events, ...y.events]
+    .filter(({ kind }) => kind === 'minted')
+    .map(({ name }) => name)
+  expect(mintedNames.sort()).toEqual(['ax', 'axx', 'ay', 'ayy'])
 })
 
 describe('a mint that somebody puts into another transaction', () => {
@@ -331,7 +333,7 @@ describe('a mint that somebody puts into another transaction', () => {
 
   test.each([
     ['a server refuses ours', false],
-    ['whoever sends ours hears of it first', true],
+    ['the sender of ours hears of it first', true],
   ])('counts as the mint of the name: %s', async (_, payFails) => {
     const { result, minted, other, own, happened } = await overtaken('q', { payFails })
     expect(minted).toEqual([{ name: 'q', txid: other, byOther: true }])
@@ -343,7 +345,7 @@ describe('a mint that somebody puts into another transaction', () => {
 
   test.each([
     ['a server refuses ours', false],
-    ['whoever sends ours hears of it first', true],
+    ['the sender of ours hears of it first', true],
   ])('is mined on from: %s', async (_, payFails) => {
     const { result, minted, other, own, happened, names } = await overtaken('qx', { payFails })
     expect(minted).toEqual([
@@ -618,7 +620,7 @@ describe('a server that lies while mining goes on', () => {
     expect(await namesOf(server)).toEqual(['a'])
   })
 
-  test('and lags behind is asked again before a search is begun anew', async () => {
+  test('and lags behind is asked again before another search starts', async () => {
     let looks = 0
     const { asked, mining, happened } = await lyingTree((honest, chain) => ({
       // One of its machines has not heard of the first mint when it is asked about the second.
@@ -638,7 +640,7 @@ describe('a server that lies while mining goes on', () => {
   test('is followed to the mint of a rival each time that it shows one, up to so many mints', async () => {
     const rivals = 'bcdefghijk'
     const { asked, mining, happened } = await lyingTree((honest, chain) => ({
-      // Whoever does the work for it can take the node away each time.
+      // Anyone who does the work can spend the node each time.
       async submit() {
         const rival = chain.mint(rivals[asked.paid] ?? '')
         await honest.submit({ beef: beefOf(rival), txid: rival.txid, name: rivals[asked.paid] ?? '' })
@@ -670,7 +672,7 @@ describe('a budget', () => {
     expect(allowed).toEqual([12, 12, 5])
   })
 
-  test('counts a mint whose fee was never told as what it was allowed', async () => {
+  test('counts a mint of unknown fee as what it was allowed', async () => {
     const { chain, index, submit } = await tree()
     const { mine } = miner({ chain, index })
     const allowed: number[] = []
