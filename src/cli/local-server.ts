@@ -8,24 +8,16 @@ import type { FakeTransaction } from './fake-transactions.js'
 /** Time for an answer, in milliseconds: submissions are queued. */
 const PATIENCE = 50_000
 
-/** The longest `/openapi.json` that is read, in bytes: many times the size of ours. */
-const MAX_DESCRIPTION_BYTES = 8 * 1024 * 1024
+/** The longest `/deployment.json` that is read, in bytes: many times the size of ours. */
+const MAX_DEPLOYMENT_BYTES = 64 * 1024
 /** The longest answer to a submission, in bytes, without the indexes of the admitted outputs. */
 const MAX_ANSWER_BYTES = 64 * 1024
 /** An index of 32 bits in JSON, with its comma. */
 const MAX_INDEX_BYTES = 11
 
-const openapi = z.object({
-  info: z.object({ title: z.literal('minetree') }),
-  paths: z.record(z.string(), z.unknown()),
-})
+const deployment = z.object({ profile: z.literal(Object.keys(PROFILES)), network: z.string() })
 const refusal = z.object({ error: z.string(), code: z.string() })
 const steak = z.object({ [TOPICS.ordinals]: z.object({ outputsToAdmit: z.array(z.number()) }) })
-
-/** Prefixes that only a server of the live network has. */
-const LIVE_PREFIXES = [...PROFILES.mainnet.gatewayPrefixes, ...PROFILES.mainnet.namesPrefixes].filter(
-  (prefix) => ![...PROFILES.local.gatewayPrefixes, ...PROFILES.local.namesPrefixes].includes(prefix),
-)
 
 /** A server of a local network. */
 export class LocalServer {
@@ -35,8 +27,8 @@ export class LocalServer {
   ) {}
 
   /**
-   * Checks, by its `/openapi.json`, that a server at a URL is on a local network: one that follows the live network and
-   * does not check proofs would accept fake transactions as real.
+   * Checks, by the profile in its `/deployment.json`, that a server at a URL is on a local network: one that follows the
+   * live network and does not check proofs would accept fake transactions as real.
    *
    * @throws CommandError
    */
@@ -45,11 +37,10 @@ export class LocalServer {
     if (parsed === undefined || !/^https?:$/.test(parsed.protocol))
       throw new CommandError(`not the URL of a server: ${JSON.stringify(text)}`, { exit: 'usage' })
     const url = `${parsed.origin}${parsed.pathname}`.replace(/\/+$/, '')
-    const { body } = await ask(url, '/openapi.json', { maxBytes: MAX_DESCRIPTION_BYTES })
-    const described = openapi.safeParse(body)
+    const { body } = await ask(url, '/deployment.json', { maxBytes: MAX_DEPLOYMENT_BYTES })
+    const described = deployment.safeParse(body)
     if (!described.success) throw new CommandError(`${url} is not a minetree server`)
-    const paths = Object.keys(described.data.paths)
-    if (LIVE_PREFIXES.some((prefix) => paths.some((path) => path.startsWith(`${prefix}/`))))
+    if (described.data.profile !== PROFILES.local.name)
       throw new CommandError(
         `${url} follows the live network: publish to a server of a local network, which accepts fake funding`,
       )

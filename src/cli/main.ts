@@ -30,7 +30,7 @@ const context: CommandContext = { output: outputWith(process.argv.includes('--js
 
 const program = new Command('minetree')
   .description(
-    'Names that are mined and content that lives on the chain. Settings come from the environment: see the README.',
+    'Names that are mined and content that lives on the chain. Settings come from the environment: see docs/settings.md.',
   )
   .version(packageVersion(), '-V, --version')
   .exitOverride()

@@ -85,7 +85,7 @@ export function addStoreCommands(program: Command, context: CommandContext): voi
 
   program
     .command('reindex')
-    .description('rebuild the index from the admitted transactions: see docs/nothing-lost.md')
+    .description('rebuild the index from the transactions and what was admitted: see docs/durability.md')
     .action(async () => {
       const config = settings()
       const { runReindex } = await import('./maintenance.js')

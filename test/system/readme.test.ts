@@ -5,17 +5,17 @@ import { join, resolve } from 'node:path'
 import { useServers } from '../support/server/test-server.js'
 import { freePort } from '../support/services/free-port.js'
 
-// What the README tells a new user to do, done as it is written, in a copy of the checkout. Only the port is another.
+// Runs the commands of the README exactly as written, in a copy of the checkout; only the port differs.
 
 const ROOT = resolve(import.meta.dirname, '../..')
 const { folder } = useServers()
 /** For a test, in milliseconds: it builds the package, fills a local network and mines five names at 22 bits. */
 const PATIENCE = 480_000
 
-/** The commands in the README's blocks, a block a list of lines. */
+/** The README's shell blocks, each as a list of commands. */
 async function blocks(): Promise<string[][]> {
   const text = await readFile(join(ROOT, 'README.md'), 'utf8')
-  return [...text.matchAll(/^```\n(.*?)^```$/gms)].map(([, body = '']) => body.trimEnd().split('\n'))
+  return [...text.matchAll(/^```sh\n(.*?)^```$/gms)].map(([, body = '']) => body.trimEnd().split('\n'))
 }
 
 /** A checkout that is installed: the package itself is built in it. */
@@ -54,9 +54,9 @@ test(
       await new Promise<void>((ready) =>
         server.stdout.on('data', (piece: Buffer) => piece.includes('listening on') && ready()),
       )
-      const told: string[] = []
-      for (const line of walk ?? []) told.push(await run(line.replaceAll('8080', String(port))))
-      const [mined = '', resolved = '', verified = '', record = '{}', content = ''] = told
+      const outputs: string[] = []
+      for (const line of walk ?? []) outputs.push(await run(line.replaceAll('8080', String(port))))
+      const [mined = '', resolved = '', verified = '', record = '{}', content = ''] = outputs
       const origin = mined.trim().split('\n').at(-1)?.replace('alice ', '') ?? ''
       expect(origin).toMatch(/^[0-9a-f]{64}_2$/)
       expect(resolved).toContain(`origin  ${origin}\n`)

@@ -66,16 +66,19 @@ test('a server writes no secret, and of strangers nothing but text, in one line 
   expect(metrics).toMatch(/^nodejs_eventloop_lag_seconds /m)
 })
 
+/** What a server of a local network answers whoever publishes, before anything is submitted. */
+const LOCAL_DEPLOYMENT = JSON.stringify({ profile: 'local', network: 'main' })
+
 test.each([
   ['resolve', ['resolve', 'alice'], 1],
   ['mine', ['mine', 'alice'], 1],
   ['publish', ['publish', 'package.json'], 4],
-])('%s writes in one line what a server says, and no more than text', async (_, args, exit) => {
+])('%s writes in one line what a server says, and no more than text', async (command, args, exit) => {
   const { url, close } = await listening((request, response) => {
-    const isDocument = request.url === '/openapi.json'
-    const document = { info: { title: 'minetree' }, paths: {} }
-    response.writeHead(isDocument ? 200 : 400, { 'Content-Type': 'application/json' })
-    response.end(JSON.stringify(isDocument ? document : { error: HOSTILE, code: HOSTILE }))
+    // Whoever publishes goes on to submit only where this is a server of a local network.
+    const isDeployment = command === 'publish' && request.url === '/deployment.json'
+    response.writeHead(isDeployment ? 200 : 400, { 'Content-Type': 'application/json' })
+    response.end(isDeployment ? LOCAL_DEPLOYMENT : JSON.stringify({ error: HOSTILE, code: HOSTILE }))
   })
   try {
     const { code, stdout, stderr } = await cli.run([...args, '--url', url], SECRETS)
@@ -134,14 +137,12 @@ describe('a long text', () => {
   })
 })
 
-const DOCUMENT = JSON.stringify({ info: { title: 'minetree' }, paths: {} })
-
 test('an error of 30 MB is neither read to its end nor printed', async () => {
   const size = 30_000_000
   let sent = 0
   const { url, close } = await listening((request, response) => {
     if (request.method === 'GET') {
-      response.end(DOCUMENT)
+      response.end(LOCAL_DEPLOYMENT)
       return
     }
     response.writeHead(400, { 'Content-Type': 'application/json' })
@@ -166,7 +167,7 @@ test('an error of 30 MB is neither read to its end nor printed', async () => {
 test('an error that is read is cut, also with the stack', async () => {
   const { url, close } = await listening((request, response) => {
     if (request.method === 'GET') {
-      response.end(DOCUMENT)
+      response.end(LOCAL_DEPLOYMENT)
       return
     }
     response.writeHead(400, { 'Content-Type': 'application/json' })
@@ -191,7 +192,7 @@ test.each([
   const asked: string[] = []
   const inside = await listening((request, response) => {
     asked.push(request.url ?? '')
-    response.end(DOCUMENT)
+    response.end(LOCAL_DEPLOYMENT)
   })
   const redirecting = await listening((request, response) => {
     response.writeHead(307, { Location: inside.url + (request.url ?? '') }).end()

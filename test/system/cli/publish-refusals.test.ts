@@ -158,9 +158,9 @@ test(
 test(
   'a server that hangs up while it is sent to',
   async () => {
-    const description = { info: { title: 'minetree' }, paths: {} }
+    const deployment = { profile: 'local', network: 'main' }
     const other = await listening((request, response) => {
-      if (request.method === 'GET') response.end(JSON.stringify(description))
+      if (request.method === 'GET') response.end(JSON.stringify(deployment))
       else request.socket.destroy()
     })
     expect(await failure([small, '--url', other.url])).toMatch(
@@ -173,7 +173,7 @@ test(
 
 test.each([
   ['text', 'hello'],
-  ['the description of another service', '{"info": {"title": "another"}, "paths": {}}'],
+  ['the deployment of another service', '{"profile": "another", "network": "main"}'],
 ])(
   'a server of another kind, which answers with %s',
   async (_, answer) => {

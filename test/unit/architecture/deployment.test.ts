@@ -13,14 +13,14 @@ const COMPOSE_FILES = ['compose.yaml', 'compose.mariadb.yaml', 'compose.mongo.ya
 const compose = COMPOSE_FILES.map(read)
 const servers = useServers()
 
-/** The names that the table of the README begins its rows with. */
-const documented = new Set(
-  [...read('README.md').matchAll(/^\| ((?:`[A-Z_]+`(?:, )?)+) \|/gm)].flatMap(([, names = '']) =>
+/** The settings that the tables of the two pages document, a name for each time. */
+const documented = ['docs/settings.md', 'docs/limits.md'].flatMap((page) =>
+  [...read(page).matchAll(/^\| ((?:`[A-Z_]+`(?:, )?)+) \|/gm)].flatMap(([, names = '']) =>
     [...names.matchAll(/[A-Z_]+/g)].map(([name]) => name),
   ),
 )
 
-test('what the image and the compose file set are settings', () => {
+test('the image and the compose files set nothing but settings', () => {
   const [, image = ''] = /^ENV (.*)$/m.exec(dockerfile) ?? []
   // Of the service, and not of the database beside it.
   const ours = compose.map((file) => file.split(/^ {2}(?:mariadb|mongo):$/m)[0] ?? '').join('\n')
@@ -31,7 +31,7 @@ test('what the image and the compose file set are settings', () => {
   for (const name of set.filter((each) => each !== 'NODE_ENV')) expect(documented).toContain(name)
 })
 
-test('the image has what the package ships to run', () => {
+test('the image contains what the package needs to run', () => {
   const copied = [...dockerfile.matchAll(/^COPY --from=build \/minetree\/(\S+)/gm)].map(([, path]) => path)
   expect(copied.toSorted()).toEqual(['assets', 'dist', 'node_modules', 'package.json'])
   expect(existsSync(join(root, 'assets'))).toBe(true)
@@ -40,7 +40,7 @@ test('the image has what the package ships to run', () => {
   expect(dockerfile).toMatch(/^USER node$/m)
 })
 
-test('the health check of the image passes while the service answers, and no longer', async () => {
+test('the health check of the image passes only while the service answers', async () => {
   const server = await servers.start()
   const [, line = ''] = /HEALTHCHECK[^\n]*\\\n\s+CMD (\[.*\])$/m.exec(dockerfile) ?? []
   const [program, ...parameters] = JSON.parse(line) as string[]
@@ -62,23 +62,23 @@ function settingsIn(file: string, { commented }: { commented: boolean }): [name:
   return [...read(file).matchAll(line)].map(([, name = '', value = '']) => [name, value])
 }
 
-/** What nothing uses has no row. */
+/** Settings without effect are not documented. */
 const usable = SETTINGS.filter((name) => !UNUSED_SETTINGS.includes(name))
 
 describe('the settings of a deployment', () => {
-  test('the table of the README has every setting, and nothing else', () => {
-    expect([...documented].sort()).toEqual([...usable].sort())
+  test('docs/settings.md and docs/limits.md document every setting once, and nothing else', () => {
+    expect(documented.toSorted()).toEqual(usable.toSorted())
   })
 
-  test('the example file has each of them once, with a value that is taken', () => {
+  test('the example file has each of them once, with a valid value', () => {
     const example = settingsIn('minetree.env.example', { commented: true })
     expect(example.map(([name]) => name).sort()).toEqual([...usable].sort())
-    // Nothing is set by copying it.
+    // Copying it must not set anything.
     expect(settingsIn('minetree.env.example', { commented: false })).toEqual([])
     for (const [name, value] of example) expect(() => readConfig({ [name]: value })).not.toThrow()
   })
 
-  test.each(COMPOSE_FILES)('%s takes all of them from minetree.env, which need not be there', (file) => {
+  test.each(COMPOSE_FILES)('%s reads settings from minetree.env, which is optional', (file) => {
     const { services } = parse(read(file)) as {
       services: Record<string, { env_file?: unknown; environment?: Record<string, string> }>
     }
@@ -86,18 +86,18 @@ describe('the settings of a deployment', () => {
       { path: 'compose.env' },
       { path: 'minetree.env', required: false },
     ])
-    // What stands there could not be changed in minetree.env.
+    // minetree.env cannot override `environment`.
     const fixed = Object.keys(services.minetree?.environment ?? {})
     expect(fixed.filter((name) => !['KNEX_URL', 'MONGO_URL'].includes(name))).toEqual([])
   })
 
-  test('what compose sets itself is a mainnet node behind a proxy', () => {
+  test('compose.env configures a mainnet node behind a proxy', () => {
     const config = readConfig(Object.fromEntries(settingsIn('compose.env', { commented: false })))
     expect(config).toMatchObject({ profile: { name: 'mainnet' }, chainTracker: 'whatsonchain', warnings: [] })
     expect(config.limits.trustedProxies).toBe(1)
   })
 
-  test('nobody commits or ships the file with the secrets', () => {
+  test('the file with the secrets is neither committed nor shipped', () => {
     for (const file of ['.gitignore', '.dockerignore'])
       expect(read(file).split('\n')).toContain('minetree.env')
   })

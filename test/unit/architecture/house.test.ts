@@ -78,6 +78,14 @@ describe('the import arrows', () => {
     expect(wrong).toEqual([])
   })
 
+  test('nothing depends on the OpenAPI document but the app that serves it', () => {
+    const wrong = imports
+      .filter(isRelative)
+      .filter((each) => target(each).startsWith('src/server/openapi/'))
+      .filter(({ file }) => !file.startsWith('src/server/openapi/') && file !== 'src/server/app.ts')
+    expect(wrong).toEqual([])
+  })
+
   test('a factory imports nothing but its service, the store and what they share', () => {
     const wrong = imports
       .filter(isRelative)

@@ -78,7 +78,7 @@ test('a refusal quotes the server', async () => {
   const { index } = await indexed()
   const submitted = index.submit({ beef: Uint8Array.of(1), txid: 'ab'.repeat(32), name: 'ab' })
   await expect(submitted).rejects.toMatchObject({ code: 'BAD_INDEX' })
-  await expect(submitted).rejects.toThrow(/answers 400, BAD_BODY: /)
+  await expect(submitted).rejects.toThrow(/answered 400, BAD_BODY: /)
 })
 
 describe('a server that is none of ours', () => {

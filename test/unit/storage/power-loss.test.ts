@@ -14,6 +14,6 @@ test('the store has the settings against power loss that the page states', async
   const [synchronous] = await database.writer.raw('pragma synchronous')
   expect(journal).toEqual({ journal_mode: 'wal' })
   expect(synchronous).toEqual({ synchronous: FULL })
-  const page = readFileSync(resolve(import.meta.dirname, '../../../docs/nothing-lost.md'), 'utf8')
+  const page = readFileSync(resolve(import.meta.dirname, '../../../docs/durability.md'), 'utf8')
   expect(page).toContain('in WAL mode with `synchronous = full`')
 })

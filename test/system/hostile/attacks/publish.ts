@@ -21,7 +21,7 @@ export function publishAttacks(): Attack[] {
     set: async (stage) => await publishScene(stage, answers(stage)),
   })
   return [
-    ...(['/openapi.json', '/submit'] as const).flatMap((route) =>
+    ...(['/deployment.json', '/submit'] as const).flatMap((route) =>
       bodyDeeds(route === '/submit' ? 'some' : 'all').map(({ name, deed, benchOnly }) => ({
         ...attack(`${name} at ${route}`, (stage) => ({ [route]: doing(deed, stage) })),
         benchOnly,
