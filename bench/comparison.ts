@@ -4,7 +4,7 @@ import { spendsBy } from '../backend/src/graph/transaction-records.js'
 import { utf8 } from '../backend/src/protocol/bytes.js'
 import { type Node, openNode } from '../src/server/node.js'
 import { FakeChain } from '../test/support/protocol/fake-chain.js'
-import { sqlOf } from '../test/support/storage/sql-of.js'
+import { sqlOf } from '../test/support/server/test-server.js'
 import { configFor, median, SILENT, timed, withFolder } from './support.js'
 
 const OUTPUTS = 100_000

@@ -9,9 +9,9 @@ import {
   OPEN_LOCK,
   p2pkh,
 } from '../../test/support/protocol/fake-chain.js'
-import { until } from '../../test/support/server/eventually.js'
 import { type HeaderWorld, useHeaderWorlds } from '../../test/support/server/header-world.js'
 import { type Answer, type Environment, posted, submission } from '../../test/support/server/test-server.js'
+import { until } from '../../test/support/server/waiting.js'
 
 // Transactions that come before what they are built on, or without it: each is admitted once what it waits for is known, and
 // never has to be sent again (`spec/overlay.md`, Order independence).

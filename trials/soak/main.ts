@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { readTrialArguments } from '../trial-arguments.js'
+import { readTrialArguments } from '../arguments.js'
 import { soak } from './soak.js'
 
 /**

@@ -4,13 +4,13 @@ import { graphRecords } from '../../../backend/src/graph/records.js'
 import { viewOf } from '../../../backend/src/graph/stored-transaction.js'
 import { spendsBy } from '../../../backend/src/graph/transaction-records.js'
 import { admissionRules } from '../../../backend/src/topic-managers/admission-rules.js'
-import { ANYONE, bareTransaction } from '../../support/protocol/bare-transactions.js'
 import {
   FakeChain,
   type FakeOutput,
   type FakeTransaction,
   inscriptionScript,
 } from '../../support/protocol/fake-chain.js'
+import { ANYONE, bareTransaction } from '../../support/protocol/transactions.js'
 import type { OpenedStore } from '../../support/storage/engine.js'
 import { onEachEngine } from '../../support/storage/stores.js'
 

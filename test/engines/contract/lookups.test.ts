@@ -9,8 +9,7 @@ import { utf8 } from '../../../backend/src/protocol/bytes.js'
 import { formatOutpoint, type Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { History, type Notice } from '../../support/graph/history.js'
 import { beefOf, type FakeTransaction, p2pkh } from '../../support/protocol/fake-chain.js'
-import { closeStores, openStore } from '../../support/storage/open-store.js'
-import { onEachSqlEngine } from '../../support/storage/stores.js'
+import { closeStores, onEachSqlEngine, openStore } from '../../support/storage/stores.js'
 
 afterEach(closeStores)
 

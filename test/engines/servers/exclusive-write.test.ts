@@ -5,7 +5,7 @@ import { SqlGraphStore } from '../../../backend/src/storage/sql/graph-store.js'
 import { knexWriter, type SqlWriter } from '../../../backend/src/storage/sql/reader.js'
 import type { Database } from '../../../src/server/store/open-database.js'
 import { openMysql } from '../../../src/server/store/open-mysql.js'
-import { describeWithMariadb } from '../../support/storage/mariadb.js'
+import { describeWithMariadb } from '../../support/storage/databases.js'
 import { onEachSqlEngine } from '../../support/storage/stores.js'
 
 const outpoint = { txid: 'ab'.repeat(32), vout: 0 }

@@ -7,10 +7,9 @@ import { IndexMaintenance } from '../../../src/server/store/index-maintenance.js
 import { does, everyDeed } from '../../support/graph/deeds.js'
 import { FakeChain } from '../../support/protocol/fake-chain.js'
 import { SILENT, treeOf, useServers } from '../../support/server/test-server.js'
-import { asText, rawDocuments } from '../../support/storage/graph-documents.js'
-import { describeWithMongo } from '../../support/storage/mongo.js'
+import { describeWithMongo } from '../../support/storage/databases.js'
+import { asText, type DbCall, rawDocuments, watchedDb } from '../../support/storage/mongo-documents.js'
 import { doAgain, type RecordedWrite, recordWrites } from '../../support/storage/recorded-writes.js'
-import { type DbCall, watchedDb } from '../../support/storage/watched-db.js'
 
 // A writer is cut off from the database before each call that changes something, in a scenario that has every kind of
 // write. Whoever comes next has to find all of the write or none of it.

@@ -10,12 +10,11 @@ import NamesTopicManager from '../../../backend/src/topic-managers/NamesTopicMan
 import OrdinalsTopicManager from '../../../backend/src/topic-managers/OrdinalsTopicManager.js'
 import { storesOf } from '../../../src/plugin/index.js'
 import { beefOf, FakeChain, p2pkh } from '../../support/protocol/fake-chain.js'
-import { eventually } from '../../support/server/eventually.js'
-import { asText, rawDocuments } from '../../support/storage/graph-documents.js'
+import { eventually } from '../../support/server/waiting.js'
+import { describeWithMongo } from '../../support/storage/databases.js'
 import { MemoryStorage } from '../../support/storage/memory-storage.js'
-import { describeWithMongo } from '../../support/storage/mongo.js'
-import { closeStores, openStore } from '../../support/storage/open-store.js'
-import { watchedDb } from '../../support/storage/watched-db.js'
+import { asText, rawDocuments, watchedDb } from '../../support/storage/mongo-documents.js'
+import { closeStores, openStore } from '../../support/storage/stores.js'
 
 // As a plugin: the engine and its storage are a host's, which gives the factories its database and opens nothing.
 

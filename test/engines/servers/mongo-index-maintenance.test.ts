@@ -5,8 +5,8 @@ import { MongoGraphStore } from '../../../backend/src/storage/mongo/graph-store.
 import { MongoIndexMaintenance } from '../../../backend/src/storage/mongo/index-maintenance.js'
 import { LeaseTakenError, LostLeaseError } from '../../../backend/src/storage/mongo/write-lease.js'
 import { MongoWriter } from '../../../backend/src/storage/mongo/writer.js'
-import { describeWithMongo } from '../../support/storage/mongo.js'
-import { watchedDb } from '../../support/storage/watched-db.js'
+import { describeWithMongo } from '../../support/storage/databases.js'
+import { watchedDb } from '../../support/storage/mongo-documents.js'
 
 /** In milliseconds: how long one is waited for that is gone; long enough for a machine that has much to do. */
 const LEASE = 2000

@@ -6,10 +6,9 @@ import { StoreUnavailableError } from '../../../backend/src/graph/store-unavaila
 import { MongoGraphStore } from '../../../backend/src/storage/mongo/graph-store.js'
 import { whileAvailable } from '../../../backend/src/storage/mongo/unavailable.js'
 import { answerFor } from '../../../src/gateway/http/errors.js'
-import { asText, rawDocuments } from '../../support/storage/graph-documents.js'
-import { describeWithMongo } from '../../support/storage/mongo.js'
+import { describeWithMongo } from '../../support/storage/databases.js'
+import { asText, rawDocuments, watchedDb } from '../../support/storage/mongo-documents.js'
 import { startTcpProxy, type TcpProxy } from '../../support/storage/tcp-proxy.js'
-import { watchedDb } from '../../support/storage/watched-db.js'
 
 const OUTPUTS = 30
 const CUTS = 5

@@ -5,9 +5,9 @@ import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { MongoGraphStore } from '../../../backend/src/storage/mongo/graph-store.js'
 import type { PendingDocuments } from '../../../backend/src/storage/mongo/pending-documents.js'
 import { MongoWriter } from '../../../backend/src/storage/mongo/writer.js'
-import { until } from '../../support/server/eventually.js'
-import { describeWithMongo } from '../../support/storage/mongo.js'
-import { watchedDb } from '../../support/storage/watched-db.js'
+import { until } from '../../support/server/waiting.js'
+import { describeWithMongo } from '../../support/storage/databases.js'
+import { watchedDb } from '../../support/storage/mongo-documents.js'
 
 /** In milliseconds: how long a writer is waited for that is gone. */
 const LEASE = 40

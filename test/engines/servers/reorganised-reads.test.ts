@@ -5,16 +5,16 @@ import {
   OPEN_LOCK,
   p2pkh,
 } from '../../support/protocol/fake-chain.js'
-import { eventually } from '../../support/server/eventually.js'
 import {
   type Environment,
   posted,
+  sqlOf,
   type TestServer,
   treeOf,
   useServers,
 } from '../../support/server/test-server.js'
-import { onEachSharedEngine } from '../../support/storage/shared-databases.js'
-import { sqlOf } from '../../support/storage/sql-of.js'
+import { eventually } from '../../support/server/waiting.js'
+import { onEachSharedEngine } from '../../support/storage/databases.js'
 
 /** Starts a server that is read from, and one that is written to: the same, or another on the same database. */
 type StartPair = (env: Environment) => Promise<{ server: TestServer; writer: TestServer }>

@@ -2,7 +2,6 @@ import { utf8 } from '../../../backend/src/protocol/bytes.js'
 import { readConfig } from '../../../src/server/config/config.js'
 import { openStores } from '../../../src/server/store/stores.js'
 import { beefOf, FakeChain, inscriptionScript, OPEN_LOCK } from '../../support/protocol/fake-chain.js'
-import { eventually } from '../../support/server/eventually.js'
 import {
   type Environment,
   posted,
@@ -13,9 +12,12 @@ import {
   untilReady,
   useServers,
 } from '../../support/server/test-server.js'
-import { describeWithMariadb } from '../../support/storage/mariadb.js'
-import { describeWithMongo } from '../../support/storage/mongo.js'
-import { onEachSharedEngine } from '../../support/storage/shared-databases.js'
+import { eventually } from '../../support/server/waiting.js'
+import {
+  describeWithMariadb,
+  describeWithMongo,
+  onEachSharedEngine,
+} from '../../support/storage/databases.js'
 import { startTcpProxy, type TcpProxy } from '../../support/storage/tcp-proxy.js'
 
 // Several servers on one database, each with connections of its own, as processes have them.

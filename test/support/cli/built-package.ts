@@ -2,9 +2,10 @@ import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { copyFile, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, symlink } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
-import { buildMinePage } from './built-page.js'
 
 const ROOT = resolve(import.meta.dirname, '../../..')
 /** With what npm has installed: git does not see it, and whoever installs anew has none. */
@@ -69,4 +70,19 @@ export async function removeOld(folder: string): Promise<void> {
     const { mtimeMs } = await stat(path)
     if (Date.now() - mtimeMs > A_DAY) await rm(path, { recursive: true, force: true })
   }
+}
+
+/** Builds the page for mining, as `npm run build` does, into a folder. */
+export async function buildMinePage(folder: string): Promise<void> {
+  await promisify(execFile)('npm', ['run', '--silent', 'build:page', '--', `--outdir=${folder}`], {
+    cwd: ROOT,
+  })
+}
+
+/** The page as the sources have it now, for the tests of one file. */
+export async function builtMinePage(): Promise<URL> {
+  const folder = await mkdtemp(join(tmpdir(), 'minetree-page-'))
+  afterAll(() => rm(folder, { recursive: true, force: true }))
+  await buildMinePage(folder)
+  return pathToFileURL(`${folder}/`)
 }

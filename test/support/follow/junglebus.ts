@@ -4,7 +4,7 @@ import type { TransactionRecord } from '../../../backend/src/graph/records.js'
 import { fromHex } from '../../../backend/src/protocol/bytes.js'
 import { formatOutpoint, type Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { readTransaction } from '../../../backend/src/protocol/transaction.js'
-import { listening } from '../server/other-server.js'
+import { listening } from '../server/connections.js'
 
 /** What goes wrong with an answer. */
 export type Fault =

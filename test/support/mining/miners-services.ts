@@ -1,6 +1,6 @@
 import { Transaction } from '@bsv/sdk'
 import express from 'express'
-import { listening } from '../server/other-server.js'
+import { listening } from '../server/connections.js'
 import type { TestWallet } from './test-wallet.js'
 
 /** What lies outside a miner's machine, in the protocols that it speaks. */

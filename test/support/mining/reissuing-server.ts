@@ -6,7 +6,7 @@ import { verifyNode } from '../../../src/client/verify-name.js'
 import { fakeFundedMint } from '../../../src/mining/fake-funding.js'
 import { HttpMineIndex } from '../../../src/mining/mine-index.js'
 import { serverDeployment } from '../../../src/mining/server-deployment.js'
-import { listening } from '../server/other-server.js'
+import { listening } from '../server/connections.js'
 import { ask, submission } from '../server/test-server.js'
 
 /**

@@ -1,8 +1,8 @@
 import type { RequestListener, ServerResponse } from 'node:http'
 import { setTimeout } from 'node:timers/promises'
 import { toHex } from '../../../backend/src/protocol/bytes.js'
+import { listening } from './connections.js'
 import type { Block, HeaderChain } from './header-chain.js'
-import { listening } from './other-server.js'
 
 /** How a service of block headers behaves; the way it answers a wrong question is that of the real ones. */
 export type Mood =

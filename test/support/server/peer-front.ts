@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { listening } from './other-server.js'
+import { listening } from './connections.js'
 import { ask, type TestServer } from './test-server.js'
 
 /** A question of a peer, and what the host behind the front says to it. */

@@ -6,9 +6,11 @@ import Database from 'libsql'
 import { pino } from 'pino'
 import type { Deployment } from '../../../backend/src/protocol/mint.js'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
+import { SqlGraphStore } from '../../../backend/src/storage/sql/graph-store.js'
 import { readConfig } from '../../../src/server/config/config.js'
+import type { Node } from '../../../src/server/node.js'
 import { type RunningServer, startServer } from '../../../src/server/server.js'
-import { until } from './eventually.js'
+import { until } from './waiting.js'
 
 export const SILENT = pino({ level: 'silent' })
 
@@ -169,4 +171,16 @@ function isBytes(value: unknown): value is Uint8Array {
 /** Waits until a server answers that it is ready: that its index is known to match what was admitted. */
 export async function untilReady(server: Pick<TestServer, 'ask'>): Promise<void> {
   await until(async () => (await server.ask('/health/ready')).status === 200, 'the server is ready')
+}
+
+/** The headers of an answer without those that are others each time: its date, and its id. */
+export function lastingHeaders({ headers }: Answer): IncomingHttpHeaders {
+  const { date: _, 'x-request-id': __, ...lasting } = headers
+  return lasting
+}
+
+/** The store of a node on SQL, with its connections. */
+export function sqlOf({ graph: { store } }: Pick<Node, 'graph'>): SqlGraphStore {
+  if (!(store instanceof SqlGraphStore)) throw new TypeError('the node is not on SQL')
+  return store
 }

@@ -7,9 +7,8 @@ import { hashColumn, outpointColumns } from '../../../backend/src/storage/rows/c
 import { MISSING_FOR_MONGO, mongoUrl } from '../services/mongo.js'
 import { freshDatabaseName, portOfShared } from '../services/shared.js'
 import type { Engine } from './engine.js'
-import { asText, rawDocuments } from './graph-documents.js'
+import { asText, rawDocuments, watchedDb } from './mongo-documents.js'
 import { type Asked, keepAsked, withoutIndex } from './mongo-queries.js'
-import { watchedDb } from './watched-db.js'
 
 /** That of the stores, and the one of what tests do behind their backs. */
 let client: MongoClient | undefined

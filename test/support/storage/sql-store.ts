@@ -1,9 +1,13 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import type { Knex } from 'knex'
 import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { SqlGraphStore } from '../../../backend/src/storage/sql/graph-store.js'
 import { SqlHookOutbox } from '../../../backend/src/storage/sql/hook-outbox.js'
 import { SqlIndexMaintenance } from '../../../backend/src/storage/sql/index-maintenance.js'
 import type { SqlReader, SqlValue, SqlWriter } from '../../../backend/src/storage/sql/reader.js'
+import { openSqlite } from '../../../src/server/store/open-database.js'
 import type { Engine, OpenedStore } from './engine.js'
 
 /** The connections of a store on SQL. */
@@ -105,4 +109,27 @@ function textOf(row: object): string {
 /** Not by `instanceof`: each test file has globals of its own. */
 function isBytes(value: unknown): value is Uint8Array {
   return Buffer.isBuffer(value) || Object.prototype.toString.call(value) === '[object ArrayBuffer]'
+}
+
+/** Each store is a file in a folder of its own. */
+export const sqlite: SqlEngine = {
+  name: 'SQLite',
+  missing: [],
+  share: 1,
+  async start() {},
+  async stop() {},
+  async open() {
+    const folder = await mkdtemp(join(tmpdir(), 'minetree-'))
+    const { close, ...connections } = await openSqlite(folder)
+    return await openSqlStore(connections, {
+      tables:
+        "select name from sqlite_master where type = 'table' and name like 'graph!_%' escape '!' order by name",
+      trigger: (table) =>
+        `create trigger broken before insert on ${table} begin select raise(abort, 'the disk is full'); end`,
+      async close() {
+        await close()
+        await rm(folder, { recursive: true })
+      },
+    })
+  },
 }

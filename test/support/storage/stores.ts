@@ -1,8 +1,7 @@
 import type { Engine, OpenedStore } from './engine.js'
 import { mariadb } from './mariadb-engine.js'
 import { mongo } from './mongo-engine.js'
-import type { OpenedSqlStore, SqlEngine } from './sql-store.js'
-import { sqlite } from './sqlite-engine.js'
+import { type OpenedSqlStore, type SqlEngine, sqlite } from './sql-store.js'
 
 /** What `npm test` leaves to the rest of the tests, and the other way round (`jest.config.mjs`). */
 const TIER = process.env.TEST_TIER
@@ -64,4 +63,18 @@ function onEngine<Opened extends OpenedStore>(
     })
     tests(stores)
   })
+}
+
+const opened: OpenedSqlStore[] = []
+
+/** Opens a fresh store on a SQLite file of its own. The test closes it with {@link closeStores}. */
+export async function openStore(): Promise<OpenedSqlStore> {
+  const store = await sqlite.open()
+  opened.push(store)
+  return store
+}
+
+/** Closes every store opened so far and removes its folder. */
+export async function closeStores(): Promise<void> {
+  for (const store of opened.splice(0)) await store.close()
 }

@@ -1,7 +1,7 @@
 import { fill } from '../../../src/cli/local-network/fill.js'
 import { documentOf, hasChromium, saidIn } from '../../support/browser/chromium.js'
 import { emptyLocalNetwork, networkOf } from '../../support/cli/local-network.js'
-import { listening } from '../../support/server/other-server.js'
+import { listening } from '../../support/server/connections.js'
 import { useServers } from '../../support/server/test-server.js'
 
 const servers = useServers()

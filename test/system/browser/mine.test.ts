@@ -15,12 +15,12 @@ import { says, textOf, useBrowser } from '../../support/browser/browser.js'
 import { hasChromium } from '../../support/browser/chromium.js'
 import { order, shownMints } from '../../support/browser/mine-page.js'
 import { useBuiltCli } from '../../support/cli/built-cli.js'
-import { builtMinePage } from '../../support/cli/built-page.js'
+import { builtMinePage } from '../../support/cli/built-package.js'
 import { covenantChain } from '../../support/mining/covenant-mints.js'
 import { beefOf, FakeChain } from '../../support/protocol/fake-chain.js'
-import { coinsFor } from '../../support/protocol/sdk-transaction.js'
-import { until } from '../../support/server/eventually.js'
+import { coinsFor } from '../../support/protocol/transactions.js'
 import { type TestServer, treeOf, useServers } from '../../support/server/test-server.js'
+import { until } from '../../support/server/waiting.js'
 
 const OWNER = 'ab'.repeat(20)
 const ADDRESS = encodeAddress(OWNER, 'main')

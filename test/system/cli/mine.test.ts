@@ -11,9 +11,9 @@ import { arcServer, walletServer } from '../../support/mining/miners-services.js
 import { reissuingServer } from '../../support/mining/reissuing-server.js'
 import { TestWallet } from '../../support/mining/test-wallet.js'
 import { beefOf } from '../../support/protocol/fake-chain.js'
-import { coinsFor } from '../../support/protocol/sdk-transaction.js'
-import { until } from '../../support/server/eventually.js'
+import { coinsFor } from '../../support/protocol/transactions.js'
 import { type TestServer, treeOf, useServers } from '../../support/server/test-server.js'
+import { until } from '../../support/server/waiting.js'
 
 const cli = useBuiltCli()
 const servers = useServers()

@@ -5,7 +5,7 @@ import { CommandOutput } from '../../../src/cli/output.js'
 import { useBuiltCli } from '../../support/cli/built-cli.js'
 import { blockOfTwo, proofIn } from '../../support/protocol/block.js'
 import { FakeChain } from '../../support/protocol/fake-chain.js'
-import { listening } from '../../support/server/other-server.js'
+import { listening } from '../../support/server/connections.js'
 import { ask, posted, submission, treeOf, useServers } from '../../support/server/test-server.js'
 
 // The command as it is installed: what it writes, with any settings and input.

@@ -12,8 +12,8 @@ import {
   readEntries,
 } from '../../../src/cli/publish-files.js'
 import { useBuiltCli } from '../../support/cli/built-cli.js'
-import { type Files, writeFiles } from '../../support/cli/write-files.js'
-import { listening } from '../../support/server/other-server.js'
+import { type Files, writeFiles } from '../../support/cli/commands.js'
+import { listening } from '../../support/server/connections.js'
 import { type TestServer, useServers } from '../../support/server/test-server.js'
 
 // What of a folder is not published, and how the command says so.

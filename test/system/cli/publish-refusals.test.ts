@@ -1,9 +1,9 @@
 import { symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { useBuiltCli } from '../../support/cli/built-cli.js'
-import { type Files, writeFiles } from '../../support/cli/write-files.js'
+import { type Files, writeFiles } from '../../support/cli/commands.js'
 import { FakeChain } from '../../support/protocol/fake-chain.js'
-import { listening } from '../../support/server/other-server.js'
+import { listening } from '../../support/server/connections.js'
 import { storedRows, treeOf, useServers } from '../../support/server/test-server.js'
 
 // What cannot be published is said in one line, after how much it is where that is known.

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { encodeAddress } from '../../../backend/src/protocol/address.js'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
 import { useBuiltCli } from '../../support/cli/built-cli.js'
-import { type Files, writeFiles } from '../../support/cli/write-files.js'
+import { type Files, writeFiles } from '../../support/cli/commands.js'
 import { type Answer, ask, type TestServer, useServers } from '../../support/server/test-server.js'
 
 // The command as it is installed, as a process of its own, and a server of a local network.

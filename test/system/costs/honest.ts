@@ -1,7 +1,7 @@
 import { encodeBeef } from '../../../backend/src/graph/assemble-beef.js'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
-import { bareTransaction, proofOf } from '../../support/protocol/bare-transactions.js'
 import { inscriptionScript, OPEN_LOCK } from '../../support/protocol/fake-chain.js'
+import { bareTransaction, proofOf } from '../../support/protocol/transactions.js'
 import { type HostileRequest, submitting } from './attack.js'
 
 /** Submissions as those make who mean no harm: small inscriptions, not mined yet, each of a coin of its own. */

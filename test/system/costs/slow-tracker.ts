@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import { listening } from '../../support/server/other-server.js'
+import { listening } from '../../support/server/connections.js'
 
 /**
  * Runs with a headers service that confirms every block, each answer after a while.

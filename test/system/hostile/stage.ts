@@ -8,7 +8,7 @@ import { PROFILES, type ProfileName, termsOf } from '../../../backend/src/protoc
 import { deployTree } from '../../../src/cli/fake-transactions.js'
 import { readConfig } from '../../../src/server/config/config.js'
 import { startServer } from '../../../src/server/server.js'
-import { coinsFor } from '../../support/protocol/sdk-transaction.js'
+import { coinsFor } from '../../support/protocol/transactions.js'
 import { ask, submission } from '../../support/server/test-server.js'
 import { type Handler, HostileServer } from './hostile-server.js'
 import { Ledger } from './ledger.js'

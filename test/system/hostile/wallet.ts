@@ -1,6 +1,6 @@
 import { P2PKH, PrivateKey, type Transaction } from '@bsv/sdk'
 import { TestWallet } from '../../support/mining/test-wallet.js'
-import { coinsFor } from '../../support/protocol/sdk-transaction.js'
+import { coinsFor } from '../../support/protocol/transactions.js'
 import type { BodyDeed } from './body-deeds.js'
 import { answer, type HostileServer } from './hostile-server.js'
 import { doing } from './index-front.js'

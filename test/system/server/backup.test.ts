@@ -7,7 +7,7 @@ import { utf8 } from '../../../backend/src/protocol/bytes.js'
 import { useBuiltCli } from '../../support/cli/built-cli.js'
 import { beefOf, FakeChain, type FakeTransaction } from '../../support/protocol/fake-chain.js'
 import { type Environment, type TestServer, treeOf, useServers } from '../../support/server/test-server.js'
-import { onEachSharedEngine } from '../../support/storage/shared-databases.js'
+import { onEachSharedEngine } from '../../support/storage/databases.js'
 
 // `minetree backup` and `restore`, as processes of their own beside servers of this one.
 

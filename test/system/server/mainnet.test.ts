@@ -11,8 +11,7 @@ import {
   mainnetTransaction,
   mainnetVectors,
 } from '../../support/protocol/mainnet-vectors.js'
-import { lastingHeaders } from '../../support/server/lasting-headers.js'
-import { posted, type TestServer, useServers } from '../../support/server/test-server.js'
+import { lastingHeaders, posted, type TestServer, useServers } from '../../support/server/test-server.js'
 
 const vectors = mainnetVectors()
 const folder = fileURLToPath(new URL('../../../../shared/vectors/mainnet/', import.meta.url))

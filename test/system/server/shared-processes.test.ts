@@ -2,9 +2,9 @@ import { utf8 } from '../../../backend/src/protocol/bytes.js'
 import { type Running, useBuiltCli } from '../../support/cli/built-cli.js'
 import { expectError } from '../../support/gateway/expect-error.js'
 import { beefOf, FakeChain, type FakeTransaction } from '../../support/protocol/fake-chain.js'
-import { eventually } from '../../support/server/eventually.js'
 import { ask, type Environment, submission, treeOf, useServers } from '../../support/server/test-server.js'
-import { onEachSharedEngine } from '../../support/storage/shared-databases.js'
+import { eventually } from '../../support/server/waiting.js'
+import { onEachSharedEngine } from '../../support/storage/databases.js'
 import { startTcpProxy } from '../../support/storage/tcp-proxy.js'
 
 // The command as it is installed, as processes of their own on one database.

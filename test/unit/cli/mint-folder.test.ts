@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { PrivateKey, type Transaction, UnlockingScript } from '@bsv/sdk'
 import { MintFolder, type MintState } from '../../../src/cli/mint-folder.js'
 import { coinsOf, readTransactions } from '../../../src/cli/mint-payers.js'
-import { coinsFor } from '../../support/protocol/sdk-transaction.js'
+import { coinsFor } from '../../support/protocol/transactions.js'
 import { useServers } from '../../support/server/test-server.js'
 
 const servers = useServers()

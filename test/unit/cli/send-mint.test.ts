@@ -1,7 +1,7 @@
 import { ARC, type CreateActionResult, PrivateKey } from '@bsv/sdk'
 import { type SendOutcome, sendThroughArc, sendThroughWallet } from '../../../src/cli/mint-services.js'
 import { ACCEPTING_ARC_STATUSES, type ArcServer, arcServer } from '../../support/mining/miners-services.js'
-import { coinsFor } from '../../support/protocol/sdk-transaction.js'
+import { coinsFor } from '../../support/protocol/transactions.js'
 
 let arc: ArcServer
 beforeAll(async () => {

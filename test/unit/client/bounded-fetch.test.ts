@@ -4,7 +4,7 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { createGzip } from 'node:zlib'
 import { boundedHttpClient, type FetchOptions, fetchBounded } from '../../../src/client/bounded-fetch.js'
-import { listening } from '../../support/server/other-server.js'
+import { listening } from '../../support/server/connections.js'
 
 // One HTTP answer, read within bounds, from servers that do whatever they like.
 

@@ -4,7 +4,7 @@ import { readBeef } from '../../../backend/src/graph/read-beef.js'
 import { graphRecords } from '../../../backend/src/graph/records.js'
 import { blockOfTwo, proofIn, recordOf } from '../../support/protocol/block.js'
 import { FakeChain, type FakeTransaction, OPEN_LOCK } from '../../support/protocol/fake-chain.js'
-import { closeStores, openStore } from '../../support/storage/open-store.js'
+import { closeStores, openStore } from '../../support/storage/stores.js'
 
 afterEach(closeStores)
 

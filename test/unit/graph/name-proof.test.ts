@@ -9,7 +9,7 @@ import { formatOutpoint, type Outpoint, parseOutpoint } from '../../../backend/s
 import { MineTree } from '../../support/graph/mine-tree.js'
 import { recordOf } from '../../support/protocol/block.js'
 import { type FakeTransaction, OPEN_LOCK, p2pkh } from '../../support/protocol/fake-chain.js'
-import { closeStores, openStore } from '../../support/storage/open-store.js'
+import { closeStores, openStore } from '../../support/storage/stores.js'
 
 afterEach(closeStores)
 

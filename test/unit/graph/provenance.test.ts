@@ -3,7 +3,7 @@ import { graphRecords, type OutputRecord } from '../../../backend/src/graph/reco
 import { parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { recordOf } from '../../support/protocol/block.js'
 import { FakeChain, type FakeCoin, type FakeTransaction, p2pkh } from '../../support/protocol/fake-chain.js'
-import { closeStores, openStore } from '../../support/storage/open-store.js'
+import { closeStores, openStore } from '../../support/storage/stores.js'
 
 afterEach(closeStores)
 

@@ -12,10 +12,10 @@ import { SqlHookOutbox } from '../../../backend/src/storage/sql/hook-outbox.js'
 import NamesTopicManager from '../../../backend/src/topic-managers/NamesTopicManager.js'
 import OrdinalsTopicManager from '../../../backend/src/topic-managers/OrdinalsTopicManager.js'
 import { beefOf, FakeChain, p2pkh } from '../../support/protocol/fake-chain.js'
-import { eventually } from '../../support/server/eventually.js'
+import { eventually } from '../../support/server/waiting.js'
 import { MemoryStorage } from '../../support/storage/memory-storage.js'
-import { closeStores, openStore } from '../../support/storage/open-store.js'
 import type { OpenedSqlStore } from '../../support/storage/sql-store.js'
+import { closeStores, openStore } from '../../support/storage/stores.js'
 
 // As a plugin: the engine and its storage are a host's, and our tables are filled by the hooks alone.
 

@@ -5,7 +5,7 @@ import { formatOutpoint, parseOutpoint } from '../../../backend/src/protocol/out
 import { History } from '../../support/graph/history.js'
 import { ownerOf } from '../../support/graph/life.js'
 import { type FakeTransaction, inscriptionScript, mapTail, p2pkh } from '../../support/protocol/fake-chain.js'
-import { closeStores, openStore } from '../../support/storage/open-store.js'
+import { closeStores, openStore } from '../../support/storage/stores.js'
 
 afterAll(closeStores)
 

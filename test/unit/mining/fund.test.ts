@@ -18,7 +18,7 @@ import { searchNonce } from '../../../src/mining/search/search-nonce.js'
 import { covenantChain } from '../../support/mining/covenant-mints.js'
 import { TestWallet } from '../../support/mining/test-wallet.js'
 import { FakeChain, p2pkh } from '../../support/protocol/fake-chain.js'
-import { coinsFor, sdkTransaction } from '../../support/protocol/sdk-transaction.js'
+import { coinsFor, sdkTransaction } from '../../support/protocol/transactions.js'
 
 const key = new PrivateKey(5)
 

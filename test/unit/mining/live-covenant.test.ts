@@ -7,7 +7,7 @@ import { fundWithKey } from '../../../src/mining/fund-with-key.js'
 import { searchNonce } from '../../../src/mining/search/search-nonce.js'
 import { p2pkh } from '../../support/protocol/fake-chain.js'
 import { mainnetTransaction, mainnetVectors } from '../../support/protocol/mainnet-vectors.js'
-import { coinsFor, provenAlone } from '../../support/protocol/sdk-transaction.js'
+import { coinsFor, provenAlone } from '../../support/protocol/transactions.js'
 
 const vectors = mainnetVectors()
 const mainnet = deploymentOf(PROFILES.mainnet)

@@ -2,7 +2,7 @@ import { formatOutpoint, parseOutpoint } from '../../../backend/src/protocol/out
 import { verifyNameMint, verifyNode } from '../../../src/client/verify-name.js'
 import { HttpMineIndex } from '../../../src/mining/mine-index.js'
 import { beefOf, FakeChain, OPEN_LOCK } from '../../support/protocol/fake-chain.js'
-import { listening } from '../../support/server/other-server.js'
+import { listening } from '../../support/server/connections.js'
 import { treeOf, useServers } from '../../support/server/test-server.js'
 
 const servers = useServers()

@@ -23,7 +23,7 @@ import {
   OPEN_LOCK,
   p2pkh,
 } from '../../support/protocol/fake-chain.js'
-import { coinsFor } from '../../support/protocol/sdk-transaction.js'
+import { coinsFor } from '../../support/protocol/transactions.js'
 import { type TestServer, treeOf, useServers } from '../../support/server/test-server.js'
 
 const servers = useServers()

@@ -3,7 +3,7 @@ import { encodeBeef } from '../../../backend/src/graph/assemble-beef.js'
 import { readBeefTransaction, writeBeef } from '../../../backend/src/protocol/beef-transaction.js'
 import { recordsOf } from '../../support/client/name-proofs.js'
 import { FakeChain, type FakeTransaction, OPEN_LOCK } from '../../support/protocol/fake-chain.js'
-import { coinsFor } from '../../support/protocol/sdk-transaction.js'
+import { coinsFor } from '../../support/protocol/transactions.js'
 
 const open = { satoshis: 10, lockingScript: OPEN_LOCK }
 

@@ -24,7 +24,7 @@ import {
   type MintOverrides,
   p2pkh,
 } from '../../support/protocol/fake-chain.js'
-import { closeStores, openStore } from '../../support/storage/open-store.js'
+import { closeStores, openStore } from '../../support/storage/stores.js'
 
 afterEach(closeStores)
 

@@ -15,7 +15,7 @@ import {
   mapTail,
   p2pkh,
 } from '../../support/protocol/fake-chain.js'
-import { closeStores, openStore } from '../../support/storage/open-store.js'
+import { closeStores, openStore } from '../../support/storage/stores.js'
 
 afterEach(closeStores)
 

@@ -1,7 +1,6 @@
 import { encodeBeef } from '../../../../backend/src/graph/assemble-beef.js'
 import { concatBytes, fromHex, joinBytes, utf8 } from '../../../../backend/src/protocol/bytes.js'
 import { readTransaction } from '../../../../backend/src/protocol/transaction.js'
-import { ANYONE, bareTransaction, pick, proofOf } from '../../../support/protocol/bare-transactions.js'
 import {
   beefOf,
   type FakeChain,
@@ -11,6 +10,7 @@ import {
   p2pkh,
 } from '../../../support/protocol/fake-chain.js'
 import { varint } from '../../../support/protocol/raw-transaction.js'
+import { ANYONE, bareTransaction, pick, proofOf } from '../../../support/protocol/transactions.js'
 import { type Attack, type HostileRequest, submitting } from '../attack.js'
 
 const MiB = 1024 * 1024

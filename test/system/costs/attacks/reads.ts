@@ -1,6 +1,5 @@
 import { concatBytes, toHex, utf8 } from '../../../../backend/src/protocol/bytes.js'
 import { COVENANT_LIMITS } from '../../../../backend/src/protocol/covenant-limits.js'
-import { pick } from '../../../support/protocol/bare-transactions.js'
 import {
   type FakeChain,
   type FakeTransaction,
@@ -8,6 +7,7 @@ import {
   mapTail,
   p2pkh,
 } from '../../../support/protocol/fake-chain.js'
+import { pick } from '../../../support/protocol/transactions.js'
 import { type Attack, type Fixture, type HostileRequest, postingJson } from '../attack.js'
 
 const MiB = 1024 * 1024

@@ -1,13 +1,13 @@
 import { OP } from '@bsv/sdk'
 import { concatBytes, fromHex } from '../../../../backend/src/protocol/bytes.js'
 import { encodePush } from '../../../../backend/src/protocol/script-walk.js'
-import { ANYONE, bareTransaction, pick } from '../../../support/protocol/bare-transactions.js'
 import {
   beefOf,
   type FakeChain,
   type FakeTransaction,
   OPEN_LOCK,
 } from '../../../support/protocol/fake-chain.js'
+import { ANYONE, bareTransaction, pick } from '../../../support/protocol/transactions.js'
 import { type Attack, submitting } from '../attack.js'
 
 const MiB = 1024 * 1024

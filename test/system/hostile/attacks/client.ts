@@ -9,7 +9,7 @@ import {
 } from '@bsv/sdk'
 import { formatOutpoint } from '../../../../backend/src/protocol/outpoint.js'
 import { namedWorld, outpointBeef, recordsOf } from '../../../support/client/name-proofs.js'
-import { provenAlone } from '../../../support/protocol/sdk-transaction.js'
+import { provenAlone } from '../../../support/protocol/transactions.js'
 import type { Attack, Scene } from '../attack.js'
 import { BODY_DEEDS, bodyDeeds, sendWhole } from '../body-deeds.js'
 import { MULTISIG_BYTES } from '../expensive-scripts.js'

@@ -2,8 +2,7 @@ import { createHash } from 'node:crypto'
 import { expectError as expectErrorAnswer } from '../../../support/gateway/expect-error.js'
 import { DIRECTORY, directory, type File, publisher, text } from '../../../support/gateway/site.js'
 import { beefOf, FakeChain, inscriptionScript, p2pkh } from '../../../support/protocol/fake-chain.js'
-import { lastingHeaders } from '../../../support/server/lasting-headers.js'
-import { type Answer, useServers } from '../../../support/server/test-server.js'
+import { type Answer, lastingHeaders, useServers } from '../../../support/server/test-server.js'
 
 const servers = useServers()
 const chain = new FakeChain()

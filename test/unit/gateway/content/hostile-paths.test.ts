@@ -1,7 +1,7 @@
 import { expectError } from '../../../support/gateway/expect-error.js'
 import { directory, publisher, text } from '../../../support/gateway/site.js'
 import { FakeChain } from '../../../support/protocol/fake-chain.js'
-import { sendRaw } from '../../../support/server/raw-http.js'
+import { sendRaw } from '../../../support/server/connections.js'
 import { useServers } from '../../../support/server/test-server.js'
 
 // Paths that nobody writes by accident, and what each of them is answered.

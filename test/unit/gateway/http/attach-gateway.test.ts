@@ -6,7 +6,7 @@ import { attachGateway, type GatewayOptions } from '../../../../src/gateway/inde
 import { expectError } from '../../../support/gateway/expect-error.js'
 import { whileReplaced } from '../../../support/gateway/faults.js'
 import { beefOf, FakeChain, inscriptionScript } from '../../../support/protocol/fake-chain.js'
-import { listening } from '../../../support/server/other-server.js'
+import { listening } from '../../../support/server/connections.js'
 import {
   type Answer,
   ask,

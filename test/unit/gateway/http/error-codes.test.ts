@@ -3,9 +3,9 @@ import { type ExpectedError, expectError, expectErrorHead } from '../../../suppo
 import { keptLog, whileReplaced } from '../../../support/gateway/faults.js'
 import { directory, publisher, text } from '../../../support/gateway/site.js'
 import { beefOf, FakeChain, OPEN_LOCK } from '../../../support/protocol/fake-chain.js'
-import { lastingHeaders } from '../../../support/server/lasting-headers.js'
 import {
   type Answer,
+  lastingHeaders,
   posted,
   type Question,
   submission,

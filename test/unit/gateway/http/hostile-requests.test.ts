@@ -2,7 +2,7 @@ import { expectError } from '../../../support/gateway/expect-error.js'
 import { keptLog } from '../../../support/gateway/faults.js'
 import { directory, publisher, text } from '../../../support/gateway/site.js'
 import { FakeChain } from '../../../support/protocol/fake-chain.js'
-import { sendRaw } from '../../../support/server/raw-http.js'
+import { sendRaw } from '../../../support/server/connections.js'
 import { useServers } from '../../../support/server/test-server.js'
 
 // Types, headers, methods and connections that somebody made to see what happens.

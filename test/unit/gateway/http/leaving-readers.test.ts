@@ -5,9 +5,8 @@ import { keptLog, whileReplaced } from '../../../support/gateway/faults.js'
 import { publisher, text } from '../../../support/gateway/site.js'
 import { lastOf, streamPath, streamsOn } from '../../../support/gateway/streams.js'
 import { FakeChain } from '../../../support/protocol/fake-chain.js'
-import { until } from '../../../support/server/eventually.js'
-import { loopTurns } from '../../../support/server/loop-turns.js'
 import { useServers } from '../../../support/server/test-server.js'
+import { loopTurns, until } from '../../../support/server/waiting.js'
 
 const servers = useServers()
 const { logger, records } = keptLog()

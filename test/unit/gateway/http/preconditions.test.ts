@@ -1,5 +1,5 @@
 import { utf8 } from '../../../../backend/src/protocol/bytes.js'
-import { builtMinePage } from '../../../support/cli/built-page.js'
+import { builtMinePage } from '../../../support/cli/built-package.js'
 import { expectError } from '../../../support/gateway/expect-error.js'
 import { beefOf, FakeChain, inscriptionScript, p2pkh } from '../../../support/protocol/fake-chain.js'
 import { treeOf, useServers } from '../../../support/server/test-server.js'

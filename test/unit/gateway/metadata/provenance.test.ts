@@ -17,8 +17,13 @@ import {
   OPEN_LOCK,
   p2pkh,
 } from '../../../support/protocol/fake-chain.js'
-import { lastingHeaders } from '../../../support/server/lasting-headers.js'
-import { type Answer, type TestServer, treeOf, useServers } from '../../../support/server/test-server.js'
+import {
+  type Answer,
+  lastingHeaders,
+  type TestServer,
+  treeOf,
+  useServers,
+} from '../../../support/server/test-server.js'
 
 const { start } = useServers()
 const chain = new FakeChain()

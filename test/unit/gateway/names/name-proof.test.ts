@@ -10,9 +10,14 @@ import {
   OPEN_LOCK,
   p2pkh,
 } from '../../../support/protocol/fake-chain.js'
-import { lastingHeaders } from '../../../support/server/lasting-headers.js'
-import { type Answer, type TestServer, treeOf, useServers } from '../../../support/server/test-server.js'
-import { sqlOf } from '../../../support/storage/sql-of.js'
+import {
+  type Answer,
+  lastingHeaders,
+  sqlOf,
+  type TestServer,
+  treeOf,
+  useServers,
+} from '../../../support/server/test-server.js'
 
 const { start } = useServers()
 

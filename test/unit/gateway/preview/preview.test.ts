@@ -5,9 +5,15 @@ import { errorResponse } from '../../../../src/gateway/http/errors.js'
 import { RequestBodies } from '../../../../src/gateway/http/request-body.js'
 import { previewRoutes } from '../../../../src/gateway/preview/preview.js'
 import { expectError } from '../../../support/gateway/expect-error.js'
-import { lastingHeaders } from '../../../support/server/lasting-headers.js'
-import { sendRaw } from '../../../support/server/raw-http.js'
-import { type Answer, ask, type Question, SILENT, useServers } from '../../../support/server/test-server.js'
+import { sendRaw } from '../../../support/server/connections.js'
+import {
+  type Answer,
+  ask,
+  lastingHeaders,
+  type Question,
+  SILENT,
+  useServers,
+} from '../../../support/server/test-server.js'
 
 const servers = useServers()
 const server = await servers.start()

@@ -10,8 +10,8 @@ import { expectError } from '../../../support/gateway/expect-error.js'
 import { keptLog, whileReplaced } from '../../../support/gateway/faults.js'
 import { streamPath, streamsOn } from '../../../support/gateway/streams.js'
 import { FakeChain } from '../../../support/protocol/fake-chain.js'
-import { until } from '../../../support/server/eventually.js'
 import { useServers } from '../../../support/server/test-server.js'
+import { until } from '../../../support/server/waiting.js'
 
 const servers = useServers()
 const { logger, records } = keptLog()

@@ -10,9 +10,9 @@ import {
   OPEN_LOCK,
 } from '../../../support/protocol/fake-chain.js'
 import { encodeTransaction } from '../../../support/protocol/raw-transaction.js'
+import { listening } from '../../../support/server/connections.js'
 import { HeaderChain } from '../../../support/server/header-chain.js'
 import { type HeaderService, type Mood, useHeaderServices } from '../../../support/server/header-service.js'
-import { listening } from '../../../support/server/other-server.js'
 import {
   type Environment,
   type TestServer,

@@ -6,10 +6,10 @@ import {
   OPEN_LOCK,
   p2pkh,
 } from '../../../support/protocol/fake-chain.js'
-import { until } from '../../../support/server/eventually.js'
 import type { Mood } from '../../../support/server/header-service.js'
 import { type HeaderWorld, IMPATIENT, useHeaderWorlds } from '../../../support/server/header-world.js'
 import { posted } from '../../../support/server/test-server.js'
+import { until } from '../../../support/server/waiting.js'
 
 // A chain that forks, and what becomes of the proofs that lead to blocks of the branch it left (docs/proofs.md).
 

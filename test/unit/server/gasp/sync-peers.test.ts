@@ -2,7 +2,6 @@ import { MerklePath } from '@bsv/sdk'
 import { toHex, utf8 } from '../../../../backend/src/protocol/bytes.js'
 import { keptLog } from '../../../support/gateway/faults.js'
 import { beefOf, type FakeTransaction, OPEN_LOCK, p2pkh } from '../../../support/protocol/fake-chain.js'
-import { until } from '../../../support/server/eventually.js'
 import { useHeaderWorlds } from '../../../support/server/header-world.js'
 import { type Fault, useFronts } from '../../../support/server/peer-front.js'
 import { admittedOn, heldRows, inStep, SyncedWorld, submitAll } from '../../../support/server/synced-world.js'
@@ -13,6 +12,7 @@ import {
   treeOf,
   useServers,
 } from '../../../support/server/test-server.js'
+import { until } from '../../../support/server/waiting.js'
 
 // What peers do to a host that syncs with them: break off, lie, and go on without end.
 

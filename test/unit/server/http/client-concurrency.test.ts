@@ -2,8 +2,7 @@ import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import express from 'express'
 import { clientConcurrency } from '../../../../src/server/http/client-concurrency.js'
-import { eventually } from '../../../support/server/eventually.js'
-import { loopTurns } from '../../../support/server/loop-turns.js'
+import { eventually, loopTurns } from '../../../support/server/waiting.js'
 
 /** A server that works on at most two requests of a client at a time, and answers when it is told to. */
 async function setUp() {

@@ -3,8 +3,7 @@ import { connect, type Socket } from 'node:net'
 import { utf8 } from '../../../../backend/src/protocol/bytes.js'
 import { keptLog } from '../../../support/gateway/faults.js'
 import { beefOf, FakeChain } from '../../../support/protocol/fake-chain.js'
-import { sendRaw } from '../../../support/server/raw-http.js'
-import { useSockets } from '../../../support/server/sockets.js'
+import { sendRaw, useSockets } from '../../../support/server/connections.js'
 import { useServers } from '../../../support/server/test-server.js'
 
 // What is refused before any route is asked, on real connections.

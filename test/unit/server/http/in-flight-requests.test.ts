@@ -4,7 +4,6 @@ import { readConfig } from '../../../../src/server/config/config.js'
 import { expectError } from '../../../support/gateway/expect-error.js'
 import { keptLog, whileReplaced } from '../../../support/gateway/faults.js'
 import { beefOf, FakeChain } from '../../../support/protocol/fake-chain.js'
-import { until } from '../../../support/server/eventually.js'
 import {
   type Environment,
   type Question,
@@ -13,6 +12,7 @@ import {
   treeOf,
   useServers,
 } from '../../../support/server/test-server.js'
+import { until } from '../../../support/server/waiting.js'
 
 const { start } = useServers()
 const UNKNOWN = `${'ab'.repeat(32)}_0`

@@ -1,9 +1,8 @@
 import { type ClientRequest, request } from 'node:http'
 import { keptLog, whileReplaced } from '../../../support/gateway/faults.js'
 import { beefOf, FakeChain, type FakeTransaction, OPEN_LOCK } from '../../../support/protocol/fake-chain.js'
-import { until } from '../../../support/server/eventually.js'
-import { loopTurns } from '../../../support/server/loop-turns.js'
 import { posted, treeOf, useServers } from '../../../support/server/test-server.js'
+import { loopTurns, until } from '../../../support/server/waiting.js'
 
 const servers = useServers()
 const { logger, records } = keptLog()

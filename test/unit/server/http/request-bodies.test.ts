@@ -9,7 +9,7 @@ import { Uploads } from '../../../../src/server/http/uploads.js'
 import { expectError } from '../../../support/gateway/expect-error.js'
 import { beefOf, FakeChain } from '../../../support/protocol/fake-chain.js'
 import { varint } from '../../../support/protocol/raw-transaction.js'
-import { type OpenSocket, useSockets } from '../../../support/server/sockets.js'
+import { type OpenSocket, useSockets } from '../../../support/server/connections.js'
 import {
   type Answer,
   posted,

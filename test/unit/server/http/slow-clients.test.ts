@@ -4,9 +4,9 @@ import { utf8 } from '../../../../backend/src/protocol/bytes.js'
 import { engineBeef } from '../../../../src/server/submission/overlay-engine.js'
 import { whileReplaced } from '../../../support/gateway/faults.js'
 import { beefOf, FakeChain, type FakeTransaction } from '../../../support/protocol/fake-chain.js'
-import { until } from '../../../support/server/eventually.js'
-import { useSockets } from '../../../support/server/sockets.js'
+import { useSockets } from '../../../support/server/connections.js'
 import { type TestServer, useServers } from '../../../support/server/test-server.js'
+import { until } from '../../../support/server/waiting.js'
 
 // Clients that are slow, silent or gone, on real connections. Times are short here by settings.
 

@@ -1,7 +1,7 @@
 import { Readiness } from '../../../../src/server/http/readiness.js'
 import { expectError } from '../../../support/gateway/expect-error.js'
 import { whileReplaced } from '../../../support/gateway/faults.js'
-import { useSockets } from '../../../support/server/sockets.js'
+import { useSockets } from '../../../support/server/connections.js'
 import { useServers } from '../../../support/server/test-server.js'
 
 const servers = useServers()

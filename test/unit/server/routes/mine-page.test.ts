@@ -1,5 +1,5 @@
 import { MINE_PAGE_FILES } from '../../../../src/server/routes/mine-page-routes.js'
-import { builtMinePage } from '../../../support/cli/built-page.js'
+import { builtMinePage } from '../../../support/cli/built-package.js'
 import { type Question, useServers } from '../../../support/server/test-server.js'
 
 const servers = useServers()

@@ -7,7 +7,7 @@ import {
   OPEN_LOCK,
   p2pkh,
 } from '../../../support/protocol/fake-chain.js'
-import { askNode, askOffered } from '../../../support/server/sync-questions.js'
+import { askNode, askOffered } from '../../../support/server/synced-world.js'
 import { posted, type TestServer, treeOf, useServers } from '../../../support/server/test-server.js'
 
 // What peers ask that sync with this host.

@@ -15,7 +15,7 @@ import {
   p2pkh,
 } from '../../../support/protocol/fake-chain.js'
 import { posted, type TestServer, treeOf, useServers } from '../../../support/server/test-server.js'
-import { closeStores, openStore } from '../../../support/storage/open-store.js'
+import { closeStores, openStore } from '../../../support/storage/stores.js'
 
 // What reads may cost, whatever strangers have submitted: counted in pieces, turns of the event loop and requests.
 

@@ -9,7 +9,7 @@ import { NotReadyError } from '../../../../src/gateway/http/errors.js'
 import { createApp } from '../../../../src/server/app.js'
 import { readConfig } from '../../../../src/server/config/config.js'
 import type { IndexStatus } from '../../../../src/server/store/index-maintenance.js'
-import { keptOutput } from '../../../support/cli/command-output.js'
+import { keptOutput } from '../../../support/cli/commands.js'
 import { expectError } from '../../../support/gateway/expect-error.js'
 import { type Deed, does, everyDeed } from '../../../support/graph/deeds.js'
 import { beefOf, FakeChain } from '../../../support/protocol/fake-chain.js'
@@ -17,12 +17,12 @@ import {
   type Answer,
   ask,
   SILENT,
+  sqlOf,
   storedRows,
   treeOf,
   untilReady,
   useServers,
 } from '../../../support/server/test-server.js'
-import { sqlOf } from '../../../support/storage/sql-of.js'
 
 const servers = useServers()
 const chain = new FakeChain()

@@ -1,6 +1,5 @@
 import { utf8 } from '../../../../backend/src/protocol/bytes.js'
 import { encodePush } from '../../../../backend/src/protocol/script-walk.js'
-import { bareTransaction } from '../../../support/protocol/bare-transactions.js'
 import {
   beefOf,
   FakeChain,
@@ -9,6 +8,7 @@ import {
   inscriptionScript,
   OPEN_LOCK,
 } from '../../../support/protocol/fake-chain.js'
+import { bareTransaction } from '../../../support/protocol/transactions.js'
 import { treeOf, useServers } from '../../../support/server/test-server.js'
 
 // All coinbases name the same outpoint, which is none: they are no rivals, and their coins start something.

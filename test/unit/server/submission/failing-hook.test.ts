@@ -7,8 +7,8 @@ import { readConfig } from '../../../../src/server/config/config.js'
 import { openSqlite } from '../../../../src/server/store/open-database.js'
 import { createOverlay } from '../../../../src/server/submission/overlay.js'
 import { beefOf, FakeChain } from '../../../support/protocol/fake-chain.js'
-import { until } from '../../../support/server/eventually.js'
 import { SILENT, storedRows, treeOf, useServers } from '../../../support/server/test-server.js'
+import { until } from '../../../support/server/waiting.js'
 
 const servers = useServers()
 

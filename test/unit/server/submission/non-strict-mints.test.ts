@@ -11,9 +11,9 @@ import {
   p2pkh,
 } from '../../../support/protocol/fake-chain.js'
 import { NON_STRICT, nonStrictlyUnlocked } from '../../../support/protocol/non-strict-mints.js'
-import { until } from '../../../support/server/eventually.js'
 import { useHeaderWorlds } from '../../../support/server/header-world.js'
 import { type TestServer, treeOf, useServers } from '../../../support/server/test-server.js'
+import { until } from '../../../support/server/waiting.js'
 
 // Mints that a block may hold and not every node takes: by the form of their unlocking script. What a block holds is
 // followed, whatever it is; what none holds counts only where every node takes it (docs/lineage.md).

@@ -6,7 +6,6 @@ import { concatBytes, utf8 } from '../../../../backend/src/protocol/bytes.js'
 import { readTransaction } from '../../../../backend/src/protocol/transaction.js'
 import { unprovenDepth } from '../../../../src/server/submission/submission-limits.js'
 import { expectError } from '../../../support/gateway/expect-error.js'
-import { proofOf } from '../../../support/protocol/bare-transactions.js'
 import {
   beefOf,
   FakeChain,
@@ -15,6 +14,7 @@ import {
   OPEN_LOCK,
 } from '../../../support/protocol/fake-chain.js'
 import { encodeTransaction, varint } from '../../../support/protocol/raw-transaction.js'
+import { proofOf } from '../../../support/protocol/transactions.js'
 import { useHeaderWorlds } from '../../../support/server/header-world.js'
 import {
   type Answer,

@@ -1,6 +1,5 @@
 import { Beef, Transaction } from '@bsv/sdk'
 import { utf8 } from '../../../../backend/src/protocol/bytes.js'
-import { bareTransaction } from '../../../support/protocol/bare-transactions.js'
 import {
   beefOf,
   FakeChain,
@@ -8,6 +7,7 @@ import {
   inscriptionScript,
   OPEN_LOCK,
 } from '../../../support/protocol/fake-chain.js'
+import { bareTransaction } from '../../../support/protocol/transactions.js'
 import { posted, type TestServer, treeOf, useServers } from '../../../support/server/test-server.js'
 
 const { start } = useServers()
