@@ -1,4 +1,4 @@
-import { clientKey } from '../../src/server/http/rate-limits.js'
+import { clientKey } from '../../src/server/http/gates.js'
 import { expectError } from '../support/expect-error.js'
 import { beefOf, FakeChain } from '../support/fake-chain.js'
 import { type Answer, posted, type Question, type TestServer, useServers } from '../support/test-server.js'
