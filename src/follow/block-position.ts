@@ -25,7 +25,7 @@ export function positionOf(
   if (proof === undefined) return { height: NOWHERE, place: ancestors }
   const [lowest] = readBump(proof.merklePath, (message) => new BeefError(message)).levels
   for (const [place, { isTxid }] of lowest ?? []) if (isTxid) return { height: proof.height, place }
-  throw new BeefError(`the merkle path of ${txid} has no place for it`)
+  throw new BeefError(`the merkle path of ${txid} does not contain it`)
 }
 
 export function isBefore(one: BlockPosition, other: BlockPosition): boolean {

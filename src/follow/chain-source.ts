@@ -57,7 +57,8 @@ export class ChainSourceError extends Error {
 export function readSourced(txid: string, raw: Uint8Array): TransactionRecord {
   return reading(txid, () => {
     const found = readTransaction(raw, { hash: nativeHash256 }).txid
-    if (found !== txid) throw new ChainSourceError('BAD_ANSWER', `asked for ${txid}, and got ${found}`)
+    if (found !== txid)
+      throw new ChainSourceError('BAD_ANSWER', `asked for ${txid}, the source returned ${found}`)
     return { txid, raw }
   })
 }
@@ -76,7 +77,7 @@ function reading<Read>(txid: string, read: () => Read): Read {
     return read()
   } catch (cause) {
     if (!(cause instanceof TransactionError || cause instanceof BeefError)) throw cause
-    const why = `what came for ${txid} does not hold: ${cause.message}`
+    const why = `the source returned an invalid answer for ${txid}: ${cause.message}`
     throw new ChainSourceError('BAD_ANSWER', why, { cause })
   }
 }

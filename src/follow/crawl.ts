@@ -219,9 +219,9 @@ export class Crawl {
     if (count < maxUnproven && time < UNPROVEN_TIME) return
     const why =
       count < maxUnproven
-        ? `${UNPROVEN_TIME / 1000} seconds went into others`
-        : `${count} others were followed`
-    throw new CrawlError('UNPROVEN', `${txid} is in no block, and ${why}: it is followed when a block has it`)
+        ? `others already took ${UNPROVEN_TIME / 1000} seconds`
+        : `${count} others were already followed`
+    throw new CrawlError('UNPROVEN', `${txid} is unmined, and ${why}: it will be followed once it is mined`)
   }
 
   /** What spends an outpoint, as the source says and its bytes show. */
@@ -238,7 +238,7 @@ export class Crawl {
       const record = (await this.taken(txid)) ?? (await knownOrSourced(txid, gathering))
       if (record !== undefined && spends(record, outpoint)) return record
       why = record === undefined ? 'it does not know' : 'does not spend it'
-      why = `the source names ${txid} as what spends ${shown}, which ${why}`
+      why = `the source says that ${shown} is spent by ${txid}, which ${why}`
     }
     throw new CrawlError('NO_SPEND', why)
   }
@@ -313,7 +313,7 @@ export class Crawl {
       const isFirst = end === first && !isBefore(first, position)
       if (isFirst || doubtful.every((left) => isBefore(left, end))) this.begin(coin, { mayWait: false })
       else if (end === first) this.waiting.push(each)
-      else this.report.failures.push(`${txid} moves what another branch may lead to, which was not followed`)
+      else this.report.failures.push(`${txid} moves an ordinal of another branch, which was not followed`)
     }
   }
 }

@@ -60,7 +60,7 @@ export async function gather(subject: TransactionRecord, options: GatherOptions)
     if (isPlaced(satoshis)) break
   }
   const beef = await assembleBeef([...placing, subject.txid], reader)
-  if (beef === undefined) throw new RangeError(`${subject.txid} is not in what was gathered for it`)
+  if (beef === undefined) throw new RangeError(`${subject.txid} is missing from its own BEEF`)
   const ancestors = subject.proof === undefined ? reader.unproven : 0
   return { beef, position: positionOf(subject, { ancestors }), doubtful, unknown: [...unknown] }
 }
@@ -104,7 +104,7 @@ class GatheringReader implements TransactionSource {
     if (this.found.size >= limits.maxTransactions || this.bytes > limits.maxBytes)
       throw new CrawlError(
         'TOO_LARGE',
-        `what ${this.subject.txid} is built on is more than a submission may have`,
+        `the ancestors of ${this.subject.txid} exceed the limits of a submission`,
       )
     this.found.set(txid, record)
     return record

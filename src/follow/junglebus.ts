@@ -5,8 +5,8 @@ import { Agent, request } from 'undici'
 import type { TransactionRecord } from '../../backend/src/graph/records.js'
 import { toHex } from '../../backend/src/protocol/bytes.js'
 import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
-import { joinBounded, withinTime } from '../client/bounded-fetch.js'
-import { SourceError } from '../client/source-error.js'
+import { readBounded, withinTime } from '../client/bounded-fetch.js'
+import { SourceError } from '../client/errors.js'
 import { type ChainSource, ChainSourceError, readSourced, readSourcedProof } from './chain-source.js'
 import { Pace } from './pace.js'
 
@@ -99,7 +99,7 @@ export class JungleBusSource implements ChainSource {
       maxBytes: MAX_SPEND_BYTES,
       read: (bytes) => {
         if (bytes.length !== 0 && bytes.length !== 32)
-          throw new ChainSourceError('BAD_ANSWER', `${this.url} answers no txid for the spend of ${shown}`)
+          throw new ChainSourceError('BAD_ANSWER', `${this.url} returned no txid for the spend of ${shown}`)
         return { spender: bytes.length === 0 ? undefined : toHex(bytes) }
       },
     })
@@ -169,9 +169,9 @@ export class JungleBusSource implements ChainSource {
     }
     if (status === 429 || status >= 500) {
       this.leaveAlone(url, retryAfter)
-      throw new ChainSourceError('NO_ANSWER', `${url} answers ${status}`)
+      throw new ChainSourceError('NO_ANSWER', `${url} answered ${status}`)
     }
-    throw new AbortError(new ChainSourceError('NO_ANSWER', `${url} answers ${status}`))
+    throw new AbortError(new ChainSourceError('NO_ANSWER', `${url} answered ${status}`))
   }
 
   /** Not by `fetch`: a crawl asks several times for each transaction, and most of its work would be that of its streams. */
@@ -184,7 +184,7 @@ export class JungleBusSource implements ChainSource {
       return {
         status: answer.statusCode,
         retryAfter: [answer.headers['retry-after'] ?? []].flat()[0],
-        body: await joinBounded(answer.body, { url, maxBytes, length }),
+        body: await readBounded(answer.body, { url, maxBytes, length }),
       }
     })
   }
@@ -195,7 +195,7 @@ export class JungleBusSource implements ChainSource {
     if (pause > MAX_REQUESTED_PAUSE) {
       const seconds = Math.ceil(pause / 1000)
       throw new AbortError(
-        new ChainSourceError('NO_ANSWER', `${url} asks to be left alone for ${seconds} seconds`),
+        new ChainSourceError('NO_ANSWER', `${url} asks to wait ${seconds} seconds, which is too long`),
       )
     }
     this.busyUntil = Math.max(this.busyUntil, Date.now() + pause)

@@ -115,5 +115,5 @@ export function createApp(options: AppOptions): Express {
 }
 
 const refuseUnknown: RequestHandler = () => {
-  throw new NotFoundError('no route answers to this path and method')
+  throw new NotFoundError('there is no route for this path and method')
 }

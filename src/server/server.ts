@@ -143,7 +143,7 @@ function readPage(folder: URL): MinePage {
     return readMinePage(folder)
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause)
-    throw new StartError(`the page for mining is not as \`npm run build\` leaves it: ${reason}`, { cause })
+    throw new StartError(`the mine page is incomplete; run \`npm run build\`: ${reason}`, { cause })
   }
 }
 

@@ -2,7 +2,7 @@ import type { Outpoint } from '../protocol/outpoint.js'
 
 /**
  * What topics have admitted is kept apart from what is answered of it, the index, which follows from it and from the bytes
- * of transactions. By these two a store finds whether both agree, and makes the index anew (`docs/nothing-lost.md`).
+ * of transactions. By these two a store finds whether both agree, and makes the index anew (`docs/durability.md`).
  */
 
 /** An output that a topic holds. */

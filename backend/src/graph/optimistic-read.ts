@@ -21,7 +21,9 @@ export async function optimisticRead<Answer>(
     if (after === before) return answer()
     before = after
   }
-  throw new UnstableReadError(`branches turned ${TRIES} times while one answer was read`)
+  throw new UnstableReadError(
+    `the read was retried ${TRIES} times because the chain kept reorganising; try again`,
+  )
 }
 
 /** What came of it, as something that gives or throws it: an error may be of a state that never was. */

@@ -49,7 +49,7 @@ export async function contentRoot(store: GraphReader, reference: ContentReferenc
   const { pointer, sequence } = reference
   if (sequence === undefined) {
     const output = await contentAt(store, pointer)
-    if (output === undefined) throw new NotFoundError('no content at this outpoint in this store')
+    if (output === undefined) throw new NotFoundError('this store has no content at this outpoint')
     return {
       output,
       outpoint: output.outpoint,
@@ -62,7 +62,7 @@ export async function contentRoot(store: GraphReader, reference: ContentReferenc
     pointer.kind === 'outpoint' ? pointer.outpoint : (await contentAt(store, pointer))?.outpoint
   const step = outpoint && (await store.ordinals.at(outpoint, sequence))
   if (step === undefined || !hasContent(step.content)) {
-    throw new NotFoundError('no such step of this ordinal in this store, or its origin is not known here')
+    throw new NotFoundError('the ordinal has no such step here, or its origin is unknown here')
   }
   return {
     output: step.content,

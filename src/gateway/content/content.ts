@@ -100,7 +100,7 @@ function splitPath(path: string): { reference: string; segments: string[] } {
     segments: segments.map((segment) => {
       const name = percentDecoded(segment)
       if (name !== undefined) return name
-      throw new BadRequestError('BAD_OUTPOINT', 'the path behind the outpoint has a broken escape')
+      throw new BadRequestError('BAD_OUTPOINT', 'the path after the outpoint has an invalid percent-escape')
     }),
   }
 }

@@ -22,7 +22,7 @@ export function errorResponse({ logger, overlay = false }: ErrorResponseOptions)
     const answer = answerFor(error) ?? {
       status: 500,
       code: 'INTERNAL',
-      message: 'something went wrong here; it has been logged',
+      message: 'internal error; it has been logged',
     }
     // For metrics and the request log.
     response.locals.code = answer.code
@@ -79,5 +79,5 @@ function logUnavailable(
   logged.set(reason, true)
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause.message : undefined
   const fields = { ...requestFields(request, response), code: answer.code, reason: answer.message, cause }
-  logger.warn(fields, 'not able to answer; at most one line a minute says so')
+  logger.warn(fields, 'answered 503; logged at most once a minute per reason')
 }

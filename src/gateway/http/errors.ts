@@ -81,7 +81,7 @@ export class RangeNotSatisfiableError extends AnswerError {
   override readonly headers: Record<string, string>
 
   constructor(length: number) {
-    super(`the content has ${length} bytes, and none in that range`)
+    super(`the range is beyond the ${length} bytes of the content`)
     this.headers = { 'Content-Range': `bytes */${length}` }
   }
 }
@@ -93,7 +93,7 @@ export class PreconditionFailedError extends AnswerError {
   readonly code = 'PRECONDITION_FAILED'
 
   constructor() {
-    super('what is here has another entity tag than If-Match names')
+    super('the entity tag does not match If-Match')
   }
 }
 
@@ -118,7 +118,7 @@ export function answerFor(error: unknown): Answer | undefined {
   if (error instanceof AnswerError) return error
   if (error instanceof PointerError) return { status: 400, code: error.code, message: error.message }
   if (isStoreFull(error)) {
-    const message = 'the store is full; nothing can be written until the operator makes room'
+    const message = 'the store is full; nothing can be written until the operator frees space'
     return { status: 503, code: 'STORE_FULL', message, headers: { 'Retry-After': '60' } }
   }
   if (error instanceof UnstableReadError || error instanceof StoreUnavailableError)
@@ -128,8 +128,8 @@ export function answerFor(error: unknown): Answer | undefined {
   }
   if (error instanceof BlockedError) return { status: 451, code: error.code, message: error.message }
   const status = bodyParserStatus(error)
-  if (status === 413) return { status, code: 'TOO_LARGE', message: 'the body is over the limit' }
-  if (status !== undefined) return { status: 400, code: 'BAD_BODY', message: 'the request cannot be read' }
+  if (status === 413) return { status, code: 'TOO_LARGE', message: 'the body exceeds the limit' }
+  if (status !== undefined) return { status: 400, code: 'BAD_BODY', message: 'the request is malformed' }
   return undefined
 }
 

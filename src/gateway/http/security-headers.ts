@@ -28,7 +28,7 @@ export function setSecurityHeaders(
 /** Refuses to serve a service worker: one from a stranger would intercept requests to the whole origin. */
 export const refuseServiceWorkers: RequestHandler = (request, _response, next) => {
   if (request.headers['service-worker'] === 'script') {
-    throw new BadRequestError('BAD_BODY', 'content is not served as a service worker')
+    throw new BadRequestError('BAD_BODY', 'content must not be used as a service worker')
   }
   next()
 }

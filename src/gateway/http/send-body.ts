@@ -99,7 +99,7 @@ export async function* ofLength(
 }
 
 export function shortOf(length: number, stored: number): Error {
-  return new Error(`of ${length} bytes to send, the store has ${stored}`)
+  return new Error(`the store has ${stored} of the ${length} bytes to send`)
 }
 
 export const JSON_TYPE = 'application/json; charset=utf-8'

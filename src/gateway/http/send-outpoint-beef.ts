@@ -62,5 +62,5 @@ async function tagOf({ head }: ListedBeef, transactions: { txid: string }[]): Pr
 
 /** A part of a proof would not be one. */
 export function incompleteProof({ txid }: { txid: string }): NotFoundError {
-  return new NotFoundError(`this store does not hold all that the proof takes: it ends at ${txid}`)
+  return new NotFoundError(`the proof is incomplete: this store cannot continue it from ${txid}`)
 }

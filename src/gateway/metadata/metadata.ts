@@ -41,7 +41,7 @@ function single(options: MetadataOptions): RequestHandler {
     const pointer = decodedPointer(request.path.slice('/metadata/'.length))
     const record = await metadataRecord(options, parseContentReference(pointer))
     if (record === undefined) {
-      throw new NotFoundError('no such output or step in this store, or its origin is not known here')
+      throw new NotFoundError('this store has no such output or step, or the origin is unknown here')
     }
     const body = Buffer.from(JSON.stringify(record), 'utf8')
     const tag = entityTag(sha256(body).toString('hex'))
@@ -61,10 +61,11 @@ function bulk(options: MetadataOptions & { maxPointers: number }): RequestHandle
     const asked = validate(
       pointers,
       request.body,
-      'the body must be a JSON array of outpoints, or {"outpoints": […]}; each may carry :seq',
+      'the body must be a JSON array of outpoints or {"outpoints": […]}; each outpoint may end in :seq',
     )
     const texts = 'outpoints' in asked ? asked.outpoints : asked
-    if (texts.length > maxPointers) throw new TooLargeError(`at most ${maxPointers} outpoints at once`)
+    if (texts.length > maxPointers)
+      throw new TooLargeError(`a request may list at most ${maxPointers} outpoints`)
     const references = [...new Set(texts)].map((text) => ({ text, reference: parseContentReference(text) }))
     response.set('Cache-Control', CACHE.revalidate).set('Content-Type', JSON_TYPE)
     await sendChunks(response, { chunks: recordsOf(options, references) })

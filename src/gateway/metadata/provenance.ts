@@ -36,7 +36,7 @@ function serveProvenance({ store, evidence }: ProvenanceOptions): RequestHandler
       const reading = read.over(evidence)
       const provenance = await evidence.consistent(() => provenanceOf(outpoint, reading))
       if (provenance.kind === 'unknown') {
-        throw new NotFoundError('no ordinal at this outpoint in this store, or its origin is not known here')
+        throw new NotFoundError('this store has no ordinal at this outpoint, or its origin is unknown here')
       }
       if (provenance.kind === 'incomplete') throw incompleteProof(provenance)
       const { tip: subject, transactions } = provenance

@@ -78,7 +78,7 @@ function sendStream({ store, chunkTypes, policy }: StreamOptions): RequestHandle
     const pointer = decodedPointer(request.path.slice('/stream/'.length))
     const query = { outpoint: parseOutpoint(pointer), chunkTypes }
     const stream = await store.streams.summary({ ...query, signal: leavingOf(response) })
-    if (stream === undefined) throw new NotFoundError('no content at this outpoint in this store')
+    if (stream === undefined) throw new NotFoundError('this store has no content at this outpoint')
     const origin = await originOf(query.outpoint, store)
     response.setHeader('Cache-Control', CACHE.revalidate)
     response.setHeader('X-Outpoint', formatOutpoint(query.outpoint))
@@ -150,7 +150,7 @@ async function segmentChunks(
 }
 
 function changed(): UnstableReadError {
-  return new UnstableReadError('the chunks of a stream are not those of its summary any more')
+  return new UnstableReadError('the stream changed while it was read; try again')
 }
 
 export const STREAM_OPERATIONS: OperationGroup = {

@@ -142,7 +142,7 @@ function limiter(
     legacyHeaders: false,
     keyGenerator: clientKey,
     handler: (_request, _response, next) =>
-      next(new OverRateError(`over ${rate} ${identifier} a minute; Retry-After says when to come again`)),
+      next(new OverRateError(`more than ${rate} ${identifier} a minute; Retry-After says when to try again`)),
     // It warns of a header that any stranger can send.
     validate: { xForwardedForHeader: false, forwardedHeader: false },
   })

@@ -21,7 +21,7 @@ export function refusalOfHead(
   { maxPathBytes }: Pick<Limits, 'maxPathBytes'>,
 ): Refusal | undefined {
   if (url.length > maxPathBytes)
-    return { status: 414, code: 'TOO_LARGE', message: `a path has at most ${maxPathBytes} bytes` }
+    return { status: 414, code: 'TOO_LARGE', message: `a path may have at most ${maxPathBytes} bytes` }
   // RFC 9112 3.2.
   if (headers.host === undefined && httpVersionMinor > 0)
     return { status: 400, code: 'BAD_BODY', message: 'the request has no Host header' }
@@ -32,18 +32,18 @@ export function refusalOfHead(
 export const UNMET_EXPECTATION: Refusal = {
   status: 417,
   code: 'BAD_BODY',
-  message: 'nothing but 100-continue can be expected',
+  message: 'the only supported Expect value is 100-continue',
 }
 
 /** The refusal for an error of Node's parser or timers; undefined if the connection is broken. */
 export function refusalOf({ code = '' }: NodeJS.ErrnoException): Refusal | undefined {
   if (code === 'HPE_HEADER_OVERFLOW')
-    return { status: 431, code: 'TOO_LARGE', message: 'the path and the headers are over the limit' }
+    return { status: 431, code: 'TOO_LARGE', message: 'the path and headers exceed the limit' }
   if (code === 'HPE_CHUNK_EXTENSIONS_OVERFLOW')
-    return { status: 413, code: 'TOO_LARGE', message: 'the chunk extensions are over the limit' }
+    return { status: 413, code: 'TOO_LARGE', message: 'the chunk extensions exceed the limit' }
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT')
-    return { status: 408, code: 'BAD_BODY', message: 'the request took too long to come' }
-  if (code.startsWith('HPE_')) return { status: 400, code: 'BAD_BODY', message: 'the request cannot be read' }
+    return { status: 408, code: 'BAD_BODY', message: 'the request took too long to arrive' }
+  if (code.startsWith('HPE_')) return { status: 400, code: 'BAD_BODY', message: 'the request is malformed' }
   return undefined
 }
 

@@ -22,8 +22,8 @@ export class Readiness {
 /** Why a host is not ready until its index is known to match the admitted set. */
 export function notReadyReason({ state, done }: IndexStatus): string | undefined {
   const left = `${Math.ceil((1 - done) * 100)} % left`
-  if (state === 'comparing') return `the index is being compared with what was admitted: ${left}`
-  if (state === 'rebuilding') return `the index is being rebuilt from what was admitted: ${left}`
-  if (state === 'unequal') return 'the index does not match what was admitted; rebuilding it is tried again'
+  if (state === 'comparing') return `comparing the index with the admitted set: ${left}`
+  if (state === 'rebuilding') return `rebuilding the index: ${left}`
+  if (state === 'unequal') return 'the index does not match the admitted set; will retry'
   return undefined
 }

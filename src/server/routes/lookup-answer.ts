@@ -99,7 +99,7 @@ async function listedApart(
 }
 
 function notHeld(txid: string): Error {
-  return new Error(`the index names a transaction that the store does not hold: ${txid}`)
+  return new Error(`the index refers to ${txid}, which is missing from the store`)
 }
 
 /** Count, then txid, index and context of each output (no context here). */

@@ -70,8 +70,8 @@ export function readMinePage(folder: URL): MinePage {
 export function minePageRoutes(page: MinePage | undefined): Router {
   const send = (name: string): RequestHandler => {
     return (request, response) => {
-      if (page === undefined) throw new NotFoundError('the page for mining was not built here')
-      if (!isFile(name)) throw new NotFoundError('the page for mining has no such file')
+      if (page === undefined) throw new NotFoundError('the mine page is not part of this build')
+      if (!isFile(name)) throw new NotFoundError('the mine page has no such file')
       const { body, tag } = page[name]
       response.set({ ...HEADERS, ETag: tag })
       if (endedByPrecondition({ request, response, tag })) return

@@ -43,7 +43,7 @@ function offer({ graph, guard, topicOf }: SyncRoutesOptions): RequestHandler {
   return async (request, response) => {
     const topic = topicOf(request.get('x-bsv-topic') ?? '')
     if (topic === undefined)
-      throw new BadRequestError('BAD_BODY', 'the header x-bsv-topic must be a topic of this host')
+      throw new BadRequestError('BAD_BODY', 'the header x-bsv-topic must name a topic of this host')
     const { since, limit } = validate(
       syncRequest,
       request.body,
@@ -74,7 +74,7 @@ function hydrate({ graph, guard }: SyncRoutesOptions): RequestHandler {
 }
 
 function notOffered(): NotFoundError {
-  return new NotFoundError('this host has no such output in a graph that it offers')
+  return new NotFoundError('this host has no such output in any graph that it offers')
 }
 
 /** Whether a topic holds an output, and its transaction counts. */

@@ -12,7 +12,7 @@ class BusyError extends NotReadyError {
   override readonly headers = RETRY
 
   constructor(waiting: number) {
-    super(`${waiting} submissions wait already; try again`)
+    super(`${waiting} submissions are already waiting; try again`)
   }
 }
 
@@ -21,7 +21,7 @@ class ClientBusyError extends RateLimitedError {
   override readonly headers = RETRY
 
   constructor(waiting: number) {
-    super(`${waiting} of your submissions wait already; send more when they are answered`)
+    super(`${waiting} of your submissions are already waiting; send more once they are answered`)
   }
 }
 

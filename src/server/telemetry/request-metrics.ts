@@ -38,14 +38,14 @@ export function requestMetrics({
 }): (ended: EndedRequest) => void {
   const histogram = new Histogram({
     name: 'minetree_http_request_duration_seconds',
-    help: 'Time from a request to the end of its answer, by route, method and status class.',
+    help: 'Time from a request to the end of its response, by route, method and status class.',
     labelNames: ['route', 'method', 'status'],
     buckets: SECONDS,
     registers: [registry],
   })
   const errors = new Counter({
     name: 'minetree_error_answers_total',
-    help: 'Requests answered with an error, by its code.',
+    help: 'Requests answered with an error, by code.',
     labelNames: ['code'],
     registers: [registry],
   })

@@ -25,7 +25,7 @@ export async function answered<Result>(
   let timer: NodeJS.Timeout | undefined
   const givenUp = new Promise<never>((_, reject) => {
     timer = setTimeout(() => {
-      const error = new UnansweredError(`the database has not answered within ${WITHIN} ms`)
+      const error = new UnansweredError(`the database did not respond within ${WITHIN} ms`)
       reject(error)
       waiting.abort(error)
     }, WITHIN)

@@ -46,7 +46,7 @@ export interface FindOptions {
  * Whoever matches filters in memory: binary values are Buffers in filters and documents alike, and `sift` compares those
  * by identity. It has to be given both with hex in their place, which sorts as they do where they are of one length.
  *
- * What the server of the tests does as MongoDB does, and what not: `test/services/mongo.ts`. One document is best asked
+ * What the server of the tests does as MongoDB does, and what not: `test/support/services/mongo.ts`. One document is best asked
  * for by its `_id`, which is quick on every server.
  */
 export interface Documents {

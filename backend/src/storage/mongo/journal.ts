@@ -117,7 +117,8 @@ export class Journal {
   private async *partsOf({ id, parts }: CommittedEntry): AsyncGenerator<JournalPart> {
     for (let at = 0; at < parts; at++) {
       const part = await answered((within) => this.parts.findOne({ _id: partId(id, at) }, within))
-      if (part === null) throw new Error(`part ${at} of the committed entry ${id} is not in the journal`)
+      if (part === null)
+        throw new Error(`part ${at} of the committed entry ${id} is missing from the journal`)
       yield part
     }
   }

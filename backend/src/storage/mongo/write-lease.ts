@@ -116,7 +116,7 @@ export class WriteLeases {
         seen = { beat: state.beat, since: performance.now() }
       }
       if (hasMoved && performance.now() - began > patience)
-        throw new LeaseTakenError('another process is at it, and goes on')
+        throw new LeaseTakenError('another process holds the write lease')
       await sleep(wait * (0.5 + Math.random()))
     }
   }
@@ -197,6 +197,6 @@ export class Turn {
     const { matchedCount } = await answered((within) =>
       this.state.updateOne(own, update, { ...DURABLE, ...within }),
     )
-    if (matchedCount === 0) throw new LostLeaseError('another writer took the turn')
+    if (matchedCount === 0) throw new LostLeaseError('another process took the write lease')
   }
 }

@@ -27,7 +27,8 @@ export async function rawTransactionOf(options: {
     async *chunks(from = 0) {
       for (let position = Math.floor(from / CHUNK_BYTES); position * CHUNK_BYTES < length; position++) {
         const bytes = position === 0 ? first : await pieces.piece(owner, position)
-        if (bytes === undefined) throw new Error(`a piece of the transaction ${txid} is not in the store`)
+        if (bytes === undefined)
+          throw new Error(`a chunk of the transaction ${txid} is missing from the store`)
         yield { at: position * CHUNK_BYTES, bytes }
       }
     },

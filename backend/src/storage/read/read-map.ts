@@ -117,7 +117,7 @@ export async function readMap(pieces: BlobChunks, part: MapPart): Promise<MapCha
   for (let length = 0, position = 0; length < part.length; position++) {
     const piece = await pieces.piece(owner, position)
     if (piece === undefined)
-      throw new Error(`the MAP of ${formatOutpoint(part.outpoint)} is not in the store`)
+      throw new Error(`the MAP of ${formatOutpoint(part.outpoint)} is missing from the store`)
     found.push(piece)
     length += piece.length
   }

@@ -211,7 +211,7 @@ export async function failedHookOf(
   if (hook === 'evicted') return { ...told, hook }
   const beef = row.beef === null ? undefined : await read(hashColumn(hexOf(row.beef)))
   if (hook === 'spent') return { ...told, hook, topic, spender: hexOf(row.spender), ...(beef && { beef }) }
-  if (beef === undefined) throw new Error(`the note of an admission in ${told.outpoint.txid} has no BEEF`)
+  if (beef === undefined) throw new Error(`the recorded admission hook of ${told.outpoint.txid} has no BEEF`)
   return { ...told, hook, topic, beef }
 }
 

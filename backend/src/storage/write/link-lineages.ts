@@ -109,6 +109,7 @@ async function startAt(tables: GraphTables, outpoint: Outpoint, changes: Changes
 
 async function placeOf(tables: GraphTables, outpoint: Outpoint): Promise<Place> {
   const place = await tables.rows.placeOf(outpoint)
-  if (place === undefined) throw new Error(`${formatOutpoint(outpoint)} is gone while its lineage is kept`)
+  if (place === undefined)
+    throw new Error(`${formatOutpoint(outpoint)} is missing from the store, but its lineage is not`)
   return place
 }

@@ -282,7 +282,9 @@ async function requireCounting(tables: TransactionTables, subject: string, left:
   if (!standing.silent && left.length === 0) return
   // What it loses to may be about to count no more, or what it is built on: that is decided first.
   if (left.length > 0 || (await tables.hasBacklog('decide')))
-    throw new UnstableReadError('conflicts are being decided: submit it again in a moment')
+    throw new UnstableReadError(
+      'conflicts of this transaction are still being resolved; submit it again in a moment',
+    )
   const winner = await tables.winnerOver(subject)
   if (winner !== undefined) throw new LostConflictError(subject, winner)
 }
