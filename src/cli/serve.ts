@@ -33,7 +33,7 @@ export async function serve({
     submissionWorker,
     minePage,
     ownsProcess: true,
-    ...(deploy && { deploy }),
+    deploy,
   })
   const server = await unlessSignalled(starting, signalled, logger)
   if (server === undefined) return

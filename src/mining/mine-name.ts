@@ -227,9 +227,9 @@ export async function searchWhileLive(
     return await searchNonce({
       ...search,
       signal: signal === undefined ? moved.signal : AbortSignal.any([signal, moved.signal]),
-      ...(workers !== undefined && { workers }),
-      ...(workerUrl !== undefined && { workerUrl }),
-      ...(onProgress && { onProgress }),
+      workers,
+      workerUrl,
+      onProgress,
     })
   } finally {
     clearInterval(watch)

@@ -35,7 +35,7 @@ async function localNetwork(): Promise<TestServer> {
   return await servers.start({ DIFFICULTY: '8' }, { minePage, deploy: deployTree })
 }
 
-/** Mines in this process, as a rival of the page. */
+/** Mines in this process, in competition with the page. */
 async function mineElsewhere({ url }: TestServer, name: string): Promise<void> {
   const { deployment } = await serverDeployment(url)
   const index = new HttpMineIndex(url)

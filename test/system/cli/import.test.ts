@@ -199,15 +199,15 @@ test(
     const { chain, env, files } = await setUp()
     const from = chain.node('')
     const a = chain.mint('a')
-    const rival = chain.mint('a', { from, ownerLock: p2pkh(9) })
+    const conflicting = chain.mint('a', { from, ownerLock: p2pkh(9) })
     const ab = chain.mint('ab')
-    const paths = await files(beefOf(chain.genesis), beefOf(a), beefOf(rival), beefOf(ab))
+    const paths = await files(beefOf(chain.genesis), beefOf(a), beefOf(conflicting), beefOf(ab))
     const { code, stdout } = await cli.run(['import', ...paths], env)
     expect(code).toBe(4)
     expect(stdout).toBe(
       summary({
         admitted: [3, 4, 9],
-        refused: [`${rival.txid}: CONFLICT: it is stored, but ${a.txid} counts`],
+        refused: [`${conflicting.txid}: CONFLICT: it is stored, but ${a.txid} counts`],
       }),
     )
     await expectNames(env, [a, ab])

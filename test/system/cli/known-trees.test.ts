@@ -20,7 +20,7 @@ const PATIENCE = 120_000
 
 const { deployment, line } = namedWorld()
 const genesis = formatOutpoint(deployment.genesis)
-const RIVAL = `${'ab'.repeat(32)}_0`
+const OTHER_GENESIS = `${'ab'.repeat(32)}_0`
 let server: TestServer
 
 beforeAll(async () => {
@@ -87,7 +87,11 @@ const terms = () => {
 
 describe('a server that names something else than it did first', () => {
   test.each([
-    ['another genesis', { genesis: RIVAL }, `names GENESIS ${RIVAL}, and named ${genesis} before`],
+    [
+      'another genesis',
+      { genesis: OTHER_GENESIS },
+      `names GENESIS ${OTHER_GENESIS}, and named ${genesis} before`,
+    ],
     ['another covenant', { covenantVersion: 1 }, 'names COVENANT_VERSION 1, and named 2 before'],
     [
       'a covenant of rules to come',
@@ -134,11 +138,11 @@ describe('a server that names something else than it did first', () => {
       const urls = [elsewhere(url), elsewhere(server.url)]
       expect(await resolving(config, urls)).toMatchObject({ code: 0 })
       expect(Object.keys(JSON.parse(await readFile(fileIn(config), 'utf8')))).toEqual(urls)
-      lie = { genesis: RIVAL }
+      lie = { genesis: OTHER_GENESIS }
       const { code, stderr } = await resolving(config, urls)
       expect(code).toBe(0)
       expect(stderr).toMatch(
-        new RegExp(`^minetree: ${urls[0]} is set aside \\(failed\\): [^\\n]*${RIVAL}[^\\n]*\\n$`),
+        new RegExp(`^minetree: ${urls[0]} is set aside \\(failed\\): [^\\n]*${OTHER_GENESIS}[^\\n]*\\n$`),
       )
     },
     PATIENCE,
@@ -151,10 +155,10 @@ test(
     const config = await servers.folder()
     const known = elsewhere(server.url)
     await resolving(config, [known])
-    const other = await indexes.start(saying({ genesis: RIVAL }), server.url)
+    const other = await indexes.start(saying({ genesis: OTHER_GENESIS }), server.url)
     const lying = await resolving(config, [known, elsewhere(other.url)])
     expect(lying.code).toBe(0)
-    expect(lying.stderr).toContain(`follows the tree of ${RIVAL}, and the others that of ${genesis}`)
+    expect(lying.stderr).toContain(`follows the tree of ${OTHER_GENESIS}, and the others that of ${genesis}`)
     expect(Object.keys(JSON.parse(await readFile(fileIn(config), 'utf8')))).toEqual([known])
     const honest = await indexes.start({}, server.url)
     const joined = await resolving(config, [known, elsewhere(honest.url)])
@@ -249,7 +253,7 @@ test(
 
 describe('what the user configured', () => {
   test.each([
-    ['GENESIS', { ...treeOf(deployment), GENESIS: RIVAL }, `GENESIS is ${RIVAL}, and`],
+    ['GENESIS', { ...treeOf(deployment), GENESIS: OTHER_GENESIS }, `GENESIS is ${OTHER_GENESIS}, and`],
     ['NETWORK', { ...treeOf(deployment), NETWORK: 'test' }, 'NETWORK is test, and'],
     ['PROFILE', { PROFILE: 'mainnet', CHAIN_TRACKER: 'scripts-only' }, 'PROFILE is mainnet, and'],
     ['COVENANT_VERSION', { ...treeOf(deployment), COVENANT_VERSION: '1' }, 'COVENANT_VERSION is 1, and'],

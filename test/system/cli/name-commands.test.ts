@@ -215,9 +215,9 @@ describe('verify', () => {
     async () => {
       const cut = await index({ '/svc/names/proof/abc': { body: proofOf(line.slice(1)) } })
       expect(await run(['verify', 'abc', '--url', cut])).toEqual(refusedWith(line1('genesis')))
-      const rival = `${'ab'.repeat(32)}_0`
-      expect(await run(['verify', 'abc', '--genesis', rival, '--url', url])).toEqual(
-        refusedWith(line1(`GENESIS is ${rival}, and ${url} follows ${genesis}`), 2),
+      const otherGenesis = `${'ab'.repeat(32)}_0`
+      expect(await run(['verify', 'abc', '--genesis', otherGenesis, '--url', url])).toEqual(
+        refusedWith(line1(`GENESIS is ${otherGenesis}, and ${url} follows ${genesis}`), 2),
       )
       expect(await run(['verify', 'abc', '--require-proofs', '--url', url])).toEqual(
         refusedWith(line1('in no block')),

@@ -108,13 +108,13 @@ describe('lies', () => {
     )
   })
 
-  test('a rival genesis', async () => {
-    const rival = new FakeChain({ codeSize: 65 })
-    const mined = ['a', 'ab', 'abc'].map((name) => rival.mint(name)) as FakeTransaction[]
+  test('another genesis', async () => {
+    const otherTree = new FakeChain({ codeSize: 65 })
+    const mined = ['a', 'ab', 'abc'].map((name) => otherTree.mint(name)) as FakeTransaction[]
     const outpoint = { txid: mined[2]?.txid ?? '', vout: 2 }
     const url = await index({
       [RECORD]: { body: recordFor(outpoint, outpoint) },
-      [PROOF]: { body: proofOf([rival.genesis, ...mined]) },
+      [PROOF]: { body: proofOf([otherTree.genesis, ...mined]) },
       [`/svc/gateway/provenance/${formatOutpoint(outpoint)}`]: { body: proofOf(mined.slice(2)) },
     })
     expect(await reportOn(url)).toMatchObject(caught('NO_GENESIS'))

@@ -48,17 +48,17 @@ test('a server shows the mint of a name, with all mints before it', async () => 
   expect(await index.showName('b')).toBeUndefined()
 })
 
-test('a mint is submitted once, or again; a rival of it has lost its node', async () => {
+test('a mint is submitted once, or again; a conflicting mint has lost its node', async () => {
   const { index, chain, first } = await indexed()
   const from = chain.node('a')
   const purse = chain.spend({ inputs: [], outputs: [{ satoshis: 1000, lockingScript: OPEN_LOCK }] })
   const mint = chain.mint('ab')
-  const rival = chain.mint('ac', { from })
+  const conflicting = chain.mint('ac', { from })
   const submission = (each: typeof mint, name: string) => ({ beef: beefOf(each), txid: each.txid, name })
   await index.submit(submission(mint, 'ab'))
   await index.submit(submission(mint, 'ab'))
   expect((await index.liveNode('abc'))?.outpoint).toEqual(parseOutpoint(mint.outpoint(1)))
-  await expect(index.submit(submission(rival, 'ac'))).rejects.toMatchObject({ code: 'NODE_MOVED' })
+  await expect(index.submit(submission(conflicting, 'ac'))).rejects.toMatchObject({ code: 'NODE_MOVED' })
   const unproven = chain.mint('ad', { from, funding: [{ transaction: purse, vout: 0 }] })
   const beef = beefOf(unproven, { proven: false, with: [purse, first] })
   const refused = index.submit({ beef, txid: unproven.txid, name: 'ad' })
@@ -78,7 +78,7 @@ test('a refusal quotes the server', async () => {
   const { index } = await indexed()
   const submitted = index.submit({ beef: Uint8Array.of(1), txid: 'ab'.repeat(32), name: 'ab' })
   await expect(submitted).rejects.toMatchObject({ code: 'BAD_INDEX' })
-  await expect(submitted).rejects.toThrow(/answers 400, BAD_BODY: /)
+  await expect(submitted).rejects.toThrow(/answered 400, BAD_BODY: /)
 })
 
 describe('a server that is none of ours', () => {

@@ -102,7 +102,7 @@ export function mineIndexAttacks(): Attack[] {
         '/lookup': (request, response) => answer(response, lookupAnswer(node, request)),
       }
     }),
-    onIndex('a rival of every mint', async (_, tree) => await rivals(tree)),
+    onIndex('a mint that conflicts with every mint', async (_, tree) => await conflicts(tree)),
     onIndex('two true nodes by turns', async (_, tree) => await turns(tree)),
     onIndex('that everything is taken', () => ({
       [MINE]: (_, response) => answer(response, { error: 'taken', code: 'TAKEN' }, { status: 404 }),
@@ -135,7 +135,7 @@ function freshRoots({ genesis }: HonestTree): IndexAnswers {
 }
 
 /** Before a mint is submitted, its node is spent by a mint of another character. */
-async function rivals({ url }: HonestTree): Promise<IndexAnswers> {
+async function conflicts({ url }: HonestTree): Promise<IndexAnswers> {
   const { deployment } = await serverDeployment(url)
   const characters = [...'0123456789-zyxwvutsrqponmlkjihgfed']
   return {
