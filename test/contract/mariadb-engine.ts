@@ -1,6 +1,6 @@
 import createKnex, { type Knex } from 'knex'
 import { createConnection } from 'mysql2/promise'
-import { knexReader } from '../../backend/src/storage/sql/reader.js'
+import { knexReader } from '../../backend/src/storage/sql/database.js'
 import { type Mariadb, MISSING_FOR_MARIADB, startMariadb } from '../services/mariadb.js'
 import { openSqlStore, type SqlEngine } from './sql-store.js'
 

@@ -1,9 +1,9 @@
 import type { Knex } from 'knex'
 import type { Outpoint } from '../../backend/src/protocol/outpoint.js'
+import type { SqlReader, SqlValue, SqlWriter } from '../../backend/src/storage/sql/database.js'
 import { SqlGraphStore } from '../../backend/src/storage/sql/graph-store.js'
 import { SqlHookOutbox } from '../../backend/src/storage/sql/hook-outbox.js'
 import { SqlIndexMaintenance } from '../../backend/src/storage/sql/index-maintenance.js'
-import type { SqlReader, SqlValue, SqlWriter } from '../../backend/src/storage/sql/reader.js'
 import type { Engine, OpenedStore } from './engine.js'
 
 /** The connections of a store on SQL. */

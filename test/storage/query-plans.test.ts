@@ -5,12 +5,16 @@ import { TIP } from '../../backend/src/graph/graph-store.js'
 import { encodeMap } from '../../backend/src/graph/map-coder.js'
 import { graphRecords } from '../../backend/src/graph/records.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
-import { placeText } from '../../backend/src/storage/rebuild/checkpoint.js'
+import { placeText } from '../../backend/src/storage/rebuild/index-maintenance.js'
 import { hashColumn, outpointColumns } from '../../backend/src/storage/rows/columns.js'
+import {
+  insertNew,
+  knexWriter,
+  type SqlValue,
+  type SqlWriter,
+} from '../../backend/src/storage/sql/database.js'
 import { SqlGraphStore } from '../../backend/src/storage/sql/graph-store.js'
-import { insertNew } from '../../backend/src/storage/sql/insert-new.js'
-import { knexWriter, type SqlValue, type SqlWriter } from '../../backend/src/storage/sql/reader.js'
-import { transactionLogIn } from '../../backend/src/storage/sql/rebuild-index.js'
+import { transactionLogIn } from '../../backend/src/storage/sql/index-maintenance.js'
 import { watchedReader, watchedWriter } from '../contract/sql-store.js'
 import { onEachSqlEngine } from '../contract/stores.js'
 import { EXPLAINS, type Step } from '../support/query-plans.js'

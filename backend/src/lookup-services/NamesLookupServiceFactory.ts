@@ -5,7 +5,7 @@ import type { Deployment } from '../protocol/mint.js'
 import { deploymentOf, LOOKUP_SERVICES, PROFILES } from '../protocol/profile.js'
 import { SqlHookOutbox } from '../storage/sql/hook-outbox.js'
 import { type Migration, migrationsFor } from '../storage/sql/migrations.js'
-import { sharedStore } from '../storage/sql/shared-store.js'
+import { sharedStore } from '../storage/sql/graph-store.js'
 import type { HookFailure } from './hook-outbox.js'
 import { NamesLookupService } from './NamesLookupService.js'
 

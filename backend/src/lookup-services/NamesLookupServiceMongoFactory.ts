@@ -4,7 +4,7 @@ import { BlocklistFilter } from '../graph/blocklist-filter.js'
 import type { Deployment } from '../protocol/mint.js'
 import { deploymentOf, PROFILES } from '../protocol/profile.js'
 import { MongoHookOutbox } from '../storage/mongo/hook-outbox.js'
-import { sharedStore } from '../storage/mongo/shared-store.js'
+import { sharedStore } from '../storage/mongo/graph-store.js'
 import type { HookFailure } from './hook-outbox.js'
 import { NamesLookupService } from './NamesLookupService.js'
 

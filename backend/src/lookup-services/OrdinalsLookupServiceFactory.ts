@@ -4,7 +4,7 @@ import { BlocklistFilter } from '../graph/blocklist-filter.js'
 import { LOOKUP_SERVICES } from '../protocol/profile.js'
 import { SqlHookOutbox } from '../storage/sql/hook-outbox.js'
 import { type Migration, migrationsFor } from '../storage/sql/migrations.js'
-import { sharedStore } from '../storage/sql/shared-store.js'
+import { sharedStore } from '../storage/sql/graph-store.js'
 import type { HookFailure } from './hook-outbox.js'
 import { OrdinalsLookupService } from './OrdinalsLookupService.js'
 

@@ -1,27 +1,25 @@
 import type { Db } from 'mongodb'
-import { GraphStoreBase, type OnReorg } from '../graph-store-base.js'
+import { BlocklistFollower } from '../read/blocklist-copy.js'
 import { metadataIn, ordinalsIn } from '../read/ordinals.js'
 import { contentIn } from '../read/read-blobs.js'
 import { streamsIn } from '../read/read-streams.js'
-import { markText, REBUILD_CHECKPOINT } from '../rebuild/checkpoint.js'
-import type { GraphTables } from '../write/graph-tables.js'
+import { markText, REBUILD_CHECKPOINT } from '../rebuild/index-maintenance.js'
+import { GraphStoreBase, type OnReorg } from '../write/graph-store-base.js'
+import { type GraphTables, memoizedTables } from '../write/graph-tables.js'
 import { admissionsIn } from './admissions.js'
-import { answered } from './answered.js'
 import { attributesIn } from './attributes.js'
 import { allBlocked, blockedPage } from './blocklist.js'
-import { BlocklistFollower } from './blocklist-follower.js'
-import { blocksIn } from './blocks.js'
-import { type Documents, dbDocuments } from './documents.js'
-import { tablesIn } from './graph-tables.js'
-import { firstContentIn, lineagesIn } from './lineages.js'
-import { mapsIn } from './maps.js'
+import { answered, type Documents, dbDocuments } from './documents.js'
+import { firstContentIn, lineagesIn, mapsIn, streamRowsIn } from './lineages.js'
 import { namesIn } from './names.js'
+import { outputTablesIn } from './output-tables.js'
+import type { PendingDocuments } from './pending-documents.js'
 import { interactionsIn, settingsIn } from './settings.js'
-import { streamRowsIn } from './streams.js'
 import { SPENDS, workBehind } from './transaction-status.js'
-import { transactionsIn } from './transactions.js'
+import { transactionTablesIn } from './transaction-tables.js'
+import { blocksIn, transactionsIn } from './transactions.js'
+import { SCHEMA, STATE_ID, stateIn } from './write-lease.js'
 import { MongoWriter } from './writer.js'
-import { SCHEMA, STATE_ID, stateIn } from './writer-state.js'
 
 export interface MongoGraphStoreOptions {
   db: Db
@@ -130,4 +128,29 @@ export class MongoGraphStore extends GraphStoreBase {
       state.updateOne({ _id: STATE_ID }, { $set: { schema: SCHEMA } }, { upsert: false, ...within }),
     )
   }
+}
+
+/** What one write asks of MongoDB, with what it is about to write laid over it. */
+export function tablesIn(pending: PendingDocuments, derives = false): GraphTables {
+  return {
+    transactions: memoizedTables(transactionTablesIn(pending, derives)),
+    outputs: outputTablesIn(pending),
+    rows: { ...lineagesIn(pending), ...mapsIn(pending) },
+  }
+}
+
+const stores = new WeakMap<Db, MongoGraphStore>()
+
+/**
+ * The one store of this process over a host's database: each store keeps a copy of what is blocked, and what a lookup
+ * service or the host blocks through one of several would be served from the others; and writers of one process need not
+ * ask the database for their turns.
+ */
+export function sharedStore(db: Db): MongoGraphStore {
+  let store = stores.get(db)
+  if (store === undefined) {
+    store = new MongoGraphStore({ db })
+    stores.set(db, store)
+  }
+  return store
 }

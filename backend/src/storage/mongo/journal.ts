@@ -1,11 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { type AnyBulkWriteOperation, BSON, type Collection, type Db } from 'mongodb'
-import { answered } from './answered.js'
 import type { CollectionName } from './collections.js'
-import { collectionIn, type Doc } from './documents.js'
+import { answered, collectionIn, type Doc } from './documents.js'
 import type { Change } from './pending-documents.js'
-import { LostLeaseError, type Turn } from './write-lease.js'
-import { type CommittedEntry, DURABLE } from './writer-state.js'
+import { type CommittedEntry, DURABLE, LostLeaseError, type Turn } from './write-lease.js'
 
 /**
  * What is about to be written, before any of it is: so that what one write says, which is many documents, is there as a

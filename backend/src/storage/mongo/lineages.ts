@@ -1,11 +1,14 @@
 import type { OutputRecord } from '../../graph/records.js'
+import { formatOutpoint } from '../../protocol/outpoint.js'
 import type { Lineage, LineageSummary, Lineages, Place, StepRow } from '../read/lineages.js'
+import { type Maps, mapPart } from '../read/read-map.js'
+import type { StreamPageQuery, StreamRow, Streams } from '../read/read-streams.js'
 import { SHORT, SHORT_LINEAGE, shortLineage } from '../read/short-lineage.js'
 import { hashColumn, hexOf, type OutpointRow, outpointOf } from '../rows/columns.js'
-import { OUTPUT, outputOf } from '../rows/output-rows.js'
+import { OUTPUT, outputOf } from '../rows/record-rows.js'
 import { outpointId } from './collections.js'
-import { type Doc, type Documents, inLineage } from './documents.js'
-import { unblocked } from './maps.js'
+import { chunksIn } from './content.js'
+import { anyOutpoint, type Doc, type Documents, inLineage } from './documents.js'
 
 const OUTPUTS = 'graph_outputs'
 const STEP = ['txid', 'vout', 'step']
@@ -136,4 +139,72 @@ export async function firstContentIn(documents: Documents, txid: string): Promis
 
 function stepOf(doc: OutpointRow & { step: number }): StepRow {
   return { outpoint: outpointOf(doc), step: doc.step }
+}
+
+/** The MAP of a database. */
+export function mapsIn(documents: Documents): Maps {
+  return {
+    ...chunksIn(documents),
+    async latestMaps({ lineage, from, to, limit }) {
+      const docs = await documents.all(
+        'graph_outputs',
+        { ...inLineage(lineage), map_step: { $gte: from, $lte: to } },
+        {
+          sort: { map_step: -1 },
+          limit,
+          fields: ['txid', 'vout', 'map_step', 'map_length', 'merged_length'],
+        },
+      )
+      const last = docs.length < limit ? undefined : docs.at(-1)
+      return { parts: (await unblocked(documents, docs)).map(mapPart), next: last && last.map_step - 1 }
+    },
+  }
+}
+
+/** Those of some outputs that are not blocked. */
+export async function unblocked(documents: Documents, outputs: Doc[]): Promise<Doc[]> {
+  if (outputs.length === 0) return []
+  const found = await documents.all('graph_blocked', anyOutpoint(outputs.map(outpointOf)), {
+    fields: ['txid', 'vout'],
+  })
+  const blocked = new Set(found.map((doc) => formatOutpoint(outpointOf(doc))))
+  return outputs.filter((output) => !blocked.has(formatOutpoint(outpointOf(output))))
+}
+
+const FIELDS = ['txid', 'vout', 'satoshis', 'content_sha256', 'content_type', 'content_length', 'step']
+
+/** The streams of a database. */
+export function streamRowsIn(documents: Documents): Streams {
+  const { placeOf } = lineagesIn(documents)
+  return {
+    async streamPage(query) {
+      for (let place = await placeOf(query.outpoint); place !== undefined; ) {
+        const rows = await pageFrom(documents, place, query)
+        // Where the output has another place since, this page may be of neither.
+        const now = await placeOf(query.outpoint)
+        if (now !== undefined && isSame(place, now)) return rows
+        place = now
+      }
+      return []
+    },
+  }
+}
+
+async function pageFrom(
+  documents: Documents,
+  { lineage, step }: Place,
+  { direction, from, limit }: StreamPageQuery,
+): Promise<StreamRow[]> {
+  const isOnwards = direction === 'onwards'
+  const docs = await documents.all(
+    'graph_outputs',
+    { ...inLineage(lineage), step: isOnwards ? { $gte: step + from } : { $lte: step - from } },
+    { sort: { step: isOnwards ? 1 : -1 }, limit, fields: FIELDS },
+  )
+  return docs.map((doc) => ({ ...doc, away: doc.step - step }))
+}
+
+function isSame(one: Place, other: Place): boolean {
+  const [txid, vout] = one.lineage
+  return one.step === other.step && vout === other.lineage[1] && txid.equals(other.lineage[0])
 }

@@ -14,7 +14,7 @@ import type { Head, OutputTables, Tip } from '../write/graph-tables.js'
 import { rest } from '../write/rest.js'
 import { outpointId } from './collections.js'
 import { anyOutpoint, type Filter, inLineage } from './documents.js'
-import { unblocked } from './maps.js'
+import { unblocked } from './lineages.js'
 import { genuineOrigins } from './names.js'
 import type { PendingDocuments } from './pending-documents.js'
 

@@ -2,12 +2,17 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Db } from 'mongodb'
 import { coalesced } from '../read/request-coalescer.js'
 import { openCollections } from './collections.js'
-import { type Documents, dbDocuments } from './documents.js'
+import { type Documents, dbDocuments, whileAvailable } from './documents.js'
 import { Journal } from './journal.js'
 import { PendingDocuments } from './pending-documents.js'
-import { whileAvailable } from './unavailable.js'
-import { LostLeaseError, type Turn, WriteLeases } from './write-lease.js'
-import { openState, stateIn, type WriterState } from './writer-state.js'
+import {
+  LostLeaseError,
+  openState,
+  stateIn,
+  type Turn,
+  WriteLeases,
+  type WriterState,
+} from './write-lease.js'
 
 /** How often a write is done anew whose turn was lost meanwhile. */
 const TRIES = 5

@@ -1,6 +1,17 @@
-import { type ByteRange, type ContentReader, SHORT_BODY } from '../../graph/graph-store.js'
-import type { BlobChunks } from '../rows/blob-chunks.js'
+import {
+  type ByteRange,
+  type ContentReader,
+  type RawTransaction,
+  SHORT_BODY,
+} from '../../graph/graph-store.js'
+import type { TransactionRecord } from '../../graph/records.js'
 import { CHUNK_BYTES, hashColumn } from '../rows/columns.js'
+
+/** Where bodies, raw transactions and MAP stand, in pieces of `CHUNK_BYTES`. */
+export interface BlobChunks {
+  /** One of them, counted from 0; undefined where there is none. `owner` is 32 bytes: the body's hash, or what stands for it. */
+  piece(owner: Buffer, position: number): Promise<Uint8Array | undefined>
+}
 
 /** The bodies of a store, on any engine. */
 export function contentIn(chunks: BlobChunks): ContentReader {
@@ -29,5 +40,36 @@ async function* contentChunks(
     const piece = await pieces.piece(owner, position)
     if (piece === undefined) return
     yield piece.subarray(Math.max(from - start, 0), end - start)
+  }
+}
+
+/**
+ * A transaction of which only the first piece was read; see `RawTransactionReader`.
+ *
+ * @param options.last The last of several pieces, where the first is full.
+ */
+export async function rawTransactionOf(options: {
+  txid: string
+  proof: TransactionRecord['proof']
+  first: Uint8Array
+  last: () => Promise<{ position: number; length: number } | undefined>
+  pieces: BlobChunks
+}): Promise<RawTransaction> {
+  const { txid, proof, first, pieces } = options
+  // Only the last is shorter than the others.
+  const last = first.length < CHUNK_BYTES ? undefined : await options.last()
+  const length = last === undefined ? first.length : last.position * CHUNK_BYTES + last.length
+  const owner = hashColumn(txid)
+  return {
+    txid,
+    ...(proof && { proof }),
+    length,
+    async *chunks(from = 0) {
+      for (let position = Math.floor(from / CHUNK_BYTES); position * CHUNK_BYTES < length; position++) {
+        const bytes = position === 0 ? first : await pieces.piece(owner, position)
+        if (bytes === undefined) throw new Error(`a piece of the transaction ${txid} is not in the store`)
+        yield { at: position * CHUNK_BYTES, bytes }
+      }
+    },
   }
 }

@@ -3,9 +3,9 @@ import { EMPTY_MAP, MAX_MAP_BYTES, type MapChange, type MapState, mergeMap } fro
 import { sha256 } from '../../graph/native-hash.js'
 import { joinBytes } from '../../protocol/bytes.js'
 import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
-import type { BlobChunks } from '../rows/blob-chunks.js'
 import { numberIn, type OutpointRow, outpointOf } from '../rows/columns.js'
 import type { Steps } from './lineages.js'
+import type { BlobChunks } from './read-blobs.js'
 
 /**
  * MAP merged along an ordinal. Every output keeps its own MAP as it was inscribed; and so that a read need not go back

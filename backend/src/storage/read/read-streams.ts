@@ -5,7 +5,7 @@ import { yieldToEventLoop } from '../../graph/yield-to-event-loop.js'
 import { UNTYPED } from '../../protocol/media-type.js'
 import type { Outpoint } from '../../protocol/outpoint.js'
 import { outpointOf } from '../rows/columns.js'
-import { contentOf, type OutputRow } from '../rows/output-rows.js'
+import { contentOf, type OutputRow } from '../rows/record-rows.js'
 
 /** A stream may have any number of chunks: no more of them are held at once. */
 const ROWS_A_PAGE = 500

@@ -1,5 +1,5 @@
 import { numberIn, type OutpointRow } from '../rows/columns.js'
-import { OUTPUT, type OutputRow, outputOf } from '../rows/output-rows.js'
+import { OUTPUT, type OutputRow, outputOf } from '../rows/record-rows.js'
 import type { LineageSummary, Place } from './lineages.js'
 import { mapPart } from './read-map.js'
 

@@ -2,7 +2,7 @@ import type { AdmissionsReader } from '../../graph/graph-store.js'
 import type { AdmissionRecord } from '../../graph/records.js'
 import type { Outpoint } from '../../protocol/outpoint.js'
 import { hashColumn, inParts, type OutpointRow, outpointOf, outpointPair } from '../rows/columns.js'
-import { anyOutpoint, outpointValues, type SqlReader } from './reader.js'
+import { anyOutpoint, outpointValues, type SqlReader } from './database.js'
 
 /** The admissions of a store. */
 export function admissionsIn(reader: SqlReader): AdmissionsReader {

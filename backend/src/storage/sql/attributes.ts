@@ -4,8 +4,8 @@ import { Slices } from '../../graph/yield-to-event-loop.js'
 import type { Outpoint } from '../../protocol/outpoint.js'
 import type { Lineage } from '../read/lineages.js'
 import { hashColumn, outpointOf, outpointPair } from '../rows/columns.js'
+import type { SqlReader, SqlValue } from './database.js'
 import { lineagesIn } from './lineages.js'
-import type { SqlReader, SqlValue } from './reader.js'
 
 /** Up to how many ordinals with a trait are counted to find the rarest one of several. */
 const COUNTED = 1000

@@ -1,7 +1,7 @@
 import type { Knex } from 'knex'
 import type { BlockedKind, BlockedQuery, BlockedRecord, BlockedSubject } from '../../graph/blocklist.js'
 import { blockedRow } from '../rows/record-rows.js'
-import type { SqlReader, SqlValue } from './reader.js'
+import type { SqlReader, SqlValue } from './database.js'
 
 /** See `TransactionTables.setBlocked`. */
 export async function setBlocked(trx: Knex.Transaction, record: BlockedRecord): Promise<BlockedRecord> {

@@ -1,27 +1,24 @@
 import type { Knex } from 'knex'
-import { GraphStoreBase, type OnReorg } from '../graph-store-base.js'
 import { BlocklistCopy } from '../read/blocklist-copy.js'
 import { metadataIn, ordinalsIn } from '../read/ordinals.js'
 import { contentIn } from '../read/read-blobs.js'
 import { streamsIn } from '../read/read-streams.js'
 import { coalesced } from '../read/request-coalescer.js'
-import type { GraphTables } from '../write/graph-tables.js'
+import { GraphStoreBase, type OnReorg } from '../write/graph-store-base.js'
+import { type GraphTables, memoizedTables } from '../write/graph-tables.js'
 import { admissionsIn } from './admissions.js'
 import { attributesIn } from './attributes.js'
 import { allBlocked, blockedPage } from './blocklist.js'
-import { blocksIn } from './blocks.js'
-import { isMysql } from './dialect.js'
-import { writesOf } from './exclusive-write.js'
-import { writeTables } from './graph-tables.js'
-import { firstContentIn } from './lineages.js'
+import { isMysql, knexReader, knexWriter, type SqlReader } from './database.js'
+import { exclusiveWrite, writesOf } from './exclusive-write.js'
+import { firstContentIn, lineagesIn, mapsIn, rowsIn } from './lineages.js'
 import { migrate } from './migrations.js'
 import { namesIn } from './names.js'
-import { knexReader, type SqlReader } from './reader.js'
-import { reorgCountOf } from './reorg-count.js'
-import { rowsIn } from './rows.js'
-import { interactionsIn, settingsIn } from './settings.js'
+import { outputTablesIn } from './output-tables.js'
+import { interactionsIn, reorgCountOf, settingsIn } from './settings.js'
 import { workBehind } from './transaction-status.js'
-import { transactionsIn } from './transactions.js'
+import { transactionTablesIn } from './transaction-tables.js'
+import { blocksIn, transactionsIn } from './transactions.js'
 
 export interface SqlGraphStoreOptions {
   /** Takes the writes. */
@@ -102,4 +99,42 @@ export class SqlGraphStore extends GraphStoreBase {
   protected async write<Result>(write: (tables: GraphTables) => Promise<Result>): Promise<Result> {
     return await writeTables(this.writer, write, this.admission !== undefined)
   }
+}
+
+/**
+ * What one write asks of a database of SQL, with what it has written so far.
+ *
+ * @param derives Whether the admissions of every transaction whose bytes are held are derived.
+ */
+export function tablesIn(trx: Knex.Transaction, derives = false): GraphTables {
+  const writer = knexWriter(trx)
+  return {
+    transactions: memoizedTables(transactionTablesIn(trx, { writer, derives })),
+    outputs: outputTablesIn(writer),
+    rows: { ...lineagesIn(writer), ...mapsIn(writer) },
+  }
+}
+
+/** Writes to them with nobody else writing meanwhile; see {@link exclusiveWrite}. */
+export async function writeTables<Result>(
+  knex: Knex,
+  write: (tables: GraphTables) => Promise<Result>,
+  derives = false,
+): Promise<Result> {
+  return await exclusiveWrite(knex, (trx) => write(tablesIn(trx, derives)))
+}
+
+const stores = new WeakMap<Knex, SqlGraphStore>()
+
+/**
+ * The one store of this process over a host's connections: each store keeps a copy of what is blocked, and what a lookup
+ * service or the host blocks through one of several would be served from the others.
+ */
+export function sharedStore(knex: Knex): SqlGraphStore {
+  let store = stores.get(knex)
+  if (store === undefined) {
+    store = new SqlGraphStore({ writer: knex })
+    stores.set(knex, store)
+  }
+  return store
 }

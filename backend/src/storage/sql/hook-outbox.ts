@@ -9,10 +9,9 @@ import {
   subjectColumn,
 } from '../rows/record-rows.js'
 import { writeChunks } from '../write/blob-chunks.js'
-import { readChunks } from './blob-chunks.js'
+import { readChunks } from './content.js'
+import { insertNew, knexReader, knexWriter, type SqlReader } from './database.js'
 import { exclusiveWrite } from './exclusive-write.js'
-import { insertNew } from './insert-new.js'
-import { knexReader, knexWriter, type SqlReader } from './reader.js'
 import { transactionTablesIn } from './transaction-tables.js'
 
 /** How many notes are looked up at once; their BEEF is read one by one. */

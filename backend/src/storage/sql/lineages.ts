@@ -1,8 +1,14 @@
+import type { Knex } from 'knex'
 import type { OutputRecord } from '../../graph/records.js'
+import { formatOutpoint } from '../../protocol/outpoint.js'
 import type { Lineages, Place, StepRow } from '../read/lineages.js'
+import { type Maps, mapPart } from '../read/read-map.js'
+import type { Direction, Streams } from '../read/read-streams.js'
+import { SHORT, SHORT_LINEAGE, shortLineage } from '../read/short-lineage.js'
 import { hashColumn, hexOf, numberIn, type OutpointRow, outpointOf, outpointPair } from '../rows/columns.js'
-import { OUTPUT, outputOf } from '../rows/output-rows.js'
-import { anyOf, type SqlReader } from './reader.js'
+import { OUTPUT, outputOf } from '../rows/record-rows.js'
+import { chunksIn } from './content.js'
+import { anyOf, anyOutpoint, isMysql, outpointValues, type SqlReader } from './database.js'
 
 const IN_LINEAGE = 'from graph_outputs where lineage_txid = ? and lineage_vout = ?'
 
@@ -18,7 +24,7 @@ const isFirstOfAll = (first: string): string =>
     select 1 from graph_names as names where names.txid = ${first}.txid and names.vout = ${first}.vout
   ))`
 
-const SHORT_LINEAGE = `select satoshis, carrier, lineage_txid, lineage_vout, step,
+const SUMMARY = `select satoshis, carrier, lineage_txid, lineage_vout, step,
   ${edge('step', 'desc')} as last_step,
   ${edge('content_step', 'asc')} as first_content,
   ${edge('content_step', 'desc')} as last_content,
@@ -38,7 +44,7 @@ export function lineagesIn(reader: SqlReader): Lineages {
       return row && placeIn(row)
     },
     async summaryOf(outpoint) {
-      const row = await reader.first(SHORT_LINEAGE, outpointPair(outpoint))
+      const row = await reader.first(SUMMARY, outpointPair(outpoint))
       return (
         row && {
           ...placeIn(row),
@@ -137,4 +143,113 @@ export function placeIn(row: {
 
 function stepOf(row: OutpointRow & { step: unknown }): StepRow {
   return { outpoint: outpointOf(row), step: Number(row.step) }
+}
+
+/** The first outputs of the lineage that an output stands in. */
+const FIRST = `select place.satoshis as place_satoshis, place.carrier as place_carrier, place.step as place_step, place.lineage_txid, place.lineage_vout,
+  ${SHORT_LINEAGE.map((column) => `each_one.${column}`).join(', ')}
+  from graph_outputs as place join graph_outputs as each_one
+    on each_one.lineage_txid = place.lineage_txid and each_one.lineage_vout = place.lineage_vout
+      and each_one.step < ${SHORT}
+  where place.txid = ? and place.vout = ?`
+
+/** The lineages of a database on MySQL, which plans each subquery of a statement anew whenever it is asked. */
+export function mysqlLineagesIn(reader: SqlReader): Lineages {
+  const lineages = lineagesIn(reader)
+  return {
+    ...lineages,
+    async summaryOf(outpoint) {
+      const rows = await reader.all(FIRST, outpointPair(outpoint))
+      const [row] = rows
+      if (row === undefined || rows.length === SHORT) return await lineages.summaryOf(outpoint)
+      const {
+        place_satoshis: satoshis,
+        place_carrier: carrier,
+        place_step: step,
+        lineage_txid,
+        lineage_vout,
+      } = row
+      const place = placeIn({ satoshis, carrier, step, lineage_txid, lineage_vout })
+      return await shortLineage(place, rows, {
+        isWhole: () => lineages.isWhole(place.lineage),
+        unblocked: (outputs) => unblocked(reader, outputs),
+      })
+    },
+  }
+}
+
+/** Of `graph_outputs`: what an output says that is blocked, is not said of the ordinal further on either. */
+export const UNBLOCKED = `not exists (
+  select 1 from graph_blocked as blocked where blocked.txid = graph_outputs.txid and blocked.vout = graph_outputs.vout
+)`
+
+interface MapRow extends OutpointRow {
+  map_step: unknown
+  map_length: unknown
+  merged_length: unknown
+}
+
+/** The MAP of a database. */
+export function mapsIn(reader: SqlReader): Maps {
+  return {
+    ...chunksIn(reader),
+    async latestMaps({ lineage, from, to, limit }) {
+      const rows: MapRow[] = await reader.all(
+        `select txid, vout, map_step, map_length, merged_length from graph_outputs
+         where lineage_txid = ? and lineage_vout = ? and map_step between ? and ? and ${UNBLOCKED}
+         order by map_step desc limit ?`,
+        [...lineage, from, to, limit],
+      )
+      const last = rows.length < limit ? undefined : rows.at(-1)
+      return { parts: rows.map(mapPart), next: last && Number(last.map_step) - 1 }
+    },
+  }
+}
+
+/** Those of some outputs that are not blocked. */
+export async function unblocked<Row extends OutpointRow>(reader: SqlReader, outputs: Row[]): Promise<Row[]> {
+  const outpoints = outputs.map(outpointOf)
+  const found: OutpointRow[] = await reader.all(
+    `select txid, vout from graph_blocked where ${anyOutpoint(outpoints)}`,
+    outpointValues(outpoints),
+  )
+  const blocked = new Set(found.map((row) => formatOutpoint(outpointOf(row))))
+  return outputs.filter((output) => !blocked.has(formatOutpoint(outpointOf(output))))
+}
+
+/**
+ * A page of a lineage from so many steps away from an output on. The output is found anew for each page, in the same
+ * statement, as steps are counted anew when what was missing before them comes.
+ */
+const PAGES: Record<Direction, string> = {
+  onwards: pageOf('>= (select step from place) + ?', 'asc'),
+  back: pageOf('<= (select step from place) - ?', 'desc'),
+}
+
+// The place is no table to join with: MariaDB would sort the steps then, though an index has them in order.
+function pageOf(reach: string, order: 'asc' | 'desc'): string {
+  return `with place as (select lineage_txid, lineage_vout, step from graph_outputs where txid = ? and vout = ?)
+    select txid, vout, satoshis, content_sha256, content_type, content_length, step - (select step from place) as away
+    from graph_outputs where lineage_txid = (select lineage_txid from place)
+      and lineage_vout = (select lineage_vout from place) and step ${reach}
+    order by step ${order} limit ?`
+}
+
+/** The streams of a database. */
+export function streamRowsIn(reader: SqlReader): Streams {
+  return {
+    async streamPage({ outpoint, direction, from, limit }) {
+      const rows = await reader.all(PAGES[direction], [...outpointPair(outpoint), from, limit])
+      return rows.map((row) => ({ ...row, away: Number(row.away) }))
+    },
+  }
+}
+
+/** What those reads ask that are the same on every kind of database. */
+export type Rows = Lineages & Maps & Streams
+
+/** The rows of a database, read as its engine does it best. */
+export function rowsIn(knex: Knex, reader: SqlReader): Rows {
+  const lineages = isMysql(knex) ? mysqlLineagesIn(reader) : lineagesIn(reader)
+  return { ...lineages, ...mapsIn(reader), ...streamRowsIn(reader) }
 }

@@ -1,12 +1,12 @@
 import type { Knex } from 'knex'
-import { isMysql } from './dialect.js'
+import { isMysql } from './database.js'
+import { holdingLock } from './exclusive-write.js'
 import { admittedGraph } from './migrations/001-admitted-graph.js'
 import { conflicts } from './migrations/002-conflicts.js'
 import { blocked } from './migrations/003-blocked.js'
 import { hookOutbox } from './migrations/004-hook-notes.js'
 import { derivedAdmissions } from './migrations/005-derived-admissions.js'
 import { backlog } from './migrations/006-backlog.js'
-import { holdingLock } from './named-lock.js'
 
 export interface Migration {
   name: string

@@ -4,7 +4,7 @@ import { Slices } from '../../graph/yield-to-event-loop.js'
 import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
 import { type Domains, longestNode } from '../read/longest-node.js'
 import { type OutpointRow, outpointOf, parts, ROWS_A_STATEMENT, unique } from '../rows/columns.js'
-import { anyOutpoint, outpointValues, type SqlReader } from './reader.js'
+import { anyOutpoint, outpointValues, type SqlReader } from './database.js'
 
 /** A node that no admitted mint spends: a spender that left no node of its own was no mint. */
 const LIVE = `not exists (

@@ -13,9 +13,9 @@ import {
 } from '../rows/columns.js'
 import type { Head, OutputTables } from '../write/graph-tables.js'
 import { rest } from '../write/rest.js'
-import { UNBLOCKED } from './maps.js'
+import { anyOf, anyOutpoint, anyPair, outpointValues, type SqlValue, type SqlWriter } from './database.js'
+import { UNBLOCKED } from './lineages.js'
 import { genuineOrigins } from './names.js'
-import { anyOf, anyOutpoint, anyPair, outpointValues, type SqlValue, type SqlWriter } from './reader.js'
 
 const FROM_STEP = 'from graph_outputs where lineage_txid = ? and lineage_vout = ? and'
 

@@ -19,7 +19,7 @@ import {
   outpointPair,
 } from '../rows/columns.js'
 import { type ConflictRows, conflictsAmong, conflictsIn } from '../write/double-spends.js'
-import { anyOf, anyOutpoint, knexReader, outpointValues, type SqlReader, type SqlValue } from './reader.js'
+import { anyOf, anyOutpoint, knexReader, outpointValues, type SqlReader, type SqlValue } from './database.js'
 
 /** Spends that count, and those that do not. */
 export const SPENDS = ['graph_spends', 'graph_silent_spends'] as const

@@ -1,15 +1,13 @@
 import type { Knex } from 'knex'
 import { groupBy, hashColumn, hexOf, inParts, outpointOf, parts, ROWS_A_STATEMENT } from '../rows/columns.js'
-import { OUTPUT, type OutputRow, outputOf } from '../rows/output-rows.js'
-import { pendingOf, proofColumns } from '../rows/record-rows.js'
+import { OUTPUT, type OutputRow, outputOf, pendingOf, proofColumns } from '../rows/record-rows.js'
 import type { TransactionTables } from '../write/graph-tables.js'
 import { blockText } from '../write/new-records.js'
 import { rest } from '../write/rest.js'
 import { admissionOf, admissionsAmong } from './admissions.js'
 import { deleteBlocked, setBlocked } from './blocklist.js'
-import { insertNew } from './insert-new.js'
-import { anyOf, anyOutpoint, knexWriter, outpointValues, type SqlWriter } from './reader.js'
-import { countReorg } from './reorg-count.js'
+import { anyOf, anyOutpoint, insertNew, knexWriter, outpointValues, type SqlWriter } from './database.js'
+import { countReorg } from './settings.js'
 import {
   both,
   childrenOf,

@@ -11,8 +11,8 @@ import { firstOutputs, outputOf, type TransactionView } from '../../protocol/tra
 import { parts, ROWS_A_STATEMENT } from '../rows/columns.js'
 import { Effort } from './backlog.js'
 import type { GraphTables, TransactionTables } from './graph-tables.js'
+import { storedFlow } from './resolve-predecessors.js'
 import { rest } from './rest.js'
-import { storedFlow } from './spent-values.js'
 
 /** What follows from transactions that have come. */
 export interface Derived {

@@ -1,11 +1,12 @@
-import { type Attribute, attribute } from '../../graph/attributes.js'
+import { type Attribute, attribute, mapAttributes } from '../../graph/attributes.js'
+import { EMPTY_MAP } from '../../graph/map-merge.js'
 import type { OutputRecord } from '../../graph/records.js'
 import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
-import type { Change, Lineage } from '../read/lineages.js'
+import type { Change, Lineage, Lineages } from '../read/lineages.js'
+import { type Maps, mergedMap } from '../read/read-map.js'
 import { hashColumn, outpointPair, parts, ROWS_A_STATEMENT, unique } from '../rows/columns.js'
 import type { Row } from '../rows/record-rows.js'
 import type { GraphTables, Tip } from './graph-tables.js'
-import { lineageAttributes } from './lineage-attributes.js'
 import { rest } from './rest.js'
 
 /** What a tip alone tells, and what is told of the ordinal up to there. */
@@ -102,4 +103,23 @@ async function saysMore(
   if (from === undefined || from === 0) return from === 0
   if (from === tip?.step) return tip.says
   return await tables.outputs.saysFrom({ lineage, from })
+}
+
+/** What an ordinal whose origin is known says of itself where it stands now, at a step of its lineage. */
+export async function lineageAttributes(
+  store: Lineages & Maps,
+  lineage: Lineage,
+  to: number,
+): Promise<Attribute[]> {
+  const origin = await store.firstContentOf(lineage)
+  if (origin === undefined || !(await store.isWhole(lineage))) return []
+  const stretch = { lineage, from: origin.step, to }
+  const content = (await store.latestContent(stretch))?.content
+  const parent = await store.latestParent(stretch)
+  const map = await mergedMap(store, stretch)
+  return [
+    ...(content ? [attribute.contentType(content.contentType)] : []),
+    ...(parent ? [attribute.parent(parent)] : []),
+    ...mapAttributes(map ?? EMPTY_MAP),
+  ]
 }

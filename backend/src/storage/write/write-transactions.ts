@@ -28,8 +28,8 @@ import {
   parentsIn,
 } from './new-records.js'
 import { keepPending } from './pending.js'
+import { withValues, writeSpentValues } from './resolve-predecessors.js'
 import { rest } from './rest.js'
-import { withValues, writeSpentValues } from './spent-values.js'
 
 export interface WriteOptions extends RecordOptions {
   /** Where the store derives admissions, by what. */

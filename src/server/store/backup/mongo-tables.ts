@@ -6,7 +6,7 @@ import {
 } from '../../../../backend/src/storage/mongo/collections.js'
 import { collectionIn, type Doc } from '../../../../backend/src/storage/mongo/documents.js'
 import { MongoGraphStore } from '../../../../backend/src/storage/mongo/graph-store.js'
-import { DURABLE } from '../../../../backend/src/storage/mongo/writer-state.js'
+import { DURABLE } from '../../../../backend/src/storage/mongo/write-lease.js'
 import { schemaNames } from '../../../../backend/src/storage/sql/migrations.js'
 import { openClient } from '../open-mongo.js'
 import { BackupError } from './backup-error.js'

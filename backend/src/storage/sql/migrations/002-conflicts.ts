@@ -1,8 +1,7 @@
 import { MerklePath } from '@bsv/sdk'
 import type { Knex } from 'knex'
 import { bytesOf, hashColumn } from '../../rows/columns.js'
-import { insertNew } from '../insert-new.js'
-import { knexWriter } from '../reader.js'
+import { insertNew, knexWriter } from '../database.js'
 import { anyBytes, createTable } from './create-table.js'
 
 /** One spender per outpoint: where each transaction stands, and what those would say that do not count. */

@@ -1,8 +1,7 @@
 import type { Knex } from 'knex'
 import { formatOutpoint } from '../../../protocol/outpoint.js'
 import { outpointColumns, outpointOf } from '../../rows/columns.js'
-import { insertNew } from '../insert-new.js'
-import { knexWriter } from '../reader.js'
+import { insertNew, knexWriter } from '../database.js'
 import { asciiText, createTable } from './create-table.js'
 
 /** One list of what is blocked, by whatever; what was evicted before is on it. What each table holds: `docs/schema.md`. */

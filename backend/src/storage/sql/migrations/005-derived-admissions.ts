@@ -1,6 +1,5 @@
 import type { Knex } from 'knex'
-import { insertNew } from '../insert-new.js'
-import { knexWriter } from '../reader.js'
+import { insertNew, knexWriter } from '../database.js'
 import { anyBytes, createTable } from './create-table.js'
 
 /** Admissions that follow from what is known: values of inputs, coins in front of ordinals, and what is pending. */

@@ -1,5 +1,5 @@
 import type { Knex } from 'knex'
-import { isMysql } from '../dialect.js'
+import { isMysql } from '../database.js'
 
 /** Bytes of any length. MySQL's `blob` ends at 64 KiB. */
 export function anyBytes(knex: Knex): string {

@@ -1,7 +1,7 @@
 import { joinBytes } from '../../protocol/bytes.js'
-import type { BlobChunks } from '../rows/blob-chunks.js'
+import type { BlobChunks } from '../read/read-blobs.js'
 import { bytesOf } from '../rows/columns.js'
-import type { SqlReader } from './reader.js'
+import type { SqlReader } from './database.js'
 
 /** The pieces of a database. */
 export function chunksIn(reader: SqlReader): BlobChunks {

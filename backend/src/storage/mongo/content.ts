@@ -1,5 +1,5 @@
 import { joinBytes } from '../../protocol/bytes.js'
-import type { BlobChunks } from '../rows/blob-chunks.js'
+import type { BlobChunks } from '../read/read-blobs.js'
 import { CHUNK_BYTES, hashColumn, hexOf, inParts } from '../rows/columns.js'
 import { chunkId } from './collections.js'
 import type { Documents } from './documents.js'

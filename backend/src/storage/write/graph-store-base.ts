@@ -1,5 +1,5 @@
-import type { AdmissionOptions } from '../graph/admission-rules.js'
-import type { BlocklistStore } from '../graph/blocklist.js'
+import type { AdmissionOptions } from '../../graph/admission-rules.js'
+import type { BlocklistStore } from '../../graph/blocklist.js'
 import type {
   AdmissionsReader,
   AttributesReader,
@@ -14,15 +14,15 @@ import type {
   RecordOptions,
   StreamsReader,
   TransactionsReader,
-} from '../graph/graph-store.js'
-import type { HostStore, Settings } from '../graph/host-store.js'
-import { optimisticRead } from '../graph/optimistic-read.js'
-import type { AdmissionRecord, Block, GraphRecords } from '../graph/records.js'
-import type { Outpoint } from '../protocol/outpoint.js'
-import type { BlocklistCopy } from './read/blocklist-copy.js'
-import { writeBlocked, writeEviction, writeUnblocked } from './write/blocklist.js'
-import type { GraphTables } from './write/graph-tables.js'
-import { writeBacklog, writeDisproof, writeRecords } from './write/write-records.js'
+} from '../../graph/graph-store.js'
+import type { HostStore, Settings } from '../../graph/host-store.js'
+import { optimisticRead } from '../../graph/optimistic-read.js'
+import type { AdmissionRecord, Block, GraphRecords } from '../../graph/records.js'
+import type { Outpoint } from '../../protocol/outpoint.js'
+import type { BlocklistCopy } from '../read/blocklist-copy.js'
+import { writeBlocked, writeEviction, writeUnblocked } from './blocklist.js'
+import type { GraphTables } from './graph-tables.js'
+import { writeBacklog, writeDisproof, writeRecords } from './write-records.js'
 
 /** Called after every reorganisation with how many transactions became inactive or active again. */
 export type OnReorg = (transactions: number) => void
