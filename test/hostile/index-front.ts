@@ -16,7 +16,7 @@ export async function indexFront(
   { behind, told }: { behind?: string; told: NewRecords },
 ): Promise<HostileServer> {
   return await stage.serve(async (request, response) => {
-    if (request.path === '/submit') stage.ledger.noteBeef(request.body, 'index')
+    if (request.path === '/submit') stage.ledger.beefOfHook(request.body, 'index')
     const [own] = Object.entries(told)
       .filter(([path]) => request.path === path || request.path.startsWith(`${path}/`))
       .sort(([one], [other]) => other.length - one.length)

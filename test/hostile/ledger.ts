@@ -45,7 +45,7 @@ export class Ledger {
   }
 
   /** Notes the subject of a BEEF, where it is one. */
-  noteBeef(beef: Uint8Array, seenBy: string): SignedMint | undefined {
+  beefOfHook(beef: Uint8Array, seenBy: string): SignedMint | undefined {
     try {
       return this.note(Transaction.fromBEEF(Array.from(beef)), seenBy)
     } catch {

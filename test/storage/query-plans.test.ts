@@ -5,7 +5,7 @@ import { TIP } from '../../backend/src/graph/graph-store.js'
 import { encodeMap } from '../../backend/src/graph/map-coder.js'
 import { graphRecords } from '../../backend/src/graph/records.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
-import { placeText } from '../../backend/src/storage/rebuild/index-maintenance.js'
+import { formatPosition } from '../../backend/src/storage/rebuild/index-maintenance.js'
 import { hashColumn, outpointColumns } from '../../backend/src/storage/rows/columns.js'
 import {
   insertNew,
@@ -184,7 +184,7 @@ onEachSqlEngine(({ name, openStore, closeStores }) => {
   })
 
   test('a page of arrivals is sought where it starts, and so is a page of what has a trait', async () => {
-    await transactionLogIn(store.reader).page(placeText({ arrival: 7, txid: hashColumn(txid) }), 10)
+    await transactionLogIn(store.reader).page(formatPosition({ arrival: 7, txid: hashColumn(txid) }), 10)
     await store.attributes.tipsWith({ attributes: several, limit: 10, after: outpoint })
     expect(asked.filter(({ sql }) => /order by arrival/.test(sql))).toHaveLength(1)
     expect((await plans()).filter(({ kind }) => kind === 'scan')).toEqual([])

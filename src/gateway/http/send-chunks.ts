@@ -1,6 +1,6 @@
 import { pipeline } from 'node:stream/promises'
 import type { Response } from 'express'
-import { Slices } from '../../../backend/src/graph/yield-to-event-loop.js'
+import { TimeSlice } from '../../../backend/src/graph/yield-to-event-loop.js'
 
 /**
  * Sends with backpressure; a reader that leaves stops the reading, and is no error. The first piece is read before the
@@ -34,9 +34,9 @@ export async function sendChunks<BlobChunk extends Uint8Array | string>(
 async function* resumed<BlobChunk>(first: IteratorResult<BlobChunk>, rest: AsyncGenerator<BlobChunk>) {
   if (first.done) return
   yield first.value
-  const slices = new Slices()
+  const slice = new TimeSlice()
   for await (const piece of rest) {
     yield piece
-    await slices.rest()
+    await slice.yieldIfOver()
   }
 }

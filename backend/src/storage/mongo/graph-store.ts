@@ -3,13 +3,13 @@ import { BlocklistFollower } from '../read/blocklist-copy.js'
 import { metadataIn, ordinalsIn } from '../read/ordinals.js'
 import { contentIn } from '../read/read-blobs.js'
 import { streamsIn } from '../read/read-streams.js'
-import { markText, REBUILD_CHECKPOINT } from '../rebuild/index-maintenance.js'
+import { formatCheckpoint, REBUILD_CHECKPOINT } from '../rebuild/index-maintenance.js'
 import { GraphStoreBase, type OnReorg } from '../write/graph-store-base.js'
 import { type GraphTables, memoizedTables } from '../write/graph-tables.js'
 import { admissionsIn } from './admissions.js'
 import { attributesIn } from './attributes.js'
 import { allBlocked, blockedPage } from './blocklist.js'
-import { answered, type Documents, dbDocuments } from './documents.js'
+import { type Documents, dbDocuments, withTimeout } from './documents.js'
 import { firstContentIn, lineagesIn, mapsIn, streamRowsIn } from './lineages.js'
 import { namesIn } from './names.js'
 import { outputTablesIn } from './output-tables.js'
@@ -92,7 +92,7 @@ export class MongoGraphStore extends GraphStoreBase {
   }
 
   async ping(): Promise<void> {
-    await answered((within) => this.db.command({ ping: 1 }, within))
+    await withTimeout((options) => this.db.command({ ping: 1 }, options))
   }
 
   async isEmpty(): Promise<boolean> {
@@ -114,23 +114,23 @@ export class MongoGraphStore extends GraphStoreBase {
   /** Has the index of an earlier version rebuilt, once. */
   private async requireSchema(): Promise<void> {
     const state = stateIn(this.db)
-    const opened = await answered((within) => state.findOne({ _id: STATE_ID }, within))
+    const opened = await withTimeout((options) => state.findOne({ _id: STATE_ID }, options))
     if (opened?.schema === SCHEMA) return
     if (!(await this.isEmpty())) {
-      // The outpoint that coinbases name is spent by none of them.
+      // Coinbases do not spend the outpoint that they name.
       await this.writer.write(async (pending) => {
         for (const spends of SPENDS)
           await pending.delete(spends, { txid: Buffer.alloc(32), vout: 0xffffffff })
       })
-      await this.settings.set(REBUILD_CHECKPOINT, markText({ state: 'needed' }))
+      await this.settings.set(REBUILD_CHECKPOINT, formatCheckpoint({ state: 'needed' }))
     }
-    await answered((within) =>
-      state.updateOne({ _id: STATE_ID }, { $set: { schema: SCHEMA } }, { upsert: false, ...within }),
+    await withTimeout((options) =>
+      state.updateOne({ _id: STATE_ID }, { $set: { schema: SCHEMA } }, { upsert: false, ...options }),
     )
   }
 }
 
-/** What one write asks of MongoDB, with what it is about to write laid over it. */
+/** @param derives Whether the store derives the admissions of all stored transactions. */
 export function tablesIn(pending: PendingDocuments, derives = false): GraphTables {
   return {
     transactions: memoizedTables(transactionTablesIn(pending, derives)),
@@ -142,9 +142,9 @@ export function tablesIn(pending: PendingDocuments, derives = false): GraphTable
 const stores = new WeakMap<Db, MongoGraphStore>()
 
 /**
- * The one store of this process over a host's database: each store keeps a copy of what is blocked, and what a lookup
- * service or the host blocks through one of several would be served from the others; and writers of one process need not
- * ask the database for their turns.
+ * The one store of this process over a host's database. Each store has its own copy of the blocklist, so with several of
+ * them, what is blocked through one would still be served by the others. And writers of one process then queue in memory
+ * instead of polling the database for the lease.
  */
 export function sharedStore(db: Db): MongoGraphStore {
   let store = stores.get(db)

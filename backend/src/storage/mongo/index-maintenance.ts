@@ -11,74 +11,73 @@ import {
   COMPARED_SIDES,
   type ComparedSide,
   DERIVED,
+  formatCheckpoint,
   loggedAfter,
-  markOf,
-  markText,
-  placeOf,
+  parseCheckpoint,
+  parsePosition,
   REBUILD_CHECKPOINT,
   REBUILD_PAGE,
   type TransactionLogRows,
 } from '../rebuild/index-maintenance.js'
 import { hashColumn, hexOf, inParts, outpointOf, unique } from '../rows/columns.js'
-import { type CollectionName, chunkOwner } from './collections.js'
+import { type CollectionName, chunkOwner, type Doc } from './collections.js'
 import { heldChunks } from './content.js'
 import {
-  answered,
   collectionIn,
   countIn,
-  type Doc,
   type Documents,
   dbDocuments,
   type Filter,
   whileAvailable,
+  withTimeout,
 } from './documents.js'
 import { transactionRecord } from './transactions.js'
-import { DURABLE, stateIn, type Turn, WriteLeases } from './write-lease.js'
+import { DURABLE, stateIn, type WriteLease, WriteLeases } from './write-lease.js'
 import type { MongoWriter } from './writer.js'
 
-/** Compares the index of a database with what topics hold, and empties it for a rebuild. */
+/** Compares the index of a database with the admitted set, and empties it for a rebuild. */
 export class MongoIndexMaintenance implements IndexComparison, IndexRebuild {
   private readonly db: Db
   private readonly writer: MongoWriter
   private readonly documents: Documents
-  /** Beside those of writers: a rebuild is many writes, and others have turns between them. */
-  private readonly turns: WriteLeases
-  /** While this process is at it. */
-  private turn: Turn | undefined
+  /** Not the writers' lease: a rebuild is many writes, with those of others in between. */
+  private readonly leases: WriteLeases
+  /** Held while this process does the work. */
+  private lease: WriteLease | undefined
 
-  /** @param options.lease For how long another process is waited for that is at it and is not heard of, in milliseconds. */
+  /** @param options.lease How long a lease lasts without a heartbeat, in milliseconds. */
   constructor({ db, writer, lease }: { db: Db; writer: MongoWriter; lease?: number }) {
     this.db = db
     this.writer = writer
     this.documents = dbDocuments(db)
-    this.turns = new WriteLeases({ state: stateIn(db), id: 'upkeep', ...(lease !== undefined && { lease }) })
+    this.leases = new WriteLeases({ state: stateIn(db), id: 'upkeep', ...(lease !== undefined && { lease }) })
   }
 
   /**
-   * As a turn that lasts as long as the work, and is lost when the process ends: every step that follows makes sure of it.
+   * Holds a lease for as long as the work takes; each of its steps renews it.
    *
-   * @throws LeaseTakenError where another process is at it.
+   * @throws LeaseTakenError if another process is doing it.
    */
   async alone(work: () => Promise<void>): Promise<void> {
-    const atIt = (turn: Turn) =>
-      turn.keepDuring(async () => {
-        this.turn = turn
+    const holding = (lease: WriteLease) =>
+      lease.renewDuring(async () => {
+        this.lease = lease
         try {
           await work()
         } finally {
-          this.turn = undefined
+          this.lease = undefined
         }
       })
-    await whileAvailable(() => this.turns.take(atIt, { patience: this.turns.lease }))
+    await whileAvailable(() => this.leases.hold(holding, { patience: this.leases.duration }))
   }
 
-  /** While it is this writer's turn to write, so that all reads are of one moment. */
+  /** As a write, so that nothing changes between the reads. */
   async compare(after: string | undefined): Promise<ComparedPart> {
     return await this.writer.write((pending) => comparePart(pending, after))
   }
 
   async unadmit(txid: string): Promise<void> {
-    await this.turn?.keep()
+    await this.lease?.renew()
     await this.writer.write(async (pending) => {
       for (const name of ['graph_admissions', 'graph_applied'] as const)
         await pending.delete(name, { txid: hashColumn(txid) })
@@ -87,25 +86,26 @@ export class MongoIndexMaintenance implements IndexComparison, IndexRebuild {
 
   async rebuild(): Promise<RebuildCheckpoint | undefined> {
     const setting = await this.documents.first('graph_settings', { _id: REBUILD_CHECKPOINT })
-    return setting && markOf(setting.value)
+    return setting && parseCheckpoint(setting.value)
   }
 
-  async setRebuildCheckpoint(mark: RebuildCheckpoint | undefined): Promise<void> {
-    await this.turn?.keep()
+  async setRebuildCheckpoint(checkpoint: RebuildCheckpoint | undefined): Promise<void> {
+    await this.lease?.renew()
     await this.writer.write(async (pending) => {
-      if (mark === undefined) await pending.delete('graph_settings', { _id: REBUILD_CHECKPOINT })
-      else await pending.put('graph_settings', { name: REBUILD_CHECKPOINT, value: markText(mark) })
+      if (checkpoint === undefined) await pending.delete('graph_settings', { _id: REBUILD_CHECKPOINT })
+      else
+        await pending.put('graph_settings', { name: REBUILD_CHECKPOINT, value: formatCheckpoint(checkpoint) })
     })
   }
 
   async empty(): Promise<void> {
     const { db, documents } = this
-    await this.writer.inTurn(async (turn) => {
-      const keep = async (): Promise<void> => {
-        await turn.keep()
-        await this.turn?.keep()
+    await this.writer.withLease(async (lease) => {
+      const renew = async (): Promise<void> => {
+        await lease.renew()
+        await this.lease?.renew()
       }
-      await emptyIndex({ db, documents, keep })
+      await emptyIndex({ db, documents, renew })
     })
   }
 
@@ -118,11 +118,6 @@ export class MongoIndexMaintenance implements IndexComparison, IndexRebuild {
   }
 }
 
-/**
- * Whether topics and index agree, a part of the txids at a time: what a topic holds is found among what the index has of
- * these transactions, and that has no more of them.
- */
-
 /** The txids of a part. */
 interface Part {
   $gt: Buffer
@@ -131,12 +126,8 @@ interface Part {
 
 const OUTPOINT = { fields: ['txid', 'vout'] }
 
-/**
- * Compares the part that comes after a txid; the first, where none is given.
- *
- * @param documents Those of one moment, with nobody who writes meanwhile.
- */
-export async function comparePart(documents: Documents, after: string | undefined): Promise<ComparedPart> {
+/** Compares the part after a txid. @param documents Nobody may write to them meanwhile. */
+async function comparePart(documents: Documents, after: string | undefined): Promise<ComparedPart> {
   const from = hashColumn(after ?? '')
   const counted = await documents.all(
     'graph_admissions',
@@ -153,32 +144,32 @@ export async function comparePart(documents: Documents, after: string | undefine
     { fields: ['txid', 'vout', 'topic'] },
   )
   for (const side of COMPARED_SIDES) {
-    const shown = await shownIn(documents, side, part)
-    const known = new Set(shown.map(keyOf))
+    const indexed = await indexedIn(documents, side, part)
+    const known = new Set(indexed.map(keyOf))
     const held = admitted.filter(({ topic }) => topic === side.topic)
     const missing = held.filter((doc) => !known.has(keyOf(doc)))
     found.missing.push(...missing.map((doc) => ({ topic: side.topic, outpoint: outpointOf(doc) })))
-    found.extra += shown.length - (held.length - missing.length)
+    found.extra += indexed.length - (held.length - missing.length)
   }
   return found
 }
 
-/** The outputs of a topic that the index has, and those of which something is said silently. */
-async function shownIn(documents: Documents, { tables, kinds }: ComparedSide, part: Part): Promise<Doc[]> {
-  const silent = { txid: { ...part }, kind: { $in: kinds } }
-  const shown = await documents.all('graph_silent_facts', silent, OUTPOINT)
+/** The outputs of a topic that the index has, including those of inactive transactions. */
+async function indexedIn(documents: Documents, { tables, kinds }: ComparedSide, part: Part): Promise<Doc[]> {
+  const inactive = { txid: { ...part }, kind: { $in: kinds } }
+  const indexed = await documents.all('graph_silent_facts', inactive, OUTPOINT)
   for (const table of tables) {
     const admitted = table === 'graph_outputs' ? { carrier: { $ne: true } } : {}
-    shown.push(...(await documents.all(table, { txid: { ...part }, ...admitted }, OUTPOINT)))
+    indexed.push(...(await documents.all(table, { txid: { ...part }, ...admitted }, OUTPOINT)))
   }
-  return shown
+  return indexed
 }
 
 function keyOf({ txid, vout }: Doc): string {
   return `${hexOf(txid)}_${vout}`
 }
 
-/** The transactions that are done for a topic, without their bytes. */
+/** The transactions that are applied to a topic but have no bytes. */
 async function lostIn(documents: Documents, part: Part): Promise<string[]> {
   const applied = await documents.all('graph_applied', { txid: { ...part } }, { fields: ['txid'] })
   const txids = [...new Set(applied.map(({ txid }) => hexOf(txid)))]
@@ -186,20 +177,20 @@ async function lostIn(documents: Documents, part: Part): Promise<string[]> {
   return txids.filter((txid) => !held.has(txid))
 }
 
-export interface Emptying {
+interface Emptying {
   db: Db
   documents: Documents
-  /** Called before each step: says that whoever empties lives, and throws where it is somebody else's turn. */
-  keep: () => Promise<void>
+  /** Renews the leases before each step. */
+  renew: () => Promise<void>
 }
 
 /**
- * Empties the index, a little at a time and past the journal: whoever sees it half empty sees the mark of a rebuild, too,
- * and empties it again, and each step may be done twice.
+ * Empties the index in steps that can be repeated, without the journal: a process that finds it half empty also finds the
+ * checkpoint, and empties it again.
  *
- * What a transaction spends whose bytes are not here is known from a notice alone, and stays.
+ * The spends of transactions without bytes stay: nothing else records them.
  */
-export async function emptyIndex(emptying: Emptying): Promise<void> {
+async function emptyIndex(emptying: Emptying): Promise<void> {
   const { db, documents } = emptying
   for (const name of DERIVED) {
     await onEach(emptying, { name, fields: ['_id'] }, async (docs) => {
@@ -210,7 +201,9 @@ export async function emptyIndex(emptying: Emptying): Promise<void> {
     const puts = docs.map((doc) => ({
       replaceOne: { filter: { _id: doc._id }, replacement: doc, upsert: true },
     }))
-    await answered((within) => collectionIn(db, 'graph_spends').bulkWrite(puts, { ...DURABLE, ...within }))
+    await withTimeout((options) =>
+      collectionIn(db, 'graph_spends').bulkWrite(puts, { ...DURABLE, ...options }),
+    )
     await remove(db, 'graph_silent_spends', docs)
   })
   await onEach(emptying, { name: 'graph_spends', fields: ['_id', 'spender'] }, async (docs) => {
@@ -225,17 +218,17 @@ export async function emptyIndex(emptying: Emptying): Promise<void> {
     await remove(db, 'graph_pieces', derived)
   })
   await onEach(emptying, { name: 'graph_transactions', fields: ['_id'] }, async (docs) => {
-    // Where each stands is decided anew; when it came is not, nor what proves it.
+    // Statuses are decided again; insertion order and proofs stay.
     const undecided = { $set: { mined: null, silent: false } }
-    await answered((within) =>
-      collectionIn(db, 'graph_transactions').updateMany(idsOf(docs), undecided, { ...DURABLE, ...within }),
+    await withTimeout((options) =>
+      collectionIn(db, 'graph_transactions').updateMany(idsOf(docs), undecided, { ...DURABLE, ...options }),
     )
   })
 }
 
-/** Does something with all documents of a collection, some at a time in the order of their keys. */
+/** Runs work on all documents of a collection, a page at a time in the order of their keys. */
 async function onEach(
-  { documents, keep }: Emptying,
+  { documents, renew }: Emptying,
   { name, fields }: { name: CollectionName; fields?: string[] },
   work: (docs: Doc[]) => Promise<void>,
 ): Promise<void> {
@@ -246,45 +239,45 @@ async function onEach(
       ...(fields && { fields }),
     })
     if (docs.length === 0) return
-    await keep()
+    await renew()
     await work(docs)
     last = docs.at(-1)
   }
 }
 
 async function remove(db: Db, name: CollectionName, docs: Doc[]): Promise<void> {
-  await answered((within) => collectionIn(db, name).deleteMany(idsOf(docs), { ...DURABLE, ...within }))
+  await withTimeout((options) => collectionIn(db, name).deleteMany(idsOf(docs), { ...DURABLE, ...options }))
 }
 
 function idsOf(docs: Doc[]): { _id: { $in: (Buffer | string)[] } } {
   return { _id: { $in: docs.map(({ _id }) => _id) } }
 }
 
-/** Of the owners of pieces, those that are a raw transaction or the BEEF of a note, as hex. */
-async function keptOwners(documents: Documents, pieces: Doc[]): Promise<Set<string>> {
+/** Those of the chunks' owners whose blob is a raw transaction or the BEEF of a failed hook, as hex. */
+async function keptOwners(documents: Documents, chunks: Doc[]): Promise<Set<string>> {
   const owners = unique(
-    pieces.map(({ _id }) => chunkOwner(_id)),
+    chunks.map(({ _id }) => chunkOwner(_id)),
     hexOf,
   )
   const transactions = await inParts(owners, (part) =>
     documents.all('graph_transactions', { _id: { $in: part } }, { fields: ['txid'] }),
   )
-  const notes = await inParts(owners, (part) =>
+  const hooks = await inParts(owners, (part) =>
     documents.all('graph_hook_notes', { beef: { $in: part } }, { fields: ['beef'] }),
   )
-  return new Set([...transactions.map(({ txid }) => hexOf(txid)), ...notes.map(({ beef }) => hexOf(beef))])
+  return new Set([...transactions.map(({ txid }) => hexOf(txid)), ...hooks.map(({ beef }) => hexOf(beef))])
 }
 
-function behind(place: string): Filter {
-  const { arrival, txid } = placeOf(place)
-  return { arrival: { $gte: arrival }, $or: [{ arrival: { $gt: arrival } }, { txid: { $gt: txid } }] }
+function afterPosition(position: string): Filter {
+  const { order, txid } = parsePosition(position)
+  return { arrival: { $gte: order }, $or: [{ arrival: { $gt: order } }, { txid: { $gt: txid } }] }
 }
 
-/** The transactions of a database in the order in which they came. */
-export function transactionLogIn(documents: Documents): TransactionLogRows {
+/** The transactions of a database in insertion order. */
+function transactionLogIn(documents: Documents): TransactionLogRows {
   return {
-    page: (place, limit) =>
-      documents.all('graph_transactions', behind(place), {
+    page: (position, limit) =>
+      documents.all('graph_transactions', afterPosition(position), {
         sort: { arrival: 1, txid: 1 },
         limit,
         fields: ['txid', 'arrival'],
@@ -294,6 +287,6 @@ export function transactionLogIn(documents: Documents): TransactionLogRows {
   }
 }
 
-export async function transactionsLeft(db: Db, after: string): Promise<number> {
-  return await countIn(db, 'graph_transactions', behind(after))
+async function transactionsLeft(db: Db, after: string): Promise<number> {
+  return await countIn(db, 'graph_transactions', afterPosition(after))
 }

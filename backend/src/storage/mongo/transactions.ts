@@ -2,9 +2,9 @@ import type { BlocksReader, RawTransaction, TransactionsReader } from '../../gra
 import type { Block, SpendRecord, TransactionRecord } from '../../graph/records.js'
 import { rawTransactionOf } from '../read/read-blobs.js'
 import { hashColumn, hexOf } from '../rows/columns.js'
-import { chunksOf } from './collections.js'
+import { chunksOf, type Doc } from './collections.js'
 import { chunksIn, readChunks } from './content.js'
-import type { Doc, Documents, Filter, FindOptions } from './documents.js'
+import type { Documents, Filter, FindOptions } from './documents.js'
 import { conflictsOf, heightIn, isStored, spenderOf, statuses, winnerIn } from './transaction-status.js'
 
 /** The transactions of a store. @param derives Whether the store derives admissions by itself. */
@@ -19,7 +19,7 @@ export function transactionsIn(documents: Documents, derives: () => boolean): Tr
   }
 }
 
-/** A transaction, put together from its pieces; undefined where the store does not hold it. */
+/** A transaction with all its bytes; undefined if the store does not hold it. */
 export async function transactionRecord(
   documents: Documents,
   txid: string,
@@ -40,10 +40,10 @@ export async function rawTransaction(
   txid: string,
 ): Promise<RawTransaction | undefined> {
   const id = hashColumn(txid)
-  const pieces = chunksIn(documents)
+  const blobs = chunksIn(documents)
   const [doc, first] = await Promise.all([
     documents.first('graph_transactions', { _id: id }, { fields: ['merkle_path', 'height', 'merkle_root'] }),
-    pieces.piece(id, 0),
+    blobs.chunk(id, 0),
   ])
   if (doc === undefined || first === undefined) return undefined
   return await rawTransactionOf({
@@ -57,7 +57,7 @@ export async function rawTransaction(
       })
       return last && { position: last.position, length: last.bytes.length }
     },
-    pieces,
+    blobs,
   })
 }
 
@@ -66,7 +66,7 @@ function proofOf({ merkle_path, height, merkle_root }: Doc): TransactionRecord['
   return { merklePath: merkle_path, height, root: hexOf(merkle_root) }
 }
 
-/** A block may hold any number of transactions: no more of them are looked at to come behind it. */
+/** How many transactions are read at once: a block may hold any number. */
 const PAGE = 500
 
 /** The blocks of a store. */
@@ -82,8 +82,8 @@ export function blocksIn(documents: Documents): BlocksReader {
   }
 }
 
-/** The blocks that stored proofs lead to, between two heights, both included: highest first, by root where heights are the same. */
-export async function readBlocks(
+/** The blocks that stored proofs lead to, between two heights inclusive: highest first, then by root. */
+async function readBlocks(
   documents: Documents,
   { from, to }: { from: number; to?: number },
 ): Promise<Block[]> {
@@ -101,13 +101,13 @@ export async function readBlocks(
     }
     const last = docs.at(-1)
     if (last === undefined || docs.length < PAGE) break
-    filter = behind(last, from)
+    filter = below(last, from)
   }
   return [...found.values()].sort((a, b) => b.height - a.height || (a.root < b.root ? -1 : 1))
 }
 
-/** The transactions of the blocks that come behind one, whatever else is in that. */
-function behind({ height, merkle_root }: Doc, from: number): Filter {
+/** The transactions of all blocks that come after one in that order. */
+function below({ height, merkle_root }: Doc, from: number): Filter {
   return {
     height: { $gte: from, $lte: height },
     $or: [{ height: { $lt: height } }, { merkle_root: { $lt: merkle_root } }],
@@ -115,9 +115,9 @@ function behind({ height, merkle_root }: Doc, from: number): Filter {
 }
 
 /** See `BlocksReader.ofConflicts`. */
-async function conflictingBlocks(documents: Documents, told: SpendRecord[]): Promise<Block[]> {
-  const rivals = await statuses(documents, await conflictsOf(documents, told))
-  const heights = new Set(rivals.flatMap(({ mined }) => mined ?? []))
+async function conflictingBlocks(documents: Documents, spends: SpendRecord[]): Promise<Block[]> {
+  const others = await statuses(documents, await conflictsOf(documents, spends))
+  const heights = new Set(others.flatMap(({ mined }) => mined ?? []))
   const found: Block[] = []
   for (const height of heights) found.push(...(await readBlocks(documents, { from: height, to: height })))
   return found

@@ -2,248 +2,49 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Mutex } from 'async-mutex'
 import { type Collection, type Db, MongoServerError } from 'mongodb'
-import { answered, UnansweredError } from './documents.js'
+import { DatabaseTimeoutError, withTimeout } from './documents.js'
 
-/** Somebody else took the turn: this writer was not heard of for too long. What it was about to write is not written. */
-export class LostLeaseError extends Error {
-  override readonly name = 'LostLeaseError'
-  readonly code = 'LOST_TURN'
-}
-
-/** Another process has the turn, lives, and goes on with what it does. */
-export class LeaseTakenError extends Error {
-  override readonly name = 'LeaseTakenError'
-  readonly code = 'TAKEN_TURN'
-}
-
-/**
- * How long a writer is waited for that is not heard of, in milliseconds: long enough that a call to the database, once it
- * is sent, has taken effect by then or never will.
- */
-const LEASE = 10_000
-/** How often it is asked whether it is one's turn, in milliseconds: at first, and at the least. */
-const SHORTEST_WAIT = 1
-const LONGEST_WAIT = 50
-
-/**
- * Turns of the writers of one database, in whatever processes they are. Whose turn it is says a document, which is taken by
- * a conditional update. The holder says again and again that it lives. Whoever sees for the length of a lease, by a clock
- * of its own, that it does not, takes the turn: no two clocks have to agree.
- */
-export class WriteLeases {
-  readonly lease: number
-  private readonly state: Collection<WriterState>
-  private readonly id: string
-  private readonly own = new Mutex()
-  private holder = randomUUID()
-
-  /** @param options.id The key of the document that says whose turn it is; by default, the one of writers. */
-  constructor(options: { state: Collection<WriterState>; id?: string; lease?: number }) {
-    this.state = options.state
-    this.id = options.id ?? STATE_ID
-    this.lease = options.lease ?? LEASE
-  }
-
-  /**
-   * Does something while it is this writer's turn.
-   *
-   * @param options.patience For how long somebody else is waited for who lives, in milliseconds; without it, always.
-   * @throws LostLeaseError where it is not any more; LeaseTakenError where the patience is at an end.
-   */
-  async take<Result>(
-    work: (turn: Turn) => Promise<Result>,
-    { patience = Number.POSITIVE_INFINITY }: { patience?: number } = {},
-  ): Promise<Result> {
-    return await this.own.runExclusive(async () => {
-      const turn = await this.acquire(patience)
-      let isOver = true
-      try {
-        return await work(turn)
-      } catch (error) {
-        isOver = !(error instanceof UnansweredError)
-        throw error
-      } finally {
-        if (isOver) await this.release()
-        // What was to be changed may be changed yet: whoever is next, this writer too, waits for one that is not heard of.
-        else this.holder = randomUUID()
-      }
-    })
-  }
-
-  /** How the state is by now; undefined where nobody has written yet. */
-  async read(): Promise<WriterState | undefined> {
-    const { id } = this
-    return (await answered((within) => this.state.findOne({ _id: id }, within))) ?? undefined
-  }
-
-  private async acquire(patience: number): Promise<Turn> {
-    const began = performance.now()
-    let seen: { beat: number; since: number } | undefined
-    let hasMoved = false
-    for (let wait = SHORTEST_WAIT; ; wait = Math.min(wait * 2, LONGEST_WAIT)) {
-      const asked = performance.now()
-      const isDead = seen !== undefined && asked - seen.since >= this.lease
-      const free = {
-        _id: this.id,
-        // What this one held before, it has let go of, whether the database has heard of it or not.
-        $or: [
-          { holder: null },
-          { holder: this.holder },
-          ...(isDead && seen !== undefined ? [{ beat: seen.beat }] : []),
-        ],
-      }
-      const taken = { $set: { holder: this.holder }, $inc: { beat: 1 } }
-      const before = await answered((within) =>
-        this.state.findOneAndUpdate(free, taken, { returnDocument: 'before', ...within }),
-      )
-      if (before !== null)
-        return new Turn({
-          state: this.state,
-          id: this.id,
-          before,
-          holder: this.holder,
-          lease: this.lease,
-          asked,
-        })
-      const state = await this.read()
-      if (state === undefined) {
-        await openState(this.state, this.id)
-        continue
-      }
-      if (state.beat !== seen?.beat) {
-        hasMoved = seen !== undefined
-        seen = { beat: state.beat, since: performance.now() }
-      }
-      if (hasMoved && performance.now() - began > patience)
-        throw new LeaseTakenError('another process is at it, and goes on')
-      await sleep(wait * (0.5 + Math.random()))
-    }
-  }
-
-  private async release(): Promise<void> {
-    try {
-      const own = { _id: this.id, holder: this.holder }
-      await answered((within) =>
-        this.state.updateOne(own, { $set: { holder: null } }, { ...DURABLE, ...within }),
-      )
-    } catch {
-      // What was done is done, or has told why it failed. The next turn of this writer needs no release, and others take
-      // theirs when nothing is heard of it for a lease.
-    }
-  }
-}
-
-/** The turn of one writer. */
-export class Turn {
-  /** As it was when the turn was taken. */
-  readonly before: WriterState
-  readonly holder: string
-  private readonly state: Collection<WriterState>
-  private readonly id: string
-  private readonly lease: number
-  /** When it was asked for what was granted last. */
-  private since: number
-
-  constructor(options: {
-    state: Collection<WriterState>
-    id: string
-    before: WriterState
-    holder: string
-    lease: number
-    asked: number
-  }) {
-    this.state = options.state
-    this.id = options.id
-    this.before = options.before
-    this.holder = options.holder
-    this.lease = options.lease
-    this.since = options.asked
-  }
-
-  /** Whether the one before has let go of its turn, as it does at the end of its work. */
-  get isClean(): boolean {
-    return this.before.holder === null
-  }
-
-  /**
-   * Says that this writer lives, where it is time to: called before every step, so that a turn lasts as long as its work.
-   *
-   * @throws LostLeaseError where somebody else has the turn.
-   */
-  async keep(): Promise<void> {
-    const asked = performance.now()
-    if (asked - this.since < this.lease / 4) return
-    await this.change({}, { $inc: { beat: 1 } })
-    this.since = asked
-  }
-
-  /** Keeps it for as long as something takes. Whoever takes a step of it makes sure by {@link keep} that it is still there. */
-  async keepDuring<Result>(work: () => Promise<Result>): Promise<Result> {
-    const timer = setInterval(() => {
-      // Before the next step it is asked once more, and whoever takes that is told.
-      this.keep().catch(() => {})
-    }, this.lease / 8)
-    try {
-      return await work()
-    } finally {
-      clearInterval(timer)
-    }
-  }
-
-  /** Changes the state in one step. @throws LostLeaseError where it is not as it is supposed to be, or somebody else's. */
-  async change(expected: Partial<WriterState>, update: object): Promise<void> {
-    const own = { _id: this.id, holder: this.holder, ...expected }
-    const { matchedCount } = await answered((within) =>
-      this.state.updateOne(own, update, { ...DURABLE, ...within }),
-    )
-    if (matchedCount === 0) throw new LostLeaseError('another writer took the turn')
-  }
-}
-
-/**
- * The one document by which writers take turns, and by which what they write is committed. A server changes one document
- * in one step, and no server needs more than that for it.
- */
+/** The document that holds the write lease, and by which writes commit: a server changes one document atomically. */
 export interface WriterState {
   _id: string
-  /** Moves on with every entry of the journal that is committed. */
+  /** Incremented by every committed write. */
   version: number
-  /** Moves on with those that change or take away what readers may have seen together. */
+  /** Incremented by writes that change or delete documents, not just add them: the reorganisations of readers. */
   turns: number
-  /** What is committed and not applied to its end; null where all is. */
+  /** The committed write that is not applied completely; null if there is none. */
   entry: CommittedEntry | null
-  /** Whose turn it is to write; null where it is nobody's. */
+  /** The holder of the lease; null if it is free. */
   holder: string | null
-  /** Moves on while the holder lives. */
+  /** Incremented by every heartbeat of the holder. */
   beat: number
-  /** Which version of the index the collections hold; absent where an earlier version of this code made them. */
+  /** The version of the index; absent if an earlier version of this code created it. */
   schema?: number
 }
 
-/** Changes where what is indexed does: collections have no migrations. */
+/** Increment it if the index changes: collections have no migrations. */
 export const SCHEMA = 2
 
-/** An entry of the journal that counts. */
+/** A committed journal entry. */
 export interface CommittedEntry {
   id: string
-  /** In how many documents it stands. */
+  /** How many documents it consists of. */
   parts: number
-  /** Set where readers see what is changed or taken away, and are to wait. */
+  /** Whether it changes or deletes documents, so that readers have to wait for it. */
   turns: boolean
 }
 
-/** The key of the one by which all that is written is committed. */
+/** The key of the state by which the graph is written. */
 export const STATE_ID = 'graph'
 const DUPLICATE_KEY = 11_000
 
-/** Answered where all is on the disks that the server counts on. */
+/** Acknowledged once the write is durable on a majority of the replica set. */
 export const DURABLE = { writeConcern: { w: 'majority', journal: true } } as const
 
 export function stateIn(db: Db): Collection<WriterState> {
   return db.collection<WriterState>('graph_state', { ...DURABLE, readPreference: 'primary' })
 }
 
-/** Makes the document where it is not there. */
+/** Creates the document if it does not exist. */
 export async function openState(state: Collection<WriterState>, id = STATE_ID): Promise<void> {
   const first: Omit<WriterState, '_id'> = {
     version: 0,
@@ -254,11 +55,197 @@ export async function openState(state: Collection<WriterState>, id = STATE_ID): 
     schema: SCHEMA,
   }
   try {
-    await answered((within) =>
-      state.updateOne({ _id: id }, { $setOnInsert: first }, { upsert: true, ...within }),
+    await withTimeout((options) =>
+      state.updateOne({ _id: id }, { $setOnInsert: first }, { upsert: true, ...options }),
     )
   } catch (error) {
-    // Somebody else was first.
+    // Another process created it first.
     if (!(error instanceof MongoServerError) || error.code !== DUPLICATE_KEY) throw error
+  }
+}
+
+/** Another writer took the lease, as there was no heartbeat for too long. The write has not happened. */
+export class LostLeaseError extends Error {
+  override readonly name = 'LostLeaseError'
+  readonly code = 'LOST_LEASE'
+}
+
+/** Another process holds the lease and sends heartbeats. */
+export class LeaseTakenError extends Error {
+  override readonly name = 'LeaseTakenError'
+  readonly code = 'LEASE_TAKEN'
+}
+
+/**
+ * How long a lease lasts without a heartbeat, in milliseconds: long enough that a call sent to the database has taken effect
+ * by then, or never will.
+ */
+const LEASE = 10_000
+/** How often a taken lease is tried again, in milliseconds: at first, and at least. */
+const SHORTEST_WAIT = 1
+const LONGEST_WAIT = 50
+
+/**
+ * A lease that one writer at a time holds, in any process: a conditional update of a document takes it. Its holder sends
+ * heartbeats. A waiter that sees none for the length of a lease, by its own clock, takes it over: clocks need not agree.
+ */
+export class WriteLeases {
+  /** How long a lease lasts without a heartbeat, in milliseconds. */
+  readonly duration: number
+  private readonly state: Collection<WriterState>
+  private readonly id: string
+  private readonly ownWrites = new Mutex()
+  private holder = randomUUID()
+
+  /** @param options.id The key of the document; by default, that of the graph's writers. */
+  constructor(options: { state: Collection<WriterState>; id?: string; lease?: number }) {
+    this.state = options.state
+    this.id = options.id ?? STATE_ID
+    this.duration = options.lease ?? LEASE
+  }
+
+  /**
+   * Does work while holding the lease.
+   *
+   * @param options.patience How long to wait for a living holder, in milliseconds; without it, forever.
+   * @throws LostLeaseError if another writer took it meanwhile; LeaseTakenError if the patience is exceeded.
+   */
+  async hold<Result>(
+    work: (lease: WriteLease) => Promise<Result>,
+    { patience = Number.POSITIVE_INFINITY }: { patience?: number } = {},
+  ): Promise<Result> {
+    return await this.ownWrites.runExclusive(async () => {
+      const lease = await this.acquire(patience)
+      let isOver = true
+      try {
+        return await work(lease)
+      } catch (error) {
+        isOver = !(error instanceof DatabaseTimeoutError)
+        throw error
+      } finally {
+        if (isOver) await this.release()
+        // A call may still take effect: let the lease expire, and wait for that like everyone else.
+        else this.holder = randomUUID()
+      }
+    })
+  }
+
+  /** The current state; undefined if nothing was written yet. */
+  async read(): Promise<WriterState | undefined> {
+    const { id } = this
+    return (await withTimeout((options) => this.state.findOne({ _id: id }, options))) ?? undefined
+  }
+
+  private async acquire(patience: number): Promise<WriteLease> {
+    const began = performance.now()
+    let seen: { beat: number; since: number } | undefined
+    let isAlive = false
+    for (let wait = SHORTEST_WAIT; ; wait = Math.min(wait * 2, LONGEST_WAIT)) {
+      const asked = performance.now()
+      const isExpired = seen !== undefined && asked - seen.since >= this.duration
+      const free = {
+        _id: this.id,
+        // Its own earlier lease is over, even if the release did not arrive.
+        $or: [
+          { holder: null },
+          { holder: this.holder },
+          ...(isExpired && seen !== undefined ? [{ beat: seen.beat }] : []),
+        ],
+      }
+      const taken = { $set: { holder: this.holder }, $inc: { beat: 1 } }
+      const before = await withTimeout((options) =>
+        this.state.findOneAndUpdate(free, taken, { returnDocument: 'before', ...options }),
+      )
+      if (before !== null) {
+        const { state, id, holder, duration } = this
+        return new WriteLease({ state, id, before, holder, duration, renewedAt: asked })
+      }
+      const state = await this.read()
+      if (state === undefined) {
+        await openState(this.state, this.id)
+        continue
+      }
+      if (state.beat !== seen?.beat) {
+        isAlive = seen !== undefined
+        seen = { beat: state.beat, since: performance.now() }
+      }
+      if (isAlive && performance.now() - began > patience)
+        throw new LeaseTakenError('another process holds the write lease')
+      await sleep(wait * (0.5 + Math.random()))
+    }
+  }
+
+  private async release(): Promise<void> {
+    try {
+      const own = { _id: this.id, holder: this.holder }
+      await withTimeout((options) =>
+        this.state.updateOne(own, { $set: { holder: null } }, { ...DURABLE, ...options }),
+      )
+    } catch {
+      // The work is done, or has thrown its own error. This writer can take the lease again; for others it expires.
+    }
+  }
+}
+
+interface WriteLeaseOptions {
+  state: Collection<WriterState>
+  id: string
+  /** The state before the lease was taken. */
+  before: WriterState
+  holder: string
+  duration: number
+  /** When the lease was asked for. */
+  renewedAt: number
+}
+
+/** A lease that one writer holds. */
+export class WriteLease {
+  /** The state before the lease was taken. */
+  readonly before: WriterState
+  private renewedAt: number
+
+  constructor(private readonly options: WriteLeaseOptions) {
+    this.before = options.before
+    this.renewedAt = options.renewedAt
+  }
+
+  /** Whether the previous holder released it, as it does at the end of its work. */
+  get wasReleased(): boolean {
+    return this.before.holder === null
+  }
+
+  /**
+   * Sends a heartbeat if it is time to. Call it before every step, so that the lease lasts as long as the work.
+   *
+   * @throws LostLeaseError if another writer has taken it.
+   */
+  async renew(): Promise<void> {
+    const asked = performance.now()
+    if (asked - this.renewedAt < this.options.duration / 4) return
+    await this.update({}, { $inc: { beat: 1 } })
+    this.renewedAt = asked
+  }
+
+  /** Sends heartbeats while work is done, which checks by {@link renew} before each step that it still has the lease. */
+  async renewDuring<Result>(work: () => Promise<Result>): Promise<Result> {
+    const timer = setInterval(() => {
+      // The next step of the work reports it.
+      this.renew().catch(() => {})
+    }, this.options.duration / 8)
+    try {
+      return await work()
+    } finally {
+      clearInterval(timer)
+    }
+  }
+
+  /** Updates the state atomically. @throws LostLeaseError if it is not as expected, or the lease is lost. */
+  async update(expected: Partial<WriterState>, update: object): Promise<void> {
+    const { state, id, holder } = this.options
+    const own = { _id: id, holder, ...expected }
+    const { matchedCount } = await withTimeout((options) =>
+      state.updateOne(own, update, { ...DURABLE, ...options }),
+    )
+    if (matchedCount === 0) throw new LostLeaseError('another writer took the write lease')
   }
 }

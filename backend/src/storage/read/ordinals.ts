@@ -9,12 +9,12 @@ import {
 import { EMPTY_MAP, type MapState, mergeMap } from '../../graph/map-merge.js'
 import type { OutputRecord } from '../../graph/records.js'
 import type { Outpoint } from '../../protocol/outpoint.js'
-import type { LineageSummary, Lineages } from './lineages.js'
-import { type Maps, mergedMap, readMap } from './read-map.js'
+import type { LineageSummary, Lineages, Maps } from './lineages.js'
+import { mergedMap, readMap } from './read-map.js'
 
 /** The ordinals of a store, on any engine. */
 export function ordinalsIn(
-  rows: Lineages,
+  lineages: Lineages,
   {
     firstContentOutput,
     spenderOf,
@@ -22,14 +22,14 @@ export function ordinalsIn(
 ): OrdinalsReader {
   return {
     firstContentOutput,
-    output: (outpoint) => outputOf(rows, outpoint),
+    output: (outpoint) => admittedOutput(lineages, outpoint),
     async currentOutput(outpoint) {
-      // A host that runs no `tm_ordinals` knows the origins of names alone.
-      const tip = (await lineageTip(rows, outpoint)) ?? outpoint
+      // A host that runs no `tm_ordinals` knows only the origins of names.
+      const tip = (await lineageTip(lineages, outpoint)) ?? outpoint
       return (await spenderOf(tip)) === undefined ? tip : undefined
     },
-    at: (outpoint, sequence) => ordinalAt(rows, outpoint, sequence),
-    lineage: (outpoint) => lineageOf(rows, outpoint),
+    at: (outpoint, sequence) => ordinalAt(lineages, outpoint, sequence),
+    lineage: (outpoint) => walkLineage(lineages, outpoint),
   }
 }
 
@@ -37,7 +37,7 @@ export function ordinalsIn(
 export function metadataIn(rows: Lineages & Maps): MetadataReader {
   return {
     async own(outpoint) {
-      const output = await outputOf(rows, outpoint)
+      const output = await admittedOutput(rows, outpoint)
       if (output?.mapLength === undefined) return EMPTY_MAP
       return mergeMap(EMPTY_MAP, await readMap(rows, { outpoint, merged: false, length: output.mapLength }))
     },
@@ -45,42 +45,42 @@ export function metadataIn(rows: Lineages & Maps): MetadataReader {
   }
 }
 
-async function outputOf(rows: Lineages, outpoint: Outpoint): Promise<OutputRecord | undefined> {
-  const output = await rows.outputAt(outpoint)
+async function admittedOutput(lineages: Lineages, outpoint: Outpoint): Promise<OutputRecord | undefined> {
+  const output = await lineages.outputAt(outpoint)
   return output?.carrier ? undefined : output
 }
 
-/** The last output of the lineage that an output stands in; undefined where the store does not hold the output. */
-export async function lineageTip(lineages: Lineages, outpoint: Outpoint): Promise<Outpoint | undefined> {
+/** The last output of an output's lineage; undefined if the store does not hold the output. */
+async function lineageTip(lineages: Lineages, outpoint: Outpoint): Promise<Outpoint | undefined> {
   const place = await lineages.placeOf(outpoint)
   // A coin in front of an ordinal is part of no answer.
   return place === undefined || place.isCarrier ? undefined : (await lineages.lastOf(place.lineage))?.outpoint
 }
 
 /** See `OrdinalsReader.at`. */
-export async function ordinalAt(
+async function ordinalAt(
   lineages: Lineages,
   outpoint: Outpoint,
   sequence: number,
 ): Promise<OrdinalStep | undefined> {
-  const course = await lineages.summaryOf(outpoint)
-  if (course === undefined || course.isCarrier) return undefined
-  if (course.satoshis !== 1) return alone(await lineages.outputAt(outpoint), sequence)
-  const { lineage, isWhole, origin, last } = course
-  if (!isWhole || origin === undefined) return undefined
+  const summary = await lineages.summaryOf(outpoint)
+  if (summary === undefined || summary.isCarrier) return undefined
+  if (summary.satoshis !== 1) return singleStep(await lineages.outputAt(outpoint), sequence)
+  const { lineage, isComplete, origin, last } = summary
+  if (!isComplete || origin === undefined) return undefined
   const step = stepAt(sequence, { origin, last })
   if (step < origin || step > last) return undefined
   const stretch = { lineage, from: origin, to: step }
   const isIn = (at: number | undefined): at is number => at !== undefined && at >= origin && at <= step
-  // Most are asked for where they stand now. Further back, what came last before a step is not said by the course.
-  const content = isIn(course.content) ? course.content : undefined
-  const parent = isIn(course.parent) ? course.parent : undefined
-  const isBefore = course.parent !== undefined && course.parent > step
-  // Side by side: where the database is another process, each takes a way there and back.
+  // Most reads ask for the tip. The summary does not show the latest content or parent before an earlier step.
+  const content = isIn(summary.content) ? summary.content : undefined
+  const parent = isIn(summary.parent) ? summary.parent : undefined
+  const isBeforeParent = summary.parent !== undefined && summary.parent > step
+  // In parallel: if the database is another process, each is a round trip.
   const [outputs, earlierContent, earlierParent] = await Promise.all([
-    outputsOf(lineages, course, [origin, step, content, parent]),
+    outputsOf(lineages, summary, [origin, step, content, parent]),
     content === undefined ? lineages.latestContent(stretch) : undefined,
-    isBefore ? lineages.latestParent(stretch) : undefined,
+    isBeforeParent ? lineages.latestParent(stretch) : undefined,
   ])
   const output = outputs.get(step)
   const first = outputs.get(origin)
@@ -97,7 +97,7 @@ export async function ordinalAt(
   }
 }
 
-/** The outputs at some steps: those that came with the course, and the others. */
+/** The outputs at some steps: those that came with the summary, and the others looked up. */
 async function outputsOf(
   lineages: Lineages,
   { lineage, outputs }: LineageSummary,
@@ -115,22 +115,22 @@ function stepAt(sequence: number, { origin, last }: { origin: number; last: numb
 }
 
 /** An output that is no ordinal is its own origin and tip. */
-function alone(output: OutputRecord | undefined, sequence: number): OrdinalStep | undefined {
+function singleStep(output: OutputRecord | undefined, sequence: number): OrdinalStep | undefined {
   if (output?.content === undefined || ![0, TIP, ORIGIN].includes(sequence)) return undefined
   const { outpoint, parent } = output
   return { output, sequence: 0, origin: outpoint, content: output, ...(parent && { parent }), tip: true }
 }
 
-/** The MAP of an ordinal up to an output, or of one that is no ordinal; see `MetadataReader.merged`. */
-export async function mapUpTo(
-  store: Lineages & Maps,
+/** See `MetadataReader.merged`. */
+async function mapUpTo(
+  rows: Lineages & Maps,
   outpoint: Outpoint,
   limit?: number,
 ): Promise<MapState | undefined> {
-  const course = await store.summaryOf(outpoint)
-  if (course?.origin === undefined) return EMPTY_MAP
-  const { lineage, origin, step, maps } = course
-  return await mergedMap(store, {
+  const summary = await rows.summaryOf(outpoint)
+  if (summary?.origin === undefined) return EMPTY_MAP
+  const { lineage, origin, step, maps } = summary
+  return await mergedMap(rows, {
     lineage,
     from: origin,
     to: step,
@@ -139,11 +139,11 @@ export async function mapUpTo(
   })
 }
 
-/** A lineage may have any number of steps: no more of them are held at once. */
+/** A lineage may have any number of steps: no more than this are in memory at once. */
 const STEPS_A_PAGE = 1000
 
 /** See `OrdinalsReader.lineage`. */
-export async function* lineageOf(lineages: Lineages, outpoint: Outpoint): AsyncGenerator<Outpoint> {
+async function* walkLineage(lineages: Lineages, outpoint: Outpoint): AsyncGenerator<Outpoint> {
   const tip = (await ordinalAt(lineages, outpoint, TIP))?.output
   if (tip === undefined) return
   if (tip.satoshis !== 1) {

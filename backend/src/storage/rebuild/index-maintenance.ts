@@ -3,33 +3,7 @@ import type { TransactionRecord } from '../../graph/records.js'
 import { TOPICS } from '../../protocol/profile.js'
 import { hashColumn, hexOf, inParts, type OutpointRow, outpointOf } from '../rows/columns.js'
 
-/** How the mark of a rebuild stands among the settings of a store, and a place in the order of arrivals as text. */
-
-/** The name of the setting that is there while the index is not whole. */
-export const REBUILD_CHECKPOINT = 'reindex'
-const NEEDED = 'needed'
-const FROM = 'from '
-
-export function markText(mark: RebuildCheckpoint): string {
-  return mark.state === 'needed' ? NEEDED : FROM + mark.place
-}
-
-export function markOf(text: string): RebuildCheckpoint {
-  return text.startsWith(FROM) ? { state: 'under way', place: text.slice(FROM.length) } : { state: 'needed' }
-}
-
-/** A place in the order of arrivals: the number of the write that brought a transaction, and its txid. */
-export function placeText(row: { arrival: unknown; txid: unknown }): string {
-  return `${Number(row.arrival)} ${hexOf(row.txid)}`
-}
-
-/** What such a text says; of an empty one, what is before all arrivals. */
-export function placeOf(text: string): { arrival: number; txid: Buffer } {
-  const [arrival = '', txid = ''] = text.split(' ')
-  return { arrival: Number(arrival), txid: hashColumn(txid) }
-}
-
-/** The tables, or collections, whose rows follow from bytes, proofs and admissions, and that hold nothing else. */
+/** The tables, or collections, that hold nothing but what follows from bytes, proofs and admissions. */
 export const DERIVED = [
   'graph_traits',
   'graph_outputs',
@@ -39,15 +13,15 @@ export const DERIVED = [
   'graph_backlog',
 ] as const
 
-/** What the outputs of a topic are in the index, and in what silent transactions would say: tables, and kinds of facts. */
+/** Where the index has the outputs of a topic: tables, and kinds of the facts of inactive transactions. */
 export interface ComparedSide {
   topic: string
   /** The first has each output once. */
-  tables: [Shown, ...Shown[]]
+  tables: [IndexTable, ...IndexTable[]]
   kinds: string[]
 }
 
-type Shown = 'graph_outputs' | 'graph_nodes' | 'graph_names'
+type IndexTable = 'graph_outputs' | 'graph_nodes' | 'graph_names'
 
 export const COMPARED_SIDES: ComparedSide[] = [
   { topic: TOPICS.ordinals, tables: ['graph_outputs'], kinds: ['output'] },
@@ -57,44 +31,67 @@ export const COMPARED_SIDES: ComparedSide[] = [
 /** About how many admissions are compared at once: few enough to take some milliseconds. */
 export const COMPARED_PART = 2000
 
-/** How many owners of pieces, and how many transactions, a rebuild looks at at once. */
+/** How many blobs, or transactions, a rebuild handles at once. */
 export const REBUILD_PAGE = 500
 
-/** What the order in which transactions came is read from. */
+/** The name of the setting that holds the checkpoint while the index is incomplete. */
+export const REBUILD_CHECKPOINT = 'reindex'
+const NEEDED = 'needed'
+const FROM = 'from '
+
+export function formatCheckpoint(checkpoint: RebuildCheckpoint): string {
+  return checkpoint.state === 'needed' ? NEEDED : FROM + checkpoint.place
+}
+
+export function parseCheckpoint(text: string): RebuildCheckpoint {
+  return text.startsWith(FROM) ? { state: 'under way', place: text.slice(FROM.length) } : { state: 'needed' }
+}
+
+/** A position in insertion order: the number of the write that inserted a transaction, and its txid. */
+export function formatPosition(row: { arrival: unknown; txid: unknown }): string {
+  return `${Number(row.arrival)} ${hexOf(row.txid)}`
+}
+
+/** @param text Empty for the position before all transactions. */
+export function parsePosition(text: string): { order: number; txid: Buffer } {
+  const [order = '', txid = ''] = text.split(' ')
+  return { order: Number(order), txid: hashColumn(txid) }
+}
+
+/** The lookups behind {@link loggedAfter}. */
 export interface TransactionLogRows {
-  /** Transactions from behind a place on, in their order, so many of them. */
-  page(place: string, limit: number): Promise<{ txid: unknown; arrival: unknown }[]>
-  /** What topics hold of transactions. */
+  /** At most `limit` transactions after a position, in insertion order. */
+  page(position: string, limit: number): Promise<{ txid: unknown; arrival: unknown }[]>
   admissions(txids: Buffer[]): Promise<(OutpointRow & { topic: string })[]>
   transaction(txid: string): Promise<TransactionRecord | undefined>
 }
 
-/** See `IndexRebuild.arrivals`. */
+/** See `IndexRebuild.transactionLog`. */
 export async function* loggedAfter(
-  store: TransactionLogRows,
+  log: TransactionLogRows,
   after: string,
 ): AsyncGenerator<LoggedTransaction> {
-  for (let place = after; ; ) {
-    const rows = await store.page(place, REBUILD_PAGE)
+  for (let position = after; ; ) {
+    const rows = await log.page(position, REBUILD_PAGE)
     const admitted = await admittedOf(
-      store,
+      log,
       rows.map((row) => hashColumn(hexOf(row.txid))),
     )
     for (const row of rows) {
       const txid = hexOf(row.txid)
-      const record = await store.transaction(txid)
+      const record = await log.transaction(txid)
       if (record === undefined) continue
-      yield { txid, raw: record.raw, admitted: admitted.get(txid) ?? [], place: placeText(row) }
+      yield { txid, raw: record.raw, admitted: admitted.get(txid) ?? [], place: formatPosition(row) }
     }
     const last = rows.at(-1)
     if (last === undefined) return
-    place = placeText(last)
+    position = formatPosition(last)
   }
 }
 
-async function admittedOf(store: TransactionLogRows, txids: Buffer[]): Promise<Map<string, Admitted[]>> {
+async function admittedOf(log: TransactionLogRows, txids: Buffer[]): Promise<Map<string, Admitted[]>> {
   const admitted = new Map<string, Admitted[]>()
-  for (const row of await inParts(txids, (part) => store.admissions(part))) {
+  for (const row of await inParts(txids, (part) => log.admissions(part))) {
     const outpoint = outpointOf(row)
     const known = admitted.get(outpoint.txid) ?? []
     known.push({ topic: row.topic, outpoint })

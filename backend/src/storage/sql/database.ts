@@ -1,51 +1,55 @@
 import type { Knex } from 'knex'
 import { StoreUnavailableError } from '../../graph/store-unavailable-error.js'
+import { yieldBetweenStatements } from '../../graph/yield-to-event-loop.js'
 import type { Outpoint } from '../../protocol/outpoint.js'
 import { hashColumn, outpointPair, parts, ROWS_A_STATEMENT } from '../rows/columns.js'
-import { rest } from '../write/rest.js'
 
 export type SqlValue = string | number | Uint8Array | null
 
-/** A row: its columns are what the SQL beside the call says they are. */
-// biome-ignore lint/suspicious/noExplicitAny: see above; every use turns columns into records at once.
+/** A row with the columns that the SQL names. */
+// biome-ignore lint/suspicious/noExplicitAny: see above; every use converts columns to records immediately.
 export type Row = any
 
 /**
- * Runs reads. The store's reads are plain SQL that SQLite, MySQL and MariaDB all take, and this is all they ask for:
- * a host that can keep prepared statements gives its own.
+ * Runs reads: plain SQL that SQLite, MySQL and MariaDB all accept. A host that can keep prepared statements passes its own
+ * implementation.
  */
 export interface SqlReader {
   all(sql: string, values: SqlValue[]): Promise<Row[]>
-  /** The first row; undefined where there is none. */
+  /** The first row; undefined if there is none. */
   first(sql: string, values: SqlValue[]): Promise<Row | undefined>
 }
 
-/** Runs what a write is made of: plain SQL, too, and with what it has written so far. */
+/** Runs the statements of a write, and reads what it has written so far. */
 export interface SqlWriter extends SqlReader {
-  /** Where SQL differs. */
+  /** For the few statements that differ. */
   readonly isMysql: boolean
   run(sql: string, values: SqlValue[]): Promise<void>
 }
 
-/** A knex client whose driver can be asked past knex, which takes several times as long as a short statement. */
+/**
+ * Statements go through knex unless the client offers a way around it: a short statement costs knex several times what it
+ * costs the driver. On SQLite, an admission takes a quarter less time without it. The two ways around are the `direct` of
+ * our SQLite client (`src/server/store/open-database.ts`) and {@link mysqlReader}.
+ */
 interface DirectClient {
-  /** @param trx After its end nothing is asked: its connection is another's by then. */
+  /** @param trx Nothing may run after its end: its connection belongs to another transaction by then. */
   direct?: (trx: Pick<Knex.Transaction, 'isCompleted'>) => SqlWriter | undefined
 }
 
-/** Reads with what knex is connected to: in a transaction, what it has written so far. */
+/** Reads on the connections of knex; in a transaction, including what it has written so far. */
 export function knexReader(knex: Knex): SqlReader {
-  // What a transaction asks, knex tells of: it may be over.
+  // In a transaction, knex checks that it is not over.
   if (isMysql(knex) && knex.isTransaction !== true) return mysqlReaderOf(knex)
   return knexWriter(knex)
 }
 
-/** Writes with what knex is connected to; of a transaction, with the others of that or not at all. */
+/** Writes on the connections of knex, or within a transaction. */
 export function knexWriter(knex: Knex): SqlWriter {
   const direct = (knex.client as DirectClient | undefined)?.direct?.(knex as Knex.Transaction)
   if (direct !== undefined) return direct
   const all = async (sql: string, values: SqlValue[]): Promise<Row[]> => {
-    // MySQL answers rows and fields; SQLite answers rows.
+    // MySQL returns rows and fields; SQLite returns rows.
     const answer = await knex.raw(sql, values as Knex.RawBinding[])
     return Array.isArray(answer[0]) ? answer[0] : answer
   }
@@ -65,8 +69,8 @@ export function anyOutpoint(outpoints: readonly Outpoint[]): string {
 }
 
 /**
- * The same of two columns; row values are written otherwise, and sought otherwise, in every engine. Those of one transaction
- * are one range to look through, and thousands may be asked for.
+ * The same for two columns of any name. No row values: engines write and index them differently. Outpoints of one
+ * transaction become one range, as there may be thousands.
  */
 export function anyPair([txid, vout]: [string, string], outpoints: readonly Outpoint[]): string {
   if (areOfOne(outpoints)) return `(${txid} = ? and ${vout} in (${anyOf(outpoints)}))`
@@ -84,51 +88,48 @@ function areOfOne(outpoints: readonly Outpoint[]): boolean {
   return outpoints.length > 1 && outpoints.every(({ txid }) => txid === outpoints[0]?.txid)
 }
 
-/** What stands between the brackets of an \`in\`: a place for each of the values. */
+/** The placeholders between the brackets of an `in`. */
 export function anyOf(values: readonly unknown[]): string {
   return values.map(() => '?').join(', ')
 }
 
-/** Whether a database is MySQL or MariaDB, where SQL differs. A host that looks at factories may have none yet. */
+/** Whether a database is MySQL or MariaDB. A host that only inspects the factories may pass an object without a client. */
 export function isMysql(knex: Knex): boolean {
   return (knex.client as { dialect?: unknown } | undefined)?.dialect === 'mysql'
 }
 
-type Done = (error: unknown, rows: unknown) => void
-type Ask = (sql: string, values: SqlValue[], done: Done) => void
+type Callback = (error: unknown, rows: unknown) => void
+type Query = (sql: string, values: SqlValue[], callback: Callback) => void
 
-/** What of mysql2 is used here, of its connections and its pools alike. */
-interface Asked {
-  query: Ask
-  /** Prepares a statement once for each connection; `mysql`, the driver before mysql2, has none. */
-  execute?: Ask
+/** The part of mysql2 that is used here, common to its connections and pools. */
+interface MysqlConnection {
+  query: Query
+  /** Prepares a statement once per connection; `mysql`, the predecessor of mysql2, cannot. */
+  execute?: Query
 }
 
-/**
- * With more values it is a list, which may be of any length: each length would be another statement to prepare, and
- * servers keep so many and no more.
- */
+/** More values are a list of any length: each length would be another statement to prepare, and servers keep a limited number. */
 const VALUES_OF_PREPARED = 6
 
 /**
- * Reads on MySQL and MariaDB past knex and past promises of the driver, which take longer than a short read does, with
- * statements that the server has read once.
+ * Reads on MySQL and MariaDB with prepared statements, without knex and without the promises of the driver: both take longer
+ * than a short read.
  *
- * @param take Runs with what can be asked.
- * @throws StoreUnavailableError where the database is away.
+ * @param connected Runs work on a connection.
+ * @throws StoreUnavailableError if the database cannot be reached.
  */
 export function mysqlReader(
-  take: <Result>(work: (asked: Asked) => Promise<Result>) => Promise<Result>,
+  connected: <Result>(work: (connection: MysqlConnection) => Promise<Result>) => Promise<Result>,
 ): SqlReader {
   const all: SqlReader['all'] = (sql, values) =>
-    whileAvailable(() => take((asked) => answerOf(asked, sql, values)))
+    whileAvailable(() => connected((connection) => rowsOf(connection, sql, values)))
   return { all, first: async (sql, values) => (await all(sql, values))[0] }
 }
 
-/** Reads on the connections that knex has, where it is on MySQL. */
-export function mysqlReaderOf({ client }: Knex): SqlReader {
+/** Reads on the connections of knex. */
+function mysqlReaderOf({ client }: Knex): SqlReader {
   return mysqlReader(async (work) => {
-    const connection: Asked = await client.acquireConnection()
+    const connection: MysqlConnection = await client.acquireConnection()
     try {
       return await work(connection)
     } finally {
@@ -137,14 +138,14 @@ export function mysqlReaderOf({ client }: Knex): SqlReader {
   })
 }
 
-function answerOf(asked: Asked, sql: string, values: SqlValue[]): Promise<object[]> {
-  const how = asked.execute !== undefined && values.length <= VALUES_OF_PREPARED ? 'execute' : 'query'
+function rowsOf(connection: MysqlConnection, sql: string, values: SqlValue[]): Promise<object[]> {
+  const method = connection.execute !== undefined && values.length <= VALUES_OF_PREPARED ? 'execute' : 'query'
   return new Promise((resolve, reject) => {
-    asked[how]?.(sql, values, (error, rows) => (error ? reject(error) : resolve(rows as object[])))
+    connection[method]?.(sql, values, (error, rows) => (error ? reject(error) : resolve(rows as object[])))
   })
 }
 
-/** What the drivers say where there is no connection, or none left, and where a transaction found no turn. */
+/** Errors of drivers if there is no connection, or if a transaction could not get its locks. */
 const CODES = new Set([
   'PROTOCOL_CONNECTION_LOST',
   'PROTOCOL_SEQUENCE_TIMEOUT',
@@ -163,38 +164,37 @@ const CODES = new Set([
   'ER_LOCK_WAIT_TIMEOUT',
 ])
 
-/** What errors of drivers have; they may be of another realm, and so no `Error` of this one. */
+/** Errors of drivers may come from another realm, and so be no `Error` of this one. */
 interface DriverError {
   name?: unknown
   code?: unknown
   fatal?: unknown
 }
 
-/** What a driver calls what went wrong, as `ER_LOCK_DEADLOCK`; undefined for what is no error of a driver. */
+/** The driver's code of an error, such as `ER_LOCK_DEADLOCK`; undefined for other errors. */
 export function driverCode(error: unknown): string | undefined {
   const { code } = (error ?? {}) as DriverError
   return code === undefined ? undefined : String(code)
 }
 
-function isAway(error: unknown): boolean {
+function isUnavailable(error: unknown): boolean {
   const { name, fatal } = (error ?? {}) as DriverError
-  // `fatal` is what mysql2 says of a connection that is not usable any more; the name, knex of a pool that has none.
+  // mysql2 sets `fatal` if a connection is lost; knex throws this name if its pool has no connection left.
   return fatal === true || name === 'KnexTimeoutError' || CODES.has(driverCode(error) ?? '')
 }
 
-/** Does something with a database. @throws StoreUnavailableError where it is away, and what the driver throws else. */
+/** @throws StoreUnavailableError if the database cannot be reached, and anything else that the work throws. */
 export async function whileAvailable<Result>(work: () => Promise<Result>): Promise<Result> {
   try {
     return await work()
   } catch (error) {
-    throw isAway(error) ? new StoreUnavailableError(error) : error
+    throw isUnavailable(error) ? new StoreUnavailableError(error) : error
   }
 }
 
-/** What stands in a row that is told. */
-type NewRecords = SqlValue | boolean | undefined
+type ColumnValue = SqlValue | boolean | undefined
 
-/** Inserts those rows whose key is not there. All have the same columns. */
+/** Inserts the rows whose key is not stored yet. All have the same columns. */
 export async function insertNew(writer: SqlWriter, table: string, rows: object[]): Promise<void> {
   const columns = Object.keys(rows[0] ?? {})
   for (const part of parts(rows, ROWS_A_STATEMENT)) {
@@ -203,18 +203,18 @@ export async function insertNew(writer: SqlWriter, table: string, rows: object[]
       `insert into ${table} (${columns.join(', ')}) values ${part.map(() => places).join(', ')}
        ${writer.isMysql ? untouched(columns) : 'on conflict do nothing'}`,
       part.flatMap((row) =>
-        columns.map((column) => columnValue((row as Record<string, NewRecords>)[column])),
+        columns.map((column) => columnValue((row as Record<string, ColumnValue>)[column])),
       ),
     )
-    await rest()
+    await yieldBetweenStatements()
   }
 }
 
-/** What leaves a row as it is. MySQL's own way to ignore a conflict ignores whatever else is wrong with a row, too. */
+/** Leaves an existing row as it is. `insert ignore` would ignore other errors in a row, too. */
 function untouched([column = '']: string[]): string {
   return `on duplicate key update ${column} = ${column}`
 }
 
-function columnValue(told: NewRecords): SqlValue {
-  return typeof told === 'boolean' ? Number(told) : (told ?? null)
+function columnValue(value: ColumnValue): SqlValue {
+  return typeof value === 'boolean' ? Number(value) : (value ?? null)
 }

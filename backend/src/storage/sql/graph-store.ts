@@ -10,7 +10,7 @@ import { admissionsIn } from './admissions.js'
 import { attributesIn } from './attributes.js'
 import { allBlocked, blockedPage } from './blocklist.js'
 import { isMysql, knexReader, knexWriter, type SqlReader } from './database.js'
-import { exclusiveWrite, writesOf } from './exclusive-write.js'
+import { exclusiveWrite, writeCountOf } from './exclusive-write.js'
 import { firstContentIn, lineagesIn, mapsIn, rowsIn } from './lineages.js'
 import { migrate } from './migrations.js'
 import { namesIn } from './names.js'
@@ -30,7 +30,7 @@ export interface SqlGraphStoreOptions {
 
 /** The admitted graph on SQL: SQLite, MySQL and MariaDB. Writes are transactions of knex. */
 export class SqlGraphStore extends GraphStoreBase {
-  /** Another store over the same connections may be made of these. */
+  /** For another store over the same connections. */
   readonly writer: Knex
   readonly reader: SqlReader
   readonly transactions
@@ -93,20 +93,16 @@ export class SqlGraphStore extends GraphStoreBase {
   }
 
   async writeCount(): Promise<number> {
-    return await writesOf(this.reader)
+    return await writeCountOf(this.reader)
   }
 
   protected async write<Result>(write: (tables: GraphTables) => Promise<Result>): Promise<Result> {
-    return await writeTables(this.writer, write, this.admission !== undefined)
+    return await exclusiveWrite(this.writer, (trx) => write(tablesIn(trx, this.admission !== undefined)))
   }
 }
 
-/**
- * What one write asks of a database of SQL, with what it has written so far.
- *
- * @param derives Whether the admissions of every transaction whose bytes are held are derived.
- */
-export function tablesIn(trx: Knex.Transaction, derives = false): GraphTables {
+/** @param derives Whether the store derives the admissions of all stored transactions. */
+function tablesIn(trx: Knex.Transaction, derives = false): GraphTables {
   const writer = knexWriter(trx)
   return {
     transactions: memoizedTables(transactionTablesIn(trx, { writer, derives })),
@@ -115,20 +111,11 @@ export function tablesIn(trx: Knex.Transaction, derives = false): GraphTables {
   }
 }
 
-/** Writes to them with nobody else writing meanwhile; see {@link exclusiveWrite}. */
-export async function writeTables<Result>(
-  knex: Knex,
-  write: (tables: GraphTables) => Promise<Result>,
-  derives = false,
-): Promise<Result> {
-  return await exclusiveWrite(knex, (trx) => write(tablesIn(trx, derives)))
-}
-
 const stores = new WeakMap<Knex, SqlGraphStore>()
 
 /**
- * The one store of this process over a host's connections: each store keeps a copy of what is blocked, and what a lookup
- * service or the host blocks through one of several would be served from the others.
+ * The one store of this process over a host's connections. Each store has its own copy of the blocklist, so with several of
+ * them, what is blocked through one would still be served by the others.
  */
 export function sharedStore(knex: Knex): SqlGraphStore {
   let store = stores.get(knex)

@@ -6,21 +6,21 @@ import type {
   LoggedTransaction,
   RebuildCheckpoint,
 } from '../../graph/index-maintenance.js'
+import { yieldBetweenStatements } from '../../graph/yield-to-event-loop.js'
 import {
   COMPARED_PART,
   COMPARED_SIDES,
   type ComparedSide,
   DERIVED,
+  formatCheckpoint,
   loggedAfter,
-  markOf,
-  markText,
-  placeOf,
+  parseCheckpoint,
+  parsePosition,
   REBUILD_CHECKPOINT,
   REBUILD_PAGE,
   type TransactionLogRows,
 } from '../rebuild/index-maintenance.js'
 import { hashColumn, hexOf, outpointColumns, outpointOf, parts, ROWS_A_STATEMENT } from '../rows/columns.js'
-import { rest } from '../write/rest.js'
 import {
   anyOf,
   insertNew,
@@ -33,10 +33,10 @@ import {
 import { exclusiveWrite, holdingLock } from './exclusive-write.js'
 import { transactionRecord } from './transactions.js'
 
-/** For how long another process may be at it, in seconds. */
+/** How long to wait for another process that is doing it, in seconds. */
 const PATIENCE = 10
 
-/** Compares the index of a database with what topics hold, and empties it for a rebuild. */
+/** Compares the index of a database with the admitted set, and empties it for a rebuild. */
 export class SqlIndexMaintenance implements IndexComparison, IndexRebuild {
   private readonly writer: Knex
   private readonly reader: SqlReader
@@ -48,7 +48,7 @@ export class SqlIndexMaintenance implements IndexComparison, IndexRebuild {
 
   async compare(after: string | undefined): Promise<ComparedPart> {
     if (!isMysql(this.writer)) return await comparePart(this.reader, after)
-    // Others may write between two reads: all are of one moment.
+    // A snapshot: others may write between two reads.
     return await this.writer.transaction((trx) => comparePart(knexReader(trx), after), {
       isolationLevel: 'repeatable read',
     })
@@ -71,8 +71,8 @@ export class SqlIndexMaintenance implements IndexComparison, IndexRebuild {
     return await rebuildCheckpoint(this.reader)
   }
 
-  async setRebuildCheckpoint(mark: RebuildCheckpoint | undefined): Promise<void> {
-    await exclusiveWrite(this.writer, (trx) => writeRebuildCheckpoint(trx, mark))
+  async setRebuildCheckpoint(checkpoint: RebuildCheckpoint | undefined): Promise<void> {
+    await exclusiveWrite(this.writer, (trx) => writeRebuildCheckpoint(trx, checkpoint))
   }
 
   async empty(): Promise<void> {
@@ -88,26 +88,23 @@ export class SqlIndexMaintenance implements IndexComparison, IndexRebuild {
   }
 }
 
-/**
- * Whether topics and index agree, a part of the txids at a time. Where each output that a topic holds is found in the
- * index, and the index has no more of them, they are the same: that takes one look into an index of the database for an
- * output, and counts.
- */
-
-const SILENT = 'graph_silent_facts'
+const INACTIVE_FACTS = 'graph_silent_facts'
 /** Above every txid. */
 const END = Buffer.alloc(33, 0xff)
 
 type Part = [after: Buffer, upTo: Buffer]
 
-/** The rows of a table that are in a part. */
+/** A condition that selects the rows of a part. */
 const within = (table: string): string => `${table}.txid > ? and ${table}.txid <= ?`
 
-/** A condition that no index is chosen for: the one for txids finds a part, and another all there is of a topic. */
+/** A condition that no index applies to: the index by txid finds a part, one by topic would read the whole topic. */
 const isOf = (column: string): string => `case when ${column} = ? then 1 else 0 end = 1`
 
-/** Compares the part that comes after a txid; the first, where none is given. */
-export async function comparePart(reader: SqlReader, after: string | undefined): Promise<ComparedPart> {
+/**
+ * Compares the part after a txid. If the index has every output that a topic holds, and no more in number, they are the
+ * same: that takes one index lookup per output, and counts.
+ */
+async function comparePart(reader: SqlReader, after: string | undefined): Promise<ComparedPart> {
   const from = hashColumn(after ?? '')
   const last = await reader.first(
     `select txid from graph_admissions where txid > ? order by txid limit 1 offset ${COMPARED_PART}`,
@@ -120,14 +117,14 @@ export async function comparePart(reader: SqlReader, after: string | undefined):
     const { held, absent } = await admittedIn(reader, side, part)
     const missing = absent === 0 ? [] : await missingIn(reader, side, part)
     found.missing.push(...missing)
-    found.extra += (await shownIn(reader, side, part)) - (held - missing.length)
+    found.extra += (await countIndexed(reader, side, part)) - (held - missing.length)
   }
   return found
 }
 
 /**
- * How many outputs a topic holds, and how many of them no table of the index has: most often none, told in one pass. The
- * first table has each output once, so that joining it doubles none.
+ * How many outputs a topic holds, and how many of them no table of the index has: usually none. The first table has each
+ * output once, so that the join doubles none.
  */
 async function admittedIn(
   reader: SqlReader,
@@ -145,11 +142,11 @@ async function admittedIn(
   return { held: Number(row?.held ?? 0), absent: Number(row?.absent ?? 0) }
 }
 
-/** Of an admission: that a table does not have its output. */
+/** A condition on an admission: a table does not have its output. */
 function notIn(table: string, condition = ''): string {
   return `not exists (
-    select 1 from ${table} as shown where ${condition} ${table === 'graph_outputs' ? 'shown.carrier = 0 and' : ''}
-    shown.txid = admissions.txid and shown.vout = admissions.vout
+    select 1 from ${table} as entry where ${condition} ${table === 'graph_outputs' ? 'entry.carrier = 0 and' : ''}
+    entry.txid = admissions.txid and entry.vout = admissions.vout
   )`
 }
 
@@ -158,7 +155,10 @@ async function missingIn(
   { topic, tables, kinds }: ComparedSide,
   part: Part,
 ): Promise<ComparedPart['missing']> {
-  const absent = [...tables.map((table) => notIn(table)), notIn(SILENT, `kind in (${anyOf(kinds)}) and`)]
+  const absent = [
+    ...tables.map((table) => notIn(table)),
+    notIn(INACTIVE_FACTS, `kind in (${anyOf(kinds)}) and`),
+  ]
   const rows = await reader.all(
     `select txid, vout from graph_admissions as admissions
      where ${within('admissions')} and ${isOf('topic')} and ${absent.join(' and ')}`,
@@ -167,15 +167,15 @@ async function missingIn(
   return rows.map((row) => ({ topic, outpoint: outpointOf(row) }))
 }
 
-/** How many outputs of a topic the index has, and what is said silently. */
-async function shownIn(reader: SqlReader, { tables, kinds }: ComparedSide, part: Part): Promise<number> {
-  const silent = `${SILENT} where ${within(SILENT)} and kind in (${anyOf(kinds)})`
-  let shown = await count(reader, silent, [...part, ...kinds])
+/** How many outputs of a topic the index has, including those of inactive transactions. */
+async function countIndexed(reader: SqlReader, { tables, kinds }: ComparedSide, part: Part): Promise<number> {
+  const inactive = `${INACTIVE_FACTS} where ${within(INACTIVE_FACTS)} and kind in (${anyOf(kinds)})`
+  let indexed = await count(reader, inactive, [...part, ...kinds])
   for (const table of tables) {
     const admitted = table === 'graph_outputs' ? ' and carrier = 0' : ''
-    shown += await count(reader, `${table} where ${within(table)}${admitted}`, part)
+    indexed += await count(reader, `${table} where ${within(table)}${admitted}`, part)
   }
-  return shown
+  return indexed
 }
 
 async function count(reader: SqlReader, from: string, values: SqlValue[]): Promise<number> {
@@ -183,76 +183,79 @@ async function count(reader: SqlReader, from: string, values: SqlValue[]): Promi
   return Number(row?.found)
 }
 
-/** The transactions that are done for a topic, without their bytes. */
+/** The transactions that are applied to a topic but have no bytes. */
 async function lostIn(reader: SqlReader, part: Part): Promise<string[]> {
   const rows = await reader.all(
     `select applied.txid from graph_applied as applied
-     left join graph_pieces as pieces on pieces.owner = applied.txid and pieces.position = 0
-     where ${within('applied')} and pieces.owner is null`,
+     left join graph_pieces as chunks on chunks.owner = applied.txid and chunks.position = 0
+     where ${within('applied')} and chunks.owner is null`,
     part,
   )
   return [...new Set(rows.map(({ txid }) => hexOf(txid)))]
 }
 
-export async function rebuildCheckpoint(reader: SqlReader): Promise<RebuildCheckpoint | undefined> {
+async function rebuildCheckpoint(reader: SqlReader): Promise<RebuildCheckpoint | undefined> {
   const row = await reader.first('select value from graph_settings where name = ?', [REBUILD_CHECKPOINT])
-  return row && markOf(String(row.value))
+  return row && parseCheckpoint(String(row.value))
 }
 
-export async function writeRebuildCheckpoint(knex: Knex, mark: RebuildCheckpoint | undefined): Promise<void> {
+async function writeRebuildCheckpoint(knex: Knex, checkpoint: RebuildCheckpoint | undefined): Promise<void> {
   const settings = knex('graph_settings')
-  if (mark === undefined) {
+  if (checkpoint === undefined) {
     await settings.where({ name: REBUILD_CHECKPOINT }).delete()
     return
   }
   await settings
-    .insert({ name: REBUILD_CHECKPOINT, value: markText(mark) })
+    .insert({ name: REBUILD_CHECKPOINT, value: formatCheckpoint(checkpoint) })
     .onConflict(['name'])
     .merge(['value'])
 }
 
 /**
- * Empties the index, a little at a time: whoever sees it half empty sees the mark, too, and empties it again.
+ * Empties the index in steps: a process that finds it half empty also finds the checkpoint, and empties it again.
  *
- * What a transaction spends whose bytes are not here is known from a notice alone, and stays.
+ * The spends of transactions without bytes stay: nothing else records them.
  */
-export async function emptyIndex(knex: Knex): Promise<void> {
+async function emptyIndex(knex: Knex): Promise<void> {
   for (const table of DERIVED) await emptyTable(knex, table)
   await exclusiveWrite(knex, async (trx) => {
-    const silent = await trx('graph_silent_spends').select('txid', 'vout', 'spender')
+    const inactive = await trx('graph_silent_spends').select('txid', 'vout', 'spender')
     await insertNew(
       knexWriter(trx),
       'graph_spends',
-      silent.map((row) => ({ ...outpointColumns(outpointOf(row)), spender: hashColumn(hexOf(row.spender)) })),
+      inactive.map((row) => ({
+        ...outpointColumns(outpointOf(row)),
+        spender: hashColumn(hexOf(row.spender)),
+      })),
     )
     await trx('graph_silent_spends').delete()
   })
   await deleteByOwner(knex, {
     table: 'graph_spends',
     column: 'spender',
-    goes: (owners) => withBytes(knex, owners),
+    pick: (owners) => withBytes(knex, owners),
   })
   await deleteByOwner(knex, {
     table: 'graph_pieces',
     column: 'owner',
-    goes: (owners) => derivedOwners(knex, owners),
+    pick: (owners) => derivedOwners(knex, owners),
   })
-  // Where each stands is decided anew; when it came is not, nor what proves it.
+  // Statuses are decided again; insertion order and proofs stay.
   await knex('graph_transactions').update({ mined: null, silent: false })
 }
 
 async function emptyTable(knex: Knex, table: string): Promise<void> {
-  // One statement where the engine can drop all pages at once.
+  // In one statement: the engine can drop all pages at once.
   await knex(table).delete()
-  await rest()
+  await yieldBetweenStatements()
 }
 
-/** Deletes the rows of those owners that `goes` picks, some at a time in order. */
+/** Deletes the rows of the owners that `pick` selects, a page at a time in order. */
 async function deleteByOwner(
   knex: Knex,
-  options: { table: string; column: string; goes: (owners: Buffer[]) => Promise<Buffer[]> },
+  options: { table: string; column: string; pick: (owners: Buffer[]) => Promise<Buffer[]> },
 ): Promise<void> {
-  const { table, column, goes } = options
+  const { table, column, pick } = options
   for (let after: Buffer = Buffer.alloc(0); ; ) {
     const rows = await knex(table)
       .distinct(column)
@@ -262,9 +265,9 @@ async function deleteByOwner(
     const owners: Buffer[] = rows.map((row) => hashColumn(hexOf(row[column])))
     const last = owners.at(-1)
     if (last === undefined) return
-    for (const part of parts(await goes(owners), ROWS_A_STATEMENT))
+    for (const part of parts(await pick(owners), ROWS_A_STATEMENT))
       await knex(table).whereIn(column, part).delete()
-    await rest()
+    await yieldBetweenStatements()
     after = last
   }
 }
@@ -274,31 +277,31 @@ async function withBytes(knex: Knex, txids: Buffer[]): Promise<Buffer[]> {
   return rows.map(({ owner }) => hashColumn(hexOf(owner)))
 }
 
-/** Those that own neither a raw transaction nor the BEEF of a note. */
+/** Those whose blob is neither a raw transaction nor the BEEF of a failed hook. */
 async function derivedOwners(knex: Knex, owners: Buffer[]): Promise<Buffer[]> {
   const kept = new Set<string>()
   const transactions = await knex('graph_transactions').whereIn('txid', owners).select('txid')
   for (const { txid } of transactions) kept.add(hexOf(txid))
-  const notes = await knex('graph_hook_notes').whereIn('beef', owners).select('beef')
-  for (const { beef } of notes) kept.add(hexOf(beef))
+  const hooks = await knex('graph_hook_notes').whereIn('beef', owners).select('beef')
+  for (const { beef } of hooks) kept.add(hexOf(beef))
   return owners.filter((owner) => !kept.has(hexOf(owner)))
 }
 
-/** With a lower bound for `arrival` alone: without it, no engine seeks the place, and each page reads all that is left. */
-const BEHIND = 'arrival >= ? and (arrival > ? or txid > ?)'
+/** With a lower bound for `arrival` alone: without it, no engine seeks, and each page reads all that is left. */
+const AFTER = 'arrival >= ? and (arrival > ? or txid > ?)'
 
-function behind(place: string): [arrival: number, again: number, txid: Buffer] {
-  const { arrival, txid } = placeOf(place)
-  return [arrival, arrival, txid]
+function valuesOfAfter(position: string): [order: number, again: number, txid: Buffer] {
+  const { order, txid } = parsePosition(position)
+  return [order, order, txid]
 }
 
-/** The transactions of a database in the order in which they came. */
+/** The transactions of a database in insertion order. */
 export function transactionLogIn(reader: SqlReader): TransactionLogRows {
   return {
-    page: (place, limit) =>
+    page: (position, limit) =>
       reader.all(
-        `select txid, arrival from graph_transactions where ${BEHIND} order by arrival, txid limit ${limit}`,
-        behind(place),
+        `select txid, arrival from graph_transactions where ${AFTER} order by arrival, txid limit ${limit}`,
+        valuesOfAfter(position),
       ),
     admissions: (txids) =>
       reader.all(
@@ -309,10 +312,10 @@ export function transactionLogIn(reader: SqlReader): TransactionLogRows {
   }
 }
 
-export async function transactionsLeft(reader: SqlReader, after: string): Promise<number> {
+async function transactionsLeft(reader: SqlReader, after: string): Promise<number> {
   const row = await reader.first(
-    `select count(*) as found from graph_transactions where ${BEHIND}`,
-    behind(after),
+    `select count(*) as found from graph_transactions where ${AFTER}`,
+    valuesOfAfter(after),
   )
   return Number(row?.found)
 }

@@ -21,7 +21,7 @@ export function settingsIn({ knex, reader }: SqlAccess): Settings {
   }
 }
 
-/** How far the sync with peers has come. */
+/** The progress of the sync with peers. */
 export function interactionsIn({ knex, reader }: SqlAccess): Interactions {
   return {
     async last(host, topic) {
@@ -40,17 +40,16 @@ export function interactionsIn({ knex, reader }: SqlAccess): Interactions {
   }
 }
 
-/** How often a branch has turned in this store: several reads go together where none has turned between them. */
-const SETTING = 'turns'
+/** The setting that counts reorganisations: reads belong to one state if there was none between them. */
+const REORG_COUNT = 'turns'
 
 export async function reorgCountOf(reader: SqlReader): Promise<number> {
-  const row = await reader.first('select value from graph_settings where name = ?', [SETTING])
+  const row = await reader.first('select value from graph_settings where name = ?', [REORG_COUNT])
   return Number(row?.value ?? 0)
 }
 
-/** Counts that one has turned. */
 export async function countReorg(trx: Knex.Transaction): Promise<void> {
-  const row = await trx('graph_settings').where({ name: SETTING }).first('value')
+  const row = await trx('graph_settings').where({ name: REORG_COUNT }).first('value')
   const value = String(Number(row?.value ?? 0) + 1)
-  await trx('graph_settings').insert({ name: SETTING, value }).onConflict(['name']).merge(['value'])
+  await trx('graph_settings').insert({ name: REORG_COUNT, value }).onConflict(['name']).merge(['value'])
 }

@@ -19,14 +19,14 @@ export function transactionsIn(reader: SqlReader, derives: () => boolean): Trans
   }
 }
 
-/** A transaction, put together from its pieces; undefined where the store does not hold it. */
+/** A transaction with all its bytes; undefined if the store does not hold it. */
 export async function transactionRecord(
   reader: SqlReader,
   txid: string,
 ): Promise<TransactionRecord | undefined> {
   const rows = await reader.all(
     `select merkle_path, height, merkle_root, bytes from graph_transactions as transactions
-     join graph_pieces as pieces on pieces.owner = transactions.txid
+     join graph_pieces as chunks on chunks.owner = transactions.txid
      where transactions.txid = ? order by position`,
     [hashColumn(txid)],
   )
@@ -42,7 +42,7 @@ export async function rawTransaction(reader: SqlReader, txid: string): Promise<R
   const owner = hashColumn(txid)
   const row = await reader.first(
     `select merkle_path, height, merkle_root, bytes from graph_transactions as transactions
-     join graph_pieces as pieces on pieces.owner = transactions.txid
+     join graph_pieces as chunks on chunks.owner = transactions.txid
      where transactions.txid = ? and position = 0`,
     [owner],
   )
@@ -58,7 +58,7 @@ export async function rawTransaction(reader: SqlReader, txid: string): Promise<R
       )
       return last && { position: Number(last.position), length: Number(last.length) }
     },
-    pieces: chunksIn(reader),
+    blobs: chunksIn(reader),
   })
 }
 
@@ -92,8 +92,8 @@ async function blocksFrom(reader: SqlReader, { from }: { from: number }): Promis
 }
 
 async function conflictingBlocks(reader: SqlReader, spends: SpendRecord[]): Promise<Block[]> {
-  const rivals = await statuses(reader, await conflictsOf(reader, spends))
-  const heights = [...new Set(rivals.flatMap(({ mined }) => mined ?? []))]
+  const others = await statuses(reader, await conflictsOf(reader, spends))
+  const heights = [...new Set(others.flatMap(({ mined }) => mined ?? []))]
   const rows = await inParts(heights, (part) =>
     reader.all(
       `select distinct height, merkle_root from graph_transactions where height in (${anyOf(part)})`,

@@ -5,11 +5,16 @@ import Libsql from 'libsql'
 import { createConnection } from 'mysql2'
 import { bytesOf } from '../../../../backend/src/storage/rows/columns.js'
 import { insertNew, isMysql, knexWriter } from '../../../../backend/src/storage/sql/database.js'
-import { MIGRATIONS_TABLE, migrate, migrateThrough, schemaNames } from '../../../../backend/src/storage/sql/migrations.js'
+import {
+  MIGRATIONS_TABLE,
+  migrate,
+  migrateThrough,
+  schemaNames,
+} from '../../../../backend/src/storage/sql/migrations.js'
 import { openDatabase } from '../open-database.js'
 import { BackupError } from './backup-error.js'
 import type { Value } from './backup-file.js'
-import { type LoadedTables, type SavedTables, isSaved } from './store-tables.js'
+import { isSaved, type LoadedTables, type SavedTables } from './store-tables.js'
 
 /** The columns of the tables of the graph, by table. */
 type Columns = Map<string, { name: string; isBoolean: boolean }[]>
