@@ -1,7 +1,7 @@
 import { Utils } from '@bsv/sdk'
-import { encodeBeef } from '../../backend/src/graph/assemble-beef.js'
 import { nativeHash256 } from '../../backend/src/graph/native-hash.js'
 import type { TransactionRecord } from '../../backend/src/graph/records.js'
+import { encodeBeef } from '../../backend/src/graph/write-beef.js'
 import { reversed, toHex } from '../../backend/src/protocol/bytes.js'
 import { type DeploymentTerms, MINT_SATOSHIS } from '../../backend/src/protocol/mint.js'
 import { encodeOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'

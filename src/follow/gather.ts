@@ -1,6 +1,6 @@
-import { assembleBeef } from '../../backend/src/graph/assemble-beef.js'
 import type { GraphStore, TransactionSource } from '../../backend/src/graph/graph-store.js'
 import type { TransactionRecord } from '../../backend/src/graph/records.js'
+import { assembleBeef } from '../../backend/src/graph/write-beef.js'
 import { placement } from '../../backend/src/protocol/ordinal-flow.js'
 import { readTransaction, type TransactionView } from '../../backend/src/protocol/transaction.js'
 import { type BlockPosition, positionOf } from './block-position.js'

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino'
-import { StoreUnavailableError } from '../../backend/src/graph/store-unavailable-error.js'
+import { StoreUnavailableError } from '../../backend/src/graph/errors.js'
 import { TOPICS } from '../../backend/src/protocol/profile.js'
 import { type Config, ConfigError } from './config/config.js'
 import { StartError } from './config/start-error.js'

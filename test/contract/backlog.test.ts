@@ -1,4 +1,4 @@
-import { LostConflictError } from '../../backend/src/graph/conflict-error.js'
+import { LostConflictError } from '../../backend/src/graph/errors.js'
 import { UnstableReadError } from '../../backend/src/graph/optimistic-read.js'
 import { graphRecords } from '../../backend/src/graph/records.js'
 import { viewOf } from '../../backend/src/graph/stored-transaction.js'

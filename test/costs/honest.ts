@@ -1,4 +1,4 @@
-import { encodeBeef } from '../../backend/src/graph/assemble-beef.js'
+import { encodeBeef } from '../../backend/src/graph/write-beef.js'
 import { utf8 } from '../../backend/src/protocol/bytes.js'
 import { bareTransaction, proofOf } from '../support/bare-transactions.js'
 import { inscriptionScript, OPEN_LOCK } from '../support/fake-chain.js'

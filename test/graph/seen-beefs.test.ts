@@ -1,4 +1,4 @@
-import { SeenBeefs } from '../../backend/src/graph/seen-beefs.js'
+import { SeenBeefs } from '../../backend/src/graph/read-beef.js'
 import { utf8 } from '../../backend/src/protocol/bytes.js'
 import { beefOf, FakeChain, type FakeTransaction } from '../support/fake-chain.js'
 

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { AdmissionRecord } from '../../backend/src/graph/records.js'
-import type { HookFailure } from '../../backend/src/lookup-services/hook-outbox.js'
+import type { HookFailure } from '../../backend/src/lookup-services/hook-retries.js'
 import { utf8 } from '../../backend/src/protocol/bytes.js'
 import { SqlGraphStore } from '../../backend/src/storage/sql/graph-store.js'
 import { SqlHookOutbox } from '../../backend/src/storage/sql/hook-outbox.js'

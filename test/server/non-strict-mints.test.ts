@@ -1,4 +1,4 @@
-import { encodeBeef } from '../../backend/src/graph/assemble-beef.js'
+import { encodeBeef } from '../../backend/src/graph/write-beef.js'
 import { spendsNodeNonStrictly } from '../../src/server/submission/node-spends.js'
 import { proofIn } from '../support/block.js'
 import {

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { encodeBeef } from '../../backend/src/graph/assemble-beef.js'
 import { readBeef } from '../../backend/src/graph/read-beef.js'
 import { transactionRecords } from '../../backend/src/graph/transaction-records.js'
+import { encodeBeef } from '../../backend/src/graph/write-beef.js'
 import { concatBytes, utf8 } from '../../backend/src/protocol/bytes.js'
 import { readTransaction } from '../../backend/src/protocol/transaction.js'
 import { unprovenDepth } from '../../src/server/submission/submission-limits.js'

@@ -1,5 +1,5 @@
-import { namesRecords } from '../../backend/src/graph/names-records.js'
 import { graphRecords } from '../../backend/src/graph/records.js'
+import { namesRecords } from '../../backend/src/graph/transaction-records.js'
 import { concatBytes, utf8 } from '../../backend/src/protocol/bytes.js'
 import { encodeEnvelope } from '../../backend/src/protocol/envelope.js'
 import {
@@ -11,10 +11,10 @@ import {
 } from '../../backend/src/protocol/mine-node.js'
 import { encodeNameOutput } from '../../backend/src/protocol/mint.js'
 import { parseOutpoint } from '../../backend/src/protocol/outpoint.js'
+import type { Refusal } from '../../backend/src/topic-managers/admission-rules.js'
 import NamesTopicManager, {
   type NamesTopicManagerOptions,
 } from '../../backend/src/topic-managers/NamesTopicManager.js'
-import type { Refusal } from '../../backend/src/topic-managers/refusal.js'
 import {
   beefOf,
   FakeChain,

@@ -3,13 +3,13 @@ import { MIMEType } from 'whatwg-mimetype'
 import { B_MARKER } from '../../backend/src/protocol/bitcom.js'
 import { concatBytes, utf8 } from '../../backend/src/protocol/bytes.js'
 import { essenceOf } from '../../backend/src/protocol/media-type.js'
+import type { Refusal } from '../../backend/src/topic-managers/admission-rules.js'
 import OrdinalsTopicManager from '../../backend/src/topic-managers/OrdinalsTopicManager.js'
 import {
   isContentTypePattern,
   type OrdinalsPolicy,
   type PolicyOutput,
 } from '../../backend/src/topic-managers/ordinals-policy.js'
-import type { Refusal } from '../../backend/src/topic-managers/refusal.js'
 import { servedType } from '../../src/gateway/content/content-type.js'
 import {
   beefOf,

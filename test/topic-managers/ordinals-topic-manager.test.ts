@@ -2,8 +2,8 @@ import fc from 'fast-check'
 import { graphRecords } from '../../backend/src/graph/records.js'
 import { B_MARKER } from '../../backend/src/protocol/bitcom.js'
 import { concatBytes, utf8 } from '../../backend/src/protocol/bytes.js'
+import type { Refusal } from '../../backend/src/topic-managers/admission-rules.js'
 import OrdinalsTopicManager from '../../backend/src/topic-managers/OrdinalsTopicManager.js'
-import type { Refusal } from '../../backend/src/topic-managers/refusal.js'
 import {
   beefOf,
   bitcomTail,

@@ -1,6 +1,5 @@
 import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
-import { BlockedError } from './blocked-error.js'
-import { type BlockedKind, Blocklist, type BlocklistReader } from './blocklist.js'
+import { BlockedError, type BlockedKind, Blocklist, type BlocklistReader } from './blocklist.js'
 import {
   type AttributesReader,
   type ContentReader,

@@ -6,7 +6,7 @@ import { deploymentOf, LOOKUP_SERVICES, PROFILES } from '../protocol/profile.js'
 import { SqlHookOutbox } from '../storage/sql/hook-outbox.js'
 import { type Migration, migrationsFor } from '../storage/sql/migrations.js'
 import { sharedStore } from '../storage/sql/shared-store.js'
-import type { HookFailure } from './hook-outbox.js'
+import type { HookFailure } from './hook-retries.js'
 import { NamesLookupService } from './NamesLookupService.js'
 
 /**

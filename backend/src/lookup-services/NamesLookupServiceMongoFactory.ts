@@ -5,7 +5,7 @@ import type { Deployment } from '../protocol/mint.js'
 import { deploymentOf, PROFILES } from '../protocol/profile.js'
 import { MongoHookOutbox } from '../storage/mongo/hook-outbox.js'
 import { sharedStore } from '../storage/mongo/shared-store.js'
-import type { HookFailure } from './hook-outbox.js'
+import type { HookFailure } from './hook-retries.js'
 import { NamesLookupService } from './NamesLookupService.js'
 
 /**

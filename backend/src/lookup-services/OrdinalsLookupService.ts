@@ -1,16 +1,13 @@
 import type { LookupFormula, LookupService, OutputAdmittedByTopic, OutputSpent } from '@bsv/overlay'
 import type { LookupQuestion } from '@bsv/sdk'
-import { flowOf } from '../graph/flow.js'
 import type { GraphReader, GraphStore } from '../graph/graph-store.js'
-import { ordinalsRecords } from '../graph/ordinals-records.js'
 import { graphRecords, mergeRecords } from '../graph/records.js'
-import { placingRecords, transactionRecords } from '../graph/transaction-records.js'
+import { flowOf, ordinalsRecords, placingRecords, transactionRecords } from '../graph/transaction-records.js'
 import type { Outpoint } from '../protocol/outpoint.js'
 import { LOOKUP_SERVICES, TOPICS } from '../protocol/profile.js'
-import { admittedBeef, spendingBeef } from './admission.js'
-import { Hooks, type Retrying, recordAll } from './hooks.js'
-import { ORDINALS_LOOKUP_DOCUMENTATION } from './ordinals-documentation.js'
-import { type OrdinalsQuery, readOrdinalsQuery } from './ordinals-query.js'
+import { ORDINALS_LOOKUP_DOCUMENTATION } from './documentation.js'
+import { admittedBeef, Hooks, type Retrying, recordAll, spendingBeef } from './hooks.js'
+import { type OrdinalsQuery, readOrdinalsQuery } from './queries.js'
 
 export interface OrdinalsLookupServiceOptions {
   reader: Pick<GraphReader, 'consistent' | 'transactions' | 'ordinals' | 'attributes'>

@@ -3,7 +3,7 @@ import type { Db } from 'mongodb'
 import { BlocklistFilter } from '../graph/blocklist-filter.js'
 import { MongoHookOutbox } from '../storage/mongo/hook-outbox.js'
 import { sharedStore } from '../storage/mongo/shared-store.js'
-import type { HookFailure } from './hook-outbox.js'
+import type { HookFailure } from './hook-retries.js'
 import { OrdinalsLookupService } from './OrdinalsLookupService.js'
 
 /**

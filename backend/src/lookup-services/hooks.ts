@@ -1,11 +1,10 @@
 import type { OutputAdmittedByTopic, OutputSpent } from '@bsv/overlay'
 import type { GraphStore } from '../graph/graph-store.js'
 import type { FailedHook } from '../graph/hook-outbox.js'
+import { type BeefContents, readBeef, seenBeefs } from '../graph/read-beef.js'
 import type { GraphRecords } from '../graph/records.js'
-import { seenBeefs } from '../graph/seen-beefs.js'
 import type { Outpoint } from '../protocol/outpoint.js'
-import { HookRetries, type HookRetriesOptions } from './hook-outbox.js'
-import { admissionNote, notedAdmission, notedSpend, spendNote } from './outbox-entries.js'
+import { HookRetries, type HookRetriesOptions } from './hook-retries.js'
 
 /** Where what a hook could not do is remembered, and when it is repeated. */
 export type Retrying = Pick<HookRetriesOptions, 'notes' | 'turn' | 'repeats' | 'onHookFailure' | 'times'>
@@ -88,4 +87,65 @@ export class Hooks {
 /** With all that came, and not only what the engine makes of it. It declares numbers; whoever reads a BEEF takes bytes as well. */
 function whole(beef: number[]): number[] {
   return seenBeefs.whole(beef) as number[]
+}
+
+/**
+ * The BEEF behind an admission notice.
+ *
+ * @throws Error where the notice came without its transaction: these services ask for whole-tx notices.
+ */
+export function admittedBeef(payload: OutputAdmittedByTopic): BeefContents {
+  if (payload.mode === 'whole-tx') return readBeef(payload.atomicBEEF)
+  throw new Error(
+    `the notice for ${payload.txid} came without its transaction: this service asks for whole-tx notices`,
+  )
+}
+
+/** The BEEF behind a notice of a spend; undefined where it came without. */
+export function spendingBeef(payload: OutputSpent): BeefContents | undefined {
+  return payload.mode === 'whole-tx' ? readBeef(payload.spendingAtomicBEEF) : undefined
+}
+
+/** The engine's notices as notes, and back: whole transactions, whatever mode they came in. */
+
+/** @throws Error where the notice came without its transaction, which the host has to have then. */
+export function admissionNote(service: string, payload: OutputAdmittedByTopic): FailedHook {
+  if (payload.mode !== 'whole-tx')
+    throw new Error('a notice without its transaction cannot be acted on later')
+  const { topic, outputIndex: vout, atomicBEEF } = payload
+  const { txid } = readBeef(atomicBEEF).subject
+  return { service, hook: 'admitted', topic, outpoint: { txid, vout }, beef: Uint8Array.from(atomicBEEF) }
+}
+
+/** @throws Error for a notice of a mode that does not say what spends. */
+export function spendNote(service: string, payload: OutputSpent): FailedHook {
+  const { topic, txid, outputIndex: vout } = payload
+  const spent = { service, hook: 'spent', topic, outpoint: { txid, vout } } as const
+  if (payload.mode === 'whole-tx') {
+    const { spendingAtomicBEEF } = payload
+    const spender = readBeef(spendingAtomicBEEF).subject.txid
+    return { ...spent, spender, beef: Uint8Array.from(spendingAtomicBEEF) }
+  }
+  if (payload.mode === 'none')
+    throw new Error('a notice that does not say what spends cannot be acted on later')
+  return { ...spent, spender: payload.spendingTxid }
+}
+
+export function notedAdmission({
+  topic,
+  outpoint,
+  beef,
+}: FailedHook & { hook: 'admitted' }): OutputAdmittedByTopic {
+  return { mode: 'whole-tx', topic, outputIndex: outpoint.vout, atomicBEEF: numbersOf(beef) }
+}
+
+export function notedSpend({ topic, outpoint, spender, beef }: FailedHook & { hook: 'spent' }): OutputSpent {
+  const spent = { topic, txid: outpoint.txid, outputIndex: outpoint.vout }
+  if (beef === undefined) return { ...spent, mode: 'txid', spendingTxid: spender }
+  return { ...spent, mode: 'whole-tx', spendingAtomicBEEF: numbersOf(beef) }
+}
+
+/** The engine declares arrays of numbers; whoever reads a BEEF here takes its bytes as well. */
+function numbersOf(beef: Uint8Array): number[] {
+  return beef as unknown as number[]
 }

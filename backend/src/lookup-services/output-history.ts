@@ -1,6 +1,6 @@
 import type { LookupFormula } from '@bsv/overlay'
-import type { ListedTransaction } from '../graph/listed-beef.js'
 import { readBeef } from '../graph/read-beef.js'
+import type { ListedTransaction } from '../graph/write-beef.js'
 
 /** A store as a host reads it for one answer: it may let others come between reads, or end them where nobody waits. */
 export type Reading = <Store extends object>(store: Store) => Store

@@ -5,10 +5,8 @@ import { type Deployment, MintError } from '../protocol/mint.js'
 import { followMint, followUnprovenMint } from '../protocol/mint-outputs.js'
 import { formatOutpoint } from '../protocol/outpoint.js'
 import { TOPICS } from '../protocol/profile.js'
-import type { TransactionView } from '../protocol/transaction.js'
-import { outputOf } from '../protocol/transaction.js'
+import { outputOf, type TransactionView } from '../protocol/transaction.js'
 import { type OrdinalsPolicy, policyCheck } from './ordinals-policy.js'
-import type { OnRefusal } from './refusal.js'
 
 /**
  * What both topics admit, for a host that derives admissions from all that it knows. The topic managers, which an engine
@@ -110,3 +108,13 @@ function isNode(transaction: TransactionView, vout: number): boolean {
     throw error
   }
 }
+
+/** Why a topic manager admitted nothing of a transaction, or not one of its outputs: a code for counting, a sentence for a person. */
+export interface Refusal {
+  topic: string
+  txid: string
+  code: string
+  message: string
+}
+
+export type OnRefusal = (refusal: Refusal) => void

@@ -1,7 +1,6 @@
-import { inscriptionOf } from '../graph/ordinals-records.js'
+import { inscriptionOf } from '../graph/transaction-records.js'
 import { essenceOf } from '../protocol/media-type.js'
-import type { TransactionView } from '../protocol/transaction.js'
-import { outputOf } from '../protocol/transaction.js'
+import { outputOf, type TransactionView } from '../protocol/transaction.js'
 
 /**
  * What a host takes into its collection of ordinals. It judges each output by what the output itself holds, content or

@@ -1,5 +1,5 @@
-import { listedBeef } from '../../../backend/src/graph/listed-beef.js'
-import { mintedBeside, nodeHistory } from '../../../backend/src/graph/name-proof.js'
+import { mintedBeside, nodeHistory } from '../../../backend/src/graph/provenance.js'
+import { listedBeef } from '../../../backend/src/graph/write-beef.js'
 import { joinBytes } from '../../../backend/src/protocol/bytes.js'
 import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { TOPICS } from '../../../backend/src/protocol/profile.js'

@@ -1,7 +1,7 @@
 import { type GraphReader, TIP } from '../../../backend/src/graph/graph-store.js'
 import { EMPTY_MAP, type ServedMap, servedMap } from '../../../backend/src/graph/map-merge.js'
 import type { OutputRecord } from '../../../backend/src/graph/records.js'
-import { lockingScriptOf } from '../../../backend/src/graph/transaction-outline.js'
+import { lockingScriptOf } from '../../../backend/src/graph/stored-transaction.js'
 import type { Network } from '../../../backend/src/protocol/address.js'
 import { toHex } from '../../../backend/src/protocol/bytes.js'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'

@@ -1,7 +1,7 @@
 import { type ErrorRequestHandler, type RequestHandler, type Response, Router } from 'express'
 import { z } from 'zod'
 import type { GraphReader } from '../../../backend/src/graph/graph-store.js'
-import { nameProof } from '../../../backend/src/graph/name-proof.js'
+import { nameProof } from '../../../backend/src/graph/provenance.js'
 import { isName } from '../../../backend/src/protocol/mine-node.js'
 import { formatOutpoint, type Outpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { countTransactions } from '../http/answer-cost.js'

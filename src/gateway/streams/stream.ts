@@ -1,5 +1,5 @@
 import { type RequestHandler, Router } from 'express'
-import { BlockedError } from '../../../backend/src/graph/blocked-error.js'
+import { BlockedError } from '../../../backend/src/graph/blocklist.js'
 import { type GraphReader, ORIGIN } from '../../../backend/src/graph/graph-store.js'
 import { UnstableReadError } from '../../../backend/src/graph/optimistic-read.js'
 import {

@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises'
 import type { z } from 'zod'
 import { nativeHash256 } from '../../../backend/src/graph/native-hash.js'
-import { readProof } from '../../../backend/src/graph/read-proof.js'
+import { readProof } from '../../../backend/src/graph/read-beef.js'
 import type { Proof } from '../../../backend/src/graph/records.js'
 import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { outputOf, readTransaction, type TransactionView } from '../../../backend/src/protocol/transaction.js'

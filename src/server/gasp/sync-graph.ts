@@ -1,4 +1,4 @@
-import { parentsFirst } from '../../../backend/src/graph/parents-first.js'
+import { parentsFirst } from '../../../backend/src/graph/ancestry.js'
 import type { BeefContents } from '../../../backend/src/graph/read-beef.js'
 import type { PeerTransaction } from './peer.js'
 

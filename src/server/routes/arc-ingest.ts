@@ -1,7 +1,7 @@
 import { type RequestHandler, Router } from 'express'
 import { z } from 'zod'
 import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
-import { readProof } from '../../../backend/src/graph/read-proof.js'
+import { readProof } from '../../../backend/src/graph/read-beef.js'
 import { graphRecords, type Proof } from '../../../backend/src/graph/records.js'
 import { spendsBy } from '../../../backend/src/graph/transaction-records.js'
 import { fromHex } from '../../../backend/src/protocol/bytes.js'

@@ -1,6 +1,5 @@
-import type { HeldSubmissions } from '../../../backend/src/graph/held-submissions.js'
 import type { HookOutbox } from '../../../backend/src/graph/hook-outbox.js'
-import type { HostStore } from '../../../backend/src/graph/host-store.js'
+import type { HeldSubmissions, HostStore } from '../../../backend/src/graph/host-store.js'
 import type { IndexComparison, IndexRebuild } from '../../../backend/src/graph/index-maintenance.js'
 import { SqlGraphStore } from '../../../backend/src/storage/sql/graph-store.js'
 import { SqlHeldSubmissions } from '../../../backend/src/storage/sql/held-submissions.js'

@@ -1,6 +1,5 @@
 import type { ChainTracker } from '@bsv/sdk'
-import type { BeefContents } from '../../../backend/src/graph/read-beef.js'
-import { readPath } from '../../../backend/src/graph/read-proof.js'
+import { type BeefContents, readPath } from '../../../backend/src/graph/read-beef.js'
 import type { Proof } from '../../../backend/src/graph/records.js'
 import { admittedTransactions, knownTransactions } from '../../../backend/src/graph/transaction-records.js'
 import type { Deployment } from '../../../backend/src/protocol/mint.js'

@@ -1,4 +1,4 @@
-import { StoreUnavailableError } from '../../graph/store-unavailable-error.js'
+import { StoreUnavailableError } from '../../graph/errors.js'
 
 /**
  * What the driver says where no server can be reached, by the names of its errors: a host may have a driver of its own,

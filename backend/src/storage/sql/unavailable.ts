@@ -1,4 +1,4 @@
-import { StoreUnavailableError } from '../../graph/store-unavailable-error.js'
+import { StoreUnavailableError } from '../../graph/errors.js'
 
 /** What the drivers say where there is no connection, or none left, and where a transaction found no turn. */
 const CODES = new Set([

@@ -1,10 +1,14 @@
 import type { AdmissionRules, NodeInput } from '../../graph/admission-rules.js'
-import { type Flow, OUTPUTS_WITH_ORDINALS } from '../../graph/flow.js'
-import { isNodeOutpoint, namesRecords } from '../../graph/names-records.js'
-import { holdsOrdinal, ordinalsRecords } from '../../graph/ordinals-records.js'
 import { type AdmissionRecord, type GraphRecords, graphRecords } from '../../graph/records.js'
-import { storedTransaction, viewOf } from '../../graph/stored-transaction.js'
-import { storedOutput } from '../../graph/transaction-outline.js'
+import { storedOutput, storedTransaction, viewOf } from '../../graph/stored-transaction.js'
+import {
+  type Flow,
+  holdsOrdinal,
+  isNodeOutpoint,
+  namesRecords,
+  OUTPUTS_WITH_ORDINALS,
+  ordinalsRecords,
+} from '../../graph/transaction-records.js'
 import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
 import { TOPICS } from '../../protocol/profile.js'
 import { firstOutputs, outputOf, type TransactionView } from '../../protocol/transaction.js'

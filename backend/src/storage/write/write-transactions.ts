@@ -1,9 +1,9 @@
 import type { AdmissionOptions } from '../../graph/admission-rules.js'
-import { LostConflictError } from '../../graph/conflict-error.js'
+import { parentsFirst } from '../../graph/ancestry.js'
 import { type Decision, decide, keepRanks, type Standing } from '../../graph/conflict-resolution.js'
+import { LostConflictError } from '../../graph/errors.js'
 import type { RecordOptions } from '../../graph/graph-store.js'
 import { UnstableReadError } from '../../graph/optimistic-read.js'
-import { parentsFirst } from '../../graph/parents-first.js'
 import {
   type Block,
   type GraphRecords,

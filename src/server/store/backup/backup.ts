@@ -1,4 +1,4 @@
-import { StoreUnavailableError } from '../../../../backend/src/graph/store-unavailable-error.js'
+import { StoreUnavailableError } from '../../../../backend/src/graph/errors.js'
 import type { Config } from '../../config/config.js'
 import { StartError } from '../../config/start-error.js'
 import { placeOf } from '../open-database.js'
