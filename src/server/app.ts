@@ -12,6 +12,7 @@ import { requireAdmin } from './http/admin-guard.js'
 import { clientKey, rateLimits } from './http/rate-limits.js'
 import { isOverlayPath, notReadyReason, Readiness, refuseWhileRebuilding } from './http/readiness.js'
 import { Uploads } from './http/uploads.js'
+import { openapiDocument } from './openapi/document.js'
 import { arcIngestRoutes } from './routes/arc-ingest.js'
 import { blockingRoutes } from './routes/blocking-routes.js'
 import { deploymentRoutes } from './routes/deployment-routes.js'
@@ -104,7 +105,7 @@ export function createApp(options: AppOptions): Express {
     .use(minePageRoutes(options.minePage))
     .use(healthRoutes({ ping, readiness, index, refused: overlay.refused }))
     .use(metricsRoutes(metrics))
-    .use(openapiRoutes({ profile, version: packageVersion() }))
+    .use(openapiRoutes(() => openapiDocument({ profile, version: packageVersion() })))
     .use(errorResponse({ logger }))
     .use(
       rates.overlay,

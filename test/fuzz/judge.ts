@@ -1,4 +1,4 @@
-import { ERROR_CODES } from '../../src/gateway/http/errors.js'
+import { ERROR_STATUSES } from '../../src/gateway/http/errors.js'
 import { AnswerError, type FuzzAnswer, readAnswers } from './answer.js'
 import type { InFlightRequest } from './exchange.js'
 import { type FuzzRequest, isRaw, type PlainRequest } from './request.js'
@@ -67,7 +67,7 @@ function judgeError({ method }: PlainRequest, { headers, body }: FuzzAnswer): st
   const text = body.toString('utf8')
   const said = parsed(text) as { error?: unknown; code?: unknown } | undefined
   if (typeof said?.error !== 'string' || said.error.length < 5) complaints.push(`no sentence: ${text}`)
-  if (!(ERROR_CODES as readonly unknown[]).includes(said?.code)) complaints.push(`an unknown code: ${text}`)
+  if (!Object.hasOwn(ERROR_STATUSES, String(said?.code))) complaints.push(`an unknown code: ${text}`)
   if (INSIDE.test(text)) complaints.push(`it tells of the inside: ${text}`)
   return complaints
 }

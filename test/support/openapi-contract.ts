@@ -1,7 +1,5 @@
 import { Ajv2020 } from 'ajv/dist/2020.js'
-import type { HeaderName } from '../../src/gateway/openapi/components.js'
-import type { Operation, Parameter, PathItem } from '../../src/gateway/openapi/operation.js'
-import type { OpenapiDocument } from '../../src/server/openapi/document.js'
+import type { OpenapiDocument, OperationObject, PathItem } from '../../src/server/openapi/document.js'
 import type { Answer, Question } from './test-server.js'
 
 type Method = keyof PathItem
@@ -36,7 +34,7 @@ const OVER_SLASHES = ['filepath', 'html']
 interface Described {
   template: string
   method: Method
-  operation: Operation
+  operation: OperationObject
 }
 
 /** A document as something that answers can be held against. */
@@ -58,7 +56,7 @@ export function contractOf(document: OpenapiDocument): Contract {
         .sort((one, other) => byExactness(one.template, other.template))[0]
       if (found === undefined) return { complaints: [`${method} ${path} is not described`], seen: [] }
       const answered = judgeAnswer({ found, answer, document, validate })
-      const refused = answer.status < 400 ? judgeQuestion({ document, found, asked, question, validate }) : []
+      const refused = answer.status < 400 ? judgeQuestion({ found, asked, question, validate }) : []
       return { complaints: [...answered.complaints, ...refused], seen: answered.seen }
     },
   }
@@ -144,7 +142,8 @@ function judgeAnswer({
     const name = names.get(key)
     if (name !== undefined) {
       seen.push(`${line} ${name}`)
-      const header = document.components.headers[name as HeaderName]
+      const header = document.components.headers[name]
+      if (header === undefined) throw new Error(`there is no header ${name} among the components`)
       complaints.push(validate.text(['components', 'headers', name], String(value), header))
     } else if (!OF_HTTP.includes(key)) complaints.push(`${line} has a header ${key}`)
   }
@@ -166,13 +165,11 @@ function judgeAnswer({
 
 /** What was answered well must have been asked as the document says. */
 function judgeQuestion({
-  document,
   found: { template, method, operation },
   asked,
   question,
   validate,
 }: {
-  document: OpenapiDocument
   found: Described
   asked: URL
   question: Question
@@ -184,11 +181,8 @@ function judgeQuestion({
   )
   const complaints: (string | undefined)[] = []
   const queries = new Set(asked.searchParams.keys())
-  for (const [at, given] of (operation.parameters ?? []).entries()) {
-    const { parameter, pointer } = resolved(given, {
-      document,
-      pointer: ['paths', template, method, 'parameters', String(at)],
-    })
+  for (const [at, parameter] of operation.parameters.entries()) {
+    const pointer = ['paths', template, method, 'parameters', String(at)]
     const { name, required = false } = parameter
     queries.delete(parameter.in === 'query' ? name : '')
     const text = {
@@ -205,19 +199,6 @@ function judgeQuestion({
     complaints.push(validate.json(at, JSON.parse(String(question.body))))
   }
   return complaints.filter((each) => each !== undefined)
-}
-
-type Given = NonNullable<Operation['parameters']>[number]
-
-function resolved(
-  given: Given,
-  { document, pointer }: { document: OpenapiDocument; pointer: string[] },
-): { parameter: Parameter; pointer: string[] } {
-  if (!('$ref' in given)) return { parameter: given, pointer }
-  const name = given.$ref.replace('#/components/parameters/', '')
-  const parameter = Object.entries(document.components.parameters).find(([key]) => key === name)?.[1]
-  if (parameter === undefined) throw new Error(`there is no parameter ${name}`)
-  return { parameter, pointer: ['components', 'parameters', name] }
 }
 
 /** The paths that a template stands for, with its parameters as groups. A slash at the end changes nothing. */

@@ -28,7 +28,8 @@ export const NAME_CHARACTERS = 'abcdefghijklmnopqrstuvwxyz0123456789-'
 const NAME_CODES: ReadonlySet<number> = new Set(ascii(NAME_CHARACTERS))
 /** How many characters a name can have, where a covenant does not set a tighter limit. */
 export const MAX_NAME_LENGTH = 255
-const NAME = /^[a-z0-9-]{1,255}$/
+/** What a name is made of, start to end. */
+export const NAME_PATTERN = /^[a-z0-9-]{1,255}$/
 
 /** Whether a character code is one that names are made of. */
 export function isNameCharacter(code: number): boolean {
@@ -37,7 +38,7 @@ export function isNameCharacter(code: number): boolean {
 
 /** Whether a text is a name: 1 to 255 characters of `a-z 0-9 -` (http.md). */
 export function isName(text: string): boolean {
-  return NAME.test(text)
+  return NAME_PATTERN.test(text)
 }
 
 /** Nothing claimed: the number zero in its one byte. */

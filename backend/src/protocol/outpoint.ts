@@ -30,10 +30,23 @@ export class PointerError extends Error {
 /** A little more than an outpoint with a sequence, so that near misses are shown whole. */
 const SHOWN_LENGTH = 100
 
-const OUTPOINT = /^([0-9a-fA-F]{64})[_.](0|[1-9][0-9]{0,9})$/
+const VOUT = '0|[1-9][0-9]{0,9}'
+const STEP = '-[12]|0|[1-9][0-9]{0,15}'
+const OUTPOINT = new RegExp(`^([0-9a-fA-F]{64})[_.](${VOUT})$`)
 const TXID = /^[0-9a-fA-F]{64}$/
-const SIBLING = /^_(0|[1-9][0-9]{0,9})$/
-const SEQUENCE = /^(?:-[12]|0|[1-9][0-9]{0,15})$/
+const SIBLING = new RegExp(`^_(${VOUT})$`)
+const SEQUENCE = new RegExp(`^(?:${STEP})$`)
+
+/** The patterns behind the parsers, for schemas. Only the parsers know how large the numbers may be. */
+export const OUTPOINT_PATTERNS = {
+  /** As {@link parseOutpoint} reads it. */
+  asked: OUTPOINT,
+  /** As {@link formatOutpoint} writes it. */
+  written: new RegExp(`^[0-9a-f]{64}_(?:${VOUT})$`),
+  /** As {@link parseContentReference} reads it. */
+  reference: new RegExp(`^[0-9a-fA-F]{64}(?:[_.](?:${VOUT}))?(?::(?:${STEP}))?$`),
+}
+
 const MAX_VOUT = 0xffffffff
 const ORD_SCHEME = 'ord://'
 

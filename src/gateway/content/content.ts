@@ -1,4 +1,5 @@
 import type { Request, RequestHandler, Response } from 'express'
+import { z } from 'zod'
 import type { GraphReader } from '../../../backend/src/graph/graph-store.js'
 import type { ContentSummary } from '../../../backend/src/graph/records.js'
 import {
@@ -7,7 +8,16 @@ import {
   parseContentReference,
 } from '../../../backend/src/protocol/outpoint.js'
 import { BadRequestError } from '../http/errors.js'
+import {
+  CONTENT_HEADERS,
+  type HeaderName,
+  type Operation,
+  type OperationGroup,
+  SERVICE_WORKER,
+  STORE_ERRORS,
+} from '../http/operation.js'
 import { percentDecoded } from '../http/percent-decode.js'
+import { askedReference, optionalText, text } from '../http/schemas.js'
 import { refuseServiceWorkers } from '../http/service-worker.js'
 import { ownMapHeaders } from '../metadata/map-headers.js'
 import { contentRoot } from './content-root.js'
@@ -105,4 +115,57 @@ function redirectToIndex(request: Request, response: Response): void {
     .status(302)
     .set('Location', `${request.baseUrl}${request.path.replace(/\/$/, '')}/index.html${query}`)
     .end()
+}
+
+const OUTPUT_HEADERS: HeaderName[] = ['X-Outpoint', 'X-Origin', 'X-Ord-Seq', 'X-Map', 'X-Parent']
+const answer: Operation['answer'] = {
+  description: 'The content, with its inscribed type if that is a valid one.',
+  headers: [...CONTENT_HEADERS, 'ETag', 'Accept-Ranges', ...OUTPUT_HEADERS],
+  types: ['*/*'],
+}
+
+/** Two templates to OpenAPI. */
+export const CONTENT_OPERATIONS: OperationGroup = {
+  tag: 'content',
+  errors: {
+    BAD_OUTPOINT: 'The pointer is not an outpoint, or an escape in the path is broken.',
+    BAD_SEQUENCE: 'The sequence is not a number.',
+    BAD_BODY: 'A service worker is being installed.',
+    NESTING_TOO_DEEP: 'The path leads through more than 8 directories.',
+    NOT_FOUND: 'This store has no such output, step or entry, or the directory has no default and no index.',
+    BLOCKED: 'The operator has blocked the output, its content, or the name that it is the origin of.',
+    ...STORE_ERRORS,
+  },
+  operations: {
+    content: {
+      route: 'GET /content/{reference}',
+      summary: 'The bytes of an output, or of an ordinal at a step',
+      description:
+        'For a directory, the default entry (`.`), or else a redirect to its `index.html`. A trailing slash makes no difference.',
+      params: z.object({ reference: askedReference }),
+      query: z.object({ raw: optionalText('If present, with any value, directories come as inscribed.') }),
+      headers: SERVICE_WORKER,
+      answer,
+      otherAnswers: {
+        302: {
+          description: 'A directory that has no default entry, but an `index.html`.',
+          headers: ['Location', 'X-Origin', 'X-Ord-Seq'],
+        },
+      },
+    },
+    file: {
+      route: 'GET /content/{reference}/{filepath}',
+      summary: 'A file in a directory',
+      description:
+        'If the directory lacks the last segment of the path, its `index.html` is sent. Below content that is not a directory, every path leads to that content.',
+      params: z.object({
+        reference: askedReference,
+        filepath: text.describe(
+          'Segments with slashes between them, each percent-encoded on its own. OpenAPI cannot describe parameters with slashes: send them unescaped.',
+        ),
+      }),
+      headers: SERVICE_WORKER,
+      answer,
+    },
+  },
 }

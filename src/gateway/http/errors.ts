@@ -9,29 +9,29 @@ import { PointerError } from '../../../backend/src/protocol/outpoint.js'
 import { ReaderLeftError } from './long-read.js'
 import { sendJson } from './send-json.js'
 
-/** Every `code` of an error body (`spec/http.md`, Errors). */
-export const ERROR_CODES = [
-  'BAD_OUTPOINT',
-  'BAD_SEQUENCE',
-  'BAD_NAME',
-  'BAD_BODY',
-  'NESTING_TOO_DEEP',
-  'UNAUTHORIZED',
-  'NOT_FOUND',
-  'TAKEN',
-  'CONFLICT',
-  'BLOCKED',
-  'PRECONDITION_FAILED',
-  'TOO_LARGE',
-  'UNSUPPORTED_ENCODING',
-  'RANGE_NOT_SATISFIABLE',
-  'RATE_LIMITED',
-  'INTERNAL',
-  'NOT_READY',
-  'STORE_FULL',
-] as const
+/** Every `code` of an error body (`spec/http.md`, Errors), with the status that routes answer it with. */
+export const ERROR_STATUSES = {
+  BAD_OUTPOINT: 400,
+  BAD_SEQUENCE: 400,
+  BAD_NAME: 400,
+  BAD_BODY: 400,
+  NESTING_TOO_DEEP: 400,
+  UNAUTHORIZED: 401,
+  NOT_FOUND: 404,
+  TAKEN: 404,
+  CONFLICT: 409,
+  PRECONDITION_FAILED: 412,
+  TOO_LARGE: 413,
+  UNSUPPORTED_ENCODING: 415,
+  RANGE_NOT_SATISFIABLE: 416,
+  RATE_LIMITED: 429,
+  BLOCKED: 451,
+  INTERNAL: 500,
+  NOT_READY: 503,
+  STORE_FULL: 503,
+} as const
 
-export type ErrorCode = (typeof ERROR_CODES)[number]
+export type ErrorCode = keyof typeof ERROR_STATUSES
 
 /** An error that is the answer: what it says goes to whoever asked. */
 export abstract class AnswerError extends Error {

@@ -6,12 +6,19 @@ import { Slices } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { PointerError, parseContentReference } from '../../../backend/src/protocol/outpoint.js'
 import { CACHE } from '../http/cache-policy.js'
 import { endedByPrecondition, entityTag } from '../http/entity-tag.js'
-import { BadRequestError, NotFoundError, TooLargeError } from '../http/errors.js'
+import { NotFoundError, TooLargeError } from '../http/errors.js'
+import { type OperationGroup, STORE_ERRORS } from '../http/operation.js'
 import { percentDecoded } from '../http/percent-decode.js'
 import type { RequestBodies } from '../http/request-body.js'
+import { askedReference, validate } from '../http/schemas.js'
 import { sendChunks } from '../http/send-chunks.js'
 import { JSON_TYPE } from '../http/send-json.js'
-import { type MetadataOptions, type MetadataRecord, metadataRecord } from './metadata-record.js'
+import {
+  type MetadataOptions,
+  type MetadataRecord,
+  metadataRecord,
+  metadataRecordShape,
+} from './metadata-record.js'
 
 /** 100 pointers, the most that the settings allow, with sequences, of at most 96 characters, with room for their quotes and spaces. */
 const MAX_BODY_BYTES = 64 * 1024
@@ -53,19 +60,19 @@ function askedFor({ path }: Request): string {
   return text
 }
 
-const pointers = z.union([z.array(z.string()), z.object({ outpoints: z.array(z.string()) })])
+// How many there may be is a setting, and too many have a code of their own.
+const references = z.array(askedReference).meta({ maxItems: 100 })
+const pointers = z.union([references, z.object({ outpoints: references })])
 
 function bulk(options: MetadataOptions & { maxPointers: number }): RequestHandler {
   const { maxPointers } = options
   return async (request, response) => {
-    const asked = pointers.safeParse(request.body)
-    if (!asked.success) {
-      throw new BadRequestError(
-        'BAD_BODY',
-        'the body must be a JSON array of outpoints, or {"outpoints": […]}; each may carry :seq',
-      )
-    }
-    const texts = 'outpoints' in asked.data ? asked.data.outpoints : asked.data
+    const asked = validate(
+      pointers,
+      request.body,
+      'the body must be a JSON array of outpoints, or {"outpoints": […]}; each may carry :seq',
+    )
+    const texts = 'outpoints' in asked ? asked.outpoints : asked
     if (texts.length > maxPointers) throw new TooLargeError(`at most ${maxPointers} outpoints at once`)
     const references = [...new Set(texts)].map((text) => ({ text, reference: parseContentReference(text) }))
     response.set('Cache-Control', CACHE.revalidate).set('Content-Type', JSON_TYPE)
@@ -112,4 +119,38 @@ async function* recordsOf(
     piece = ''
   }
   yield references.length === 0 ? '{}' : `${piece}}`
+}
+
+export const METADATA_OPERATIONS: OperationGroup = {
+  tag: 'content',
+  errors: STORE_ERRORS,
+  operations: {
+    metadata: {
+      route: 'GET /metadata/{reference}',
+      summary: 'What is known of an output, or of an ordinal at a step',
+      params: z.object({ reference: askedReference }),
+      answer: { description: 'The record.', headers: ['ETag'], json: metadataRecordShape },
+      errors: {
+        BAD_OUTPOINT: 'The path does not end with an outpoint.',
+        BAD_SEQUENCE: 'The sequence is not a number.',
+        NOT_FOUND: 'This store has no such output, or the ordinal no such step.',
+        BLOCKED: 'The operator has blocked it.',
+      },
+    },
+    metadataOfMany: {
+      route: 'POST /metadata',
+      summary: 'What is known of many outputs',
+      body: { description: 'At most 100 pointers, each with or without a sequence.', json: pointers },
+      answer: {
+        description: 'The record of each pointer as it was written; null if there is none, or it is blocked.',
+        json: z.record(askedReference, metadataRecordShape.nullable()),
+      },
+      errors: {
+        BAD_BODY: 'The body is not a list of strings.',
+        BAD_OUTPOINT: 'A pointer, which the error quotes, is not an outpoint.',
+        BAD_SEQUENCE: 'A sequence, which the error quotes, is not a number.',
+        TOO_LARGE: 'There are more than 100 pointers, or more than 64 KiB.',
+      },
+    },
+  },
 }

@@ -1,11 +1,14 @@
 import { type RequestHandler, Router } from 'express'
+import { z } from 'zod'
 import { type GraphReader, TIP } from '../../../backend/src/graph/graph-store.js'
 import { provenanceOf } from '../../../backend/src/graph/provenance.js'
 import { PointerError, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { countTransactions } from '../http/answer-cost.js'
 import { NotFoundError } from '../http/errors.js'
 import { longRead } from '../http/long-read.js'
+import { type OperationGroup, PROOF_ANSWER, STORE_ERRORS } from '../http/operation.js'
 import { percentDecoded } from '../http/percent-decode.js'
+import { askedOutpoint } from '../http/schemas.js'
 import { incompleteProof, outpointBeefAnswer, sendOutpointBeef } from '../http/send-outpoint-beef.js'
 
 export interface ProvenanceOptions {
@@ -47,4 +50,24 @@ function serveProvenance({ store, evidence }: ProvenanceOptions): RequestHandler
     })
     await sendOutpointBeef({ request, response, answer })
   }
+}
+
+export const PROVENANCE_OPERATIONS: OperationGroup = {
+  tag: 'content',
+  operations: {
+    provenance: {
+      route: 'GET /provenance/{outpoint}',
+      summary: 'Proof of where an ordinal comes from and where it is now',
+      description:
+        'The tip, every hop to the origin, and for each hop the transactions whose values place the ordinal, each with its merkle path if the store has one.',
+      params: z.object({ outpoint: askedOutpoint }),
+      answer: PROOF_ANSWER,
+      errors: {
+        BAD_OUTPOINT: 'The path does not end with an outpoint.',
+        NOT_FOUND: 'This store has no ordinal there, or not every transaction back to its origin.',
+        BLOCKED: 'The operator has blocked the output, or what the ordinal shows now.',
+        ...STORE_ERRORS,
+      },
+    },
+  },
 }

@@ -1,8 +1,10 @@
 import { type RequestHandler, type Response, Router } from 'express'
+import { z } from 'zod'
 import { UNTYPED } from '../../../backend/src/protocol/media-type.js'
 import { servedType } from '../content/content-type.js'
 import { CACHE } from '../http/cache-policy.js'
 import { BadRequestError, TooLargeError } from '../http/errors.js'
+import { CONTENT_HEADERS, type OperationGroup, SERVICE_WORKER } from '../http/operation.js'
 import { percentDecoded } from '../http/percent-decode.js'
 import type { RequestBodies } from '../http/request-body.js'
 import { setSecurityHeaders } from '../http/security-headers.js'
@@ -83,4 +85,39 @@ function decodeBase64(escaped: string): Uint8Array {
 
 function nothingToShow(): BadRequestError {
   return new BadRequestError('BAD_BODY', 'there is nothing to preview')
+}
+
+export const PREVIEW_OPERATIONS: OperationGroup = {
+  tag: 'preview',
+  operations: {
+    previewHtml: {
+      route: 'GET /preview/{html}',
+      summary: 'HTML as it would be served if it were inscribed; nothing is stored',
+      params: z.object({
+        html: z
+          .string()
+          .min(2)
+          .regex(BASE64)
+          .describe('The HTML as base64 or base64url, padded or not. Slashes of base64 need no escape.'),
+      }),
+      headers: SERVICE_WORKER,
+      answer: { description: 'The HTML, sandboxed.', headers: CONTENT_HEADERS, types: ['text/html'] },
+      errors: {
+        BAD_BODY: 'The path does not end with base64, or a service worker is being installed.',
+        '414 TOO_LARGE': 'The path is longer than the operator allows.',
+        '431 TOO_LARGE': 'The path and the headers together are longer than the operator allows.',
+      },
+    },
+    preview: {
+      route: 'POST /preview',
+      summary: 'A body as it would be served if it were inscribed; nothing is stored',
+      headers: SERVICE_WORKER,
+      body: { description: 'Up to 1 MiB, with the `Content-Type` to show it as.', types: ['*/*'] },
+      answer: { description: 'The body, sandboxed like content.', headers: CONTENT_HEADERS, types: ['*/*'] },
+      errors: {
+        BAD_BODY: 'The body is empty or not encoded as it says, or a service worker is being installed.',
+        TOO_LARGE: 'The body is over 1 MiB.',
+      },
+    },
+  },
 }

@@ -1,4 +1,5 @@
 import { type RequestHandler, Router } from 'express'
+import { z } from 'zod'
 import { BlockedError } from '../../../backend/src/graph/blocklist.js'
 import { type GraphReader, ORIGIN } from '../../../backend/src/graph/graph-store.js'
 import { UnstableReadError } from '../../../backend/src/graph/optimistic-read.js'
@@ -11,7 +12,9 @@ import {
 import { CACHE } from '../http/cache-policy.js'
 import { NotFoundError } from '../http/errors.js'
 import { leavingOf } from '../http/long-read.js'
+import { CONTENT_HEADERS, type OperationGroup, SERVICE_WORKER, STORE_ERRORS } from '../http/operation.js'
 import { percentDecoded } from '../http/percent-decode.js'
+import { askedOutpoint } from '../http/schemas.js'
 import { sendChunks } from '../http/send-chunks.js'
 import { sendHead } from '../http/send-head.js'
 import { refuseServiceWorkers } from '../http/service-worker.js'
@@ -83,4 +86,30 @@ function sendStream({ store, chunkTypes, policy }: StreamOptions): RequestHandle
       length: range.length,
     })
   }
+}
+
+export const STREAM_OPERATIONS: OperationGroup = {
+  tag: 'content',
+  operations: {
+    stream: {
+      route: 'GET /stream/{outpoint}',
+      summary: 'The content of an ordinal from an output on, step after step, as one body',
+      description:
+        "The output's own content and that of the following steps, up to the first one that has no content, has a type that chunks do not have, or is not in this store. It may start at any chunk.",
+      params: z.object({ outpoint: askedOutpoint }),
+      headers: SERVICE_WORKER,
+      answer: {
+        description: 'The stream, with the type of its very first chunk, wherever it starts.',
+        headers: [...CONTENT_HEADERS, 'ETag', 'Accept-Ranges', 'X-Outpoint', 'X-Origin'],
+        types: ['*/*'],
+      },
+      errors: {
+        BAD_OUTPOINT: 'The path does not end with an outpoint.',
+        BAD_BODY: 'A service worker is being installed.',
+        NOT_FOUND: 'This store has no content there.',
+        BLOCKED: 'The operator has blocked the output or one of its chunks.',
+        ...STORE_ERRORS,
+      },
+    },
+  },
 }

@@ -2,6 +2,7 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 import type { RequestHandler } from 'express'
 import { CACHE } from '../../gateway/http/cache-policy.js'
 import { AnswerError, NotFoundError } from '../../gateway/http/errors.js'
+import { STORE_ERRORS } from '../../gateway/http/operation.js'
 
 /** Whoever asks has not shown the token that it takes. */
 export class UnauthorizedError extends AnswerError {
@@ -14,6 +15,13 @@ export class UnauthorizedError extends AnswerError {
   constructor(what: string) {
     super(`this takes ${what}, as Authorization: Bearer <token>`)
   }
+}
+
+/** Errors of every operation behind {@link requireAdmin}. */
+export const OPERATOR_ERRORS = {
+  UNAUTHORIZED: 'The token is missing or wrong.',
+  NOT_FOUND: 'The operator has set no token, so there are no such routes.',
+  ...STORE_ERRORS,
 }
 
 /**

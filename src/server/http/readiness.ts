@@ -1,6 +1,5 @@
 import type { RequestHandler } from 'express'
 import { NotReadyError } from '../../gateway/http/errors.js'
-import { OVERLAY_PATHS } from '../openapi/overlay-paths.js'
 import type { IndexStatus } from '../store/index-maintenance.js'
 
 /** Whether a path is answered whatever the index is like: it is about the host. */
@@ -36,9 +35,21 @@ export function notReadyReason({ state, done }: IndexStatus): string | undefined
   return undefined
 }
 
-/** Whether overlay clients speak to a path: errors have another shape there. */
+const OVERLAY_PATHS = new Set([
+  '/submit',
+  '/lookup',
+  '/arc-ingest',
+  '/requestSyncResponse',
+  '/requestForeignGASPNode',
+  '/listTopicManagers',
+  '/listLookupServiceProviders',
+  '/getDocumentationForTopicManager',
+  '/getDocumentationForLookupServiceProvider',
+])
+
+/** Whether a path is one of the overlay protocol: errors have another shape there. */
 export function isOverlayPath(path: string): boolean {
-  return Object.hasOwn(OVERLAY_PATHS, path)
+  return OVERLAY_PATHS.has(path)
 }
 
 /**
