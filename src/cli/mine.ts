@@ -9,8 +9,9 @@ import { HttpMineIndex, type MineIndex } from '../mining/mine-index.js'
 import { type MintPayer, mineName, type PaidMint, requireMinableName } from '../mining/mine-name.js'
 import { MiningError } from '../mining/mining-error.js'
 import { type ServerDeployment, serverDeployment } from '../mining/server-deployment.js'
-import { OnceAsked, openHeadersSource } from '../server/chain/chain-tracker.js'
+import { openHeadersSource } from '../server/chain/chain-tracker.js'
 import type { Config } from '../server/config/config.js'
+import { SubmissionTracker } from '../server/submission/verify-submission.js'
 import { addressLock } from './address-lock.js'
 import { readTransactions } from './coins.js'
 import { CommandError } from './command-error.js'
@@ -99,7 +100,7 @@ async function mineWith(options: MineOptions): Promise<void> {
   if (config.deployment === undefined) await options.knownTrees.trust({ url, said: server, output })
   requireMinableName(name, server.deployment)
   const headers = openHeadersSource(config)
-  const chainTracker = headers === undefined ? 'scripts only' : new OnceAsked(headers)
+  const chainTracker = headers === undefined ? 'scripts only' : new SubmissionTracker(headers)
   const trust: Trust = { chainTracker, signal }
   const money = await moneyFor(options, new HttpMineIndex(url, { signal }))
   try {

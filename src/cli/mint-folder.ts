@@ -4,7 +4,7 @@ import type { Transaction } from '@bsv/sdk'
 import { nativeHash256 } from '../../backend/src/graph/native-hash.js'
 import { BeefError } from '../../backend/src/protocol/beef.js'
 import { readBeefTransaction } from '../../backend/src/protocol/beef-transaction.js'
-import { syncFolder, writeDurably } from '../server/config/durable-file.js'
+import { syncFolder, writeDurably } from '../server/store/durable-file.js'
 import { CommandError } from './command-error.js'
 
 /**

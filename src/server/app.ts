@@ -1,4 +1,5 @@
-import express, { type Express, type RequestHandler } from 'express'
+import type { Express, RequestHandler } from 'express'
+import express from 'express'
 import type { Logger } from 'pino'
 import type { GraphStore } from '../../backend/src/graph/graph-store.js'
 import { attachGateway } from '../gateway/attach-gateway.js'
@@ -7,10 +8,10 @@ import { errorResponse, NotFoundError } from '../gateway/http/errors.js'
 import { RequestBodies } from '../gateway/http/request-body.js'
 import type { ReorgMonitor } from './chain/reorg-monitor.js'
 import type { Config } from './config/config.js'
-import { packageVersion } from './config/package-version.js'
+import { packageVersion } from './config/package-info.js'
 import { requireAdmin } from './http/admin-guard.js'
 import { clientKey, rateLimits } from './http/rate-limits.js'
-import { isOverlayPath, notReadyReason, Readiness, refuseWhileRebuilding } from './http/readiness.js'
+import { isOverlayPath, Readiness, refuseWhileRebuilding } from './http/readiness.js'
 import { Uploads } from './http/uploads.js'
 import { openapiDocument } from './openapi/document.js'
 import { arcIngestRoutes } from './routes/arc-ingest.js'
@@ -22,10 +23,9 @@ import { metricsRoutes } from './routes/metrics-routes.js'
 import { type MinePage, minePageRoutes } from './routes/mine-page-routes.js'
 import { openapiRoutes } from './routes/openapi-routes.js'
 import { overlayRoutes } from './routes/overlay-routes.js'
-import type { IndexStatus } from './store/index-maintenance.js'
-import { boundedSubmit } from './submission/bounded-submit.js'
+import { type IndexStatus, notReadyReason } from './store/index-maintenance.js'
 import type { Overlay } from './submission/overlay.js'
-import { type Submit, submitTo } from './submission/submit.js'
+import { queueSubmissions, type Submit } from './submission/submission-queue.js'
 import { Metrics } from './telemetry/metrics.js'
 
 export interface AppOptions {
@@ -35,7 +35,7 @@ export interface AppOptions {
   submit?: Submit
   graph: GraphStore
   /** Without one, proofs are not checked. */
-  watch?: ReorgMonitor
+  reorgMonitor?: ReorgMonitor
   /** Without one, there is none at `/mine`. */
   minePage?: MinePage
   ping: () => Promise<void>
@@ -54,7 +54,7 @@ export function createApp(options: AppOptions): Express {
   const { engine } = overlay
   const { limits } = config
   const { metrics = new Metrics() } = options
-  const submit = metrics.counted(boundedSubmit(options.submit ?? submitTo(engine), limits))
+  const submit = metrics.counted(queueSubmissions(options.submit ?? engine.submit, limits))
   const { index = () => ({ state: 'equal', done: 1 }), readiness = new Readiness() } = options
   readiness.add('index', () => notReadyReason(index()))
   readiness.add('tracker', () => overlay.proofs.headers?.outage)
@@ -73,7 +73,7 @@ export function createApp(options: AppOptions): Express {
       requireAdmin(config.adminToken),
       refuseWhileRebuilding(index),
       blockingRoutes({ graph, logger, bodies }),
-      headersRoutes(options.watch, { engine, bodies }),
+      headersRoutes(options.reorgMonitor, { engine, bodies }),
       refuseUnknown,
       errorResponse({ logger, overlay: true }),
     )

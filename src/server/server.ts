@@ -2,9 +2,9 @@ import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Logger } from 'pino'
 import { createApp } from './app.js'
-import { openReorgMonitor } from './chain/reorg-monitor.js'
+import { ReorgMonitor } from './chain/reorg-monitor.js'
 import type { Config } from './config/config.js'
-import { StartError } from './config/start-error.js'
+import { StartError } from './config/errors.js'
 import { openPeersSync } from './gasp/peers-sync.js'
 import { openHttpServer } from './http/http-server.js'
 import { Readiness } from './http/readiness.js'
@@ -14,8 +14,8 @@ import { type Node, openNode } from './node.js'
 import { type MinePage, readMinePage } from './routes/mine-page-routes.js'
 import type { Deploy } from './store/pinned-genesis.js'
 import { StoreSpace } from './store/store-space.js'
-import { HeldWatch } from './submission/held-submissions.js'
 import { LargeSubmissions } from './submission/large-submissions.js'
+import { NonFinalPoller } from './submission/non-final-submissions.js'
 import { Metrics } from './telemetry/metrics.js'
 import type { EndedRequest } from './telemetry/request-metrics.js'
 
@@ -63,9 +63,10 @@ export async function startServer({
   const { config } = node
   const large = submissionWorker && new LargeSubmissions({ config, node, logger, worker: submissionWorker })
   if (large) node.overlay.engine.runScripts = large.runScripts
-  const proofWatch = openReorgMonitor(node, logger)
-  const peersSync = openPeersSync(node, logger)
-  const heldWatch = new HeldWatch({ engine: node.overlay.engine, logger })
+  const reorgMonitor = reorgMonitorOf(node, logger)
+  const { engine } = node.overlay
+  const peersSync = openPeersSync({ config, graph: node.graph, overlay: node.overlay, logger })
+  const nonFinal = new NonFinalPoller({ release: engine.releaseNonFinal, logger })
   const metrics = metricsOf(node)
   if (ownsProcess) metrics.addProcess()
   const readiness = new Readiness()
@@ -82,7 +83,7 @@ export async function startServer({
     index: () => node.maintenance.status,
     metrics,
     logger,
-    ...(proofWatch && { watch: proofWatch }),
+    ...(reorgMonitor && { reorgMonitor }),
     ...(minePage && { minePage }),
     ...(large && { submit: large.submit }),
   })
@@ -99,9 +100,9 @@ export async function startServer({
     throw error
   }
   node.maintenance.start()
-  proofWatch?.start()
+  reorgMonitor?.start()
   peersSync?.start()
-  heldWatch.start()
+  nonFinal.start()
   const { port } = server.address() as AddressInfo
   const host = config.host.includes(':') ? `[${config.host}]` : config.host
   return {
@@ -111,9 +112,9 @@ export async function startServer({
       isStopping = true
       const finished = server.finish()
       const impatient = setTimeout(() => server.closeAllConnections(), PATIENCE)
-      await proofWatch?.stop()
+      await reorgMonitor?.stop()
       await peersSync?.stop()
-      await heldWatch.stop()
+      await nonFinal.stop()
       await finished
       clearTimeout(impatient)
       await large?.close()
@@ -136,8 +137,18 @@ function metricsOf({
     ...{ prefixes, caches: graph.caches, failedHooksWaiting, indexLag: () => maintenance.lag() },
     reevaluating: () => (backlog.isBusy ? 1 : 0),
   })
-  overlay.onEvent(metrics.tell)
+  overlay.onEvent(metrics.count)
   return metrics
+}
+
+/** Undefined if proofs are not checked. */
+function reorgMonitorOf({ config, graph, overlay }: Node, logger: Logger): ReorgMonitor | undefined {
+  const { engine, proofs } = overlay
+  const { reorgDepth, headersPollInterval: pollInterval } = config
+  const { headers } = proofs
+  if (headers === undefined) return undefined
+  const runLocked = engine.writeLock.run.bind(engine.writeLock)
+  return new ReorgMonitor({ headers, proofs, graph, runLocked, reorgDepth, pollInterval, logger })
 }
 
 function readPage(folder: URL): MinePage {

@@ -101,7 +101,7 @@ onEachEngine(({ openStore, closeStores }) => {
   async function opened(chain: FakeChain, reevaluations?: number): Promise<OpenedStore> {
     const each = await openStore()
     each.store.deriveBy({
-      rules: admissionRules({ deployment: chain.deployment, onRefusal: () => {} }),
+      rules: () => admissionRules({ deployment: chain.deployment, onRefusal: () => {} }),
       pending: { maxTransactions: 1000, maxBytes: 1024 * 1024 },
       ...(reevaluations !== undefined && { reevaluations }),
     })

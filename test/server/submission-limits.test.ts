@@ -4,7 +4,7 @@ import { transactionRecords } from '../../backend/src/graph/transaction-records.
 import { encodeBeef } from '../../backend/src/graph/write-beef.js'
 import { concatBytes, utf8 } from '../../backend/src/protocol/bytes.js'
 import { readTransaction } from '../../backend/src/protocol/transaction.js'
-import { unprovenDepth } from '../../src/server/submission/submission-limits.js'
+import { unprovenDepth } from '../../src/server/submission/submission-rules.js'
 import { proofOf } from '../support/bare-transactions.js'
 import { expectError } from '../support/expect-error.js'
 import {
@@ -254,7 +254,7 @@ describe('submissions that wait', () => {
     { refusals, from = [] }: { refusals: number; from?: string[] },
   ): Promise<number[]> {
     let release = (): void => {}
-    const held = server.node.overlay.engine.exclusively(
+    const held = server.node.overlay.engine.writeLock.run(
       async () =>
         await new Promise<void>((resolve) => {
           release = resolve
@@ -314,7 +314,7 @@ describe('submissions that wait', () => {
     await taken(server, beefOf(chain.spend({ inputs, outputs: [{ satoshis: 1, lockingScript: OPEN_LOCK }] })))
     const order: string[] = []
     const answered: Promise<unknown>[] = []
-    const first = server.node.overlay.engine.exclusively(async () => {
+    const first = server.node.overlay.engine.writeLock.run(async () => {
       const waiting = { large: note(20_000), parent: beefOf(parent), small: note() }
       for (const [name, beef] of Object.entries(waiting)) {
         answered.push(send(server, beef).then(() => order.push(name)))

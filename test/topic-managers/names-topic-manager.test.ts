@@ -1,3 +1,4 @@
+import type { TopicRefusal } from '../../backend/src/graph/admission-rules.js'
 import { graphRecords } from '../../backend/src/graph/records.js'
 import { namesRecords } from '../../backend/src/graph/transaction-records.js'
 import { concatBytes, utf8 } from '../../backend/src/protocol/bytes.js'
@@ -11,7 +12,6 @@ import {
 } from '../../backend/src/protocol/mine-node.js'
 import { encodeNameOutput } from '../../backend/src/protocol/mint.js'
 import { parseOutpoint } from '../../backend/src/protocol/outpoint.js'
-import type { Refusal } from '../../backend/src/topic-managers/admission-rules.js'
 import NamesTopicManager, {
   type NamesTopicManagerOptions,
 } from '../../backend/src/topic-managers/NamesTopicManager.js'
@@ -35,7 +35,7 @@ async function judge(
   options: Partial<NamesTopicManagerOptions> & { previousCoins?: number[]; with?: FakeTransaction[] } = {},
 ) {
   const { previousCoins = [], with: ancestors = [], ...rest } = options
-  const refusals: Refusal[] = []
+  const refusals: TopicRefusal[] = []
   const manager = new NamesTopicManager({
     deployment: chain.deployment,
     onRefusal: (refusal) => refusals.push(refusal),

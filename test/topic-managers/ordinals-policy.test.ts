@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { MIMEType } from 'whatwg-mimetype'
+import type { TopicRefusal } from '../../backend/src/graph/admission-rules.js'
 import { B_MARKER } from '../../backend/src/protocol/bitcom.js'
 import { concatBytes, utf8 } from '../../backend/src/protocol/bytes.js'
 import { essenceOf } from '../../backend/src/protocol/media-type.js'
-import type { Refusal } from '../../backend/src/topic-managers/admission-rules.js'
 import OrdinalsTopicManager from '../../backend/src/topic-managers/OrdinalsTopicManager.js'
 import {
   isContentTypePattern,
@@ -28,7 +28,7 @@ async function judge(
   subject: FakeTransaction,
   spent: { previousCoins?: number[]; with?: FakeTransaction[] } = {},
 ) {
-  const refusals: Refusal[] = []
+  const refusals: TopicRefusal[] = []
   const manager = new OrdinalsTopicManager({ policy, onRefusal: (refusal) => refusals.push(refusal) })
   const { previousCoins = [], with: ancestors = [] } = spent
   const beef = beefOf(subject, { with: ancestors })

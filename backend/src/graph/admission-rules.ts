@@ -27,16 +27,27 @@ export interface AdmissionRules {
   onNoOrdinal?(transaction: TransactionView, unknownInput: number | undefined): void
 }
 
-/** How much may be kept of transactions that nothing admitted depends on. */
+/** Why a topic admitted nothing of a transaction, or not one of its outputs: a code to count, a sentence for a person. */
+export interface TopicRefusal {
+  topic: string
+  txid: string
+  code: string
+  message: string
+}
+
+export type OnRefusal = (refusal: TopicRefusal) => void
+
+/** How much may be stored of transactions that nothing admitted depends on. */
 export interface PendingLimits {
   maxTransactions: number
   /** Of their raw bytes. */
   maxBytes: number
 }
 
-/** What makes a store derive admissions. */
+/** How a store derives admissions. */
 export interface AdmissionOptions {
-  rules: AdmissionRules
+  /** The rules for one write; `onRefusal` is called for what it does not admit. */
+  rules: (onRefusal: OnRefusal) => AdmissionRules
   pending: PendingLimits
   /** How many transactions one write looks at beside its own, where they waited for these; by default 1,000. */
   reevaluations?: number

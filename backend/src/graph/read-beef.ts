@@ -129,7 +129,7 @@ export class SeenBeefs {
    *
    * @throws BeefError where it cannot be read.
    */
-  whole(beef: number[] | Uint8Array): number[] | Uint8Array {
+  complete(beef: number[] | Uint8Array): number[] | Uint8Array {
     return this.beefs.get(readBeef(beef).subject.txid) ?? beef
   }
 

@@ -10,7 +10,7 @@ import type { Deployment } from '../protocol/mint.js'
 import type { Outpoint } from '../protocol/outpoint.js'
 import { LOOKUP_SERVICES, TOPICS } from '../protocol/profile.js'
 import { NAMES_LOOKUP_DOCUMENTATION } from './documentation.js'
-import { admittedBeef, Hooks, type Retrying, recordAll } from './hooks.js'
+import { admittedBeef, Hooks, type RetryOptions, recordAll } from './hooks.js'
 import { type AnsweringOutput, type Reading, withHistory } from './output-history.js'
 import { MAX_ORIGINS, type NamesQuery, readNamesQuery } from './queries.js'
 
@@ -18,8 +18,8 @@ export interface NamesLookupServiceOptions {
   reader: Pick<GraphReader, 'consistent' | 'transactions' | 'names' | 'ordinals'>
   writer: Pick<GraphStore, 'record' | 'evict' | 'backlog'>
   deployment: Deployment | undefined
-  /** Where what a hook could not do is remembered; without it, a hook that fails throws and that is all. */
-  remembering?: Retrying
+  /** How hooks that fail are retried; without it, they throw. */
+  retries?: RetryOptions
   /** How many outpoints `{origins}` takes; a host may take fewer than the 1,000 of the form. */
   maxOrigins?: number
 }
@@ -38,10 +38,10 @@ export class NamesLookupService implements LookupService {
   private readonly hooks: Hooks
 
   constructor(private readonly options: NamesLookupServiceOptions) {
-    const { writer, remembering } = options
+    const { writer, retries } = options
     this.hooks = new Hooks({
       service: LOOKUP_SERVICES.names,
-      remembering,
+      retries,
       admit: (payload) => this.admit(payload),
       evict: (outpoint) => writer.evict(outpoint),
     })
@@ -69,7 +69,7 @@ export class NamesLookupService implements LookupService {
     await this.hooks.evicted({ txid, vout: outputIndex })
   }
 
-  /** Repeats no failed hook any more. */
+  /** Stops retrying failed hooks. */
   async close(): Promise<void> {
     await this.hooks.close()
   }

@@ -6,14 +6,14 @@ import { flowOf, ordinalsRecords, placingRecords, transactionRecords } from '../
 import type { Outpoint } from '../protocol/outpoint.js'
 import { LOOKUP_SERVICES, TOPICS } from '../protocol/profile.js'
 import { ORDINALS_LOOKUP_DOCUMENTATION } from './documentation.js'
-import { admittedBeef, Hooks, type Retrying, recordAll, spendingBeef } from './hooks.js'
+import { admittedBeef, Hooks, type RetryOptions, recordAll, spendingBeef } from './hooks.js'
 import { type OrdinalsQuery, readOrdinalsQuery } from './queries.js'
 
 export interface OrdinalsLookupServiceOptions {
   reader: Pick<GraphReader, 'consistent' | 'transactions' | 'ordinals' | 'attributes'>
   writer: Pick<GraphStore, 'record' | 'evict' | 'backlog'>
-  /** Where what a hook could not do is remembered; without it, a hook that fails throws and that is all. */
-  remembering?: Retrying
+  /** How hooks that fail are retried; without it, they throw. */
+  retries?: RetryOptions
 }
 
 /** `ls_ordinals`: ordinals and content by outpoint, and by what they say (`spec/overlay.md`; BRC-24). */
@@ -23,10 +23,10 @@ export class OrdinalsLookupService implements LookupService {
   private readonly hooks: Hooks
 
   constructor(private readonly options: OrdinalsLookupServiceOptions) {
-    const { writer, remembering } = options
+    const { writer, retries } = options
     this.hooks = new Hooks({
       service: LOOKUP_SERVICES.ordinals,
-      remembering,
+      retries,
       admit: (payload) => this.admit(payload),
       spend: (payload) => this.spend(payload),
       evict: (outpoint) => writer.evict(outpoint),
@@ -74,7 +74,7 @@ export class OrdinalsLookupService implements LookupService {
     await this.hooks.evicted({ txid, vout: outputIndex })
   }
 
-  /** Repeats no failed hook any more. */
+  /** Stops retrying failed hooks. */
   async close(): Promise<void> {
     await this.hooks.close()
   }

@@ -1,54 +1,54 @@
-import { type FailedHook, type HookOutbox, noteBeef, subjectOf } from '../graph/hook-outbox.js'
+import { type FailedHook, type HookOutbox, subjectOf } from '../graph/hook-outbox.js'
 
-/** A hook that failed, or one that was repeated and failed again. */
+/** A hook that failed, or failed again when it was retried. */
 export interface HookFailure {
   service: string
-  /** What it was about; without it, the notes themselves could not be read. */
-  note?: FailedHook
-  /** Where it is remembered: `lost` where the database took no note, and memory holds as many as it may. */
+  /** Undefined if the outbox itself could not be read. */
+  failed?: FailedHook
+  /** Where it waits for a retry: `noted` in the outbox; `lost` if the database took no record and memory is full. */
   kept: 'noted' | 'in memory' | 'lost'
   error: unknown
 }
 
 export interface HookRetriesOptions {
   service: string
-  notes: HookOutbox
-  /** Does what a note is about. Has to bear being asked twice. */
-  repeat: (note: FailedHook) => Promise<void>
-  /** Runs a round of repeats when nobody else writes; by default, at once. */
-  turn?: ((round: () => Promise<void>) => Promise<void>) | undefined
-  /** Whether what is noted is repeated here; by default, it is. */
-  repeats?: boolean | undefined
+  outbox: HookOutbox
+  /** Repeats a failed hook. Must be idempotent. */
+  retry: (failed: FailedHook) => Promise<void>
+  /** Runs a round of retries under the write lock of the host; by default, at once. */
+  runLocked?: ((round: () => Promise<void>) => Promise<void>) | undefined
+  /** Whether this process retries what is in the outbox; by default, it does. */
+  isEnabled?: boolean | undefined
   onHookFailure?: ((failure: HookFailure) => void) | undefined
-  times?: Partial<RepeatTimes> | undefined
+  times?: Partial<RetryTimes> | undefined
 }
 
-/** When notes are tried again, in milliseconds. */
-export interface RepeatTimes {
-  /** After the start, and after a hook that failed. */
+/** When failed hooks are retried, in milliseconds. */
+export interface RetryTimes {
+  /** After the start, and after a failure. */
   soon: number
-  /** The most that the wait grows to, doubled after every round that got nothing done. */
+  /** The longest wait; it doubles after every round in which nothing succeeded. */
   longest: number
-  /** Between two looks where nothing is known to wait: another process may have left a note. */
+  /** Between two rounds while the outbox is empty: another process may have added to it. */
   idle: number
 }
 
-const TIMES: RepeatTimes = { soon: 2000, longest: 5 * 60_000, idle: 60_000 }
+const TIMES: RetryTimes = { soon: 2000, longest: 5 * 60_000, idle: 60_000 }
 
-/** What is held in memory while not even a note can be written: bytes of BEEF, and notes. */
+/** What memory holds while not even the outbox can be written: bytes of BEEF, and hooks. */
 const MEMORY_BYTES = 64 * 1024 * 1024
-const MEMORY_NOTES = 10_000
+const MEMORY_HOOKS = 10_000
 
 /**
- * What hooks could not do, remembered and repeated until it is done: durably by a note, and while the database takes none,
- * in memory as far as that goes. Hooks bear repetition and any order, so that nothing else has to wait for them.
+ * Retries failed hooks until they succeed: from the outbox, and while the database is unavailable, from memory as far as that
+ * goes. Hooks are idempotent and may run in any order, so nothing else has to wait for them.
  */
 export class HookRetries {
-  private readonly unwritten = new Map<string, FailedHook>()
-  private unwrittenBytes = 0
-  private readonly times: RepeatTimes
+  private readonly inMemory = new Map<string, FailedHook>()
+  private memoryBytes = 0
+  private readonly times: RetryTimes
   private timer: NodeJS.Timeout | undefined
-  private underWay: Promise<void> | undefined
+  private running: Promise<void> | undefined
   private wait: number
   private closed = false
 
@@ -59,115 +59,115 @@ export class HookRetries {
   }
 
   /**
-   * Does what a hook is to do; where that fails, remembers it.
+   * Runs a hook; if it fails, puts it into the outbox.
    *
-   * @param noteOf Asked for where it fails.
-   * @throws what `work` threw, where no note of it could be written: the host logs that.
+   * @param failedHook Called if it fails.
+   * @throws what `work` threw if the outbox could not be written: the host logs it.
    */
-  async run(noteOf: () => FailedHook, work: () => Promise<void>): Promise<void> {
+  async run(failedHook: () => FailedHook, work: () => Promise<void>): Promise<void> {
     try {
       await work()
     } catch (error) {
-      const note = noteOf()
-      const kept = await this.remember(note)
-      this.options.onHookFailure?.({ service: note.service, note, kept, error })
+      const failed = failedHook()
+      const kept = await this.keep(failed)
+      this.options.onHookFailure?.({ service: failed.service, failed, kept, error })
       this.wait = this.times.soon
       this.schedule(this.wait)
       if (kept !== 'noted') throw error
     }
   }
 
-  /** Repeats nothing any more, and resolves when nothing is under way. What is noted is repeated after the next start. */
+  /** Stops retrying; resolves when no retry is in progress. What is in the outbox is retried after the next start. */
   async close(): Promise<void> {
     this.closed = true
     clearTimeout(this.timer)
-    await this.underWay
+    await this.running
   }
 
-  private async remember(note: FailedHook): Promise<HookFailure['kept']> {
+  private async keep(failed: FailedHook): Promise<HookFailure['kept']> {
     try {
-      await this.options.notes.keep(note)
-      this.forget(note)
+      await this.options.outbox.keep(failed)
+      this.forget(failed)
       return 'noted'
     } catch {
-      // The database that did not take the record does not take the note: what the record said is told to the host.
-      return this.holdInMemory(note) ? 'in memory' : 'lost'
+      // Unavailable, as for the hook itself, whose error the host is given.
+      return this.keepInMemory(failed) ? 'in memory' : 'lost'
     }
   }
 
-  private holdInMemory(note: FailedHook): boolean {
-    const subject = subjectOf(note)
-    if (this.unwritten.has(subject)) return true
-    const bytes = this.unwrittenBytes + bytesOf(note)
-    if (this.unwritten.size >= MEMORY_NOTES || bytes > MEMORY_BYTES) return false
-    this.unwritten.set(subject, note)
-    this.unwrittenBytes = bytes
+  private keepInMemory(failed: FailedHook): boolean {
+    const subject = subjectOf(failed)
+    if (this.inMemory.has(subject)) return true
+    const bytes = this.memoryBytes + bytesOf(failed)
+    if (this.inMemory.size >= MEMORY_HOOKS || bytes > MEMORY_BYTES) return false
+    this.inMemory.set(subject, failed)
+    this.memoryBytes = bytes
     return true
   }
 
-  private forget(note: FailedHook): void {
-    if (this.unwritten.delete(subjectOf(note))) this.unwrittenBytes -= bytesOf(note)
+  private forget(failed: FailedHook): void {
+    if (this.inMemory.delete(subjectOf(failed))) this.memoryBytes -= bytesOf(failed)
   }
 
   private schedule(milliseconds: number): void {
-    if (this.closed || this.options.repeats === false) return
+    if (this.closed || this.options.isEnabled === false) return
     clearTimeout(this.timer)
     this.timer = setTimeout(() => {
-      this.underWay ??= this.takeTurn().finally(() => {
-        this.underWay = undefined
+      this.running ??= this.runRound().finally(() => {
+        this.running = undefined
         this.schedule(this.wait)
       })
     }, milliseconds).unref()
   }
 
-  private async takeTurn(): Promise<void> {
-    const { service, turn = (round) => round(), onHookFailure } = this.options
+  private async runRound(): Promise<void> {
+    const { service, runLocked = (round) => round(), onHookFailure } = this.options
     try {
-      await turn(() => this.round())
+      await runLocked(() => this.round())
     } catch (error) {
-      // The notes could not be read: they are where they were.
+      // The outbox could not be read: what is in it stays there.
       onHookFailure?.({ service, kept: 'noted', error })
-      this.later()
+      this.backOff()
     }
   }
 
-  /** Tries everything that is remembered once. */
+  /** Retries everything once. */
   private async round(): Promise<void> {
-    let done = 0
+    let succeeded = 0
     let left = 0
-    const attempt = async (note: FailedHook): Promise<void> => {
+    const attempt = async (failed: FailedHook): Promise<void> => {
       if (this.closed) return
-      if (await this.repeated(note)) done++
+      if (await this.retry(failed)) succeeded++
       else left++
     }
-    for (const note of [...this.unwritten.values()]) await attempt(note)
-    for await (const note of this.options.notes.kept(this.options.service)) {
+    for (const failed of [...this.inMemory.values()]) await attempt(failed)
+    for await (const failed of this.options.outbox.kept(this.options.service)) {
       if (this.closed) return
-      if (!this.unwritten.has(subjectOf(note))) await attempt(note)
+      if (!this.inMemory.has(subjectOf(failed))) await attempt(failed)
     }
     if (left === 0) this.wait = this.times.idle
-    else if (done > 0) this.wait = this.times.soon
-    else this.later()
+    else if (succeeded > 0) this.wait = this.times.soon
+    else this.backOff()
   }
 
-  private later(): void {
+  private backOff(): void {
     this.wait = Math.min(Math.max(this.wait, this.times.soon) * 2, this.times.longest)
   }
 
-  private async repeated(note: FailedHook): Promise<boolean> {
-    const { service, repeat, notes, onHookFailure } = this.options
+  private async retry(failed: FailedHook): Promise<boolean> {
+    const { service, retry, outbox, onHookFailure } = this.options
     try {
-      await repeat(note)
-      await notes.release(note)
-      this.forget(note)
+      await retry(failed)
+      await outbox.release(failed)
+      this.forget(failed)
       return true
     } catch (error) {
-      onHookFailure?.({ service, note, kept: await this.remember(note), error })
+      onHookFailure?.({ service, failed, kept: await this.keep(failed), error })
       return false
     }
   }
 }
 
-function bytesOf(note: FailedHook): number {
-  return noteBeef(note)?.length ?? 0
+function bytesOf(failed: FailedHook): number {
+  return failed.hook === 'evicted' ? 0 : (failed.beef?.length ?? 0)
 }

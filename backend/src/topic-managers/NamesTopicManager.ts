@@ -1,6 +1,6 @@
 import type { TopicManager } from '@bsv/overlay'
 import type { AdmittanceInstructions } from '@bsv/sdk'
-import type { NodeInput } from '../graph/admission-rules.js'
+import type { NodeInput, OnRefusal } from '../graph/admission-rules.js'
 import { unsoundness } from '../graph/block-rules.js'
 import type { GraphStore, TransactionSource } from '../graph/graph-store.js'
 import { nativeHash256 } from '../graph/native-hash.js'
@@ -12,7 +12,7 @@ import { possibleMintInputs } from '../protocol/mint-outputs.js'
 import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
 import { deploymentOf, PROFILES, TOPICS } from '../protocol/profile.js'
 import { outputOf, type TransactionOutput } from '../protocol/transaction.js'
-import { admittedNames, type OnRefusal } from './admission-rules.js'
+import { admittedNames } from './admission-rules.js'
 import { NAMES_DOCUMENTATION } from './documentation.js'
 
 export interface NamesTopicManagerOptions {

@@ -1,5 +1,6 @@
 import type { TopicManager } from '@bsv/overlay'
 import type { AdmittanceInstructions } from '@bsv/sdk'
+import type { OnRefusal } from '../graph/admission-rules.js'
 import { unsoundness } from '../graph/block-rules.js'
 import type { GraphStore, TransactionSource } from '../graph/graph-store.js'
 import { type BeefContents, readBeef, type SeenBeefs, seenBeefs } from '../graph/read-beef.js'
@@ -7,7 +8,6 @@ import { flowOf, holdsOrdinal, OUTPUTS_WITH_ORDINALS } from '../graph/transactio
 import { formatOutpoint } from '../protocol/outpoint.js'
 import { TOPICS } from '../protocol/profile.js'
 import { firstOutputs, type TransactionView } from '../protocol/transaction.js'
-import type { OnRefusal } from './admission-rules.js'
 import { ORDINALS_DOCUMENTATION } from './documentation.js'
 import { describePolicy, type OrdinalsPolicy, type PolicyCheck, policyCheck } from './ordinals-policy.js'
 

@@ -1,4 +1,4 @@
-import type { AdmissionRules, NodeInput } from '../graph/admission-rules.js'
+import type { AdmissionRules, NodeInput, OnRefusal } from '../graph/admission-rules.js'
 import { nativeHash256 } from '../graph/native-hash.js'
 import { decodeMineNode, isName, MineNodeError } from '../protocol/mine-node.js'
 import { type Deployment, MintError } from '../protocol/mint.js'
@@ -27,7 +27,7 @@ export function admissionRules({
   const refusalOf = policyCheck(policy)
   return {
     genesis: deployment?.genesis,
-    // What spends a node and is neither strict nor proven never gets into the store (`src/server/submission/node-spends.ts`). So
+    // What spends a node and is neither strict nor proven never gets into the store (`src/server/submission/submission-rules.ts`). So
     // these rules need not know what is proven by now, and what is admitted depends on nothing but bytes.
     names: (transaction, nodeInputs) =>
       admittedNames({ transaction, nodeInputs, isProven: true, deployment, onRefusal }),
@@ -108,13 +108,3 @@ function isNode(transaction: TransactionView, vout: number): boolean {
     throw error
   }
 }
-
-/** Why a topic manager admitted nothing of a transaction, or not one of its outputs: a code for counting, a sentence for a person. */
-export interface Refusal {
-  topic: string
-  txid: string
-  code: string
-  message: string
-}
-
-export type OnRefusal = (refusal: Refusal) => void

@@ -1,7 +1,6 @@
 import type { Logger } from 'pino'
 import type { RunningServer } from '../../server/server.js'
 import { isDeployedHere } from '../../server/store/pinned-genesis.js'
-import { submitTo } from '../../server/submission/submit.js'
 import { MiningProgress } from '../mining-progress.js'
 import type { Stream } from '../output.js'
 import { fill, filledWith } from './fill.js'
@@ -38,7 +37,7 @@ export async function seedLocalNetwork(seeding: {
       deployment,
       graph,
       index: new OwnIndex(server.node, deployment.genesis),
-      submit: submitTo(overlay.engine),
+      submit: overlay.engine.submit,
       progress,
       signal,
     })

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { readUtf8, utf8 } from '../../../backend/src/protocol/bytes.js'
 import type { FolderEntry } from '../../publish/folder.js'
-import { packageFolder } from '../../server/config/package-folder.js'
+import { packageFolder } from '../../server/config/package-info.js'
 import { findAt, readWhole } from '../publish-files.js'
 
 const FOLDER = 'assets/local-network'

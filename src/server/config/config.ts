@@ -15,11 +15,10 @@ import {
   termsOf,
 } from '../../../backend/src/protocol/profile.js'
 import { isContentTypePattern } from '../../../backend/src/topic-managers/ordinals-policy.js'
-import { ConfigError } from './config-error.js'
+import { ConfigError } from './errors.js'
 import { LIMITS, type Limits, readLimits } from './limits.js'
 import { isMongoUrl } from './mongo-url.js'
-import { parseSettings, wholeNumber } from './parse-settings.js'
-import { misspelledSettings } from './setting-names.js'
+import { misspelledSettings, parseSettings, wholeNumber } from './settings.js'
 
 export { ConfigError }
 

@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { DEFAULT_SCRIPT_WORK } from '../../../backend/src/protocol/script-cost.js'
 import { GATEWAY_LIMITS } from '../../gateway/http/gateway-limits.js'
-import { ConfigError } from './config-error.js'
-import { parseSettings, wholeNumber } from './parse-settings.js'
+import { ConfigError } from './errors.js'
+import { parseSettings, wholeNumber } from './settings.js'
 
 const KiB = 1024
 const MiB = 1024 * KiB

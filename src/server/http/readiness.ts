@@ -1,6 +1,6 @@
 import type { RequestHandler } from 'express'
 import { NotReadyError } from '../../gateway/http/errors.js'
-import type { IndexStatus } from '../store/index-maintenance.js'
+import { type IndexStatus, notReadyReason } from '../store/index-maintenance.js'
 
 /** Whether a path is answered whatever the index is like: it is about the host. */
 export function isAboutHost(path: string): boolean {
@@ -24,15 +24,6 @@ export class Readiness {
     const said = [...this.checks].map(([name, check]) => [name, check()] as const)
     return Object.fromEntries(said.filter((each): each is [string, string] => each[1] !== undefined))
   }
-}
-
-/** What a host says of itself while its index is not known to be equal to what topics hold. */
-export function notReadyReason({ state, done }: IndexStatus): string | undefined {
-  const left = `${Math.ceil((1 - done) * 100)} % left`
-  if (state === 'comparing') return `what is answered is being compared with what was admitted: ${left}`
-  if (state === 'rebuilding') return `what is answered is being made anew of what was admitted: ${left}`
-  if (state === 'unequal') return 'what is answered is not all that was admitted; it is tried again'
-  return undefined
 }
 
 const OVERLAY_PATHS = new Set([

@@ -7,6 +7,9 @@ import { LRUCache } from 'lru-cache'
 import type { SqlReader, SqlValue, SqlWriter } from '../../../backend/src/storage/sql/reader.js'
 import type { Config } from '../config/config.js'
 import { mongoPlace } from '../config/mongo-url.js'
+import type { Database } from './open-mysql.js'
+
+export type { Database }
 
 /** More than the store has forms of statements, but for long lists. */
 const STATEMENTS = 500
@@ -80,14 +83,6 @@ class LibsqlClient extends BetterSqlite3Client {
   }
 }
 
-export interface Database {
-  writer: Knex
-  reader: SqlReader
-  /** Whether other processes may write to it, too. */
-  isShared: boolean
-  close(): Promise<void>
-}
-
 type Place = Pick<Config, 'dataDir' | 'knexUrl'>
 
 /** Opens the store that the settings name. @throws as {@link openSqlite} does. */
@@ -101,7 +96,7 @@ export async function connectDatabase({ dataDir, knexUrl }: Place): Promise<Data
 }
 
 async function mysqlAt(url: string): Promise<Database> {
-  // As with that of MongoDB: its driver takes a while to load, and most hosts need none.
+  // Loaded lazily, as that of MongoDB: the driver takes a while, and most hosts do not use it.
   const { openMysql } = await import('./open-mysql.js')
   return openMysql(url)
 }

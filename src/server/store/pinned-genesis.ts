@@ -7,7 +7,7 @@ import type { DeploymentTerms } from '../../../backend/src/protocol/mint.js'
 import { formatOutpoint, type Outpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { outputOf } from '../../../backend/src/protocol/transaction.js'
 import { type Config, ConfigError } from '../config/config.js'
-import { RESTORE_MARK } from './backup/store-tables.js'
+import { RESTORE_MARK } from './backup/backup-tables.js'
 import { placeOf } from './open-database.js'
 
 /** A tree that was made for a network of one's own. */

@@ -61,7 +61,7 @@ export interface Written {
 export async function writeTransactions(
   graph: GraphTables,
   told: GraphRecords,
-  { subject, again = false, admission, earlier = emptyBacklog() }: WriteOptions = {},
+  { subject, again = false, onRefusal = () => {}, admission, earlier = emptyBacklog() }: WriteOptions = {},
 ): Promise<Written> {
   const { transactions: tables } = graph
   const limit = reevaluationsOf(admission)
@@ -81,7 +81,7 @@ export async function writeTransactions(
   if (admission !== undefined) {
     const fresh = [...arrived.keys()]
     const arriving = { transactions: raw, fresh, subject, again, left: earlier.judge, limit }
-    const derived = await deriveAdmissions(graph, admission.rules, arriving)
+    const derived = await deriveAdmissions(graph, admission.rules(onRefusal), arriving)
     records = mergeRecords([told, derived.records])
     left.judge = derived.left
     const { proven, spends } = news

@@ -5,9 +5,9 @@ import { dirname, resolve } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip, createGzip } from 'node:zlib'
 import { z } from 'zod'
-import { syncFolder } from '../../config/durable-file.js'
-import { packageVersion } from '../../config/package-version.js'
-import { BackupError } from './backup-error.js'
+import { packageVersion } from '../../config/package-info.js'
+import { syncFolder } from '../durable-file.js'
+import { BackupError } from './backup-tables.js'
 
 /**
  * A backup is a gzipped text of one JSON value a line, the same for every engine: what the backup is of; for each table a line that

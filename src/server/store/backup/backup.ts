@@ -1,8 +1,7 @@
 import { StoreUnavailableError } from '../../../../backend/src/graph/errors.js'
 import type { Config } from '../../config/config.js'
-import { StartError } from '../../config/start-error.js'
+import { StartError } from '../../config/errors.js'
 import { placeOf } from '../open-database.js'
-import { BackupError } from './backup-error.js'
 import {
   type BackupHeader,
   BackupReader,
@@ -13,7 +12,7 @@ import {
   type Row,
   writeBackup,
 } from './backup-file.js'
-import type { LoadedTables, SavedTables } from './store-tables.js'
+import { BackupError, type LoadedTables, type SavedTables } from './backup-tables.js'
 
 export interface BackupOptions {
   config: Config

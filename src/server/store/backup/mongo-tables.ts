@@ -9,9 +9,8 @@ import { MongoGraphStore } from '../../../../backend/src/storage/mongo/graph-sto
 import { DURABLE } from '../../../../backend/src/storage/mongo/writer-state.js'
 import { schemaNames } from '../../../../backend/src/storage/sql/migrations.js'
 import { openClient } from '../open-mongo.js'
-import { BackupError } from './backup-error.js'
 import type { Row } from './backup-file.js'
-import { isSaved, type LoadedTables, RESTORE_MARK, type SavedTables } from './store-tables.js'
+import { BackupError, isSaved, type LoadedTables, RESTORE_MARK, type SavedTables } from './backup-tables.js'
 
 const NAMES = Object.keys(COLLECTIONS) as CollectionName[]
 /** So many documents are asked for at once. */

@@ -14,9 +14,8 @@ import {
 } from '../../../../backend/src/storage/sql/migrations.js'
 import { knexWriter } from '../../../../backend/src/storage/sql/reader.js'
 import { openDatabase } from '../open-database.js'
-import { BackupError } from './backup-error.js'
 import type { Value } from './backup-file.js'
-import { isSaved, type LoadedTables, type SavedTables } from './store-tables.js'
+import { BackupError, isSaved, type LoadedTables, type SavedTables } from './backup-tables.js'
 
 /** The columns of the tables of the graph, by table. */
 type Columns = Map<string, { name: string; isBoolean: boolean }[]>

@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
 /** The folder of this package, which is run from its sources or from `dist`: the nearest above with a package.json. */
@@ -7,4 +7,10 @@ export function packageFolder(below = import.meta.dirname): string {
   const above = dirname(below)
   if (above === below) throw new Error('there is no package.json above these files')
   return packageFolder(above)
+}
+
+/** The version of this package. */
+export function packageVersion(): string {
+  const file = join(packageFolder(), 'package.json')
+  return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version
 }

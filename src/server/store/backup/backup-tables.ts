@@ -27,3 +27,8 @@ const OWN_SETTINGS = new Set<unknown>(['writes', RESTORE_MARK])
 export function isSaved(table: string, row: Row): boolean {
   return table !== 'graph_settings' || !OWN_SETTINGS.has(row.name)
 }
+
+/** Why a backup cannot be written or restored, in one line; what was begun is undone. */
+export class BackupError extends Error {
+  override readonly name = 'BackupError'
+}
