@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
-/** The folder of this package, which is run from its sources or from `dist`: the nearest above with a package.json. */
+/** The folder of this package, whether it runs from its sources or from `dist`: the nearest one with a package.json. */
 export function packageFolder(below = import.meta.dirname): string {
   if (existsSync(join(below, 'package.json'))) return below
   const above = dirname(below)

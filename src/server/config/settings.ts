@@ -2,7 +2,7 @@ import { distance } from 'fastest-levenshtein'
 import { z } from 'zod'
 import { ConfigError } from './errors.js'
 
-/** A setting that is a whole number, within bounds. */
+/** The schema of a setting that is an integer within bounds. */
 export const wholeNumber = (least: number, most: number) =>
   z
     .string()
@@ -11,9 +11,9 @@ export const wholeNumber = (least: number, most: number) =>
     .refine((value) => value >= least && value <= most, `must be a whole number from ${least} to ${most}`)
 
 /**
- * Reads settings as a schema has them.
+ * Parses settings with a schema.
  *
- * @throws ConfigError naming the first that does not hold.
+ * @throws ConfigError that names the first invalid one.
  */
 export function parseSettings<Schema extends z.ZodType>(
   schema: Schema,
@@ -26,8 +26,8 @@ export function parseSettings<Schema extends z.ZodType>(
 }
 
 /**
- * Settings whose names other programs use, too, or nearly: `LOGLEVEL` and `MONGO_URI` may well be meant for somebody else, so
- * that what resembles one of these is warned of, and does not stop the start.
+ * Settings whose names, or similar ones, other programs use too: `LOGLEVEL` and `MONGO_URI` may be meant for those. So a
+ * variable that resembles one of these is only warned about.
  */
 const COMMON = new Set([
   'PORT',
@@ -40,21 +40,20 @@ const COMMON = new Set([
   'MONGO_URL',
   'CONTENT_TYPES',
 ])
-/** So short that almost anything resembles them: `POST`, `GHOST`, `SEEDS`. */
+/** Names so short that almost anything resembles them: `POST`, `GHOST`, `SEEDS`. */
 const TOO_SHORT = 5
 
-/** A variable of the environment that is no setting and resembles one. */
+/** An environment variable that is no setting but resembles one. */
 export interface Misspelling {
   name: string
   setting: string
-  /** Whether no other program is likely to have a variable of that name. */
+  /** Whether other programs are unlikely to have a variable of that name. */
   isCertain: boolean
 }
 
 /**
- * Finds variables that were probably meant to be a setting: a letter or two apart (`PROFIL`, `MAX_BODY_BYTE`), or one whose name
- * goes on where the other ends (`CHAIN_TRACKER_URL`, `SYNC_TIMEOUT`). What is left: everything of the environment that
- * resembles no setting, which is not ours to judge.
+ * Finds variables that were probably meant to be a setting: a letter or two apart (`PROFIL`, `MAX_BODY_BYTE`), or with a word
+ * more or less (`CHAIN_TRACKER_URL`, `SYNC_TIMEOUT`).
  *
  * @param known The names of all settings.
  */
@@ -79,12 +78,12 @@ function nearest(name: string, known: readonly string[]): string | undefined {
     .sort((one, other) => one.apart - other.apart)
   if (near[0] !== undefined) return near[0].setting
   const longer = known.find((setting) => continues(setting, name))
-  // Of several that it begins with, the one that it has most of.
+  // Of several prefixes, the longest.
   const shorter = known.filter((setting) => continues(name, setting))
   return longer ?? shorter.sort((one, other) => other.length - one.length)[0]
 }
 
-/** Whether the longer of two names is the shorter one and another word; of two words at least, for `MAX` is everybody's. */
+/** Whether the longer of two names is the shorter one plus a word. The shorter has at least two: `MAX` alone says nothing. */
 function continues(longer: string, shorter: string): boolean {
   return shorter.includes('_') && longer.startsWith(`${shorter}_`)
 }

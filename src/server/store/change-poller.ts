@@ -1,71 +1,71 @@
 import type { Logger } from 'pino'
 
-/** How often it is looked for writes, and how long what was seen then counts, in milliseconds. */
-const EVERY = 250
-const COUNTS_FOR = 750
+/** Between two polls, and for how long the result of a poll is fresh, in milliseconds. */
+const INTERVAL = 250
+const FRESH_FOR = 750
 
 export interface ChangePollerOptions {
-  /** How many writes there were by now. */
+  /** Reads how many writes there were. */
   writes: () => Promise<number>
-  /** Called where somebody has written since it was last looked; what it does is waited for. */
+  /** Called and awaited if there were writes since the last poll. */
   onWrite: () => Promise<void>
   logger: Logger
 }
 
 /**
- * Looks for what other processes write to a database that this one has, too, so that what is kept in memory is given up
- * within a second. Where the database was not to be asked of late, nothing in memory counts: nobody knows what is true.
+ * Polls a shared database for writes of other processes, so that caches are dropped within a second. While the database does
+ * not answer, no cache is fresh.
  */
 export class ChangePoller {
-  private seen: number | undefined
-  private seenAt = Number.NEGATIVE_INFINITY
+  private lastCount: number | undefined
+  private freshSince = Number.NEGATIVE_INFINITY
   private timer: NodeJS.Timeout | undefined
-  private looking: Promise<void> = Promise.resolve()
+  private polling: Promise<void> = Promise.resolve()
   private stopped = false
-  private isAway = false
+  private isDown = false
 
   constructor(private readonly options: ChangePollerOptions) {}
 
-  /** Whether what is in memory was true less than a second ago. */
+  /** Whether caches were up to date less than a second ago. */
   get isFresh(): boolean {
-    return performance.now() - this.seenAt < COUNTS_FOR
+    return performance.now() - this.freshSince < FRESH_FOR
   }
 
-  /** Looks at once, and from then on until {@link stop}. @throws what the database throws the first time. */
+  /** Polls at once, and then until {@link stop}. @throws what the database throws the first time. */
   async start(): Promise<void> {
-    await this.look()
-    this.plan()
+    await this.poll()
+    this.schedule()
   }
 
   async stop(): Promise<void> {
     this.stopped = true
     clearTimeout(this.timer)
-    await this.looking
+    await this.polling
   }
 
-  private plan(): void {
+  private schedule(): void {
     if (this.stopped) return
     this.timer = setTimeout(() => {
-      this.looking = this.tryToLook().finally(() => this.plan())
-    }, EVERY).unref()
+      this.polling = this.tryPoll().finally(() => this.schedule())
+    }, INTERVAL).unref()
   }
 
-  private async look(): Promise<void> {
+  private async poll(): Promise<void> {
     const at = performance.now()
     const writes = await this.options.writes()
-    if (writes !== this.seen) await this.options.onWrite()
-    this.seen = writes
-    this.seenAt = at
+    if (writes !== this.lastCount) await this.options.onWrite()
+    this.lastCount = writes
+    this.freshSince = at
   }
 
-  private async tryToLook(): Promise<void> {
+  private async tryPoll(): Promise<void> {
     try {
-      await this.look()
-      if (this.isAway) this.options.logger.info('the database answers again')
-      this.isAway = false
+      await this.poll()
+      if (this.isDown) this.options.logger.info('the database answers again')
+      this.isDown = false
     } catch (error) {
-      if (!this.isAway) this.options.logger.warn({ err: error }, 'the database does not answer')
-      this.isAway = true
+      if (!this.isDown) this.options.logger.warn({ err: error }, 'the database does not answer')
+      this.isDown = true
     }
   }
 }

@@ -265,8 +265,8 @@ function shareBefore(txid: string | undefined): number {
 /** Why a host is not ready, if its index is not known to be equal to the admitted set. */
 export function notReadyReason({ state, done }: IndexStatus): string | undefined {
   const left = `${Math.ceil((1 - done) * 100)} % left`
-  if (state === 'comparing') return `what is answered is being compared with what was admitted: ${left}`
-  if (state === 'rebuilding') return `what is answered is being made anew of what was admitted: ${left}`
-  if (state === 'unequal') return 'what is answered is not all that was admitted; it is tried again'
+  if (state === 'comparing') return `comparing the index with the admitted set: ${left}`
+  if (state === 'rebuilding') return `rebuilding the index: ${left}`
+  if (state === 'unequal') return 'the index differs from the admitted set; retrying'
   return undefined
 }
