@@ -1,32 +1,37 @@
-/** A transaction that does not count, as another spends what it spends, or what it is built on spends. Both are txids. */
-export class LostConflictError extends Error {
+import { CodedError } from '../protocol/coded-error.js'
+
+/** A transaction that does not count: it, or an ancestor, spends what another one spends. Both are txids. */
+export class LostConflictError extends CodedError<'CONFLICT'> {
   override readonly name = 'LostConflictError'
 
   constructor(
     readonly txid: string,
     readonly winner: string,
   ) {
-    super(`${txid} loses to ${winner}: both spend the same, or one of them is built on what does`)
+    super('CONFLICT', `${txid} loses to ${winner}: both spend the same, or one of them is built on what does`)
   }
 }
 
-/** A question that this lookup service has no form for; the message says which forms there are. */
-export class QueryError extends Error {
-  readonly code = 'BAD_BODY'
+/** A question to a lookup service that has none of its forms. */
+export class QueryError extends CodedError<'BAD_QUERY'> {
   override readonly name = 'QueryError'
+
+  constructor(message: string, options?: { cause?: unknown }) {
+    super('BAD_QUERY', message, options)
+  }
 }
 
-/** The database cannot be reached, or had no turn for a write: nothing of it was written, or it may be told again. */
-export class StoreUnavailableError extends Error {
+/** The database is unavailable, or gave no write lease in time: nothing was written, and it may be tried again. */
+export class StoreUnavailableError extends CodedError<'STORE_UNAVAILABLE'> {
   override readonly name = 'StoreUnavailableError'
 
   constructor(cause: unknown) {
-    super('the database does not answer; try again', { cause })
+    super('STORE_UNAVAILABLE', 'the database does not answer; try again', { cause })
   }
 }
 
-/** What the engines say, by the names that their drivers have for it, and the system. */
-const CODES = new Set([
+/** The codes by which the drivers and the system report a full disk. */
+const STORE_FULL_CODES = new Set([
   'SQLITE_FULL',
   'SQLITE_IOERR_SHMSIZE',
   // 1021 and 1114 of MySQL and MariaDB.
@@ -37,15 +42,15 @@ const CODES = new Set([
   'ENOSPC',
   'EDQUOT',
 ])
-/** How far an error is followed to what caused it. */
+/** How many causes of an error are followed. */
 const MAX_CAUSES = 5
 
-/** Whether an error, or what caused it, says that a store has no space left. It may be of another realm. */
+/** Whether an error, or one of its causes, says that the store has no space left. It may be of another realm. */
 export function isStoreFull(error: unknown): boolean {
   let each = error
   for (let depth = 0; depth < MAX_CAUSES && typeof each === 'object' && each !== null; depth++) {
     const { code, cause } = each as { code?: unknown; cause?: unknown }
-    if (CODES.has(String(code))) return true
+    if (STORE_FULL_CODES.has(String(code))) return true
     each = cause
   }
   return false

@@ -20,11 +20,11 @@ export interface NamesLookupServiceOptions {
   deployment: Deployment | undefined
   /** How hooks that fail are retried; without it, they throw. */
   retries?: RetryOptions
-  /** How many outpoints `{origins}` takes; a host may take fewer than the 1,000 of the form. */
+  /** How many outpoints `{origins}` may have; at most, and by default, 1,000. */
   maxOrigins?: number
 }
 
-/** An output that answers, and what led to it. */
+/** An answering output, and how its history is read. */
 interface Found {
   outpoint: Outpoint
   history: (genesis: Outpoint, reading: Reading) => Promise<ListedTransaction[]>
@@ -33,7 +33,7 @@ interface Found {
 /** `ls_names`: who holds a name, where it was mined, where mining goes on (`spec/overlay.md`; BRC-24, BRC-174). */
 export class NamesLookupService implements LookupService {
   readonly admissionMode = 'whole-tx'
-  /** Only an admitted mint spends a node, and it tells so itself: the engine's notices add nothing. */
+  /** Only an admitted mint spends a node, and its admission says so: notifications of spends add nothing. */
   readonly spendNotificationMode = 'none'
   private readonly hooks: Hooks
 

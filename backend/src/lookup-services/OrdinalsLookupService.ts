@@ -16,7 +16,7 @@ export interface OrdinalsLookupServiceOptions {
   retries?: RetryOptions
 }
 
-/** `ls_ordinals`: ordinals and content by outpoint, and by what they say (`spec/overlay.md`; BRC-24). */
+/** `ls_ordinals`: ordinals and content by outpoint and by their attributes (`spec/overlay.md`; BRC-24). */
 export class OrdinalsLookupService implements LookupService {
   readonly admissionMode = 'whole-tx'
   readonly spendNotificationMode = 'whole-tx'
@@ -58,7 +58,7 @@ export class OrdinalsLookupService implements LookupService {
     if (payload.topic === TOPICS.ordinals) await this.hooks.spent(payload)
   }
 
-  /** A spend is one even where its transaction admits nothing: the ordinal is burnt. */
+  /** A spend counts even if its transaction admits nothing: the ordinal is burnt. */
   private async spend(payload: OutputSpent): Promise<void> {
     const { writer } = this.options
     const beef = spendingBeef(payload)
@@ -93,11 +93,11 @@ export class OrdinalsLookupService implements LookupService {
       return await reader.attributes.tipsWith({ attributes, limit, ...(after && { after }) })
     }
     const { outpoint, seq } = asked
-    const held =
+    const output =
       seq === undefined
         ? await reader.ordinals.output(outpoint)
         : (await reader.ordinals.at(outpoint, seq))?.output
-    return held === undefined ? [] : [held.outpoint]
+    return output === undefined ? [] : [output.outpoint]
   }
 
   async getDocumentation(): Promise<string> {

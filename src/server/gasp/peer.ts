@@ -3,6 +3,7 @@ import type { z } from 'zod'
 import { nativeHash256 } from '../../../backend/src/graph/native-hash.js'
 import { readProof } from '../../../backend/src/graph/read-beef.js'
 import type { Proof } from '../../../backend/src/graph/records.js'
+import { CodedError } from '../../../backend/src/protocol/coded-error.js'
 import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { outputOf, readTransaction, type TransactionView } from '../../../backend/src/protocol/transaction.js'
 import { fetchBounded } from '../../client/bounded-fetch.js'
@@ -16,18 +17,30 @@ import {
 } from './sync-messages.js'
 
 /** A peer that is unavailable: it would not answer the next request either. */
-export class PeerAwayError extends Error {
+export class PeerAwayError extends CodedError<'PEER_AWAY'> {
   override readonly name = 'PeerAwayError'
+
+  constructor(message: string, options?: { cause?: unknown }) {
+    super('PEER_AWAY', message, options)
+  }
 }
 
 /** A graph that a peer sent is invalid. Its other graphs may be fine. */
-export class BadGraphError extends Error {
+export class BadGraphError extends CodedError<'BAD_GRAPH'> {
   override readonly name = 'BadGraphError'
+
+  constructor(message: string, options?: { cause?: unknown }) {
+    super('BAD_GRAPH', message, options)
+  }
 }
 
 /** A graph that may be valid, but that this host does not take: it exceeds a limit, or belongs to no topic here. */
-export class UnwantedGraphError extends Error {
+export class UnwantedGraphError extends CodedError<'UNWANTED_GRAPH'> {
   override readonly name = 'UnwantedGraphError'
+
+  constructor(message: string, options?: { cause?: unknown }) {
+    super('UNWANTED_GRAPH', message, options)
+  }
 }
 
 /** The longest list of outputs that is read, in bytes: a hundred thousand outputs. */
