@@ -12,7 +12,7 @@ import { closeStores, openStore } from '../support/open-store.js'
 import { directory, publisher } from '../support/site.js'
 import { posted, type TestServer, treeOf, useServers } from '../support/test-server.js'
 
-// What reads may cost, whatever strangers have submitted: counted in pieces, turns of the event loop and requests.
+// What reads may cost, whatever strangers have submitted: counted in chunks, turns of the event loop and requests.
 
 const servers = useServers()
 const chain = new FakeChain()
@@ -76,7 +76,7 @@ describe('a large transaction', () => {
   async function stored() {
     const { store } = await openStore()
     await store.record(graphRecords({ transactions: [{ txid: large.txid, raw: large.raw }] }))
-    const counts = { pieces: 0 }
+    const counts = { chunks: 0 }
     const counting = {
       get: () => Promise.reject(new Error('it is not to be read whole')),
       async raw(txid: string): Promise<RawTransaction | undefined> {
@@ -86,7 +86,7 @@ describe('a large transaction', () => {
             ...raw,
             async *chunks(from?: number) {
               for await (const piece of raw.chunks(from)) {
-                counts.pieces++
+                counts.chunks++
                 yield piece
               }
             },
@@ -97,7 +97,7 @@ describe('a large transaction', () => {
     return { counting, counts, store }
   }
 
-  test('is looked at without the pieces that hold nothing but scripts', async () => {
+  test('is looked at without the chunks that hold nothing but scripts', async () => {
     const { counting, counts } = await stored()
     const { inputs, outputs } = large.transaction
     expect(await readOutline(large.txid, counting)).toEqual({
@@ -106,22 +106,22 @@ describe('a large transaction', () => {
       inputs: inputs.map(({ txid, vout }) => ({ txid, vout })),
       outputValues: outputs.map(({ satoshis }) => satoshis),
     })
-    expect(counts.pieces).toBeLessThan(5)
+    expect(counts.chunks).toBeLessThan(5)
     expect(await readOutline('00'.repeat(32), counting)).toBeUndefined()
   })
 
   test('shows one of its scripts, unless that is long or takes too much to find', async () => {
     const { counting, counts } = await stored()
-    const scriptAt = (vout: number, limits: { longest: number; pieces: number }) =>
+    const scriptAt = (vout: number, limits: { longest: number; chunks: number }) =>
       lockingScriptOf({ txid: large.txid, vout }, counting, limits)
-    const limits = { longest: 64 * KiB, pieces: 16 }
+    const limits = { longest: 64 * KiB, chunks: 16 }
     for (const vout of [0, 4])
       expect(await scriptAt(vout, limits)).toEqual(large.transaction.outputs[vout]?.lockingScript)
     expect(await scriptAt(2, limits)).toBeUndefined()
     expect(await scriptAt(2, { ...limits, longest: 1000 * KiB })).toHaveLength(200 * KiB + 1)
-    expect(await scriptAt(4, { ...limits, pieces: 2 })).toBeUndefined()
+    expect(await scriptAt(4, { ...limits, chunks: 2 })).toBeUndefined()
     expect(await scriptAt(5, limits)).toBeUndefined()
-    expect(counts.pieces).toBeLessThan(20)
+    expect(counts.chunks).toBeLessThan(20)
   })
 
   test('is not read for whoever asks a peer’s question about nothing that is offered', async () => {

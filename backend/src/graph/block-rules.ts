@@ -6,10 +6,9 @@ import type { BeefContents } from './read-beef.js'
 import { admittedTransactions, transactionRecords } from './transaction-records.js'
 
 /**
- * What makes an unproven transaction of a BEEF one that no block can hold, though every script in it may pass: a
- * verifier that runs scripts input by input says yes to a transaction without any, and counts a coin that is spent twice
- * in it twice. Undefined where nothing does. What a merkle path proves, the chain has judged. Worked out once for a BEEF:
- * the host asks, and each of its topics.
+ * Why no block can hold an unproven transaction of a BEEF, though all its scripts may pass: a verifier that runs scripts input
+ * by input accepts a transaction without inputs, and counts a coin twice that is spent twice in it. Undefined if nothing is
+ * wrong. What a merkle path proves, the chain has judged. Computed once per BEEF: the host asks, and each of its topics.
  */
 export const unsoundness = memoizeByObject((beef: BeefContents): string | undefined => {
   for (const { txid, proof } of admittedTransactions(beef)) {
@@ -27,7 +26,7 @@ function reasonAgainst({ inputs, outputs }: TransactionView): string | undefined
   return undefined
 }
 
-/** Below this, a lock time is a height; from here on, seconds since 1970 (as every node has it). */
+/** Below this, a lock time is a height; from here on, seconds since 1970 (consensus, `LOCKTIME_THRESHOLD`). */
 const FIRST_TIME = 500_000_000
 const FINAL_SEQUENCE = 0xffffffff
 
@@ -38,8 +37,8 @@ export interface ChainPosition {
 }
 
 /**
- * The chain position from which on a block can hold a transaction with all that it is built on; undefined where one can
- * already. What a merkle path proves, of the BEEF or of the store, the chain has judged.
+ * The chain position from which a block can hold a transaction and its ancestors; undefined if one can already. What a merkle
+ * path of the BEEF or of the store proves, the chain has judged.
  */
 export async function lockOf(
   beef: BeefContents,
@@ -57,14 +56,14 @@ export async function lockOf(
   return lock.height === 0 && lock.time === 0 ? undefined : lock
 }
 
-/** A lock time counts where not all inputs have given up their say. */
+/** A lock time applies unless all inputs have the final sequence number. */
 function isLocked({ lockTime, inputs }: TransactionView): boolean {
   return lockTime > 0 && inputs.some(({ sequence }) => sequence !== FINAL_SEQUENCE)
 }
 
 /**
- * Whether the next block may hold what has a lock: its height is one more than the last one's, and lock times are compared
- * with the height of the block that holds a transaction, and with the time of the one before (BIP 113).
+ * Whether the next block may hold a locked transaction. Its height is one more than that of the last block; lock times are
+ * compared with the height of the block with the transaction, and with the median time before it (BIP 113).
  */
 export function isOver(lock: ChainPosition, { height, time }: ChainPosition): boolean {
   return lock.height <= height && lock.time < time

@@ -29,19 +29,19 @@ export interface HostStore extends GraphStore {
   writeCount(): Promise<number>
 }
 
-/** A verified submission that no block can hold yet, and from when on one can. */
+/** A verified submission that no block can hold yet, and from when one can. */
 export interface HeldSubmission {
   txid: string
   lock: ChainPosition
   beef: Uint8Array
 }
 
-/** Submissions that wait until they are final. They are part of no answer and of no conflict. */
+/** Submissions that wait until they are final. They are in no answer and in no conflict. */
 export interface HeldSubmissions {
-  /** Keeps a submission; where there are more than may be, those go that would have to wait longest. */
+  /** Stores a submission; over the limit, those that would wait longest are deleted. */
   hold(submission: HeldSubmission, limits: { maxCount: number }): Promise<void>
   held(txid: string): Promise<HeldSubmission | undefined>
-  /** Some of those that are over by a position, those first that were locked the shortest. */
+  /** Some of those that are final at a position, the shortest locks first. */
   heldUntil(position: ChainPosition, limit: number): Promise<HeldSubmission[]>
   release(txid: string): Promise<void>
 }

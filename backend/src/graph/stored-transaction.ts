@@ -7,7 +7,7 @@ import { Slices, yieldToEventLoop } from './yield-to-event-loop.js'
 
 const views = new WeakMap<Uint8Array, TransactionView>()
 
-/** A raw transaction, read once for as long as somebody holds its bytes. */
+/** Parses a raw transaction, once for as long as its bytes are in memory. */
 export function viewOf({ txid, raw }: { txid: string; raw: Uint8Array }): TransactionView {
   const known = views.get(raw)
   if (known !== undefined) return known
@@ -16,12 +16,12 @@ export function viewOf({ txid, raw }: { txid: string; raw: Uint8Array }): Transa
   return view
 }
 
-/** Makes {@link viewOf} answer with a transaction that was read already. */
-export function rememberView(view: TransactionView): void {
+/** Makes {@link viewOf} return a transaction that was parsed already. */
+export function cacheView(view: TransactionView): void {
   views.set(view.raw, view)
 }
 
-/** A transaction of the store, read; undefined where there is no store or it does not hold it. */
+/** A parsed transaction of the store; undefined if there is no store or it does not have it. */
 export async function storedTransaction(
   txid: string,
   store: TransactionSource | undefined,
@@ -33,7 +33,7 @@ export async function storedTransaction(
 /** A transaction without its scripts. */
 export interface TransactionOutline {
   txid: string
-  /** Of the whole transaction, in bytes. */
+  /** Of the complete transaction, in bytes. */
   length: number
   proof?: Proof
   inputs: Outpoint[]
@@ -41,8 +41,8 @@ export interface TransactionOutline {
 }
 
 /**
- * A stored transaction without its scripts; undefined where the store does not hold it. Of a large one, where the store can
- * read in parts, the pieces that hold nothing but scripts are passed over.
+ * A stored transaction without its scripts; undefined if the store does not have it. If the store can read in chunks, those of a
+ * large one that contain nothing but scripts are skipped.
  */
 export async function readOutline(
   txid: string,
@@ -58,16 +58,16 @@ export async function readOutline(
   return { txid, length, ...(proof && { proof }), inputs, outputValues }
 }
 
-/** Of an output, how long a script is read at the most, and how many pieces may be read for it. */
+/** The longest script of an output that is read, and how many chunks may be read for it. */
 interface Reach {
   longest: number
-  pieces: number
+  chunks: number
 }
 
 /**
- * The locking script of an output, read up to there and no further.
+ * The locking script of an output; reads no further than necessary.
  *
- * @returns undefined where the store does not hold the output, the script is longer, or takes more to find.
+ * @returns undefined if the store does not have the output, or it exceeds the limits.
  */
 export async function lockingScriptOf(
   outpoint: Outpoint,
@@ -77,15 +77,15 @@ export async function lockingScriptOf(
   return (await storedOutput(outpoint, store, reach))?.lockingScript
 }
 
-/** An output, likewise. */
+/** An output, with the same limits. */
 export async function storedOutput(
   { txid, vout }: Outpoint,
   store: TransactionSource,
-  { longest, pieces }: Reach,
+  { longest, chunks }: Reach,
 ): Promise<{ satoshis: number; lockingScript: Uint8Array } | undefined> {
   const raw = await openTransaction(txid, store)
   if (raw === undefined) return undefined
-  const reader = new ChunkReader(raw, pieces)
+  const reader = new ChunkReader(raw, chunks)
   try {
     await reader.inputs()
     const count = await reader.varint()
@@ -94,12 +94,12 @@ export async function storedOutput(
     const { satoshis, script } = await reader.output(longest)
     return script && { satoshis, lockingScript: script }
   } catch (error) {
-    if (error instanceof TooManyPiecesError) return undefined
+    if (error instanceof TooManyChunksError) return undefined
     throw error
   }
 }
 
-/** The transaction in parts; of a store that has no parts, whole. */
+/** Opens a transaction to be read in chunks; in one chunk if the store cannot do that. */
 export async function openTransaction(
   txid: string,
   store: TransactionSource,
@@ -118,25 +118,25 @@ export async function openTransaction(
   }
 }
 
-class TooManyPiecesError extends Error {
-  override readonly name = 'TooManyPiecesError'
+class TooManyChunksError extends Error {
+  override readonly name = 'TooManyChunksError'
 }
 
-/** Others may have their turn after so many pieces, as the embedded store reads one within the thread, or so many parts. */
-const PIECES_A_SLICE = 8
+/** After so many chunks, which the embedded store reads synchronously, or so many inputs and outputs, it yields. */
+const CHUNKS_A_SLICE = 8
 const PARTS_A_SLICE = 256
 
-/** Reads a stored transaction from front to back. It was read when it came, so that its counts are trusted here. */
+/** Reads a stored transaction from front to back. It was validated when it was stored, so its counts are trusted. */
 class ChunkReader {
   private at = 0
-  private piece: { at: number; bytes: Uint8Array } = { at: 0, bytes: new Uint8Array() }
+  private chunk: { at: number; bytes: Uint8Array } = { at: 0, bytes: new Uint8Array() }
   private read = 0
   private parts = 0
   private readonly slices = new Slices()
 
   constructor(
     private readonly raw: RawTransaction,
-    private readonly mostPieces = Number.POSITIVE_INFINITY,
+    private readonly maxChunks = Number.POSITIVE_INFINITY,
   ) {}
 
   async inputs(): Promise<Outpoint[]> {
@@ -153,7 +153,7 @@ class ChunkReader {
     return inputs
   }
 
-  /** @param longest Up to how many bytes the script is read. */
+  /** @param longest Up to how many bytes a script is read. */
   async output(longest = -1): Promise<{ satoshis: number; script: Uint8Array | undefined }> {
     await this.rest()
     const satoshis = numberOf(await this.take(8))
@@ -164,7 +164,7 @@ class ChunkReader {
     return { satoshis, script }
   }
 
-  /** Lets others have their turn now and then: a transaction has as many inputs and outputs as fit into it. */
+  /** Yields now and then: a transaction may have any number of inputs and outputs. */
   private async rest(): Promise<void> {
     this.parts++
     if (this.parts % PARTS_A_SLICE === 0) await this.slices.rest()
@@ -178,7 +178,7 @@ class ChunkReader {
   private async take(length: number): Promise<Uint8Array> {
     const found: Uint8Array[] = []
     for (const end = this.at + length; this.at < end; ) {
-      const { at, bytes } = this.isInPiece ? this.piece : await this.load()
+      const { at, bytes } = this.isInChunk ? this.chunk : await this.load()
       const part = bytes.subarray(this.at - at, end - at)
       found.push(part)
       this.at += part.length
@@ -186,17 +186,17 @@ class ChunkReader {
     return found.length === 1 && found[0] !== undefined ? found[0] : joinBytes(found)
   }
 
-  private get isInPiece(): boolean {
-    return this.at >= this.piece.at && this.at < this.piece.at + this.piece.bytes.length
+  private get isInChunk(): boolean {
+    return this.at >= this.chunk.at && this.at < this.chunk.at + this.chunk.bytes.length
   }
 
   private async load(): Promise<{ at: number; bytes: Uint8Array }> {
     this.read++
-    if (this.read > this.mostPieces) throw new TooManyPiecesError('it takes too many pieces')
-    if (this.read % PIECES_A_SLICE === 0) await yieldToEventLoop()
-    for await (const piece of this.raw.chunks(this.at)) {
-      this.piece = piece
-      if (this.isInPiece) return piece
+    if (this.read > this.maxChunks) throw new TooManyChunksError('it takes too many chunks')
+    if (this.read % CHUNKS_A_SLICE === 0) await yieldToEventLoop()
+    for await (const chunk of this.raw.chunks(this.at)) {
+      this.chunk = chunk
+      if (this.isInChunk) return chunk
       break
     }
     throw new Error(`the transaction ${this.raw.txid} ends too early in the store`)

@@ -11,11 +11,11 @@ import { openTransaction } from './stored-transaction.js'
 import { yieldToEventLoop } from './yield-to-event-loop.js'
 
 /**
- * Puts together the BEEF (BRC-62) of stored transactions: each once, parents before children, proven ones with
- * their merkle path, unproven ones with their ancestors down to proven ones as far as the store holds them.
- * Of one txid, its transaction stands last, where `Transaction.fromBEEF` looks for the subject.
+ * Assembles the BEEF (BRC-62) of stored transactions: each once, parents before children, proven ones with their merkle path,
+ * unproven ones with their ancestors down to proven ones as far as the store has them. For a single txid, its transaction is
+ * last, where `Transaction.fromBEEF` expects the subject.
  *
- * @returns undefined where the store does not hold one of the `txids`.
+ * @returns undefined if the store lacks one of the `txids`.
  */
 export async function assembleBeef(
   txids: string[],
@@ -37,41 +37,40 @@ export async function assembleBeef(
   return encodeBeef(ordered)
 }
 
-/** A BEEF V1 of transactions that stand parents first. */
+/** A BEEF V1 of transactions in parents-first order. */
 export function encodeBeef(transactions: Pick<TransactionRecord, 'raw' | 'proof'>[]): Uint8Array {
   const layout = new BeefLayout()
-  const pieces = transactions.flatMap(({ raw, proof }) => [raw, layout.add(proof)])
-  return joinBytes([...layout.head(), ...pieces])
+  const parts = transactions.flatMap(({ raw, proof }) => [raw, layout.add(proof)])
+  return joinBytes([...layout.head(), ...parts])
 }
 
-/** A transaction of a BEEF to come, without its bytes, of which there are `length`. */
+/** A transaction to include in a BEEF, without its bytes, of which there are `length`. */
 export interface ListedTransaction {
   txid: string
   length: number
   proof?: Proof
 }
 
-/** Each is read, and merged with others of its block. */
 const PROOFS_A_SLICE = 64
 
-/** A BEEF that is known but for the raw transactions in it. */
+/** A BEEF whose raw transactions are read when it is sent. */
 export interface ListedBeef {
-  /** All of it, in bytes. */
+  /** Its length in bytes. */
   length: number
-  /** What stands before the first transaction, in pieces. With the txids it tells which body this is. */
+  /** The bytes before the first transaction, in parts. With the txids they identify the body. */
   head: Uint8Array[]
   /**
-   * The whole of it, a piece of one transaction held at a time.
+   * The bytes, with one chunk of a transaction in memory at a time.
    *
-   * @throws Error where a transaction is no longer held as it was listed, with what came before given already.
+   * @throws Error if a transaction is not stored any more as it was listed; earlier bytes have been yielded by then.
    */
   bytes(): AsyncGenerator<Uint8Array>
 }
 
 /**
- * Lays out the BEEF V1 (BRC-62) of stored transactions, which stand parents first.
+ * Prepares the BEEF V1 (BRC-62) of stored transactions in parents-first order.
  *
- * @param options.envelope What is to stand before it.
+ * @param options.envelope Bytes to put before it.
  */
 export async function listedBeef(options: {
   transactions: ListedTransaction[]
@@ -84,7 +83,7 @@ export async function listedBeef(options: {
   for (const transaction of transactions) {
     const { txid, length, proof } = transaction
     entries.push({ transaction: { txid, length }, tail: layout.add(proof) })
-    // Others are served between: a history may be of any length.
+    // A history may be of any length.
     if (entries.length % PROOFS_A_SLICE === 0) await yieldToEventLoop()
   }
   const head = [...envelope]
@@ -102,7 +101,8 @@ export async function listedBeef(options: {
       for (const { transaction, tail } of entries) {
         const { txid, length } = transaction
         const raw = await openTransaction(txid, store)
-        if (raw?.length !== length) throw new Error(`of ${txid}, ${length} bytes were held`)
+        if (raw?.length !== length)
+          throw new Error(`${txid} no longer has the ${length} bytes that were listed`)
         for await (const { bytes } of raw.chunks()) yield bytes
         yield tail
       }
@@ -113,7 +113,7 @@ export async function listedBeef(options: {
 /** BRC-158, Specification: an Atomic BEEF (BRC-95) whose subject is an output. */
 const OUTPOINT_BEEF = fromHex('16a7beef')
 
-/** Lays out the Outpoint BEEF (BRC-158) of stored transactions, which stand parents first. */
+/** Prepares the Outpoint BEEF (BRC-158) of stored transactions in parents-first order. */
 export async function outpointBeef(options: {
   subject: Outpoint
   transactions: ListedTransaction[]
@@ -123,30 +123,30 @@ export async function outpointBeef(options: {
   return await listedBeef({ ...beef, envelope: [OUTPOINT_BEEF, encodeOutpoint(subject)] })
 }
 
-/** The SDK, which many a reader uses, takes the square of this to read a path; a block may hold any number of steps. */
+/** The SDK, which many readers use, takes the square of this to read a path; a block may have any number of steps. */
 const PATHS_A_BUMP = 16
 
 /**
- * What stands around the raw transactions of a BEEF V1 (BRC-62) that stand parents first. The SDK's own writer sorts what
- * has a missing ancestor to the front, and the subject would no longer be last.
+ * The bytes around the raw transactions of a BEEF V1 (BRC-62) in parents-first order. The SDK's own writer moves transactions
+ * with a missing ancestor to the front, so the subject would no longer be last.
  *
- * Merkle paths of one block are written together. They were read when they came, so that they are trusted here, and
- * what they share is told by the root that each leads to: nothing is hashed, and each of their leaves is looked at once.
+ * Merkle paths of one block are merged. They were validated when they were stored, so nothing is hashed here: paths with the same
+ * root share a tree.
  */
 export class BeefLayout {
-  /** Each as it is kept, until another one joins it: as nodes to look up, a path takes ten times as much. */
+  /** Each as stored until another is merged into it: parsed, a path takes ten times as much memory. */
   private readonly bumps: (Bump | Uint8Array)[] = []
-  /** Of each block, the path that others join. */
+  /** For each block, the path into which others are merged. */
   private readonly open = new Map<string, { index: number; paths: number }>()
   private count = 0
 
-  /** Adds the next transaction. @returns What stands behind its raw bytes. */
+  /** Adds the next transaction. @returns The bytes after its raw bytes. */
   add(proof: Proof | undefined): Uint8Array {
     this.count++
     return proof === undefined ? Uint8Array.of(0) : Uint8Array.of(1, ...encodeVarint(this.indexOf(proof)))
   }
 
-  /** What stands before the first transaction, in pieces, when all were added. A path takes time when its turn comes. */
+  /** The bytes before the first transaction, in parts, when all were added. Encoding a path takes time. */
   *head(): Generator<Uint8Array> {
     const version = new Uint8Array(4)
     new DataView(version.buffer).setUint32(0, BEEF_V1, true)
@@ -156,9 +156,9 @@ export class BeefLayout {
     yield encodeVarint(this.count)
   }
 
-  /** Of the path that holds this one from now on. */
+  /** The index of the path that now contains this one. */
   private indexOf({ merklePath, height, root }: Proof): number {
-    // A store may know a height from before and after a reorg.
+    // A store may have proofs of one height from before and after a reorg.
     const block = `${height} ${root} ${levelsOf(merklePath)}`
     const open = this.open.get(block)
     if (open !== undefined && open.paths < PATHS_A_BUMP) {
@@ -178,7 +178,7 @@ function asBump(path: Bump | Uint8Array): Bump {
   return 'levels' in path ? path : readBump(path, unreadable)
 }
 
-/** How many levels a path has: the byte behind its height. */
+/** How many levels a path has: the byte after its height. */
 function levelsOf(path: Uint8Array): number {
   const cursor = new ByteCursor(path, unreadable)
   cursor.varint()
@@ -186,25 +186,25 @@ function levelsOf(path: Uint8Array): number {
 }
 
 function unreadable(message: string): Error {
-  return new Error(`a proof that is kept cannot be read: ${message}`)
+  return new Error(`a stored proof cannot be read: ${message}`)
 }
 
 /** Adds the leaves of a path to those of another of the same tree. */
 function addLeaves(merged: Bump, { levels }: Bump): void {
   for (const [level, leaves] of levels.entries()) {
     const known = merged.levels[level]
-    // One that stands beside a transaction here may be a transaction there.
+    // A sibling here may be a transaction there.
     for (const [offset, leaf] of leaves) if (leaf.isTxid || !known?.has(offset)) known?.set(offset, leaf)
   }
 }
 
-/** Without the nodes that follow from the transactions below them. */
+/** Without the nodes that can be computed from the transactions below them. */
 function trimmed({ height, levels: [lowest = new Map(), ...above] }: Bump): Bump {
   let led = new Set<number>()
   for (const [offset, { isTxid }] of lowest) if (isTxid) led.add(offset)
-  const kept = above.map((level) => {
+  const upper = above.map((level) => {
     led = new Set([...led].map((at) => at >>> 1))
     return new Map([...level].filter(([at]) => !led.has(at)))
   })
-  return { height, levels: [lowest, ...kept] }
+  return { height, levels: [lowest, ...upper] }
 }

@@ -83,7 +83,7 @@ async function tipRecord(
 ): Promise<FullNameRecord['tip']> {
   const script = await lockingScriptOf(outpoint, store.transactions, {
     longest: MAX_SCRIPT_BYTES,
-    pieces: MAX_SCRIPT_PIECES,
+    chunks: MAX_SCRIPT_PIECES,
   })
   return {
     outpoint: formatOutpoint(outpoint),

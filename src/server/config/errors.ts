@@ -1,20 +1,20 @@
 import { CodedError } from '../../../backend/src/protocol/coded-error.js'
 
 /** An invalid setting. The message is one line and names the setting. */
-export class ConfigError extends CodedError<'BAD_CONFIG'> {
+export class ConfigError extends CodedError<'USAGE'> {
   override readonly name = 'ConfigError'
 
   constructor(message: string, options?: { cause?: unknown }) {
-    super('BAD_CONFIG', message, options)
+    super('USAGE', message, options)
   }
 }
 
 /** Why the server cannot start, in one line. */
-export class StartError extends CodedError<'START_FAILED'> {
+export class StartError extends CodedError<'UNAVAILABLE'> {
   override readonly name = 'StartError'
 
   constructor(message: string, options?: { cause?: unknown }) {
-    super('START_FAILED', message, options)
+    super('UNAVAILABLE', message, options)
   }
 }
 

@@ -93,7 +93,7 @@ export async function deriveAdmissions(
 }
 
 /** A node has some kilobytes, and stands near the front; before it are the scripts of inputs, which are passed over. */
-const A_NODE = { longest: 16 * 1024 * 1024, pieces: 128 }
+const A_NODE = { longest: 16 * 1024 * 1024, chunks: 128 }
 
 /** How many inputs are looked at together: a transaction has as many as fit into it. */
 const A_PART = 1000

@@ -32,10 +32,10 @@ export function isSaved(table: string, row: BackupRow): boolean {
 }
 
 /** Why a backup cannot be written or restored, in one line; partial work has been undone. */
-export class BackupError extends CodedError<'BACKUP_FAILED'> {
+export class BackupError extends CodedError<'FAILED'> {
   override readonly name = 'BackupError'
 
   constructor(message: string, options?: { cause?: unknown }) {
-    super('BACKUP_FAILED', message, options)
+    super('FAILED', message, options)
   }
 }
