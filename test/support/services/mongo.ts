@@ -5,7 +5,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } 
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { packageFolder } from '../../../src/server/config/package-folder.js'
+import { packageFolder } from '../../../src/server/config/package-info.js'
 
 /**
  * A server that speaks the wire protocol of MongoDB: mongo-java-server, in memory. What it does as the real one does: finds

@@ -158,9 +158,9 @@ describe('submissions', () => {
     })
   })
 
-  test('that turn a branch are counted by how many transactions turned', async () => {
+  test('that reorganise a branch are counted by how many transactions changed', async () => {
     const server = await start()
-    for (const transactions of [3, 4]) server.node.overlay.tell({ kind: 'turned', transactions })
+    for (const transactions of [3, 4]) server.node.overlay.emit({ kind: 'reorganised', transactions })
     expect(await samplesOf(server)).toMatchObject({ minetree_turned_transactions_total: 7 })
   })
 })
