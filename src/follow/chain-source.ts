@@ -2,6 +2,7 @@ import { nativeHash256 } from '../../backend/src/graph/native-hash.js'
 import { readProof } from '../../backend/src/graph/read-proof.js'
 import type { Proof, TransactionRecord } from '../../backend/src/graph/records.js'
 import { BeefError } from '../../backend/src/protocol/beef.js'
+import { CodedError } from '../../backend/src/protocol/coded-error.js'
 import type { Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { readTransaction, TransactionError } from '../../backend/src/protocol/transaction.js'
 
@@ -37,16 +38,8 @@ type ChainSourceErrorCode =
   | 'TOO_LARGE'
 
 /** A chain source that gave no answer that could be used. The message is one line. */
-export class ChainSourceError extends Error {
+export class ChainSourceError extends CodedError<ChainSourceErrorCode> {
   override readonly name = 'ChainSourceError'
-
-  constructor(
-    readonly code: ChainSourceErrorCode,
-    message: string,
-    options: { cause?: unknown } = {},
-  ) {
-    super(message, options)
-  }
 }
 
 /**

@@ -1,3 +1,5 @@
+import { CodedError } from '../../backend/src/protocol/coded-error.js'
+
 /** Why a branch of the tree, or the whole crawl, cannot be followed. */
 type CrawlErrorCode =
   /** The chain source does not know a transaction that it must know. */
@@ -12,13 +14,6 @@ type CrawlErrorCode =
   | 'REFUSED'
 
 /** A crawl that does not get on. The message is one line. */
-export class CrawlError extends Error {
+export class CrawlError extends CodedError<CrawlErrorCode> {
   override readonly name = 'CrawlError'
-
-  constructor(
-    readonly code: CrawlErrorCode,
-    message: string,
-  ) {
-    super(message)
-  }
 }

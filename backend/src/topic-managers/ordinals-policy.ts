@@ -1,4 +1,5 @@
 import { inscriptionOf } from '../graph/ordinals-records.js'
+import { CodedError } from '../protocol/coded-error.js'
 import { essenceOf } from '../protocol/media-type.js'
 import type { TransactionView } from '../protocol/transaction.js'
 import { outputOf } from '../protocol/transaction.js'
@@ -28,9 +29,12 @@ export interface PolicyOutput {
 }
 
 /** A policy that cannot be meant. */
-export class PolicyError extends Error {
-  readonly code = 'BAD_POLICY'
+export class PolicyError extends CodedError<'BAD_POLICY'> {
   override readonly name = 'PolicyError'
+
+  constructor(message: string, options?: { cause?: unknown }) {
+    super('BAD_POLICY', message, options)
+  }
 }
 
 /** Why an output is not taken: a code for counting, a sentence for a person. */

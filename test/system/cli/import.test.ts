@@ -183,7 +183,7 @@ test(
       summary({
         admitted: [4, 5, 10],
         waiting: [
-          `${payment.txid}: NO_NODE_SPENT: the transaction spends no known node of the tree; NO_ORDINAL: no output has content or MAP, or receives an admitted ordinal; it waits for ${readTransaction(payment.raw).inputs[0]?.txid}`,
+          `${payment.txid}: NO_NODE_SPENT: the transaction spends no known node of the tree; NO_ORDINAL: no output has content or MAP, or receives an admitted ordinal; waiting for ${readTransaction(payment.raw).inputs[0]?.txid}`,
         ],
         skipped: [`${join(folder, 'below/odd.hex')}:2`, join(folder, 'notes.md')],
       }),
