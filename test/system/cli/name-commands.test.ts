@@ -264,7 +264,7 @@ test(
     })
     await server.submit(beefOf(open, { with: [mints.b] }), ['tm_ordinals'])
     const { stdout } = await run(['resolve', 'b', '--url', url])
-    expect(stdout).toContain(`tip     ${open.outpoint(0)}\nowner   no address: the lock is no P2PKH\n`)
+    expect(stdout).toContain(`tip     ${open.outpoint(0)}\nowner   no address: the lock is not P2PKH\n`)
   },
   PATIENCE,
 )
