@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
+import type { CrawlReport } from '../follow/crawl.js'
 import { Crawl } from '../follow/crawl.js'
-import type { CrawlReport } from '../follow/crawl-report.js'
 import { JungleBusSource } from '../follow/junglebus.js'
 import type { Config } from '../server/config/config.js'
 import { openNode } from '../server/node.js'

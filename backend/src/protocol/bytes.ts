@@ -21,6 +21,16 @@ export function fromHex(hex: string): Uint8Array {
   return bytes
 }
 
+/** The text with its percent-escapes decoded once; undefined if one is broken. */
+export function percentDecoded(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    // It throws for broken escapes alone.
+    return undefined
+  }
+}
+
 /** The parts one after another. For a handful; a list whose length others choose goes to {@link joinBytes}. */
 export function concatBytes(...parts: Uint8Array[]): Uint8Array {
   return joinBytes(parts)

@@ -1,4 +1,4 @@
-import { concatBytes, fromHex, reversed, toHex } from './bytes.js'
+import { concatBytes, fromHex, percentDecoded, reversed, toHex } from './bytes.js'
 import { CodedError } from './coded-error.js'
 
 /** One output of one transaction. */
@@ -37,6 +37,16 @@ const OUTPOINT = new RegExp(`^([0-9a-fA-F]{64})[_.](${VOUT})$`)
 const TXID = /^[0-9a-fA-F]{64}$/
 const SIBLING = new RegExp(`^_(${VOUT})$`)
 const SEQUENCE = new RegExp(`^(?:${STEP})$`)
+
+/**
+ * The text of a pointer in the path of a URL, its percent-escapes decoded once.
+ * @throws PointerError if an escape is broken.
+ */
+export function decodedPointer(escaped: string): string {
+  const text = percentDecoded(escaped)
+  if (text === undefined) throw new PointerError('BAD_OUTPOINT', escaped)
+  return text
+}
 
 /** The patterns behind the parsers, for schemas. Only the parsers know how large the numbers may be. */
 export const OUTPOINT_PATTERNS = {

@@ -7,8 +7,8 @@ import { joinBytes } from '../../../backend/src/protocol/bytes.js'
 import { DirectoryError, directoryEntries } from '../../../backend/src/protocol/directory.js'
 import { type Outpoint, PointerError, parsePointer } from '../../../backend/src/protocol/outpoint.js'
 import { BadRequestError, NotFoundError } from '../http/errors.js'
-import { type ContentOutput, contentAt } from './content-output.js'
-import { servedType } from './content-type.js'
+import { servedType } from '../http/security-headers.js'
+import { type ContentOutput, contentAt } from './content-root.js'
 
 /** The entries with a meaning of their own (`service.md` 2.4). */
 const DEFAULT = '.'
@@ -182,7 +182,7 @@ function mapReader(store: GraphReader, maxDirectoryBytes: number): ReadMap {
   const known = new LRUCache<string, ReadMapResult>({ maxSize: CACHED_BYTES })
   const underWay = new Map<string, Promise<ReadMapResult>>()
   const read = async (content: ContentSummary): Promise<ReadMapResult> => {
-    const parse = async () => await readMap(await wholeBody(store, content))
+    const parse = async () => await readMap(await completeBody(store, content))
     const map = await (content.length > LONG_BYTES ? longDirectories.runExclusive(parse) : parse())
     known.set(content.sha256, map, { size: weightOf(map) })
     return map
@@ -233,10 +233,10 @@ async function readMap(body: Uint8Array): Promise<ReadMapResult> {
   }
 }
 
-async function wholeBody(store: GraphReader, { sha256, length }: ContentSummary): Promise<Uint8Array> {
-  const pieces: Uint8Array[] = []
-  for await (const piece of store.content.chunks(sha256)) pieces.push(piece)
-  const body = joinBytes(pieces)
+async function completeBody(store: GraphReader, { sha256, length }: ContentSummary): Promise<Uint8Array> {
+  const chunks: Uint8Array[] = []
+  for await (const chunk of store.content.chunks(sha256)) chunks.push(chunk)
+  const body = joinBytes(chunks)
   if (body.length !== length) throw new Error(`the store has ${body.length} of the ${length} bytes of a body`)
   return body
 }

@@ -84,3 +84,16 @@ export function leavingOf(response: Response): AbortSignal {
   })
   return leaving.signal
 }
+
+/** Counts the transactions that were read for a response, if the host limits its clients by them. */
+type CountTransactions = (transactions: number) => void
+
+export function countTransactionsWith(response: Response, count: CountTransactions): void {
+  response.locals.countTransactions = count
+}
+
+/** Reports how many transactions were read for a response. */
+export function countTransactions(response: Response, transactions: number): void {
+  const count: unknown = response.locals.countTransactions
+  if (typeof count === 'function') (count as CountTransactions)(transactions)
+}

@@ -1,18 +1,15 @@
-import { type Request, type RequestHandler, Router } from 'express'
+import { type RequestHandler, Router } from 'express'
 import { z } from 'zod'
 import { BlockedError } from '../../../backend/src/graph/blocked-error.js'
 import { sha256 } from '../../../backend/src/graph/native-hash.js'
 import { Slices } from '../../../backend/src/graph/yield-to-event-loop.js'
-import { PointerError, parseContentReference } from '../../../backend/src/protocol/outpoint.js'
-import { CACHE } from '../http/cache-policy.js'
-import { endedByPrecondition, entityTag } from '../http/entity-tag.js'
+import { decodedPointer, parseContentReference } from '../../../backend/src/protocol/outpoint.js'
+import { CACHE, endedByPrecondition, entityTag } from '../http/caching.js'
 import { NotFoundError, TooLargeError } from '../http/errors.js'
 import { type OperationGroup, STORE_ERRORS } from '../http/operation.js'
-import { percentDecoded } from '../http/percent-decode.js'
 import type { RequestBodies } from '../http/request-body.js'
 import { askedReference, validate } from '../http/schemas.js'
-import { sendChunks } from '../http/send-chunks.js'
-import { JSON_TYPE } from '../http/send-json.js'
+import { JSON_TYPE, sendChunks } from '../http/send-body.js'
 import {
   type MetadataOptions,
   type MetadataRecord,
@@ -41,7 +38,8 @@ export function metadataRoutes(
 
 function single(options: MetadataOptions): RequestHandler {
   return async (request, response) => {
-    const record = await metadataRecord(options, parseContentReference(askedFor(request)))
+    const pointer = decodedPointer(request.path.slice('/metadata/'.length))
+    const record = await metadataRecord(options, parseContentReference(pointer))
     if (record === undefined) {
       throw new NotFoundError('this store has no such output or step, or the origin is unknown here')
     }
@@ -51,13 +49,6 @@ function single(options: MetadataOptions): RequestHandler {
     if (endedByPrecondition({ request, response, tag })) return
     response.set('Content-Type', JSON_TYPE).set('Content-Length', String(body.length)).end(body)
   }
-}
-
-function askedFor({ path }: Request): string {
-  const escaped = path.slice('/metadata/'.length)
-  const text = percentDecoded(escaped)
-  if (text === undefined) throw new PointerError('BAD_OUTPOINT', escaped)
-  return text
 }
 
 // How many there may be is a setting, and too many have a code of their own.
@@ -77,7 +68,7 @@ function bulk(options: MetadataOptions & { maxPointers: number }): RequestHandle
       throw new TooLargeError(`a request may list at most ${maxPointers} outpoints`)
     const references = [...new Set(texts)].map((text) => ({ text, reference: parseContentReference(text) }))
     response.set('Cache-Control', CACHE.revalidate).set('Content-Type', JSON_TYPE)
-    await sendChunks(response, { pieces: recordsOf(options, references) })
+    await sendChunks(response, { chunks: recordsOf(options, references) })
   }
 }
 

@@ -3,10 +3,9 @@ import { z } from 'zod'
 import type { GraphReader } from '../../../backend/src/graph/graph-store.js'
 import { nameProof } from '../../../backend/src/graph/name-proof.js'
 import { formatOutpoint, type Outpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
-import { countTransactions } from '../http/answer-cost.js'
-import { CACHE } from '../http/cache-policy.js'
+import { CACHE } from '../http/caching.js'
 import { BadRequestError, NotFoundError, TooLargeError } from '../http/errors.js'
-import { longRead } from '../http/long-read.js'
+import { countTransactions, longRead } from '../http/long-read.js'
 import { type OperationGroup, PROOF_ANSWER, STORE_ERRORS } from '../http/operation.js'
 import type { RequestBodies } from '../http/request-body.js'
 import {
@@ -17,7 +16,7 @@ import {
   validate,
   wholeNumber,
 } from '../http/schemas.js'
-import { sendJson } from '../http/send-json.js'
+import { sendJson } from '../http/send-body.js'
 import { incompleteProof, outpointBeefAnswer, sendOutpointBeef } from '../http/send-outpoint-beef.js'
 import { type NamesOptions, nameRecord, nameRecordShape } from './name-record.js'
 

@@ -1,14 +1,12 @@
 import { type RequestHandler, type Response, Router } from 'express'
 import { z } from 'zod'
+import { percentDecoded } from '../../../backend/src/protocol/bytes.js'
 import { UNTYPED } from '../../../backend/src/protocol/media-type.js'
-import { servedType } from '../content/content-type.js'
-import { CACHE } from '../http/cache-policy.js'
+import { CACHE } from '../http/caching.js'
 import { BadRequestError, TooLargeError } from '../http/errors.js'
 import { CONTENT_HEADERS, type OperationGroup, SERVICE_WORKER } from '../http/operation.js'
-import { percentDecoded } from '../http/percent-decode.js'
 import type { RequestBodies } from '../http/request-body.js'
-import { setSecurityHeaders } from '../http/security-headers.js'
-import { refuseServiceWorkers } from '../http/service-worker.js'
+import { refuseServiceWorkers, servedType, setSecurityHeaders } from '../http/security-headers.js'
 
 /** The largest preview (`spec/http.md`, Preview). */
 const MAX_PREVIEW_BYTES = 1024 * 1024

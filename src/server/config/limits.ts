@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { DEFAULT_SCRIPT_WORK } from '../../../backend/src/protocol/script-cost.js'
-import { GATEWAY_LIMITS } from '../../gateway/http/gateway-limits.js'
+import { GATEWAY_LIMITS } from '../../gateway/gateway-limits.js'
 import { ConfigError } from './config-error.js'
 import { parseSettings, wholeNumber } from './parse-settings.js'
 

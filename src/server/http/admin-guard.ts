@@ -1,6 +1,6 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { RequestHandler } from 'express'
-import { CACHE } from '../../gateway/http/cache-policy.js'
+import { CACHE } from '../../gateway/http/caching.js'
 import { AnswerError, NotFoundError } from '../../gateway/http/errors.js'
 import { STORE_ERRORS } from '../../gateway/http/operation.js'
 

@@ -11,7 +11,7 @@ import { type OperationGroup, STORE_ERRORS } from '../../gateway/http/operation.
 import type { RequestBodies } from '../../gateway/http/request-body.js'
 import { optionalText, validate } from '../../gateway/http/schemas.js'
 import { outputIndex } from '../gasp/sync-messages.js'
-import { clientKey, isLocal } from '../http/rate-limits.js'
+import { clientKey, isLocal } from '../http/gates.js'
 import { asUint8Array } from '../submission/as-uint8array.js'
 import { withOrdinals } from '../submission/overlay.js'
 import type { OverlayEngine } from '../submission/overlay-engine.js'

@@ -8,7 +8,7 @@ import { BadRequestError, NotFoundError } from '../../gateway/http/errors.js'
 import { type OperationGroup, STORE_ERRORS } from '../../gateway/http/operation.js'
 import type { RequestBodies } from '../../gateway/http/request-body.js'
 import { validate } from '../../gateway/http/schemas.js'
-import { sendChunks } from '../../gateway/http/send-chunks.js'
+import { sendChunks } from '../../gateway/http/send-body.js'
 import { offeredOutputs } from '../gasp/offered-outputs.js'
 import {
   formatGaspOutpoint,
@@ -99,7 +99,7 @@ async function sendNode(
   const tail = '"}'
   const length = head.length + 2 * transaction.length + tail.length
   response.type('json').set('Content-Length', String(length))
-  await sendChunks(response, { pieces: written({ head, transaction, tail }), length })
+  await sendChunks(response, { chunks: written({ head, transaction, tail }), length })
 }
 
 async function* written(text: {

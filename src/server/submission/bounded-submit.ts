@@ -1,7 +1,7 @@
 import { yieldToEventLoop } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { NotReadyError } from '../../gateway/http/errors.js'
 import type { Limits } from '../config/limits.js'
-import { RateLimitedError } from '../http/rate-limits.js'
+import { RateLimitedError } from '../http/gates.js'
 import type { Submit } from './submit.js'
 
 /** When whoever is turned away may come again, in seconds. */

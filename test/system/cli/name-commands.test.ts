@@ -197,7 +197,7 @@ describe('verify', () => {
         signal: null,
         stdout: [
           `genesis  ${genesis}, from the settings`,
-          'line     5 mints from it, each by the rules of the tree',
+          'line     5 mints from it, each follows the rules of the tree',
           `origin   ${shown.origin} is the name abc`,
           `tip      ${shown.tip}, 2 steps from there along the ordinal`,
           'blocks   not checked: CHAIN_TRACKER is scripts-only, so no block headers were checked',

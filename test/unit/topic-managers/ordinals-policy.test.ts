@@ -10,7 +10,7 @@ import {
   type PolicyOutput,
 } from '../../../backend/src/topic-managers/ordinals-policy.js'
 import type { Refusal } from '../../../backend/src/topic-managers/refusal.js'
-import { servedType } from '../../../src/gateway/content/content-type.js'
+import { servedType } from '../../../src/gateway/http/security-headers.js'
 import {
   beefOf,
   bitcomTail,

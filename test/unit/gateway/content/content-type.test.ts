@@ -1,4 +1,4 @@
-import { servedType } from '../../../../src/gateway/content/content-type.js'
+import { servedType } from '../../../../src/gateway/http/security-headers.js'
 
 const UNTYPED = { value: 'application/octet-stream', active: false }
 

@@ -1,7 +1,7 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import express from 'express'
-import { errorResponse } from '../../../../src/gateway/http/errors.js'
+import { errorResponse } from '../../../../src/gateway/http/error-response.js'
 import { RequestBodies } from '../../../../src/gateway/http/request-body.js'
 import { previewRoutes } from '../../../../src/gateway/preview/preview.js'
 import { expectError } from '../../../support/gateway/expect-error.js'

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import express from 'express'
-import { clientConcurrency } from '../../../../src/server/http/client-concurrency.js'
+import { clientConcurrency } from '../../../../src/server/http/gates.js'
 import { eventually, loopTurns } from '../../../support/server/waiting.js'
 
 /** A server that works on at most two requests of a client at a time, and answers when it is told to. */

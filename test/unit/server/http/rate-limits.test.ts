@@ -1,4 +1,4 @@
-import { clientKey } from '../../../../src/server/http/rate-limits.js'
+import { clientKey } from '../../../../src/server/http/gates.js'
 import { expectError } from '../../../support/gateway/expect-error.js'
 import { beefOf, FakeChain } from '../../../support/protocol/fake-chain.js'
 import {

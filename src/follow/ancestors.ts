@@ -1,13 +1,41 @@
 import { assembleBeef } from '../../backend/src/graph/assemble-beef.js'
 import type { GraphStore, TransactionSource } from '../../backend/src/graph/graph-store.js'
 import type { TransactionRecord } from '../../backend/src/graph/records.js'
+import { BeefError } from '../../backend/src/protocol/beef.js'
+import { readBump } from '../../backend/src/protocol/bump.js'
 import { placement } from '../../backend/src/protocol/ordinal-flow.js'
 import { readTransaction, type TransactionView } from '../../backend/src/protocol/transaction.js'
-import { type BlockPosition, positionOf } from './block-position.js'
 import type { ChainSource } from './chain-source.js'
-import { CrawlError } from './crawl-error.js'
+import { CrawlError } from './errors.js'
 
-/** What a submission may have. */
+/** The position of a transaction in the chain. Its parents are before it, in an earlier block or earlier in the same one. */
+export interface BlockPosition {
+  height: number
+  index: number
+}
+
+/** The height of an unmined transaction: after all that are mined. */
+const UNMINED = Number.POSITIVE_INFINITY
+
+/**
+ * @param options.ancestors How many unproven ancestors an unproven transaction has: more than any of them, so it comes after
+ * them.
+ */
+export function positionOf(
+  { txid, proof }: TransactionRecord,
+  { ancestors }: { ancestors: number },
+): BlockPosition {
+  if (proof === undefined) return { height: UNMINED, index: ancestors }
+  const [lowest] = readBump(proof.merklePath, (message) => new BeefError(message)).levels
+  for (const [index, { isTxid }] of lowest ?? []) if (isTxid) return { height: proof.height, index }
+  throw new BeefError(`the merkle path of ${txid} does not contain it`)
+}
+
+export function isBefore(one: BlockPosition, other: BlockPosition): boolean {
+  return one.height === other.height ? one.index < other.index : one.height < other.height
+}
+
+/** The limits of a submission. */
 export interface GatherLimits {
   maxTransactions: number
   maxBytes: number
@@ -17,29 +45,29 @@ export interface GatherOptions {
   store: Pick<GraphStore, 'transactions' | 'admissions'>
   source: ChainSource
   limits: GatherLimits
-  /** The txids of what the source was found not to have in a block: of those, what is held is enough. Added to. */
+  /** Txids that the source has no proof for, so the stored transaction is good enough. Added to. */
   unproven: Set<string>
 }
 
-/** A transaction with all that it takes to admit it. */
+/** A transaction with everything that is needed to admit it. */
 export interface Gathered {
-  /** The transaction, with what places its ordinals, and where it is not proven, with its ancestors down to proven ones. */
+  /** The transaction with the parents that place its ordinals; if it is unproven, with its ancestors down to proven ones. */
   beef: Uint8Array
   position: BlockPosition
   /**
-   * The transactions that left the coins of 1 satoshi which it spends and no topic holds here. One may be a name that is
-   * on its way and was not followed so far yet; then the transaction has to wait, or the name is lost from sight.
+   * The transactions of the 1-sat inputs that no topic has admitted. One may be a name that the crawl has not followed so far
+   * yet; then the transaction has to wait, or the name is lost.
    */
   doubtful: BlockPosition[]
-  /** What places its ordinals, and the source does not know. */
+  /** Parents that place its ordinals, and that the source does not know. */
   unknown: string[]
 }
 
 /**
- * Puts together what a topic needs to know of a transaction, as a sync with a peer would: of the inputs, as many as place the
- * last output that may be an ordinal (BRC-159).
+ * Gathers the ancestors that a topic needs to admit a transaction, as a sync with a peer does: of the inputs, as many as place
+ * the last output that may be an ordinal (BRC-159).
  *
- * @throws CrawlError `TOO_LARGE` where that is more than a submission may have; what the source throws.
+ * @throws CrawlError `TOO_LARGE` if they exceed the limits of a submission; errors of the source.
  */
 export async function gather(subject: TransactionRecord, options: GatherOptions): Promise<Gathered> {
   const { store } = options
@@ -65,7 +93,7 @@ export async function gather(subject: TransactionRecord, options: GatherOptions)
   return { beef, position: positionOf(subject, { ancestors }), doubtful, unknown: [...unknown] }
 }
 
-/** Of a coin in no block it is not known what it comes before. */
+/** An unmined coin comes before nothing that is known. */
 const NEVER_BEFORE = Number.POSITIVE_INFINITY
 
 function outputOf(
@@ -76,8 +104,8 @@ function outputOf(
 }
 
 /**
- * What is held here as proven, and else what the source has: a proof may have come since. Each is asked for once, and there
- * is an end to how many.
+ * Reads proven transactions from the store, and others from the source, as a proof may exist by now. Each is read once, up to
+ * the limits.
  */
 class GatheringReader implements TransactionSource {
   private readonly found = new Map<string, TransactionRecord | undefined>()
@@ -90,7 +118,7 @@ class GatheringReader implements TransactionSource {
     this.found.set(subject.txid, subject)
   }
 
-  /** How many are in no block. */
+  /** How many of those that were read are unmined. */
   get unproven(): number {
     return [...this.found.values()].filter((record) => record !== undefined && record.proof === undefined)
       .length
@@ -99,7 +127,7 @@ class GatheringReader implements TransactionSource {
   async get(txid: string): Promise<TransactionRecord | undefined> {
     if (this.found.has(txid)) return this.found.get(txid)
     const { limits } = this.options
-    const record = await knownOrSourced(txid, this.options)
+    const record = await storedOrSourced(txid, this.options)
     this.bytes += record?.raw.length ?? 0
     if (this.found.size >= limits.maxTransactions || this.bytes > limits.maxBytes)
       throw new CrawlError(
@@ -111,8 +139,8 @@ class GatheringReader implements TransactionSource {
   }
 }
 
-/** A transaction as it is held here where that is proven, else as the source has it, and else as it is held here. */
-export async function knownOrSourced(
+/** A transaction from the store if it is proven there, otherwise from the source, otherwise unproven from the store. */
+export async function storedOrSourced(
   txid: string,
   {
     store,

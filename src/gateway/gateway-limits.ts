@@ -1,20 +1,20 @@
-import { MAX_MAP_BYTES } from '../../../backend/src/graph/map-merge.js'
+import { MAX_MAP_BYTES } from '../../backend/src/graph/map-merge.js'
 
-/** What one request may cost (`docs/limits.md`). Of the two lists, more than the usual is never taken. */
+/** What one request may cost (`docs/limits.md`). The two list lengths can only be lowered. */
 export interface GatewayLimits {
-  /** How many outpoints `/metadata` takes at once. */
+  /** The most outpoints in one request to `/metadata`. */
   maxPointers: number
-  /** How many `/origins` takes at once. */
+  /** The most outpoints in one request to `/origins`. */
   maxOrigins: number
   /** The longest JSON of a directory that paths lead into, in bytes. */
   maxDirectoryBytes: number
   /** The JSON of all directories that one path leads through, in bytes; never less than that of one. */
   maxDirectoryPathBytes: number
-  /** How many bytes of MAP a record shows: more than the usual is never kept. */
+  /** How many bytes of MAP a record shows; no more than the default is ever stored. */
   maxMapBytes: number
 }
 
-/** What they are where nobody says otherwise. */
+/** The defaults. */
 export const GATEWAY_LIMITS: GatewayLimits = {
   maxPointers: 100,
   maxOrigins: 1000,
