@@ -129,7 +129,7 @@ test(
     expect(noTree).toMatchObject({ code: 2, stdout: '' })
     expect(noTree.stderr).toBe('minetree: there is no tree to follow: set PROFILE=mainnet or GENESIS\n')
     const noUrl = await run(['crawl', '--source', 'nowhere'], env)
-    expect(noUrl).toMatchObject({ code: 2, stderr: 'minetree: --source: nowhere is no URL\n' })
+    expect(noUrl).toMatchObject({ code: 2, stderr: 'minetree: --source: nowhere is not an HTTP URL\n' })
     const server = await servers.start(env)
     const second = await run(args, env)
     expect(second.code).toBe(5)
