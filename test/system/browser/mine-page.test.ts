@@ -105,7 +105,11 @@ describe('a wallet', () => {
     const server = await localNetwork()
     const { page } = await browser.open(`${server.url}/mine`)
     await order(page, { name: 'q', payer: 'wallet' })
-    await says(page, '#status', 'no wallet answers in this browser or on this machine: start one and try again.')
+    await says(
+      page,
+      '#status',
+      'no wallet answers in this browser or on this machine: start one and try again.',
+    )
     expect(await shownMints(page)).toEqual([])
   })
 
