@@ -232,7 +232,7 @@ describe('verify', () => {
     async () => {
       const spent = await index({ '/svc/names/abc': { body: nameRecord(tip, true) } })
       expect(await run(['verify', 'abc', '--url', spent])).toEqual(refusedWith(line1('which is spent')))
-      expect(await run(['verify', 'abc', '--url', spent, url])).toEqual(refusedWith(line1('do not agree')))
+      expect(await run(['verify', 'abc', '--url', spent, url])).toEqual(refusedWith(line1('disagree on whether')))
       const moved = await index({ '/svc/names/abc': { body: nameRecord(at(first, 0)) } })
       expect(await run(['verify', 'abc', '--url', moved])).toEqual(refusedWith(line1('no index says')))
     },
