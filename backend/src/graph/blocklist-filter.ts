@@ -54,7 +54,7 @@ export class BlocklistFilter implements GraphReader {
   }
 
   /** A store that keeps an answer gives it up when the blocklist changes. */
-  consistent<Answer>(read: () => Promise<Answer>, kept?: KeptAnswer<Answer>): Promise<Answer> {
+  consistent<Answer>(read: () => Promise<Answer>, kept?: KeptAnswer<Answer>): Promise<Answer> | Answer {
     return this.store.consistent(read, kept)
   }
 

@@ -1,4 +1,10 @@
-import type { IndexStatus } from '../store/index-maintenance.js'
+/** What is known of the index compared with the admitted set. */
+export interface IndexStatus {
+  /** Being compared, being rebuilt, known to match, or known to differ. */
+  state: 'comparing' | 'rebuilding' | 'equal' | 'unequal'
+  /** The share of the comparison or the rebuild that is done, up to 1. */
+  done: number
+}
 
 /**
  * Why a host is not ready, if it is not: each of its parts gives a reason in one line, under a name. A host that is ready

@@ -2,8 +2,7 @@ import { Router } from 'express'
 import { z } from 'zod'
 import { NotReadyError } from '../../gateway/http/errors.js'
 import type { OperationGroup } from '../../gateway/http/operation.js'
-import type { Readiness } from '../http/readiness.js'
-import type { IndexStatus } from '../store/index-maintenance.js'
+import type { IndexStatus, Readiness } from '../http/readiness.js'
 
 const okShape = z.strictObject({ status: z.literal('ok') })
 

@@ -6,19 +6,7 @@ import { type GraphRecords, graphRecords, mergeRecords } from '../../../backend/
 import { viewOf } from '../../../backend/src/graph/stored-transaction.js'
 import { spendsBy } from '../../../backend/src/graph/transaction-records.js'
 import { NotReadyError } from '../../gateway/http/errors.js'
-import { notReadyReason } from '../http/readiness.js'
-
-/**
- * What is known of the index, which is what is answered of all that topics hold: being compared with that, being made anew,
- * the same, or known to differ.
- */
-export type IndexState = 'comparing' | 'rebuilding' | 'equal' | 'unequal'
-
-export interface IndexStatus {
-  state: IndexState
-  /** How much of the comparison or the rebuild is done, of 1. */
-  done: number
-}
+import { type IndexStatus, notReadyReason } from '../http/readiness.js'
 
 export interface IndexMaintenanceOptions {
   store: IndexComparison & IndexRebuild
@@ -229,7 +217,7 @@ export class IndexMaintenance {
     }
   }
 
-  private progress(state: IndexState, done: number): void {
+  private progress(state: IndexStatus['state'], done: number): void {
     const began = this.current.state !== state
     this.current = { state, done }
     if (began || Date.now() - this.said < LINE_EVERY) return
