@@ -56,7 +56,7 @@ export async function openNode({
   try {
     stores = await openStores(config, (transactions) => {
       logger.warn({ transactions }, 'a conflict was resolved differently: a branch was reorganised')
-      overlay?.tell({ kind: 'turned', transactions })
+      overlay?.tell({ kind: 'status changed', transactions })
     })
     const { notes, held, failedHooksWaiting, isShared } = stores
     const onWrite = async (): Promise<void> => maintenance?.notice()

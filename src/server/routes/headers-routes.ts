@@ -19,10 +19,10 @@ const roundShape = z.strictObject({
 })
 
 /**
- * `POST /admin/headers`: the operator, or the operator's node, tells that the chain has changed, from a height on where one
- * is given. The kept proofs are held against it at once.
+ * `POST /admin/headers`: the operator, or the operator's node, reports that the chain has changed, optionally from a height on.
+ * Stored proofs are re-verified immediately.
  *
- * @param watch Without one, proofs are not checked here.
+ * @param watch If undefined, this host does not verify proofs.
  */
 export function headersRoutes(
   watch: ReorgMonitor | undefined,
@@ -34,7 +34,7 @@ export function headersRoutes(
     if (watch === undefined)
       throw new NotFoundError('this host does not check proofs: CHAIN_TRACKER is scripts-only')
     const round = await watch.round(height)
-    // A longer chain may hold what was not final before.
+    // On a longer chain, transactions that were not final may be now.
     while ((await engine.releaseHeld()) > 0);
     response.json(round)
   })

@@ -33,7 +33,7 @@ export type OverlayEvent =
   /** A hook failed after its submission was written, or failed again when it was repeated. */
   | { kind: 'hook failed'; failure: HookFailure }
   /** A conflict was decided anew: so many transactions became silent, or count again. */
-  | { kind: 'turned'; transactions: number }
+  | { kind: 'status changed'; transactions: number }
   /** A graph that a peer offers was taken, could not be for now, or is none for this host (`docs/sync.md`). */
   | { kind: 'synced'; result: 'taken' | 'open' | 'unwanted' }
 

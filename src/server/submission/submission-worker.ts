@@ -53,7 +53,7 @@ let opening: Promise<Overlay> | undefined
 /** Connects to the store. @throws StoreUnavailableError where it cannot be reached; it is tried again with the next submission. */
 async function open(): Promise<Overlay> {
   const { graph, notes, held } = await connectStores(config, (transactions) =>
-    report({ event: { kind: 'turned', transactions } }),
+    report({ event: { kind: 'status changed', transactions } }),
   )
   const overlay = createOverlay({ config, graph, notes, held, repeats: false, logger })
   overlay.onEvent((event) => report({ event: portable(event) }))
