@@ -9,7 +9,7 @@ import { parentsFirst } from '../../backend/src/graph/parents-first.js'
 import { type BeefContents, readBeef } from '../../backend/src/graph/read-beef.js'
 import type { Proof } from '../../backend/src/graph/records.js'
 import { BeefError } from '../../backend/src/protocol/beef.js'
-import { messageOf } from '../../backend/src/protocol/coded-error.js'
+import { CodedError, messageOf } from '../../backend/src/protocol/coded-error.js'
 import {
   readTransaction,
   TransactionError,
@@ -17,8 +17,12 @@ import {
 } from '../../backend/src/protocol/transaction.js'
 
 /** A path that cannot be read. */
-export class ImportError extends Error {
+export class ImportError extends CodedError<'USAGE'> {
   override readonly name = 'ImportError'
+
+  constructor(message: string, options?: { cause?: unknown }) {
+    super('USAGE', message, options)
+  }
 }
 
 /** The largest BEEF or raw transaction that is read, in bytes: one at a time is held in memory. */

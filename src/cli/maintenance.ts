@@ -17,7 +17,7 @@ export async function runBackup({ output, ...options }: CommandOptions): Promise
       onProgress: ({ rows, share }) =>
         progress.update(() => ({
           text: `${grouped(rows)} rows`,
-          ...(share !== undefined && { share }),
+          share,
         })),
     })
     progress.end()

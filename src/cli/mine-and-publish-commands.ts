@@ -101,13 +101,13 @@ export function addMineAndPublishCommands(program: Command, context: CommandCont
           knownTrees: KnownTrees.open(process.env),
           coins: options.coins ?? [],
           budget: {
-            ...(maxFee !== undefined && { maxFee }),
-            ...(maxTotal !== undefined && { maxTotal }),
-            ...(maxMints !== undefined && { maxMints }),
+            maxFee,
+            maxTotal,
+            maxMints,
             ...(maxTime !== undefined && { maxTime: 1000 * maxTime }),
           },
           ask: terminalAsk(signal),
-          ...(arcApiKey !== undefined && { arcApiKey }),
+          arcApiKey,
         }),
       )
     })

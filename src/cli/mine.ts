@@ -146,7 +146,7 @@ async function mineMissing(
         const record = { name: event.name, origin, hashes, fee, ...(byOther && { byOther }) }
         output.result(record, `${event.name} ${origin}`)
       },
-      ...(workers !== undefined && { workers }),
+      workers,
     })
   } catch (error) {
     const own = undecided.find((mint) => mint.name === name)
@@ -192,7 +192,7 @@ async function moneyFor(options: MineOptions, index: MineIndex): Promise<Money> 
   const arc = arcFor(options)
   const send = arc && sendThroughArc(arc)
   const { feeRate } = options
-  const payer = keyPayer({ key, coins, folder, send, ...(feeRate !== undefined && { feeRate }) })
+  const payer = keyPayer({ key, coins, folder, send, feeRate })
   return { payer, index: noting, send, folder }
 }
 

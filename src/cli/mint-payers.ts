@@ -34,7 +34,7 @@ export function keyPayer(options: {
       const signed = await fundWithKey({
         ...{ plan, source, key, maxFee },
         coins: coinsOf(key, { coins, ...(await folder.read()) }),
-        ...(feeRate !== undefined && { feeRate }),
+        feeRate,
       })
       const { transaction, mint } = signed
       const beef = writeBeef(transaction)

@@ -50,7 +50,7 @@ function checkOptions(
     requireProofs,
     env: process.env,
     output,
-    ...(genesis !== undefined && { genesis }),
+    genesis,
   }
 }
 

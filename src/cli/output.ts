@@ -26,7 +26,7 @@ export function hasColors(stream: Stream, env: Record<string, string | undefined
 
 /** The longest remark or error in characters: about a screenful, whatever strangers write. */
 const MAX_LINE_LENGTH = 500
-/** How many lines of a stack are shown; V8 records ten frames unless told otherwise. */
+/** How many lines of a stack are shown; V8 records ten frames by default. */
 const MAX_STACK_LINES = 50
 
 /**

@@ -33,7 +33,7 @@ export async function serve({
     submissionWorker,
     minePage,
     ownsProcess: true,
-    ...(deploy && { deploy }),
+    deploy,
   })
   const server = await unlessSignalled(starting, signalled, logger)
   if (server === undefined) return
@@ -78,7 +78,7 @@ function sayHow({ config, logger, url }: { config: Config; logger: Logger; url: 
   )
   if (genesis === undefined) logger.warn('no GENESIS is set: content is served, names are off')
   if (chainTracker === 'scripts-only' && profile.name === 'mainnet') {
-    logger.warn('CHAIN_TRACKER is scripts-only: merkle proofs are not checked, whoever submits is believed')
+    logger.warn('CHAIN_TRACKER is scripts-only: merkle proofs are not checked, so submitters are trusted')
   }
   for (const warning of warnings) logger.warn(warning)
   if (unused.length > 0)

@@ -67,7 +67,7 @@ export function withBounds(
     timeout: Math.min(timeout, bounds.timeout ?? timeout),
     maxBytes: Math.min(maxBytes, bounds.maxBytes ?? maxBytes),
     ...(signals.length > 0 && { signal: AbortSignal.any(signals) }),
-    ...(fetch && { fetch }),
+    fetch,
   }
 }
 

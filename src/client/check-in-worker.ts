@@ -106,10 +106,10 @@ function taskOf(check: NameTrust & { name: string; evidence: Evidence }): CheckT
   const { name, evidence, deployment, requireProofs, maxBytes, maxScriptWork, scriptTimeout } = check
   return {
     ...{ name, evidence, deployment, hasHeaders: check.chainTracker !== 'scripts only' },
-    ...(requireProofs !== undefined && { requireProofs }),
-    ...(maxBytes !== undefined && { maxBytes }),
-    ...(maxScriptWork !== undefined && { maxScriptWork }),
-    ...(scriptTimeout !== undefined && { scriptTimeout }),
+    requireProofs,
+    maxBytes,
+    maxScriptWork,
+    scriptTimeout,
   }
 }
 

@@ -9,14 +9,14 @@ import type { VerifiedHistory } from './verify-history.js'
  * - `loses`: the other way round;
  * - `conflict`: they exclude each other, and nothing verified says which is right.
  */
-export type Comparison = 'same' | 'wins' | 'loses' | 'conflict'
+export type HistoryComparison = 'same' | 'wins' | 'loses' | 'conflict'
 
 /**
  * Where two paths from the genesis to a tip diverge, they spend the same coin: a node mined twice, or an ordinal sent
  * two ways. A chain holds one of them, so the confirmed one counts. If neither is confirmed, or both claim to be, a
  * reader must not choose (BRC-174 2.3 and 4).
  */
-export function compareHistories(one: VerifiedHistory, other: VerifiedHistory): Comparison {
+export function compareHistories(one: VerifiedHistory, other: VerifiedHistory): HistoryComparison {
   const [path, otherPath] = [pathOf(one), pathOf(other)]
   for (const [at, step] of path.entries()) {
     const counterpart = otherPath[at]

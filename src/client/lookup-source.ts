@@ -68,7 +68,7 @@ export class LookupNameSource implements NameSource {
     const each: AskBounds = {
       timeout: Math.max(0, timeout - (performance.now() - start)),
       maxBytes: Math.floor(maxBytes / found.length),
-      ...(signal && { signal }),
+      signal,
     }
     return (await Promise.all(found.map((host) => host.ask(name, each)))).flat()
   }

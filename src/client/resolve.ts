@@ -296,7 +296,7 @@ async function checkReply(reply: IndexReply, options: ResolveOptions, signal: Ab
   } catch (error) {
     const message = messageOf(error)
     if (error instanceof ProofError) return { index, verdict: 'refuted', message, error }
-    // An index can make a chain tracker fail with a made-up height; that says nothing about the other indexes.
+    // An index can make a chain tracker fail with an invented height; that says nothing about the other indexes.
     if (error instanceof HeadersError) return { index, verdict: 'unchecked', message, error }
     if (error instanceof SourceError) return failedReport(index, error)
     if (error instanceof CheckWorkerError) throw error

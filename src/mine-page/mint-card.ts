@@ -19,7 +19,8 @@ export type CardState =
 
 const UNPAID =
   'The node is unlocked, but nobody pays yet. The node supplies 1 satoshi and the outputs need 3: add inputs with 2 more satoshis and the fee, and sign them. You can add inputs (the signature is ANYONECANPAY) but no outputs: the node’s signature covers them all, so there is no change, and everything beyond the outputs is fee. Send it while the node is live: as soon as somebody mines any character from it, this solution is worthless.'
-const BOUND = 'Only the owner below can use this solution: whoever pays, the name is locked to that address.'
+const BOUND =
+  'Only the owner below can use this solution: no matter who pays, the name is locked to that address.'
 const UNBOUND =
   'Show it to nobody before it is sent: in this tree, anyone who sees the solution can mint the name for another owner.'
 

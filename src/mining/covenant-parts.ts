@@ -31,7 +31,7 @@ function assembleWord(word: string): Uint8Array {
 /** A script number: little-endian magnitude, the sign in the top bit, minimal length; zero is empty. */
 function encodeNumber(value: number): Uint8Array {
   const bytes: number[] = []
-  for (let rest = Math.abs(value); rest > 0; rest = Math.floor(rest / 256)) bytes.push(rest % 256)
+  for (let left = Math.abs(value); left > 0; left = Math.floor(left / 256)) bytes.push(left % 256)
   if ((bytes.at(-1) ?? 0) >= SIGN) bytes.push(0)
   const top = bytes.length - 1
   if (value < 0) bytes[top] = (bytes[top] ?? 0) | SIGN
@@ -208,7 +208,7 @@ export function writeNameOutput(terms: { nameContentType: string; marker: Uint8A
 function writeLength(): ScriptPart {
   return [
     'SIZE DUP 3 NUM2BIN SWAP 253 LESSTHAN', //                       X length short?
-    ['IF 1 ELSE', TWO_BYTE_LENGTH, 'SWAP CAT 3 ENDIF SPLIT'], //     X length rest
+    ['IF 1 ELSE', TWO_BYTE_LENGTH, 'SWAP CAT 3 ENDIF SPLIT'], //     X length remainder
     'BIN2NUM NOT VERIFY SWAP CAT', //                                X
   ]
 }

@@ -283,7 +283,7 @@ export function payWithWallet(
       return await fundWithWallet({
         ...{ plan, source, wallet, maxFee },
         ...(own && { basket }),
-        ...(keep && { keep }),
+        keep,
       })
     },
   }

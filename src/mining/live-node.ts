@@ -32,7 +32,7 @@ export async function verifiedLiveNode(
   if (shown === undefined) return undefined
   let node: VerifiedNode
   try {
-    node = await verifyNode({ ...question, ...shown, ...(after && { after }) })
+    node = await verifyNode({ ...question, ...shown, after })
   } catch (cause) {
     if (!(cause instanceof ProofError)) throw cause
     const outpoint = formatOutpoint(shown.outpoint)

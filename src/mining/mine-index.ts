@@ -43,7 +43,7 @@ export async function askServer({
   signal,
 }: Question & { maxBytes: number }): Promise<FetchedAnswer> {
   try {
-    return await fetchBounded(url, init, { timeout, maxBytes, ...(signal && { signal }) })
+    return await fetchBounded(url, init, { timeout, maxBytes, signal })
   } catch (cause) {
     throw new MiningError('NO_ANSWER', messageOf(cause), { cause })
   }

@@ -218,7 +218,7 @@ export async function searchWhileLive(
     try {
       if (!(await options.isLive())) moved.abort(new NodeMovedError('another mint has spent the node'))
     } catch {
-      // The index is asked again before the solution is used; only then does its silence matter.
+      // The index is asked again before the solution is used; only then does it matter that it fails.
     } finally {
       isChecking = false
     }
@@ -227,9 +227,9 @@ export async function searchWhileLive(
     return await searchNonce({
       ...search,
       signal: signal === undefined ? moved.signal : AbortSignal.any([signal, moved.signal]),
-      ...(workers !== undefined && { workers }),
-      ...(workerUrl !== undefined && { workerUrl }),
-      ...(onProgress && { onProgress }),
+      workers,
+      workerUrl,
+      onProgress,
     })
   } finally {
     clearInterval(watch)

@@ -1,8 +1,8 @@
 import type { Knex } from 'knex'
 import type { Db } from 'mongodb'
 import type { HostStore } from '../../backend/src/graph/host-store.js'
-import { sharedStore as sharedMongoStore } from '../../backend/src/storage/mongo/shared-store.js'
-import { sharedStore as sharedSqlStore } from '../../backend/src/storage/sql/shared-store.js'
+import { sharedStore as sharedMongoStore } from '../../backend/src/storage/mongo/graph-store.js'
+import { sharedStore as sharedSqlStore } from '../../backend/src/storage/sql/graph-store.js'
 
 /** For hosts of overlay engines, such as OverlayExpress: topic managers, lookup services, and the gateway's stores. */
 export { default as createNamesLookupService } from '../../backend/src/lookup-services/NamesLookupServiceFactory.js'

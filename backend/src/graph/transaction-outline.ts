@@ -2,7 +2,7 @@ import { joinBytes, reversed, toHex } from '../protocol/bytes.js'
 import type { Outpoint } from '../protocol/outpoint.js'
 import type { RawTransaction, TransactionSource } from './graph-store.js'
 import type { Proof } from './records.js'
-import { Slices, yieldToEventLoop } from './yield-to-event-loop.js'
+import { TimeSlice, yieldToEventLoop } from './yield-to-event-loop.js'
 
 /** A transaction without its scripts. */
 export interface TransactionOutline {
@@ -106,7 +106,7 @@ class ChunkReader {
   private piece: { at: number; bytes: Uint8Array } = { at: 0, bytes: new Uint8Array() }
   private read = 0
   private parts = 0
-  private readonly slices = new Slices()
+  private readonly slice = new TimeSlice()
 
   constructor(
     private readonly raw: RawTransaction,
@@ -141,7 +141,7 @@ class ChunkReader {
   /** Lets others have their turn now and then: a transaction has as many inputs and outputs as fit into it. */
   private async rest(): Promise<void> {
     this.parts++
-    if (this.parts % PARTS_A_SLICE === 0) await this.slices.rest()
+    if (this.parts % PARTS_A_SLICE === 0) await this.slice.yieldIfOver()
   }
 
   async varint(): Promise<number> {

@@ -1,4 +1,4 @@
-import { type FailedHook, type HookOutbox, noteBeef, subjectOf } from '../graph/hook-outbox.js'
+import { beefOfHook, type FailedHook, type HookOutbox, subjectOf } from '../graph/hook-outbox.js'
 
 /** A hook that failed, or one that was repeated and failed again. */
 export interface HookFailure {
@@ -169,5 +169,5 @@ export class HookRetries {
 }
 
 function bytesOf(note: FailedHook): number {
-  return noteBeef(note)?.length ?? 0
+  return beefOfHook(note)?.length ?? 0
 }

@@ -15,8 +15,8 @@ import {
   requireShortScript,
   rulesOf,
 } from './mint.js'
-import { hasCode, isStrictUnlocking, type SpentOutput } from './mint-unlocking.js'
-import { type Hash256, outputOf, type TransactionView } from './transaction.js'
+import { hasCode, isStrictUnlocking } from './mint-unlocking.js'
+import { type Hash256, outputOf, type SpentOutput, type TransactionView } from './transaction.js'
 
 /** A spend of a node, as `checkMint` takes it. */
 type NodeSpend = Parameters<typeof checkMint>[0]

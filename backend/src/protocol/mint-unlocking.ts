@@ -4,6 +4,7 @@ import { encodeMinimalPush, OP, readPushes, ScriptWalk } from './script-walk.js'
 import {
   type Hash256,
   hash256,
+  type SpentOutput,
   serialisedOutputs,
   type TransactionInput,
   type TransactionOutput,
@@ -18,12 +19,6 @@ export interface MintUnlocking<Character> {
   /** The outputs after index 2, serialised one after another. */
   trailing: Uint8Array
   preimage: Uint8Array
-}
-
-/** The output that an input spends. */
-export interface SpentOutput {
-  satoshis: number
-  lockingScript: Uint8Array
 }
 
 /** What a preimage commits to of a transaction; any {@link TransactionView} will do. */

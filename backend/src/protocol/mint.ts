@@ -13,13 +13,14 @@ import {
   UNCLAIMED,
 } from './mine-node.js'
 import { MintError } from './mint-error.js'
-import { mintPreimage, readMintUnlocking, readPreimageSpent, type SpentOutput } from './mint-unlocking.js'
+import { mintPreimage, readMintUnlocking, readPreimageSpent } from './mint-unlocking.js'
 import { encodeOutpoint, formatOutpoint, type Outpoint } from './outpoint.js'
 import { encodePush, OP } from './script-walk.js'
 import {
   type Hash256,
   hash256,
   outputOf,
+  type SpentOutput,
   serialisedOutputs,
   sha256,
   type TransactionView,
@@ -31,8 +32,8 @@ export {
   encodeMintUnlocking,
   mintPreimage,
   type PreimageTransaction,
-  type SpentOutput,
 } from './mint-unlocking.js'
+export type { SpentOutput } from './transaction.js'
 
 /** What was fixed when a tree of names was deployed (service.md 2.8). */
 export interface Deployment {

@@ -1,4 +1,5 @@
 import { LockingScript, OP, Spend, UnlockingScript } from '@bsv/sdk'
+import { CodedError } from './coded-error.js'
 import {
   countOpcodes,
   type RunBudget,
@@ -7,14 +8,14 @@ import {
   scriptPrice,
   stepCost,
 } from './script-cost.js'
-import { readTransaction, type TransactionOutput, type TransactionView } from './transaction.js'
+import { readTransaction, type SpentOutput, type TransactionView } from './transaction.js'
 
 /** Scripts that cost more than the budget has left, valid or not. */
-export class TooCostlyError extends Error {
+export class TooCostlyError extends CodedError<'TOO_COSTLY'> {
   override readonly name = 'TooCostlyError'
 
   constructor() {
-    super('the scripts are too expensive to run')
+    super('TOO_COSTLY', 'the scripts are too expensive to run')
   }
 }
 
@@ -26,9 +27,6 @@ const MAX_STACK_BYTES = 8_000_000
 const BYTES_OF_OPCODE = 12
 /** And an input or an output, which are no shorter than that in a transaction. */
 const BYTES_OF_PART = 40
-
-/** What an input spends. */
-export type SpentOutput = Pick<TransactionOutput, 'satoshis' | 'lockingScript'>
 
 /** An unproven transaction whose scripts are to be run. Can be posted to another thread. */
 export interface ScriptSpender {

@@ -13,10 +13,14 @@ export interface TransactionInput {
   sequence: number
 }
 
-/** An output of a raw transaction; the byte fields are views into it. */
-export interface TransactionOutput {
+/** The output that an input spends. */
+export interface SpentOutput {
   satoshis: number
   lockingScript: Uint8Array
+}
+
+/** An output of a raw transaction; the byte fields are views into it. */
+export interface TransactionOutput extends SpentOutput {
   /** The whole output: value, script length, script. What a signature hash commits to. */
   bytes: Uint8Array
 }

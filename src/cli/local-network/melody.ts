@@ -47,7 +47,7 @@ function addNote(sum: Float64Array, hertz: number): void {
   }
 }
 
-/** RIFF: what stands before so many bytes of samples. */
+/** The RIFF header for this many bytes of samples. */
 function wavHead(bytes: number): Uint8Array {
   const head = new DataView(new ArrayBuffer(44))
   const text = (at: number, letters: string): void => new Uint8Array(head.buffer).set(utf8(letters), at)

@@ -80,7 +80,7 @@ export async function ensureName(network: LocalNetwork, name: string): Promise<O
       chainTracker: 'scripts only',
       signal,
       onEvent: (event) => progress.update(event),
-      ...(workers !== undefined && { workers }),
+      workers,
     })
   } catch (error) {
     if (!(error instanceof MiningError && error.code === 'TAKEN')) throw error

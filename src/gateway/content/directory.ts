@@ -2,7 +2,7 @@ import { Mutex } from 'async-mutex'
 import { LRUCache } from 'lru-cache'
 import type { GraphReader } from '../../../backend/src/graph/graph-store.js'
 import type { ContentSummary } from '../../../backend/src/graph/records.js'
-import { Slices } from '../../../backend/src/graph/yield-to-event-loop.js'
+import { TimeSlice } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { joinBytes } from '../../../backend/src/protocol/bytes.js'
 import { DirectoryError, directoryEntries } from '../../../backend/src/protocol/directory.js'
 import { type Outpoint, PointerError, parsePointer } from '../../../backend/src/protocol/outpoint.js'
@@ -219,12 +219,12 @@ function weightOf(map: ReadMapResult): number {
 /** A body of a mebibyte may have a hundred thousand entries: this yields between them. */
 async function readMap(body: Uint8Array): Promise<ReadMapResult> {
   const map = new Map<string, string>()
-  const slices = new Slices()
+  const slice = new TimeSlice()
   try {
     let read = 0
     for (const [name, pointer] of directoryEntries(body)) {
       map.set(name, pointer)
-      if (++read % ENTRIES_PER_CHECK === 0) await slices.rest()
+      if (++read % ENTRIES_PER_CHECK === 0) await slice.yieldIfOver()
     }
     return map
   } catch (error) {

@@ -2,7 +2,7 @@ import { pipeline } from 'node:stream/promises'
 import type { Request, Response } from 'express'
 import type { ByteRange } from '../../../backend/src/graph/graph-store.js'
 import type { ContentSummary } from '../../../backend/src/graph/records.js'
-import { Slices } from '../../../backend/src/graph/yield-to-event-loop.js'
+import { TimeSlice } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { endedByPrecondition, entityTag } from './caching.js'
 import { RangeNotSatisfiableError } from './errors.js'
 import { contentRange, requestedRange } from './range.js'
@@ -78,10 +78,10 @@ export async function sendChunks<Chunk extends Uint8Array | string>(
 async function* resumed<Chunk>(first: IteratorResult<Chunk>, others: AsyncGenerator<Chunk>) {
   if (first.done) return
   yield first.value
-  const slices = new Slices()
+  const slice = new TimeSlice()
   for await (const chunk of others) {
     yield chunk
-    await slices.rest()
+    await slice.yieldIfOver()
   }
 }
 

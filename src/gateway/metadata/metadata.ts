@@ -2,7 +2,7 @@ import { type RequestHandler, Router } from 'express'
 import { z } from 'zod'
 import { BlockedError } from '../../../backend/src/graph/blocked-error.js'
 import { sha256 } from '../../../backend/src/graph/native-hash.js'
-import { Slices } from '../../../backend/src/graph/yield-to-event-loop.js'
+import { TimeSlice } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { decodedPointer, parseContentReference } from '../../../backend/src/protocol/outpoint.js'
 import { CACHE, endedByPrecondition, entityTag } from '../http/caching.js'
 import { NotFoundError, TooLargeError } from '../http/errors.js'
@@ -96,7 +96,7 @@ async function* recordsOf(
   options: MetadataOptions,
   references: { text: string; reference: ReturnType<typeof parseContentReference> }[],
 ): AsyncGenerator<string> {
-  const slices = new Slices()
+  const slice = new TimeSlice()
   let chunk = ''
   let mapBytes = options.maxMapBytes * MAPS_PER_ANSWER
   for (const [index, { text, reference }] of references.entries()) {
@@ -104,7 +104,7 @@ async function* recordsOf(
     const record = await servedRecord({ ...options, maxMapBytes }, reference)
     if (record !== undefined) mapBytes = Math.max(mapBytes - JSON.stringify(record.map).length, 0)
     // The embedded store never waits: without a yield, other requests would wait for the last record.
-    await slices.rest()
+    await slice.yieldIfOver()
     chunk += `${index === 0 ? '{' : ','}${JSON.stringify(text)}:${JSON.stringify(record ?? null)}`
     if (chunk.length < CHARACTERS_PER_CHUNK) continue
     yield chunk

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
 import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
-import { Slices } from '../../../backend/src/graph/yield-to-event-loop.js'
+import { TimeSlice } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { formatOutpoint, type Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { outputOf } from '../../../backend/src/protocol/transaction.js'
 import type { ProofVerifier } from '../chain/proof-verifier.js'
@@ -154,9 +154,9 @@ export class TopicSync {
     const { topic, graph } = this.options
     const blocked = await graph.blocklist.list()
     const offers = new Map<string, Offer>()
-    const slices = new Slices()
+    const slice = new TimeSlice()
     for (const { txid, outputIndex: vout, score } of page.sort((a, b) => a.score - b.score)) {
-      await slices.rest()
+      await slice.yieldIfOver()
       const outpoint = { txid, vout }
       if (offers.has(txid) || blocked.has('outpoint', formatOutpoint(outpoint))) continue
       if (await isHeld(graph, { topic, txid })) this.open.close(txid)

@@ -1,6 +1,6 @@
 import createKnex, { type Knex } from 'knex'
 import { createPool } from 'mysql2'
-import { mysqlReader } from '../../../backend/src/storage/sql/mysql-reader.js'
+import { mysqlReader } from '../../../backend/src/storage/sql/database.js'
 import type { Database } from './open-database.js'
 
 /** Connections of each of the two pools: writers take turns anyway. */

@@ -4,15 +4,12 @@ import { readPath } from '../../../backend/src/graph/read-proof.js'
 import type { Proof } from '../../../backend/src/graph/records.js'
 import { admittedTransactions, knownTransactions } from '../../../backend/src/graph/transaction-records.js'
 import type { Deployment } from '../../../backend/src/protocol/mint.js'
-import {
-  likelyWork,
-  type ScriptSpender,
-  type SpentOutput,
-} from '../../../backend/src/protocol/run-scripts.js'
+import { likelyWork, type ScriptSpender } from '../../../backend/src/protocol/run-scripts.js'
 import {
   countParts,
   isCoinbase,
   outputOf,
+  type SpentOutput,
   type TransactionView,
 } from '../../../backend/src/protocol/transaction.js'
 import { notStrictError, spendsNodeNonStrictly } from './node-spends.js'

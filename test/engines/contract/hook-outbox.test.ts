@@ -15,7 +15,10 @@ const admitted = (number: number, vout: number, beef = utf8(`BEEF ${number}`)): 
 })
 
 /** A note as it compares, whatever a driver gives bytes as. */
-const plain = (note: FailedHook) => ({ ...note, beef: Buffer.from(noteBeef(note) ?? []).toString('base64') })
+const plain = (note: FailedHook) => ({
+  ...note,
+  beef: Buffer.from(noteBeef(note) ?? []).toString('base64'),
+})
 
 async function keptBy(notes: HookOutbox, service: string): Promise<ReturnType<typeof plain>[]> {
   const kept: FailedHook[] = []

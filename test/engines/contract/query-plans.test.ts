@@ -5,12 +5,16 @@ import { TIP } from '../../../backend/src/graph/graph-store.js'
 import { encodeMap } from '../../../backend/src/graph/map-coder.js'
 import { graphRecords } from '../../../backend/src/graph/records.js'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
-import { placeText } from '../../../backend/src/storage/rebuild/checkpoint.js'
+import { formatPosition } from '../../../backend/src/storage/rebuild/index-maintenance.js'
 import { hashColumn, outpointColumns } from '../../../backend/src/storage/rows/columns.js'
+import {
+  insertNew,
+  knexWriter,
+  type SqlValue,
+  type SqlWriter,
+} from '../../../backend/src/storage/sql/database.js'
 import { SqlGraphStore } from '../../../backend/src/storage/sql/graph-store.js'
-import { insertNew } from '../../../backend/src/storage/sql/insert-new.js'
-import { knexWriter, type SqlValue, type SqlWriter } from '../../../backend/src/storage/sql/reader.js'
-import { transactionLogIn } from '../../../backend/src/storage/sql/rebuild-index.js'
+import { transactionLogIn } from '../../../backend/src/storage/sql/index-maintenance.js'
 import { EXPLAINS, type Step } from '../../support/storage/query-plans.js'
 import { watchedReader, watchedWriter } from '../../support/storage/sql-store.js'
 import { onEachSqlEngine } from '../../support/storage/stores.js'
@@ -180,7 +184,7 @@ onEachSqlEngine(({ name, openStore, closeStores }) => {
   })
 
   test('a page of arrivals is sought where it starts, and so is a page of what has a trait', async () => {
-    await transactionLogIn(store.reader).page(placeText({ arrival: 7, txid: hashColumn(txid) }), 10)
+    await transactionLogIn(store.reader).page(formatPosition({ arrival: 7, txid: hashColumn(txid) }), 10)
     await store.attributes.tipsWith({ attributes: several, limit: 10, after: outpoint })
     expect(asked.filter(({ sql }) => /order by arrival/.test(sql))).toHaveLength(1)
     expect((await plans()).filter(({ kind }) => kind === 'scan')).toEqual([])

@@ -13,7 +13,7 @@ export interface ToldAnswer {
 }
 
 /** What is told for one path: an answer, what becomes of the true one, or whatever is done to the connection. */
-export type NewRecords =
+export type RouteAnswer =
   | ToldAnswer
   | { change: (json: unknown) => unknown }
   | { does: (response: ServerResponse) => void }
@@ -30,7 +30,7 @@ export interface NameIndex {
  */
 export function useNameIndexes(): {
   /** @param behind The URL of the real server; without one, every other path is a 404. */
-  start(told: Record<string, NewRecords>, behind?: string): Promise<NameIndex>
+  start(told: Record<string, RouteAnswer>, behind?: string): Promise<NameIndex>
 } {
   const servers: Server[] = []
   afterAll(async () => {

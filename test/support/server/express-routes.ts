@@ -1,6 +1,6 @@
 import type { Express } from 'express'
 
-/** What is read of a layer of Express 5's router; `rawPath` is the path as it was given (router 2.3). */
+/** The part of an Express 5 router layer that is read here; `rawPath` is the path as it was given (router 2.3). */
 interface Layer {
   rawPath: unknown
   route?: { methods: Record<string, boolean> }
@@ -19,11 +19,11 @@ export interface ServedRoute {
 
 export interface ServedRoutes {
   routes: ServedRoute[]
-  /** Handlers that are no routes and no error handlers: each may answer what it likes. */
+  /** Handlers that are neither routes nor error handlers: any of them may answer. */
   handlers: { name: string; prefix: string }[]
 }
 
-/** All that an app answers to, found by walking its layers. */
+/** Finds everything that may answer a request, by walking the layers of an app. */
 export function routesOf(app: Express): ServedRoutes {
   const found: ServedRoutes = { routes: [], handlers: [] }
   walk(app.router as unknown as { stack: Layer[] }, '', found)

@@ -5,7 +5,7 @@ import type { Answer, Question } from './test-server.js'
 type Method = keyof PathItem
 const METHODS: Method[] = ['get', 'head', 'post']
 
-/** A request and what came of it. */
+/** A request and its answer. */
 export interface InFlightRequest {
   path: string
   question: Question
@@ -13,22 +13,22 @@ export interface InFlightRequest {
 }
 
 interface Judgement {
-  /** What of the answer the document does not say, or says otherwise. */
+  /** Where the answer differs from the document. */
   complaints: string[]
-  /** Which of the document's claims the answer bears out. */
+  /** The claims of the document that the answer confirms. */
   seen: string[]
 }
 
 export interface Contract {
-  /** What the document says there is: each answer, header, media type and code of each operation, in a line. */
+  /** The claims of the document: one line for each answer, header, media type and code of each operation. */
   claims: string[]
   judge(exchange: InFlightRequest): Judgement
 }
 
-/** Headers of HTTP itself. `Content-Type` is held against the media types instead. */
+/** Headers of HTTP itself. `Content-Type` is compared with the media types instead. */
 const OF_HTTP = ['connection', 'content-length', 'content-type', 'date', 'keep-alive', 'transfer-encoding']
 
-/** Parameters that OpenAPI has no word for: they go on over slashes. */
+/** Parameters that may contain slashes, which OpenAPI cannot describe. */
 const OVER_SLASHES = ['filepath', 'html']
 
 interface Described {
@@ -37,7 +37,7 @@ interface Described {
   operation: OperationObject
 }
 
-/** A document as something that answers can be held against. */
+/** Makes a document into a contract that answers can be compared with. */
 export function contractOf(document: OpenapiDocument): Contract {
   const described = Object.entries(document.paths).flatMap(([template, item]) =>
     METHODS.flatMap((method): Described[] => {
@@ -79,10 +79,10 @@ function codesIn(schema: unknown): string[] {
   return (schema as { properties?: { code?: { enum?: string[] } } }).properties?.code?.enum ?? []
 }
 
-/** Holds values against schemas by where those stand in the document; says what is wrong. */
+/** Validates values by the schema at a place in the document; returns what is wrong. */
 interface Validate {
   json(pointer: string[], value: unknown): string | undefined
-  /** Text as a header or a parameter has it: as its schema says, or JSON where it has a media type. */
+  /** The text of a header or a parameter, which is JSON if it is described with a media type. */
   text(
     pointer: string[],
     text: string,
@@ -129,7 +129,7 @@ function judgeAnswer({
   document: OpenapiDocument
   validate: Validate
 }): Judgement {
-  // Only our own fault may stand for any other status.
+  // `default` describes 500 alone, not any other status.
   const status = answer.status === 500 ? 'default' : String(answer.status)
   const line = `${method} ${template} ${status}`
   const response = operation.responses[status]
@@ -163,7 +163,7 @@ function judgeAnswer({
   return { complaints: complaints.filter((each) => each !== undefined), seen }
 }
 
-/** What was answered well must have been asked as the document says. */
+/** Compares a request that succeeded with what the document lets clients send. */
 function judgeQuestion({
   found: { template, method, operation },
   asked,
@@ -201,7 +201,7 @@ function judgeQuestion({
   return complaints.filter((each) => each !== undefined)
 }
 
-/** The paths that a template stands for, with its parameters as groups. A slash at the end changes nothing. */
+/** Matches the paths of a template, with its parameters as groups, and with or without a trailing slash. */
 function patternOf(template: string): RegExp {
   const source = template.replaceAll('.', '\\.').replace(/\{(\w+)\}/g, (_, name: string) => {
     return `(?<${name}>${OVER_SLASHES.includes(name) ? '.+' : '[^/]+'})`
@@ -209,7 +209,7 @@ function patternOf(template: string): RegExp {
   return new RegExp(`^${source}/?$`)
 }
 
-/** Of two templates that match, the one with fewer parameters counts, as OpenAPI says; then the longer. */
+/** Of two templates that match, the one with fewer parameters comes first (OpenAPI 3.1, Paths Object), then the longer. */
 function byExactness(one: string, other: string): number {
   const parametersOf = (template: string): number => template.split('{').length
   return parametersOf(one) - parametersOf(other) || other.length - one.length

@@ -15,52 +15,52 @@ import { HeaderChain } from './header-chain.js'
 import { HeaderService } from './header-service.js'
 import { posted, type Question, submission, type TestServer, treeOf, type useServers } from './test-server.js'
 
-/** A request that an operation answers in one of its ways. */
+/** A request, and the status of its answer. */
 export interface OpenapiRequest {
   name: string
-  /** Which of the hosts is asked; by default the one that is well. */
+  /** The host it is sent to; `well` by default. */
   host?: keyof Hosts
   path: string
   question?: Question
   status: number
 }
 
-/** Hosts in the states that answers depend on. */
+/** Hosts, each in another state that answers depend on. */
 export interface Hosts {
   well: TestServer
-  /** Nothing is stored, and nobody tells it about block headers. */
+  /** It has an empty store and an unreachable chain tracker. */
   empty: TestServer
-  /** Its store is gone. */
+  /** Its store is closed. */
   broken: TestServer
-  /** It asks a source of block headers, which answers. */
+  /** It has a chain tracker that answers. */
   watching: TestServer
-  /** The same, while the source does not answer, and while the store does not. */
+  /** The same host while its chain tracker does not answer, and while its store does not. */
   unheard: TestServer
   forgetting: TestServer
-  /** {@link FLOODER} has asked more of it than a client may. */
+  /** {@link FLOODER} is over its rate limits. */
   flooded: TestServer
-  /** Its store has no space left for what is written. */
+  /** Its store has no space left. */
   full: TestServer
-  /** What it answers is being made anew, and does not get done. */
+  /** It is rebuilding its index, and never finishes. */
   rebuilding: TestServer
 }
 
-/** What the host that is well has stored, and what could be sent to it. */
+/** What `well` has stored, and what can be submitted to it. */
 export interface Stored {
   /** Outputs: 0 a directory with an index, 1 a page, 2 a directory that leads into itself. All are origins. */
   site: (vout: number) => string
-  /** An output with content, which is blocked. The name `d` is, too. */
+  /** A blocked output with content. The name `d` is blocked as well. */
   blocked: string
   submittable: Uint8Array
   conflicting: Uint8Array
-  /** Of a transaction that the host that is well has, and the empty one knows of. */
+  /** The proof of a transaction that `well` has, and `empty` has without its outputs. */
   notice: { txid: string; merklePath: string; blockHeight: number }
 }
 
 const MAX_BODY_BYTES = 100_000
-/** What the empty host wants to be shown with proofs. */
+/** `empty` accepts proofs with this token only. */
 const ARC_CALLBACK_TOKEN = 'a-token-of-the-processor'
-/** Of the hosts that are well and broken; the empty one has none. */
+/** Every host but `empty` and `flooded` has it. */
 const ADMIN_TOKEN = 'a-token-of-the-operator'
 
 export async function openapiHosts({
@@ -115,11 +115,11 @@ export async function openapiHosts({
   const spent = [p2pkh(2), p2pkh(3)].map((lockingScript) =>
     chain.spend({ inputs: [{ transaction: note, vout: 0 }], outputs: [{ satoshis: 1, lockingScript }] }),
   )
-  // A rival that is mined would be kept.
+  // Mined, the double spend would win.
   const [first, rival] = spent
   if (first === undefined || rival === undefined) throw new Error('there are two')
   const conflicting = beefOf(rival, { with: [note], proven: false })
-  // The second of its block: where a chain tracker is asked, nothing but a coinbase is the first.
+  // Second in its block: a chain tracker accepts nothing but a coinbase as the first.
   const block = blockOfTwo(note, first, first.height)
   const submittable = encodeBeef([recordOf(note, note.height), { ...first, proof: proofIn(block, first) }])
   const { txid, raw, height: blockHeight } = note
@@ -132,7 +132,7 @@ export async function openapiHosts({
   for (const subject of [{ outpoint: blocked }, { name: 'd' }])
     await well.ask('/admin/block', operators({ ...subject, reason: 'a test' }))
   const ask: TestServer['ask'] = async (...asked) => {
-    // Each time: the minute of the time before may be over.
+    // Each time, as the minute of the last flood may have passed.
     await flood()
     return await flooded.ask(...asked)
   }
@@ -150,7 +150,7 @@ export async function openapiHosts({
   }
 }
 
-/** The host, with a store that is written to in vain. */
+/** The host, with a store that fails every write. */
 function fullHost(host: TestServer): TestServer {
   const { graph } = host.node
   const by = async (): Promise<never> => {
@@ -186,13 +186,13 @@ async function watchingHosts(
   return { watching, unheard: { ...watching, ask: unheard }, forgetting: { ...watching, ask: forgetting } }
 }
 
-/** What a transaction processor tells of a transaction alone in its block. */
+/** The callback of a transaction processor for a transaction that is alone in its block. */
 function noticeOf(txid: string, blockHeight: number): Stored['notice'] {
   const path = new MerklePath(blockHeight, [[{ offset: 0, hash: txid, txid: true }]])
   return { txid, merklePath: path.toHex(), blockHeight }
 }
 
-/** Requests that have every operation answer in each of its ways, below one prefix of each kind. */
+/** Requests that get every described answer of every operation, below one prefix of each kind. */
 export function openapiRequests({
   stored: { site, blocked, submittable, conflicting, notice },
   gateway,
@@ -204,7 +204,7 @@ export function openapiRequests({
 }): OpenapiRequest[] {
   const worker = { headers: { 'Service-Worker': 'script' } }
   const range = (text: string): Question => ({ headers: { Range: text } })
-  /** Of one body by whatever path leads to it, of content with a sequence in it, so that it has all headers. */
+  /** Requests for one body by its path, which for content has a sequence, so that every header is sent. */
   const ways = (path: string): OpenapiRequest[] => [
     { name: 'the whole', path, status: 200 },
     { name: 'a part', path, question: range('bytes=1-2'), status: 206 },
@@ -351,7 +351,12 @@ export function openapiRequests({
     },
     { name: 'no lookup service', path: '/getDocumentationForLookupServiceProvider', status: 404 },
     { name: 'a submission', path: '/submit', question: overlay, status: 200 },
-    { name: 'its rival', path: '/submit', question: submission(conflicting, ['tm_ordinals']), status: 409 },
+    {
+      name: 'a double spend',
+      path: '/submit',
+      question: submission(conflicting, ['tm_ordinals']),
+      status: 409,
+    },
     { name: 'no submission', path: '/submit', question: submission(new Uint8Array()), status: 400 },
     {
       name: 'a submission over the limit',
@@ -437,7 +442,7 @@ export function openapiRequests({
       status: 503,
     },
 
-    { name: 'life', path: '/health/live', status: 200 },
+    { name: 'liveness', path: '/health/live', status: 200 },
     { name: 'readiness', path: '/health/ready', status: 200 },
     { name: 'no readiness', host: 'broken', path: '/health/ready', status: 503 },
     { name: 'health', path: '/health', status: 200 },
@@ -460,7 +465,7 @@ export function openapiRequests({
   ].flatMap(withHead)
 }
 
-/** What peers ask that sync with a host: of an output that it holds, and of one that is blocked. */
+/** Requests of a syncing peer: for an output that the host offers, and for one that is blocked. */
 function synced({ held, blocked }: { held: string; blocked: string }): OpenapiRequest[] {
   const offers = '/requestSyncResponse'
   const offered = (body: unknown, topic = 'tm_ordinals'): Question => {
@@ -491,13 +496,13 @@ function synced({ held, blocked }: { held: string; blocked: string }): OpenapiRe
   ]
 }
 
-/** Those that are answered, but for what is about the host. */
+/** The successful requests, except those for monitoring. */
 function answeredOf(requests: OpenapiRequest[]): OpenapiRequest[] {
   const isWatched = (path: string): boolean => path.startsWith('/health') || path === '/metrics'
   return requests.filter(({ path, status }) => status === 200 && !isWatched(path))
 }
 
-/** The same of a host that makes anew what it answers. */
+/** The same to a host that rebuilds its index. */
 function tooEarly(requests: OpenapiRequest[]): OpenapiRequest[] {
   return answeredOf(requests).map((request) => ({
     ...request,
@@ -507,7 +512,7 @@ function tooEarly(requests: OpenapiRequest[]): OpenapiRequest[] {
   }))
 }
 
-/** Leaves a store with an index that is to be made anew, and cannot be. */
+/** Leaves a store with an index that has to be rebuilt, and cannot be. */
 function leaveHalf(dataDir: string): void {
   const database = new Database(join(dataDir, 'minetree.sqlite'))
   database.exec(
@@ -516,7 +521,7 @@ function leaveHalf(dataDir: string): void {
   database.close()
 }
 
-/** The same of a client that has asked too much already, once for each path. */
+/** The same from a client that is over its rate limit. */
 function overRate(requests: OpenapiRequest[]): OpenapiRequest[] {
   return answeredOf(requests).map((request) => ({
     ...request,
@@ -527,7 +532,7 @@ function overRate(requests: OpenapiRequest[]): OpenapiRequest[] {
   }))
 }
 
-/** Whatever has a tag, where another is asked for. */
+/** Requests for whatever has an ETag, with another one in `If-Match`. */
 function otherwise(requests: OpenapiRequest[]): OpenapiRequest[] {
   return requests
     .filter(({ status }) => status === 304)
@@ -539,7 +544,7 @@ function otherwise(requests: OpenapiRequest[]): OpenapiRequest[] {
     }))
 }
 
-/** Whatever is sent, with the word that it is compressed. */
+/** The successful requests with a body, which they say is compressed. */
 function packed(requests: OpenapiRequest[]): OpenapiRequest[] {
   return answeredOf(requests)
     .filter(({ question }) => question?.method === 'POST')
@@ -554,17 +559,17 @@ function packed(requests: OpenapiRequest[]): OpenapiRequest[] {
     }))
 }
 
-/** From an address that is for documentation (RFC 5737). */
+/** A client at an address reserved for documentation (RFC 5737). */
 const FLOODER = { headers: { 'X-Forwarded-For': '192.0.2.1' } }
 const SHOWN: Question = { headers: { Authorization: `Bearer ${ADMIN_TOKEN}` } }
 
-/** A question of the operator. */
+/** A request of the operator. */
 function operators(value: unknown): Question {
   const { headers, ...question } = posted(value)
   return { ...question, headers: { ...headers, ...SHOWN.headers } as Record<string, string> }
 }
 
-/** What every route of the operator answers beside what it is for. */
+/** Requests that every route of the operator refuses. */
 function guarded(path: string, question: Question): OpenapiRequest[] {
   const { headers: _, ...unshown } = question
   return [
@@ -574,7 +579,7 @@ function guarded(path: string, question: Question): OpenapiRequest[] {
   ]
 }
 
-/** What is blocked here and let go of again is nothing that this host holds. */
+/** Blocks or unblocks things that no host has. */
 function blocking(path: string, rest: { reason?: string }): OpenapiRequest[] {
   const sha256 = 'ab'.repeat(32)
   const asked = (value: object): Question => operators({ ...value, ...rest })
@@ -619,7 +624,7 @@ function preview(body: string): Question {
   return { method: 'POST', headers: { 'Content-Type': 'text/html' }, body }
 }
 
-/** HEAD is answered as GET, but for ranges, which it does not know. */
+/** HEAD is answered like GET, except that it ignores ranges. */
 function withHead(request: OpenapiRequest): OpenapiRequest[] {
   const { name, question = {}, status } = request
   if (question.method !== undefined) return [request]

@@ -1,6 +1,6 @@
 import createKnex, { type Knex } from 'knex'
 import { type Connection, createConnection } from 'mysql2/promise'
-import { knexReader } from '../../../backend/src/storage/sql/reader.js'
+import { knexReader } from '../../../backend/src/storage/sql/database.js'
 import { MISSING_FOR_MARIADB, mariadbUrl } from '../services/mariadb.js'
 import { freshDatabaseName, portOfShared } from '../services/shared.js'
 import { openSqlStore, type SqlEngine } from './sql-store.js'

@@ -1,5 +1,5 @@
 import type { Knex } from 'knex'
-import type { SqlReader, SqlValue } from '../../../backend/src/storage/sql/reader.js'
+import type { SqlReader, SqlValue } from '../../../backend/src/storage/sql/database.js'
 
 /** How an engine goes through a table to answer: all of it, or along an index; `other` for what is no table. */
 export interface Step {

@@ -19,7 +19,7 @@ const TRIED = `
   channel.onmessage = ({ data }) => heard.push(data)
 `
 
-/** The page that is spied on: it tells whoever opened it what it can reach of them. */
+/** The page that is spied on: it reports to its opener what it can access there. */
 const OTHER = `${TRIED}
   self.secret = 'secret'
   const above = opener ?? parent
@@ -45,8 +45,8 @@ const SHUT = {
 
 /** The page that spies, and says what it found. */
 const spy = (other: string): string => `${TRIED}
-  const told = {}
-  addEventListener('message', ({ data, origin }) => { told[data.by] = { ...data, origin } })
+  const received = {}
+  addEventListener('message', ({ data, origin }) => { received[data.by] = { ...data, origin } })
   const reached = async (page) => ({
     document: await tried(() => page.document.title),
     address: await tried(() => page.location.href),
@@ -63,12 +63,12 @@ const spy = (other: string): string => `${TRIED}
     document.documentElement.append(frame)
     const popup = open('${other}')
     // Each answer from the host lets real time pass: the popup has its own.
-    for (let at = 0; at < 500 && !(told.frame && told.popup); at++) await fetch('${other}')
+    for (let at = 0; at < 500 && !(received.frame && received.popup); at++) await fetch('${other}')
     const ownEcho = new BroadcastChannel('minetree')
     ownEcho.postMessage('from myself')
     for (let at = 0; at < 20; at++) await fetch('${other}')
     const said = {
-      told,
+      received,
       heard,
       frame: { ...await reached(frame.contentWindow), content: frame.contentDocument },
       popup: await reached(popup),
@@ -115,7 +115,7 @@ inBrowser.each(Object.keys(PAGES))(
     const fromOther = { ...SHUT, leading: 'SecurityError', origin: 'null' }
     expect(saidIn(document, 'said')).toEqual({
       // Both ran, and were shut out of the page that opened them.
-      told: { frame: { by: 'frame', ...fromOther }, popup: { by: 'popup', ...fromOther } },
+      received: { frame: { by: 'frame', ...fromOther }, popup: { by: 'popup', ...fromOther } },
       frame: { ...SHUT, content: null },
       popup: SHUT,
       // The channel works within the page: nothing else came.
@@ -132,7 +132,7 @@ inBrowser.each(Object.keys(PAGES))(
       sharedWorker: 'SecurityError',
       sharedWorkerOfData: 'SecurityError',
       worker: 'SecurityError',
-      // Content is public; but never asked for in the name of whoever looks at it.
+      // Content is public; but never requested in the name of its viewer.
       fetched: [200, true],
       fetchedAsMyself: 'TypeError',
     })

@@ -9,9 +9,9 @@ const servers = useServers()
 /** Joins the page, says in it what has become of it once all is there, and lets it be done loading. */
 const PROBE = `<p id="said"></p><script>
   const audio = document.getElementById('melody')
-  const told = (thing, event) => new Promise((done) => thing.addEventListener(event, done, { once: true }))
+  const once = (thing, event) => new Promise((done) => thing.addEventListener(event, done, { once: true }))
   const run = async () => {
-    if (audio.readyState === 0 && !audio.error) await Promise.race([told(audio, 'loadedmetadata'), told(audio, 'error')])
+    if (audio.readyState === 0 && !audio.error) await Promise.race([once(audio, 'loadedmetadata'), once(audio, 'error')])
     while (document.querySelectorAll('#names a').length < 6) await new Promise((again) => setTimeout(again, 20))
     const picture = document.querySelector('figure img')
     await picture.decode()

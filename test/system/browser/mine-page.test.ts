@@ -15,7 +15,7 @@ import { FakeChain } from '../../support/protocol/fake-chain.js'
 import { coinsFor } from '../../support/protocol/transactions.js'
 import { type TestServer, useServers } from '../../support/server/test-server.js'
 
-// Whoever pays, what goes wrong, and what strangers try.
+// Payers, failures, and what strangers try.
 
 const ADDRESS = encodeAddress('ab'.repeat(20), 'main')
 

@@ -35,7 +35,7 @@ async function localNetwork(): Promise<TestServer> {
   return await servers.start({ DIFFICULTY: '8' }, { minePage, deploy: deployTree })
 }
 
-/** Mines in this process, as a rival of the page. */
+/** Mines in this process, in competition with the page. */
 async function mineElsewhere({ url }: TestServer, name: string): Promise<void> {
   const { deployment } = await serverDeployment(url)
   const index = new HttpMineIndex(url)
@@ -151,7 +151,7 @@ inBrowser('in a tree of the first covenant the page says that a solution can be 
   const { page } = await browser.open(`${server.url}/mine`)
   await order(page, { name: 'q', owner: ADDRESS, payer: 'nobody' })
   await says(page, '#status', 'Found.')
-  await says(page, '#owner-hint', 'whoever sees the solution can use it for another owner')
+  await says(page, '#owner-hint', 'anyone who sees the solution can use it for another owner')
   const [shown] = await shownMints(page)
   if (shown === undefined) throw new Error('nothing is shown')
   expect(shown.badge).toContain('Show it to nobody before it is sent')
@@ -159,38 +159,41 @@ inBrowser('in a tree of the first covenant the page says that a solution can be 
   expect(checkMint({ transaction: shown.transaction, input: 0, deployment }).name).toBe('q')
 })
 
-inBrowser('a search tells how it goes, in as many workers as were asked for, and stops at once', async () => {
-  // Of so much work that no solution is found in this life.
-  const chain = new FakeChain({ difficulty: 60 })
-  const server = await servers.start(treeOf(chain.deployment), { minePage })
-  expect((await server.submit(beefOf(chain.genesis))).status).toBe(200)
-  const { page, complaints } = await browser.open(`${server.url}/mine`)
-  await order(page, { name: 'q', workers: 3 })
-  await page.waitForFunction(() => /[1-9]/.test(document.querySelector('#rate')?.textContent ?? ''))
-  const before = await hashesOf(page)
-  await page.waitForFunction(
-    (seen) => Number(document.querySelector('#hashes')?.textContent?.replaceAll(',', '')) > seen,
-    {},
-    before,
-  )
-  expect(page.workers()).toHaveLength(3)
-  expect(await textOf(page, '#expected')).toMatch(/^[0-9,]+ (days|years)$/)
-  expect(await textOf(page, '#letters [data-state=mining]')).toBe('q')
-  const ended = new Promise<void>((resolve) => {
-    page.on('workerdestroyed', () => {
-      if (page.workers().length === 0) resolve()
+inBrowser(
+  'a search reports its progress, in the requested number of workers, and stops at once',
+  async () => {
+    // Of so much work that no solution is found in this life.
+    const chain = new FakeChain({ difficulty: 60 })
+    const server = await servers.start(treeOf(chain.deployment), { minePage })
+    expect((await server.submit(beefOf(chain.genesis))).status).toBe(200)
+    const { page, complaints } = await browser.open(`${server.url}/mine`)
+    await order(page, { name: 'q', workers: 3 })
+    await page.waitForFunction(() => /[1-9]/.test(document.querySelector('#rate')?.textContent ?? ''))
+    const before = await hashesOf(page)
+    await page.waitForFunction(
+      (seen) => Number(document.querySelector('#hashes')?.textContent?.replaceAll(',', '')) > seen,
+      {},
+      before,
+    )
+    expect(page.workers()).toHaveLength(3)
+    expect(await textOf(page, '#expected')).toMatch(/^[0-9,]+ (days|years)$/)
+    expect(await textOf(page, '#letters [data-state=mining]')).toBe('q')
+    const ended = new Promise<void>((resolve) => {
+      page.on('workerdestroyed', () => {
+        if (page.workers().length === 0) resolve()
+      })
     })
-  })
-  // Where the keyboard is when the button to start has gone.
-  await page.keyboard.press('Enter')
-  await says(page, '#status', 'Stopped.')
-  await page.waitForFunction(() => document.activeElement?.id === 'start')
-  await ended
-  expect(await shownMints(page)).toEqual([])
-  expect(complaints).toEqual([])
-})
+    // Where the keyboard is when the button to start has gone.
+    await page.keyboard.press('Enter')
+    await says(page, '#status', 'Stopped.')
+    await page.waitForFunction(() => document.activeElement?.id === 'start')
+    await ended
+    expect(await shownMints(page)).toEqual([])
+    expect(complaints).toEqual([])
+  },
+)
 
-inBrowser('a rival who moves the node has the search begin anew from where it went', async () => {
+inBrowser('a competing mint restarts the search from its successor node', async () => {
   const server = await localNetwork()
   let isHeld = true
   const searches: (() => void)[] = []
@@ -206,7 +209,7 @@ inBrowser('a rival who moves the node has the search begin anew from where it we
   await order(page, { name: 'q', workers: 1 })
   await says(page, '#status', 'Searching for q.')
   await mineElsewhere(server, 'r')
-  await says(page, '#status', 'Somebody else has moved the node: searching for q anew')
+  await says(page, '#status', 'Somebody else has spent the node: searching for q again')
   isHeld = false
   searches[1]?.()
   await says(page, '#status', 'All of q is mined.')

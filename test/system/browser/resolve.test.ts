@@ -46,8 +46,8 @@ const tree = (genesis) => deploymentOf(PROFILES.local, {
   genesis: parseOutpoint(genesis), difficulty: ${deployment.difficulty}, nameMarker: 'fake marker',
 })
 const base = { name: 'abc', deployment: tree('${genesis}'), chainTracker: { isValidRootForHeight: async () => true } }
-const told = ({ tip, proven, reports }) => ({ tip: formatOutpoint(tip.tip), proven, verdicts: reports.map((each) => each.verdict) })
-const endOf = (promise) => promise.then(told, (error) => error.code ?? String(error))
+const summary = ({ tip, proven, reports }) => ({ tip: formatOutpoint(tip.tip), proven, verdicts: reports.map((each) => each.verdict) })
+const endOf = (promise) => promise.then(summary, (error) => error.code ?? String(error))
 const bytes = async (path) => new Uint8Array(await (await fetch(path)).arrayBuffer())
 const source = (index, evidence) => ({ index, ask: async () => [{ index, kind: 'claimed', evidence, spent: false }] })
 const run = async () => {

@@ -31,21 +31,21 @@ const page = (video: string): string => `<!doctype html><title>player</title>
 <p id="said"></p><video id="video" muted src="${video}"></video>
 <script>
   const video = document.getElementById('video')
-  const told = (event) => new Promise((done) => video.addEventListener(event, done, { once: true }))
+  const once = (event) => new Promise((done) => video.addEventListener(event, done, { once: true }))
   const state = () => ({ at: video.currentTime, ready: video.readyState, error: video.error?.message })
   const run = async () => {
     const said = {}
     video.addEventListener('error', () => finish({ error: video.error.message }))
-    await Promise.all([told('loadedmetadata'), video.play()])
+    await Promise.all([once('loadedmetadata'), video.play()])
     said.duration = video.duration
     said.size = [video.videoWidth, video.videoHeight]
-    while (video.currentTime < 0.3) await told('timeupdate')
+    while (video.currentTime < 0.3) await once('timeupdate')
     said.played = state()
-    const seeked = told('seeked')
+    const seeked = once('seeked')
     video.currentTime = video.duration - 1
     await seeked
     said.seeked = state()
-    if (!video.ended) await told('ended')
+    if (!video.ended) await once('ended')
     said.ended = state()
     finish(said)
   }

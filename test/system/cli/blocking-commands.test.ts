@@ -44,7 +44,7 @@ test(
 )
 
 test(
-  'is told in a line what is wrong',
+  'is shown what is wrong in one line',
   async () => {
     expect(await run(['blocked'], {})).toMatchObject(refused(2, 'set ADMIN_TOKEN'))
     expect(await run(['blocked'], { ADMIN_TOKEN: 'another-token-of-some' })).toMatchObject(

@@ -49,7 +49,7 @@ function quietly(ended: Ended): Ended {
 const namesIn = (dataDir: string): string[] => storedRows(dataDir).graph_names ?? []
 
 test(
-  'the tree is followed to its end, and what was done is told',
+  'the tree is followed to its end, and the result is reported',
   async () => {
     const { tree, service, env, args } = await setUp()
     const { code, stdout, stderr } = await run(args, env)
@@ -99,7 +99,7 @@ test(
 )
 
 test(
-  'what cannot be followed is told, and the command ends with 1',
+  'branches that cannot be followed are reported, and the command exits with 1',
   async () => {
     const { tree, service, env, args } = await setUp()
     service.say({ txid: tree.mintOf('ba').txid, vout: 1 }, '12'.repeat(32))
@@ -122,14 +122,14 @@ test(
 )
 
 test(
-  'what it cannot begin with is told in a line',
+  'invalid arguments are reported in one line',
   async () => {
     const { env, args } = await setUp()
     const noTree = await run(args, { DATA_DIR: await servers.folder() })
     expect(noTree).toMatchObject({ code: 2, stdout: '' })
     expect(noTree.stderr).toBe('minetree: there is no tree to follow: set PROFILE=mainnet or GENESIS\n')
     const noUrl = await run(['crawl', '--source', 'nowhere'], env)
-    expect(noUrl).toMatchObject({ code: 2, stderr: 'minetree: --source: nowhere is no URL\n' })
+    expect(noUrl).toMatchObject({ code: 2, stderr: 'minetree: --source: nowhere is not an HTTP URL\n' })
     const server = await servers.start(env)
     const second = await run(args, env)
     expect(second.code).toBe(5)

@@ -142,7 +142,7 @@ test(
 )
 
 test(
-  'raw transactions are taken with --trust only, and the reason is told',
+  'raw transactions are accepted only with --trust, and the reason is shown',
   async () => {
     const { chain, env, files } = await setUp()
     const mints = chain.mintAll('ab')
@@ -183,7 +183,7 @@ test(
       summary({
         admitted: [4, 5, 10],
         waiting: [
-          `${payment.txid}: NO_NODE_SPENT: the transaction spends no known node of the tree; NO_ORDINAL: no output has content or MAP, or receives an admitted ordinal; it waits for ${readTransaction(payment.raw).inputs[0]?.txid}`,
+          `${payment.txid}: NO_NODE_SPENT: the transaction spends no known node of the tree; NO_ORDINAL: no output has content or MAP, or receives an admitted ordinal; waiting for ${readTransaction(payment.raw).inputs[0]?.txid}`,
         ],
         skipped: [`${join(folder, 'below/odd.hex')}:2`, join(folder, 'notes.md')],
       }),
@@ -194,20 +194,20 @@ test(
 )
 
 test(
-  'a second spender of a node is told of, and the others go on',
+  'a second spender of a node is reported, and the others are imported',
   async () => {
     const { chain, env, files } = await setUp()
     const from = chain.node('')
     const a = chain.mint('a')
-    const rival = chain.mint('a', { from, ownerLock: p2pkh(9) })
+    const conflicting = chain.mint('a', { from, ownerLock: p2pkh(9) })
     const ab = chain.mint('ab')
-    const paths = await files(beefOf(chain.genesis), beefOf(a), beefOf(rival), beefOf(ab))
+    const paths = await files(beefOf(chain.genesis), beefOf(a), beefOf(conflicting), beefOf(ab))
     const { code, stdout } = await cli.run(['import', ...paths], env)
     expect(code).toBe(4)
     expect(stdout).toBe(
       summary({
         admitted: [3, 4, 9],
-        refused: [`${rival.txid}: CONFLICT: it is stored, but ${a.txid} counts`],
+        refused: [`${conflicting.txid}: CONFLICT: it is stored, but ${a.txid} counts`],
       }),
     )
     await expectNames(env, [a, ab])
@@ -216,7 +216,7 @@ test(
 )
 
 test(
-  'a BEEF whose subject is not proven and has no ancestors is told of',
+  'a BEEF whose subject is neither proven nor has ancestors is reported',
   async () => {
     const { chain, env, files } = await setUp()
     const note = chain.inscribe({ contentType: 'text/plain', body: utf8('note') })

@@ -10,7 +10,7 @@ import { namedWorld } from '../../support/client/name-proofs.js'
 import { beefOf, FakeChain } from '../../support/protocol/fake-chain.js'
 import { type TestServer, treeOf, useServers } from '../../support/server/test-server.js'
 
-// Trust on first use: what a server says of its tree is remembered, and held against what it says later.
+// Trust on first use: the tree that a server names is remembered, and compared with what it says later.
 
 const cli = useBuiltCli()
 const servers = useServers()
@@ -20,7 +20,7 @@ const PATIENCE = 120_000
 
 const { deployment, line } = namedWorld()
 const genesis = formatOutpoint(deployment.genesis)
-const RIVAL = `${'ab'.repeat(32)}_0`
+const OTHER_GENESIS = `${'ab'.repeat(32)}_0`
 let server: TestServer
 
 beforeAll(async () => {
@@ -66,7 +66,7 @@ test(
     const second = await resolving(config, [`${url}/`])
     expect(second).toMatchObject({ code: 0, stderr: '' })
     expect(JSON.parse(second.stdout)).toMatchObject({ genesis, genesisFrom: 'remembered' })
-    // Nothing was written anew, and no part of a file is left.
+    // Nothing was written again, and no partial file is left.
     expect(await readFile(fileIn(config), 'utf8')).toBe(written)
     expect(await readdir(dirname(fileIn(config)))).toEqual(['known-trees.json'])
     const verified = await cli.run(['verify', 'abc', '--url', url], { XDG_CONFIG_HOME: config })
@@ -87,7 +87,11 @@ const terms = () => {
 
 describe('a server that names something else than it did first', () => {
   test.each([
-    ['another genesis', { genesis: RIVAL }, `names GENESIS ${RIVAL}, and named ${genesis} before`],
+    [
+      'another genesis',
+      { genesis: OTHER_GENESIS },
+      `names GENESIS ${OTHER_GENESIS}, and named ${genesis} before`,
+    ],
     ['another covenant', { covenantVersion: 1 }, 'names COVENANT_VERSION 1, and named 2 before'],
     [
       'a covenant of rules to come',
@@ -134,11 +138,11 @@ describe('a server that names something else than it did first', () => {
       const urls = [elsewhere(url), elsewhere(server.url)]
       expect(await resolving(config, urls)).toMatchObject({ code: 0 })
       expect(Object.keys(JSON.parse(await readFile(fileIn(config), 'utf8')))).toEqual(urls)
-      lie = { genesis: RIVAL }
+      lie = { genesis: OTHER_GENESIS }
       const { code, stderr } = await resolving(config, urls)
       expect(code).toBe(0)
       expect(stderr).toMatch(
-        new RegExp(`^minetree: ${urls[0]} is set aside \\(failed\\): [^\\n]*${RIVAL}[^\\n]*\\n$`),
+        new RegExp(`^minetree: ${urls[0]} is set aside \\(failed\\): [^\\n]*${OTHER_GENESIS}[^\\n]*\\n$`),
       )
     },
     PATIENCE,
@@ -151,10 +155,10 @@ test(
     const config = await servers.folder()
     const known = elsewhere(server.url)
     await resolving(config, [known])
-    const other = await indexes.start(saying({ genesis: RIVAL }), server.url)
+    const other = await indexes.start(saying({ genesis: OTHER_GENESIS }), server.url)
     const lying = await resolving(config, [known, elsewhere(other.url)])
     expect(lying.code).toBe(0)
-    expect(lying.stderr).toContain(`follows the tree of ${RIVAL}, and the others that of ${genesis}`)
+    expect(lying.stderr).toContain(`follows the tree of ${OTHER_GENESIS}, and the others that of ${genesis}`)
     expect(Object.keys(JSON.parse(await readFile(fileIn(config), 'utf8')))).toEqual([known])
     const honest = await indexes.start({}, server.url)
     const joined = await resolving(config, [known, elsewhere(honest.url)])
@@ -212,7 +216,7 @@ test.each([
   ['another shape', '{"http://x": {"genesis": "y"}}'],
   ['nothing', ''],
 ])(
-  'a file that is damaged (%s) stops the command, and trusts nobody anew',
+  'a file that is damaged (%s) stops the command, and trusts no server again',
   async (_, content) => {
     const config = await servers.folder()
     await mkdir(dirname(fileIn(config)))
@@ -249,7 +253,7 @@ test(
 
 describe('what the user configured', () => {
   test.each([
-    ['GENESIS', { ...treeOf(deployment), GENESIS: RIVAL }, `GENESIS is ${RIVAL}, and`],
+    ['GENESIS', { ...treeOf(deployment), GENESIS: OTHER_GENESIS }, `GENESIS is ${OTHER_GENESIS}, and`],
     ['NETWORK', { ...treeOf(deployment), NETWORK: 'test' }, 'NETWORK is test, and'],
     ['PROFILE', { PROFILE: 'mainnet', CHAIN_TRACKER: 'scripts-only' }, 'PROFILE is mainnet, and'],
     ['COVENANT_VERSION', { ...treeOf(deployment), COVENANT_VERSION: '1' }, 'COVENANT_VERSION is 1, and'],

@@ -5,7 +5,7 @@ import { melody } from '../../../src/cli/local-network/melody.js'
 import { type Running, useBuiltCli } from '../../support/cli/built-cli.js'
 import { ask, type Environment, storedRows, useServers } from '../../support/server/test-server.js'
 
-// `npm start` on an empty folder, as a process of its own, and what whoever started it finds there.
+// `npm start` on an empty folder, as a process of its own, and what the user finds there.
 
 const cli = useBuiltCli()
 const { folder } = useServers()
@@ -17,7 +17,7 @@ const MUCH_PATIENCE = 240_000
 const SITE = resolve(import.meta.dirname, '../../../assets/local-network')
 
 interface Started extends Running {
-  /** Waits until this was said to whoever looks on, and gives all that was said by then. */
+  /** Waits until this was printed, and returns the output so far. */
   said(text: string): Promise<string>
 }
 
@@ -195,7 +195,7 @@ describe('a filling that ends early', () => {
   )
 
   test(
-    'is told, and the server goes on',
+    'is reported, and the server keeps running',
     async () => {
       const running = start(await settings({ ...easy, CONTENT_TYPES: 'text/html' }))
       const said = await running.said('is not filled')
@@ -237,7 +237,7 @@ test(
 )
 
 test(
-  'a difficulty that no covenant has is told in one line, and may be another the next time',
+  'a difficulty that no covenant can have is reported in one line, and can be changed',
   async () => {
     const env = await settings({ DIFFICULTY: '33' })
     const { code, stdout, stderr } = await cli.run(['serve'], env)

@@ -76,7 +76,7 @@ test.each([
   ['of the second covenant', 2, tree],
   ['of the first covenant', 1, firstTree],
 ])(
-  'on a local network money is made up, and the name is whose it is said to be: in a tree %s',
+  'on a local network funding is fake, and the name goes to the given owner: in a tree %s',
   async (_, covenantVersion, start) => {
     const server = await start()
     expect((await server.ask('/deployment.json')).json).toMatchObject({ covenantVersion })
@@ -320,7 +320,7 @@ describe('a mint that somebody puts into another transaction before the server h
     `${name} belongs to its owner in ${txid}_2, by a transaction that was not made here`
 
   test(
-    'is the name of whoever paid for it, and mined on from',
+    'is the name of the payer, and mining continues from it',
     async () => {
       const server = await tree()
       const front = await reissuingServer(server.url)
@@ -340,7 +340,7 @@ describe('a mint that somebody puts into another transaction before the server h
   )
 
   test(
-    'is told of by the next command where the first one ended before it knew',
+    'is reported by the next command if the first one ended too early',
     async () => {
       const server = await tree()
       const front = await reissuingServer(server.url)
@@ -377,7 +377,7 @@ test(
     const { mints, args } = await purse(5000)
     const { code, stderr } = await cli.run(mine(server, 'q', ...args))
     expect(code).toBe(2)
-    expect(stderr).toContain('the script of the node refuses the mint')
+    expect(stderr).toContain('the script of the node rejects the mint')
     expect(await statesIn(mints)).toEqual([])
   },
   PATIENCE,
@@ -513,9 +513,7 @@ describe('what cannot be mined is said in one line', () => {
       const { mints, args } = await purse(5000)
       const { code, stdout, stderr } = await cli.run(['mine', 'q', '--url', server.url, ...args])
       expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
-      expect(stderr).toMatch(
-        /no more than 5,000 satoshis of fees each, 20,000 in all, 4 mints and 60 minutes\n/,
-      )
+      expect(stderr).toMatch(/at most 5,000 satoshis per mint, 20,000 in total, 4 mints and 60 minutes\n/)
       expect(stderr).toMatch(/minetree: nothing was paid: add --yes to pay without being asked\n$/)
       expect(await statesIn(mints)).toEqual([])
     },
@@ -529,7 +527,7 @@ describe('what cannot be mined is said in one line', () => {
       const { mints, args } = await purse(5000)
       const { code, stderr } = await cli.run(mine(server, 'q', ...args, '--max-fee', '100'))
       expect(code).toBe(4)
-      expect(stderr).toMatch(/the mint of q takes a fee of \d+ satoshis, and no more than 100 are allowed\n$/)
+      expect(stderr).toMatch(/the mint of q needs a fee of \d+ satoshis, and 100 are allowed\n$/)
       expect(await statesIn(mints)).toEqual([])
     },
     PATIENCE,

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { encodeAddress } from '../../../backend/src/protocol/address.js'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { useBuiltCli } from '../../support/cli/built-cli.js'
-import { type NewRecords, useNameIndexes } from '../../support/client/name-index.js'
+import { type RouteAnswer, useNameIndexes } from '../../support/client/name-index.js'
 import { at, namedWorld, outpointBeef, proofOf, recordsOf } from '../../support/client/name-proofs.js'
 import { ownerOf } from '../../support/graph/life.js'
 import { beefOf, FakeChain, p2pkh } from '../../support/protocol/fake-chain.js'
@@ -40,8 +40,8 @@ beforeAll(async () => {
   url = server.url
 })
 
-const index = async (told: Record<string, NewRecords>): Promise<string> =>
-  (await indexes.start(told, server.url)).url
+const index = async (routes: Record<string, RouteAnswer>): Promise<string> =>
+  (await indexes.start(routes, server.url)).url
 
 const run = async (args: string[], env: Environment = treeOf(deployment)) => await cli.run(args, env)
 
@@ -174,7 +174,7 @@ describe('resolve', () => {
     'asks several indexes, and says which it set aside',
     async () => {
       const stale = await index({
-        '/svc/names/abc': { body: told(at(first, 0)) },
+        '/svc/names/abc': { body: nameRecord(at(first, 0)) },
         [`/svc/gateway/provenance/${shown.origin}`]: {
           body: outpointBeef(at(first, 0), recordsOf([mints.abc, first])),
         },
@@ -215,9 +215,9 @@ describe('verify', () => {
     async () => {
       const cut = await index({ '/svc/names/proof/abc': { body: proofOf(line.slice(1)) } })
       expect(await run(['verify', 'abc', '--url', cut])).toEqual(refusedWith(line1('genesis')))
-      const rival = `${'ab'.repeat(32)}_0`
-      expect(await run(['verify', 'abc', '--genesis', rival, '--url', url])).toEqual(
-        refusedWith(line1(`GENESIS is ${rival}, and ${url} follows ${genesis}`), 2),
+      const otherGenesis = `${'ab'.repeat(32)}_0`
+      expect(await run(['verify', 'abc', '--genesis', otherGenesis, '--url', url])).toEqual(
+        refusedWith(line1(`GENESIS is ${otherGenesis}, and ${url} follows ${genesis}`), 2),
       )
       expect(await run(['verify', 'abc', '--require-proofs', '--url', url])).toEqual(
         refusedWith(line1('in no block')),
@@ -230,10 +230,10 @@ describe('verify', () => {
   test(
     'refuses a tip that is spent, or of which nobody says',
     async () => {
-      const spent = await index({ '/svc/names/abc': { body: told(tip, true) } })
+      const spent = await index({ '/svc/names/abc': { body: nameRecord(tip, true) } })
       expect(await run(['verify', 'abc', '--url', spent])).toEqual(refusedWith(line1('it is spent')))
       expect(await run(['verify', 'abc', '--url', spent, url])).toEqual(refusedWith(line1('do not agree')))
-      const moved = await index({ '/svc/names/abc': { body: told(at(first, 0)) } })
+      const moved = await index({ '/svc/names/abc': { body: nameRecord(at(first, 0)) } })
       expect(await run(['verify', 'abc', '--url', moved])).toEqual(refusedWith(line1('no index says')))
     },
     PATIENCE,
@@ -270,6 +270,6 @@ test(
 )
 
 /** What an index says of the name, and of where it is. */
-function told(now: { txid: string; vout: number }, spent = false) {
+function nameRecord(now: { txid: string; vout: number }, spent = false) {
   return { name: 'abc', origin: shown.origin, tip: { outpoint: formatOutpoint(now), spent } }
 }

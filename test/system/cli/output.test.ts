@@ -8,7 +8,7 @@ import { FakeChain } from '../../support/protocol/fake-chain.js'
 import { listening } from '../../support/server/connections.js'
 import { ask, posted, submission, treeOf, useServers } from '../../support/server/test-server.js'
 
-// The command as it is installed: what it writes, whatever it is set to and told.
+// The command as it is installed: what it writes, with any settings and input.
 
 const cli = useBuiltCli()
 const servers = useServers()
@@ -61,7 +61,7 @@ test('a server writes no secret, and of strangers nothing but text, in one line 
     .map((line) => JSON.parse(line) as Record<string, unknown>)
   expect(records).toContainEqual(expect.objectContaining({ code: 'NOT_READY', level: 40 }))
   expect(records).toContainEqual(expect.objectContaining({ url: '/admin/[hidden]?token=[hidden]' }))
-  // It is the server's own process, so that it tells of that.
+  // The server's own process has it.
   expect(metrics).toMatch(/^process_resident_memory_bytes [1-9]/m)
   expect(metrics).toMatch(/^nodejs_eventloop_lag_seconds /m)
 })

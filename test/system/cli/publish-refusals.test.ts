@@ -63,7 +63,7 @@ test(
   'folders that are nested too deep',
   async () => {
     const folder = await folderOf({ '2/3/4/5/6/7/8/9/a.txt': 'a' })
-    expect(await failure([folder, '--url', server.url])).toBe('a path leads through 8 folders at most')
+    expect(await failure([folder, '--url', server.url])).toBe('folders are nested more than 8 levels deep')
   },
   PATIENCE,
 )

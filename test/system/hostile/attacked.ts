@@ -75,7 +75,7 @@ export async function attacked(
   }
 }
 
-/** How long mining goes on for in tests, in seconds, where the command can be told. */
+/** How long mining goes on for in tests, in seconds, where the command has an option for it. */
 const MINING_TIME = 15
 
 async function featuresOf(main: string): Promise<Features> {
@@ -92,7 +92,7 @@ async function featuresOf(main: string): Promise<Features> {
   }
 }
 
-/** How much a command may print, in bytes, whatever a server tells it. */
+/** How much a command may print, in bytes, whatever a server sends. */
 const MOST_PRINTED = 10_000
 /** What a command needs for itself, for one answer of the greatest length, and for what is not collected yet. */
 const MOST_MEMORY = 768 * MiB

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 import { pipeline, Readable } from 'node:stream'
 import { gzipSync } from 'node:zlib'
 
-/** What a server does to whoever reads its answer, whatever the question was. */
+/** What a server can do to readers of its answer, whatever the request. */
 export type BodyDeed = (response: ServerResponse, about: { internal: string }) => void
 
 const MiB = 1024 * 1024
@@ -142,7 +142,7 @@ export const FRAMING_DEEDS: readonly BodyDeedName[] = [
   'endless chunk extension',
 ]
 
-/** Of each kind one: for whoever has tried all of them elsewhere. */
+/** One of each kind: all of them are tried elsewhere. */
 export const SOME_DEEDS: readonly BodyDeedName[] = [
   'endless body',
   'gzip bomb',

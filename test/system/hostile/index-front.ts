@@ -4,7 +4,7 @@ import { answer, type Handler, type HostileRequest, type HostileServer } from '.
 import type { Stage } from './stage.js'
 
 /** What is done with a path, and with all below it, in place of the true answer. */
-export type NewRecords = Record<string, Handler>
+export type IndexAnswers = Record<string, Handler>
 
 /**
  * An index that answers some paths itself and leaves the others to a real server, or to nobody. Mints that are submitted to it
@@ -12,11 +12,11 @@ export type NewRecords = Record<string, Handler>
  */
 export async function indexFront(
   stage: Stage,
-  { behind, told }: { behind?: string; told: NewRecords },
+  { behind, answers }: { behind?: string; answers: IndexAnswers },
 ): Promise<HostileServer> {
   return await stage.serve(async (request, response) => {
     if (request.path === '/submit') stage.ledger.noteBeef(request.body, 'index')
-    const [own] = Object.entries(told)
+    const [own] = Object.entries(answers)
       .filter(([path]) => request.path === path || request.path.startsWith(`${path}/`))
       .sort(([one], [other]) => other.length - one.length)
     if (own !== undefined) return await own[1](request, response)
@@ -36,7 +36,7 @@ export async function forward(behind: string, { method, path, headers, body }: H
   return await ask(behind, path, { method, headers: Object.fromEntries(passed), body })
 }
 
-/** A handler that does this to whoever asks. */
+/** A handler that does this to every request. */
 export function doing(deed: BodyDeed, stage: Stage): Handler {
   return (_, response) => deed(response, { internal: stage.internal.url })
 }

@@ -17,7 +17,7 @@ const result = useAttacks([...attacks, ...HONEST_MINING])
 const SIGNING: Record<string, number> = {
   // The network has a say, and an index that denies it is asked no more of.
   '409 to every mint': FEW_MINTS,
-  'a rival of every mint': FEW_MINTS,
+  'a mint that conflicts with every mint': FEW_MINTS,
   // Both descend from the genesis; which of them is spent, no proof can show.
   'two true nodes by turns': FEW_MINTS,
 }

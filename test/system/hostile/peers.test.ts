@@ -16,7 +16,7 @@ const servers = useServers()
 const opened: HostileServer[] = []
 afterAll(() => Promise.all(opened.map((each) => each.close())))
 
-/** A logger, and what resolves when it was told that each topic's sync broke off. */
+/** A logger, and a promise that resolves when it has logged the end of each topic's sync. */
 function brokenOff() {
   let count = 0
   let resolve = (): void => undefined

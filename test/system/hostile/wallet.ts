@@ -59,7 +59,7 @@ export interface HostileWallet {
 /**
  * A wallet behind the HTTP interface of BRC-100, with a coin of so many satoshis. What it sends is noted.
  *
- * @param options.calls What is done to whoever makes one of these calls, in place of an answer.
+ * @param options.calls What happens to these calls in place of an answer.
  */
 export async function hostileWallet(
   stage: Stage,

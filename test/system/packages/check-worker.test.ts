@@ -26,11 +26,11 @@ const [first, second] = transfers
 
 const workerUrl = (): URL => pathToFileURL(join(built.folder(), 'dist/src/client/check-worker.js'))
 
-/** A worker that runs this instead. `say` is what it talks with, and `told` what it is told. */
+/** A worker that runs this instead. `say` sends a message, and `received` resolves with the first one. */
 const workerOf = (program: string): URL =>
   new URL(
     `data:text/javascript,${encodeURIComponent(
-      `import { parentPort } from 'node:worker_threads'; const say = (news) => parentPort.postMessage(news); const told = new Promise((resolve) => parentPort.once('message', resolve)); say({ kind: 'ready' }); ${program}`,
+      `import { parentPort } from 'node:worker_threads'; const say = (news) => parentPort.postMessage(news); const received = new Promise((resolve) => parentPort.once('message', resolve)); say({ kind: 'ready' }); ${program}`,
     )}`,
   )
 
@@ -144,8 +144,12 @@ test('a worker that never gives way is ended at the deadline', async () => {
 })
 
 test('a worker that breaks off over what it checks is the fault of the index', async () => {
-  const holding = 'const held = []; await told; for (;;) held.push(new Array(1e6).fill(0.5))'
-  for (const program of ['await told; process.exit(7)', "await told; throw new Error('oh')", holding]) {
+  const holding = 'const held = []; await received; for (;;) held.push(new Array(1e6).fill(0.5))'
+  for (const program of [
+    'await received; process.exit(7)',
+    "await received; throw new Error('oh')",
+    holding,
+  ]) {
     const resolving = resolve([claiming('A', proofs)], { workerUrl: workerOf(program), timeout: 60_000 })
     await expect(resolving).rejects.toMatchObject({
       code: 'NO_PROOF',

@@ -4,7 +4,7 @@ import { dependent } from '../../support/cli/dependent.js'
 import { namedWorld, proofOf } from '../../support/client/name-proofs.js'
 import { useServers } from '../../support/server/test-server.js'
 
-// The resolver as whoever depends on the package has it: by its name, in JavaScript and with its types.
+// The resolver as a dependent package uses it: by name, in JavaScript and with its types.
 
 const built = useBuiltCli()
 const { folder } = useServers()

@@ -2,7 +2,7 @@ import { useBuiltCli } from '../../support/cli/built-cli.js'
 import { dependent } from '../../support/cli/dependent.js'
 import { useServers } from '../../support/server/test-server.js'
 
-// The package as whoever mines with it has it: by its name, in JavaScript and with its types.
+// The package as a dependent package uses it: by name, in JavaScript and with its types.
 
 const built = useBuiltCli()
 const { folder } = useServers()

@@ -73,15 +73,15 @@ describe('a search in two workers', () => {
 
   test('adds up what both have tried, and is cancelled in the midst of it', async () => {
     const controller = new AbortController()
-    const told: SearchProgress[] = []
+    const reports: SearchProgress[] = []
     const onProgress = (progress: SearchProgress): void => {
-      told.push(progress)
-      if (told.length === 3) controller.abort()
+      reports.push(progress)
+      if (reports.length === 3) controller.abort()
     }
     const search = searchNonce(endless({ signal: controller.signal, onProgress }))
     await expect(search).rejects.toMatchObject({ name: 'AbortError' })
-    expect(told.length).toBe(3)
-    const hashes = told.map((progress) => progress.hashes)
+    expect(reports.length).toBe(3)
+    const hashes = reports.map((progress) => progress.hashes)
     expect(hashes).toEqual(hashes.toSorted((a, b) => a - b))
     expect(hashes.at(-1)).toBeGreaterThan(0)
   })
@@ -94,7 +94,7 @@ describe('a search in two workers', () => {
     await expect(search).rejects.toBe(reason)
   })
 
-  test('ends with what the one who is told throws', async () => {
+  test('ends with what the progress callback throws', async () => {
     const error = new Error('the screen is gone')
     const onProgress = (): void => {
       throw error
@@ -144,7 +144,7 @@ describe('the package as installed', () => {
     expect(isSolution(said as string, 22)).toBe(true)
   })
 
-  test('has one worker for each core unless told otherwise, and its process ends when cancelled', async () => {
+  test('has one worker per core by default, and its process ends when cancelled', async () => {
     const said = await runProgram(`
       import { availableParallelism } from 'node:os'
       import workerThreads, { Worker } from 'node:worker_threads'

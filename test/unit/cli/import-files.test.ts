@@ -112,7 +112,7 @@ test('parents come before children, whatever the order of the files', async () =
   }
 })
 
-test('of several finds of a transaction the one that tells most is kept', async () => {
+test('of several copies of a transaction, the most complete is used', async () => {
   const proven = await file(beefOf(note))
   const unproven = await file(beefOf(note, { proven: false }))
   const raw = await file(hex(note))

@@ -75,7 +75,7 @@ test('what is filled is filled once', async () => {
   expect(server.rows()).toEqual(rows)
 })
 
-test('it ends when it is told to', async () => {
+test('it ends when it is cancelled', async () => {
   const server = await emptyLocalNetwork(servers, { DIFFICULTY: '32' })
   const stop = new AbortController()
   const filling = fill(networkOf(server, { signal: stop.signal }))
@@ -85,7 +85,7 @@ test('it ends when it is told to', async () => {
 })
 
 describe('names that somebody has taken meanwhile', () => {
-  test('are left to whoever owns them', async () => {
+  test('are left to their owners', async () => {
     const server = await emptyLocalNetwork(servers)
     const network = networkOf(server)
     for (const name of ['home', 'hum']) await mineFor(network, name, p2pkh(7))
@@ -95,7 +95,7 @@ describe('names that somebody has taken meanwhile', () => {
     expect(await sequenceOf(server, 'home2')).toBe(1)
   })
 
-  test('are left to whoever has moved them', async () => {
+  test('are left to those who have moved them', async () => {
     const server = await emptyLocalNetwork(servers)
     const network = networkOf(server)
     await mineFor(network, 'home', NOBODY_LOCK)
@@ -138,7 +138,7 @@ test('a site that is not taken whole is none, however often it is tried', async 
   expect(await filledWith(networkOf(server))).toBeUndefined()
 })
 
-test('a server that keeps no ordinals of names is told so', async () => {
+test('a server that indexes no ordinals of names is reported', async () => {
   const server = await emptyLocalNetwork(servers, { CONTENT_TYPES: 'audio/wav,gw/stream' })
-  await expect(fill(networkOf(server))).rejects.toThrow('its CONTENT_TYPES may leave them out')
+  await expect(fill(networkOf(server))).rejects.toThrow('check its CONTENT_TYPES')
 })

@@ -108,7 +108,7 @@ describe('while scripts run', () => {
     expect(turns).toBeGreaterThan(5)
   })
 
-  test('whoever asked can end the check', async () => {
+  test('the caller can cancel the check', async () => {
     const stop = new AbortController()
     const reason = new Error('never mind')
     setImmediate(() => stop.abort(reason))

@@ -4,7 +4,7 @@ import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { OP } from '../../../backend/src/protocol/script-walk.js'
 import { type AskBounds, HttpNameSource, type NameSource } from '../../../src/client/name-source.js'
 import { resolveName } from '../../../src/client/resolve.js'
-import { type NewRecords, useNameIndexes } from '../../support/client/name-index.js'
+import { type RouteAnswer, useNameIndexes } from '../../support/client/name-index.js'
 import {
   at,
   FakeHeaders,
@@ -23,7 +23,7 @@ const { deployment, headers, line, mints, origin, tip, way } = namedWorld()
 const RECORD = '/svc/names/abc'
 const PROOF = '/svc/names/proof/abc'
 const PROVENANCE = `/svc/gateway/provenance/${formatOutpoint(origin)}`
-const HONEST: Record<string, NewRecords> = {
+const HONEST: Record<string, RouteAnswer> = {
   [RECORD]: {
     body: {
       name: 'abc',
@@ -85,7 +85,8 @@ function drip(response: ServerResponse): void {
   response.on('close', () => clearInterval(timer))
 }
 
-const start = async (told: Record<string, NewRecords> = {}) => await indexes.start({ ...HONEST, ...told })
+const start = async (changed: Record<string, RouteAnswer> = {}) =>
+  await indexes.start({ ...HONEST, ...changed })
 
 const resolve = async (
   sources: (NameSource | string)[],

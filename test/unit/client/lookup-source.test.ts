@@ -5,7 +5,7 @@ import { encodePush } from '../../../backend/src/protocol/script-walk.js'
 import { LookupNameSource } from '../../../src/client/lookup-source.js'
 import { HttpNameSource } from '../../../src/client/name-source.js'
 import { resolveName } from '../../../src/client/resolve.js'
-import { type NewRecords, useNameIndexes } from '../../support/client/name-index.js'
+import { type RouteAnswer, useNameIndexes } from '../../support/client/name-index.js'
 import { at, namedWorld, outpointBeef, recordsOf } from '../../support/client/name-proofs.js'
 import { beefOf } from '../../support/protocol/fake-chain.js'
 import { varint } from '../../support/protocol/raw-transaction.js'
@@ -35,7 +35,7 @@ const list = (where: { vout: number }, bytes: Uint8Array) => ({
   outputs: [{ beef: Array.from(bytes), outputIndex: where.vout }],
 })
 
-const host = async (told: NewRecords): Promise<string> => (await indexes.start({ '/lookup': told })).url
+const host = async (answer: RouteAnswer): Promise<string> => (await indexes.start({ '/lookup': answer })).url
 
 const source = (hosts: string[], more: ConstructorParameters<typeof LookupNameSource>[0] = {}) =>
   new LookupNameSource({
@@ -52,8 +52,8 @@ const byHost = ({ reports }: { reports: { index: string; verdict: string }[] }) 
 test.each([
   ['in one binary answer', { body: aggregate(tip, whole) }],
   ['in JSON', { body: list(tip, whole) }],
-])('a name is resolved from one host, %s', async (_, told) => {
-  const url = await host(told)
+])('a name is resolved from one host, %s', async (_, answer) => {
+  const url = await host(answer)
   expect(await resolve([url])).toMatchObject({
     tip: { tip, sequence: 2 },
     proven: true,
@@ -121,17 +121,17 @@ test('several hosts are judged each by itself, however many lie', async () => {
 })
 
 test('an output that the BEEF does not hold is refuted', async () => {
-  for (const told of [
+  for (const answer of [
     aggregate({ txid: 'ab'.repeat(32), vout: 0 }, whole),
     aggregate({ ...tip, vout: 7 }, whole),
   ])
-    await expect(resolve([await host({ body: told })])).rejects.toMatchObject({
+    await expect(resolve([await host({ body: answer })])).rejects.toMatchObject({
       code: 'NO_PROOF',
       reports: [{ verdict: 'refuted', error: { code: 'BAD_BEEF' } }],
     })
 })
 
-test.each<[what: string, told: NewRecords, code: string]>([
+test.each<[what: string, answer: RouteAnswer, code: string]>([
   ['two outputs for one name', { body: aggregate(tip, whole, 2) }, 'BAD_ANSWER'],
   ['outputs beyond counting', { body: concatBytes(fromHex('feffffffff'), whole) }, 'BAD_ANSWER'],
   ['half an output', { body: aggregate(tip, whole).subarray(0, 20) }, 'BAD_ANSWER'],
@@ -150,8 +150,8 @@ test.each<[what: string, told: NewRecords, code: string]>([
   ],
   ['an error', { status: 400, body: { error: 'no', code: 'BAD_BODY' } }, 'BAD_ANSWER'],
   ['nothing', { does: (response) => response.destroy() }, 'UNREACHABLE'],
-])('a host that answers %s is said to', async (_, told, code) => {
-  const url = await host(told)
+])('a host that answers %s is said to', async (_, answer, code) => {
+  const url = await host(answer)
   await expect(resolve([url])).rejects.toMatchObject({
     code: 'NO_PROOF',
     reports: [{ index: url, verdict: 'failed', error: { name: 'SourceError', code } }],
@@ -230,7 +230,7 @@ describe('hosts without end', () => {
     })
   })
 
-  test('one that answered more than JSON may have is not read as such', async () => {
+  test('one that answers more than JSON may have is not read as such', async () => {
     const url = await host({
       headers: { 'content-type': 'application/json' },
       body: Buffer.alloc(17_000_000, ' '),
@@ -283,13 +283,13 @@ describe('trackers', () => {
     expect(tracker.asked).toEqual(['/lookup'])
   })
 
-  test.each<[what: string, told: NewRecords]>([
+  test.each<[what: string, answer: RouteAnswer]>([
     ['a binary answer', { body: new Uint8Array(100) }],
     ['an answer that is too long', { body: { type: 'output-list', outputs: ['x'.repeat(5_000_000)] } }],
     ['an answer without end', { does: endless }],
     ['a failure', { status: 500, body: {} }],
-  ])('that give %s say nothing', async (_, told) => {
-    const tracker = await indexes.start({ '/lookup': told })
+  ])('that give %s say nothing', async (_, answer) => {
+    const tracker = await indexes.start({ '/lookup': answer })
     await expect(resolveBy([tracker.url])).rejects.toMatchObject(refused('UNREACHABLE'))
   })
 

@@ -1,7 +1,7 @@
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { HttpNameSource } from '../../../src/client/name-source.js'
 import { resolveName } from '../../../src/client/resolve.js'
-import { type NewRecords, useNameIndexes } from '../../support/client/name-index.js'
+import { type RouteAnswer, useNameIndexes } from '../../support/client/name-index.js'
 import {
   at,
   FakeHeaders,
@@ -40,9 +40,9 @@ beforeAll(async () => {
   }
 })
 
-/** An index that tells the truth but for what is given. */
-const index = async (told: Record<string, NewRecords> = {}): Promise<string> =>
-  (await indexes.start(told, server.url)).url
+/** An index that answers truthfully, except on the given routes. */
+const index = async (changed: Record<string, RouteAnswer> = {}): Promise<string> =>
+  (await indexes.start(changed, server.url)).url
 
 const resolve = async (
   urls: string[],
@@ -108,13 +108,13 @@ describe('lies', () => {
     )
   })
 
-  test('a rival genesis', async () => {
-    const rival = new FakeChain({ codeSize: 65 })
-    const mined = ['a', 'ab', 'abc'].map((name) => rival.mint(name)) as FakeTransaction[]
+  test('another genesis', async () => {
+    const otherTree = new FakeChain({ codeSize: 65 })
+    const mined = ['a', 'ab', 'abc'].map((name) => otherTree.mint(name)) as FakeTransaction[]
     const outpoint = { txid: mined[2]?.txid ?? '', vout: 2 }
     const url = await index({
       [RECORD]: { body: recordFor(outpoint, outpoint) },
-      [PROOF]: { body: proofOf([rival.genesis, ...mined]) },
+      [PROOF]: { body: proofOf([otherTree.genesis, ...mined]) },
       [`/svc/gateway/provenance/${formatOutpoint(outpoint)}`]: { body: proofOf(mined.slice(2)) },
     })
     expect(await reportOn(url)).toMatchObject(caught('NO_GENESIS'))
@@ -220,7 +220,7 @@ describe('an index that gives no answer', () => {
     await expect(resolve([server.url], { name: 'nobody' })).rejects.toMatchObject({ code: 'NOT_CLAIMED' })
   })
 
-  test.each<[what: string, code: string, told: Record<string, NewRecords>]>([
+  test.each<[what: string, code: string, changed: Record<string, RouteAnswer>]>([
     ['shows no proof', 'NO_PROOF', { [PROOF]: { status: 404, body: { error: 'no', code: 'NOT_FOUND' } } }],
     ['shows no way to the tip', 'NO_PROOF', { [PROVENANCE]: { status: 404, body: {} } }],
     [
@@ -253,8 +253,8 @@ describe('an index that gives no answer', () => {
         },
       },
     ],
-  ])('because it %s', async (_, code, told) => {
-    expect(await reportOn(await index(told))).toMatchObject(failing(code))
+  ])('because it %s', async (_, code, changed) => {
+    expect(await reportOn(await index(changed))).toMatchObject(failing(code))
   })
 
   test('because nobody listens', async () => {
@@ -270,7 +270,7 @@ describe('an index that gives no answer', () => {
     expect(await reportOn(slow, { timeout: 200 })).toMatchObject(failing('TIMEOUT'))
   })
 
-  test('because it answered more than the caller reads, whether it says so before or not', async () => {
+  test('because it answers more than the caller reads, whether it says so before or not', async () => {
     const endless = await index({
       [PROOF]: {
         does: (response) => {
@@ -284,14 +284,14 @@ describe('an index that gives no answer', () => {
       },
     })
     expect(await reportOn(endless, { maxBytes: 1_000_000 })).toMatchObject(failing('TOO_LARGE'))
-    const told = await index({
+    const changed = await index({
       [PROOF]: { does: (response) => response.writeHead(200, { 'content-length': '1000001' }).write('a') },
     })
-    expect(await reportOn(told, { maxBytes: 1_000_000 })).toMatchObject(failing('TOO_LARGE'))
+    expect(await reportOn(changed, { maxBytes: 1_000_000 })).toMatchObject(failing('TOO_LARGE'))
   })
 })
 
-const NOT_CLAIMED: NewRecords = { status: 404, body: { error: 'abc is not claimed', code: 'NOT_FOUND' } }
+const NOT_CLAIMED: RouteAnswer = { status: 404, body: { error: 'abc is not claimed', code: 'NOT_FOUND' } }
 
 /** What an index says of a name that was minted and is now at these outpoints. */
 function recordFor(from: { txid: string; vout: number }, now: { txid: string; vout: number }) {

@@ -6,7 +6,7 @@ import { verifyNameProof } from '../../../src/client/verify-name.js'
 import { FakeHeaders, outpointBeef } from '../../support/client/name-proofs.js'
 import { mainnetTransaction, mainnetVectors } from '../../support/protocol/mainnet-vectors.js'
 
-// Real mints, with the covenant that the live network runs. Their merkle paths are made up: that of a block of one.
+// Real mints, with the covenant that the live network runs. Their merkle paths are fake: each of a block with one transaction.
 
 const vectors = mainnetVectors()
 const describeWithVectors = vectors === undefined ? describe.skip : describe

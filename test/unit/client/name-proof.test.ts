@@ -76,7 +76,7 @@ describe('a proof that holds', () => {
       chainTracker: new FakeHeaders(all),
     }
     expect(await verifyNameProof(shown)).toMatchObject({ origin: at(mint, 2), proven: true })
-    // It is the block that vouches for its work.
+    // The block proves its work.
     await expect(verifyNameProof({ ...shown, chainTracker: new FakeHeaders([]) })).rejects.toThrow()
   })
 
@@ -126,15 +126,15 @@ describe('a lie is refused', () => {
     await expect(verify(proofOf(line.slice(1)))).rejects.toMatchObject(refused('NO_GENESIS'))
   })
 
-  test('a rival genesis, with a tree of its own', async () => {
-    const rival = new FakeChain()
-    rival.spend({ inputs: [], outputs: [{ satoshis: 1, lockingScript: inscriptionScript({}) }] })
-    const root = rival.spend({
+  test('another genesis, with its own tree', async () => {
+    const otherTree = new FakeChain()
+    otherTree.spend({ inputs: [], outputs: [{ satoshis: 1, lockingScript: inscriptionScript({}) }] })
+    const root = otherTree.spend({
       inputs: [],
-      outputs: [{ satoshis: 1, lockingScript: rival.node('').lockingScript }],
+      outputs: [{ satoshis: 1, lockingScript: otherTree.node('').lockingScript }],
     })
-    const node = { ...rival.node(''), outpoint: at(root, 0) }
-    const mint = rival.mint('x', { from: node })
+    const node = { ...otherTree.node(''), outpoint: at(root, 0) }
+    const mint = otherTree.mint('x', { from: node })
     const chainTracker = new FakeHeaders([...line, root, mint])
     const check = { name: 'x', chainTracker }
     await expect(verify(proofOf([root, mint]), check)).rejects.toMatchObject(refused('NO_GENESIS'))
@@ -222,10 +222,10 @@ describe('a lie is refused', () => {
   })
 
   test('a coin that is spent twice: two mints of one node', async () => {
-    const rival = chain.mint('abz', { from: chain.node('abc'), character: 'z' })
+    const conflicting = chain.mint('abz', { from: chain.node('abc'), character: 'z' })
     const other = chain.mint('aby', { from: chain.node('abc'), character: 'y' })
-    const chainTracker = new FakeHeaders([...line, rival, other])
-    await expect(verify(proofOf([...line, rival, other]), { chainTracker })).rejects.toMatchObject(
+    const chainTracker = new FakeHeaders([...line, conflicting, other])
+    await expect(verify(proofOf([...line, conflicting, other]), { chainTracker })).rejects.toMatchObject(
       refused('DOUBLE_SPEND'),
     )
   })
@@ -320,7 +320,7 @@ describe('bytes that are no proof', () => {
   })
 })
 
-test('a chain tracker that does not answer is not held against the proof', async () => {
+test('a chain tracker that does not answer does not refute the proof', async () => {
   const chainTracker = {
     isValidRootForHeight: async (): Promise<boolean> => {
       throw new Error('out of order')

@@ -111,7 +111,7 @@ describe('one index', () => {
     expect(await resolve([claimed(stale, true)])).toMatchObject({ spendStatus: 'spent' })
   })
 
-  test('that shows a stale tip, and says nothing of it, cannot be told from an honest one', async () => {
+  test('that shows a stale tip without saying so looks like an honest one', async () => {
     expect(await resolve([claimed(stale, false)])).toMatchObject({
       tip: { tip: at(first, 0) },
       spendStatus: 'unspent',
@@ -192,7 +192,7 @@ describe('what cannot all be true', () => {
     outputs: [1, 2].map(() => ({ satoshis: 1000, lockingScript: OPEN_LOCK })),
   })
   const mint = chain.mint('x', { ownerLock, funding: [at(coins, 0)] })
-  const rival = chain.mint('x', {
+  const conflicting = chain.mint('x', {
     ownerLock: p2pkh(8),
     funding: [at(coins, 1)],
     from: { ...chain.node(''), ...rootOf(chain) },
@@ -204,7 +204,7 @@ describe('what cannot all be true', () => {
     inputs: [at(toOther, 0)],
     outputs: [{ satoshis: 1, lockingScript: p2pkh(4) }],
   })
-  const all = [chain.genesis, coins, mint, rival, toOne, toOther, further]
+  const all = [chain.genesis, coins, mint, conflicting, toOne, toOther, further]
   const trust = { name: 'x', deployment: chain.deployment, chainTracker: new FakeHeaders(all) }
 
   /** An index that shows the name at output `vout` of the last transaction, those named being in no block. */
@@ -254,11 +254,11 @@ describe('what cannot all be true', () => {
 
   test('two mints of one name: the proven one counts, and else neither', async () => {
     const proven = showing([mint], { vout: 2 })
-    const open = showing([rival], { vout: 2, unproven: [rival] })
+    const open = showing([conflicting], { vout: 2, unproven: [conflicting] })
     expect(await resolve([open, proven], trust)).toMatchObject({ origin: { origin: at(mint, 2) } })
     const bothOpen = [showing([mint], { vout: 2, unproven: [mint] }), open]
     expect(await refusal(bothOpen, trust)).toMatchObject({ code: 'DISAGREEMENT' })
-    const unchecked = [proven, showing([rival], { vout: 2 })]
+    const unchecked = [proven, showing([conflicting], { vout: 2 })]
     expect(await refusal(unchecked, { ...trust, chainTracker: 'scripts only' })).toMatchObject({
       code: 'DISAGREEMENT',
     })

@@ -67,7 +67,7 @@ describe('mints in no block', () => {
     expect(await transaction.verify(tracker)).toBe(true)
   })
 
-  test('need no block for the genesis, which is the caller to vouch for', async () => {
+  test('need no block for the genesis, which the caller trusts', async () => {
     expect(await verify(proofOf(all, { unproven: [chain.genesis, ...mints] }))).toMatchObject({
       proven: false,
     })
@@ -197,11 +197,11 @@ describe('without headers', () => {
   })
 })
 
-describe.each(NON_STRICT)('a mint with $has', (unlocking) => {
+describe.each(NON_STRICT)('a mint with $has', (form) => {
   const tree = new FakeChain({ covenantVersion: 1, difficulty: 1 })
   const coins = tree.spend({ inputs: [], outputs: [{ satoshis: 1000, lockingScript: OPEN_LOCK }] })
   const funding = [{ transaction: coins, vout: 0 }]
-  const mint = tree.mint('a', { from: tree.node(''), funding, ...nonStrictlyUnlocked(unlocking) })
+  const mint = tree.mint('a', { from: tree.node(''), funding, ...nonStrictlyUnlocked(form) })
   const shown = [tree.genesis, coins, mint]
   const check = async (proof: Uint8Array) =>
     await verifyNameProof({

@@ -264,7 +264,7 @@ describe('a source that lies', () => {
     ],
     [
       'gives more than anybody takes',
-      'answers more than',
+      'answered more than',
       ({ tree, service }) => {
         service.fault = (path) => (path.includes(`/get/${tree.mintOf('ab').txid}`) ? 'long' : undefined)
       },

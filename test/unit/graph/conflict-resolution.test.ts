@@ -2,21 +2,21 @@ import fc from 'fast-check'
 import {
   compareRanks,
   decide,
-  keepRanks,
   type RankedView,
-  type Standing,
+  type TransactionStatus,
+  updateRanks,
   winnerOver,
 } from '../../../backend/src/graph/conflict-resolution.js'
 
 /** Transactions by their inputs, each `<txid>:<vout>`, as a store that holds nothing else would know them. */
 class Known implements RankedView {
-  readonly all = new Map<string, Standing>()
+  readonly all = new Map<string, TransactionStatus>()
   private readonly inputs = new Map<string, string[]>()
   private readonly heights = new Map<string, number>()
 
   add(txid: string, inputs: string[]): void {
     this.inputs.set(txid, inputs)
-    this.all.set(txid, { txid, mined: undefined, arrival: this.all.size, silent: false })
+    this.all.set(txid, { txid, mined: undefined, insertionOrder: this.all.size, isInactive: false })
   }
 
   prove(txid: string, height: number | undefined): void {
@@ -24,10 +24,10 @@ class Known implements RankedView {
     else this.heights.set(txid, height)
   }
 
-  async statuses(txids: string[]): Promise<Standing[]> {
+  async statuses(txids: string[]): Promise<TransactionStatus[]> {
     return txids.flatMap((txid) => {
-      const standing = this.all.get(txid)
-      return standing === undefined ? [] : [{ ...standing }]
+      const status = this.all.get(txid)
+      return status === undefined ? [] : [{ ...status }]
     })
   }
 
@@ -39,7 +39,7 @@ class Known implements RankedView {
     return this.spenders((input) => input.startsWith(`${txid}:`))
   }
 
-  async rivals(txid: string): Promise<string[]> {
+  async conflicts(txid: string): Promise<string[]> {
     const own = this.inputs.get(txid) ?? []
     return this.spenders((input) => own.includes(input)).filter((each) => each !== txid)
   }
@@ -52,20 +52,20 @@ class Known implements RankedView {
     return this.heights.get(txid)
   }
 
-  async setRank({ txid, mined, arrival }: Standing): Promise<void> {
-    Object.assign(this.all.get(txid) ?? {}, { mined, arrival })
+  async setRank({ txid, mined, insertionOrder }: TransactionStatus): Promise<void> {
+    Object.assign(this.all.get(txid) ?? {}, { mined, insertionOrder })
   }
 
   /** Decides what the change of some transactions comes to. */
   async follow(...txids: string[]): Promise<void> {
-    const ranked = await keepRanks(txids, this)
-    const { deactivated, restored } = await decide({ txids, ranked, view: this, rest: async () => {} })
-    for (const each of deactivated) Object.assign(this.all.get(each) ?? {}, { silent: true })
-    for (const each of restored) Object.assign(this.all.get(each) ?? {}, { silent: false })
+    const ranked = await updateRanks(txids, this)
+    const { deactivated, restored } = await decide({ txids, ranked, view: this })
+    for (const each of deactivated) Object.assign(this.all.get(each) ?? {}, { isInactive: true })
+    for (const each of restored) Object.assign(this.all.get(each) ?? {}, { isInactive: false })
   }
 
-  get silent(): string[] {
-    return [...this.all.values()].flatMap(({ txid, silent }) => (silent ? [txid] : [])).sort()
+  get inactive(): string[] {
+    return [...this.all.values()].flatMap(({ txid, isInactive }) => (isInactive ? [txid] : [])).sort()
   }
 
   /** The same from scratch: whoever has the best rank takes what it spends, if nothing took it and its parents count. */
@@ -124,18 +124,18 @@ test('at every moment those count that would by rank alone, whatever came when',
       for (const { txid, inputs: spent } of transactions.toSorted((a, b) => a.place - b.place)) {
         known.add(txid, [...new Set(spent)])
         await known.follow(txid)
-        expect(known.silent).toEqual(await known.expected())
+        expect(known.inactive).toEqual(await known.expected())
       }
       for (const { of, height } of proofs) {
         const txid = nameOf(of % transactions.length)
         known.prove(txid, height)
         await known.follow(txid)
-        expect(known.silent).toEqual(await known.expected())
+        expect(known.inactive).toEqual(await known.expected())
       }
       for (const txid of known.all.keys()) {
         const winner = await winnerOver(txid, known)
-        expect(winner === undefined).toBe(!known.silent.includes(txid))
-        if (winner !== undefined) expect(known.silent).not.toContain(winner)
+        expect(winner === undefined).toBe(!known.inactive.includes(txid))
+        if (winner !== undefined) expect(known.inactive).not.toContain(winner)
       }
     }),
     { numRuns: 200 },
@@ -160,7 +160,7 @@ test('one that spends what its own ancestor spends never counts', async () => {
     known.add(hostile, ['coin:0', 'm:1'])
     known.add('m', ['coin:0'])
     await known.follow(hostile, 'm')
-    expect(known.silent).toEqual([hostile])
+    expect(known.inactive).toEqual([hostile])
     expect(await winnerOver(hostile, known)).toBe('m')
   }
 })
@@ -169,9 +169,9 @@ test('of a coin with hundreds of rivals, one more has few of them looked at', as
   class Counting extends Known {
     asked = 0
 
-    override async rivals(txid: string): Promise<string[]> {
+    override async conflicts(txid: string): Promise<string[]> {
       this.asked++
-      return await super.rivals(txid)
+      return await super.conflicts(txid)
     }
   }
   const known = new Counting()
@@ -183,9 +183,9 @@ test('of a coin with hundreds of rivals, one more has few of them looked at', as
     return known.asked
   }
   for (let at = 0; at < 300; at++) await spend(`later ${at}`, 1000 + at)
-  expect(known.silent).toHaveLength(299)
+  expect(known.inactive).toHaveLength(299)
   expect(await spend('last', 5000)).toBeLessThan(10)
   // One that beats them all: what counted until now is silent, and nothing else is asked.
   expect(await spend('first', 1)).toBeLessThan(10)
-  expect(known.silent).toHaveLength(301)
+  expect(known.inactive).toHaveLength(301)
 })

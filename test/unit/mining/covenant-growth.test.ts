@@ -29,7 +29,7 @@ const PATIENCE = 300_000
 const NONE = new Uint8Array()
 const ofLength = (length: number) => new Uint8Array(length).fill(0x61)
 
-/** Locks with all that a decoder may stumble over, and of lengths around those where the length is written anew. */
+/** Locks with everything that may confuse a decoder, and of lengths around those where the encoding of the length changes. */
 const ownerLocks: fc.Arbitrary<Uint8Array> = fc.oneof(
   bytes(200),
   fc.constantFrom(NONE, Uint8Array.of(0x6a), Uint8Array.of(0x4c), Uint8Array.of(0x00, 0x63), ofLength(75)),

@@ -93,7 +93,7 @@ const TAKEN: [string, (five: Five) => ScriptPart | { raw: Uint8Array }][] = [
 
 /** What is said of a mint that a block holds, and of one that nothing proves: its name, or the code of the error. */
 function followed(spend: CovenantSpend): { proven: string; unproven: string } {
-  const told = (follow: typeof followMint): string => {
+  const resultOf = (follow: typeof followMint): string => {
     try {
       return follow(spend).name
     } catch (error) {
@@ -101,7 +101,7 @@ function followed(spend: CovenantSpend): { proven: string; unproven: string } {
       return error.code
     }
   }
-  return { proven: told(followMint), unproven: told(followUnprovenMint) }
+  return { proven: resultOf(followMint), unproven: resultOf(followUnprovenMint) }
 }
 
 describe('code in the unlocking script', () => {

@@ -278,12 +278,12 @@ describe('a mint paid by a wallet', () => {
     ['fails, with no reason that is final', { send: refusing() }, false],
     ['says that it failed', { result: 'failed' }, true],
     ['says nothing of it', { result: 'nothing' }, false],
-  ])('that the wallet %s is told as such', async (_, faults, isFinal) => {
+  ])('that the wallet %s is reported as such', async (_, faults, isFinal) => {
     const payer = wallet()
     payer.faults = faults
     const funding = fundWithWallet({ ...draft(), wallet: payer })
     await expect(funding).rejects.toMatchObject({ name: 'WalletSendError', isFinal })
-    // It may have been sent all the same: the wallet is not told to forget it.
+    // It may have been sent all the same: the wallet is not asked to forget it.
     expect(payer.aborted).toEqual([])
   })
 

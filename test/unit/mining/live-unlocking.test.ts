@@ -30,7 +30,7 @@ if (vector === undefined || deployment === undefined) {
   const [nodeInput, ...funding] = real.inputs
   if (nodeInput === undefined) throw new Error('a mint without inputs')
 
-  /** The real mint, written anew with some of it changed. Its work is for the seed and holds for any version. */
+  /** The real mint, encoded again with changes. Its work is for the seed and holds for any version. */
   const rewritten = (change: {
     version?: number
     lockTime?: number

@@ -19,7 +19,7 @@ async function indexed() {
   return { chain, first, submit, index: new HttpMineIndex(server.url) }
 }
 
-test('a server tells where mining goes on, and shows that the node is genuine', async () => {
+test('a server says where to continue, and proves that the node is genuine', async () => {
   const { index, first, chain } = await indexed()
   const { deployment } = chain
   const outpoint = parseOutpoint(first.outpoint(1))
@@ -48,17 +48,17 @@ test('a server shows the mint of a name, with all mints before it', async () => 
   expect(await index.showName('b')).toBeUndefined()
 })
 
-test('a mint is submitted once, or again; a rival of it has lost its node', async () => {
+test('a mint is submitted once, or again; a conflicting mint has lost its node', async () => {
   const { index, chain, first } = await indexed()
   const from = chain.node('a')
   const purse = chain.spend({ inputs: [], outputs: [{ satoshis: 1000, lockingScript: OPEN_LOCK }] })
   const mint = chain.mint('ab')
-  const rival = chain.mint('ac', { from })
-  const told = (each: typeof mint, name: string) => ({ beef: beefOf(each), txid: each.txid, name })
-  await index.submit(told(mint, 'ab'))
-  await index.submit(told(mint, 'ab'))
+  const conflicting = chain.mint('ac', { from })
+  const submission = (each: typeof mint, name: string) => ({ beef: beefOf(each), txid: each.txid, name })
+  await index.submit(submission(mint, 'ab'))
+  await index.submit(submission(mint, 'ab'))
   expect((await index.liveNode('abc'))?.outpoint).toEqual(parseOutpoint(mint.outpoint(1)))
-  await expect(index.submit(told(rival, 'ac'))).rejects.toMatchObject({ code: 'NODE_MOVED' })
+  await expect(index.submit(submission(conflicting, 'ac'))).rejects.toMatchObject({ code: 'NODE_MOVED' })
   const unproven = chain.mint('ad', { from, funding: [{ transaction: purse, vout: 0 }] })
   const beef = beefOf(unproven, { proven: false, with: [purse, first] })
   const refused = index.submit({ beef, txid: unproven.txid, name: 'ad' })
@@ -74,11 +74,11 @@ test('what is no mint is not taken for one', async () => {
   await expect(submitted).rejects.toMatchObject({ code: 'NOT_ADMITTED' })
 })
 
-test('what the server refuses is told in its words', async () => {
+test('a refusal quotes the server', async () => {
   const { index } = await indexed()
   const submitted = index.submit({ beef: Uint8Array.of(1), txid: 'ab'.repeat(32), name: 'ab' })
   await expect(submitted).rejects.toMatchObject({ code: 'BAD_INDEX' })
-  await expect(submitted).rejects.toThrow(/answers 400, BAD_BODY: /)
+  await expect(submitted).rejects.toThrow(/answered 400, BAD_BODY: /)
 })
 
 describe('a server that is none of ours', () => {
@@ -108,7 +108,7 @@ describe('a server that is none of ours', () => {
     expect((error as Error).message.length).toBeLessThan(400)
   })
 
-  test('answered more than is read', async () => {
+  test('answers more than is read', async () => {
     const index = await answering(JSON.stringify({ error: 'x'.repeat(2 * 1024 * 1024), code: 'X' }))
     await expect(index.liveNode('a')).rejects.toThrow(/answered more than 1048576 bytes/)
   })

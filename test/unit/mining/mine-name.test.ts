@@ -42,7 +42,7 @@ async function treeOn(chain: FakeChain, ...names: string[]) {
   return { chain, server, submit, index: new HttpMineIndex(server.url) }
 }
 
-/** Mines in this thread, with made-up money, and keeps what happens. */
+/** Mines in this thread, with fake funding, and records the events. */
 function miner({ chain, index }: { chain: FakeChain; index: MineIndex }) {
   const events: MiningEvent[] = []
   return {
@@ -184,7 +184,7 @@ test('a search is given up when the node moves', async () => {
   expect(looks).toBe(3)
 })
 
-describe('a rival who moves the node', () => {
+describe('a competing mint that spends the node', () => {
   test.each<[string, 'before it is paid for' | 'after it is paid for']>([
     ['while the solution is found', 'before it is paid for'],
     ['while the mint is on its way', 'after it is paid for'],
@@ -192,11 +192,11 @@ describe('a rival who moves the node', () => {
     const { chain, server, submit, index } = await tree()
     const paid: string[] = []
     const submitted: string[] = []
-    const rival = chain.mint('r')
+    const conflicting = chain.mint('r')
     let looks = 0
     const watched: MineIndex = {
       async liveNode(name) {
-        if (when === 'before it is paid for' && ++looks === 2) await submit(rival)
+        if (when === 'before it is paid for' && ++looks === 2) await submit(conflicting)
         return await index.liveNode(name)
       },
       showNode: (name) => index.showNode(name),
@@ -210,7 +210,7 @@ describe('a rival who moves the node', () => {
     const minted = await mine('q', {
       async pay(draft) {
         const mint = await fakeFundedMint(draft)
-        if (when === 'after it is paid for' && paid.length === 0) await submit(rival)
+        if (when === 'after it is paid for' && paid.length === 0) await submit(conflicting)
         paid.push(mint.transaction.id('hex'))
         return mint
       },
@@ -220,16 +220,16 @@ describe('a rival who moves the node', () => {
     // Of a solution for a seed that is no longer, nothing is paid and nothing sent where that is known.
     expect(paid).toHaveLength(when === 'before it is paid for' ? 1 : 2)
     expect(submitted).toEqual(paid)
-    expect(minted[0]?.transaction.inputs[0]?.sourceTransaction?.id('hex')).toBe(rival.txid)
+    expect(minted[0]?.transaction.inputs[0]?.sourceTransaction?.id('hex')).toBe(conflicting.txid)
   })
 
   test('and takes the very name leaves nothing to mine', async () => {
     const { chain, submit, index } = await tree()
-    const rival = chain.mint('q')
+    const conflicting = chain.mint('q')
     const { mine, happened } = miner({ chain, index })
     const mining = mine('q', {
       async pay(draft) {
-        await submit(rival)
+        await submit(conflicting)
         return await fakeFundedMint(draft)
       },
     })
@@ -237,9 +237,9 @@ describe('a rival who moves the node', () => {
     expect(happened()).toEqual(['started q'])
   })
 
-  test('is told of by a wallet before the index knows', async () => {
+  test('is reported by a wallet before the index knows', async () => {
     const { chain, submit, index } = await tree()
-    const rival = chain.mint('r')
+    const conflicting = chain.mint('r')
     const { mine, happened } = miner({ chain, index })
     let asked = 0
     const owners: string[] = []
@@ -250,7 +250,7 @@ describe('a rival who moves the node', () => {
       },
       async pay(draft) {
         if (++asked > 1) return await fakeFundedMint(draft)
-        await submit(rival)
+        await submit(conflicting)
         throw new Error('a double spend')
       },
     })
@@ -271,8 +271,10 @@ test('two miners at one node get one name each, and nothing is counted twice', a
     ['ay', 'ayy'],
   ])
   expect(await namesOf(server)).toEqual(['a', 'ax', 'axx', 'ay', 'ayy'])
-  const told = [...x.events, ...y.events].filter(({ kind }) => kind === 'minted').map(({ name }) => name)
-  expect(told.sort()).toEqual(['ax', 'axx', 'ay', 'ayy'])
+  const mintedNames = [...x.events, ...y.events]
+    .filter(({ kind }) => kind === 'minted')
+    .map(({ name }) => name)
+  expect(mintedNames.sort()).toEqual(['ax', 'axx', 'ay', 'ayy'])
 })
 
 describe('a mint that somebody puts into another transaction', () => {
@@ -331,7 +333,7 @@ describe('a mint that somebody puts into another transaction', () => {
 
   test.each([
     ['a server refuses ours', false],
-    ['whoever sends ours hears of it first', true],
+    ['the sender of ours hears of it first', true],
   ])('counts as the mint of the name: %s', async (_, payFails) => {
     const { result, minted, other, own, happened } = await overtaken('q', { payFails })
     expect(minted).toEqual([{ name: 'q', txid: other, byOther: true }])
@@ -343,7 +345,7 @@ describe('a mint that somebody puts into another transaction', () => {
 
   test.each([
     ['a server refuses ours', false],
-    ['whoever sends ours hears of it first', true],
+    ['the sender of ours hears of it first', true],
   ])('is mined on from: %s', async (_, payFails) => {
     const { result, minted, other, own, happened, names } = await overtaken('qx', { payFails })
     expect(minted).toEqual([
@@ -376,7 +378,7 @@ describe('a mint that somebody puts into another transaction', () => {
     expect(first.names).toEqual(['q'])
   })
 
-  test('and that is for another owner is a rival', async () => {
+  test('and that is for another owner is a conflicting mint', async () => {
     const by: typeof reissued = (chain) => chain.mint('q', { ownerLock: p2pkh(8) })
     expect((await overtaken('q', { by })).result).toMatchObject({ code: 'TAKEN' })
     const { happened, minted } = await overtaken('qx', { by })
@@ -389,7 +391,7 @@ describe('a mint that somebody puts into another transaction', () => {
     ['no BEEF', () => async () => Uint8Array.of(1, 2, 3)],
     ['a mint of a copy of the root', (_, chain) => async () => copiedMint(chain)],
     ['no answer', () => () => Promise.reject(new MiningError('NO_ANSWER', 'it is away'))],
-  ])('is a rival where a server shows %s for the name', async (_, showName) => {
+  ])('is a conflicting mint if a server shows %s for the name', async (_, showName) => {
     expect((await overtaken('q', { showName })).result).toMatchObject({ code: 'TAKEN' })
     expect((await overtaken('qx', { showName })).happened).toContain('moved q')
   })
@@ -618,7 +620,7 @@ describe('a server that lies while mining goes on', () => {
     expect(await namesOf(server)).toEqual(['a'])
   })
 
-  test('and lags behind is asked again before a search is begun anew', async () => {
+  test('and lags behind is asked again before another search starts', async () => {
     let looks = 0
     const { asked, mining, happened } = await lyingTree((honest, chain) => ({
       // One of its machines has not heard of the first mint when it is asked about the second.
@@ -635,13 +637,17 @@ describe('a server that lies while mining goes on', () => {
     })
   })
 
-  test('is followed to the mint of a rival each time that it shows one, up to so many mints', async () => {
-    const rivals = 'bcdefghijk'
+  test('is followed to a conflicting mint each time that it shows one, up to the limit of mints', async () => {
+    const competitors = 'bcdefghijk'
     const { asked, mining, happened } = await lyingTree((honest, chain) => ({
-      // Whoever does the work for it can take the node away each time.
+      // Anyone who does the work can spend the node each time.
       async submit() {
-        const rival = chain.mint(rivals[asked.paid] ?? '')
-        await honest.submit({ beef: beefOf(rival), txid: rival.txid, name: rivals[asked.paid] ?? '' })
+        const conflicting = chain.mint(competitors[asked.paid] ?? '')
+        await honest.submit({
+          beef: beefOf(conflicting),
+          txid: conflicting.txid,
+          name: competitors[asked.paid] ?? '',
+        })
         throw new NodeMovedError('another mint has spent the node')
       },
     }))
@@ -670,13 +676,13 @@ describe('a budget', () => {
     expect(allowed).toEqual([12, 12, 5])
   })
 
-  test('counts a mint whose fee was never told as what it was allowed', async () => {
+  test('counts a mint of unknown fee as what it was allowed', async () => {
     const { chain, index, submit } = await tree()
     const { mine } = miner({ chain, index })
     const allowed: number[] = []
     const pay = async (draft: Parameters<MineNameOptions['pay']>[0]): Promise<never> => {
       allowed.push(draft.maxFee)
-      // It may have been sent: nobody knows, but that a rival has the node.
+      // It may have been sent: all that is known is that a conflicting mint has the node.
       await submit(chain.mint('bcd'[allowed.length - 1] ?? ''))
       throw new Error('the connection broke')
     }

@@ -71,22 +71,22 @@ describe('a search in this thread', () => {
     expect(one.nonce).not.toEqual(two.nonce)
   })
 
-  test('tells how far it is, and lets others have their turn', async () => {
+  test('reports its progress, and lets other work run', async () => {
     const controller = new AbortController()
-    const told: SearchProgress[] = []
+    const reports: SearchProgress[] = []
     let turns = 0
     const turning = setInterval(() => turns++)
     const onProgress = (progress: SearchProgress): void => {
-      told.push(progress)
-      if (told.length === 2) controller.abort()
+      reports.push(progress)
+      if (reports.length === 2) controller.abort()
     }
     const search = searchNonce(endless({ signal: controller.signal, onProgress }))
     await expect(search).rejects.toMatchObject({ name: 'AbortError' })
     clearInterval(turning)
     expect(turns).toBeGreaterThan(1)
-    const [first, second] = told
+    const [first, second] = reports
     expect(second?.hashes).toBeGreaterThan(first?.hashes ?? 0)
-    for (const { hashes, hashesPerSecond, expectedSeconds, luck } of told) {
+    for (const { hashes, hashesPerSecond, expectedSeconds, luck } of reports) {
       expect(hashesPerSecond).toBeGreaterThan(0)
       expect(expectedSeconds).toBeCloseTo(2 ** 64 / hashesPerSecond)
       expect(luck * 2 ** 64).toBeCloseTo(hashes, 3)
@@ -106,7 +106,7 @@ describe('a search in this thread', () => {
     await expect(searchNonce(endless({ signal: AbortSignal.abort(reason) }))).rejects.toBe(reason)
   })
 
-  test('ends with what the one who is told throws', async () => {
+  test('ends with what the progress callback throws', async () => {
     const error = new Error('the screen is gone')
     const onProgress = (): void => {
       throw error

@@ -3,7 +3,7 @@ import { NonceScanner } from '../../../src/mining/search/nonce-scanner.js'
 import { COUNTERS, type NonceKernel, PlainKernel } from '../../../src/mining/search/plain-kernel.js'
 import { ProgressMeter, type SearchProgress } from '../../../src/mining/search/search-nonce.js'
 
-/** Finds what it is told to, and remembers what it was asked. */
+/** Finds a given nonce, and records its calls. */
 class FakeKernel implements NonceKernel {
   readonly name = 'plain'
   readonly prepared: number[][] = []
@@ -50,7 +50,7 @@ describe('a scanner', () => {
       [0, step],
     ])
     const [first, second] = kernel.prepared
-    // The seed and the character stay; all else is drawn anew.
+    // The seed and the character stay; everything else is random again.
     expect(first).toEqual([...Array(8).fill(0x01010101), 0x62010101, ...Array(4).fill(0x01010101)])
     expect(second).toEqual([...Array(8).fill(0x01010101), 0x62020202, ...Array(4).fill(0x02020202)])
     expect(kernel.prepared.length).toBe(2)
@@ -85,7 +85,7 @@ describe('a scanner', () => {
     expect(meetsDifficulty(proofOfWork({ seed, character: '-', nonce }), 8)).toBe(true)
   })
 
-  test('with a prefix puts it behind the character, and draws the rest anew for each stretch', () => {
+  test('with a prefix puts it after the character, and draws the other bytes for each range', () => {
     const kernel = new FakeKernel((counter) => counter === 0x010203)
     const noncePrefix = new Uint8Array(8).fill(0xee)
     const scanner = new NonceScanner({ task: { ...task, noncePrefix }, kernel, random: counted() })
@@ -117,7 +117,7 @@ describe('a scanner', () => {
 })
 
 describe('the progress', () => {
-  /** Reports of a search that is told, each 100 ms, of so many hashes. */
+  /** The reports of a search that counts these hashes, each 100 ms. */
   function reports(difficulty: number, ...hashes: number[]): SearchProgress[] {
     const said: SearchProgress[] = []
     const meter = new ProgressMeter({ difficulty, report: (progress) => said.push(progress), now: 5000 })

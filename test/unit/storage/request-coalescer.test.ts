@@ -1,4 +1,4 @@
-import { setImmediate as othersHadTheirTurn } from 'node:timers/promises'
+import { setImmediate as nextLoop } from 'node:timers/promises'
 import { jest } from '@jest/globals'
 import { RequestCoalescer } from '../../../backend/src/storage/read/request-coalescer.js'
 
@@ -11,13 +11,13 @@ afterEach(() => {
   jest.useRealTimers()
 })
 
-/** A database that answers when it is told to, and keeps what it was asked at once. */
-function asked(atOnce = Number.POSITIVE_INFINITY) {
+/** A database that answers when the test says so, and records each batch. */
+function asked(batchSize = Number.POSITIVE_INFINITY) {
   const calls: number[][] = []
   const answers: ((error?: Error) => void)[] = []
-  const together = new RequestCoalescer<number, string>({
-    atOnce,
-    ask: (questions) => {
+  const coalescer = new RequestCoalescer<number, string>({
+    batchSize,
+    query: (questions) => {
       calls.push(questions)
       return new Promise((answer, fail) => {
         answers.push((error) =>
@@ -26,20 +26,20 @@ function asked(atOnce = Number.POSITIVE_INFINITY) {
       })
     },
   })
-  return { together, calls, answers }
+  return { coalescer, calls, answers }
 }
 
 test('whoever asks while an answer is under way is asked for with the next', async () => {
-  const { together, calls, answers } = asked()
-  const first = [together.ask(1), together.ask(2)]
-  await othersHadTheirTurn()
+  const { coalescer, calls, answers } = asked()
+  const first = [coalescer.ask(1), coalescer.ask(2)]
+  await nextLoop()
   expect(calls).toEqual([[1, 2]])
-  const second = [together.ask(3), together.ask(4)]
-  await othersHadTheirTurn()
+  const second = [coalescer.ask(3), coalescer.ask(4)]
+  await nextLoop()
   expect(calls).toEqual([[1, 2]])
   answers[0]?.()
   expect(await Promise.all(first)).toEqual(['the answer to 1', 'the answer to 2'])
-  await othersHadTheirTurn()
+  await nextLoop()
   expect(calls).toEqual([
     [1, 2],
     [3, 4],
@@ -49,9 +49,9 @@ test('whoever asks while an answer is under way is asked for with the next', asy
 })
 
 test('as many as go at once wait for no answer', async () => {
-  const { together, calls, answers } = asked(2)
-  const all = [1, 2, 3, 4, 5].map((each) => together.ask(each))
-  await othersHadTheirTurn()
+  const { coalescer, calls, answers } = asked(2)
+  const all = [1, 2, 3, 4, 5].map((each) => coalescer.ask(each))
+  await nextLoop()
   expect(calls).toEqual([
     [1, 2],
     [3, 4],
@@ -59,20 +59,20 @@ test('as many as go at once wait for no answer', async () => {
   answers[0]?.()
   answers[1]?.()
   await Promise.all(all.slice(0, 4))
-  await othersHadTheirTurn()
+  await nextLoop()
   expect(calls.at(-1)).toEqual([5])
   answers[2]?.()
   expect(await all[4]).toBe('the answer to 5')
 })
 
 test('an answer that does not come keeps nobody else waiting', async () => {
-  const { together, calls, answers } = asked()
-  const stuck = together.ask(1)
-  await othersHadTheirTurn()
-  const next = together.ask(2)
+  const { coalescer, calls, answers } = asked()
+  const stuck = coalescer.ask(1)
+  await nextLoop()
+  const next = coalescer.ask(2)
   expect(calls).toEqual([[1]])
   jest.runAllTimers()
-  await othersHadTheirTurn()
+  await nextLoop()
   expect(calls).toEqual([[1], [2]])
   answers[1]?.()
   expect(await next).toBe('the answer to 2')
@@ -81,14 +81,14 @@ test('an answer that does not come keeps nobody else waiting', async () => {
 })
 
 test('what goes wrong is told to those whose question it was, and to nobody after them', async () => {
-  const { together, answers } = asked()
-  const both = [together.ask(1), together.ask(2)]
-  await othersHadTheirTurn()
+  const { coalescer, answers } = asked()
+  const both = [coalescer.ask(1), coalescer.ask(2)]
+  await nextLoop()
   answers[0]?.(new Error('the database is away'))
   const ends = await Promise.allSettled(both)
   expect(ends.map(({ status }) => status)).toEqual(['rejected', 'rejected'])
-  const next = together.ask(3)
-  await othersHadTheirTurn()
+  const next = coalescer.ask(3)
+  await nextLoop()
   answers[1]?.()
   expect(await next).toBe('the answer to 3')
 })

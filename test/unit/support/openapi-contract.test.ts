@@ -3,7 +3,7 @@ import { openapiDocument } from '../../../src/server/openapi/document.js'
 import { contractOf } from '../../support/server/openapi-contract.js'
 import type { Answer, Question } from '../../support/server/test-server.js'
 
-// The judge itself: that it is silent about the server's answers means something only if it speaks up here.
+// The contract accepts the server's answers; that means something only if it rejects these.
 
 const { claims, judge } = contractOf(openapiDocument({ profile: PROFILES.local, version: '1.2.3' }))
 const GOOD = { name: 'a', outpoint: `${'ab'.repeat(32)}_2` }
@@ -30,7 +30,7 @@ function judged(answer: Answer, { path = '/svc/names/origin/a', question = {} as
   return judge({ path, question, answer })
 }
 
-test('an answer as described bears out what is claimed of it', () => {
+test('an answer as described confirms every claim about it', () => {
   const { complaints, seen } = judged(answered({}))
   expect(complaints).toEqual([])
   expect(claims).toEqual(expect.arrayContaining(seen))
@@ -53,7 +53,7 @@ test.each<[string, Answer, string]>([
     answered({ status: 404, headers: { 'cache-control': 'no-store' }, json: { error: 'e', code: 'TAKEN' } }),
     'allowed values',
   ],
-])('%s that is not described is told', (_, answer, complaint) => {
+])('%s that is not described is reported', (_, answer, complaint) => {
   expect(judged(answer).complaints.join()).toMatch(new RegExp(complaint, 'i'))
 })
 
@@ -62,11 +62,11 @@ test.each<[string, string, Question]>([
   ['a method', '/svc/names/origin/a', { method: 'POST' }],
   ['the value of a parameter', '/svc/names/origin/A', {}],
   ['a parameter', '/svc/names/origin/a?more=1', {}],
-])('%s that is answered, and not described, is told', (_, path, question) => {
+])('%s that is answered but not described is reported', (_, path, question) => {
   expect(judged(answered({}), { path, question }).complaints).not.toEqual([])
 })
 
-test('a fault of ours is described as the default', () => {
+test('an internal error is described as the default', () => {
   const json = { error: 'it is logged', code: 'INTERNAL' }
   const { complaints, seen } = judged(
     answered({ status: 500, headers: { 'cache-control': 'no-store' }, json }),

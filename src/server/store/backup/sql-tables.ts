@@ -4,15 +4,13 @@ import type { Knex } from 'knex'
 import Libsql from 'libsql'
 import { createConnection } from 'mysql2'
 import { bytesOf } from '../../../../backend/src/storage/rows/columns.js'
-import { isMysql } from '../../../../backend/src/storage/sql/dialect.js'
-import { insertNew } from '../../../../backend/src/storage/sql/insert-new.js'
+import { insertNew, isMysql, knexWriter } from '../../../../backend/src/storage/sql/database.js'
 import {
   MIGRATIONS_TABLE,
   migrate,
   migrateThrough,
   schemaNames,
 } from '../../../../backend/src/storage/sql/migrations.js'
-import { knexWriter } from '../../../../backend/src/storage/sql/reader.js'
 import { openDatabase } from '../open-database.js'
 import { BackupError } from './backup-error.js'
 import type { Value } from './backup-file.js'

@@ -73,12 +73,12 @@ interface Hosts {
   trackers?: string[]
   hosts?: string[]
   /** What is done at `/<name>/lookup`. */
-  told: (name: string) => Handler
+  answers: (name: string) => Handler
 }
 
-async function clientScene(stage: Stage, { trackers = [], hosts = [], told }: Hosts): Promise<Scene> {
+async function clientScene(stage: Stage, { trackers = [], hosts = [], answers }: Hosts): Promise<Scene> {
   const { url } = await stage.serve((request, response) =>
-    told(request.path.split('/')[1] ?? '')(request, response),
+    answers(request.path.split('/')[1] ?? '')(request, response),
   )
   const { genesis, difficulty, marker } = world.deployment
   const terms = { genesis: formatOutpoint(genesis), difficulty, nameMarker: Buffer.from(marker).toString() }
@@ -88,7 +88,7 @@ async function clientScene(stage: Stage, { trackers = [], hosts = [], told }: Ho
 
 const truth: Handler = (_, response) => answer(response, TRUE_HISTORY)
 
-/** What trackers and lookup hosts can do to whoever uses the client with them. */
+/** What trackers and lookup hosts can do to users of the client. */
 export function clientAttacks(): Attack[] {
   const attack = (server: string, deed: string, hosts: (stage: Stage) => Hosts | Promise<Hosts>): Attack => ({
     ...{ target: 'client', server, deed },
@@ -97,7 +97,7 @@ export function clientAttacks(): Attack[] {
   const beside = (deed: string, does: (stage: Stage) => Handler): Attack =>
     attack('lookup host', deed, (stage) => {
       const own = does(stage)
-      return { hosts: ['bad', 'good'], told: (name) => (name === 'good' ? truth : own) }
+      return { hosts: ['bad', 'good'], answers: (name) => (name === 'good' ? truth : own) }
     })
   return [
     ...bodyDeeds().map(({ name, deed, benchOnly }) => ({
@@ -113,7 +113,7 @@ export function clientAttacks(): Attack[] {
     attack('lookup host', '20 hosts with 60 MiB each', (stage) => {
       const hosts = Array.from({ length: 20 }, (_, index) => `bad${index}`)
       const heavy = doing(BODY_DEEDS['60 MiB of empty objects'], stage)
-      return { hosts: ['good', ...hosts], told: (name) => (name === 'good' ? truth : heavy) }
+      return { hosts: ['good', ...hosts], answers: (name) => (name === 'good' ? truth : heavy) }
     }),
     attack('lookup host', '20 hosts with 60 MiB of a BEEF each', () => {
       const hosts = Array.from({ length: 20 }, (_, index) => `bad${index}`)
@@ -121,25 +121,25 @@ export function clientAttacks(): Attack[] {
         `{"type":"output-list","outputs":[{"outputIndex":0,"beef":[${'1,'.repeat(31_000_000)}1]}]}`,
       )
       const heavy: Handler = (_, response) => sendWhole(response, body)
-      return { hosts: ['good', ...hosts], told: (name) => (name === 'good' ? truth : heavy) }
+      return { hosts: ['good', ...hosts], answers: (name) => (name === 'good' ? truth : heavy) }
     }),
     attack('tracker', '500 hosts that answer nothing', async () => {
       const tracked = await slapAnswer(Array.from({ length: 500 }, (_, index) => `bad${index}`))
       const hang: Handler = () => undefined
-      return { trackers: ['tracker'], told: (name) => (name === 'tracker' ? tracked : hang) }
+      return { trackers: ['tracker'], answers: (name) => (name === 'tracker' ? tracked : hang) }
     }),
     attack('tracker', '500 hosts with 1 MiB each', async () => {
       const tracked = await slapAnswer(Array.from({ length: 500 }, (_, index) => `bad${index}`))
       const body = Buffer.alloc(1024 * 1024, ' ')
       const heavy: Handler = (_, response) => sendWhole(response, body)
-      return { trackers: ['tracker'], told: (name) => (name === 'tracker' ? tracked : heavy) }
+      return { trackers: ['tracker'], answers: (name) => (name === 'tracker' ? tracked : heavy) }
     }),
     ...bodyDeeds('some').map(({ name, deed, benchOnly }) => ({
       ...attack('tracker', name, async (stage) => {
         const good = await slapAnswer(['good'])
         const bad = doing(deed, stage)
         const handlers: Record<string, Handler> = { good: truth, honest: good, hostile: bad }
-        return { trackers: ['hostile', 'honest'], told: (host) => handlers[host] ?? bad }
+        return { trackers: ['hostile', 'honest'], answers: (host) => handlers[host] ?? bad }
       }),
       benchOnly,
     })),
@@ -185,7 +185,7 @@ export const HONEST_CLIENT: Attack = {
     const tracked = await slapAnswer(['good', 'other'])
     return await clientScene(stage, {
       trackers: ['tracker'],
-      told: (name) => (name === 'tracker' ? tracked : truth),
+      answers: (name) => (name === 'tracker' ? tracked : truth),
     })
   },
 }

@@ -209,7 +209,7 @@ export function crawlAttacks(): Attack[] {
       const coins = Array.from({ length: 2000 }, () => {
         return chain.spend({ inputs: [], outputs: [{ satoshis: 1, lockingScript: OPEN_LOCK }, stuffing] })
       })
-      // A few to a block: the path of each is worked out anew.
+      // A few per block: each path is computed separately.
       for (let from = 0; from < coins.length; from += 8) name.prove(...coins.slice(from, from + 8))
       const outputs = Array.from({ length: 2000 }, () => ({ satoshis: 1, lockingScript: OPEN_LOCK }))
       name.prove(name.move({ more: coins.map((transaction) => ({ transaction, vout: 0 })), outputs }))

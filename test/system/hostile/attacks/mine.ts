@@ -13,7 +13,7 @@ import { expensiveChild } from '../expensive-mints.js'
 import { MULTISIG_BYTES } from '../expensive-scripts.js'
 import { forgedRoot, lookupAnswer, nodeAnswer } from '../hostile-nodes.js'
 import { answer, type HostileServer } from '../hostile-server.js'
-import { doing, forward, indexFront, type NewRecords } from '../index-front.js'
+import { doing, forward, type IndexAnswers, indexFront } from '../index-front.js'
 import type { HonestTree, Stage } from '../stage.js'
 import { hostileWallet, WALLET_DEEDS } from '../wallet.js'
 
@@ -34,7 +34,7 @@ export async function mineScene(
 
 function onIndex(
   deed: string,
-  told: (stage: Stage, tree: HonestTree) => NewRecords | Promise<NewRecords>,
+  answers: (stage: Stage, tree: HonestTree) => IndexAnswers | Promise<IndexAnswers>,
 ): Attack {
   return {
     target: 'mine',
@@ -42,7 +42,7 @@ function onIndex(
     deed,
     async set(stage) {
       const tree = await stage.tree()
-      const front = await indexFront(stage, { behind: tree.url, told: await told(stage, tree) })
+      const front = await indexFront(stage, { behind: tree.url, answers: await answers(stage, tree) })
       return await mineScene(stage, { url: front.url, tree })
     },
   }
@@ -102,7 +102,7 @@ export function mineIndexAttacks(): Attack[] {
         '/lookup': (request, response) => answer(response, lookupAnswer(node, request)),
       }
     }),
-    onIndex('a rival of every mint', async (_, tree) => await rivals(tree)),
+    onIndex('a mint that conflicts with every mint', async (_, tree) => await conflicts(tree)),
     onIndex('two true nodes by turns', async (_, tree) => await turns(tree)),
     onIndex('that everything is taken', () => ({
       [MINE]: (_, response) => answer(response, { error: 'taken', code: 'TAKEN' }, { status: 404 }),
@@ -122,7 +122,7 @@ export function mineIndexAttacks(): Attack[] {
 }
 
 /** A root that nobody mined, and another one as soon as a mint of it was submitted. */
-function freshRoots({ genesis }: HonestTree): NewRecords {
+function freshRoots({ genesis }: HonestTree): IndexAnswers {
   let node = forgedRoot({ genesis })
   return {
     [MINE]: (_, response) => answer(response, nodeAnswer(node)),
@@ -135,7 +135,7 @@ function freshRoots({ genesis }: HonestTree): NewRecords {
 }
 
 /** Before a mint is submitted, its node is spent by a mint of another character. */
-async function rivals({ url }: HonestTree): Promise<NewRecords> {
+async function conflicts({ url }: HonestTree): Promise<IndexAnswers> {
   const { deployment } = await serverDeployment(url)
   const characters = [...'0123456789-zyxwvutsrqponmlkjihgfed']
   return {
@@ -162,7 +162,7 @@ function domainOf(script: ArrayLike<number>): string | undefined {
 }
 
 /** The root as deployed, and as a mint left it: both descend from the genesis, and the answer swings between them. */
-async function turns({ url, genesis }: HonestTree): Promise<NewRecords> {
+async function turns({ url, genesis }: HonestTree): Promise<IndexAnswers> {
   const { deployment } = await serverDeployment(url)
   const before = await askNode(url)
   await mineName({ ...MINER, name: 'z', deployment, index: new HttpMineIndex(url) })
@@ -187,7 +187,7 @@ async function askNode(url: string): Promise<{ named: unknown; history: Uint8Arr
   return { named: (await ask(url, `${MINE}/q`)).json, history: Uint8Array.from(body) }
 }
 
-/** Who mines as a rival, in this thread and with made-up money. */
+/** A competing miner, in this thread and with fake funding. */
 const MINER = { ...FAKE_FUNDING_PAYER, workers: 0, chainTracker: 'scripts only' as const }
 
 /** A server that follows a tree of the live network's rules, and says that it is a local one. */
@@ -199,7 +199,7 @@ const profileAttack: Attack = {
     const tree = await stage.tree('mainnet')
     const front = await indexFront(stage, {
       behind: tree.url,
-      told: {
+      answers: {
         '/deployment.json': async (request, response) => {
           const { json } = await forward(tree.url, request)
           answer(response, { ...(json as object), profile: 'local' })
@@ -239,7 +239,7 @@ export function mineArcAttacks(): Attack[] {
       ...{ target: 'mine', server: 'ARC', deed: name, benchOnly },
       async set(stage) {
         const tree = await stage.tree()
-        const front = await indexFront(stage, { behind: tree.url, told: {} })
+        const front = await indexFront(stage, { behind: tree.url, answers: {} })
         const arc = await hostileArc(stage, says)
         return await mineScene(stage, { url: front.url, tree, args: ['--arc', arc.url] })
       },
@@ -278,7 +278,7 @@ function walletAttack(deed: string, options: Parameters<typeof hostileWallet>[1]
 
 async function walletScene(stage: Stage, options: Parameters<typeof hostileWallet>[1]): Promise<Scene> {
   const tree = await stage.tree()
-  const front = await indexFront(stage, { behind: tree.url, told: {} })
+  const front = await indexFront(stage, { behind: tree.url, answers: {} })
   const wallet = await hostileWallet(stage, options)
   const folder = `${await stage.folder()}/mints`
   const args = [
@@ -303,7 +303,7 @@ export const HONEST_MINING: readonly Attack[] = [
     deed: 'paid by a key',
     async set(stage) {
       const tree = await stage.tree()
-      const front: HostileServer = await indexFront(stage, { behind: tree.url, told: {} })
+      const front: HostileServer = await indexFront(stage, { behind: tree.url, answers: {} })
       const arc = await hostileArc(stage)
       return await mineScene(stage, { url: front.url, tree, args: ['--arc', arc.url] })
     },

@@ -3,22 +3,22 @@ import { join } from 'node:path'
 import type { Attack, Scene } from '../attack.js'
 import { bodyDeeds } from '../body-deeds.js'
 import { answer } from '../hostile-server.js'
-import { doing, indexFront, type NewRecords } from '../index-front.js'
+import { doing, type IndexAnswers, indexFront } from '../index-front.js'
 import type { Stage } from '../stage.js'
 
-async function publishScene(stage: Stage, told: NewRecords): Promise<Scene> {
+async function publishScene(stage: Stage, answers: IndexAnswers): Promise<Scene> {
   const { url: behind, env } = await stage.tree()
-  const front = await indexFront(stage, { behind, told })
+  const front = await indexFront(stage, { behind, answers })
   const file = join(await stage.folder(), 'page.html')
   await writeFile(file, '<p>a page</p>')
   return { args: ['publish', file, '--url', front.url], env }
 }
 
-/** What a server can do to whoever publishes. */
+/** What a server can do to a publisher. */
 export function publishAttacks(): Attack[] {
-  const attack = (deed: string, told: (stage: Stage) => NewRecords): Attack => ({
+  const attack = (deed: string, answers: (stage: Stage) => IndexAnswers): Attack => ({
     ...{ target: 'publish', server: 'index', deed },
-    set: async (stage) => await publishScene(stage, told(stage)),
+    set: async (stage) => await publishScene(stage, answers(stage)),
   })
   return [
     ...(['/deployment.json', '/submit'] as const).flatMap((route) =>

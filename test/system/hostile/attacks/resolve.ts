@@ -8,7 +8,7 @@ import type { Attack, Scene, Target } from '../attack.js'
 import { BODY_DEEDS, bodyDeeds } from '../body-deeds.js'
 import { MULTISIG_BYTES, multisigLock } from '../expensive-scripts.js'
 import { answer } from '../hostile-server.js'
-import { doing, indexFront, type NewRecords } from '../index-front.js'
+import { doing, type IndexAnswers, indexFront } from '../index-front.js'
 import type { Stage } from '../stage.js'
 
 /** The name that is resolved. */
@@ -39,7 +39,7 @@ export const TRUTH: Shown = {
 export const RESOLVE_ENV = { ...treeOf(world.deployment), CHAIN_TRACKER: 'scripts-only' }
 
 /** The routes of an index that shows this. */
-export function showing({ origin, tip, proof, provenance }: Shown): NewRecords {
+export function showing({ origin, tip, proof, provenance }: Shown): IndexAnswers {
   return {
     [RECORD]: (_, response) =>
       answer(response, {
@@ -92,17 +92,17 @@ function padded(count: number): Shown {
 }
 
 /** `minetree resolve`, of a hostile index beside an honest one. */
-async function resolveScene(stage: Stage, target: Target, hostile: NewRecords[]): Promise<Scene> {
+async function resolveScene(stage: Stage, target: Target, hostile: IndexAnswers[]): Promise<Scene> {
   const urls: string[] = []
-  for (const told of [...hostile, showing(TRUTH)]) urls.push((await indexFront(stage, { told })).url)
+  for (const answers of [...hostile, showing(TRUTH)]) urls.push((await indexFront(stage, { answers })).url)
   return { args: [target, NAME, '--url', ...urls], env: RESOLVE_ENV }
 }
 
-/** What an index can do to whoever resolves a name. */
+/** What an index can do to a resolver. */
 export function resolveAttacks(target: 'resolve' | 'verify' = 'resolve'): Attack[] {
-  const attack = (deed: string, told: (stage: Stage) => NewRecords[]): Attack => ({
+  const attack = (deed: string, answers: (stage: Stage) => IndexAnswers[]): Attack => ({
     ...{ target, server: 'index', deed },
-    set: async (stage) => await resolveScene(stage, target, told(stage)),
+    set: async (stage) => await resolveScene(stage, target, answers(stage)),
   })
   const expensive = MULTISIG_BYTES.map((bytes) =>
     attack(`a proof with an OP_CHECKMULTISIG of ${bytes / 1000} KB`, () => [showing(expensiveName(bytes))]),
@@ -123,8 +123,8 @@ export function resolveAttacks(target: 'resolve' | 'verify' = 'resolve'): Attack
     ...expensive,
     {
       ...attack('20 indexes with an OP_CHECKMULTISIG of 172 KB each', () => {
-        const told = showing(expensiveName(MULTISIG_BYTES[1]))
-        return Array.from({ length: 20 }, () => told)
+        const answers = showing(expensiveName(MULTISIG_BYTES[1]))
+        return Array.from({ length: 20 }, () => answers)
       }),
       // Of one each, the tests have all lengths.
       benchOnly: true,
@@ -140,7 +140,7 @@ export function resolveAttacks(target: 'resolve' | 'verify' = 'resolve'): Attack
   ]
 }
 
-/** What the service of block headers can do to whoever resolves a name. */
+/** What the block headers service can do to a resolver. */
 export function headersAttacks(): Attack[] {
   return bodyDeeds('some').map(({ name, deed, benchOnly }) => ({
     ...{ target: 'resolve', server: 'headers', deed: name, benchOnly },

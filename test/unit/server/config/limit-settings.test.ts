@@ -21,7 +21,7 @@ test.each(entries)('%s is what its setting says, within its bounds', (name, { se
   for (const value of [least - 1, most + 1]) {
     expect(() => read(value)).toThrow(ConfigError)
     expect(() => read(value)).toThrow(
-      new RegExp(`^${setting}: must be a whole number from ${least} to ${most}$`),
+      new RegExp(`^${setting}: must be a whole number from ${least} to ${most}, not ${value}$`),
     )
   }
 })

@@ -11,7 +11,7 @@ import { SILENT, useServers } from '../../../support/server/test-server.js'
 
 const { start } = useServers()
 
-/** What routes of a pattern are in the document: OpenAPI has templates only. */
+/** The templates of routes that are regular expressions, which OpenAPI does not have. */
 const PATTERNS: Record<string, string[]> = {
   [String(/^\/content\/./)]: ['/content/{reference}', '/content/{reference}/{filepath}'],
   [String(/^\/metadata\/[^/]+$/)]: ['/metadata/{reference}'],
@@ -20,10 +20,10 @@ const PATTERNS: Record<string, string[]> = {
   [String(/^\/preview(?:\/|$)/)]: ['/preview/{html}'],
 }
 
-/** The operations that a route of Express stands for: GET is HEAD, too. */
+/** The operations of an Express route: every GET is a HEAD as well. */
 function operationsOf({ method, prefix, path }: ServedRoute): string[] {
   const written = path instanceof RegExp ? PATTERNS[String(path)] : [path.replace(/:(\w+)/g, '{$1}')]
-  if (written === undefined) throw new Error(`${path} stands for templates that this test has to know`)
+  if (written === undefined) throw new Error(`this test does not know the templates of ${path}`)
   const methods = method === 'GET' ? ['get', 'head'] : [method.toLowerCase()]
   return methods.flatMap((each) =>
     written.map((template) => `${each} ${prefix}${template === '/' ? '' : template}`),
@@ -39,7 +39,7 @@ function described({ paths }: OpenapiDocument): [string, OperationObject][] {
   )
 }
 
-/** Everything that is said of a profile, and everything that a server of it was asked. */
+/** The document of a profile, and how servers of that profile answer every request. */
 async function setUp(name: ProfileName) {
   const profile = PROFILES[name]
   const { hosts, stored } = await openapiHosts({ start, profile: name })
@@ -56,7 +56,7 @@ async function setUp(name: ProfileName) {
       const judgement = contract.judge({ path, question, answer })
       exchanges.push({ ...request, path, answered: answer.status, ...judgement })
     } catch (error) {
-      // A connection that breaks is that request's failure, and no other's.
+      // A broken connection must fail the test of this request alone.
       exchanges.push({ ...request, path, answered: String(error), complaints: [], seen: [] })
     }
   }
@@ -77,7 +77,7 @@ const profiles = await Promise.all(
 describe.each(profiles)(
   'the document of the profile %s',
   (_, { served, document, contract, exchanges, app }) => {
-    test('is OpenAPI 3.1, with the version of the package', async () => {
+    test('is valid OpenAPI 3.1 with the version of the package', async () => {
       const validator = new Validator()
       expect(await validator.validate(structuredClone({ ...document }))).toEqual({ valid: true })
       expect(() => validator.resolveRefs()).not.toThrow()
@@ -86,7 +86,7 @@ describe.each(profiles)(
       expect(document.info.version).toMatch(/^\d+\.\d+\.\d+/)
     })
 
-    test('is asked for anew each time, and sent again only where it is another', () => {
+    test('is revalidated by its ETag on every request', () => {
       expect(served.headers).toMatchObject({
         'content-type': 'application/json; charset=utf-8',
         'cache-control': 'no-cache',
@@ -94,7 +94,7 @@ describe.each(profiles)(
       })
     })
 
-    test('has an id for each operation, and each parameter of a path', () => {
+    test('gives each operation a unique id and every parameter of its path', () => {
       const operations = described(document)
       const ids = operations.map(([, { operationId }]) => operationId)
       expect([...new Set(ids)]).toEqual(ids)
@@ -104,7 +104,7 @@ describe.each(profiles)(
       }
     })
 
-    test('has no component that nothing refers to', () => {
+    test('has no unused component', () => {
       const text = JSON.stringify(document)
       const { securitySchemes, ...referred } = document.components
       const unused = Object.entries(referred)
@@ -122,7 +122,7 @@ describe.each(profiles)(
       expect(lines.sort()).toEqual(routes.flatMap(operationsOf).sort())
     })
 
-    test('cannot miss what answers without being a route: the guard of the operator, CORS, the rate limits, the gate that is closed while the index is made anew, and the 404 of whatever is left', () => {
+    test('accounts for every handler that answers without being a route', () => {
       expect(routesOf(app).handlers).toEqual([
         { name: 'limitOperator', prefix: '/admin' },
         { name: 'adminGuard', prefix: '/admin' },
@@ -138,13 +138,13 @@ describe.each(profiles)(
     })
 
     test.each(exchanges.map((each) => [each.name, each.path.slice(0, 150), each] as const))(
-      'says what %s is answered with: %s',
+      'describes the answer to %s: %s',
       (_name, _path, { answered, status, complaints }) => {
         expect({ answered, complaints }).toEqual({ answered: status, complaints: [] })
       },
     )
 
-    test('says nothing that no answer bears out', () => {
+    test('claims nothing that no answer confirms', () => {
       const seen = new Set(exchanges.flatMap((each) => each.seen))
       expect(contract.claims.filter((claim) => !seen.has(claim))).toEqual([])
       expect(contract.claims.length).toBeGreaterThan(200)
@@ -153,12 +153,12 @@ describe.each(profiles)(
     test('names no header that pages of other origins cannot read', () => {
       const exposed = String(served.headers['access-control-expose-headers']).split(',')
       const hidden = Object.keys(document.components.headers).filter((name) => !exposed.includes(name))
-      // A page follows a redirect without seeing it, and CORS is the browser's.
+      // Browsers follow redirects and apply CORS before a page sees anything.
       expect(hidden).toEqual([
         'Access-Control-Allow-Origin',
         'Access-Control-Expose-Headers',
         'Location',
-        // With the routes of the operator alone, which such pages do not get to.
+        // Only on the operator's routes, which CORS does not open.
         'WWW-Authenticate',
       ])
     })

@@ -1,13 +1,13 @@
 import { joinBytes } from '../../protocol/bytes.js'
-import type { BlobChunks } from '../rows/blob-chunks.js'
+import type { BlobChunks } from '../read/read-blobs.js'
 import { CHUNK_BYTES, hashColumn, hexOf, inParts } from '../rows/columns.js'
 import { chunkId } from './collections.js'
 import type { Documents } from './documents.js'
 
-/** The pieces of a database. */
+/** The blob chunks of a database. */
 export function chunksIn(documents: Documents): BlobChunks {
   return {
-    async piece(owner, position) {
+    async chunk(owner, position) {
       const doc = await documents.first(
         'graph_pieces',
         { _id: chunkId(owner, position) },
@@ -18,7 +18,7 @@ export function chunksIn(documents: Documents): BlobChunks {
   }
 }
 
-/** Those of the owners, in hex, of which there are pieces. */
+/** Those of the owners, as hex, that have chunks. */
 export async function heldChunks(documents: Documents, owners: string[]): Promise<Set<string>> {
   const docs = await inParts(owners, (part) =>
     documents.all(
@@ -30,15 +30,15 @@ export async function heldChunks(documents: Documents, owners: string[]): Promis
   return new Set(docs.map(({ owner }) => hexOf(owner)))
 }
 
-/** All pieces of an owner, put together; undefined where there is none. Each is asked for by its key. */
+/** A whole blob; undefined if there is none. Finds each chunk by its key. */
 export async function readChunks(documents: Documents, owner: Buffer): Promise<Uint8Array | undefined> {
-  const pieces = chunksIn(documents)
+  const chunks = chunksIn(documents)
   const found: Uint8Array[] = []
   for (;;) {
-    const piece = await pieces.piece(owner, found.length)
-    if (piece !== undefined) found.push(piece)
+    const chunk = await chunks.chunk(owner, found.length)
+    if (chunk !== undefined) found.push(chunk)
     // Only the last is shorter than the others.
-    if (piece === undefined || piece.length < CHUNK_BYTES) break
+    if (chunk === undefined || chunk.length < CHUNK_BYTES) break
   }
   return found.length > 1 ? joinBytes(found) : found[0]
 }

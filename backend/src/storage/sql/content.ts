@@ -1,12 +1,12 @@
 import { joinBytes } from '../../protocol/bytes.js'
-import type { BlobChunks } from '../rows/blob-chunks.js'
+import type { BlobChunks } from '../read/read-blobs.js'
 import { bytesOf } from '../rows/columns.js'
-import type { SqlReader } from './reader.js'
+import type { SqlReader } from './database.js'
 
-/** The pieces of a database. */
+/** The blob chunks of a database. */
 export function chunksIn(reader: SqlReader): BlobChunks {
   return {
-    async piece(owner, position) {
+    async chunk(owner, position) {
       const row = await reader.first('select bytes from graph_pieces where owner = ? and position = ?', [
         owner,
         position,
@@ -16,7 +16,7 @@ export function chunksIn(reader: SqlReader): BlobChunks {
   }
 }
 
-/** A body that is held, put together. */
+/** A whole blob. */
 export async function readChunks(reader: SqlReader, owner: Buffer): Promise<Uint8Array> {
   const rows = await reader.all('select bytes from graph_pieces where owner = ? order by position', [owner])
   return joinBytes(rows.map(({ bytes }) => bytesOf(bytes)))

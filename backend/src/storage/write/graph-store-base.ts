@@ -1,5 +1,5 @@
-import type { AdmissionOptions } from '../graph/admission-rules.js'
-import type { BlocklistStore } from '../graph/blocklist.js'
+import type { AdmissionOptions } from '../../graph/admission-rules.js'
+import type { BlocklistStore } from '../../graph/blocklist.js'
 import type {
   AdmissionsReader,
   AttributesReader,
@@ -14,20 +14,20 @@ import type {
   RecordOptions,
   StreamsReader,
   TransactionsReader,
-} from '../graph/graph-store.js'
-import type { HostStore, Settings } from '../graph/host-store.js'
-import { optimisticRead } from '../graph/optimistic-read.js'
-import type { AdmissionRecord, Block, GraphRecords } from '../graph/records.js'
-import type { Outpoint } from '../protocol/outpoint.js'
-import type { BlocklistCopy } from './read/blocklist-copy.js'
-import { writeBlocked, writeEviction, writeUnblocked } from './write/blocklist.js'
-import type { GraphTables } from './write/graph-tables.js'
-import { writeBacklog, writeDisproof, writeRecords } from './write/write-records.js'
+} from '../../graph/graph-store.js'
+import type { HostStore, Settings } from '../../graph/host-store.js'
+import { optimisticRead } from '../../graph/optimistic-read.js'
+import type { AdmissionRecord, Block, GraphRecords } from '../../graph/records.js'
+import type { Outpoint } from '../../protocol/outpoint.js'
+import type { BlocklistCopy } from '../read/blocklist-copy.js'
+import { writeBlocked, writeEviction, writeUnblocked } from './blocklist.js'
+import type { GraphTables } from './graph-tables.js'
+import { writeBacklog, writeDisproof, writeRecords } from './write-records.js'
 
 /** Called after every reorganisation with how many transactions became inactive or active again. */
 export type OnReorg = (transactions: number) => void
 
-/** What the stores of all engines share: the writes, over what an engine calls one write. */
+/** Everything about a store that does not depend on the engine: it only has to provide {@link GraphStoreBase.write}. */
 export abstract class GraphStoreBase implements HostStore {
   abstract readonly transactions: TransactionsReader
   abstract readonly blocks: BlocksReader
@@ -53,10 +53,10 @@ export abstract class GraphStoreBase implements HostStore {
   abstract reorgCount(): Promise<number>
   abstract writeCount(): Promise<number>
 
-  /** Runs one write: all of it is stored, or nothing. */
+  /** Runs one write, atomically. */
   protected abstract write<Result>(write: (tables: GraphTables) => Promise<Result>): Promise<Result>
 
-  /** The blocklist in memory, which follows what this store blocks. */
+  /** The blocklist in memory. */
   protected abstract readonly blocklistCopy: Pick<BlocklistCopy, 'get' | 'read' | 'set'>
 
   deriveBy(admission: AdmissionOptions): void {
@@ -88,7 +88,7 @@ export abstract class GraphStoreBase implements HostStore {
     return optimisticRead(read, () => this.reorgCount())
   }
 
-  /** @param page Reads a page of it from the database. */
+  /** @param page Reads a page of the blocklist from the database. */
   protected blocklistRole(page: BlocklistStore['page']): BlocklistStore {
     const { blocklistCopy: copy } = this
     return {
