@@ -17,7 +17,7 @@ export interface NamesOptions {
   maxMapBytes: number
 }
 
-/** Everything that is known of a name: where it was mined, and what has become of its ordinal. Absent: unknown, or none. */
+/** The record of a name: its mint, and the current state of its ordinal. Missing fields are unknown or empty. */
 export const nameRecordShape = z
   .strictObject({
     name,

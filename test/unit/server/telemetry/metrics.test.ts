@@ -80,7 +80,7 @@ describe('submissions', () => {
       expect((await server.submit(beefOf(each), ['tm_names'])).status).toBe(200)
     // Known before: nothing is admitted by it.
     expect((await server.submit(beefOf(mint), ['tm_names'])).status).toBe(200)
-    const [spend, rival] = ['one', 'other'].map((text) =>
+    const [spend, conflicting] = ['one', 'other'].map((text) =>
       chain.spend({
         inputs: [{ transaction: coin, vout: 0 }],
         outputs: [
@@ -91,7 +91,7 @@ describe('submissions', () => {
     ) as [typeof mint, typeof mint]
     expect((await server.submit(beefOf(spend, { with: [coin] }), ['tm_ordinals'])).status).toBe(200)
     expect(
-      (await server.submit(beefOf(rival, { proven: false, with: [coin] }), ['tm_ordinals'])).status,
+      (await server.submit(beefOf(conflicting, { proven: false, with: [coin] }), ['tm_ordinals'])).status,
     ).toBe(409)
     expect((await server.submit(utf8('no BEEF'))).status).toBe(400)
     expect((await server.submit(beefOf(mint), ['tm_other'])).status).toBe(400)
@@ -121,7 +121,7 @@ describe('submissions', () => {
     })
   })
 
-  test('that wait are told while they do, and what fails here is counted as that', async () => {
+  test('that wait are counted while they do, and failures here are counted as such', async () => {
     const metrics = new Metrics()
     const endings: ((error: Error) => void)[] = []
     const submit = metrics.counted(() => new Promise((_resolve, reject) => endings.push(reject)))
@@ -158,7 +158,7 @@ describe('submissions', () => {
     })
   })
 
-  test('that turn a branch are counted by how many transactions turned', async () => {
+  test('that resolve a conflict differently are counted by the transactions that changed status', async () => {
     const server = await start()
     for (const transactions of [3, 4]) server.node.overlay.tell({ kind: 'status changed', transactions })
     expect(await samplesOf(server)).toMatchObject({ minetree_status_changes_total: 7 })
