@@ -1,3 +1,5 @@
+import { unicodeEscaped } from '../../../backend/src/protocol/bytes.js'
+
 /**
  * Characters that a terminal or a log viewer may interpret or hide: control characters (including DEL and C1, which JSON
  * does not escape), bidirectional and other invisible format characters, lone surrogates, private-use and unassigned ones,
@@ -10,19 +12,12 @@ const UNSAFE = /[\p{C}\p{Zl}\p{Zp}]/gu
  * it has these characters in strings only, with the same escapes.
  */
 export function escapeControlChars(text: string): string {
-  return text.replace(UNSAFE, escaped)
+  return text.replace(UNSAFE, (character) => unicodeEscaped(character))
 }
 
 /** The same for trusted line breaks, as in a stack. */
 export function escapeControlCharsInLines(text: string): string {
   return text.split('\n').map(escapeControlChars).join('\n')
-}
-
-function escaped(character: string): string {
-  let text = ''
-  for (let at = 0; at < character.length; at++)
-    text += `\\u${character.charCodeAt(at).toString(16).padStart(4, '0')}`
-  return text
 }
 
 /** The first characters of a text, at most `most`, followed by its length if it was longer. */
