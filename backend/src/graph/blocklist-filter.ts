@@ -51,8 +51,8 @@ export class BlocklistFilter implements GraphReader {
     this.streams = this.filteredStreams()
   }
 
-  /** A store drops its cached answers when the blocklist changes. */
-  consistent<Answer>(read: () => Promise<Answer>, kept?: KeptAnswer<Answer>): Promise<Answer> {
+  /** A store that keeps an answer gives it up when the blocklist changes. */
+  consistent<Answer>(read: () => Promise<Answer>, kept?: KeptAnswer<Answer>): Promise<Answer> | Answer {
     return this.store.consistent(read, kept)
   }
 
