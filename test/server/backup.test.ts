@@ -134,7 +134,7 @@ describe('on SQLite', () => {
       expect(over).toMatchObject({
         code: 1,
         stdout: '',
-        stderr: expect.stringContaining('overwrites nothing'),
+        stderr: expect.stringContaining('does not overwrite files'),
       })
       expect(await readFile(file, 'utf8')).toBe('mine')
       const fresh = await backupFile()

@@ -272,14 +272,14 @@ export interface ConsistentReader {
    * two states.
    *
    * @param read Only reads; may run several times.
-   * @param kept How a caching store may keep this answer.
+   * @param cache How a caching store may keep this answer.
    * @throws UnstableReadError if reorganisations keep happening.
    */
-  consistent<Answer>(read: () => Promise<Answer>, kept?: KeptAnswer<Answer>): Promise<Answer>
+  consistent<Answer>(read: () => Promise<Answer>, cache?: CacheOptions<Answer>): Promise<Answer>
 }
 
 /** An answer that depends on nothing but the question and what the store holds. */
-export interface KeptAnswer<Answer> {
+export interface CacheOptions<Answer> {
   /** The whole question. */
   key: string
   /** About how many bytes the answer takes in memory, beyond what every answer takes. */

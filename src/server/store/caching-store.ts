@@ -4,8 +4,8 @@ import type { AdmissionOptions } from '../../../backend/src/graph/admission-rule
 import type { BlocklistStore } from '../../../backend/src/graph/blocklist.js'
 import type {
   Backlog,
+  CacheOptions,
   ContentReader,
-  KeptAnswer,
   MetadataReader,
   NamesReader,
   OrdinalsReader,
@@ -167,10 +167,14 @@ export class CachingStore implements HostStore {
     }
   }
 
-  consistent<Answer>(read: () => Promise<Answer>, kept?: KeptAnswer<Answer>): Promise<Answer> {
+  consistent<Answer>(read: () => Promise<Answer>, cache?: CacheOptions<Answer>): Promise<Answer> {
     const readAll = (): Promise<Answer> => optimisticRead(read, () => this.reorgCount())
-    if (kept === undefined) return readAll()
-    return this.cached(kept.key, readAll, (answer) => USUAL_WEIGHT + kept.key.length + kept.weightOf(answer))
+    if (cache === undefined) return readAll()
+    return this.cached(
+      cache.key,
+      readAll,
+      (answer) => USUAL_WEIGHT + cache.key.length + cache.weightOf(answer),
+    )
   }
 
   async reorgCount(): Promise<number> {
