@@ -1,181 +1,178 @@
+import { yieldBetweenStatements } from './yield-to-event-loop.js'
+
 /**
- * Which transactions count (`spec/overlay.md`, One spender, one name; `docs/conflicts.md`).
+ * Conflict resolution: which transactions are active (`spec/overlay.md`, One spender, one name; `docs/conflicts.md`).
  *
- * Of all that spend one outpoint one counts at every moment: the one of the best rank among those whose parents all count.
- * The others, and all that is built on them, are silent. Ranks order all transactions, and whatever one spends has a
- * better rank than itself; so there is one answer, whatever the order in which things came, and one that conflicts with its
- * own ancestors never counts.
+ * Of all transactions that spend one outpoint, one is active at any time: the best-ranked one whose parents are all active.
+ * The others are inactive, and so is everything built on them. Ranks are a total order in which a transaction ranks below
+ * whatever it spends. So the result does not depend on the order of insertion, and a transaction that conflicts with its own
+ * ancestors is never active.
  */
 
-/** Where a transaction stands. */
-export interface Standing {
+/** What conflict resolution knows of a transaction, and has decided. */
+export interface TransactionStatus {
   txid: string
-  /** The least height of a block that proves it, or something that is built on it; undefined where none does. */
+  /** The lowest height of a block that proves it or a descendant; undefined if there is none. */
   mined: number | undefined
-  /** Its place in the order in which transactions came; before whatever is built on it, even where that came first. */
-  arrival: number
-  silent: boolean
+  /** Its place in insertion order: before all its children, even those inserted first. */
+  insertionOrder: number
+  isInactive: boolean
 }
 
-/** What deciding asks of a store. Txids alone: whatever is not known there counts. */
+/** What a decision reads from a store. Transactions that the store does not know count as active. */
 export interface ConflictView {
-  /** Of those that are known. */
-  statuses(txids: string[]): Promise<Standing[]>
-  /** What a transaction spends of. */
+  /** The statuses of those that are known. */
+  statuses(txids: string[]): Promise<TransactionStatus[]>
+  /** The txids that a transaction spends from. */
   parents(txid: string): Promise<string[]>
-  /** What spends of a transaction. */
+  /** The txids that spend its outputs. */
   children(txid: string): Promise<string[]>
   /**
-   * What else spends an outpoint that a transaction spends. Of a node, what a topic has looked at and found no mint is no
-   * spender (`spec/overlay.md`, gap 11), and neither has rivals over it nor is one.
+   * The other transactions that spend the same outpoints. A transaction that the names topic found to be no mint is no
+   * spender of a node (`spec/overlay.md`, gap 11): over a node it conflicts with none.
    */
-  rivals(txid: string): Promise<string[]>
-  /** How many outputs it has of which something is said. */
+  conflicts(txid: string): Promise<string[]>
+  /** How many of its outputs have records. */
   outputs(txid: string): Promise<number>
 }
 
-/** A transaction with so many inputs and outputs takes about twice as long to look at as the smallest. */
+/** A transaction with so many inputs and outputs costs about twice as much to look at as the smallest. */
 export const PARTS_OF_ONE = 20
 
-/** What keeping ranks asks beside. */
+/** What updating ranks needs besides. */
 export interface RankedView extends ConflictView {
-  /** The height that a proof of its own gives a transaction. */
+  /** The height that the transaction's own proof gives it. */
   heightOf(txid: string): Promise<number | undefined>
-  setRank(standing: Standing): Promise<void>
+  setRank(status: TransactionStatus): Promise<void>
 }
 
-/** The height by which it is mined; what is not proven comes behind all heights. */
-function minedBy({ mined }: Standing): number {
+/** Its height for comparison: unproven transactions come after all heights. */
+function minedBy({ mined }: TransactionStatus): number {
   return mined ?? Number.POSITIVE_INFINITY
 }
 
-/** Below 0 where the first has the better rank: mined before unproven, in the order of blocks; then as they came. */
-export function compareRanks(one: Standing, other: Standing): number {
+/** Below 0 if the first ranks better: mined before unproven, by height; then by insertion order. */
+export function compareRanks(one: TransactionStatus, other: TransactionStatus): number {
   const [mined, otherMined] = [minedBy(one), minedBy(other)]
   if (mined !== otherMined) return mined - otherMined
-  return one.arrival - other.arrival || (one.txid < other.txid ? -1 : one.txid === other.txid ? 0 : 1)
+  return (
+    one.insertionOrder - other.insertionOrder ||
+    (one.txid < other.txid ? -1 : one.txid === other.txid ? 0 : 1)
+  )
 }
 
 /**
- * Makes the ranks of transactions, and of what they are built on, follow what is known of them by now: a proof that came
- * or went, or something built on them that was here first.
+ * Updates the ranks of transactions and of their ancestors, after a proof was added or removed, or after a parent was
+ * inserted later than its child.
  *
- * @param rest Called between steps, as of {@link decide}.
- * @returns Those whose rank is another one.
+ * @returns Those whose rank has changed.
  */
-export async function keepRanks(
-  txids: string[],
-  view: RankedView,
-  rest: () => Promise<void> = async () => {},
-): Promise<string[]> {
+export async function updateRanks(txids: string[], view: RankedView): Promise<string[]> {
   const changed = new Set<string>()
-  const waiting: { txid: string; child?: Standing }[] = txids.map((txid) => ({ txid }))
+  const waiting: { txid: string; child?: TransactionStatus }[] = txids.map((txid) => ({ txid }))
   for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
-    await rest()
+    await yieldBetweenStatements()
     const { txid, child } = next
-    const [standing] = await view.statuses([txid])
-    if (standing === undefined) continue
-    const ranked = child === undefined ? await rankOf(standing, view) : builtOnBy(standing, child)
-    if (ranked.mined === standing.mined && ranked.arrival === standing.arrival) continue
+    const [status] = await view.statuses([txid])
+    if (status === undefined) continue
+    const ranked = child === undefined ? await rankOf(status, view) : improvedBy(status, child)
+    if (ranked.mined === status.mined && ranked.insertionOrder === status.insertionOrder) continue
     await view.setRank(ranked)
     changed.add(txid)
-    // Where it has become better, its parents need not look at all that is built on them.
-    const isBetter = minedBy(ranked) <= minedBy(standing)
+    // If it improved, its parents need not look at all their other children.
+    const isBetter = minedBy(ranked) <= minedBy(status)
     for (const parent of await view.parents(txid))
       waiting.push({ txid: parent, ...(isBetter && { child: ranked }) })
   }
   return [...changed]
 }
 
-/** A transaction with the rank that its own proof and all that is built on it give it. */
-async function rankOf(standing: Standing, view: RankedView): Promise<Standing> {
-  const children = await view.statuses(await view.children(standing.txid))
-  const own = await view.heightOf(standing.txid)
-  return children.reduce(builtOnBy, { ...standing, mined: own })
+/** The rank that follows from its own proof and from all its children. */
+async function rankOf(status: TransactionStatus, view: RankedView): Promise<TransactionStatus> {
+  const children = await view.statuses(await view.children(status.txid))
+  const own = await view.heightOf(status.txid)
+  return children.reduce(improvedBy, { ...status, mined: own })
 }
 
-/** A transaction with the rank that it has by one that is built on it, where its own is no better. */
-function builtOnBy(standing: Standing, child: Standing): Standing {
-  const heights = [standing.mined, child.mined].filter((height) => height !== undefined)
-  return { ...standing, mined: least(heights), arrival: Math.min(standing.arrival, child.arrival - 1) }
+/** Its rank, raised above that of a child. */
+function improvedBy(status: TransactionStatus, child: TransactionStatus): TransactionStatus {
+  const heights = [status.mined, child.mined].filter((height) => height !== undefined)
+  return {
+    ...status,
+    mined: heights.length === 0 ? undefined : Math.min(...heights),
+    insertionOrder: Math.min(status.insertionOrder, child.insertionOrder - 1),
+  }
 }
 
-function least(heights: number[]): number | undefined {
-  return heights.length === 0 ? undefined : Math.min(...heights)
-}
-
-/** What a decision changes. Txids. */
+/** What a decision changes, as txids. */
 export interface Decision {
   deactivated: string[]
   restored: string[]
 }
 
 /**
- * Decides anew what may count otherwise since something is known of transactions that was not: their rank, or that they
- * exist. Walks no further than something changes.
+ * Decides again which transactions are active, after some were added or changed rank. Looks no further than the changes
+ * reach.
  *
- * @param options.rest Called between steps, so that a long branch keeps nobody waiting.
- * @returns That, and what is left to be decided on: the first of `txids` in a later call.
+ * @returns The changes, and those still to be decided: the first of `txids` in a later call.
  */
 export async function decide({
   txids,
   ranked,
   fresh = new Set(),
   view,
-  rest,
   limit = Number.POSITIVE_INFINITY,
 }: {
-  /** Transactions that are new, or of which something else is known than their rank. */
+  /** Transactions that are new or changed in something other than their rank. */
   txids: string[]
-  /** Those whose rank is another one. */
+  /** Those whose rank changed. */
   ranked: string[]
-  /** Those that are new: where they are left, they do not count until they are decided on. */
+  /** New transactions: those that are left over stay inactive until they are decided. */
   fresh?: ReadonlySet<string>
   view: ConflictView
-  rest: () => Promise<void>
-  /** How many are looked at beside these. */
+  /** How many more to look at. */
   limit?: number
 }): Promise<Decision & { left: string[] }> {
-  const decided = new Decided(view)
-  for (const txid of txids) await decided.reconsider([txid])
-  // One that is not as good as it was may have kept others from counting that are better now.
-  for (const txid of ranked) await decided.reconsider([txid, ...(await view.rivals(txid))])
-  const most = decided.waiting + limit
-  while (decided.effort < most) {
-    const next = decided.take()
+  const resolution = new Resolution(view)
+  for (const txid of txids) await resolution.enqueue([txid])
+  // One that ranks lower than before may have kept others inactive that rank better now.
+  for (const txid of ranked) await resolution.enqueue([txid, ...(await view.conflicts(txid))])
+  const most = resolution.waiting + limit
+  while (resolution.effort < most) {
+    const next = resolution.take()
     if (next === undefined) break
-    await rest()
-    const silent = (await decided.beating(next)) !== undefined
-    // One that spends what thousands spent before does not count until all of these are overruled.
-    if (!silent && !(await decided.overrule(next, most))) return await decided.leaving(fresh, next)
-    if (silent !== next.silent) await decided.turn(next)
+    await yieldBetweenStatements()
+    const isInactive = (await resolution.reasonAgainst(next)) !== undefined
+    // One that double-spends what thousands have spent stays inactive until all of these are overruled.
+    if (!isInactive && !(await resolution.overrule(next, most))) return await resolution.leave(fresh, next)
+    if (isInactive !== next.isInactive) await resolution.toggle(next)
   }
-  return await decided.leaving(fresh)
+  return await resolution.leave(fresh)
 }
 
 /**
- * What a transaction loses to: the counting rival of its own or, where a parent is silent, what that lost to.
+ * The transaction that an inactive one lost to: the active double spend, of itself or of an inactive ancestor.
  *
- * @returns Its txid; undefined where the transaction counts.
+ * @returns Its txid; undefined if the transaction is active.
  */
 export async function winnerOver(txid: string, view: ConflictView): Promise<string | undefined> {
-  const decided = new Decided(view)
+  const resolution = new Resolution(view)
   const seen = new Set<string>()
-  for (let [loser] = await view.statuses([txid]); loser?.silent; ) {
-    const reason = await decided.beating(loser)
+  for (let [loser] = await view.statuses([txid]); loser?.isInactive; ) {
+    const reason = await resolution.reasonAgainst(loser)
     if (reason === undefined || seen.has(loser.txid)) return undefined
-    if (!reason.silent) return reason.txid
+    if (!reason.isInactive) return reason.txid
     seen.add(loser.txid)
     loser = reason
   }
   return undefined
 }
 
-/** The standings as they are decided so far, and what is still to be looked at, best rank first. */
-class Decided {
-  private readonly known = new Map<string, Standing>()
+/** The statuses as decided so far, and a queue of those to look at, best rank first. */
+class Resolution {
+  private readonly known = new Map<string, TransactionStatus>()
   private readonly before = new Map<string, boolean>()
-  private readonly queue: Standing[] = []
+  private readonly queue: TransactionStatus[] = []
   private readonly queued = new Set<string>()
   private readonly overruled = new Set<string>()
   /** How much was looked at so far, in transactions. */
@@ -183,34 +180,34 @@ class Decided {
 
   constructor(private readonly view: ConflictView) {}
 
-  /** How many are still to be looked at. */
+  /** The length of the queue. */
   get waiting(): number {
     return this.queue.length
   }
 
   get changes(): Decision {
     const changed = [...this.before]
-      .map(([txid, was]) => ({ standing: this.known.get(txid), was }))
-      .flatMap(({ standing, was }) => (standing && standing.silent !== was ? [standing] : []))
+      .map(([txid, was]) => ({ status: this.known.get(txid), was }))
+      .flatMap(({ status, was }) => (status && status.isInactive !== was ? [status] : []))
     return {
-      deactivated: changed.filter(({ silent }) => silent).map(({ txid }) => txid),
-      restored: changed.filter(({ silent }) => !silent).map(({ txid }) => txid),
+      deactivated: changed.filter(({ isInactive }) => isInactive).map(({ txid }) => txid),
+      restored: changed.filter(({ isInactive }) => !isInactive).map(({ txid }) => txid),
     }
   }
 
-  /** @param than Leaves out those of a better rank than this one. */
-  async reconsider(txids: string[], than?: Standing): Promise<void> {
-    for (const standing of await this.statuses(txids)) {
-      if (this.queued.has(standing.txid)) continue
-      if (than !== undefined && compareRanks(standing, than) < 0) continue
-      this.queued.add(standing.txid)
-      this.queue.splice(this.placeOf(standing), 0, standing)
+  /** @param than Skips those that rank better than this one. */
+  async enqueue(txids: string[], than?: TransactionStatus): Promise<void> {
+    for (const status of await this.statuses(txids)) {
+      if (this.queued.has(status.txid)) continue
+      if (than !== undefined && compareRanks(status, than) < 0) continue
+      this.queued.add(status.txid)
+      this.queue.splice(this.placeOf(status), 0, status)
     }
   }
 
-  take(): Standing | undefined {
+  take(): TransactionStatus | undefined {
     for (;;) {
-      // The best stands last, where taking it moves nothing.
+      // The best is last, so that taking it moves nothing.
       const next = this.queue.pop()
       if (next === undefined) return undefined
       this.queued.delete(next.txid)
@@ -220,81 +217,83 @@ class Decided {
   }
 
   /**
-   * Leaves what is still to be looked at.
+   * Empties the queue into `left`.
    *
-   * @param fresh Those that do not count until they are decided on.
-   * @param first One that does not either, though it is not among these.
+   * @param fresh Those that stay inactive until they are decided.
+   * @param first One that stays inactive too, without being among these.
    */
-  async leaving(fresh: ReadonlySet<string>, first?: Standing): Promise<Decision & { left: string[] }> {
+  async leave(fresh: ReadonlySet<string>, first?: TransactionStatus): Promise<Decision & { left: string[] }> {
     const left: string[] = []
     for (let next = first ?? this.take(); next !== undefined; next = this.take()) {
       left.push(next.txid)
-      if (next.silent || (next !== first && !fresh.has(next.txid))) continue
+      if (next.isInactive || (next !== first && !fresh.has(next.txid))) continue
       if (!this.before.has(next.txid)) this.before.set(next.txid, false)
-      next.silent = true
-      await this.reconsider(await this.view.children(next.txid), next)
+      next.isInactive = true
+      await this.enqueue(await this.view.children(next.txid), next)
     }
     return { ...this.changes, left }
   }
 
   /**
-   * Makes a transaction count, or not any more, and has others looked at by that. Only what is of a worse rank, as all
-   * children are: so whatever was looked at stays decided, and this ends.
+   * Deactivates or restores a transaction and enqueues those that this may change. They all rank below it, as children do: so
+   * what was looked at stays decided, and the loop ends.
    */
-  async turn(standing: Standing): Promise<void> {
-    const { txid, silent } = standing
-    if (!this.before.has(txid)) this.before.set(txid, silent)
-    standing.silent = !silent
+  async toggle(status: TransactionStatus): Promise<void> {
+    const { txid, isInactive } = status
+    if (!this.before.has(txid)) this.before.set(txid, isInactive)
+    status.isInactive = !isInactive
     this.effort += (await this.view.outputs(txid)) / PARTS_OF_ONE
-    await this.reconsider(await this.view.children(txid), standing)
-    if (standing.silent) await this.reconsider(await this.view.rivals(txid), standing)
+    await this.enqueue(await this.view.children(txid), status)
+    if (status.isInactive) await this.enqueue(await this.view.conflicts(txid), status)
   }
 
   /**
-   * One that counts is what its rivals of a worse rank lose to: they need not be looked at one by one.
+   * Deactivates the lower-ranked double spends of an active transaction: they need not be decided one by one.
    *
-   * @param most As soon as so much was looked at, the others are left as they are, but for one.
+   * @param most Once this much was looked at, the others are left alone, except for one.
    * @returns Whether none is left.
    */
-  async overrule(standing: Standing, most: number): Promise<boolean> {
+  async overrule(status: TransactionStatus, most: number): Promise<boolean> {
     let any = false
-    for (const rival of await this.statuses(await this.view.rivals(standing.txid))) {
-      if (compareRanks(rival, standing) < 0 || this.overruled.has(rival.txid)) continue
-      if (!rival.silent && any && this.effort >= most) return false
-      this.overruled.add(rival.txid)
-      if (rival.silent) continue
+    for (const other of await this.statuses(await this.view.conflicts(status.txid))) {
+      if (compareRanks(other, status) < 0 || this.overruled.has(other.txid)) continue
+      if (!other.isInactive && any && this.effort >= most) return false
+      this.overruled.add(other.txid)
+      if (other.isInactive) continue
       any = true
       this.effort++
-      await this.turn(rival)
+      await this.toggle(other)
     }
     return true
   }
 
-  /** A silent parent, or the best rival that counts and has the better rank: what keeps a transaction from counting. */
-  async beating(standing: Standing): Promise<Standing | undefined> {
-    const spent = await this.view.parents(standing.txid)
+  /** What makes a transaction inactive: an inactive parent, or the best active double spend that ranks above it. */
+  async reasonAgainst(status: TransactionStatus): Promise<TransactionStatus | undefined> {
+    const spent = await this.view.parents(status.txid)
     this.effort += spent.length / PARTS_OF_ONE
     const parents = await this.statuses(spent)
-    const lost = parents.find(({ silent }) => silent)
+    const lost = parents.find(({ isInactive }) => isInactive)
     if (lost !== undefined) return lost
-    const rivals = await this.statuses(await this.view.rivals(standing.txid))
-    return rivals.filter((rival) => !rival.silent && compareRanks(rival, standing) < 0).sort(compareRanks)[0]
+    const others = await this.statuses(await this.view.conflicts(status.txid))
+    return others
+      .filter((other) => !other.isInactive && compareRanks(other, status) < 0)
+      .sort(compareRanks)[0]
   }
 
-  private async statuses(txids: string[]): Promise<Standing[]> {
+  private async statuses(txids: string[]): Promise<TransactionStatus[]> {
     const missing = [...new Set(txids)].filter((txid) => !this.known.has(txid))
     if (missing.length > 0)
-      for (const standing of await this.view.statuses(missing)) this.known.set(standing.txid, standing)
+      for (const status of await this.view.statuses(missing)) this.known.set(status.txid, status)
     return [...new Set(txids)].flatMap((txid) => this.known.get(txid) ?? [])
   }
 
-  private placeOf(standing: Standing): number {
+  private placeOf(status: TransactionStatus): number {
     let low = 0
     let high = this.queue.length
     while (low < high) {
       const middle = (low + high) >> 1
       const other = this.queue[middle]
-      if (other !== undefined && compareRanks(other, standing) > 0) low = middle + 1
+      if (other !== undefined && compareRanks(other, status) > 0) low = middle + 1
       else high = middle
     }
     return low

@@ -8,7 +8,10 @@ export class LostConflictError extends CodedError<'CONFLICT'> {
     readonly txid: string,
     readonly winner: string,
   ) {
-    super('CONFLICT', `${txid} loses to ${winner}: both spend the same, or one of them is built on what does`)
+    super(
+      'CONFLICT',
+      `${txid} conflicts with ${winner}, which counts: they, or transactions they build on, spend the same output`,
+    )
   }
 }
 
@@ -26,7 +29,7 @@ export class StoreUnavailableError extends CodedError<'STORE_UNAVAILABLE'> {
   override readonly name = 'StoreUnavailableError'
 
   constructor(cause: unknown) {
-    super('STORE_UNAVAILABLE', 'the database does not answer; try again', { cause })
+    super('STORE_UNAVAILABLE', 'the database does not respond; try again', { cause })
   }
 }
 

@@ -1,9 +1,9 @@
 import type { Outpoint } from '../protocol/outpoint.js'
 
 /**
- * A notice of the engine that a lookup service could not act on, with all that it takes to act on it later. The engine
- * logs what a lookup service throws and forgets it, while the transaction counts as applied: a second submission is a
- * duplicate (`spec/overlay.md`, gap 2). So the note is the only thing that remembers.
+ * A call of the engine to a lookup service that failed, with everything needed to retry it. The engine logs the error and
+ * drops it, while the transaction counts as applied: a second submission is a duplicate (`spec/overlay.md`, gap 2). So this
+ * record is the only one.
  */
 export type FailedHook = {
   /** The lookup service that failed, as `ls_names`. */
@@ -13,33 +13,33 @@ export type FailedHook = {
   | {
       hook: 'admitted'
       topic: string
-      /** The transaction with its ancestors, as the engine gave it. */
+      /** The transaction with its ancestors, as the engine passed it. */
       beef: Uint8Array
     }
-  /** `beef` as with an admission, of the spender: where the engine told of it, or the host had it. */
+  /** `beef` is that of the spender, if the engine passed it or the host had it. */
   | { hook: 'spent'; topic: string; spender: string; beef?: Uint8Array }
   | { hook: 'evicted' }
 )
 
-/** Keeps notes until what they are about is done. */
+/** Failed hooks, kept until a retry succeeds. */
 export interface HookOutbox {
-  /** Keeps a note; one about the same thing is kept once. */
-  keep(note: FailedHook): Promise<void>
-  /** The notes of a service, read one at a time, each once; those that come or go meanwhile may be among them or not. */
+  /** Keeps a failed hook; the same one is kept once. */
+  keep(hook: FailedHook): Promise<void>
+  /** Those of a service, each once; ones that are added or released meanwhile may or may not be included. */
   kept(service: string): AsyncIterable<FailedHook>
-  /** Lets go of a note. */
-  release(note: FailedHook): Promise<void>
+  /** Deletes one. */
+  release(hook: FailedHook): Promise<void>
 }
 
-/** What a note is about, as text: two notes with the same are one. */
-export function subjectOf(note: FailedHook): string {
-  const { service, hook, outpoint } = note
-  const topic = hook === 'evicted' ? '' : note.topic
-  const spender = hook === 'spent' ? note.spender : ''
+/** Identifies a failed hook: two with the same subject are one. */
+export function subjectOf(failed: FailedHook): string {
+  const { service, hook, outpoint } = failed
+  const topic = hook === 'evicted' ? '' : failed.topic
+  const spender = hook === 'spent' ? failed.spender : ''
   return [service, hook, topic, outpoint.txid, outpoint.vout, spender].join(' ')
 }
 
-/** The BEEF that a note keeps; undefined where it has none. */
-export function noteBeef(note: FailedHook): Uint8Array | undefined {
-  return note.hook === 'evicted' ? undefined : note.beef
+/** The BEEF kept with a failed hook; undefined if there is none. */
+export function beefOfHook(failed: FailedHook): Uint8Array | undefined {
+  return failed.hook === 'evicted' ? undefined : failed.beef
 }

@@ -1,8 +1,8 @@
 import type { Outpoint } from '../protocol/outpoint.js'
 
 /**
- * What topics have admitted is kept apart from what is answered of it, the index, which follows from it and from the bytes
- * of transactions. By these two a store finds whether both agree, and makes the index anew (`docs/nothing-lost.md`).
+ * The index, which answers reads, follows from what topics admitted and from the bytes of transactions. These ports compare
+ * the index with the admitted set and rebuild it (`docs/durability.md`).
  */
 
 /** An output that a topic holds. */
@@ -11,52 +11,52 @@ export interface Admitted {
   outpoint: Outpoint
 }
 
-/** What was found in a part of a store, which goes on to a txid. */
+/** The result of comparing one part of the store: a range of txids. */
 export interface ComparedPart {
-  /** The last txid of the part; undefined where it was the last part. */
+  /** The last txid of the part; undefined if this was the last part. */
   upTo: string | undefined
-  /** Held by a topic, and not in the index. */
+  /** Held by a topic but not in the index. */
   missing: Admitted[]
-  /** How many outputs the index has beside those that topics hold. */
+  /** How many outputs the index has that no topic holds. */
   extra: number
-  /** Transactions that are done for a topic, though their bytes are not there. */
+  /** Transactions marked as applied to a topic whose bytes are missing. */
   lost: string[]
 }
 
-/** A transaction whose outputs topics hold, as a rebuild comes by it. */
+/** A stored transaction as a rebuild reads it. */
 export interface LoggedTransaction {
   txid: string
   raw: Uint8Array
   admitted: Admitted[]
-  /** What tells it from those before, for {@link IndexRebuild.arrivals}. */
+  /** Its position in insertion order, for {@link IndexRebuild.transactionLog}. */
   place: string
 }
 
 export interface IndexComparison {
   /**
-   * Compares one part of a store, in the order of txids. Every part is small, so that readers have their turn between.
+   * Compares one part of the store, in txid order. Parts are small, so that reads run in between.
    *
-   * @param after The last txid of the part before; undefined for the first.
+   * @param after The last txid of the previous part; undefined for the first.
    */
   compare(after: string | undefined): Promise<ComparedPart>
-  /** Forgets that anything of a transaction was admitted: it may be submitted again, as one that never was. */
+  /** Deletes all admissions of a transaction, so that it can be submitted again. */
   unadmit(txid: string): Promise<void>
 }
 
 export interface IndexRebuild {
-  /** Does what one process at a time may do to a store that several have. @throws Error where another one is at it. */
+  /** Runs work that only one process at a time may do. @throws Error if another process is doing it. */
   alone(work: () => Promise<void>): Promise<void>
-  /** How far a rebuild has come; undefined where none is under way, and the index is whole. */
+  /** How far the rebuild has come; undefined if the index is complete. */
   rebuild(): Promise<RebuildCheckpoint | undefined>
-  /** Sets that durably; with undefined, the rebuild is done. */
-  setRebuildCheckpoint(mark: RebuildCheckpoint | undefined): Promise<void>
-  /** Empties the index: what follows from bytes, proofs and admissions goes, and nothing else. */
+  /** Stores it durably; undefined marks the rebuild as done. */
+  setRebuildCheckpoint(checkpoint: RebuildCheckpoint | undefined): Promise<void>
+  /** Empties the index: everything that follows from bytes, proofs and admissions, and nothing else. */
   empty(): Promise<void>
-  /** The transactions whose bytes are held in the order in which they came, from behind a place on. */
+  /** The stored transactions in insertion order, after a position; an empty one is before all. */
   transactionLog(after: string): AsyncIterable<LoggedTransaction>
-  /** How many there are behind a place. */
+  /** How many there are after a position. */
   transactionsLeft(after: string): Promise<number>
 }
 
-/** A rebuild is `needed`, and nothing of it is done; or it has come to the `place` of an arrival. */
+/** A rebuild is `needed` and has not started, or has come to the `place` of a transaction in insertion order. */
 export type RebuildCheckpoint = { state: 'needed' } | { state: 'under way'; place: string }

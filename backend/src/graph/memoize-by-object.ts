@@ -1,13 +1,13 @@
-/** The same work, done once for each object it is asked about, and for as long as somebody holds that object. */
+/** Runs `work` once per object and keeps its result for as long as the object is alive. */
 export function memoizeByObject<Key extends object, Result>(
   work: (key: Key) => Result,
 ): (key: Key) => Result {
-  const done = new WeakMap<Key, { result: Result }>()
+  const results = new WeakMap<Key, { result: Result }>()
   return (key) => {
-    const known = done.get(key)
+    const known = results.get(key)
     if (known !== undefined) return known.result
     const result = work(key)
-    done.set(key, { result })
+    results.set(key, { result })
     return result
   }
 }

@@ -1,4 +1,4 @@
-/** What was read turned while it was read, as often as it was tried again. */
+/** Reorganisations kept happening during a read, as often as it was retried. */
 export class UnstableReadError extends Error {
   override readonly name = 'UnstableReadError'
 }
@@ -6,26 +6,28 @@ export class UnstableReadError extends Error {
 const TRIES = 20
 
 /**
- * Reads until nothing has turned meanwhile; see `ConsistentReader.consistent`.
+ * Retries a read until no reorganisation happened during it; see `ConsistentReader.consistent`.
  *
- * @param turns How often something has turned by now.
+ * @param reorgCount How many reorganisations there have been.
  */
 export async function optimisticRead<Answer>(
   read: () => Promise<Answer>,
-  turns: () => Promise<number>,
+  reorgCount: () => Promise<number>,
 ): Promise<Answer> {
-  let before = await turns()
+  let before = await reorgCount()
   for (let tried = 0; tried < TRIES; tried++) {
-    const answer = await settle(read)
-    const after = await turns()
-    if (after === before) return answer()
+    const outcome = await outcomeOf(read)
+    const after = await reorgCount()
+    if (after === before) return outcome()
     before = after
   }
-  throw new UnstableReadError(`branches turned ${TRIES} times while one answer was read`)
+  throw new UnstableReadError(
+    `the read was retried ${TRIES} times because the chain kept reorganising; try again`,
+  )
 }
 
-/** What came of it, as something that gives or throws it: an error may be of a state that never was. */
-async function settle<Answer>(read: () => Promise<Answer>): Promise<() => Answer> {
+/** A function that returns or throws what the read did: its error, too, may come from a mix of two states. */
+async function outcomeOf<Answer>(read: () => Promise<Answer>): Promise<() => Answer> {
   try {
     const answer = await read()
     return () => answer

@@ -50,7 +50,7 @@ function parseBeef(bytes: Uint8Array): BeefContents {
   }
   const subjectTxid = atomicTxid ?? lastTxid
   const subject = subjectTxid === undefined ? undefined : views.get(subjectTxid)
-  if (subject === undefined) throw new BeefError('the BEEF does not hold its subject transaction')
+  if (subject === undefined) throw new BeefError('the BEEF does not contain its subject transaction')
 
   let paths: Map<string, MerklePath> | undefined
   const proof = (txid: string): Proof | undefined => {
@@ -80,7 +80,7 @@ function pathsByTxid(bumps: Uint8Array[]): Map<string, MerklePath> {
  */
 export function readProof({ txid, bump }: { txid: string; bump: Uint8Array }): Proof {
   const proof = proofIn(readPath(bump), txid)
-  if (proof === undefined) throw new BeefError(`the merkle path does not hold ${txid}`)
+  if (proof === undefined) throw new BeefError(`the merkle path does not contain ${txid}`)
   return proof
 }
 

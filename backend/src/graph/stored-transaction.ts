@@ -3,7 +3,7 @@ import type { Outpoint } from '../protocol/outpoint.js'
 import { readTransaction, type TransactionView } from '../protocol/transaction.js'
 import type { RawTransaction, TransactionSource } from './graph-store.js'
 import type { Proof } from './records.js'
-import { Slices, yieldToEventLoop } from './yield-to-event-loop.js'
+import { TimeSlice, yieldToEventLoop } from './yield-to-event-loop.js'
 
 const views = new WeakMap<Uint8Array, TransactionView>()
 
@@ -132,7 +132,7 @@ class ChunkReader {
   private chunk: { at: number; bytes: Uint8Array } = { at: 0, bytes: new Uint8Array() }
   private read = 0
   private parts = 0
-  private readonly slices = new Slices()
+  private readonly slice = new TimeSlice()
 
   constructor(
     private readonly raw: RawTransaction,
@@ -167,7 +167,7 @@ class ChunkReader {
   /** Yields now and then: a transaction may have any number of inputs and outputs. */
   private async rest(): Promise<void> {
     this.parts++
-    if (this.parts % PARTS_A_SLICE === 0) await this.slices.rest()
+    if (this.parts % PARTS_A_SLICE === 0) await this.slice.yieldIfOver()
   }
 
   async varint(): Promise<number> {
@@ -192,14 +192,14 @@ class ChunkReader {
 
   private async load(): Promise<{ at: number; bytes: Uint8Array }> {
     this.read++
-    if (this.read > this.maxChunks) throw new TooManyChunksError('it takes too many chunks')
+    if (this.read > this.maxChunks) throw new TooManyChunksError('too many chunks would have to be read')
     if (this.read % CHUNKS_A_SLICE === 0) await yieldToEventLoop()
     for await (const chunk of this.raw.chunks(this.at)) {
       this.chunk = chunk
       if (this.isInChunk) return chunk
       break
     }
-    throw new Error(`the transaction ${this.raw.txid} ends too early in the store`)
+    throw new Error(`the transaction ${this.raw.txid} is truncated in the store`)
   }
 }
 

@@ -1,16 +1,21 @@
-/** How long one piece of work may go on before others have their turn, in milliseconds. */
-const SLICE = 10
+import { setImmediate as nextLoop } from 'node:timers/promises'
 
-/** Reading waits in one line and submitting in another, so that no submission waits behind a line of readers. */
-const lines: Record<Line, (() => void)[]> = { reading: [], submitting: [] }
-type Line = 'reading' | 'submitting'
+/** How long one piece of work may hold the thread before it yields, in milliseconds. */
+const READ_SLICE_MS = 10
+/** Less for writes: the statements of the embedded store block the thread. */
+const WRITE_SLICE_MS = 5
+
+type Queue = 'reading' | 'submitting'
+
+/** Two queues, so that no submission waits behind a line of readers. */
+const queues: Record<Queue, (() => void)[]> = { reading: [], submitting: [] }
 
 /**
- * Waits for a later turn of the event loop. Of all long work of this thread that waits so, one in each line goes on in each
- * turn, first come first served: however much of it there is, a short request waits for two slices a turn at the most.
+ * Waits for a later turn of the event loop. Each turn resumes one waiter per queue, first come first served: however much
+ * long work there is, a short request waits for at most two slices.
  */
-export async function yieldToEventLoop(line: Line = 'reading'): Promise<void> {
-  const waiting = lines[line]
+export async function yieldToEventLoop(queue: Queue = 'reading'): Promise<void> {
+  const waiting = queues[queue]
   await new Promise<void>((resume) => {
     if (waiting.push(resume) === 1) setImmediate(resumeNext, waiting)
   })
@@ -22,18 +27,31 @@ function resumeNext(waiting: (() => void)[]): void {
   resume?.()
 }
 
-/** Cuts long work within this thread into slices, between which others are answered. */
-export class Slices {
-  private since = performance.now()
+/** Splits long work on this thread into slices, between which other requests run. */
+export class TimeSlice {
+  private startedAt = performance.now()
+
+  constructor(
+    private readonly milliseconds = READ_SLICE_MS,
+    private readonly pause: () => Promise<void> = yieldToEventLoop,
+  ) {}
 
   get isOver(): boolean {
-    return performance.now() - this.since >= SLICE
+    return performance.now() - this.startedAt >= this.milliseconds
   }
 
-  /** Lets others have their turn where the slice is over. */
-  async rest(): Promise<void> {
+  /** Yields to the event loop if the slice is over. */
+  async yieldIfOver(): Promise<void> {
     if (!this.isOver) return
-    await yieldToEventLoop()
-    this.since = performance.now()
+    await this.pause()
+    this.startedAt = performance.now()
   }
+}
+
+/** One for all writes: they share the thread. */
+const writeSlice = new TimeSlice(WRITE_SLICE_MS, () => nextLoop())
+
+/** Yields between two statements of a long write, if writes have held the thread for a while. */
+export function yieldBetweenStatements(): Promise<void> {
+  return writeSlice.yieldIfOver()
 }

@@ -126,7 +126,7 @@ export class NamesLookupService implements LookupService {
     const { reader, maxOrigins = MAX_ORIGINS } = this.options
     if ('origins' in asked) {
       const { origins } = asked
-      if (origins.length > maxOrigins) throw new QueryError(`this host takes at most ${maxOrigins} origins`)
+      if (origins.length > maxOrigins) throw new QueryError(`a query may list at most ${maxOrigins} origins`)
       return (await reader.names.genuineOrigins(origins)).map((name) => name.outpoint)
     }
     const { prefix, limit, after } = asked
@@ -141,7 +141,7 @@ export class NamesLookupService implements LookupService {
   async getMetaData(): Promise<{ name: string; shortDescription: string }> {
     return {
       name: LOOKUP_SERVICES.names,
-      shortDescription: 'Who holds a mined name, and where mining goes on.',
+      shortDescription: 'Finds the owner of a mined name, and the node from which to mine further.',
     }
   }
 }

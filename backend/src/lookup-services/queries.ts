@@ -17,10 +17,10 @@ const outpointText = z.string().transform((text, context) => {
   }
 })
 
-const nameText = z.string().refine(isName, 'a name is 1 to 255 characters of a-z 0-9 -')
+const nameText = z.string().refine(isName, 'a name must be 1 to 255 characters of a-z 0-9 -')
 const domainText = z
   .string()
-  .refine((text) => text === '' || isName(text), 'a prefix is up to 255 characters of a-z 0-9 -')
+  .refine((text) => text === '' || isName(text), 'a prefix must be up to 255 characters of a-z 0-9 -')
 /** The most outpoints that `{origins}` takes; a host may set fewer. */
 export const MAX_ORIGINS = 1000
 const history = z.boolean().default(false)
@@ -38,7 +38,7 @@ const namesQuery = z.union([
 ])
 
 const NAMES_FORMS =
-  'ls_names answers {name}, {origin: name}, {mine: name} and {node: prefix}, each with history: true or without, {origins: [outpoint…]} (at most 1000) and {prefix, limit, after} (limit 1 to 100)'
+  'ls_names takes {name}, {origin: name}, {mine: name} and {node: prefix}, each optionally with history: true, {origins: [outpoint…]} (at most 1000) and {prefix, limit, after} (limit 1 to 100)'
 
 /** A parsed question to `ls_names`. */
 export type NamesQuery = z.output<typeof namesQuery>
@@ -54,7 +54,7 @@ const page = { limit: z.int().min(1).max(100).default(100), after: outpointText.
 const address = z.string().transform((text, context) => {
   const owner = decodeAddress(text)
   if (owner !== undefined) return owner
-  context.addIssue({ code: 'custom', message: 'an address is P2PKH, of main or test' })
+  context.addIssue({ code: 'custom', message: 'must be a P2PKH address of main or test' })
   return z.NEVER
 })
 /** Every entry is a look-up of its own. */
@@ -95,7 +95,7 @@ const ordinalsQuery = z.union([
 export type OrdinalsQuery = z.output<typeof ordinalsQuery>
 
 const ORDINALS_FORMS =
-  'ls_ordinals answers {outpoint: "<txid>_<vout>", seq} (seq is left out, -2, -1, 0, 1 …), and of {map: {key: value, …}} (at most 16), {parent: "<txid>_<vout>"}, {contentType} and {owner: address} a page each with limit (1 to 100) and after (an outpoint)'
+  'ls_ordinals takes {outpoint: "<txid>_<vout>", seq} (seq optional: -2, -1, 0, 1 …), and, with optional limit (1 to 100) and after (an outpoint), {map: {key: value, …}} (at most 16 entries), {parent: "<txid>_<vout>"}, {contentType} and {owner: address}'
 
 /** @throws QueryError for a question of no known form. */
 export function readOrdinalsQuery(question: unknown): OrdinalsQuery {

@@ -4,9 +4,9 @@ import { EMPTY_MAP, type MapState, servedMap } from '../../../backend/src/graph/
 import type { OutputRecord } from '../../../backend/src/graph/records.js'
 import type { Network } from '../../../backend/src/protocol/address.js'
 import { type ContentReference, formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
-import { contentAt } from '../content/content-output.js'
+import { contentAt } from '../content/content-root.js'
 import { address, blockHeight, count, map, mapTruncated, outpoint, txid } from '../http/schemas.js'
-import { ownerAddress } from '../names/owner-address.js'
+import { ownerAddress } from '../names/name-record.js'
 
 /** What is known of an output, or of an ordinal at a step (`spec/http.md`, Metadata). Absent: unknown, or none. */
 export const metadataRecordShape = z

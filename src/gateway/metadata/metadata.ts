@@ -1,18 +1,15 @@
-import { type Request, type RequestHandler, Router } from 'express'
+import { type RequestHandler, Router } from 'express'
 import { z } from 'zod'
 import { BlockedError } from '../../../backend/src/graph/blocklist.js'
 import { sha256 } from '../../../backend/src/graph/native-hash.js'
-import { Slices } from '../../../backend/src/graph/yield-to-event-loop.js'
-import { PointerError, parseContentReference } from '../../../backend/src/protocol/outpoint.js'
-import { CACHE } from '../http/cache-policy.js'
-import { endedByPrecondition, entityTag } from '../http/entity-tag.js'
+import { TimeSlice } from '../../../backend/src/graph/yield-to-event-loop.js'
+import { decodedPointer, parseContentReference } from '../../../backend/src/protocol/outpoint.js'
+import { CACHE, endedByPrecondition, entityTag } from '../http/caching.js'
 import { NotFoundError, TooLargeError } from '../http/errors.js'
 import { type OperationGroup, STORE_ERRORS } from '../http/operation.js'
-import { percentDecoded } from '../http/percent-decode.js'
 import type { RequestBodies } from '../http/request-body.js'
 import { askedReference, validate } from '../http/schemas.js'
-import { sendChunks } from '../http/send-chunks.js'
-import { JSON_TYPE } from '../http/send-json.js'
+import { JSON_TYPE, sendChunks } from '../http/send-body.js'
 import {
   type MetadataOptions,
   type MetadataRecord,
@@ -41,9 +38,10 @@ export function metadataRoutes(
 
 function single(options: MetadataOptions): RequestHandler {
   return async (request, response) => {
-    const record = await metadataRecord(options, parseContentReference(askedFor(request)))
+    const pointer = decodedPointer(request.path.slice('/metadata/'.length))
+    const record = await metadataRecord(options, parseContentReference(pointer))
     if (record === undefined) {
-      throw new NotFoundError('no such output or step in this store, or its origin is not known here')
+      throw new NotFoundError('this store has no such output or step, or the origin is unknown here')
     }
     const body = Buffer.from(JSON.stringify(record), 'utf8')
     const tag = entityTag(sha256(body).toString('hex'))
@@ -51,13 +49,6 @@ function single(options: MetadataOptions): RequestHandler {
     if (endedByPrecondition({ request, response, tag })) return
     response.set('Content-Type', JSON_TYPE).set('Content-Length', String(body.length)).end(body)
   }
-}
-
-function askedFor({ path }: Request): string {
-  const escaped = path.slice('/metadata/'.length)
-  const text = percentDecoded(escaped)
-  if (text === undefined) throw new PointerError('BAD_OUTPOINT', escaped)
-  return text
 }
 
 // How many there may be is a setting, and too many have a code of their own.
@@ -70,13 +61,14 @@ function bulk(options: MetadataOptions & { maxPointers: number }): RequestHandle
     const asked = validate(
       pointers,
       request.body,
-      'the body must be a JSON array of outpoints, or {"outpoints": […]}; each may carry :seq',
+      'the body must be a JSON array of outpoints or {"outpoints": […]}; each outpoint may end in :seq',
     )
     const texts = 'outpoints' in asked ? asked.outpoints : asked
-    if (texts.length > maxPointers) throw new TooLargeError(`at most ${maxPointers} outpoints at once`)
+    if (texts.length > maxPointers)
+      throw new TooLargeError(`a request may list at most ${maxPointers} outpoints`)
     const references = [...new Set(texts)].map((text) => ({ text, reference: parseContentReference(text) }))
     response.set('Cache-Control', CACHE.revalidate).set('Content-Type', JSON_TYPE)
-    await sendChunks(response, { pieces: recordsOf(options, references) })
+    await sendChunks(response, { chunks: recordsOf(options, references) })
   }
 }
 
@@ -104,7 +96,7 @@ async function* recordsOf(
   options: MetadataOptions,
   references: { text: string; reference: ReturnType<typeof parseContentReference> }[],
 ): AsyncGenerator<string> {
-  const slices = new Slices()
+  const slice = new TimeSlice()
   let piece = ''
   let mapBytes = options.maxMapBytes * MAPS_AN_ANSWER
   for (const [index, { text, reference }] of references.entries()) {
@@ -112,7 +104,7 @@ async function* recordsOf(
     const record = await servedRecord({ ...options, maxMapBytes }, reference)
     if (record !== undefined) mapBytes = Math.max(mapBytes - JSON.stringify(record.map).length, 0)
     // The embedded store answers at once, and everything else would wait for the last of them.
-    await slices.rest()
+    await slice.yieldIfOver()
     piece += `${index === 0 ? '{' : ','}${JSON.stringify(text)}:${JSON.stringify(record ?? null)}`
     if (piece.length < CHARACTERS_A_PIECE) continue
     yield piece

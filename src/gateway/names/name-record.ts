@@ -1,13 +1,13 @@
+import { LRUCache } from 'lru-cache'
 import { z } from 'zod'
 import { type GraphReader, TIP } from '../../../backend/src/graph/graph-store.js'
 import { EMPTY_MAP, servedMap } from '../../../backend/src/graph/map-merge.js'
 import type { OutputRecord } from '../../../backend/src/graph/records.js'
 import { lockingScriptOf } from '../../../backend/src/graph/stored-transaction.js'
-import type { Network } from '../../../backend/src/protocol/address.js'
+import { encodeAddress, type Network } from '../../../backend/src/protocol/address.js'
 import { toHex } from '../../../backend/src/protocol/bytes.js'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { address, blockHeight, count, map, mapTruncated, name, outpoint } from '../http/schemas.js'
-import { ownerAddress } from './owner-address.js'
 
 export interface NamesOptions {
   store: GraphReader
@@ -91,4 +91,15 @@ async function tipRecord(
     ...(script && { script: toHex(script) }),
     spent: (await store.transactions.spenderOf(outpoint)) !== undefined,
   }
+}
+
+/** Encoding an address takes two hashes, and the same owners come up again and again. */
+const addresses = new LRUCache<string, string>({ max: 10_000 })
+
+/** The address of a public key hash in hex. */
+export function ownerAddress(owner: string, network: Network): string {
+  const key = `${network} ${owner}`
+  const address = addresses.get(key) ?? encodeAddress(owner, network)
+  addresses.set(key, address)
+  return address
 }

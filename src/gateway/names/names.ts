@@ -3,10 +3,9 @@ import { z } from 'zod'
 import type { GraphReader } from '../../../backend/src/graph/graph-store.js'
 import { nameProof } from '../../../backend/src/graph/provenance.js'
 import { formatOutpoint, type Outpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
-import { countTransactions } from '../http/answer-cost.js'
-import { CACHE } from '../http/cache-policy.js'
+import { CACHE } from '../http/caching.js'
 import { BadRequestError, NotFoundError, TooLargeError } from '../http/errors.js'
-import { longRead } from '../http/long-read.js'
+import { countTransactions, longRead } from '../http/long-read.js'
 import { type OperationGroup, PROOF_ANSWER, STORE_ERRORS } from '../http/operation.js'
 import type { RequestBodies } from '../http/request-body.js'
 import {
@@ -17,7 +16,7 @@ import {
   validate,
   wholeNumber,
 } from '../http/schemas.js'
-import { sendJson } from '../http/send-json.js'
+import { sendJson } from '../http/send-body.js'
 import { incompleteProof, outpointBeefAnswer, sendOutpointBeef } from '../http/send-outpoint-beef.js'
 import { type NamesOptions, nameRecord, nameRecordShape } from './name-record.js'
 
@@ -65,8 +64,8 @@ function list(store: GraphReader): RequestHandler {
   return async ({ query }, response) => {
     const { prefix, after, limit } = validate(listQuery, query, (issues) =>
       issues.some(({ path }) => path[0] === 'limit')
-        ? new BadRequestError('BAD_BODY', `a limit is a whole number from 1 to ${MAX_LISTED}`)
-        : new BadRequestError('BAD_NAME', 'a prefix, like a name, is of a-z 0-9 - and up to 255 characters'),
+        ? new BadRequestError('BAD_BODY', `limit must be a whole number from 1 to ${MAX_LISTED}`)
+        : new BadRequestError('BAD_NAME', 'prefix and after must be up to 255 characters of a-z 0-9 -'),
     )
     // One more than is shown tells whether there is a page behind this one.
     const found = await store.names.byPrefix({ prefix, after, limit: limit + 1 })
@@ -121,7 +120,7 @@ function mine(store: GraphReader): RequestHandler<{ name: string }> {
   return async ({ params }, response) => {
     const name = nameOf(params.name)
     const node = await store.consistent(() => store.names.longestNode(name))
-    if (node === undefined) throw new NotFoundError('this host holds no genesis to mine from')
+    if (node === undefined) throw new NotFoundError('this host has no genesis to mine from')
     if (node.domain === name) throw new NotFoundError(`${name} is taken`, 'TAKEN')
     tell(response, { domain: node.domain, outpoint: formatOutpoint(node.outpoint) })
   }
@@ -133,7 +132,8 @@ const originsBody = z.array(askedOutpoint).meta({ maxItems: 1000 })
 function origins(store: GraphReader, maxOrigins: number): RequestHandler {
   return async ({ body }, response) => {
     const asked = validate(originsBody, body, 'the body must be a JSON array of outpoints')
-    if (asked.length > maxOrigins) throw new TooLargeError(`at most ${maxOrigins} outpoints at once`)
+    if (asked.length > maxOrigins)
+      throw new TooLargeError(`a request may list at most ${maxOrigins} outpoints`)
     const outpoints = asked.map(parseOutpoint)
     // A long list is several reads: two rivals in it are not both to be genuine because a branch turns between them.
     const found = await store.consistent(() => store.names.genuineOrigins(outpoints))
@@ -155,7 +155,7 @@ function nameOf(text: string): string {
 }
 
 function badName(): BadRequestError {
-  return new BadRequestError('BAD_NAME', 'a name is 1 to 255 characters of a-z 0-9 -')
+  return new BadRequestError('BAD_NAME', 'a name must be 1 to 255 characters of a-z 0-9 -')
 }
 
 const claimedShape = z.strictObject({ name: nameSchema, outpoint })

@@ -54,7 +54,7 @@ function headersService(url: string): Dialect {
       if (confirmationState !== 'CONFIRMED') return confirmationState === 'INVALID' ? 'no' : 'unknown'
       const [block] = confirmed.parse(data).confirmations
       if (block?.blockHeight !== asked.height || block.merkleRoot.toLowerCase() !== asked.root)
-        throw new Error(`asked about the block at ${asked.height}, it confirms another one`)
+        throw new Error(`asked about the block at ${asked.height}, it confirmed another one`)
       return 'yes'
     },
     checkTip: (data) => void z.object({ height }).parse(data),
@@ -69,7 +69,7 @@ function whatsOnChain(network: Config['network']): Dialect {
       if (status === 404) return 'unknown'
       const block = header.parse(data)
       if (block.height !== asked.height)
-        throw new Error(`asked about the block at ${asked.height}, it describes another one`)
+        throw new Error(`asked about the block at ${asked.height}, it described another one`)
       return block.merkleroot === asked.root ? 'yes' : 'no'
     },
     checkTip: (data) => void z.tuple([z.object({ height })], z.unknown()).parse(data),
@@ -112,7 +112,7 @@ export class HeadersSource implements ChainTracker {
   /** Why proofs cannot be checked: the last request failed. Undefined if it succeeded. */
   get outage(): string | undefined {
     const since = this.downSince?.toISOString()
-    return since && `the chain tracker ${this.name} has not answered since ${since}`
+    return since && `the chain tracker ${this.name} has not responded since ${since}`
   }
 
   /**
@@ -174,7 +174,7 @@ export class HeadersSource implements ChainTracker {
     } catch (cause) {
       this.downSince ??= new Date()
       this.probeLater()
-      throw new ChainTrackerError(`the chain tracker ${this.name} did not answer`, { cause })
+      throw new ChainTrackerError(`the chain tracker ${this.name} did not respond`, { cause })
     }
   }
 

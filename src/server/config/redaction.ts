@@ -1,4 +1,4 @@
-import { percentDecoded } from '../../gateway/http/percent-decode.js'
+import { percentDecoded } from '../../../backend/src/protocol/bytes.js'
 import { mongoSecrets } from './mongo-url.js'
 
 /** Secret settings of any command. */

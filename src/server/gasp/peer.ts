@@ -7,7 +7,7 @@ import { CodedError } from '../../../backend/src/protocol/coded-error.js'
 import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { outputOf, readTransaction, type TransactionView } from '../../../backend/src/protocol/transaction.js'
 import { fetchBounded } from '../../client/bounded-fetch.js'
-import type { SourceError } from '../../client/source-error.js'
+import type { SourceError } from '../../client/errors.js'
 import {
   formatGaspOutpoint,
   GASP_VERSION,
@@ -88,7 +88,7 @@ export class Peer {
       throw new PeerAwayError(`the peer does not list its outputs of ${topic}`)
     const response = parsed(syncResponse, answer.body)
     if (response === undefined)
-      throw new PeerAwayError(`the response of the peer about ${topic} is no list of outputs`)
+      throw new PeerAwayError(`the peer returned no valid list of outputs for ${topic}`)
     return response.UTXOList
   }
 
@@ -109,15 +109,13 @@ export class Peer {
       maxBytes: 2 * this.options.maxBytes + MAX_NODE_REST,
       signal,
     })
-    if (answer === 'too long')
-      throw new UnwantedGraphError(`${txid} is longer than a transaction may be here`)
+    if (answer === 'too long') throw new UnwantedGraphError(`${txid} exceeds the limit for a transaction`)
     // Hosts have many ways to say that they do not have something, and one to say that they are unavailable.
     if (answer.status >= 400 && answer.status < 500) return undefined
     const node = parsed(gaspNode, answer.body)
-    if (node === undefined)
-      throw new BadGraphError(`the response of the peer for ${txid} is no node of a graph`)
+    if (node === undefined) throw new BadGraphError(`the peer returned no valid graph node for ${txid}`)
     if (node.graphID !== graphID || node.outputIndex !== outputIndex)
-      throw new BadGraphError(`asked for ${txid}, the peer sends the node of another graph`)
+      throw new BadGraphError(`asked for ${txid}, the peer returned a node of another graph`)
     return readNode(txid, node)
   }
 
@@ -137,10 +135,9 @@ export class Peer {
         signal,
       })
       if (answer === 'too long') return answer
-      if (answer.status >= 500) throw new PeerAwayError(`the peer answers ${path} with ${answer.status}`)
+      if (answer.status >= 500) throw new PeerAwayError(`the peer answered ${path} with ${answer.status}`)
       if (answer.status !== 429) return answer
-      if (waits === MAX_WAITS)
-        throw new PeerAwayError('the peer limits the rate, however long this host waits')
+      if (waits === MAX_WAITS) throw new PeerAwayError('the peer kept answering 429 despite waits')
       await setTimeout(Math.min(answer.retryAfter * 1000, MAX_WAIT), undefined, { signal, ref: false })
     }
   }
@@ -159,7 +156,7 @@ export class Peer {
       signal.throwIfAborted()
       const { code } = cause as SourceError
       if (code === 'TOO_LARGE') return 'too long'
-      const why = code === 'TIMEOUT' ? `does not answer within ${timeout} ms` : 'does not answer'
+      const why = code === 'TIMEOUT' ? `did not respond within ${timeout} ms` : 'did not respond'
       throw new PeerAwayError(`the peer ${why}`, { cause })
     }
   }
@@ -183,12 +180,12 @@ function parsed<Schema extends z.ZodType>(schema: Schema, body: Uint8Array): z.o
 
 function readNode(txid: string, node: z.output<typeof gaspNode>): PeerTransaction {
   const { outputIndex, rawTx, proof } = node
-  const view = valid(`the transaction that the peer sends for ${txid} cannot be read`, () =>
+  const view = valid(`the transaction that the peer returned for ${txid} cannot be read`, () =>
     readTransaction(bytesOf(rawTx), { hash: nativeHash256 }),
   )
-  if (view.txid !== txid) throw new BadGraphError(`asked for ${txid}, the peer sends ${view.txid}`)
+  if (view.txid !== txid) throw new BadGraphError(`asked for ${txid}, the peer returned ${view.txid}`)
   if (outputOf(view, outputIndex) === undefined)
-    throw new BadGraphError(`${txid} has no output ${outputIndex}, which the peer has a graph of`)
+    throw new BadGraphError(`${txid} has no output ${outputIndex}, but the peer returned a graph node for it`)
   if (proof == null) return { view }
   const checked = valid(`the merkle path of ${txid} is invalid`, () =>
     readProof({ txid, bump: bytesOf(proof) }),
@@ -207,6 +204,6 @@ function valid<Result>(message: string, read: () => Result): Result {
 /** In linear time. @throws RangeError if it is not hex. */
 function bytesOf(hex: string): Uint8Array {
   const { buffer, byteOffset, length } = Buffer.from(hex, 'hex')
-  if (2 * length !== hex.length) throw new RangeError('not hex of even length')
+  if (2 * length !== hex.length) throw new RangeError('must be hex of even length')
   return new Uint8Array(buffer, byteOffset, length)
 }

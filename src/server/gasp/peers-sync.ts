@@ -33,7 +33,7 @@ export class PeersSync {
 
   /** Stops; resolves when it no longer uses the store. */
   async stop(): Promise<void> {
-    this.stopping.abort(new PeerAwayError('the node stops'))
+    this.stopping.abort(new PeerAwayError('the node is stopping'))
     await this.polling
   }
 
@@ -49,7 +49,7 @@ export class PeersSync {
           const isTransient = TRANSIENT.some((kind) => err instanceof kind)
           logger[isTransient ? 'warn' : 'error'](
             { err, peer },
-            'a sync was interrupted; the next one continues there',
+            'a sync was interrupted; the next one will continue it',
           )
         }
       }

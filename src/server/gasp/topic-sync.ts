@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
 import type { TransactionRecord } from '../../../backend/src/graph/records.js'
 import { transactionRecords } from '../../../backend/src/graph/transaction-records.js'
-import { Slices } from '../../../backend/src/graph/yield-to-event-loop.js'
+import { TimeSlice } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { formatOutpoint, type Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { outputOf } from '../../../backend/src/protocol/transaction.js'
 import type { ProofVerifier } from '../chain/proof-verifier.js'
@@ -110,7 +110,7 @@ export class TopicSync {
     for (let limit = PAGE, pages = 0; pages < MAX_PAGES; pages++) {
       const page = await peer.offered({ topic, since, limit }, signal)
       if (page.some(({ score }) => score < since))
-        throw new PeerAwayError(`the peer offers outputs of ${topic} that were not requested`)
+        throw new PeerAwayError(`the peer listed outputs of ${topic} that were not requested`)
       await this.takePage(page, { tally, signal })
       const last = page.reduce(
         (highest, { score }) => (isScore(score) ? Math.max(highest, score) : highest),
@@ -155,9 +155,9 @@ export class TopicSync {
     const { topic, graph } = this.options
     const blocked = await graph.blocklist.list()
     const offers = new Map<string, Offer>()
-    const slices = new Slices()
+    const slice = new TimeSlice()
     for (const { txid, outputIndex: vout, score } of page.sort((a, b) => a.score - b.score)) {
-      await slices.rest()
+      await slice.yieldIfOver()
       const outpoint = { txid, vout }
       if (offers.has(txid) || blocked.has('outpoint', formatOutpoint(outpoint))) continue
       if (await isApplied(graph, { topic, txid })) this.open.close(txid)
@@ -170,7 +170,7 @@ export class TopicSync {
     const { topic, engine, graph, limits } = this.options
     const late = new AbortController()
     const timer = setTimeout(
-      () => late.abort(new BadGraphError(`the graph takes longer than ${limits.graphTimeout} ms`)),
+      () => late.abort(new BadGraphError(`the graph took longer than ${limits.graphTimeout} ms`)),
       limits.graphTimeout,
     ).unref()
     const signal = AbortSignal.any([stopping, late.signal])
@@ -220,7 +220,7 @@ export class TopicSync {
           signal: round.signal,
         })
       if (!(await graph.admissions.isApplied(topic, txid)))
-        throw new UnwantedGraphError('its topic admits none of the offered outputs')
+        throw new UnwantedGraphError('the topic admits no output of the offered transaction')
       const winner = await graph.transactions.winnerOver(txid)
       if (winner !== undefined) throw new ConflictError({ txid, winner })
       this.open.close(txid)
@@ -245,7 +245,7 @@ export class TopicSync {
       if (tally.open + tally.unwanted <= MAX_LINES)
         logger.warn(
           { peer: url, topic, offered: formatOutpoint(outpoint), reason: error.message, again: isOpen },
-          'an output that a peer offers was not taken',
+          'rejected an output offered by a peer',
         )
     }
   }

@@ -15,7 +15,7 @@ import { PROVENANCE_OPERATIONS } from '../../gateway/metadata/provenance.js'
 import { NAMES_OPERATIONS } from '../../gateway/names/names.js'
 import { PREVIEW_OPERATIONS } from '../../gateway/preview/preview.js'
 import { STREAM_OPERATIONS } from '../../gateway/streams/stream.js'
-import { isAboutHost } from '../http/readiness.js'
+import { isAboutHost } from '../http/gates.js'
 import { ARC_OPERATIONS } from '../routes/arc-ingest.js'
 import { BLOCKING_OPERATIONS } from '../routes/blocking-routes.js'
 import { DEPLOYMENT_OPERATIONS } from '../routes/deployment-routes.js'
@@ -138,6 +138,11 @@ type Group = Omit<OperationGroup, 'operations'> & { template: string }
 class DocumentWriter {
   readonly paths: Record<string, PathItem> = {}
   readonly schemas: Record<string, JsonSchema> = {}
+  /** Many operations share a schema, and each takes a while. */
+  private readonly known = {
+    input: new Map<z.ZodType, JsonSchema>(),
+    output: new Map<z.ZodType, JsonSchema>(),
+  }
 
   /** Adds operations below each prefix. From the second prefix on, their ids end with its number, as ids are unique. */
   add(prefixes: readonly string[], ...groups: OperationGroup[]): void {
@@ -261,9 +266,12 @@ class DocumentWriter {
 
   /** As JSON Schema. Schemas with an id become components. */
   private schema(schema: z.ZodType, io: IO): JsonSchema {
+    const known = this.known[io].get(schema)
+    if (known) return known
     const text = JSON.stringify(z.toJSONSchema(schema, { io }))
     const { $schema, $defs, ...body } = JSON.parse(text.replaceAll('"#/$defs/', '"#/components/schemas/'))
     Object.assign(this.schemas, $defs)
+    this.known[io].set(schema, body)
     return body
   }
 }

@@ -42,7 +42,7 @@ const noticeAnswer = z.strictObject({ status: z.literal('success'), message: z.s
 /** `POST /arc-ingest`: a transaction processor (ARC) brings the merkle path of a transaction (`spec/http.md`, Overlay). */
 export function arcIngestRoutes(options: ArcIngestOptions): Router {
   const { token, bodies } = options
-  const guards = token === undefined ? [] : [requireBearer(token, 'the token of the callback')]
+  const guards = token === undefined ? [] : [requireBearer(token, 'the callback token')]
   return Router().post('/arc-ingest', ...guards, bodies.json({ limit: MAX_BODY_BYTES }), ingest(options))
 }
 
@@ -56,7 +56,10 @@ function ingest(options: ArcIngestOptions): RequestHandler {
     )
     const proof = readProof({ txid, bump: fromHex(merklePath) })
     if (blockHeight !== undefined && blockHeight !== proof.height)
-      throw new BadRequestError('BAD_BODY', `the merkle path is of a block at ${proof.height}`)
+      throw new BadRequestError(
+        'BAD_BODY',
+        `blockHeight is ${blockHeight}, but the merkle path is of a block at ${proof.height}`,
+      )
     if (!(await graph.transactions.has(txid))) throw unknownTransaction()
     await requireHeld(proof, proofs)
     await engine.writeLock.run(async () => {
@@ -73,16 +76,19 @@ function ingest(options: ArcIngestOptions): RequestHandler {
 }
 
 function unknownTransaction(): NotFoundError {
-  return new NotFoundError('this store holds no such transaction')
+  return new NotFoundError('this store does not have the transaction')
 }
 
 /** Before anything has to wait for it: an answer may take long. What turns out since then, the next round finds. */
 async function requireHeld(proof: Proof, proofs: ProofVerifier): Promise<void> {
   const verdict = await proofs.verdict(proof)
   if (verdict === 'no')
-    throw new BadRequestError('BAD_BODY', `the block at ${proof.height} has another merkle root`)
+    throw new BadRequestError(
+      'BAD_BODY',
+      `the merkle path leads to a root that the block at ${proof.height} does not have`,
+    )
   if (verdict === 'unknown')
-    throw new ChainTrackerError(`the chain tracker knows of no block at ${proof.height} yet`)
+    throw new ChainTrackerError(`the chain tracker has no block at ${proof.height} yet; try again`)
 }
 
 export const ARC_OPERATIONS: OperationGroup = {

@@ -81,10 +81,13 @@ function block({ graph, logger }: BlockingOptions): RequestHandler {
     const { reason, ...fields } = validate(
       blockBody,
       body,
-      `the body must be {"outpoint" or "sha256" or "name": …, "reason": …}, the reason of 1 to ${MAX_REASON} characters`,
+      `the body must be {"outpoint" or "sha256" or "name": …, "reason": …}, with a reason of 1 to ${MAX_REASON} characters`,
     )
     const record = await graph.blocklist.add({ ...subjectOf(fields), reason, since: Date.now() })
-    logger.info({ blocked: { kind: record.kind, value: record.value, reason } }, 'blocked by the operator')
+    logger.info(
+      { blocked: { kind: record.kind, value: record.value, reason } },
+      'the operator blocked an entry',
+    )
     response.json(shown(record))
   }
 }
@@ -95,7 +98,7 @@ function unblock({ graph, logger }: BlockingOptions): RequestHandler {
       validate(unblockBody, body, 'the body must be {"outpoint" or "sha256" or "name": …}'),
     )
     const wasBlocked = await graph.blocklist.remove(subject)
-    logger.info({ unblocked: { ...subject, wasBlocked } }, 'unblocked by the operator')
+    logger.info({ unblocked: { ...subject, wasBlocked } }, 'the operator unblocked an entry')
     response.json({ kind: subject.kind, [FIELDS[subject.kind]]: subject.value, wasBlocked })
   }
 }
@@ -122,7 +125,7 @@ function list({ graph }: BlockingOptions): RequestHandler {
     const asked = validate(
       listQuery,
       query,
-      `a kind is one of ${BLOCKED_KINDS.join(', ')}; a limit a whole number from 1 to ${MAX_LISTED}; after, the next of the page before`,
+      `kind must be one of ${BLOCKED_KINDS.join(', ')}, limit a whole number from 1 to ${MAX_LISTED}, and after the next of the previous page`,
     )
     const { kind, limit } = asked
     const after = placeOf(asked.after ?? '')
@@ -147,15 +150,17 @@ function shown({ kind, value, reason, since }: BlockedRecord): Record<string, st
 /** @throws BadRequestError where it is not one thing, or not what it should be; PointerError for no outpoint. */
 function subjectOf({ outpoint, sha256, name }: z.output<typeof unblockBody>): BlockedSubject {
   const given = [outpoint, sha256, name].filter((value) => value !== undefined)
-  if (given.length !== 1) throw new BadRequestError('BAD_BODY', 'give one of outpoint, sha256 and name')
+  if (given.length !== 1)
+    throw new BadRequestError('BAD_BODY', 'exactly one of outpoint, sha256 and name is required')
   if (outpoint !== undefined) return { kind: 'outpoint', value: formatOutpoint(parseOutpoint(outpoint)) }
   if (name !== undefined) {
-    if (!isName(name)) throw new BadRequestError('BAD_NAME', 'a name is 1 to 255 characters of a-z 0-9 -')
+    if (!isName(name))
+      throw new BadRequestError('BAD_NAME', 'a name must be 1 to 255 characters of a-z 0-9 -')
     return { kind: 'name', value: name }
   }
   const hash = sha256 ?? ''
   if (!SHA256.test(hash))
-    throw new BadRequestError('BAD_BODY', 'a sha256 is 64 characters of hex: that of the whole body')
+    throw new BadRequestError('BAD_BODY', 'sha256 must be 64 characters of hex: the hash of the whole body')
   return { kind: 'content', value: hash.toLowerCase() }
 }
 

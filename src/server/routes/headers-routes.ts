@@ -30,9 +30,9 @@ export function headersRoutes(
 ): Router {
   return Router().post('/headers', bodies.json({ limit: MAX_BODY_BYTES }), async (request, response) => {
     const body: unknown = request.body ?? {}
-    const { height } = validate(headersBody, body, 'the body must be {"height": <number>}, or nothing')
+    const { height } = validate(headersBody, body, 'the body must be {"height": <number>} or empty')
     if (watch === undefined)
-      throw new NotFoundError('this host checks no proofs: CHAIN_TRACKER is scripts-only')
+      throw new NotFoundError('this host does not check proofs: CHAIN_TRACKER is scripts-only')
     const round = await watch.round(height)
     // A longer chain may hold what was not final before.
     while ((await engine.releaseNonFinal()) > 0);

@@ -53,7 +53,7 @@ export function healthRoutes({
       await pinging
     } catch {
       // What the store said is in the log of whatever needed it; here it is a yes or a no.
-      return { store: 'the store does not answer' }
+      return { store: 'the store does not respond' }
     }
     return readiness.reasons()
   }

@@ -2,8 +2,7 @@ import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { type RequestHandler, Router } from 'express'
 import { z } from 'zod'
-import { CACHE } from '../../gateway/http/cache-policy.js'
-import { endedByPrecondition, entityTag } from '../../gateway/http/entity-tag.js'
+import { CACHE, endedByPrecondition, entityTag } from '../../gateway/http/caching.js'
 import { NotFoundError } from '../../gateway/http/errors.js'
 import type { HeaderName, Operation, OperationGroup } from '../../gateway/http/operation.js'
 import { optionalText } from '../../gateway/http/schemas.js'
@@ -71,8 +70,8 @@ export function readMinePage(folder: URL): MinePage {
 export function minePageRoutes(page: MinePage | undefined): Router {
   const send = (name: string): RequestHandler => {
     return (request, response) => {
-      if (page === undefined) throw new NotFoundError('the page for mining was not built here')
-      if (!isFile(name)) throw new NotFoundError('the page for mining has no such file')
+      if (page === undefined) throw new NotFoundError('the mine page is not part of this build')
+      if (!isFile(name)) throw new NotFoundError('the mine page has no such file')
       const { body, tag } = page[name]
       response.set({ ...HEADERS, ETag: tag })
       if (endedByPrecondition({ request, response, tag })) return

@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto'
 import { Router } from 'express'
 import { z } from 'zod'
-import { CACHE } from '../../gateway/http/cache-policy.js'
-import { endedByPrecondition, entityTag } from '../../gateway/http/entity-tag.js'
+import { CACHE, endedByPrecondition, entityTag } from '../../gateway/http/caching.js'
 import type { OperationGroup } from '../../gateway/http/operation.js'
 
 /**

@@ -12,7 +12,7 @@ import { type OperationGroup, STORE_ERRORS } from '../../gateway/http/operation.
 import type { RequestBodies } from '../../gateway/http/request-body.js'
 import { optionalText, validate } from '../../gateway/http/schemas.js'
 import { outputIndex } from '../gasp/sync-messages.js'
-import { clientKey, isLocal } from '../http/rate-limits.js'
+import { clientKey, isLocal } from '../http/gates.js'
 import { withOrdinals } from '../submission/overlay.js'
 import type { OverlayEngine } from '../submission/overlay-engine.js'
 import type { Submit } from '../submission/submission-queue.js'
@@ -79,13 +79,13 @@ export function overlayRoutes(options: OverlayRoutesOptions): Router {
       response.json(withAliases(await engine.listLookupServiceProviders(), profile.lookupServiceAliases))
     })
     .get('/getDocumentationForTopicManager', async ({ query }, response) => {
-      const unknown = () => new NotFoundError('this host has no such topic manager')
+      const unknown = () => new NotFoundError('this host does not have this topic manager')
       const topic = topics(validate(topicDocumentationQuery, query, unknown).manager)
       if (!Object.hasOwn(engine.managers, topic)) throw unknown()
       response.type('text/markdown').send(await engine.managers[topic]?.getDocumentation())
     })
     .get('/getDocumentationForLookupServiceProvider', async ({ query }, response) => {
-      const unknown = () => new NotFoundError('this host has no such lookup service')
+      const unknown = () => new NotFoundError('this host does not have this lookup service')
       const service = services(validate(lookupDocumentationQuery, query, unknown).lookupService)
       if (!Object.hasOwn(engine.lookupServices, service)) throw unknown()
       response.type('text/markdown').send(await engine.lookupServices[service]?.getDocumentation())
@@ -129,7 +129,7 @@ function submit(
     const asked = readTopics(request.get('X-Topics'))
     const received: unknown = request.body
     if (!(received instanceof Uint8Array) || received.length === 0) {
-      throw new BadRequestError('BAD_BODY', 'the body must be a BEEF, as application/octet-stream')
+      throw new BadRequestError('BAD_BODY', 'the body must be a BEEF, sent as application/octet-stream')
     }
     const body = asUint8Array(received)
     const offChain = request.get('x-includes-off-chain-values') === 'true'
@@ -156,7 +156,7 @@ function withAsked(steak: STEAK, asked: string[], topics: (name: string) => stri
 }
 
 function readTopics(header: string | undefined): string[] {
-  const message = 'the header X-Topics must be a JSON array of topics, as ["tm_names"]'
+  const message = 'the header X-Topics must be a JSON array of topics, such as ["tm_names"]'
   return validate(topicsHeader, parseJson(header), message)
 }
 
@@ -179,7 +179,7 @@ function withoutOffChainValues(body: Uint8Array, limit: number): Uint8Array {
   const cursor = new ByteCursor(body, (message) => new BadRequestError('BAD_BODY', message))
   const beef = cursor.take(cursor.varint())
   if (body.length - cursor.at > limit)
-    throw new TooLargeError(`off-chain values are over the limit of ${limit} bytes`)
+    throw new TooLargeError(`the off-chain values exceed the limit of ${limit} bytes`)
   return beef.slice()
 }
 
@@ -200,7 +200,8 @@ function lookup(options: {
     const provider = Object.hasOwn(engine.lookupServices, service)
       ? engine.lookupServices[service]
       : undefined
-    if (provider === undefined) throw new BadRequestError('BAD_BODY', 'this host has no such lookup service')
+    if (provider === undefined)
+      throw new BadRequestError('BAD_BODY', 'this host does not have this lookup service')
     const formula: AnsweringOutput[] = await provider.lookup({ service, query })
     const pageBytes = isPage(query) ? maxPageBytes : undefined
     await sendLookupAnswer({ request, response, formula, graph: graph.transactions, pageBytes })

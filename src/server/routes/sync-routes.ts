@@ -8,7 +8,7 @@ import { BadRequestError, NotFoundError } from '../../gateway/http/errors.js'
 import { type OperationGroup, STORE_ERRORS } from '../../gateway/http/operation.js'
 import type { RequestBodies } from '../../gateway/http/request-body.js'
 import { validate } from '../../gateway/http/schemas.js'
-import { sendChunks } from '../../gateway/http/send-chunks.js'
+import { sendChunks } from '../../gateway/http/send-body.js'
 import { offeredOutputs } from '../gasp/offered-outputs.js'
 import {
   formatGaspOutpoint,
@@ -43,7 +43,7 @@ function offer({ graph, guard, topicOf }: SyncRoutesOptions): RequestHandler {
   return async (request, response) => {
     const topic = topicOf(request.get('x-bsv-topic') ?? '')
     if (topic === undefined)
-      throw new BadRequestError('BAD_BODY', 'the header x-bsv-topic must be a topic of this host')
+      throw new BadRequestError('BAD_BODY', 'the header x-bsv-topic must name a topic of this host')
     const { since, limit } = validate(
       syncRequest,
       request.body,
@@ -74,7 +74,7 @@ function hydrate({ graph, guard }: SyncRoutesOptions): RequestHandler {
 }
 
 function notOffered(): NotFoundError {
-  return new NotFoundError('this host has no such output in a graph that it offers')
+  return new NotFoundError('this host has no such output in any graph that it offers')
 }
 
 /** Whether a topic holds an output, and its transaction counts. */
@@ -99,7 +99,7 @@ async function sendNode(
   const tail = '"}'
   const length = head.length + 2 * transaction.length + tail.length
   response.type('json').set('Content-Length', String(length))
-  await sendChunks(response, { pieces: written({ head, transaction, tail }), length })
+  await sendChunks(response, { chunks: written({ head, transaction, tail }), length })
 }
 
 async function* written(text: {

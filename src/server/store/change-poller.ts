@@ -61,10 +61,10 @@ export class ChangePoller {
   private async tryPoll(): Promise<void> {
     try {
       await this.poll()
-      if (this.isDown) this.options.logger.info('the database answers again')
+      if (this.isDown) this.options.logger.info('the database responds again')
       this.isDown = false
     } catch (error) {
-      if (!this.isDown) this.options.logger.warn({ err: error }, 'the database does not answer')
+      if (!this.isDown) this.options.logger.warn({ err: error }, 'the database does not respond')
       this.isDown = true
     }
   }

@@ -83,7 +83,7 @@ export class IndexMaintenance {
     this.running = this.run()
       .catch((error: unknown) => {
         if (error instanceof StoppedError) return
-        logger.error({ err: error }, 'the index could not be compared')
+        logger.error({ err: error }, 'failed to compare the index with the admitted set; will retry')
       })
       .then(() => {
         if (this.stopped || this.current.state === 'equal') return
@@ -164,7 +164,7 @@ export class IndexMaintenance {
       await this.pause()
     } while (after !== undefined)
     if (found.missing + found.extra + found.lost === 0) return 'no'
-    logger.warn(found, 'the index differed from the admitted set')
+    logger.warn(found, 'the index did not match the admitted set')
     return found.extra > 0 || found.lost > 0 ? 'too much' : 'repaired'
   }
 
@@ -209,7 +209,7 @@ export class IndexMaintenance {
     }
     await flush()
     await store.setRebuildCheckpoint(undefined)
-    logger.info('the index is rebuilt')
+    logger.info('rebuilt the index')
   }
 
   /** The records of a stored transaction, to be judged again; undefined if its bytes cannot be read. */
@@ -220,7 +220,7 @@ export class IndexMaintenance {
       return graphRecords({ transactions: [{ txid, raw }], spends })
     } catch (error) {
       // The others are recorded all the same; the comparison reports this one as missing.
-      this.options.logger.error({ err: error, txid }, 'cannot read a stored transaction to record it again')
+      this.options.logger.error({ err: error, txid }, 'failed to rebuild the records of a transaction')
       return undefined
     }
   }
@@ -236,7 +236,7 @@ export class IndexMaintenance {
   /** Lets readers run. */
   private async pause(): Promise<void> {
     await setImmediate()
-    if (this.stopped) throw new StoppedError('the server stops')
+    if (this.stopped) throw new StoppedError('the service is stopping')
   }
 }
 
@@ -267,6 +267,6 @@ export function notReadyReason({ state, done }: IndexStatus): string | undefined
   const left = `${Math.ceil((1 - done) * 100)} % left`
   if (state === 'comparing') return `comparing the index with the admitted set: ${left}`
   if (state === 'rebuilding') return `rebuilding the index: ${left}`
-  if (state === 'unequal') return 'the index differs from the admitted set; retrying'
+  if (state === 'unequal') return 'the index does not match the admitted set; will retry'
   return undefined
 }

@@ -4,7 +4,7 @@ import createKnex, { type Knex } from 'knex'
 import BetterSqlite3Client from 'knex/lib/dialects/better-sqlite3/index.js'
 import Libsql from 'libsql'
 import { LRUCache } from 'lru-cache'
-import type { SqlReader, SqlValue, SqlWriter } from '../../../backend/src/storage/sql/reader.js'
+import type { SqlReader, SqlValue, SqlWriter } from '../../../backend/src/storage/sql/database.js'
 import type { Config } from '../config/config.js'
 import { mongoPlace } from '../config/mongo-url.js'
 import type { Database } from './open-mysql.js'
@@ -71,7 +71,7 @@ class LibsqlClient extends BetterSqlite3Client {
     if (this.transacting !== true) return undefined
     const ask = async <Result>(sql: string, by: (statement: Statement) => Result): Promise<Result> => {
       const connection = (await this.acquireConnection()) as Connection
-      if (trx.isCompleted()) throw new Error('the transaction of this statement is over')
+      if (trx.isCompleted()) throw new Error('the database transaction has already ended')
       return by(connection.prepare(sql))
     }
     return {
@@ -201,7 +201,7 @@ function lock(folder: string): () => void {
   } catch (cause) {
     connection.close()
     if (!(cause instanceof Error && 'code' in cause && cause.code === 'SQLITE_BUSY')) throw cause
-    throw new Error('another minetree has it open', { cause })
+    throw new Error('another minetree process has it open', { cause })
   }
   return () => connection.close()
 }

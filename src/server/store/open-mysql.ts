@@ -1,7 +1,6 @@
 import createKnex, { type Knex } from 'knex'
 import { createPool } from 'mysql2'
-import { mysqlReader } from '../../../backend/src/storage/sql/mysql-reader.js'
-import type { SqlReader } from '../../../backend/src/storage/sql/reader.js'
+import { mysqlReader, type SqlReader } from '../../../backend/src/storage/sql/database.js'
 
 /** Connections of the two pools: writers wait for each other anyway. */
 const WRITERS = 4

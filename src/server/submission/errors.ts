@@ -37,7 +37,9 @@ export class ConflictError extends SubmissionError {
 
   /** @param options.winner The transaction that counts. */
   constructor({ txid, winner }: { txid: string; winner: string }) {
-    super(`${txid} spends what ${winner} spends already, or is built on what does`)
+    super(
+      `${txid} conflicts with ${winner}, which counts: they, or transactions they build on, spend the same output`,
+    )
     this.data = { txid: winner }
   }
 }
@@ -49,7 +51,7 @@ export class QueueFullError extends NotReadyError {
   override readonly headers = RETRY_SOON
 
   constructor(waiting: number) {
-    super(`${waiting} submissions wait already; try again`)
+    super(`${waiting} submissions are already waiting; try again`)
   }
 }
 
@@ -61,7 +63,7 @@ export class ClientQueueFullError extends AnswerError {
   override readonly headers = RETRY_SOON
 
   constructor(waiting: number) {
-    super(`${waiting} of your submissions wait already; send more when they are answered`)
+    super(`${waiting} of your submissions are already waiting; send more once they are answered`)
   }
 }
 
@@ -79,7 +81,7 @@ export class WorkerEndedError extends NotReadyError {
   override readonly headers = RETRY_SOON
 
   constructor(code?: number, cause?: unknown) {
-    super('the thread that verifies large submissions has ended; try again')
-    this.cause = cause ?? `it ended with ${code}`
+    super('the worker thread for large submissions has crashed; try again')
+    this.cause = cause ?? `it exited with code ${code}`
   }
 }

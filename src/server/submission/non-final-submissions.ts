@@ -43,7 +43,7 @@ export class NonFinalSubmissions {
     const { txid } = contents.subject
     const beef = encodeBeef([...knownTransactions(contents)].reverse())
     if (store === undefined || beef.length > MAX_HELD_BYTES)
-      throw new InvalidSubmissionError(`${txid} is not final yet: submit it when a block can hold it`)
+      throw new InvalidSubmissionError(`${txid} is not final yet: submit it once its lock time is reached`)
     await writeLock.run(() => store.hold({ txid, lock, beef }, { maxCount: MAX_HELD }))
   }
 
@@ -101,12 +101,12 @@ export class NonFinalPoller {
       try {
         const released = await release()
         if (released > 0) {
-          logger.info({ released }, 'submitted transactions that were not final before')
+          logger.info({ released }, 'processed submissions that have become final')
           continue
         }
       } catch (err) {
         const level = err instanceof ChainTrackerError ? 'warn' : 'error'
-        logger[level]({ err }, 'could not submit transactions that have become final; retrying later')
+        logger[level]({ err }, 'failed to process submissions that have become final; will retry')
       }
       await sleep(interval, undefined, { signal, ref: false }).catch(() => {})
     }

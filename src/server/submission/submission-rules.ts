@@ -48,7 +48,7 @@ export function assertSubmittable(
 ): void {
   const { maxBeefTransactions, maxBeefDepth } = limits
   if (beef.txids.length > maxBeefTransactions)
-    throw new SubmissionTooLargeError(`a BEEF has at most ${maxBeefTransactions} transactions`)
+    throw new SubmissionTooLargeError(`a BEEF may have at most ${maxBeefTransactions} transactions`)
   for (const txid of beef.txids) assertNoInnerNode(beef.transaction(txid))
   let parts = 0
   for (const txid of beef.txids) {
@@ -63,11 +63,11 @@ export function assertSubmittable(
     parts += inputs + outputs
   }
   if (parts > limits.maxBeefParts)
-    throw new SubmissionTooLargeError(`a BEEF has at most ${limits.maxBeefParts} inputs and outputs`)
+    throw new SubmissionTooLargeError(`a BEEF may have at most ${limits.maxBeefParts} inputs and outputs`)
   if (unprovenDepth(beef, admittedTransactions(beef)) > maxBeefDepth)
-    throw new SubmissionTooLargeError(`a chain of unproven transactions has at most ${maxBeefDepth}`)
+    throw new SubmissionTooLargeError(`a chain of unproven transactions may have at most ${maxBeefDepth}`)
   const unsound = unsoundness(beef)
-  if (unsound !== undefined) throw new InvalidSubmissionError(`no block can hold this: ${unsound}`)
+  if (unsound !== undefined) throw new InvalidSubmissionError(`the transaction is invalid: ${unsound}`)
 }
 
 /** Two hashes side by side. All of an inner node of a merkle tree but its length can be chosen with enough work. */
@@ -76,7 +76,7 @@ const INNER_NODE_BYTES = 64
 function assertNoInnerNode(transaction: TransactionView | undefined): void {
   if (transaction?.raw.length === INNER_NODE_BYTES)
     throw new InvalidSubmissionError(
-      `${transaction.txid} has 64 bytes, as an inner node of a merkle tree has`,
+      `${transaction.txid} has 64 bytes, so it could be an inner node of a merkle tree`,
     )
 }
 
@@ -85,7 +85,7 @@ function assertInputs(transaction: TransactionView, { maxProvenInputs }: Submiss
   const { inputs } = countParts(transaction)
   if (inputs > maxProvenInputs)
     throw new SubmissionTooLargeError(
-      `${transaction.txid} has ${inputs} inputs; this host takes at most ${maxProvenInputs} (MAX_PROVEN_INPUTS)`,
+      `${transaction.txid} has ${inputs} inputs; this host accepts at most ${maxProvenInputs} (MAX_PROVEN_INPUTS)`,
     )
 }
 

@@ -2,9 +2,10 @@ import type { AdmissionsReader } from '../../graph/graph-store.js'
 import type { AdmissionRecord } from '../../graph/records.js'
 import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
 import { hashColumn, hexOf, inParts, outpointColumns, outpointOf } from '../rows/columns.js'
-import { anyOutpoint, type Doc, type Documents, type Filter } from './documents.js'
+import type { Doc } from './collections.js'
+import { anyOutpoint, type Documents, type Filter } from './documents.js'
 
-/** How many admissions are looked at at once for those that are unspent. */
+/** How many admissions are checked for spends at once. */
 const PAGE = 200
 
 /** The admissions of a store. */
@@ -54,20 +55,20 @@ async function unspentOfTopic(
     found.push(...(await unspent(documents, docs)).map(admissionOf))
     const last = docs.at(-1)
     if (last === undefined || docs.length < PAGE) break
-    filter = { topic, ...behind(last) }
+    filter = { topic, ...after(last) }
   }
   return found.slice(0, limit)
 }
 
-/** What comes behind an admission of its topic. */
-function behind({ score, txid, vout }: Doc): Filter {
+/** The admissions of a topic after one. */
+function after({ score, txid, vout }: Doc): Filter {
   return {
     score: { $gte: score },
     $or: [{ score: { $gt: score } }, { txid: { $gt: txid } }, { txid, vout: { $gt: vout } }],
   }
 }
 
-/** Those of a page that nothing spends that counts, and whose transaction counts. */
+/** Those that no active transaction spends, and whose own transaction is active. */
 async function unspent(documents: Documents, admissions: Doc[]): Promise<Doc[]> {
   if (admissions.length === 0) return []
   const [spends, transactions] = await Promise.all([
@@ -79,10 +80,10 @@ async function unspent(documents: Documents, admissions: Doc[]): Promise<Doc[]> 
     ),
   ])
   const spent = new Set(spends.map((spend) => formatOutpoint(outpointOf(spend))))
-  const silent = new Set(transactions.map(({ txid }) => hexOf(txid)))
+  const inactive = new Set(transactions.map(({ txid }) => hexOf(txid)))
   return admissions.filter((admission) => {
     const outpoint = outpointOf(admission)
-    return !spent.has(formatOutpoint(outpoint)) && !silent.has(outpoint.txid)
+    return !spent.has(formatOutpoint(outpoint)) && !inactive.has(outpoint.txid)
   })
 }
 

@@ -1,7 +1,8 @@
 import type { BlockedQuery, BlockedRecord, BlockedSubject } from '../../graph/blocklist.js'
-import type { Doc, Documents, Filter } from './documents.js'
+import type { Doc } from './collections.js'
+import type { Documents, Filter } from './documents.js'
 
-/** See `BlocklistReader.blockedPage`. */
+/** See `BlocklistStore.page`. */
 export async function blockedPage(
   documents: Documents,
   { kind, after, limit }: BlockedQuery,
@@ -11,7 +12,7 @@ export async function blockedPage(
     return docs.map(blockedOf)
   }
   if (after === undefined) return await page(kind ? { kind } : {}, limit)
-  // What is left of the kind, then the kinds behind it: each is one range of the index.
+  // The remaining subjects of the same kind, then the kinds after it: each is one range of the index.
   const isOfKind = kind === undefined || kind === after.kind
   const same = isOfKind ? await page({ kind: after.kind, value: { $gt: after.value } }, limit) : []
   if (same.length === limit || kind === after.kind) return same
@@ -19,7 +20,7 @@ export async function blockedPage(
   return [...same, ...further]
 }
 
-/** All that is blocked. */
+/** The whole blocklist. */
 export async function allBlocked(documents: Documents): Promise<BlockedSubject[]> {
   return await documents.all('graph_blocked', {}, { fields: ['kind', 'value'] })
 }

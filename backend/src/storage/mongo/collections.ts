@@ -1,17 +1,19 @@
 import type { Db } from 'mongodb'
 import { utf8 } from '../../protocol/bytes.js'
 import type { Outpoint } from '../../protocol/outpoint.js'
-import type { Lineage } from '../read/lineages.js'
-import { hashColumn, hexOf } from '../rows/columns.js'
-import type { Doc } from './documents.js'
+import { hashColumn, hexOf, type Lineage } from '../rows/columns.js'
 
 /**
- * The admitted graph on MongoDB: a collection for each table of SQL, with its name and the names of its columns. What each
- * says: `docs/schema.md`. What is a table's key there is one value here, `_id`, made of the same columns in the same
- * order; it starts with a txid, a hash or a name, so that documents spread over a cluster that shards.
+ * The admitted graph on MongoDB: a collection for each SQL table (`docs/schema.md`), with the same names of fields. The key of
+ * a table becomes one value, `_id`, made of the same columns in the same order; it starts with a txid, a hash or a name, so
+ * that documents spread over a sharded cluster.
  */
 
-/** The fields of an index in their order, each upwards: a server reads an index downwards as well. */
+/** A document with the fields of its table. */
+// biome-ignore lint/suspicious/noExplicitAny: see above; every use converts fields to records immediately.
+export type Doc = any
+
+/** The fields of an ascending index, in order; servers read it in both directions. */
 type Index = string[]
 
 interface CollectionPlan {
@@ -19,11 +21,11 @@ interface CollectionPlan {
   nullable?: string[]
   /** The `_id` of a document. */
   idOf(doc: Doc): Buffer | string
-  /** Beside the one of `_id`. */
+  /** Beside that of `_id`. */
   indexes: Index[]
 }
 
-/** So many bytes of a key are a number: an index of an output, or the position of a piece. */
+/** Numbers in keys, an output index or the position of a chunk, take this many bytes. */
 const PLACE_BYTES = 4
 const LAST_PLACE = 2 ** 32 - 1
 
@@ -147,27 +149,27 @@ export const COLLECTIONS = {
 
 export type CollectionName = keyof typeof COLLECTIONS
 
-/** The `_id` of what is kept of an output alone: of `graph_outputs` and `graph_nodes`. */
+/** The `_id` of documents that exist once per output: in `graph_outputs` and `graph_nodes`. */
 export function outpointId({ txid, vout }: Outpoint): Buffer {
   return Buffer.concat([hashColumn(txid), place(vout)])
 }
 
-/** The `_id` of a piece. */
+/** The `_id` of a chunk. */
 export function chunkId(owner: Buffer, position: number): Buffer {
   return Buffer.concat([owner, place(position)])
 }
 
-/** Whose a piece is, by its `_id`. */
+/** The owner of a chunk, by its `_id`. */
 export function chunkOwner(id: Buffer): Buffer {
   return id.subarray(0, -PLACE_BYTES)
 }
 
-/** The `_id` of a trait of a lineage. */
-export function attributeId(trait: Buffer, [txid, vout]: Lineage): Buffer {
-  return Buffer.concat([trait, txid, place(vout)])
+/** The `_id` of an attribute of a lineage. */
+export function attributeId(hash: Buffer, [txid, vout]: Lineage): Buffer {
+  return Buffer.concat([hash, txid, place(vout)])
 }
 
-/** The pieces of an owner, which sort by their `_id` as they stand. */
+/** The chunks of an owner: they sort by `_id`. */
 export function chunksOf(owner: Buffer): { _id: { $gte: Buffer; $lte: Buffer } } {
   return { _id: { $gte: chunkId(owner, 0), $lte: chunkId(owner, LAST_PLACE) } }
 }
@@ -187,9 +189,9 @@ function place(count: number): Buffer {
 }
 
 /**
- * A document as it is written: with its key.
+ * Adds the key to a document.
  *
- * @throws TypeError where a field is null that may not be, as the tables of SQL refuse it.
+ * @throws TypeError if a field is null that may not be, as SQL tables do.
  */
 export function withId(collection: CollectionName, doc: Doc): Doc {
   const { idOf, nullable = [] }: CollectionPlan = COLLECTIONS[collection]
@@ -199,13 +201,13 @@ export function withId(collection: CollectionName, doc: Doc): Doc {
   return { _id: idOf(doc), ...doc }
 }
 
-/** Makes the collections and their indexes where they are not there. */
+/** Creates missing collections and indexes. */
 export async function openCollections(db: Db): Promise<void> {
   for (const [name, { indexes }] of Object.entries(COLLECTIONS)) {
     const keys = indexes.map((fields) => ({
       key: Object.fromEntries(fields.map((field) => [field, 1 as const])),
     }))
-    // Over documents that are there, an index takes as long as it takes.
+    // No timeout: indexing existing documents may take long.
     if (keys.length > 0) await db.collection(name).createIndexes(keys)
   }
 }

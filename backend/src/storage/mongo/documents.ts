@@ -1,16 +1,14 @@
 import type { Collection, Db } from 'mongodb'
+import { StoreUnavailableError } from '../../graph/errors.js'
 import type { Outpoint } from '../../protocol/outpoint.js'
-import type { Lineage } from '../read/lineages.js'
-import { outpointColumns } from '../rows/columns.js'
-import { answered } from './answered.js'
-import type { CollectionName } from './collections.js'
-import { FindCoalescer } from './find-coalescer.js'
-import { whileAvailable } from './unavailable.js'
+import { RequestCoalescer } from '../read/request-coalescer.js'
+import { type Lineage, outpointColumns, unique } from '../rows/columns.js'
+import type { CollectionName, Doc } from './collections.js'
 
-/** What a field holds. Txids and hashes are Buffers, as in columns; what is absent is null. */
+/** The value of a field. Txids and hashes are Buffers, as in columns; a missing value is null. */
 export type Value = string | number | boolean | Buffer | null
 
-/** What a field is compared with, beside an equal value. As in SQL, null is neither greater nor less than anything. */
+/** Conditions on a field, beside equality. As in SQL, null is neither greater nor less than anything. */
 export interface Comparison {
   $in?: Value[]
   $ne?: Value
@@ -26,57 +24,47 @@ export interface Filter {
   [field: string]: Value | Comparison | Filter[] | undefined
 }
 
-/** A document: its fields are what the table of collections says they are. */
-// biome-ignore lint/suspicious/noExplicitAny: see above; every use turns fields into records at once.
-export type Doc = any
-
 export interface FindOptions {
-  /** In the order of its keys: 1 upwards, -1 downwards. */
+  /** By its keys in order: 1 ascending, -1 descending. */
   sort?: Record<string, 1 | -1>
   limit?: number
-  /** The fields that are wanted; all, where nothing is said. `_id` comes with all, and where it is among them. */
+  /** The fields to return; all by default. `_id` is returned with all, or if it is listed. */
   fields?: string[]
 }
 
 /**
- * Runs reads. The store's reads are finds of the plainest kind, which a server of any age and make takes, and this is all
- * they ask for: a writer answers the same filters over what it is about to write. No read takes a pipeline, a join or a
- * session, and a filter has no operator that is not in {@link Comparison}.
- *
- * Whoever matches filters in memory: binary values are Buffers in filters and documents alike, and `sift` compares those
- * by identity. It has to be given both with hex in their place, which sorts as they do where they are of one length.
- *
- * What the server of the tests does as MongoDB does, and what not: `test/services/mongo.ts`. One document is best asked
- * for by its `_id`, which is quick on every server.
+ * Runs reads: plain finds, which any server accepts, and which a write can also answer from its pending changes. No read uses
+ * a pipeline, a join or a session, and no filter an operator that is not in {@link Comparison}. Prefer to find one document
+ * by its `_id`, which is fast on every server. `test/services/mongo.ts` says how far the server of the tests behaves as MongoDB.
  */
 export interface Documents {
   all(collection: CollectionName, filter: Filter, options?: FindOptions): Promise<Doc[]>
-  /** The first document; undefined where there is none. */
+  /** The first document; undefined if there is none. */
   first(collection: CollectionName, filter: Filter, options?: FindOptions): Promise<Doc | undefined>
 }
 
-/** Reads through the driver. @throws StoreUnavailableError where the database cannot be reached. */
+/** Reads through the driver. @throws StoreUnavailableError if the database cannot be reached. */
 export function dbDocuments(db: Db): Documents {
   const find: Documents['all'] = (name, filter, { sort, limit, fields } = {}) => {
-    const send = (within: { signal: AbortSignal }): Promise<Doc[]> => {
-      const found = collectionIn(db, name).find(filter, within)
+    const send = (options: { signal: AbortSignal }): Promise<Doc[]> => {
+      const found = collectionIn(db, name).find(filter, options)
       if (sort !== undefined) found.sort(sort)
       if (limit !== undefined) found.limit(limit)
       if (fields !== undefined) found.project(projectionOf(fields))
       return found.toArray()
     }
-    return whileAvailable(() => answered(send))
+    return whileAvailable(() => withTimeout(send))
   }
-  const joined = new FindCoalescer(find)
+  const coalescer = new FindCoalescer(find)
   const all: Documents['all'] = (name, filter, options) =>
-    joined.all(name, filter, options) ?? find(name, filter, options)
+    coalescer.all(name, filter, options) ?? find(name, filter, options)
   return {
     all,
     first: async (name, filter, options) => (await all(name, filter, { ...options, limit: 1 }))[0],
   }
 }
 
-/** A collection as all code of the store asks for it: binary values come as Buffers, whatever the host's client is set to. */
+/** A collection that returns binary values as Buffers, however the host's client is configured. */
 export function collectionIn(db: Db, name: CollectionName): Collection<Doc> {
   return db.collection(name, {
     readPreference: 'primary',
@@ -86,9 +74,11 @@ export function collectionIn(db: Db, name: CollectionName): Collection<Doc> {
   })
 }
 
-/** How many documents match, as the server counts them: by a command that is older than pipelines. */
+/** Counts documents by the `count` command, which needs no pipeline. */
 export async function countIn(db: Db, name: CollectionName, query: Filter = {}): Promise<number> {
-  const { n } = await whileAvailable(() => answered((within) => db.command({ count: name, query }, within)))
+  const { n } = await whileAvailable(() =>
+    withTimeout((options) => db.command({ count: name, query }, options)),
+  )
   return Number(n)
 }
 
@@ -96,7 +86,7 @@ function projectionOf(fields: string[]): Record<string, 0 | 1> {
   return { _id: 0, ...Object.fromEntries(fields.map((field) => [field, 1])) }
 }
 
-/** A filter that matches any of these outpoints, by the fields that an index has them by. */
+/** A filter that matches any of the outpoints. */
 export function anyOutpoint(outpoints: Outpoint[]): Filter {
   return { $or: outpoints.map(outpointColumns) }
 }
@@ -104,4 +94,184 @@ export function anyOutpoint(outpoints: Outpoint[]): Filter {
 /** The outputs of a lineage. */
 export function inLineage([lineage_txid, lineage_vout]: Lineage): Filter {
   return { lineage_txid, lineage_vout }
+}
+
+/**
+ * How long a call may take, in milliseconds. Less than the write lease.
+ *
+ * The driver's own timeouts do not end a call whose connection is closed while it is being sent: it waits forever for the
+ * socket to drain.
+ */
+const TIMEOUT = 8000
+
+/** A call was not answered in time. It may have taken effect, or may yet do so. */
+export class DatabaseTimeoutError extends Error {
+  override readonly name = 'DatabaseTimeoutError'
+}
+
+/**
+ * Calls the database with a timeout.
+ *
+ * @param call Passes the signal on to the driver, so that it releases the connection.
+ * @throws DatabaseTimeoutError if there was no answer, and what the driver throws.
+ */
+export async function withTimeout<Result>(
+  call: (options: { signal: AbortSignal }) => Promise<Result>,
+): Promise<Result> {
+  const controller = new AbortController()
+  const { signal } = controller
+  let timer: NodeJS.Timeout | undefined
+  const timeout = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => {
+      const error = new DatabaseTimeoutError(`the database has not answered within ${TIMEOUT} ms`)
+      reject(error)
+      controller.abort(error)
+    }, TIMEOUT)
+  })
+  try {
+    return await Promise.race([call({ signal }), timeout])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/** Errors of the driver if no server can be reached, by name: a host may have its own copy of the driver, with other classes. */
+const UNAVAILABLE = new Set([
+  'MongoNetworkError',
+  'MongoNetworkTimeoutError',
+  'MongoServerSelectionError',
+  'MongoNotConnectedError',
+  'MongoTopologyClosedError',
+  'MongoClientClosedError',
+  'MongoServerClosedError',
+  'MongoPoolClosedError',
+  'MongoPoolClearedError',
+  'PoolClearedOnNetworkError',
+  'MongoWaitQueueTimeoutError',
+  'MongoOperationTimeoutError',
+  'DatabaseTimeoutError',
+  // A write lost its lease repeatedly.
+  'LostLeaseError',
+])
+
+/** Errors of the system that the driver passes on if a connection breaks while something is sent. */
+const BROKEN = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT'])
+
+/**
+ * Errors of servers that are shutting down or are no longer the primary
+ * (https://github.com/mongodb/mongo/blob/master/src/mongo/base/error_codes.yml, NotPrimaryError and ShutdownError).
+ */
+const CODES = new Set([91, 189, 10058, 10107, 11600, 11602, 13435, 13436])
+
+/** @throws StoreUnavailableError if the database cannot be reached, and anything else that the work throws. */
+export async function whileAvailable<Result>(work: () => Promise<Result>): Promise<Result> {
+  try {
+    return await work()
+  } catch (error) {
+    throw isUnavailable(error) ? new StoreUnavailableError(error) : error
+  }
+}
+
+function isUnavailable(error: unknown): boolean {
+  const { name, code } = error as { name?: unknown; code?: unknown }
+  // A bulk write wraps the error, and has a code only if it comes from a server.
+  if (name === 'MongoBulkWriteError' && code === undefined) return true
+  return UNAVAILABLE.has(String(name)) || BROKEN.has(String(code)) || CODES.has(Number(code))
+}
+
+/** How many finds are combined: few enough for answers that are blob chunks, and for servers that split up filters. */
+const BATCH_SIZE = 16
+
+/** A find for more alternatives than this is sent by itself. */
+const MANY = BATCH_SIZE / 2
+
+/** Beside `_id`, fields that match few documents if each is compared with a value, or has an upper bound. */
+const FEW: Partial<Record<CollectionName, string[][]>> = {
+  graph_outputs: [['lineage_txid', 'lineage_vout', 'step']],
+  graph_names: [['name'], ['txid', 'vout']],
+  graph_spends: [['txid', 'vout']],
+  graph_blocked: [['txid', 'vout']],
+}
+
+/** The values of the fields, in their order. */
+type Wanted = Value[]
+
+/** Combines concurrent finds of the same kind: of documents by key, or by fields that match few. */
+export class FindCoalescer {
+  private readonly kinds = new Map<string, RequestCoalescer<Wanted, Doc[]>>()
+
+  constructor(private readonly find: Documents['all']) {}
+
+  /** Runs a find; undefined if it is not of a kind that is combined. */
+  all(name: CollectionName, filter: Filter, options: FindOptions = {}): Promise<Doc[]> | undefined {
+    const { sort, limit, fields } = options
+    if (sort !== undefined || fields === undefined) return undefined
+    const branches = '$or' in filter ? (filter.$or ?? []) : [filter]
+    const [first] = branches
+    if (first === undefined || branches.length > MANY) return undefined
+    const asked = Object.keys(first)
+    const isAlike = branches.every((branch) => Object.keys(branch).join() === asked.join())
+    const isKnown = isAlike && [['_id'], ...(FEW[name] ?? [])].some((few) => few.join() === asked.join())
+    if (!isKnown) return undefined
+    const below = branches.length > 1 ? [] : Object.entries(first).filter(([, wanted]) => isBelow(wanted))
+    const sought = asked.filter((field) => !below.some(([other]) => other === field))
+    const wanted = branches.map((branch) => sought.map((field) => branch[field]))
+    if (!wanted.every((values): values is Wanted => values.every(isValue))) return undefined
+    const kind = this.kind(name, { sought, below: Object.fromEntries(below), fields })
+    const found = Promise.all(unique(wanted, keyOf).map((values) => kind.ask(values)))
+    return found.then((docs) => docs.flat().slice(0, limit))
+  }
+
+  private kind(name: CollectionName, { sought, below, fields }: Kind): RequestCoalescer<Wanted, Doc[]> {
+    const key = JSON.stringify([name, sought, below, fields])
+    let kind = this.kinds.get(key)
+    if (kind === undefined) {
+      const all = [...new Set([...sought, ...fields])]
+      kind = new RequestCoalescer({
+        batchSize: BATCH_SIZE,
+        query: async (questions) => {
+          const found = new Map(questions.map((wanted): [string, Doc[]] => [keyOf(wanted), []]))
+          const docs = await this.find(name, filterOf({ sought, below }, questions), { fields: all })
+          for (const doc of docs) found.get(keyOf(sought.map((field) => doc[field])))?.push(doc)
+          return questions.map((wanted) => found.get(keyOf(wanted)) ?? [])
+        },
+      })
+      this.kinds.set(key, kind)
+    }
+    return kind
+  }
+}
+
+/** What combined finds have in common. */
+interface Kind {
+  /** The fields that are compared with a value, which differs between the finds. */
+  sought: string[]
+  /** The conditions on other fields, the same for all. */
+  below: Filter
+  fields: string[]
+}
+
+function filterOf({ sought, below }: Omit<Kind, 'fields'>, questions: Wanted[]): Filter {
+  const each = unique(questions, keyOf)
+  const [field = '_id', ...others] = sought
+  if (others.length === 0 && each.length > 1) return { [field]: { $in: each.flat() }, ...below }
+  const filters = each.map((wanted) => ({
+    ...Object.fromEntries(sought.map((name, at) => [name, wanted[at]])),
+    ...below,
+  }))
+  const [only, more] = filters
+  return only !== undefined && more === undefined ? only : { $or: filters }
+}
+
+function isBelow(wanted: Filter[string]): boolean {
+  return typeof wanted === 'object' && wanted !== null && Object.keys(wanted).join() === '$lt'
+}
+
+function isValue(wanted: Filter[string]): wanted is Value {
+  return Buffer.isBuffer(wanted) || typeof wanted === 'string' || typeof wanted === 'number'
+}
+
+/** Unambiguous within a kind: each field has values of one type. */
+function keyOf(wanted: Wanted): string {
+  return wanted.map((value) => (Buffer.isBuffer(value) ? value.toString('hex') : String(value))).join(' ')
 }

@@ -1,27 +1,25 @@
 import type { Db } from 'mongodb'
-import { GraphStoreBase, type OnReorg } from '../graph-store-base.js'
+import { BlocklistFollower } from '../read/blocklist-copy.js'
 import { metadataIn, ordinalsIn } from '../read/ordinals.js'
 import { contentIn } from '../read/read-blobs.js'
 import { streamsIn } from '../read/read-streams.js'
-import { markText, REBUILD_CHECKPOINT } from '../rebuild/checkpoint.js'
-import type { GraphTables } from '../write/graph-tables.js'
+import { formatCheckpoint, REBUILD_CHECKPOINT } from '../rebuild/index-maintenance.js'
+import { GraphStoreBase, type OnReorg } from '../write/graph-store-base.js'
+import { type GraphTables, memoizedTables } from '../write/graph-tables.js'
 import { admissionsIn } from './admissions.js'
-import { answered } from './answered.js'
 import { attributesIn } from './attributes.js'
 import { allBlocked, blockedPage } from './blocklist.js'
-import { BlocklistFollower } from './blocklist-follower.js'
-import { blocksIn } from './blocks.js'
-import { type Documents, dbDocuments } from './documents.js'
-import { tablesIn } from './graph-tables.js'
-import { firstContentIn, lineagesIn } from './lineages.js'
-import { mapsIn } from './maps.js'
+import { type Documents, dbDocuments, withTimeout } from './documents.js'
+import { firstContentIn, lineagesIn, mapsIn, streamRowsIn } from './lineages.js'
 import { namesIn } from './names.js'
+import { outputTablesIn } from './output-tables.js'
+import type { PendingDocuments } from './pending-documents.js'
 import { interactionsIn, settingsIn } from './settings.js'
-import { streamRowsIn } from './streams.js'
 import { SPENDS, workBehind } from './transaction-status.js'
-import { transactionsIn } from './transactions.js'
+import { transactionTablesIn } from './transaction-tables.js'
+import { blocksIn, transactionsIn } from './transactions.js'
+import { SCHEMA, STATE_ID, stateIn } from './write-lease.js'
 import { MongoWriter } from './writer.js'
-import { SCHEMA, STATE_ID, stateIn } from './writer-state.js'
 
 export interface MongoGraphStoreOptions {
   db: Db
@@ -94,7 +92,7 @@ export class MongoGraphStore extends GraphStoreBase {
   }
 
   async ping(): Promise<void> {
-    await answered((within) => this.db.command({ ping: 1 }, within))
+    await withTimeout((options) => this.db.command({ ping: 1 }, options))
   }
 
   async isEmpty(): Promise<boolean> {
@@ -116,18 +114,43 @@ export class MongoGraphStore extends GraphStoreBase {
   /** Has the index of an earlier version rebuilt, once. */
   private async requireSchema(): Promise<void> {
     const state = stateIn(this.db)
-    const opened = await answered((within) => state.findOne({ _id: STATE_ID }, within))
+    const opened = await withTimeout((options) => state.findOne({ _id: STATE_ID }, options))
     if (opened?.schema === SCHEMA) return
     if (!(await this.isEmpty())) {
-      // The outpoint that coinbases name is spent by none of them.
+      // Coinbases do not spend the outpoint that they name.
       await this.writer.write(async (pending) => {
         for (const spends of SPENDS)
           await pending.delete(spends, { txid: Buffer.alloc(32), vout: 0xffffffff })
       })
-      await this.settings.set(REBUILD_CHECKPOINT, markText({ state: 'needed' }))
+      await this.settings.set(REBUILD_CHECKPOINT, formatCheckpoint({ state: 'needed' }))
     }
-    await answered((within) =>
-      state.updateOne({ _id: STATE_ID }, { $set: { schema: SCHEMA } }, { upsert: false, ...within }),
+    await withTimeout((options) =>
+      state.updateOne({ _id: STATE_ID }, { $set: { schema: SCHEMA } }, { upsert: false, ...options }),
     )
   }
+}
+
+/** @param derives Whether the store derives the admissions of all stored transactions. */
+export function tablesIn(pending: PendingDocuments, derives = false): GraphTables {
+  return {
+    transactions: memoizedTables(transactionTablesIn(pending, derives)),
+    outputs: outputTablesIn(pending),
+    rows: { ...lineagesIn(pending), ...mapsIn(pending) },
+  }
+}
+
+const stores = new WeakMap<Db, MongoGraphStore>()
+
+/**
+ * The one store of this process over a host's database. Each store has its own copy of the blocklist, so with several of
+ * them, what is blocked through one would still be served by the others. And writers of one process then queue in memory
+ * instead of polling the database for the lease.
+ */
+export function sharedStore(db: Db): MongoGraphStore {
+  let store = stores.get(db)
+  if (store === undefined) {
+    store = new MongoGraphStore({ db })
+    stores.set(db, store)
+  }
+  return store
 }

@@ -1,16 +1,16 @@
 import type { Db } from 'mongodb'
-import { type FailedHook, type HookOutbox, noteBeef } from '../../graph/hook-outbox.js'
+import { beefOfHook, type FailedHook, type HookOutbox } from '../../graph/hook-outbox.js'
 import { beefOwner, failedHookOf, failedHookRow, subjectColumn } from '../rows/record-rows.js'
 import { writeChunks } from '../write/blob-chunks.js'
-import { readChunks } from './blob-chunks.js'
+import { readChunks } from './content.js'
 import { countIn, type Documents, dbDocuments } from './documents.js'
 import { transactionTablesIn } from './transaction-tables.js'
 import type { MongoWriter } from './writer.js'
 
-/** How many notes are looked up at once; their BEEF is read one by one. */
+/** How many are read at once; their BEEF is read one by one. */
 const PAGE = 100
 
-/** Notes of failed hooks in the database of the graph: where the graph can be written again, so can they. */
+/** Failed hooks in the database of the graph: they can be written whenever the graph can. */
 export class MongoHookOutbox implements HookOutbox {
   private readonly documents: Documents
 
@@ -21,12 +21,12 @@ export class MongoHookOutbox implements HookOutbox {
     this.documents = dbDocuments(db)
   }
 
-  async keep(note: FailedHook): Promise<void> {
-    const bytes = noteBeef(note)
+  async keep(failed: FailedHook): Promise<void> {
+    const bytes = beefOfHook(failed)
     await this.writer.write(async (pending) => {
       if (bytes !== undefined)
         await writeChunks(transactionTablesIn(pending), [{ owner: beefOwner(bytes), bytes }])
-      await pending.insertNew('graph_hook_notes', [failedHookRow(note)])
+      await pending.insertNew('graph_hook_notes', [failedHookRow(failed)])
     })
   }
 
@@ -44,18 +44,18 @@ export class MongoHookOutbox implements HookOutbox {
     }
   }
 
-  /** How many notes wait, of all services. */
+  /** How many failed hooks there are, of all services. */
   async waiting(): Promise<number> {
     return await countIn(this.db, 'graph_hook_notes')
   }
 
-  async release(note: FailedHook): Promise<void> {
+  async release(failed: FailedHook): Promise<void> {
     await this.writer.write(async (pending) => {
-      await pending.delete('graph_hook_notes', { _id: subjectColumn(note) })
-      const bytes = noteBeef(note)
+      await pending.delete('graph_hook_notes', { _id: subjectColumn(failed) })
+      const bytes = beefOfHook(failed)
       if (bytes === undefined) return
       const beef = beefOwner(bytes)
-      // A transaction that left as many notes as it has outputs has one BEEF.
+      // The failed hooks of one transaction share its BEEF.
       if ((await pending.first('graph_hook_notes', { beef }, { fields: ['subject'] })) === undefined)
         await transactionTablesIn(pending).deleteChunks([beef])
     })

@@ -1,37 +1,31 @@
 import { randomUUID } from 'node:crypto'
 import { type AnyBulkWriteOperation, BSON, type Collection, type Db } from 'mongodb'
-import { answered } from './answered.js'
-import type { CollectionName } from './collections.js'
-import { collectionIn, type Doc } from './documents.js'
+import type { CollectionName, Doc } from './collections.js'
+import { collectionIn, withTimeout } from './documents.js'
 import type { Change } from './pending-documents.js'
-import { LostLeaseError, type Turn } from './write-lease.js'
-import { type CommittedEntry, DURABLE } from './writer-state.js'
+import { type CommittedEntry, DURABLE, LostLeaseError, type WriteLease } from './write-lease.js'
 
 /**
- * What is about to be written, before any of it is: so that what one write says, which is many documents, is there as a
- * whole or not at all on a server that changes one document at a time. An entry stands in as many documents as it takes,
- * and counts from the moment at which the state of the writers names it. Whole documents are put by their keys, or taken
- * away: to do so twice is to do it once.
+ * A write-ahead journal, which makes a write of many documents atomic on a server that changes one document at a time. An
+ * entry consists of as many parts as it takes, and is committed when the writer state names it. It replaces and deletes whole
+ * documents by key, so that applying it twice is the same as once. `docs/mongo.md` says why it is needed.
  */
 interface JournalPart {
   _id: string
   entry: string
-  /** A document to put in, or the key of one to take out. */
+
   changes: (
     | { collection: CollectionName; put: Doc }
     | { collection: CollectionName; remove: Buffer | string }
   )[]
 }
 
-/** How long a part is at the most: far below the 16 MiB of a document. */
+/** The greatest size of a part: far below the 16 MiB of a document. */
 const PART_BYTES = 8 * 1024 * 1024
 /** How many changes are sent at once. */
 const A_BATCH = 500
 
-/**
- * What is pointed at stands before what points at it: whoever reads while documents are only added sees what is there to
- * its end, or does not see it yet.
- */
+/** Referenced documents are written before those that refer to them, so that readers find no dangling reference. */
 const ORDER: CollectionName[] = [
   'graph_pieces',
   'graph_transactions',
@@ -64,65 +58,66 @@ export class Journal {
     this.parts = db.collection('graph_journal', { ...DURABLE, promoteBuffers: true })
   }
 
-  /** Makes the index by which parts are taken away. */
+  /** Creates the index by which parts are deleted. */
   async open(): Promise<void> {
     await this.parts.createIndex({ entry: 1 })
   }
 
-  /** Commits changes, all or none of them. @throws LostLeaseError where it is not this writer's turn; then none. */
-  async commit(turn: Turn, changes: Change[]): Promise<Committed> {
+  /** Commits changes atomically. @throws LostLeaseError if the lease is lost; then nothing is committed. */
+  async commit(lease: WriteLease, changes: Change[]): Promise<Committed> {
     const ordered = changes.toSorted((a, b) => ORDER.indexOf(a.collection) - ORDER.indexOf(b.collection))
     const id = randomUUID()
     const parts = [...partsOf(id, ordered)]
     for (const part of parts) {
-      await turn.keep()
-      await answered((within) => this.parts.insertOne(part, { ...DURABLE, ...within }))
+      await lease.renew()
+      await withTimeout((options) => this.parts.insertOne(part, { ...DURABLE, ...options }))
     }
     const entry = { id, parts: parts.length, turns: changes.some(({ isStored }) => isStored) }
-    const { version } = turn.before
+    const { version } = lease.before
     try {
-      await turn.change(
+      await lease.update(
         { version, entry: null },
         { $set: { entry }, $inc: { version: 1, turns: entry.turns ? 1 : 0 } },
       )
     } catch (error) {
-      // Nobody else knows of it. After any other error it may be committed.
+      // Not committed. After any other error, it may be.
       if (error instanceof LostLeaseError) await this.remove({ entry: id })
       throw error
     }
     return { entry, parts }
   }
 
-  /** Puts what is committed where it is read. */
-  async finish(turn: Turn, { entry, parts }: Committed): Promise<void> {
-    for await (const part of parts) await this.apply(turn, part)
-    await turn.change({ 'entry.id': entry.id } as object, { $set: { entry: null } })
+  /** Applies a committed entry. */
+  async finish(lease: WriteLease, { entry, parts }: Committed): Promise<void> {
+    for await (const part of parts) await this.apply(lease, part)
+    await lease.update({ 'entry.id': entry.id } as object, { $set: { entry: null } })
     await this.remove({ entry: entry.id })
   }
 
-  /** Finishes what another writer has committed and not applied, and throws away what it has not committed. */
-  async recover(turn: Turn): Promise<void> {
-    const { entry } = turn.before
+  /** Applies an entry that another writer committed and did not apply, and deletes one that it did not commit. */
+  async recover(lease: WriteLease): Promise<void> {
+    const { entry } = lease.before
     if (entry !== null) {
-      await this.finish(turn, { entry, parts: this.partsOf(entry) })
-      turn.before.entry = null
+      await this.finish(lease, { entry, parts: this.partsOf(entry) })
+      lease.before.entry = null
     }
-    if (!turn.isClean) await this.remove({})
+    if (!lease.wasReleased) await this.remove({})
   }
 
   private async remove(parts: { entry?: string }): Promise<void> {
-    await answered((within) => this.parts.deleteMany(parts, { ...DURABLE, ...within }))
+    await withTimeout((options) => this.parts.deleteMany(parts, { ...DURABLE, ...options }))
   }
 
   private async *partsOf({ id, parts }: CommittedEntry): AsyncGenerator<JournalPart> {
     for (let at = 0; at < parts; at++) {
-      const part = await answered((within) => this.parts.findOne({ _id: partId(id, at) }, within))
-      if (part === null) throw new Error(`part ${at} of the committed entry ${id} is not in the journal`)
+      const part = await withTimeout((options) => this.parts.findOne({ _id: partId(id, at) }, options))
+      if (part === null)
+        throw new Error(`part ${at} of the committed entry ${id} is missing from the journal`)
       yield part
     }
   }
 
-  private async apply(turn: Turn, { changes }: JournalPart): Promise<void> {
+  private async apply(lease: WriteLease, { changes }: JournalPart): Promise<void> {
     for (let at = 0; at < changes.length; ) {
       const name = changes[at]?.collection
       if (name === undefined) return
@@ -136,8 +131,8 @@ export class Journal {
           batch.push({ replaceOne: { filter: { _id: next.put._id }, replacement: next.put, upsert: true } })
         else batch.push({ deleteOne: { filter: { _id: next.remove } } })
       }
-      await turn.keep()
-      await answered((within) => collectionIn(this.db, name).bulkWrite(batch, { ...DURABLE, ...within }))
+      await lease.renew()
+      await withTimeout((options) => collectionIn(this.db, name).bulkWrite(batch, { ...DURABLE, ...options }))
     }
   }
 }

@@ -1,11 +1,23 @@
 import type { OutputRecord } from '../../graph/records.js'
-import type { Lineage, LineageSummary, Lineages, Place, StepRow } from '../read/lineages.js'
-import { SHORT, SHORT_LINEAGE, shortLineage } from '../read/short-lineage.js'
-import { hashColumn, hexOf, type OutpointRow, outpointOf } from '../rows/columns.js'
-import { OUTPUT, outputOf } from '../rows/output-rows.js'
-import { outpointId } from './collections.js'
-import { type Doc, type Documents, inLineage } from './documents.js'
-import { unblocked } from './maps.js'
+import { formatOutpoint } from '../../protocol/outpoint.js'
+import {
+  type LineageSummary,
+  type Lineages,
+  type Maps,
+  mapPartOf,
+  type Place,
+  SHORT,
+  SHORT_LINEAGE,
+  type StepRow,
+  shortLineage,
+} from '../read/lineages.js'
+import type { StreamPageQuery, StreamRow, Streams } from '../read/read-streams.js'
+
+import { hashColumn, hexOf, type Lineage, type OutpointRow, outpointOf } from '../rows/columns.js'
+import { OUTPUT, outputOf } from '../rows/record-rows.js'
+import { type Doc, outpointId } from './collections.js'
+import { chunksIn } from './content.js'
+import { anyOutpoint, type Documents, inLineage } from './documents.js'
 
 const OUTPUTS = 'graph_outputs'
 const STEP = ['txid', 'vout', 'step']
@@ -68,7 +80,7 @@ export function lineagesIn(documents: Documents): Lineages {
       )
       return doc && outpointOf({ txid: doc.parent_txid, vout: doc.parent_vout })
     },
-    async isWhole([txid, vout]) {
+    async isComplete([txid, vout]) {
       const first = await documents.first(
         OUTPUTS,
         { _id: outpointId({ txid: hexOf(txid), vout }) },
@@ -87,21 +99,21 @@ export function lineagesIn(documents: Documents): Lineages {
       return docs.map(stepOf)
     },
   }
-  /** The first or the last step of a lineage that there is of a kind. */
+  /** The first or the last step of a kind in a lineage. */
   const edge = async (lineage: Lineage, step: string, order: 1 | -1): Promise<number | undefined> => {
     const filter = { ...inLineage(lineage), [step]: { $gte: 0 } }
     return (await documents.first(OUTPUTS, filter, { sort: { [step]: order }, fields: [step] }))?.[step]
   }
   const longLineage = async (place: Place): Promise<LineageSummary> => {
     const { lineage } = place
-    const [isWhole, last = place.step, origin, content, parent] = await Promise.all([
-      own.isWhole(lineage),
+    const [isComplete, last = place.step, origin, content, parent] = await Promise.all([
+      own.isComplete(lineage),
       edge(lineage, 'step', -1),
       edge(lineage, 'content_step', 1),
       edge(lineage, 'content_step', -1),
       edge(lineage, 'parent_step', -1),
     ])
-    return { ...place, isWhole, last, origin, content, parent }
+    return { ...place, isComplete, last, origin, content, parent }
   }
   return {
     ...own,
@@ -113,7 +125,7 @@ export function lineagesIn(documents: Documents): Lineages {
       const docs = await documents.all(OUTPUTS, filter, { fields: SHORT_LINEAGE })
       if (docs.length === SHORT) return await longLineage(place)
       return await shortLineage(place, docs, {
-        isWhole: () => own.isWhole(lineage),
+        isComplete: () => own.isComplete(lineage),
         unblocked: (rows) => unblocked(documents, rows),
       })
     },
@@ -136,4 +148,72 @@ export async function firstContentIn(documents: Documents, txid: string): Promis
 
 function stepOf(doc: OutpointRow & { step: number }): StepRow {
   return { outpoint: outpointOf(doc), step: doc.step }
+}
+
+/** The MAP of a database. */
+export function mapsIn(documents: Documents): Maps {
+  return {
+    ...chunksIn(documents),
+    async latestMaps({ lineage, from, to, limit }) {
+      const docs = await documents.all(
+        'graph_outputs',
+        { ...inLineage(lineage), map_step: { $gte: from, $lte: to } },
+        {
+          sort: { map_step: -1 },
+          limit,
+          fields: ['txid', 'vout', 'map_step', 'map_length', 'merged_length'],
+        },
+      )
+      const last = docs.length < limit ? undefined : docs.at(-1)
+      return { parts: (await unblocked(documents, docs)).map(mapPartOf), next: last && last.map_step - 1 }
+    },
+  }
+}
+
+/** Leaves out blocked outputs. */
+export async function unblocked(documents: Documents, outputs: Doc[]): Promise<Doc[]> {
+  if (outputs.length === 0) return []
+  const found = await documents.all('graph_blocked', anyOutpoint(outputs.map(outpointOf)), {
+    fields: ['txid', 'vout'],
+  })
+  const blocked = new Set(found.map((doc) => formatOutpoint(outpointOf(doc))))
+  return outputs.filter((output) => !blocked.has(formatOutpoint(outpointOf(output))))
+}
+
+const FIELDS = ['txid', 'vout', 'satoshis', 'content_sha256', 'content_type', 'content_length', 'step']
+
+/** The streams of a database. */
+export function streamRowsIn(documents: Documents): Streams {
+  const { placeOf } = lineagesIn(documents)
+  return {
+    async streamPage(query) {
+      for (let place = await placeOf(query.outpoint); place !== undefined; ) {
+        const rows = await pageFrom(documents, place, query)
+        // If the output has moved meanwhile, this page may belong to neither place.
+        const now = await placeOf(query.outpoint)
+        if (now !== undefined && isSame(place, now)) return rows
+        place = now
+      }
+      return []
+    },
+  }
+}
+
+async function pageFrom(
+  documents: Documents,
+  { lineage, step }: Place,
+  { direction, from, limit }: StreamPageQuery,
+): Promise<StreamRow[]> {
+  const isForward = direction === 'forward'
+  const docs = await documents.all(
+    'graph_outputs',
+    { ...inLineage(lineage), step: isForward ? { $gte: step + from } : { $lte: step - from } },
+    { sort: { step: isForward ? 1 : -1 }, limit, fields: FIELDS },
+  )
+  return docs.map((doc) => ({ ...doc, away: doc.step - step }))
+}
+
+function isSame(one: Place, other: Place): boolean {
+  const [txid, vout] = one.lineage
+  return one.step === other.step && vout === other.lineage[1] && txid.equals(other.lineage[0])
 }

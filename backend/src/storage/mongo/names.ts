@@ -3,8 +3,8 @@ import type { NameRecord, NodeRecord } from '../../graph/records.js'
 import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
 import { type Domains, longestNode } from '../read/longest-node.js'
 import { hexOf, outpointOf, parts, ROWS_A_STATEMENT, unique } from '../rows/columns.js'
-import { outpointId } from './collections.js'
-import { anyOutpoint, type Doc, type Documents } from './documents.js'
+import { type Doc, outpointId } from './collections.js'
+import { anyOutpoint, type Documents } from './documents.js'
 
 const OUTPOINT = ['txid', 'vout']
 
@@ -25,7 +25,7 @@ async function nameOrigin(documents: Documents, name: string): Promise<Outpoint 
   return doc && outpointOf(doc)
 }
 
-/** A node that no admitted mint spends: a spender that left no node of its own was no mint. */
+/** A node that no admitted mint spends. A spender without a node is no mint. */
 async function liveNode(documents: Documents, domain: string): Promise<Outpoint | undefined> {
   const nodes = await documents.all('graph_nodes', { domain }, { fields: OUTPOINT })
   if (nodes.length === 0) return undefined
@@ -33,7 +33,7 @@ async function liveNode(documents: Documents, domain: string): Promise<Outpoint 
   const spends = await documents.all('graph_spends', anyOutpoint(outpoints), {
     fields: [...OUTPOINT, 'spender'],
   })
-  const mints = await leftNodes(
+  const mints = await withNodes(
     documents,
     spends.map(({ spender }) => spender),
   )
@@ -43,8 +43,8 @@ async function liveNode(documents: Documents, domain: string): Promise<Outpoint 
   return outpoints.find((outpoint) => !spent.has(formatOutpoint(outpoint)))
 }
 
-/** Those of the transactions, as hex, that left a node and count. */
-export async function leftNodes(documents: Documents, txids: Buffer[]): Promise<Set<string>> {
+/** Those of the transactions that are active and have a node, as hex. */
+export async function withNodes(documents: Documents, txids: Buffer[]): Promise<Set<string>> {
   const found = new Set<string>()
   for (const part of parts(txids, ROWS_A_STATEMENT)) {
     const docs = await documents.all('graph_nodes', { txid: { $in: part } }, { fields: ['txid'] })
@@ -97,7 +97,7 @@ async function namesByPrefix(
   const { prefix, after = '', limit } = query
   const docs = await documents.all(
     'graph_names',
-    // Characters of names all sort below DEL.
+    // All characters of names sort below DEL.
     { name: { ...(after < prefix ? { $gte: prefix } : { $gt: after }), $lt: `${prefix}\x7f` } },
     { sort: { name: 1 }, limit, fields: ['name', ...OUTPOINT] },
   )

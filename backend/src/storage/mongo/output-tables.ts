@@ -1,3 +1,4 @@
+import { yieldBetweenStatements } from '../../graph/yield-to-event-loop.js'
 import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
 import {
   hashColumn,
@@ -11,16 +12,15 @@ import {
   unique,
 } from '../rows/columns.js'
 import type { Head, OutputTables, Tip } from '../write/graph-tables.js'
-import { rest } from '../write/rest.js'
 import { outpointId } from './collections.js'
 import { anyOutpoint, type Filter, inLineage } from './documents.js'
-import { unblocked } from './maps.js'
+import { unblocked } from './lineages.js'
 import { genuineOrigins } from './names.js'
 import type { PendingDocuments } from './pending-documents.js'
 
 const OUTPUTS = 'graph_outputs'
-/** The steps at which an output says something. */
-const SAYING = ['content_step', 'parent_step', 'map_step']
+/** An inscribed output has one of these. */
+const INSCRIBED_STEPS = ['content_step', 'parent_step', 'map_step']
 
 /** Outputs that received one of these. */
 function received(outpoints: Outpoint[]): Filter {
@@ -36,12 +36,12 @@ export function outputTablesIn(pending: PendingDocuments): OutputTables {
   return {
     unresolvedAmong: (outpoints) =>
       inParts(outpoints, async (part) => {
-        const unsettled = { _id: { $in: part.map(outpointId) }, unsettled: true }
-        return (await pending.all(OUTPUTS, unsettled, { fields: ['txid', 'vout'] })).map(outpointOf)
+        const unresolved = { _id: { $in: part.map(outpointId) }, unsettled: true }
+        return (await pending.all(OUTPUTS, unresolved, { fields: ['txid', 'vout'] })).map(outpointOf)
       }),
     async unresolvedOf(txid) {
-      const unsettled = { txid: hashColumn(txid), unsettled: true }
-      return (await pending.all(OUTPUTS, unsettled, { fields: ['vout'] })).map(({ vout }) => vout)
+      const unresolved = { txid: hashColumn(txid), unsettled: true }
+      return (await pending.all(OUTPUTS, unresolved, { fields: ['vout'] })).map(({ vout }) => vout)
     },
     async unresolvedSpenders(txids) {
       const spends = await inParts(txids, (part) =>
@@ -56,7 +56,7 @@ export function outputTablesIn(pending: PendingDocuments): OutputTables {
       )
       return outputs.map(({ txid }) => hexOf(txid))
     },
-    async settle(outpoint, previous) {
+    async resolvePredecessor(outpoint, previous) {
       await pending.update(
         OUTPUTS,
         { _id: outpointId(outpoint) },
@@ -82,7 +82,7 @@ export function outputTablesIn(pending: PendingDocuments): OutputTables {
           { _id: { $in: part.map(outpointId) }, previous_txid: { $ne: null } },
           { fields: ['txid', 'vout', 'previous_txid', 'previous_vout'] },
         )
-        const named = await thoseIn(pending, 'graph_names', anyOutpoint(part))
+        const named = await outpointsIn(pending, 'graph_names', anyOutpoint(part))
         return docs
           .filter((doc) => !named.has(formatOutpoint(outpointOf(doc))))
           .map((doc) => outpointOf({ txid: doc.previous_txid, vout: doc.previous_vout }))
@@ -98,13 +98,13 @@ export function outputTablesIn(pending: PendingDocuments): OutputTables {
           docs.map((doc) => outpointOf({ txid: doc.previous_txid, vout: doc.previous_vout })),
           formatOutpoint,
         )
-        const held = await thoseIn(pending, OUTPUTS, { _id: { $in: previous.map(outpointId) } })
+        const held = await outpointsIn(pending, OUTPUTS, { _id: { $in: previous.map(outpointId) } })
         return previous.filter((outpoint) => !held.has(formatOutpoint(outpoint)))
       }),
     aloneAmong: (outpoints) => firstsWithout(pending, outpoints, { step: { $gt: 0 } }),
-    quietAmong: (outpoints) =>
+    onlyInscribedAmong: (outpoints) =>
       firstsWithout(pending, outpoints, {
-        $or: SAYING.map((step) => ({ [step]: { $gt: 0 } })),
+        $or: INSCRIBED_STEPS.map((step) => ({ [step]: { $gt: 0 } })),
       }),
     spentAmong: (outpoints) =>
       inParts(outpoints, async (part) => {
@@ -171,7 +171,7 @@ export function outputTablesIn(pending: PendingDocuments): OutputTables {
       for (const lineage of lineages) {
         const tip = await pending.first(OUTPUTS, inLineage(outpointPair(lineage)), {
           sort: { step: -1 },
-          fields: ['txid', 'vout', 'step', 'owner', ...SAYING],
+          fields: ['txid', 'vout', 'step', 'owner', ...INSCRIBED_STEPS],
         })
         if (tip === undefined) continue
         const { step, owner, map_step } = tip
@@ -182,10 +182,10 @@ export function outputTablesIn(pending: PendingDocuments): OutputTables {
           lineage,
           step,
           holder: owner && spend === undefined ? hexOf(owner) : undefined,
-          says: SAYING.some((said) => tip[said] !== null),
+          isInscribed: INSCRIBED_STEPS.some((step) => tip[step] !== null),
           hasMap: map_step !== null,
         })
-        await rest()
+        await yieldBetweenStatements()
       }
       return tips
     },
@@ -211,8 +211,8 @@ export function outputTablesIn(pending: PendingDocuments): OutputTables {
     async setMerged(outpoint, length) {
       await pending.update(OUTPUTS, { _id: outpointId(outpoint) }, { merged_length: length })
     },
-    async saysFrom({ lineage, from }) {
-      for (const step of SAYING)
+    async isInscribedFrom({ lineage, from }) {
+      for (const step of INSCRIBED_STEPS)
         if (await isThere({ ...inLineage(lineage), [step]: { $gte: from } })) return true
       return false
     },
@@ -225,11 +225,11 @@ export function outputTablesIn(pending: PendingDocuments): OutputTables {
   }
 }
 
-/** Those of the outputs that stand first in a lineage in which no output is such. */
+/** Those of the outputs that are the first of a lineage in which no output matches. */
 async function firstsWithout(
   pending: PendingDocuments,
   outpoints: Outpoint[],
-  such: Filter,
+  filter: Filter,
 ): Promise<Outpoint[]> {
   return await inParts(outpoints, async (part) => {
     const starting = { _id: { $in: part.map(outpointId) }, step: 0 }
@@ -237,7 +237,7 @@ async function firstsWithout(
     if (firsts.length === 0) return []
     const found = await pending.all(
       OUTPUTS,
-      { $and: [{ $or: firsts.map((first) => inLineage(outpointPair(first))) }, such] },
+      { $and: [{ $or: firsts.map((first) => inLineage(outpointPair(first))) }, filter] },
       { fields: ['lineage_txid', 'lineage_vout'] },
     )
     const others = new Set(
@@ -247,7 +247,7 @@ async function firstsWithout(
   })
 }
 
-/** Outputs that a lineage starts with though the coin that they received is here, and that are no name's origin. */
+/** See `Head`. Origins of names are none. */
 async function heads(pending: PendingDocuments, filter: Filter): Promise<Head[]> {
   const docs = await pending.all(
     OUTPUTS,
@@ -259,17 +259,18 @@ async function heads(pending: PendingDocuments, filter: Filter): Promise<Head[]>
     previous: outpointOf({ txid: doc.previous_txid, vout: doc.previous_vout }),
   }))
   return await inParts(starting, async (part) => {
-    const held = await thoseIn(pending, OUTPUTS, {
+    const held = await outpointsIn(pending, OUTPUTS, {
       _id: { $in: part.map(({ previous }) => outpointId(previous)) },
     })
-    const named = await thoseIn(pending, 'graph_names', anyOutpoint(part.map(({ outpoint }) => outpoint)))
+    const named = await outpointsIn(pending, 'graph_names', anyOutpoint(part.map(({ outpoint }) => outpoint)))
     const isHead = ({ outpoint, previous }: Head): boolean =>
       held.has(formatOutpoint(previous)) && !named.has(formatOutpoint(outpoint))
     return part.filter(isHead)
   })
 }
 
-async function thoseIn(
+/** The outpoints of matching documents, as text. */
+async function outpointsIn(
   pending: PendingDocuments,
   collection: 'graph_outputs' | 'graph_names',
   filter: Filter,

@@ -1,18 +1,18 @@
+import sift from 'sift'
 import { parts, ROWS_A_STATEMENT } from '../rows/columns.js'
-import { type CollectionName, withId } from './collections.js'
-import type { Doc, Documents, Filter, FindOptions } from './documents.js'
-import { equalValues, keyOf, PendingCollection, sortDocs } from './pending-collection.js'
+import { type CollectionName, type Doc, withId } from './collections.js'
+import type { Comparison, Documents, Filter, FindOptions, Value } from './documents.js'
 
-/** One document that is to be as it is said, or is not to be there any more. */
+/** A document to put or to remove. */
 export type Change = {
   collection: CollectionName
-  /** Whether the database has the document already. */
+  /** Whether the database has the document. */
   isStored: boolean
 } & ({ put: Doc } | { remove: Buffer | string })
 
 /**
- * What the database answers, with the changes of one write laid over it. Nothing is written: the write takes the changes
- * to the end of its work, and one that fails before has left nothing.
+ * The database as a write sees it: the stored documents with its own changes over them (read-your-writes). Nothing is written
+ * until the write commits the changes, so that one that fails leaves nothing.
  */
 export class PendingDocuments implements Documents {
   private readonly collections = new Map<CollectionName, PendingCollection>()
@@ -35,7 +35,7 @@ export class PendingDocuments implements Documents {
     return doc
   }
 
-  /** Inserts those documents whose key is not there. */
+  /** Inserts the documents whose key does not exist. */
   async insertNew(name: CollectionName, docs: Doc[]): Promise<void> {
     if (docs.length === 0) return
     const pending = this.pending(name)
@@ -54,11 +54,7 @@ export class PendingDocuments implements Documents {
     }
   }
 
-  /**
-   * Changes fields of the documents that match.
-   *
-   * @param patch The fields as they are to be, or what makes them of a document.
-   */
+  /** Changes fields of matching documents. @param patch The new fields, or a function of the document. */
   async update(name: CollectionName, filter: Filter, patch: object | ((doc: Doc) => object)): Promise<void> {
     const docs = await this.all(name, filter)
     const pending = this.pending(name)
@@ -68,7 +64,7 @@ export class PendingDocuments implements Documents {
     }
   }
 
-  /** Puts a document in the place of what its key stands for. */
+  /** Inserts or replaces a document. */
   async put(name: CollectionName, doc: Doc): Promise<void> {
     await this.delete(name, { _id: withId(name, doc)._id })
     await this.insertNew(name, [doc])
@@ -81,7 +77,7 @@ export class PendingDocuments implements Documents {
       pending.set({ id: _id, doc: null, isStored: pending.changeOf(_id)?.isStored ?? true })
   }
 
-  /** All that is to be changed, each document once. */
+  /** All changes, one per document. */
   changes(): Change[] {
     const changes: Change[] = []
     for (const [collection, pending] of this.collections) {
@@ -101,17 +97,17 @@ export class PendingDocuments implements Documents {
     return pending
   }
 
-  /** What the database answers that no change is about. */
+  /** The matching stored documents that are not changed. */
   private async untouched(name: CollectionName, filter: Filter, options: FindOptions): Promise<Doc[]> {
     const pending = this.pending(name)
     const ids = equalValues(filter._id) as (Buffer | string)[] | undefined
     const left = ids?.filter((id) => pending.changeOf(id) === undefined)
-    // Of what is asked for by its key, the database need not be asked again.
+    // Everything asked for by key is pending: no need to ask the database.
     if (left?.length === 0) return []
     const asking: Filter = left === undefined ? filter : { ...filter, _id: { $in: left } }
     const { sort, limit, fields } = options
     const wanted = fields && [...new Set(['_id', ...fields, ...Object.keys(sort ?? {})])]
-    // Some of the first may not be there any more: then more of them are asked for.
+    // Some of the first may be deleted by this write: then read more.
     for (let asked = limit; ; asked = asked && asked * 2) {
       const docs = await this.stored.all(name, asking, {
         ...(sort && { sort }),
@@ -123,4 +119,158 @@ export class PendingDocuments implements Documents {
         return untouched
     }
   }
+}
+
+/** The pending change of one document. */
+export interface PendingChange {
+  id: Buffer | string
+  /** The new document; null if it is deleted. */
+  doc: Doc | null
+  /** Whether the database has it. */
+  isStored: boolean
+}
+
+/** The pending changes in one collection, indexed by the fields that filters compare. */
+export class PendingCollection {
+  private readonly changes = new Map<string, PendingChange>()
+  /** The keys of documents by field and value, of the fields that were asked for. */
+  private readonly indexes = new Map<string, Map<unknown, Set<string>>>()
+
+  changeOf(id: Buffer | string): PendingChange | undefined {
+    return this.changes.get(keyOf(id))
+  }
+
+  all(): Iterable<PendingChange> {
+    return this.changes.values()
+  }
+
+  set(change: PendingChange): void {
+    const key = keyOf(change.id)
+    const before = this.changes.get(key)?.doc
+    for (const [field, index] of this.indexes) {
+      if (before) index.get(comparable(before[field]))?.delete(key)
+      if (change.doc) addTo(index, comparable(change.doc[field]), key)
+    }
+    this.changes.set(key, change)
+  }
+
+  /** The matching documents after the changes. */
+  matching(filter: Filter): Doc[] {
+    const keys = this.candidates(filter) ?? this.changes.keys()
+    const test = sift.default(comparableFilter(filter))
+    const fields = fieldsOf(filter)
+    const found: Doc[] = []
+    for (const key of keys) {
+      const doc = this.changes.get(key)?.doc
+      if (doc && test(Object.fromEntries(fields.map((field) => [field, comparable(doc[field])]))))
+        found.push(doc)
+    }
+    return found
+  }
+
+  /** The keys of documents that may match: the smallest set by one equality; undefined if the filter has none. */
+  private candidates(filter: Filter): Set<string> | undefined {
+    const sets: Set<string>[] = []
+    for (const [field, wanted] of Object.entries(filter)) {
+      if (field === '$or') {
+        const branches = (wanted as Filter[]).map((branch) => this.candidates(branch))
+        if (branches.every((branch) => branch !== undefined)) sets.push(union(branches))
+        continue
+      }
+      if (field === '$and') {
+        sets.push(...(wanted as Filter[]).flatMap((branch) => this.candidates(branch) ?? []))
+        continue
+      }
+      const values = equalValues(wanted)
+      if (values === undefined) continue
+      const index = this.indexOf(field)
+      sets.push(union(values.map((value) => index.get(comparable(value)) ?? new Set())))
+    }
+    return sets.sort((a, b) => a.size - b.size)[0]
+  }
+
+  private indexOf(field: string): Map<unknown, Set<string>> {
+    const known = this.indexes.get(field)
+    if (known !== undefined) return known
+    const index = new Map<unknown, Set<string>>()
+    for (const [key, { doc }] of this.changes) if (doc) addTo(index, comparable(doc[field]), key)
+    this.indexes.set(field, index)
+    return index
+  }
+}
+
+function addTo(index: Map<unknown, Set<string>>, value: unknown, key: string): void {
+  const keys = index.get(value)
+  if (keys === undefined) index.set(value, new Set([key]))
+  else keys.add(key)
+}
+
+function union(sets: Set<string>[]): Set<string> {
+  const [first] = sets
+  return sets.length === 1 && first !== undefined ? first : new Set(sets.flatMap((set) => [...set]))
+}
+
+/** A document's key as text. */
+export function keyOf(id: Buffer | string): string {
+  return String(comparable(id))
+}
+
+/** The values that a field may equal; undefined if the condition is not an equality. */
+export function equalValues(wanted: Filter[string]): Value[] | undefined {
+  if (!isComparison(wanted)) return Array.isArray(wanted) || wanted === undefined ? undefined : [wanted]
+  return wanted.$in
+}
+
+function isComparison(wanted: Filter[string]): wanted is Comparison {
+  return (
+    typeof wanted === 'object' && wanted !== null && !ArrayBuffer.isView(wanted) && !Array.isArray(wanted)
+  )
+}
+
+/**
+ * A value as `sift` compares it, which compares Buffers by identity. Bytes become hex after their length, by which the
+ * database sorts them first.
+ */
+function comparable(value: Value | undefined): unknown {
+  if (!ArrayBuffer.isView(value)) return value ?? null
+  return `${value.length.toString(16).padStart(8, '0')}${value.toString('hex')}`
+}
+
+function comparableFilter(filter: Filter): object {
+  return Object.fromEntries(
+    Object.entries(filter).map(([field, wanted]) => [field, comparableCondition(wanted)]),
+  )
+}
+
+function comparableCondition(wanted: Filter[string]): unknown {
+  if (Array.isArray(wanted)) return wanted.map(comparableFilter)
+  if (!isComparison(wanted)) return comparable(wanted)
+  return Object.fromEntries(
+    Object.entries(wanted).map(([operator, value]) => [
+      operator,
+      Array.isArray(value) ? value.map(comparable) : comparable(value),
+    ]),
+  )
+}
+
+/** The fields of a filter. */
+function fieldsOf(filter: Filter): string[] {
+  return Object.entries(filter).flatMap(([field, wanted]) =>
+    Array.isArray(wanted) ? wanted.flatMap(fieldsOf) : [field],
+  )
+}
+
+/** Sorts documents as the database does: null first. */
+export function sortDocs(docs: Doc[], order: NonNullable<FindOptions['sort']>): Doc[] {
+  const fields = Object.entries(order)
+  return docs.sort((one, other) => {
+    for (const [field, direction] of fields) {
+      const [a, b] = [comparable(one[field]), comparable(other[field])] as (string | number | null)[]
+      if (a === b) continue
+      if (a === null || a === undefined) return -direction
+      if (b === null || b === undefined) return direction
+      return a < b ? -direction : direction
+    }
+    return 0
+  })
 }

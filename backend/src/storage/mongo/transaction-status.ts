@@ -1,31 +1,26 @@
-import { type ConflictView, type Standing, winnerOver } from '../../graph/conflict-resolution.js'
+import { type ConflictView, type TransactionStatus, winnerOver } from '../../graph/conflict-resolution.js'
 import type { SpendRecord } from '../../graph/records.js'
 import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
-import { LINEAGES_BEHIND, MOVED_AS_ONE } from '../read/lineages.js'
+import { LINEAGES_SAMPLED, MOVED_OUTPUTS_PER_SPEND } from '../read/lineages.js'
 import { countInParts, hashColumn, hexOf, inParts, numberIn, outpointOf, unique } from '../rows/columns.js'
 import { type ConflictRows, conflictsAmong, conflictsIn } from '../write/double-spends.js'
-import { heldChunks } from './blob-chunks.js'
-import { COLLECTIONS, type CollectionName, outpointId } from './collections.js'
-import { anyOutpoint, type Doc, type Documents, type Filter, type FindOptions } from './documents.js'
+import { COLLECTIONS, type CollectionName, type Doc, outpointId } from './collections.js'
+import { heldChunks } from './content.js'
+import { anyOutpoint, type Documents, type Filter, type FindOptions } from './documents.js'
 import { lineagesIn } from './lineages.js'
-import { leftNodes } from './names.js'
+import { withNodes } from './names.js'
 
-/** Spends that count, and those that do not. */
+/** The spends of active and of inactive transactions. */
 export const SPENDS = ['graph_spends', 'graph_silent_spends'] as const
-/** Where something is said of outputs. */
-const SAID_IN = ['graph_outputs', 'graph_silent_facts'] as const
-/** How many outputs of a transaction are counted, to know how long it takes to turn. */
+const WITH_OUTPUTS = ['graph_outputs', 'graph_silent_facts'] as const
+/** How many outputs of a transaction are counted, to estimate the cost of a status change. */
 const MOST_OUTPUTS = 1000
 export const SPEND = ['txid', 'vout', 'spender', 'satoshis']
 
-/**
- * Where transactions stand; for one decision, as what was asked about nodes is not asked again.
- *
- * @param told Transactions of which outputs are told, and about to be written.
- */
+/** For one decision. @param judged Transactions that this write has judged. */
 export function conflictView(
   documents: Documents,
-  told: ReadonlySet<string> = new Set(),
+  judged: ReadonlySet<string> = new Set(),
   derives = false,
 ): ConflictView {
   return {
@@ -35,18 +30,18 @@ export function conflictView(
       return [...new Set(docs.map((doc) => hexOf(doc.txid)))]
     },
     children: (txid) => childrenOf(documents, [txid]),
-    rivals: conflictsIn(conflictRows(documents, derives), told),
+    conflicts: conflictsIn(conflictRows(documents, derives), judged),
     async outputs(txid) {
       const own = { txid: hashColumn(txid) }
       const found = await Promise.all(
-        SAID_IN.map((name) => documents.all(name, own, { fields: ['vout'], limit: MOST_OUTPUTS })),
+        WITH_OUTPUTS.map((name) => documents.all(name, own, { fields: ['vout'], limit: MOST_OUTPUTS })),
       )
       return found.flat().length
     },
   }
 }
 
-/** The spends of both kinds that match. */
+/** The matching documents of both collections of spends. */
 export async function spends(documents: Documents, filter: Filter, options: FindOptions): Promise<Doc[]> {
   const found = await Promise.all(SPENDS.map((name) => documents.all(name, filter, options)))
   return found.flat()
@@ -66,7 +61,6 @@ export function spendOf(doc: Doc): SpendRecord {
   }
 }
 
-/** What a database says of who spends the same. */
 function conflictRows(documents: Documents, derives: boolean): ConflictRows {
   const isThere = async (name: CollectionName, filter: Filter): Promise<boolean> =>
     (await documents.first(name, filter, { fields: ['txid'] })) !== undefined
@@ -86,14 +80,14 @@ function conflictRows(documents: Documents, derives: boolean): ConflictRows {
       }))
       return unique(found, ({ spender, isNode }) => `${spender} ${isNode}`)
     },
-    async leftNode(txid) {
+    async hasNode(txid) {
       const hash = hashColumn(txid)
       return (
         (await isThere('graph_nodes', { txid: hash })) ||
         (await isThere('graph_silent_facts', { txid: hash, kind: 'node' }))
       )
     },
-    async wasLookedAt(txid) {
+    async wasJudged(txid) {
       if (derives) return (await heldChunks(documents, [txid])).has(txid)
       for (const name of ['graph_outputs', 'graph_names', 'graph_silent_facts'] as const)
         if (await isThere(name, { txid: hashColumn(txid) })) return true
@@ -102,22 +96,22 @@ function conflictRows(documents: Documents, derives: boolean): ConflictRows {
   }
 }
 
-/** Those of the outpoints that are nodes, as text; silent or not. */
+/** Those of the outpoints that are nodes, as text. */
 async function nodesAmong(documents: Documents, outpoints: Outpoint[]): Promise<Set<string>> {
   const nodes = await inParts(outpoints, async (part) => {
     const fields = ['txid', 'vout']
-    const counting = await documents.all('graph_nodes', { _id: { $in: part.map(outpointId) } }, { fields })
-    const silent = { _id: { $in: part.map(silentNodeId) } }
-    return [...counting, ...(await documents.all('graph_silent_facts', silent, { fields }))]
+    const active = await documents.all('graph_nodes', { _id: { $in: part.map(outpointId) } }, { fields })
+    const inactive = { _id: { $in: part.map(inactiveNodeId) } }
+    return [...active, ...(await documents.all('graph_silent_facts', inactive, { fields }))]
   })
   return new Set(nodes.map((doc) => formatOutpoint(outpointOf(doc))))
 }
 
-function silentNodeId({ txid, vout }: Outpoint): Buffer {
+function inactiveNodeId({ txid, vout }: Outpoint): Buffer {
   return COLLECTIONS.graph_silent_facts.idOf({ txid: hashColumn(txid), vout, kind: 'node' })
 }
 
-export async function statuses(documents: Documents, txids: string[]): Promise<Standing[]> {
+export async function statuses(documents: Documents, txids: string[]): Promise<TransactionStatus[]> {
   const docs = await inParts([...new Set(txids)], (part) =>
     documents.all(
       'graph_transactions',
@@ -128,17 +122,17 @@ export async function statuses(documents: Documents, txids: string[]): Promise<S
   return docs.map(({ txid, mined, arrival, silent }) => ({
     txid: hexOf(txid),
     mined: mined ?? undefined,
-    arrival,
-    silent,
+    insertionOrder: arrival,
+    isInactive: silent,
   }))
 }
 
-/** Whatever else spends one of these outpoints, silent or not. */
-export async function conflictsOf(documents: Documents, told: SpendRecord[]): Promise<string[]> {
-  return await conflictsAmong(told, (outpoints) => spendsOf(documents, outpoints))
+/** See `TransactionTables.conflictsOf`. */
+export async function conflictsOf(documents: Documents, spends: SpendRecord[]): Promise<string[]> {
+  return await conflictsAmong(spends, (outpoints) => spendsOf(documents, outpoints))
 }
 
-/** Whatever spends of these transactions, silent or not. */
+/** See `TransactionTables.childrenOf`. */
 export async function childrenOf(documents: Documents, txids: string[]): Promise<string[]> {
   const docs = await inParts(txids, (part) =>
     spends(documents, { txid: { $in: part.map(hashColumn) } }, { fields: ['spender'] }),
@@ -155,14 +149,14 @@ export async function winnerIn(
   return await winnerOver(txid, conflictView(documents, new Set(), derives))
 }
 
-/** See `TransactionsReader.spenderOf`. Of a node, only a mint is: a spender that left no node of its own was none. */
+/** See `TransactionsReader.spenderOf`. Only a mint spends a node, and a transaction without a node is no mint. */
 export async function spenderOf(documents: Documents, outpoint: Outpoint): Promise<string | undefined> {
   const found = await documents.all('graph_spends', anyOutpoint([outpoint]), { fields: ['spender'] })
   const spenders: Buffer[] = found.map(({ spender }) => spender)
   if (spenders.length === 0) return undefined
   const node = await documents.first('graph_nodes', { _id: outpointId(outpoint) }, { fields: ['txid'] })
   if (node === undefined) return spenders.map(hexOf)[0]
-  const mints = await leftNodes(documents, spenders)
+  const mints = await withNodes(documents, spenders)
   return spenders.map(hexOf).find((spender) => mints.has(spender))
 }
 
@@ -184,14 +178,14 @@ export async function workBehind(
     const heads = await documents.all(
       'graph_outputs',
       { previous_txid: spent.txid, step: 0 },
-      { fields: ['lineage_txid', 'lineage_vout'], limit: LINEAGES_BEHIND },
+      { fields: ['lineage_txid', 'lineage_vout'], limit: LINEAGES_SAMPLED },
     )
     const { lastOf } = lineagesIn(documents)
     const lasts = await Promise.all(
       heads.map(({ lineage_txid, lineage_vout }) => lastOf([lineage_txid, lineage_vout])),
     )
     const steps = lasts.reduce((sum, last) => sum + (last?.step ?? 0), 0)
-    return spends + Math.floor(steps / MOVED_AS_ONE)
+    return spends + Math.floor(steps / MOVED_OUTPUTS_PER_SPEND)
   })
 }
 

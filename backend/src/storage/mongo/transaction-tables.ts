@@ -1,13 +1,12 @@
 import { formatOutpoint } from '../../protocol/outpoint.js'
 import { hashColumn, hexOf, inParts, outpointOf, parts, ROWS_A_STATEMENT, unique } from '../rows/columns.js'
-import { outputOf } from '../rows/output-rows.js'
-import { blockedRow, pendingOf, proofColumns } from '../rows/record-rows.js'
+import { blockedRow, outputOf, pendingOf, proofColumns } from '../rows/record-rows.js'
 import type { TransactionTables } from '../write/graph-tables.js'
 import { blockText } from '../write/new-records.js'
 import { admissionOf, admissionsAmong } from './admissions.js'
-import { heldChunks } from './blob-chunks.js'
-import { type CollectionName, chunksOf } from './collections.js'
-import { anyOutpoint, type Doc } from './documents.js'
+import { type CollectionName, chunksOf, type Doc } from './collections.js'
+import { heldChunks } from './content.js'
+import { anyOutpoint } from './documents.js'
 import type { PendingDocuments } from './pending-documents.js'
 import {
   childrenOf,
@@ -27,7 +26,7 @@ import { rawTransaction, transactionRecord } from './transactions.js'
 /**
  * See {@link TransactionTables}.
  *
- * @param derives Whether the admissions of every transaction whose bytes are held are derived.
+ * @param derives Whether the store derives the admissions of all stored transactions.
  */
 export function transactionTablesIn(pending: PendingDocuments, derives = false): TransactionTables {
   return {
@@ -102,20 +101,20 @@ export function transactionTablesIn(pending: PendingDocuments, derives = false):
       ]
     },
     winnerOver: (txid) => winnerIn(pending, txid, derives),
-    rankedView: (told) => ({
-      ...conflictView(pending, told, derives),
+    rankedView: (judged) => ({
+      ...conflictView(pending, judged, derives),
       heightOf: (txid) => heightIn(pending, txid),
-      async setRank({ txid, mined, arrival }) {
+      async setRank({ txid, mined, insertionOrder }) {
         await pending.update(
           'graph_transactions',
           { _id: hashColumn(txid) },
-          { mined: mined ?? null, arrival },
+          { mined: mined ?? null, arrival: insertionOrder },
         )
       },
     }),
-    // Each of the answers is found in the documents that the write holds, and takes about as long as the decision.
+    // To filter them takes about as long as to decide them, as both read the same documents.
     questionable: async (txids) => txids,
-    async lastInsertion() {
+    async lastInsertionOrder() {
       const last = await pending.first(
         'graph_transactions',
         {},
@@ -133,9 +132,13 @@ export function transactionTablesIn(pending: PendingDocuments, derives = false):
       )
       return new Set(docs.map(({ txid }) => hexOf(txid)))
     },
-    async setInactive(txids, silent) {
+    async setInactive(txids, isInactive) {
       for (const part of parts(txids, ROWS_A_STATEMENT))
-        await pending.update('graph_transactions', { _id: { $in: part.map(hashColumn) } }, { silent })
+        await pending.update(
+          'graph_transactions',
+          { _id: { $in: part.map(hashColumn) } },
+          { silent: isInactive },
+        )
     },
     async setProof(txid, proof) {
       await pending.update('graph_transactions', { _id: hashColumn(txid) }, proofColumns(proof))
@@ -170,8 +173,8 @@ export function transactionTablesIn(pending: PendingDocuments, derives = false):
           await pending.delete(collection, anyOutpoint(part))
     },
     async takeInactiveFacts(txids, limit) {
-      const said = { txid: { $in: txids.map(hashColumn) } }
-      const docs = await pending.all('graph_silent_facts', said, { fields: ['_id', 'kind', 'body'], limit })
+      const theirs = { txid: { $in: txids.map(hashColumn) } }
+      const docs = await pending.all('graph_silent_facts', theirs, { fields: ['_id', 'kind', 'body'], limit })
       await deleteDocs(pending, 'graph_silent_facts', docs)
       return docs.map(({ kind, body }) => ({ kind, body }))
     },
@@ -212,7 +215,7 @@ export function transactionTablesIn(pending: PendingDocuments, derives = false):
       return docs.map(outpointOf)
     },
     hasBacklog: async (kind) => (await pending.first('graph_backlog', { kind })) !== undefined,
-    // The journal counts.
+    // The journal counts them.
     async countReorg() {},
     async setBlocked(record) {
       const { kind, value, reason } = record

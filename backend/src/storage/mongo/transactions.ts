@@ -1,11 +1,11 @@
-import type { RawTransaction, TransactionsReader } from '../../graph/graph-store.js'
-import type { TransactionRecord } from '../../graph/records.js'
-import { rawTransactionOf } from '../read/raw-transaction.js'
+import type { BlocksReader, RawTransaction, TransactionsReader } from '../../graph/graph-store.js'
+import type { Block, SpendRecord, TransactionRecord } from '../../graph/records.js'
+import { rawTransactionOf } from '../read/read-blobs.js'
 import { hashColumn, hexOf } from '../rows/columns.js'
-import { chunksIn, readChunks } from './blob-chunks.js'
-import { chunksOf } from './collections.js'
-import type { Doc, Documents } from './documents.js'
-import { heightIn, isStored, spenderOf, winnerIn } from './transaction-status.js'
+import { chunksOf, type Doc } from './collections.js'
+import { chunksIn, readChunks } from './content.js'
+import type { Documents, Filter, FindOptions } from './documents.js'
+import { conflictsOf, heightIn, isStored, spenderOf, statuses, winnerIn } from './transaction-status.js'
 
 /** The transactions of a store. @param derives Whether the store derives admissions by itself. */
 export function transactionsIn(documents: Documents, derives: () => boolean): TransactionsReader {
@@ -19,7 +19,7 @@ export function transactionsIn(documents: Documents, derives: () => boolean): Tr
   }
 }
 
-/** A transaction, put together from its pieces; undefined where the store does not hold it. */
+/** A transaction with all its bytes; undefined if the store does not hold it. */
 export async function transactionRecord(
   documents: Documents,
   txid: string,
@@ -40,10 +40,10 @@ export async function rawTransaction(
   txid: string,
 ): Promise<RawTransaction | undefined> {
   const id = hashColumn(txid)
-  const pieces = chunksIn(documents)
+  const blobs = chunksIn(documents)
   const [doc, first] = await Promise.all([
     documents.first('graph_transactions', { _id: id }, { fields: ['merkle_path', 'height', 'merkle_root'] }),
-    pieces.piece(id, 0),
+    blobs.chunk(id, 0),
   ])
   if (doc === undefined || first === undefined) return undefined
   return await rawTransactionOf({
@@ -57,11 +57,68 @@ export async function rawTransaction(
       })
       return last && { position: last.position, length: last.bytes.length }
     },
-    pieces,
+    blobs,
   })
 }
 
 function proofOf({ merkle_path, height, merkle_root }: Doc): TransactionRecord['proof'] {
   if (!merkle_path) return undefined
   return { merklePath: merkle_path, height, root: hexOf(merkle_root) }
+}
+
+/** How many transactions are read at once: a block may hold any number. */
+const PAGE = 500
+
+/** The blocks of a store. */
+export function blocksIn(documents: Documents): BlocksReader {
+  return {
+    from: (query) => readBlocks(documents, query),
+    async lastHeight() {
+      const highest: FindOptions = { sort: { height: -1 }, fields: ['height'] }
+      const last = await documents.first('graph_transactions', { height: { $gte: 0 } }, highest)
+      return last?.height ?? 0
+    },
+    ofConflicts: (spends) => conflictingBlocks(documents, spends),
+  }
+}
+
+/** The blocks that stored proofs lead to, between two heights inclusive: highest first, then by root. */
+async function readBlocks(
+  documents: Documents,
+  { from, to }: { from: number; to?: number },
+): Promise<Block[]> {
+  const found = new Map<string, Block>()
+  const above = { $gte: from, ...(to !== undefined && { $lte: to }) }
+  for (let filter: Filter = { height: above }; ; ) {
+    const docs = await documents.all('graph_transactions', filter, {
+      sort: { height: -1, merkle_root: -1 },
+      limit: PAGE,
+      fields: ['height', 'merkle_root'],
+    })
+    for (const { height, merkle_root } of docs) {
+      const root = hexOf(merkle_root)
+      found.set(`${height} ${root}`, { height, root })
+    }
+    const last = docs.at(-1)
+    if (last === undefined || docs.length < PAGE) break
+    filter = below(last, from)
+  }
+  return [...found.values()].sort((a, b) => b.height - a.height || (a.root < b.root ? -1 : 1))
+}
+
+/** The transactions of all blocks that come after one in that order. */
+function below({ height, merkle_root }: Doc, from: number): Filter {
+  return {
+    height: { $gte: from, $lte: height },
+    $or: [{ height: { $lt: height } }, { merkle_root: { $lt: merkle_root } }],
+  }
+}
+
+/** See `BlocksReader.ofConflicts`. */
+async function conflictingBlocks(documents: Documents, spends: SpendRecord[]): Promise<Block[]> {
+  const others = await statuses(documents, await conflictsOf(documents, spends))
+  const heights = new Set(others.flatMap(({ mined }) => mined ?? []))
+  const found: Block[] = []
+  for (const height of heights) found.push(...(await readBlocks(documents, { from: height, to: height })))
+  return found
 }

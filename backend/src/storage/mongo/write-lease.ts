@@ -1,122 +1,176 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Mutex } from 'async-mutex'
-import type { Collection } from 'mongodb'
-import { answered, UnansweredError } from './answered.js'
-import { DURABLE, openState, STATE_ID, type WriterState } from './writer-state.js'
+import { type Collection, type Db, MongoServerError } from 'mongodb'
+import { DatabaseTimeoutError, withTimeout } from './documents.js'
 
-/** Somebody else took the turn: this writer was not heard of for too long. What it was about to write is not written. */
-export class LostLeaseError extends Error {
-  override readonly name = 'LostLeaseError'
-  readonly code = 'LOST_TURN'
+/** The document that holds the write lease, and by which writes commit: a server changes one document atomically. */
+export interface WriterState {
+  _id: string
+  /** Incremented by every committed write. */
+  version: number
+  /** Incremented by writes that change or delete documents, not just add them: the reorganisations of readers. */
+  turns: number
+  /** The committed write that is not applied completely; null if there is none. */
+  entry: CommittedEntry | null
+  /** The holder of the lease; null if it is free. */
+  holder: string | null
+  /** Incremented by every heartbeat of the holder. */
+  beat: number
+  /** The version of the index; absent if an earlier version of this code created it. */
+  schema?: number
 }
 
-/** Another process has the turn, lives, and goes on with what it does. */
+/** Increment it if the index changes: collections have no migrations. */
+export const SCHEMA = 2
+
+/** A committed journal entry. */
+export interface CommittedEntry {
+  id: string
+  /** How many documents it consists of. */
+  parts: number
+  /** Whether it changes or deletes documents, so that readers have to wait for it. */
+  turns: boolean
+}
+
+/** The key of the state by which the graph is written. */
+export const STATE_ID = 'graph'
+const DUPLICATE_KEY = 11_000
+
+/** Acknowledged once the write is durable on a majority of the replica set. */
+export const DURABLE = { writeConcern: { w: 'majority', journal: true } } as const
+
+export function stateIn(db: Db): Collection<WriterState> {
+  return db.collection<WriterState>('graph_state', { ...DURABLE, readPreference: 'primary' })
+}
+
+/** Creates the document if it does not exist. */
+export async function openState(state: Collection<WriterState>, id = STATE_ID): Promise<void> {
+  const first: Omit<WriterState, '_id'> = {
+    version: 0,
+    turns: 0,
+    entry: null,
+    holder: null,
+    beat: 0,
+    schema: SCHEMA,
+  }
+  try {
+    await withTimeout((options) =>
+      state.updateOne({ _id: id }, { $setOnInsert: first }, { upsert: true, ...options }),
+    )
+  } catch (error) {
+    // Another process created it first.
+    if (!(error instanceof MongoServerError) || error.code !== DUPLICATE_KEY) throw error
+  }
+}
+
+/** Another writer took the lease, as there was no heartbeat for too long. The write has not happened. */
+export class LostLeaseError extends Error {
+  override readonly name = 'LostLeaseError'
+  readonly code = 'LOST_LEASE'
+}
+
+/** Another process holds the lease and sends heartbeats. */
 export class LeaseTakenError extends Error {
   override readonly name = 'LeaseTakenError'
-  readonly code = 'TAKEN_TURN'
+  readonly code = 'LEASE_TAKEN'
 }
 
 /**
- * How long a writer is waited for that is not heard of, in milliseconds: long enough that a call to the database, once it
- * is sent, has taken effect by then or never will.
+ * How long a lease lasts without a heartbeat, in milliseconds: long enough that a call sent to the database has taken effect
+ * by then, or never will.
  */
 const LEASE = 10_000
-/** How often it is asked whether it is one's turn, in milliseconds: at first, and at the least. */
+/** How often a taken lease is tried again, in milliseconds: at first, and at least. */
 const SHORTEST_WAIT = 1
 const LONGEST_WAIT = 50
 
 /**
- * Turns of the writers of one database, in whatever processes they are. Whose turn it is says a document, which is taken by
- * a conditional update. The holder says again and again that it lives. Whoever sees for the length of a lease, by a clock
- * of its own, that it does not, takes the turn: no two clocks have to agree.
+ * A lease that one writer at a time holds, in any process: a conditional update of a document takes it. Its holder sends
+ * heartbeats. A waiter that sees none for the length of a lease, by its own clock, takes it over: clocks need not agree.
  */
 export class WriteLeases {
-  readonly lease: number
+  /** How long a lease lasts without a heartbeat, in milliseconds. */
+  readonly duration: number
   private readonly state: Collection<WriterState>
   private readonly id: string
-  private readonly own = new Mutex()
+  private readonly ownWrites = new Mutex()
   private holder = randomUUID()
 
-  /** @param options.id The key of the document that says whose turn it is; by default, the one of writers. */
+  /** @param options.id The key of the document; by default, that of the graph's writers. */
   constructor(options: { state: Collection<WriterState>; id?: string; lease?: number }) {
     this.state = options.state
     this.id = options.id ?? STATE_ID
-    this.lease = options.lease ?? LEASE
+    this.duration = options.lease ?? LEASE
   }
 
   /**
-   * Does something while it is this writer's turn.
+   * Does work while holding the lease.
    *
-   * @param options.patience For how long somebody else is waited for who lives, in milliseconds; without it, always.
-   * @throws LostLeaseError where it is not any more; LeaseTakenError where the patience is at an end.
+   * @param options.patience How long to wait for a living holder, in milliseconds; without it, forever.
+   * @throws LostLeaseError if another writer took it meanwhile; LeaseTakenError if the patience is exceeded.
    */
-  async take<Result>(
-    work: (turn: Turn) => Promise<Result>,
+  async hold<Result>(
+    work: (lease: WriteLease) => Promise<Result>,
     { patience = Number.POSITIVE_INFINITY }: { patience?: number } = {},
   ): Promise<Result> {
-    return await this.own.runExclusive(async () => {
-      const turn = await this.acquire(patience)
+    return await this.ownWrites.runExclusive(async () => {
+      const lease = await this.acquire(patience)
       let isOver = true
       try {
-        return await work(turn)
+        return await work(lease)
       } catch (error) {
-        isOver = !(error instanceof UnansweredError)
+        isOver = !(error instanceof DatabaseTimeoutError)
         throw error
       } finally {
         if (isOver) await this.release()
-        // What was to be changed may be changed yet: whoever is next, this writer too, waits for one that is not heard of.
+        // A call may still take effect: let the lease expire, and wait for that like everyone else.
         else this.holder = randomUUID()
       }
     })
   }
 
-  /** How the state is by now; undefined where nobody has written yet. */
+  /** The current state; undefined if nothing was written yet. */
   async read(): Promise<WriterState | undefined> {
     const { id } = this
-    return (await answered((within) => this.state.findOne({ _id: id }, within))) ?? undefined
+    return (await withTimeout((options) => this.state.findOne({ _id: id }, options))) ?? undefined
   }
 
-  private async acquire(patience: number): Promise<Turn> {
+  private async acquire(patience: number): Promise<WriteLease> {
     const began = performance.now()
     let seen: { beat: number; since: number } | undefined
-    let hasMoved = false
+    let isAlive = false
     for (let wait = SHORTEST_WAIT; ; wait = Math.min(wait * 2, LONGEST_WAIT)) {
       const asked = performance.now()
-      const isDead = seen !== undefined && asked - seen.since >= this.lease
+      const isExpired = seen !== undefined && asked - seen.since >= this.duration
       const free = {
         _id: this.id,
-        // What this one held before, it has let go of, whether the database has heard of it or not.
+        // Its own earlier lease is over, even if the release did not arrive.
         $or: [
           { holder: null },
           { holder: this.holder },
-          ...(isDead && seen !== undefined ? [{ beat: seen.beat }] : []),
+          ...(isExpired && seen !== undefined ? [{ beat: seen.beat }] : []),
         ],
       }
       const taken = { $set: { holder: this.holder }, $inc: { beat: 1 } }
-      const before = await answered((within) =>
-        this.state.findOneAndUpdate(free, taken, { returnDocument: 'before', ...within }),
+      const before = await withTimeout((options) =>
+        this.state.findOneAndUpdate(free, taken, { returnDocument: 'before', ...options }),
       )
-      if (before !== null)
-        return new Turn({
-          state: this.state,
-          id: this.id,
-          before,
-          holder: this.holder,
-          lease: this.lease,
-          asked,
-        })
+      if (before !== null) {
+        const { state, id, holder, duration } = this
+        return new WriteLease({ state, id, before, holder, duration, renewedAt: asked })
+      }
       const state = await this.read()
       if (state === undefined) {
         await openState(this.state, this.id)
         continue
       }
       if (state.beat !== seen?.beat) {
-        hasMoved = seen !== undefined
+        isAlive = seen !== undefined
         seen = { beat: state.beat, since: performance.now() }
       }
-      if (hasMoved && performance.now() - began > patience)
-        throw new LeaseTakenError('another process is at it, and goes on')
+      if (isAlive && performance.now() - began > patience)
+        throw new LeaseTakenError('another process holds the write lease')
       await sleep(wait * (0.5 + Math.random()))
     }
   }
@@ -124,66 +178,60 @@ export class WriteLeases {
   private async release(): Promise<void> {
     try {
       const own = { _id: this.id, holder: this.holder }
-      await answered((within) =>
-        this.state.updateOne(own, { $set: { holder: null } }, { ...DURABLE, ...within }),
+      await withTimeout((options) =>
+        this.state.updateOne(own, { $set: { holder: null } }, { ...DURABLE, ...options }),
       )
     } catch {
-      // What was done is done, or has told why it failed. The next turn of this writer needs no release, and others take
-      // theirs when nothing is heard of it for a lease.
+      // The work is done, or has thrown its own error. This writer can take the lease again; for others it expires.
     }
   }
 }
 
-/** The turn of one writer. */
-export class Turn {
-  /** As it was when the turn was taken. */
-  readonly before: WriterState
-  readonly holder: string
-  private readonly state: Collection<WriterState>
-  private readonly id: string
-  private readonly lease: number
-  /** When it was asked for what was granted last. */
-  private since: number
+interface WriteLeaseOptions {
+  state: Collection<WriterState>
+  id: string
+  /** The state before the lease was taken. */
+  before: WriterState
+  holder: string
+  duration: number
+  /** When the lease was asked for. */
+  renewedAt: number
+}
 
-  constructor(options: {
-    state: Collection<WriterState>
-    id: string
-    before: WriterState
-    holder: string
-    lease: number
-    asked: number
-  }) {
-    this.state = options.state
-    this.id = options.id
+/** A lease that one writer holds. */
+export class WriteLease {
+  /** The state before the lease was taken. */
+  readonly before: WriterState
+  private renewedAt: number
+
+  constructor(private readonly options: WriteLeaseOptions) {
     this.before = options.before
-    this.holder = options.holder
-    this.lease = options.lease
-    this.since = options.asked
+    this.renewedAt = options.renewedAt
   }
 
-  /** Whether the one before has let go of its turn, as it does at the end of its work. */
-  get isClean(): boolean {
+  /** Whether the previous holder released it, as it does at the end of its work. */
+  get wasReleased(): boolean {
     return this.before.holder === null
   }
 
   /**
-   * Says that this writer lives, where it is time to: called before every step, so that a turn lasts as long as its work.
+   * Sends a heartbeat if it is time to. Call it before every step, so that the lease lasts as long as the work.
    *
-   * @throws LostLeaseError where somebody else has the turn.
+   * @throws LostLeaseError if another writer has taken it.
    */
-  async keep(): Promise<void> {
+  async renew(): Promise<void> {
     const asked = performance.now()
-    if (asked - this.since < this.lease / 4) return
-    await this.change({}, { $inc: { beat: 1 } })
-    this.since = asked
+    if (asked - this.renewedAt < this.options.duration / 4) return
+    await this.update({}, { $inc: { beat: 1 } })
+    this.renewedAt = asked
   }
 
-  /** Keeps it for as long as something takes. Whoever takes a step of it makes sure by {@link keep} that it is still there. */
-  async keepDuring<Result>(work: () => Promise<Result>): Promise<Result> {
+  /** Sends heartbeats while work is done, which checks by {@link renew} before each step that it still has the lease. */
+  async renewDuring<Result>(work: () => Promise<Result>): Promise<Result> {
     const timer = setInterval(() => {
-      // Before the next step it is asked once more, and whoever takes that is told.
-      this.keep().catch(() => {})
-    }, this.lease / 8)
+      // The next step of the work reports it.
+      this.renew().catch(() => {})
+    }, this.options.duration / 8)
     try {
       return await work()
     } finally {
@@ -191,12 +239,13 @@ export class Turn {
     }
   }
 
-  /** Changes the state in one step. @throws LostLeaseError where it is not as it is supposed to be, or somebody else's. */
-  async change(expected: Partial<WriterState>, update: object): Promise<void> {
-    const own = { _id: this.id, holder: this.holder, ...expected }
-    const { matchedCount } = await answered((within) =>
-      this.state.updateOne(own, update, { ...DURABLE, ...within }),
+  /** Updates the state atomically. @throws LostLeaseError if it is not as expected, or the lease is lost. */
+  async update(expected: Partial<WriterState>, update: object): Promise<void> {
+    const { state, id, holder } = this.options
+    const own = { _id: id, holder, ...expected }
+    const { matchedCount } = await withTimeout((options) =>
+      state.updateOne(own, update, { ...DURABLE, ...options }),
     )
-    if (matchedCount === 0) throw new LostLeaseError('another writer took the turn')
+    if (matchedCount === 0) throw new LostLeaseError('another process took the write lease')
   }
 }

@@ -2,53 +2,57 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Db } from 'mongodb'
 import { coalesced } from '../read/request-coalescer.js'
 import { openCollections } from './collections.js'
-import { type Documents, dbDocuments } from './documents.js'
+import { type Documents, dbDocuments, whileAvailable } from './documents.js'
 import { Journal } from './journal.js'
 import { PendingDocuments } from './pending-documents.js'
-import { whileAvailable } from './unavailable.js'
-import { LostLeaseError, type Turn, WriteLeases } from './write-lease.js'
-import { openState, stateIn, type WriterState } from './writer-state.js'
+import {
+  LostLeaseError,
+  openState,
+  stateIn,
+  type WriteLease,
+  WriteLeases,
+  type WriterState,
+} from './write-lease.js'
 
-/** How often a write is done anew whose turn was lost meanwhile. */
+/** How often a write is repeated if it loses its lease. */
 const TRIES = 5
-/** How long it is waited before it is asked again whether an entry is applied, in milliseconds. */
+/** How often readers check whether an entry has been applied, in milliseconds. */
 const APPLYING = 3
 
 /**
- * Writes to a server that changes one document in one step: a write looks at what is there, says what is to become of it,
- * and has that committed by one document (`journal.ts`), while no other write is under way in any process
- * (`writer-turns.ts`). Why, and what each needs of the server: `docs/mongo.md`.
+ * Writes to a server that changes one document atomically: a write reads what is stored, collects its changes in memory, and
+ * commits them by one document (`journal.ts`), while it holds the lease of all writers (`write-lease.ts`). `docs/mongo.md`
+ * says why, and what each step needs of the server.
  */
 export class MongoWriter {
   private readonly db: Db
-  private readonly turns: WriteLeases
+  private readonly leases: WriteLeases
   private readonly journal: Journal
   private readonly documents: Documents
-  /** How the state is: every answer that takes several reads asks before and after them. */
+  /** Coalesced: every answer that takes several reads checks it before and after. */
   private readonly state: () => Promise<WriterState | undefined>
   private opened: Promise<void> | undefined
 
   constructor({ db, lease }: { db: Db; lease?: number }) {
     this.db = db
-    this.turns = new WriteLeases({ state: stateIn(db), ...(lease !== undefined && { lease }) })
+    this.leases = new WriteLeases({ state: stateIn(db), ...(lease !== undefined && { lease }) })
     this.journal = new Journal(db)
     this.documents = dbDocuments(db)
-    this.state = coalesced(() => whileAvailable(() => this.turns.read()))
+    this.state = coalesced(() => whileAvailable(() => this.leases.read()))
   }
 
-  /** Makes the collections and their indexes, and finishes what a writer has left that was committed. */
+  /** Creates missing collections and indexes, and applies what a crashed writer committed. */
   async open(): Promise<void> {
     await this.collections()
     await this.recover()
   }
 
   /**
-   * Makes the changes that the work says, all of them or none; where the work throws, none.
+   * Makes all changes of the work or none; none if it throws.
    *
-   * @param work Decides by what the documents say, which are those of the database with its own changes over them. It is
-   * done again where the turn is lost.
-   * @throws StoreUnavailableError where the turn is lost again and again; then nothing is written. And where the database
-   * cannot be reached: all of it is written then or none, and it may be told again.
+   * @param work Reads and changes documents. Repeated if the lease is lost.
+   * @throws StoreUnavailableError if the lease is lost repeatedly; then nothing is written. Also if the database cannot be
+   * reached: then all or nothing is written, and the write can be repeated.
    */
   async write<Result>(work: (pending: PendingDocuments) => Promise<Result>): Promise<Result> {
     return await whileAvailable(() => this.tryToWrite(work))
@@ -59,21 +63,21 @@ export class MongoWriter {
     for (let tried = 1; ; tried++) {
       let done: { result: Result } | undefined
       try {
-        return await this.turns.take(async (turn) => {
-          await this.journal.recover(turn)
-          const pending = new PendingDocuments(this.during(turn))
+        return await this.leases.hold(async (lease) => {
+          await this.journal.recover(lease)
+          const pending = new PendingDocuments(this.documentsOf(lease))
           const result = await work(pending)
           const changes = pending.changes()
           if (changes.length === 0) return result
-          const committed = await this.journal.commit(turn, changes)
+          const committed = await this.journal.commit(lease, changes)
           done = { result }
-          await this.journal.finish(turn, committed)
+          await this.journal.finish(lease, committed)
           return result
         })
       } catch (error) {
         if (!(error instanceof LostLeaseError)) throw error
         if (done !== undefined) {
-          // It is committed: whoever took the turn has put it where it is read before anything else.
+          // It is committed, and the next holder of the lease applies it before anything else.
           await this.recover()
           return done.result
         }
@@ -83,47 +87,46 @@ export class MongoWriter {
   }
 
   /**
-   * Changes the database without the journal while it is this writer's turn: what may be done twice, and is found half done
-   * by whoever comes next. All that was committed is in its place by then.
+   * Changes the database without the journal, while holding the lease: for work that can be repeated, and whose next attempt
+   * recognises what is half done. All committed writes are applied by then.
    *
-   * @throws StoreUnavailableError where the database cannot be reached, or the turn is lost.
+   * @throws StoreUnavailableError if the database cannot be reached or the lease is lost.
    */
-  async inTurn(work: (turn: Turn) => Promise<void>): Promise<void> {
+  async withLease(work: (lease: WriteLease) => Promise<void>): Promise<void> {
     await whileAvailable(async () => {
       await this.collections()
-      await this.turns.take(async (turn) => {
-        await this.journal.recover(turn)
-        await work(turn)
+      await this.leases.hold(async (lease) => {
+        await this.journal.recover(lease)
+        await work(lease)
       })
     })
   }
 
   /**
-   * How often something was changed or taken away that readers may have seen together. While that is under way it is
-   * waited for, and where its writer is gone, it is finished.
+   * How many writes changed or deleted documents. Waits while one is being applied, and applies it if its writer is gone.
    */
   async reorgCount(): Promise<number> {
     for (const since = performance.now(); ; ) {
       const state = await this.state()
       if (!state?.entry?.turns) return state?.turns ?? 0
-      if (performance.now() - since > this.turns.lease) await this.recover()
+      if (performance.now() - since > this.leases.duration) await this.recover()
       else await sleep(APPLYING)
     }
   }
 
-  /** How often was written, by whichever process. While something is put where it is read, it does not count yet. */
+  /** How many writes there were, by any process. One that is being applied does not count yet. */
   async writeCount(): Promise<number> {
     const state = await this.state()
     return (state?.version ?? 0) - (state?.entry ? 1 : 0)
   }
 
   private async recover(): Promise<void> {
-    await whileAvailable(() => this.turns.take((turn) => this.journal.recover(turn)))
+    await whileAvailable(() => this.leases.hold((lease) => this.journal.recover(lease)))
   }
 
-  /** Of a host that does not open the store, the first write does. */
+  /** If the host does not open the store, the first write does. */
   private async collections(): Promise<void> {
-    this.opened ??= this.makeCollections()
+    this.opened ??= this.createCollections()
     try {
       await this.opened
     } catch (error) {
@@ -132,23 +135,23 @@ export class MongoWriter {
     }
   }
 
-  private async makeCollections(): Promise<void> {
+  private async createCollections(): Promise<void> {
     await openCollections(this.db)
     await this.journal.open()
     await openState(stateIn(this.db))
   }
 
-  /** What the database answers, while the turn is kept. */
-  private during(turn: Turn): Documents {
+  /** Reads of the database that renew the lease. */
+  private documentsOf(lease: WriteLease): Documents {
     const { documents } = this
     return {
-      async all(...asked) {
-        await turn.keep()
-        return await documents.all(...asked)
+      async all(...query) {
+        await lease.renew()
+        return await documents.all(...query)
       },
-      async first(...asked) {
-        await turn.keep()
-        return await documents.first(...asked)
+      async first(...query) {
+        await lease.renew()
+        return await documents.first(...query)
       },
     }
   }

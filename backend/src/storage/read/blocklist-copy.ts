@@ -1,33 +1,33 @@
 import { type BlockedSubject, Blocklist } from '../../graph/blocklist.js'
 
 /**
- * What is blocked, kept in memory. Every write of this store is set in it once it is committed, so that the next read
- * sees it; after one of somebody else it has to be read anew.
+ * The blocklist in memory. Every write of this store is applied to it when it commits, so that the next read sees it; after
+ * a write by another process it has to be read again.
  */
 export class BlocklistCopy {
   private list: Blocklist | undefined
   private writes = 0
-  /** How many reads were begun, and which of them the list is of. */
+  /** How many reads have begun, and which of them the list is from. */
   private begun = 0
   private readBy = 0
 
-  /** @param readAll Reads all that is blocked. */
+  /** @param readAll Reads the whole blocklist. */
   constructor(private readonly readAll: () => Promise<BlockedSubject[]>) {}
 
-  /** See `BlocklistReader.blocklist`. */
+  /** See `BlocklistStore.list`. */
   get(): Blocklist | Promise<Blocklist> {
     return this.list ?? this.read()
   }
 
-  /** Reads it anew; until that is done, what was known counts. */
+  /** Reads it again; until that is done, the old list applies. */
   async read(): Promise<Blocklist> {
     for (;;) {
       const { writes } = this
       const read = ++this.begun
       const list = new Blocklist(await this.readAll())
-      // A write that was committed meanwhile may or may not be in it.
+      // A write that committed meanwhile may or may not be in it.
       if (writes !== this.writes) continue
-      // A read that began later knows more, even if it ended first.
+      // A read that began later is newer, even if it ended first.
       if (this.list !== undefined && read < this.readBy) return this.list
       this.list = list
       this.readBy = read
@@ -35,9 +35,65 @@ export class BlocklistCopy {
     }
   }
 
-  /** Notes a committed change: something is blocked, or no longer. */
+  /** Applies a committed change. */
   set(subject: BlockedSubject, isBlocked: boolean): void {
     this.writes++
     this.list?.set(subject, isBlocked)
+  }
+}
+
+/** How long a list counts as current, in milliseconds: other processes must see a block within a second. */
+const CURRENT_FOR = 500
+
+/** A {@link BlocklistCopy} that also follows the writes of other processes. */
+export class BlocklistFollower {
+  private readonly copy: BlocklistCopy
+  private readonly writeCount: () => Promise<number>
+  private readonly isWatched: boolean
+  private writes: number | undefined
+  private checkedAt = Number.NEGATIVE_INFINITY
+  private following: Promise<Blocklist> | undefined
+
+  /**
+   * @param options.readAll Reads the whole blocklist.
+   * @param options.writeCount How many writes there have been, by any process.
+   * @param options.isWatched Whether the host polls for writes and calls {@link read}.
+   */
+  constructor(options: {
+    readAll: () => Promise<BlockedSubject[]>
+    writeCount: () => Promise<number>
+    isWatched: boolean
+  }) {
+    this.copy = new BlocklistCopy(options.readAll)
+    this.writeCount = options.writeCount
+    this.isWatched = options.isWatched
+  }
+
+  /** See `BlocklistStore.list`. */
+  get(): Blocklist | Promise<Blocklist> {
+    if (this.isWatched || performance.now() - this.checkedAt < CURRENT_FOR) return this.copy.get()
+    this.following ??= this.follow()
+    return this.following
+  }
+
+  read(): Promise<Blocklist> {
+    return this.copy.read()
+  }
+
+  set(subject: BlockedSubject, isBlocked: boolean): void {
+    this.copy.set(subject, isBlocked)
+  }
+
+  private async follow(): Promise<Blocklist> {
+    try {
+      const checkedAt = performance.now()
+      const writes = await this.writeCount()
+      const list = writes === this.writes ? await this.copy.get() : await this.copy.read()
+      this.writes = writes
+      this.checkedAt = checkedAt
+      return list
+    } finally {
+      this.following = undefined
+    }
   }
 }

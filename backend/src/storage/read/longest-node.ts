@@ -1,7 +1,7 @@
 import type { NodeRecord } from '../../graph/records.js'
 import type { Outpoint } from '../../protocol/outpoint.js'
 
-/** What is asked of a database for it. */
+/** The lookups that it needs. */
 export interface Domains {
   /** The greatest domain of a node that sorts at or before a bound. */
   lastDomain(bound: string): Promise<string | undefined>
@@ -10,8 +10,8 @@ export interface Domains {
 
 /** See `NamesReader.longestNode`. */
 export async function longestNode(domains: Domains, name: string): Promise<NodeRecord | undefined> {
-  // The greatest domain that sorts at or before the name is its longest mined prefix, or shares that with it: in a
-  // tree that holds all its prefixes, what both share is a domain, and the longest. Where it is not, the next is tried.
+  // The greatest domain that sorts at or before the name is its longest mined prefix, or shares that prefix with it: in a
+  // tree that holds all its prefixes, the shared prefix is itself a domain, and the longest. If it is not, try the next.
   for (let bound = name; ; ) {
     const last = await domains.lastDomain(bound)
     if (last === undefined) return undefined

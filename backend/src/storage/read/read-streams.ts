@@ -5,17 +5,17 @@ import { yieldToEventLoop } from '../../graph/yield-to-event-loop.js'
 import { UNTYPED } from '../../protocol/media-type.js'
 import type { Outpoint } from '../../protocol/outpoint.js'
 import { outpointOf } from '../rows/columns.js'
-import { contentOf, type OutputRow } from '../rows/output-rows.js'
+import { contentOf, type OutputRow } from '../rows/record-rows.js'
 
-/** A stream may have any number of chunks: no more of them are held at once. */
+/** A stream may have any number of chunks: no more than this are in memory at once. */
 const ROWS_A_PAGE = 500
-/** Most outputs start no stream: a few rows tell. */
+/** Most outputs start no stream, which a few rows show. */
 const FIRST_ROWS = 10
 
-/** Along a lineage: to its tip, or to its first output. */
-export type Direction = 'onwards' | 'back'
+/** Along a lineage: towards its tip, or towards its first output. */
+export type Direction = 'forward' | 'backward'
 
-/** An output of a lineage, and how many steps it is away from another. */
+/** An output of a lineage, and how many steps it is away from the output asked about. */
 export interface StreamRow
   extends Pick<
     OutputRow,
@@ -24,7 +24,7 @@ export interface StreamRow
   away: number
 }
 
-/** A page of a lineage from so many steps away from an output on. */
+/** At most `limit` outputs of a lineage, starting `from` steps away from an output. */
 export interface StreamPageQuery {
   outpoint: Outpoint
   direction: Direction
@@ -33,7 +33,7 @@ export interface StreamPageQuery {
 }
 
 export interface Streams {
-  /** The output is found anew for each page, in one step with it, as steps are counted anew when what was missing before them comes. */
+  /** Looks up the output's place along with each page: steps are renumbered when missing outputs arrive before them. */
   streamPage(query: StreamPageQuery): Promise<StreamRow[]>
 }
 
@@ -62,7 +62,7 @@ async function* streamChunks(
   from = 0,
 ): AsyncGenerator<StreamChunk> {
   let isFirst = from === 0
-  for await (const page of stepsFrom(streams, { outpoint, direction: 'onwards', from, signal })) {
+  for await (const page of stepsFrom(streams, { outpoint, direction: 'forward', from, signal })) {
     for (const { satoshis, content } of page) {
       if (content === undefined) return
       const { contentType, ...chunk } = content
@@ -74,9 +74,9 @@ async function* streamChunks(
   }
 }
 
-/** The type of the chunk that the stream of an output starts with, which may stand before that output. */
+/** The type of the first chunk of an output's stream, which may come before that output. */
 async function streamType(streams: Streams, { outpoint, chunkTypes, signal }: StreamQuery): Promise<string> {
-  for await (const page of stepsFrom(streams, { outpoint, direction: 'back', signal })) {
+  for await (const page of stepsFrom(streams, { outpoint, direction: 'backward', signal })) {
     for (const { satoshis, content } of page) {
       if (content === undefined) return UNTYPED
       if (!isChunkType(content.contentType, chunkTypes)) return content.contentType
@@ -87,10 +87,10 @@ async function streamType(streams: Streams, { outpoint, chunkTypes, signal }: St
 }
 
 /**
- * The outputs of a lineage from one on, itself included, as far as none is missing, a page at a time; with `from`, all
- * but so many of them.
+ * The outputs of a lineage from one on, including it, up to the first gap, a page at a time.
  *
- * @throws UnstableReadError where an output that was read is gone by the time that the next page is.
+ * @param walk.from How many to skip.
+ * @throws UnstableReadError if an output is gone when the next page is read.
  */
 async function* stepsFrom(
   streams: Streams,
@@ -99,17 +99,17 @@ async function* stepsFrom(
   const { outpoint, direction, from: skipped = 0, signal } = walk
   let read = skipped
   for (let limit = FIRST_ROWS; ; limit = ROWS_A_PAGE) {
-    // The last of the page before is read again: without it, what comes behind would be taken for the end.
+    // Read the last of the previous page again: if it is gone, this is not the end of the stream.
     const from = Math.max(read - 1, 0)
     const rows = await streams.streamPage({ outpoint, direction, from, limit })
     const gap = rows.findIndex(({ away }, at) => Math.abs(away) !== from + at)
     const unbroken = gap === -1 ? rows : rows.slice(0, gap)
     if (read > skipped && unbroken.length === 0)
-      throw new UnstableReadError('an output is gone while its lineage is read')
+      throw new UnstableReadError('an output was removed while its lineage was read; try again')
     yield unbroken.slice(read - from).map(stepOf)
     if (unbroken.length < limit) return
     read = from + limit
-    // The embedded store answers at once: without this, nobody else would be answered until the end of a long stream.
+    // The embedded store answers synchronously: without this, a long stream would block the thread to its end.
     await yieldToEventLoop()
     signal?.throwIfAborted()
   }

@@ -1,80 +1,79 @@
-/** How long those who ask wait for the answer before, in milliseconds: one that hangs is not to keep the others waiting. */
+/** How long callers wait for a query in flight, in milliseconds: one that hangs must not hold up the others. */
 const PATIENCE = 20
 
-interface Asking<Question, Answer> {
+interface Pending<Question, Answer> {
   question: Question
-  answer: (answer: Answer) => void
-  fail: (error: unknown) => void
+  resolve: (answer: Answer) => void
+  reject: (error: unknown) => void
 }
 
 /**
- * Asks a database that is another process what many want to know at the same time in one go: whoever comes while an
- * answer is under way is asked for with the next. So a call, which takes a driver longer than anything in it, is made
- * once for all of them. What is answered was read after each of them had asked.
+ * Batches queries to a database in another process: calls that arrive mid-query join the next batch. A call costs the
+ * driver more than anything in it. Every answer is read after its call arrived.
  */
 export class RequestCoalescer<Question, Answer> {
-  private waiting: Asking<Question, Answer>[] = []
-  private underWay = 0
+  private waiting: Pending<Question, Answer>[] = []
+  private inFlight = 0
   private isPlanned = false
 
   /**
-   * @param options.ask Answers each question, in their order.
-   * @param options.atOnce How many at the most; where as many wait, they do so for no answer.
+   * @param options.query Answers the questions, in their order.
+   * @param options.batchSize How many at most; a full batch does not wait for the query in flight.
    */
   constructor(
-    private readonly options: { ask: (questions: Question[]) => Promise<Answer[]>; atOnce: number },
+    private readonly options: { query: (questions: Question[]) => Promise<Answer[]>; batchSize: number },
   ) {}
 
-  /** @throws what `ask` throws, as all whose question was among those. */
+  /** @throws what `query` throws, to all callers in the batch. */
   ask(question: Question): Promise<Answer> {
-    return new Promise((answer, fail) => {
-      this.waiting.push({ question, answer, fail })
+    return new Promise((resolve, reject) => {
+      this.waiting.push({ question, resolve, reject })
       this.plan()
     })
   }
 
   private plan(): void {
-    const isFull = this.waiting.length >= this.options.atOnce
-    if (this.isPlanned || this.waiting.length === 0 || (this.underWay > 0 && !isFull)) return
+    const isFull = this.waiting.length >= this.options.batchSize
+    if (this.isPlanned || this.waiting.length === 0 || (this.inFlight > 0 && !isFull)) return
     this.isPlanned = true
-    // Those who ask side by side have all asked by then.
+    // By then, all callers that run concurrently have called.
     queueMicrotask(() => {
       this.isPlanned = false
-      void this.send(this.waiting.splice(0, this.options.atOnce))
+      void this.send(this.waiting.splice(0, this.options.batchSize))
       this.plan()
     })
   }
 
-  private async send(asked: Asking<Question, Answer>[]): Promise<void> {
-    this.underWay++
+  private async send(batch: Pending<Question, Answer>[]): Promise<void> {
+    this.inFlight++
     let isOver = false
-    const over = (): void => {
+    const end = (): void => {
       if (isOver) return
       isOver = true
-      this.underWay--
+      this.inFlight--
       this.plan()
     }
-    const timer = setTimeout(over, PATIENCE)
+    const timer = setTimeout(end, PATIENCE)
     try {
-      const answers = await this.options.ask(asked.map(({ question }) => question))
-      for (const [index, { answer }] of asked.entries()) answer(answers[index] as Answer)
+      const answers = await this.options.query(batch.map(({ question }) => question))
+      for (const [index, { resolve }] of batch.entries()) resolve(answers[index] as Answer)
     } catch (error) {
-      for (const { fail } of asked) fail(error)
+      for (const { reject } of batch) reject(error)
     } finally {
       clearTimeout(timer)
-      over()
+      end()
     }
   }
 }
 
-/** One question, which many ask at the same time. */
-export function coalesced<Answer>(ask: () => Promise<Answer>): () => Promise<Answer> {
-  const together = new RequestCoalescer<undefined, Answer>({
-    atOnce: Number.POSITIVE_INFINITY,
-    ask: async (questions) => {
-      const answer = await ask()
+/** Coalesces concurrent calls of one query. */
+export function coalesced<Answer>(query: () => Promise<Answer>): () => Promise<Answer> {
+  const coalescer = new RequestCoalescer<undefined, Answer>({
+    batchSize: Number.POSITIVE_INFINITY,
+    query: async (questions) => {
+      const answer = await query()
       return questions.map(() => answer)
     },
   })
-  return () => together.ask(undefined)
+  return () => coalescer.ask(undefined)
 }

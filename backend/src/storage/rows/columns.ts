@@ -1,9 +1,9 @@
+import { yieldBetweenStatements } from '../../graph/yield-to-event-loop.js'
 import type { Outpoint } from '../../protocol/outpoint.js'
-import { rest } from '../write/rest.js'
 
-/** How values stand in columns: txids and hashes as their 32 bytes in shown order, so that they sort as shown. */
+/** Values as columns hold them: txids and hashes are their 32 bytes in display order, so that they sort as displayed. */
 
-/** How much of a body or a raw transaction stands in one row. */
+/** The size of a blob chunk, in bytes: bodies and raw transactions are stored in rows of this size. */
 export const CHUNK_BYTES = 256 * 1024
 
 export function hashColumn(hex: string): Buffer {
@@ -11,10 +11,10 @@ export function hashColumn(hex: string): Buffer {
   return last.column
 }
 
-/** The rows of one transaction have its txid over and over. */
+/** The rows of one transaction repeat its txid. */
 let last = { hex: '', column: Buffer.alloc(0) }
 
-/** Drivers differ in what they give for a binary column: a Buffer, or an ArrayBuffer (libsql). */
+/** Drivers differ in how they return a binary column: as a Buffer or as an ArrayBuffer (libsql). */
 export function bytesOf(column: unknown): Uint8Array {
   if (column instanceof Uint8Array) return column
   return new Uint8Array(column as ArrayBuffer)
@@ -22,6 +22,20 @@ export function bytesOf(column: unknown): Uint8Array {
 
 export function hexOf(column: unknown): string {
   return Buffer.from(bytesOf(column)).toString('hex')
+}
+
+/** Drivers also differ in how they return an integer: as a number, a BigInt or text. */
+export function numberIn(column: unknown): number | undefined {
+  return column === null || column === undefined ? undefined : Number(column)
+}
+
+export interface OutpointRow {
+  txid: unknown
+  vout: unknown
+}
+
+export function outpointOf({ txid, vout }: OutpointRow): Outpoint {
+  return { txid: hexOf(txid), vout: Number(vout) }
 }
 
 export function outpointColumns({ txid, vout }: Outpoint): { txid: Buffer; vout: number } {
@@ -32,14 +46,17 @@ export function outpointPair({ txid, vout }: Outpoint): [txid: Buffer, vout: num
   return [hashColumn(txid), vout]
 }
 
-/** How many rows one statement carries at the most: the embedded store serves nobody else before one ends. */
+/** A lineage is identified by its first output. */
+export type Lineage = [txid: Buffer, vout: number]
+
+/** How many rows one statement carries at most: the embedded store blocks the thread until it ends. */
 export const ROWS_A_STATEMENT = 50
 
 export function* parts<Item>(items: Item[], length: number): Generator<Item[]> {
   for (let at = 0; at < items.length; at += length) yield items.slice(at, at + length)
 }
 
-/** Finds for any number of items what one statement after the other finds for some of them, and rests between them. */
+/** Runs a lookup for any number of items, {@link ROWS_A_STATEMENT} per statement, and yields in between. */
 export async function inParts<Item, Found>(
   items: Item[],
   find: (part: Item[]) => Promise<Found[]>,
@@ -47,12 +64,12 @@ export async function inParts<Item, Found>(
   const found: Found[] = []
   for (const part of parts(items, ROWS_A_STATEMENT)) {
     for (const each of await find(part)) found.push(each)
-    if (part.length === ROWS_A_STATEMENT) await rest()
+    if (part.length === ROWS_A_STATEMENT) await yieldBetweenStatements()
   }
   return found
 }
 
-/** Counts for any number of items what one statement after the other counts for some of them, until there are enough. */
+/** Sums counts over any number of items, {@link ROWS_A_STATEMENT} per statement, until the limit is reached. */
 export async function countInParts<Item>(
   items: Item[],
   limit: number,
@@ -70,7 +87,7 @@ export function unique<Item>(items: Item[], keyOf: (item: Item) => string): Item
   return [...new Map(items.map((item) => [keyOf(item), item])).values()]
 }
 
-/** Items by what they have in common, in their order. */
+/** Groups items by a key, keeping their order. */
 export function groupBy<Key, Item>(items: Iterable<Item>, keyOf: (item: Item) => Key): Map<Key, Item[]> {
   const groups = new Map<Key, Item[]>()
   for (const item of items) {
@@ -80,18 +97,4 @@ export function groupBy<Key, Item>(items: Iterable<Item>, keyOf: (item: Item) =>
     else group.push(item)
   }
   return groups
-}
-
-export interface OutpointRow {
-  txid: unknown
-  vout: unknown
-}
-
-export function outpointOf({ txid, vout }: OutpointRow): Outpoint {
-  return { txid: hexOf(txid), vout: Number(vout) }
-}
-
-/** Drivers differ in what they give for a whole number, too: a number, a BigInt or text. */
-export function numberIn(column: unknown): number | undefined {
-  return column === null || column === undefined ? undefined : Number(column)
 }

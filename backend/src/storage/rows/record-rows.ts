@@ -1,5 +1,5 @@
 import type { BlockedRecord } from '../../graph/blocklist.js'
-import { type FailedHook, noteBeef, subjectOf } from '../../graph/hook-outbox.js'
+import { beefOfHook, type FailedHook, subjectOf } from '../../graph/hook-outbox.js'
 import type { HeldSubmission } from '../../graph/host-store.js'
 import { sha256 } from '../../graph/native-hash.js'
 import type {
@@ -13,16 +13,23 @@ import type {
 } from '../../graph/records.js'
 import { utf8 } from '../../protocol/bytes.js'
 import { type Outpoint, parseOutpoint } from '../../protocol/outpoint.js'
-import type { Lineage } from '../read/lineages.js'
-import { bytesOf, hashColumn, hexOf, type OutpointRow, outpointColumns, outpointOf } from './columns.js'
+import {
+  bytesOf,
+  hashColumn,
+  hexOf,
+  type Lineage,
+  type OutpointRow,
+  outpointColumns,
+  outpointOf,
+} from './columns.js'
 
-/** How records stand in rows: of tables, or the documents of collections. */
+/** Records as rows: of tables, or as documents of collections. */
 
 export type Row = Record<string, unknown>
 
 /**
- * An output in the lineage in which it is known to go on, or as it stands alone. One transaction may have thousands of them,
- * so the row is written out: an object that others are spread into takes ten times as long.
+ * An output at its place in a lineage, or as the first of its own. The row is written out because a transaction may have
+ * thousands of outputs, and spreading objects takes ten times as long.
  */
 export function outputRow(output: OutputRecord, place?: { lineage: Lineage; step: number }): Row {
   const { outpoint, satoshis, content, owner, parent, mapLength, previous, unsettled, carrier } = output
@@ -71,12 +78,12 @@ export function spendRow({ outpoint, spender, satoshis }: SpendRecord): Row {
 export interface PendingRecord {
   txid: string
   proven: boolean
-  arrival: number
+  insertionOrder: number
   bytes: number
 }
 
-export function pendingRow({ txid, proven, arrival, bytes }: PendingRecord): Row {
-  return { txid: hashColumn(txid), proven, arrival, bytes }
+export function pendingRow({ txid, proven, insertionOrder, bytes }: PendingRecord): Row {
+  return { txid: hashColumn(txid), proven, arrival: insertionOrder, bytes }
 }
 
 export function admissionRow({ outpoint, topic, score }: AdmissionRecord): Row {
@@ -95,7 +102,12 @@ export function pendingOf(row: {
   bytes: unknown
 }): PendingRecord {
   const { txid, proven, arrival, bytes } = row
-  return { txid: hexOf(txid), proven: Number(proven) === 1, arrival: Number(arrival), bytes: Number(bytes) }
+  return {
+    txid: hexOf(txid),
+    proven: Number(proven) === 1,
+    insertionOrder: Number(arrival),
+    bytes: Number(bytes),
+  }
 }
 
 export interface HeldRow {
@@ -122,7 +134,7 @@ export function heldOf({ txid, lock_height, lock_time, beef }: HeldRow): HeldSub
   }
 }
 
-/** What of a transaction's row says that it is proven. */
+/** The columns of a transaction's row that hold its proof. */
 export function proofColumns(proof: TransactionRecord['proof']): Row {
   return {
     merkle_path: proof ? Buffer.from(proof.merklePath) : null,
@@ -131,15 +143,15 @@ export function proofColumns(proof: TransactionRecord['proof']): Row {
   }
 }
 
-/** What transactions say of their outputs. */
-export interface Facts {
+/** The records of transactions' outputs. */
+export interface OutputFacts {
   outputs: OutputRecord[]
   nodes: NodeRecord[]
   names: NameRecord[]
 }
 
-/** What transactions would say that do not count. */
-export function inactiveFactRows({ outputs, nodes, names }: Facts): Row[] {
+/** The output records of inactive transactions, as rows. */
+export function inactiveFactRows({ outputs, nodes, names }: OutputFacts): Row[] {
   const row = (kind: string, fact: { outpoint: Outpoint }): Row => ({
     ...outpointColumns(fact.outpoint),
     kind,
@@ -156,9 +168,9 @@ export function inactiveFactRows({ outputs, nodes, names }: Facts): Row[] {
   ]
 }
 
-/** What such rows say of the outputs of transactions that count again; of these, in the order of the transactions. */
-export function inactiveFactsOf(rows: { kind: string; body: unknown }[], txids: string[]): Facts {
-  const facts: Facts = { outputs: [], nodes: [], names: [] }
+/** Reads such rows back, in the order of the transactions. */
+export function inactiveFactsOf(rows: { kind: string; body: unknown }[], txids: string[]): OutputFacts {
+  const facts: OutputFacts = { outputs: [], nodes: [], names: [] }
   const lists: Record<string, unknown[]> = {
     output: facts.outputs,
     carrier: facts.outputs,
@@ -167,7 +179,7 @@ export function inactiveFactsOf(rows: { kind: string; body: unknown }[], txids: 
   }
   for (const { kind, body } of rows)
     lists[kind]?.push(JSON.parse(Buffer.from(bytesOf(body)).toString('utf8')))
-  // That is the order of ordinals through them, too: so each lineage grows at its end.
+  // Ordinals pass through the transactions in this order, so that each lineage grows at its end.
   const place = new Map(txids.map((txid, at) => [txid, at]))
   facts.outputs.sort((a, b) => (place.get(a.outpoint.txid) ?? 0) - (place.get(b.outpoint.txid) ?? 0))
   return facts
@@ -178,15 +190,15 @@ export function blockedRow({ kind, value, reason, since }: BlockedRecord): Row {
   return { kind, value, ...outpoint, reason, since }
 }
 
-export function failedHookRow(note: FailedHook): Row {
-  const beef = noteBeef(note)
+export function failedHookRow(failed: FailedHook): Row {
+  const beef = beefOfHook(failed)
   return {
-    subject: subjectColumn(note),
-    service: note.service,
-    hook: note.hook,
-    topic: note.hook === 'evicted' ? null : note.topic,
-    ...outpointColumns(note.outpoint),
-    spender: note.hook === 'spent' ? hashColumn(note.spender) : null,
+    subject: subjectColumn(failed),
+    service: failed.service,
+    hook: failed.hook,
+    topic: failed.hook === 'evicted' ? null : failed.topic,
+    ...outpointColumns(failed.outpoint),
+    spender: failed.hook === 'spent' ? hashColumn(failed.spender) : null,
     beef: beef === undefined ? null : beefOwner(beef),
   }
 }
@@ -200,27 +212,92 @@ export interface FailedHookRow extends OutpointRow {
   beef: unknown
 }
 
-/** The note that a row keeps. @param read Reads the pieces of an owner. */
+/** @param read Reads the blob of an owner. */
 export async function failedHookOf(
   row: FailedHookRow,
   read: (owner: Buffer) => Promise<Uint8Array | undefined>,
 ): Promise<FailedHook> {
   const { service, hook } = row
-  const told = { service, outpoint: outpointOf(row) }
+  const common = { service, outpoint: outpointOf(row) }
   const topic = row.topic ?? ''
-  if (hook === 'evicted') return { ...told, hook }
+  if (hook === 'evicted') return { ...common, hook }
   const beef = row.beef === null ? undefined : await read(hashColumn(hexOf(row.beef)))
-  if (hook === 'spent') return { ...told, hook, topic, spender: hexOf(row.spender), ...(beef && { beef }) }
-  if (beef === undefined) throw new Error(`the note of an admission in ${told.outpoint.txid} has no BEEF`)
-  return { ...told, hook, topic, beef }
+  if (hook === 'spent') return { ...common, hook, topic, spender: hexOf(row.spender), ...(beef && { beef }) }
+  if (beef === undefined) throw new Error(`the failed hook of ${common.outpoint.txid} has no BEEF`)
+  return { ...common, hook, topic, beef }
 }
 
-/** What a note is about: two with the same are one. */
-export function subjectColumn(note: FailedHook): Buffer {
-  return sha256(utf8(subjectOf(note)))
+/** The key of a failed hook: two with the same subject are one. */
+export function subjectColumn(failed: FailedHook): Buffer {
+  return sha256(utf8(subjectOf(failed)))
 }
 
-/** Whose pieces hold the BEEF. Not its hash: a body that somebody inscribed may be the same bytes, and comes and goes otherwise. */
+/** The owner of the BEEF's chunks. Not its hash: an inscribed body may be the same bytes but is deleted independently. */
 export function beefOwner(beef: Uint8Array): Buffer {
   return sha256(utf8(`BEEF of a note ${sha256(beef).toString('hex')}`))
+}
+
+/** A row of `graph_outputs`: columns of a table, or fields of a document. */
+export interface OutputRow extends OutpointRow {
+  satoshis: unknown
+  content_sha256: unknown
+  content_type: unknown
+  content_length: unknown
+  previous_txid: unknown
+  previous_vout: unknown
+  unsettled: unknown
+  carrier: unknown
+  owner: unknown
+  parent_txid: unknown
+  parent_vout: unknown
+  map_length: unknown
+}
+
+/** The columns of an {@link OutputRow}. Listed, because decoding a column takes the driver longer than finding the row. */
+export const OUTPUT = [
+  'txid',
+  'vout',
+  'satoshis',
+  'content_sha256',
+  'content_type',
+  'content_length',
+  'previous_txid',
+  'previous_vout',
+  'unsettled',
+  'carrier',
+  'owner',
+  'parent_txid',
+  'parent_vout',
+  'map_length',
+]
+
+export function outputOf(row: OutputRow): OutputRecord {
+  const content = contentOf(row)
+  return {
+    outpoint: outpointOf(row),
+    satoshis: Number(row.satoshis),
+    ...(content && { content }),
+    ...(row.owner !== null && { owner: hexOf(row.owner) }),
+    ...(row.parent_txid !== null && {
+      parent: outpointOf({ txid: row.parent_txid, vout: row.parent_vout }),
+    }),
+    ...(row.map_length !== null && { mapLength: Number(row.map_length) }),
+    ...(row.previous_txid !== null && {
+      previous: outpointOf({ txid: row.previous_txid, vout: row.previous_vout }),
+    }),
+    ...(Number(row.unsettled) === 1 && { unsettled: true }),
+    ...(Number(row.carrier) === 1 && { carrier: true }),
+  }
+}
+
+/** The content of an output; undefined if it has none. */
+export function contentOf(
+  row: Pick<OutputRow, 'content_sha256' | 'content_type' | 'content_length'>,
+): OutputRecord['content'] {
+  if (row.content_sha256 === null) return undefined
+  return {
+    sha256: hexOf(row.content_sha256),
+    contentType: Buffer.from(bytesOf(row.content_type)).toString('utf8'),
+    length: Number(row.content_length),
+  }
 }

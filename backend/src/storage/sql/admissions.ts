@@ -2,7 +2,7 @@ import type { AdmissionsReader } from '../../graph/graph-store.js'
 import type { AdmissionRecord } from '../../graph/records.js'
 import type { Outpoint } from '../../protocol/outpoint.js'
 import { hashColumn, inParts, type OutpointRow, outpointOf, outpointPair } from '../rows/columns.js'
-import { anyOutpoint, outpointValues, type SqlReader } from './reader.js'
+import { anyOutpoint, outpointValues, type SqlReader } from './database.js'
 
 /** The admissions of a store. */
 export function admissionsIn(reader: SqlReader): AdmissionsReader {
@@ -46,7 +46,7 @@ async function unspentOfTopic(
 ): Promise<AdmissionRecord[]> {
   const { topic, since, limit = Number.MAX_SAFE_INTEGER } = query
   const rows = await reader.all(
-    // Joined, and not asked for by `exists`: MariaDB would read all spends for that, and keep them in a table meanwhile.
+    // Joins and not `exists`: for that, MariaDB would read all spends into a temporary table.
     `select admissions.txid, admissions.vout, topic, score from graph_admissions as admissions
      left join graph_spends as spends on spends.txid = admissions.txid and spends.vout = admissions.vout
      left join graph_transactions as own on own.txid = admissions.txid and own.silent = 1

@@ -1,24 +1,23 @@
 import type { Attribute } from '../../graph/attributes.js'
 import type { AttributesReader } from '../../graph/graph-store.js'
-import { Slices } from '../../graph/yield-to-event-loop.js'
+import { TimeSlice } from '../../graph/yield-to-event-loop.js'
 import type { Outpoint } from '../../protocol/outpoint.js'
-import type { Lineage } from '../read/lineages.js'
-import { hashColumn, outpointOf, outpointPair } from '../rows/columns.js'
+import { hashColumn, type Lineage, outpointOf, outpointPair } from '../rows/columns.js'
+import type { SqlReader, SqlValue } from './database.js'
 import { lineagesIn } from './lineages.js'
-import type { SqlReader, SqlValue } from './reader.js'
 
-/** Up to how many ordinals with a trait are counted to find the rarest one of several. */
+/** Up to how many ordinals are counted per attribute to find the rarest. */
 const COUNTED = 1000
 
-/** How many lineages with one trait are looked at for others at once, where they are to have several. */
+/** How many lineages with the rarest attribute are checked for the others at once. */
 const PAGE = 200
 
-/** What ordinals are found by in a store. */
+/** The attributes of a store. */
 export function attributesIn(reader: SqlReader): AttributesReader {
   return { tipsWith: (query) => tipsWith(reader, query) }
 }
 
-/** See `AttributesReader.tipsWith`. Lineages are walked in their order, along the trait that fewest of them have. */
+/** See `AttributesReader.tipsWith`. Walks the lineages with the rarest attribute, in their order. */
 async function tipsWith(
   reader: SqlReader,
   { attributes, limit, after }: { attributes: Attribute[]; limit: number; after?: Outpoint },
@@ -26,7 +25,7 @@ async function tipsWith(
   const lineages = lineagesIn(reader)
   const hashes = await rarestFirst(reader, [...new Set(attributes.map(({ hash }) => hash))])
   if (hashes.length === 0) return []
-  // Where the store does not hold it, there is a place for it all the same.
+  // It has a place in that order even if the store does not hold it.
   const from = after && ((await lineages.placeOf(after))?.lineage ?? outpointPair(after))
   const tips: Outpoint[] = []
   for await (const lineage of lineagesWith(reader, { attributes: hashes.map(hashColumn), from, limit })) {
@@ -37,9 +36,8 @@ async function tipsWith(
 }
 
 /**
- * The lineages that have all of the traits, from behind one on, in their order: so many of them. A page of those that
- * have the first trait is looked through at a time, and others are answered between: strangers say how many have one
- * trait and not the other.
+ * At most `limit` lineages with all of the attributes, after `from`, in order. Yields between pages: strangers decide how
+ * many lineages have the first attribute and lack another.
  */
 async function* lineagesWith(
   reader: SqlReader,
@@ -55,10 +53,10 @@ async function* lineagesWith(
       [...others, first, ...values, rows],
     )
   const size = others.length === 0 ? limit : PAGE
-  const slices = new Slices()
+  const slice = new TimeSlice()
   let found = 0
   for (let last = from; found < limit; ) {
-    // What is left of a transaction, then the ones behind it: each is one range of the key.
+    // The remaining lineages of the same transaction, then those after it: each is one range of the key.
     const rows =
       last === undefined
         ? await pageOf('', [], size)
@@ -72,7 +70,7 @@ async function* lineagesWith(
       if (++found === limit) return
     }
     if (rows.length < size) return
-    await slices.rest()
+    await slice.yieldIfOver()
   }
 }
 

@@ -1,7 +1,7 @@
 import type { Knex } from 'knex'
 import type { BlockedKind, BlockedQuery, BlockedRecord, BlockedSubject } from '../../graph/blocklist.js'
 import { blockedRow } from '../rows/record-rows.js'
-import type { SqlReader, SqlValue } from './reader.js'
+import type { SqlReader, SqlValue } from './database.js'
 
 /** See `TransactionTables.setBlocked`. */
 export async function setBlocked(trx: Knex.Transaction, record: BlockedRecord): Promise<BlockedRecord> {
@@ -18,7 +18,7 @@ export async function deleteBlocked(
   return (await trx('graph_blocked').where({ kind, value }).delete()) > 0
 }
 
-/** See `BlocklistReader.blockedPage`. */
+/** See `BlocklistStore.page`. */
 export async function blockedPage(
   reader: SqlReader,
   { kind, after, limit }: BlockedQuery,
@@ -32,7 +32,7 @@ export async function blockedPage(
     return found.map(recordOf)
   }
   if (after === undefined) return await page(kind ? ['kind = ?'] : [], kind ? [kind] : [], limit)
-  // What is left of the kind, then the kinds behind it: each is one range of the key.
+  // The remaining subjects of the same kind, then the kinds after it: each is one range of the key.
   const isOfKind = kind === undefined || kind === after.kind
   const same = isOfKind ? await page(['kind = ?', 'value > ?'], [after.kind, after.value], limit) : []
   if (same.length === limit || kind === after.kind) return same
@@ -45,7 +45,7 @@ export async function blockedPage(
   return [...same, ...further]
 }
 
-/** All that is blocked. */
+/** The whole blocklist. */
 export async function allBlocked(reader: SqlReader): Promise<BlockedSubject[]> {
   return await reader.all('select kind, value from graph_blocked', [])
 }

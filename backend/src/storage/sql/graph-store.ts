@@ -1,27 +1,24 @@
 import type { Knex } from 'knex'
-import { GraphStoreBase, type OnReorg } from '../graph-store-base.js'
 import { BlocklistCopy } from '../read/blocklist-copy.js'
 import { metadataIn, ordinalsIn } from '../read/ordinals.js'
 import { contentIn } from '../read/read-blobs.js'
 import { streamsIn } from '../read/read-streams.js'
 import { coalesced } from '../read/request-coalescer.js'
-import type { GraphTables } from '../write/graph-tables.js'
+import { GraphStoreBase, type OnReorg } from '../write/graph-store-base.js'
+import { type GraphTables, memoizedTables } from '../write/graph-tables.js'
 import { admissionsIn } from './admissions.js'
 import { attributesIn } from './attributes.js'
 import { allBlocked, blockedPage } from './blocklist.js'
-import { blocksIn } from './blocks.js'
-import { isMysql } from './dialect.js'
-import { writesOf } from './exclusive-write.js'
-import { writeTables } from './graph-tables.js'
-import { firstContentIn } from './lineages.js'
+import { isMysql, knexReader, knexWriter, type SqlReader } from './database.js'
+import { exclusiveWrite, writeCountOf } from './exclusive-write.js'
+import { firstContentIn, lineagesIn, mapsIn, rowsIn } from './lineages.js'
 import { migrate } from './migrations.js'
 import { namesIn } from './names.js'
-import { knexReader, type SqlReader } from './reader.js'
-import { reorgCountOf } from './reorg-count.js'
-import { rowsIn } from './rows.js'
-import { interactionsIn, settingsIn } from './settings.js'
+import { outputTablesIn } from './output-tables.js'
+import { interactionsIn, reorgCountOf, settingsIn } from './settings.js'
 import { workBehind } from './transaction-status.js'
-import { transactionsIn } from './transactions.js'
+import { transactionTablesIn } from './transaction-tables.js'
+import { blocksIn, transactionsIn } from './transactions.js'
 
 export interface SqlGraphStoreOptions {
   /** Takes the writes. */
@@ -33,7 +30,7 @@ export interface SqlGraphStoreOptions {
 
 /** The admitted graph on SQL: SQLite, MySQL and MariaDB. Writes are transactions of knex. */
 export class SqlGraphStore extends GraphStoreBase {
-  /** Another store over the same connections may be made of these. */
+  /** For another store over the same connections. */
   readonly writer: Knex
   readonly reader: SqlReader
   readonly transactions
@@ -96,10 +93,35 @@ export class SqlGraphStore extends GraphStoreBase {
   }
 
   async writeCount(): Promise<number> {
-    return await writesOf(this.reader)
+    return await writeCountOf(this.reader)
   }
 
   protected async write<Result>(write: (tables: GraphTables) => Promise<Result>): Promise<Result> {
-    return await writeTables(this.writer, write, this.admission !== undefined)
+    return await exclusiveWrite(this.writer, (trx) => write(tablesIn(trx, this.admission !== undefined)))
   }
+}
+
+/** @param derives Whether the store derives the admissions of all stored transactions. */
+function tablesIn(trx: Knex.Transaction, derives = false): GraphTables {
+  const writer = knexWriter(trx)
+  return {
+    transactions: memoizedTables(transactionTablesIn(trx, { writer, derives })),
+    outputs: outputTablesIn(writer),
+    rows: { ...lineagesIn(writer), ...mapsIn(writer) },
+  }
+}
+
+const stores = new WeakMap<Knex, SqlGraphStore>()
+
+/**
+ * The one store of this process over a host's connections. Each store has its own copy of the blocklist, so with several of
+ * them, what is blocked through one would still be served by the others.
+ */
+export function sharedStore(knex: Knex): SqlGraphStore {
+  let store = stores.get(knex)
+  if (store === undefined) {
+    store = new SqlGraphStore({ writer: knex })
+    stores.set(knex, store)
+  }
+  return store
 }

@@ -3,9 +3,8 @@ import type { ChainPosition } from '../../graph/block-rules.js'
 import type { HeldSubmission, HeldSubmissions } from '../../graph/host-store.js'
 import { hashColumn } from '../rows/columns.js'
 import { type HeldRow, heldOf, heldRow } from '../rows/record-rows.js'
+import { insertNew, knexWriter, type SqlReader } from './database.js'
 import { exclusiveWrite } from './exclusive-write.js'
-import { insertNew } from './insert-new.js'
-import { knexWriter, type SqlReader } from './reader.js'
 
 /** See {@link HeldSubmissions}. */
 export class SqlHeldSubmissions implements HeldSubmissions {

@@ -1,5 +1,5 @@
 import type { Knex } from 'knex'
-import { type FailedHook, type HookOutbox, noteBeef } from '../../graph/hook-outbox.js'
+import { beefOfHook, type FailedHook, type HookOutbox } from '../../graph/hook-outbox.js'
 import { hashColumn, hexOf } from '../rows/columns.js'
 import {
   beefOwner,
@@ -9,25 +9,24 @@ import {
   subjectColumn,
 } from '../rows/record-rows.js'
 import { writeChunks } from '../write/blob-chunks.js'
-import { readChunks } from './blob-chunks.js'
+import { readChunks } from './content.js'
+import { insertNew, knexReader, knexWriter, type SqlReader } from './database.js'
 import { exclusiveWrite } from './exclusive-write.js'
-import { insertNew } from './insert-new.js'
-import { knexReader, knexWriter, type SqlReader } from './reader.js'
 import { transactionTablesIn } from './transaction-tables.js'
 
-/** How many notes are looked up at once; their BEEF is read one by one. */
+/** How many are read at once; their BEEF is read one by one. */
 const PAGE = 100
 
-/** Notes of failed hooks in the database of the graph: where the graph can be written again, so can they. */
+/** Failed hooks in the database of the graph: they can be written whenever the graph can. */
 export class SqlHookOutbox implements HookOutbox {
   constructor(private readonly knex: Knex) {}
 
-  async keep(note: FailedHook): Promise<void> {
-    const bytes = noteBeef(note)
+  async keep(failed: FailedHook): Promise<void> {
+    const bytes = beefOfHook(failed)
     const beef = bytes && { owner: beefOwner(bytes), bytes }
     await exclusiveWrite(this.knex, async (trx) => {
       if (beef !== undefined) await writeChunks(transactionTablesIn(trx), [beef])
-      await insertNew(knexWriter(trx), 'graph_hook_notes', [failedHookRow(note)])
+      await insertNew(knexWriter(trx), 'graph_hook_notes', [failedHookRow(failed)])
     })
   }
 
@@ -46,22 +45,22 @@ export class SqlHookOutbox implements HookOutbox {
     }
   }
 
-  async release(note: FailedHook): Promise<void> {
+  async release(failed: FailedHook): Promise<void> {
     await exclusiveWrite(this.knex, async (trx) => {
       await trx('graph_hook_notes')
-        .where({ subject: subjectColumn(note) })
+        .where({ subject: subjectColumn(failed) })
         .delete()
-      const bytes = noteBeef(note)
+      const bytes = beefOfHook(failed)
       if (bytes === undefined) return
       const beef = beefOwner(bytes)
-      // A transaction that left as many notes as it has outputs has one BEEF.
+      // The failed hooks of one transaction share its BEEF.
       if ((await trx('graph_hook_notes').where({ beef }).first('subject')) === undefined)
         await transactionTablesIn(trx).deleteChunks([beef])
     })
   }
 }
 
-/** How many notes wait, of all services. It reads past writers, so that nobody who only counts waits for them. */
+/** How many failed hooks there are, of all services. Takes a reader, so that counting waits for no write. */
 export async function waitingFailedHooks(reader: SqlReader): Promise<number> {
   const row = await reader.first('select count(*) as waiting from graph_hook_notes', [])
   return Number(row?.waiting ?? 0)

@@ -1,10 +1,10 @@
 import type { NamesReader } from '../../graph/graph-store.js'
 import type { NameRecord, NodeRecord } from '../../graph/records.js'
-import { Slices } from '../../graph/yield-to-event-loop.js'
+import { TimeSlice } from '../../graph/yield-to-event-loop.js'
 import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
 import { type Domains, longestNode } from '../read/longest-node.js'
 import { type OutpointRow, outpointOf, parts, ROWS_A_STATEMENT, unique } from '../rows/columns.js'
-import { anyOutpoint, outpointValues, type SqlReader } from './reader.js'
+import { anyOutpoint, outpointValues, type SqlReader } from './database.js'
 
 /** A node that no admitted mint spends: a spender that left no node of its own was no mint. */
 const LIVE = `not exists (
@@ -53,28 +53,28 @@ function domainsIn(reader: SqlReader): Domains {
 
 async function genuineNodes(reader: SqlReader, outpoints: Outpoint[]): Promise<NodeRecord[]> {
   const found: NodeRecord[] = []
-  const slices = new Slices()
+  const slice = new TimeSlice()
   for (const part of parts(outpoints, ROWS_A_STATEMENT)) {
     const rows = await reader.all(
       `select domain, txid, vout from graph_nodes where ${anyOutpoint(part)}`,
       outpointValues(part),
     )
     for (const row of rows) found.push({ outpoint: outpointOf(row), domain: row.domain })
-    await slices.rest()
+    await slice.yieldIfOver()
   }
   return unique(found, ({ outpoint }) => formatOutpoint(outpoint))
 }
 
 export async function genuineOrigins(reader: SqlReader, outpoints: Outpoint[]): Promise<NameRecord[]> {
   const found: NameRecord[] = []
-  const slices = new Slices()
+  const slice = new TimeSlice()
   for (const part of parts(unique(outpoints, formatOutpoint), ROWS_A_STATEMENT)) {
     const rows = await reader.all(
       `select name, txid, vout from graph_names where ${anyOutpoint(part)}`,
       outpointValues(part),
     )
     found.push(...rows.map(nameOf))
-    await slices.rest()
+    await slice.yieldIfOver()
   }
   return found
 }
@@ -84,11 +84,11 @@ async function namesByPrefix(
   query: { prefix: string; after?: string; limit: number },
 ): Promise<NameRecord[]> {
   const { prefix, after = '', limit } = query
-  // One lower bound, the larger: of two, an engine may seek the smaller and read all the way to the other.
+  // Only the larger lower bound: with both, an engine may seek the smaller and read all the way to the other.
   const [lower, bound] = after < prefix ? ['name >= ?', prefix] : ['name > ?', after]
   const rows = await reader.all(
     `select name, txid, vout from graph_names where ${lower} and name < ? order by name limit ?`,
-    // Characters of names all sort below DEL.
+    // All characters of names sort below DEL.
     [bound, `${prefix}\x7f`, limit],
   )
   return rows.map(nameOf)

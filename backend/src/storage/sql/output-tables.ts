@@ -1,9 +1,10 @@
+import { yieldBetweenStatements } from '../../graph/yield-to-event-loop.js'
 import { formatOutpoint } from '../../protocol/outpoint.js'
-import type { Lineage } from '../read/lineages.js'
 import {
   hashColumn,
   hexOf,
   inParts,
+  type Lineage,
   type OutpointRow,
   outpointOf,
   outpointPair,
@@ -12,32 +13,30 @@ import {
   unique,
 } from '../rows/columns.js'
 import type { Head, OutputTables } from '../write/graph-tables.js'
-import { rest } from '../write/rest.js'
-import { UNBLOCKED } from './maps.js'
+import { anyOf, anyOutpoint, anyPair, outpointValues, type SqlValue, type SqlWriter } from './database.js'
+import { UNBLOCKED } from './lineages.js'
 import { genuineOrigins } from './names.js'
-import { anyOf, anyOutpoint, anyPair, outpointValues, type SqlValue, type SqlWriter } from './reader.js'
 
 const FROM_STEP = 'from graph_outputs where lineage_txid = ? and lineage_vout = ? and'
 
-/** How many outputs go over into another lineage with one statement: nobody else is served meanwhile. */
+/** How many outputs one statement moves into another lineage: it blocks the thread. */
 const MOVED_AT_ONCE = 200
 
-/** Outputs that a lineage starts with though the coin that they received is here, and that are no name's origin. */
+/** See `Head`. Origins of names are none. */
 const HEADS = `select own.txid, own.vout, own.previous_txid, own.previous_vout from graph_outputs as own
   join graph_outputs as previous on previous.txid = own.previous_txid and previous.vout = own.previous_vout
   left join graph_names as names on names.txid = own.txid and names.vout = own.vout
   where names.txid is null and own.lineage_txid = own.txid and own.lineage_vout = own.vout`
 
-/** The steps at which an output says something. */
-const SAYING = ['content_step', 'parent_step', 'map_step']
-const saysNoMore = (step: string): string => `not exists (
+/** An inscribed output has one of these. */
+const INSCRIBED_STEPS = ['content_step', 'parent_step', 'map_step']
+const isOnlyWith = (step: string): string => `not exists (
   select 1 from graph_outputs as other
   where other.lineage_txid = own.txid and other.lineage_vout = own.vout and other.${step} > 0
 )`
 
-/** The last outputs of lineages, each of which is called by its first. */
 const TIPS = `select first.txid, first.vout, own.step, own.owner, own.map_step is not null as has_map,
-  (${SAYING.map((step) => `own.${step} is not null`).join(' or ')}) as says,
+  (${INSCRIBED_STEPS.map((step) => `own.${step} is not null`).join(' or ')}) as is_inscribed,
   exists (select 1 from graph_spends as spends where spends.txid = own.txid and spends.vout = own.vout) as spent
   from graph_outputs as first
   join graph_outputs as own on own.lineage_txid = first.txid and own.lineage_vout = first.vout and own.step = (
@@ -65,7 +64,7 @@ export function outputTablesIn(writer: SqlWriter): OutputTables {
       return rows.map(({ vout }) => Number(vout))
     },
     async unresolvedSpenders(txids) {
-      // In two steps: joined, each spend would meet each output of what spends.
+      // In two steps: a join would pair each spend with each output of the spender.
       const spenders = await inParts(txids, (part) =>
         writer.all(
           `select distinct spender from graph_spends where txid in (${anyOf(part)})`,
@@ -81,7 +80,7 @@ export function outputTablesIn(writer: SqlWriter): OutputTables {
       )
       return rows.map(({ txid }) => hexOf(txid))
     },
-    async settle(outpoint, previous) {
+    async resolvePredecessor(outpoint, previous) {
       const received = previous ? ', previous_txid = ?, previous_vout = ?' : ''
       await writer.run(`update graph_outputs set unsettled = 0${received} where txid = ? and vout = ?`, [
         ...(previous ? outpointPair(previous) : []),
@@ -130,11 +129,11 @@ export function outputTablesIn(writer: SqlWriter): OutputTables {
         )
         return rows.map(outpointOf)
       }),
-    quietAmong: (outpoints) =>
+    onlyInscribedAmong: (outpoints) =>
       inParts(outpoints, async (part) => {
         const rows = await writer.all(
           `select txid, vout from graph_outputs as own where ${anyOutpoint(part)}
-             and lineage_txid = txid and lineage_vout = vout and ${SAYING.map(saysNoMore).join(' and ')}`,
+             and lineage_txid = txid and lineage_vout = vout and ${INSCRIBED_STEPS.map(isOnlyWith).join(' and ')}`,
           outpointValues(part),
         )
         return rows.map(outpointOf)
@@ -163,7 +162,7 @@ export function outputTablesIn(writer: SqlWriter): OutputTables {
            where txid = ? and vout = ? and carrier = 1`,
           [owner, parent_txid, parent_vout, txid, vout] as SqlValue[],
         )
-        await rest()
+        await yieldBetweenStatements()
       }
     },
     receiversOf: (outpoints) =>
@@ -199,7 +198,7 @@ export function outputTablesIn(writer: SqlWriter): OutputTables {
            where lineage_txid = ? and lineage_vout = ? and step >= ? and step < ?`,
           [...to, ...shifted.map(() => further), ...lineage, step, step + MOVED_AT_ONCE],
         )
-        await rest()
+        await yieldBetweenStatements()
       }
     },
     stepsOf: (outpoints) =>
@@ -225,7 +224,7 @@ export function outputTablesIn(writer: SqlWriter): OutputTables {
           lineage: outpointOf(row),
           step: Number(row.step),
           holder: row.owner === null || Number(row.spent) === 1 ? undefined : hexOf(row.owner),
-          says: Number(row.says) === 1,
+          isInscribed: Number(row.is_inscribed) === 1,
           hasMap: Number(row.has_map) === 1,
         }))
       }),
@@ -257,8 +256,8 @@ export function outputTablesIn(writer: SqlWriter): OutputTables {
         ...outpointPair(outpoint),
       ])
     },
-    saysFrom: (place) =>
-      isThere(`step >= ? and (${SAYING.map((step) => `${step} is not null`).join(' or ')})`, place),
+    isInscribedFrom: (place) =>
+      isThere(`step >= ? and (${INSCRIBED_STEPS.map((step) => `${step} is not null`).join(' or ')})`, place),
     async deleteAttributes(lineages, kinds) {
       for (const part of parts(lineages, ROWS_A_STATEMENT)) {
         await writer.run(
@@ -266,7 +265,7 @@ export function outputTablesIn(writer: SqlWriter): OutputTables {
            where ${anyPair(['lineage_txid', 'lineage_vout'], part)} and kind in (${anyOf(kinds)})`,
           [...outpointValues(part), ...kinds],
         )
-        await rest()
+        await yieldBetweenStatements()
       }
     },
   }

@@ -1,7 +1,7 @@
 import type { Knex } from 'knex'
 import type { Interactions } from '../../graph/graph-store.js'
 import type { Settings } from '../../graph/host-store.js'
-import type { SqlReader } from './reader.js'
+import type { SqlReader } from './database.js'
 
 export interface SqlAccess {
   knex: Knex
@@ -21,7 +21,7 @@ export function settingsIn({ knex, reader }: SqlAccess): Settings {
   }
 }
 
-/** How far the sync with peers has come. */
+/** The progress of the sync with peers. */
 export function interactionsIn({ knex, reader }: SqlAccess): Interactions {
   return {
     async last(host, topic) {
@@ -38,4 +38,18 @@ export function interactionsIn({ knex, reader }: SqlAccess): Interactions {
         .merge(['since'])
     },
   }
+}
+
+/** The setting that counts reorganisations: reads belong to one state if there was none between them. */
+const REORG_COUNT = 'turns'
+
+export async function reorgCountOf(reader: SqlReader): Promise<number> {
+  const row = await reader.first('select value from graph_settings where name = ?', [REORG_COUNT])
+  return Number(row?.value ?? 0)
+}
+
+export async function countReorg(trx: Knex.Transaction): Promise<void> {
+  const row = await trx('graph_settings').where({ name: REORG_COUNT }).first('value')
+  const value = String(Number(row?.value ?? 0) + 1)
+  await trx('graph_settings').insert({ name: REORG_COUNT, value }).onConflict(['name']).merge(['value'])
 }

@@ -2,12 +2,12 @@ import type { Knex } from 'knex'
 import {
   type ConflictView,
   type RankedView,
-  type Standing,
+  type TransactionStatus,
   winnerOver,
 } from '../../graph/conflict-resolution.js'
 import type { SpendRecord } from '../../graph/records.js'
 import type { Outpoint } from '../../protocol/outpoint.js'
-import { LINEAGES_BEHIND, MOVED_AS_ONE } from '../read/lineages.js'
+import { LINEAGES_SAMPLED, MOVED_OUTPUTS_PER_SPEND } from '../read/lineages.js'
 import {
   countInParts,
   hashColumn,
@@ -19,19 +19,15 @@ import {
   outpointPair,
 } from '../rows/columns.js'
 import { type ConflictRows, conflictsAmong, conflictsIn } from '../write/double-spends.js'
-import { anyOf, anyOutpoint, knexReader, outpointValues, type SqlReader, type SqlValue } from './reader.js'
+import { anyOf, anyOutpoint, knexReader, outpointValues, type SqlReader, type SqlValue } from './database.js'
 
-/** Spends that count, and those that do not. */
+/** The spends of active and of inactive transactions. */
 export const SPENDS = ['graph_spends', 'graph_silent_spends'] as const
 
-/**
- * Where transactions stand, read row by row; for one decision, as what was asked about nodes is not asked again.
- *
- * @param told Transactions of which outputs are told, and about to be written.
- */
+/** For one decision. @param judged Transactions that this write has judged. */
 export function conflictView(
   reader: SqlReader,
-  told: ReadonlySet<string> = new Set(),
+  judged: ReadonlySet<string> = new Set(),
   derives = false,
 ): ConflictView {
   const txids = async (select: (spends: string) => string, txid: string): Promise<string[]> => {
@@ -42,7 +38,7 @@ export function conflictView(
     statuses: (wanted) => statuses(reader, wanted),
     parents: (txid) => txids((spends) => `select txid as found from ${spends} where spender = ?`, txid),
     children: (txid) => txids((spends) => `select spender as found from ${spends} where txid = ?`, txid),
-    rivals: conflictsIn(conflictRows(reader, derives), told),
+    conflicts: conflictsIn(conflictRows(reader, derives), judged),
     async outputs(txid) {
       const row = await reader.first(OUTPUTS, Array(2).fill(hashColumn(txid)))
       return Number(row?.count ?? 0)
@@ -50,12 +46,12 @@ export function conflictView(
   }
 }
 
-/** The rows of both kinds of spends, each once. */
+/** Selects from both tables of spends, each row once. */
 export function both(select: (spends: string) => string): string {
   return SPENDS.map(select).join(' union ')
 }
 
-/** Of an outpoint that is spent: whether it is a node. */
+/** A condition on a spend: it spends a node. */
 const IS_NODE = `(exists (select 1 from graph_nodes as nodes where nodes.txid = own.txid and nodes.vout = own.vout)
   or exists (
     select 1 from graph_silent_facts as facts
@@ -69,13 +65,12 @@ const SHARED = SPENDS.flatMap((own) =>
   ),
 ).join(' union ')
 
-const LEFT_A_NODE = `select 1 from graph_nodes where txid = ?
+const HAS_NODE = `select 1 from graph_nodes where txid = ?
   union select 1 from graph_silent_facts where txid = ? and kind = 'node'`
 const IS_HELD = 'select 1 from graph_pieces where owner = ? and position = 0'
-const WAS_LOOKED_AT = `select 1 from graph_outputs where txid = ?
+const WAS_JUDGED = `select 1 from graph_outputs where txid = ?
   union select 1 from graph_names where txid = ? union select 1 from graph_silent_facts where txid = ?`
 
-/** What a database says of who spends the same. */
 function conflictRows(reader: SqlReader, derives: boolean): ConflictRows {
   const isThere = async (sql: string, values: SqlValue[]): Promise<boolean> =>
     (await reader.first(sql, values)) !== undefined
@@ -84,15 +79,13 @@ function conflictRows(reader: SqlReader, derives: boolean): ConflictRows {
       const rows = await reader.all(SHARED, Array(4).fill(hashColumn(txid)))
       return rows.map((row) => ({ spender: hexOf(row.spender), isNode: Number(row.is_node) === 1 }))
     },
-    leftNode: (txid) => isThere(LEFT_A_NODE, Array(2).fill(hashColumn(txid))),
-    wasLookedAt: (txid) =>
-      derives
-        ? isThere(IS_HELD, [hashColumn(txid)])
-        : isThere(WAS_LOOKED_AT, Array(3).fill(hashColumn(txid))),
+    hasNode: (txid) => isThere(HAS_NODE, Array(2).fill(hashColumn(txid))),
+    wasJudged: (txid) =>
+      derives ? isThere(IS_HELD, [hashColumn(txid)]) : isThere(WAS_JUDGED, Array(3).fill(hashColumn(txid))),
   }
 }
 
-export async function statuses(reader: SqlReader, txids: string[]): Promise<Standing[]> {
+export async function statuses(reader: SqlReader, txids: string[]): Promise<TransactionStatus[]> {
   const rows = await inParts([...new Set(txids)], (part) =>
     reader.all(
       `select txid, mined, arrival, silent from graph_transactions where txid in (${anyOf(part)})`,
@@ -102,34 +95,38 @@ export async function statuses(reader: SqlReader, txids: string[]): Promise<Stan
   return rows.map(({ txid, mined, arrival, silent }) => ({
     txid: hexOf(txid),
     mined: mined === null ? undefined : Number(mined),
-    arrival: Number(arrival),
-    silent: Number(silent) === 1,
+    insertionOrder: Number(arrival),
+    isInactive: Number(silent) === 1,
   }))
 }
 
 const OUTPUTS = `select (select count(*) from graph_outputs where txid = ?)
   + (select count(*) from graph_silent_facts where txid = ?) as count`
 
-/** Where transactions stand, and may be made to. */
-export function rankedView(trx: Knex.Transaction, told?: ReadonlySet<string>, derives?: boolean): RankedView {
+/** See `TransactionTables.rankedView`. */
+export function rankedView(
+  trx: Knex.Transaction,
+  judged?: ReadonlySet<string>,
+  derives?: boolean,
+): RankedView {
   const reader = knexReader(trx)
   return {
-    ...conflictView(reader, told, derives),
+    ...conflictView(reader, judged, derives),
     heightOf: (txid) => heightIn(reader, txid),
-    async setRank({ txid, mined, arrival }) {
+    async setRank({ txid, mined, insertionOrder }) {
       await trx('graph_transactions')
         .where({ txid: hashColumn(txid) })
-        .update({ mined: mined ?? null, arrival })
+        .update({ mined: mined ?? null, arrival: insertionOrder })
     },
   }
 }
 
-/** Whatever else spends one of these outpoints, silent or not. */
-export async function conflictsOf(reader: SqlReader, told: SpendRecord[]): Promise<string[]> {
-  return await conflictsAmong(told, (outpoints) => spendsOf(reader, outpoints))
+/** See `TransactionTables.conflictsOf`. */
+export async function conflictsOf(reader: SqlReader, spends: SpendRecord[]): Promise<string[]> {
+  return await conflictsAmong(spends, (outpoints) => spendsOf(reader, outpoints))
 }
 
-/** Who spends one of these outpoints, silent or not. */
+/** See `TransactionTables.spendsOf`. */
 export async function spendsOf(reader: SqlReader, outpoints: Outpoint[]): Promise<SpendRecord[]> {
   const rows = await inParts(outpoints, (part) => {
     const pairs = outpointValues(part)
@@ -141,7 +138,7 @@ export async function spendsOf(reader: SqlReader, outpoints: Outpoint[]): Promis
   return rows.map(spendOf)
 }
 
-/** A spend as it stands in a row; its value where that was read and is known. */
+/** A spend, with its value if that was read and is known. */
 export function spendOf(row: OutpointRow & { spender: unknown; satoshis?: unknown }): SpendRecord {
   const satoshis = numberIn(row.satoshis)
   return {
@@ -151,7 +148,7 @@ export function spendOf(row: OutpointRow & { spender: unknown; satoshis?: unknow
   }
 }
 
-/** Whatever spends of these transactions, silent or not. */
+/** See `TransactionTables.childrenOf`. */
 export async function childrenOf(reader: SqlReader, txids: string[]): Promise<string[]> {
   const rows = await inParts(txids, (part) => {
     const hashes = part.map(hashColumn)
@@ -193,16 +190,16 @@ export async function workBehind(
          ) as last
          from graph_outputs as head where head.previous_txid in (${anyOf(part)}) and head.step = 0 limit ?
        ) as found`,
-      [...part.map(hashColumn), LINEAGES_BEHIND],
+      [...part.map(hashColumn), LINEAGES_SAMPLED],
     )
-    return Number(row?.count ?? 0) + Math.floor(Number(moved?.steps ?? 0) / MOVED_AS_ONE)
+    return Number(row?.count ?? 0) + Math.floor(Number(moved?.steps ?? 0) / MOVED_OUTPUTS_PER_SPEND)
   })
 }
 
 /** See `TransactionsReader.spenderOf`. */
 export async function spenderOf(reader: SqlReader, outpoint: Outpoint): Promise<string | undefined> {
   const row = await reader.first(
-    // Of a node, only a mint is a spender: one that left no node of its own was no mint.
+    // Only a mint spends a node, and a transaction without a node is no mint.
     `select spender from graph_spends as spends where txid = ? and vout = ? and (
        exists (select 1 from graph_nodes as nodes where nodes.txid = spends.spender)
        or not exists (

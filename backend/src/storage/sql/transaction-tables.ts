@@ -1,15 +1,13 @@
 import type { Knex } from 'knex'
+import { yieldBetweenStatements } from '../../graph/yield-to-event-loop.js'
 import { groupBy, hashColumn, hexOf, inParts, outpointOf, parts, ROWS_A_STATEMENT } from '../rows/columns.js'
-import { OUTPUT, type OutputRow, outputOf } from '../rows/output-rows.js'
-import { pendingOf, proofColumns } from '../rows/record-rows.js'
+import { OUTPUT, type OutputRow, outputOf, pendingOf, proofColumns } from '../rows/record-rows.js'
 import type { TransactionTables } from '../write/graph-tables.js'
 import { blockText } from '../write/new-records.js'
-import { rest } from '../write/rest.js'
 import { admissionOf, admissionsAmong } from './admissions.js'
 import { deleteBlocked, setBlocked } from './blocklist.js'
-import { insertNew } from './insert-new.js'
-import { anyOf, anyOutpoint, knexWriter, outpointValues, type SqlWriter } from './reader.js'
-import { countReorg } from './reorg-count.js'
+import { anyOf, anyOutpoint, insertNew, knexWriter, outpointValues, type SqlWriter } from './database.js'
+import { countReorg } from './settings.js'
 import {
   both,
   childrenOf,
@@ -23,12 +21,12 @@ import {
 } from './transaction-status.js'
 import { rawTransaction, transactionRecord } from './transactions.js'
 
-/** How often {@link questionable} asks about the same transactions. */
+/** How often the txids occur in {@link questionable}. */
 const QUESTIONS = 1 + SPENDS.length + SPENDS.length ** 2
 
-/** @param wanted The places of the txids. */
+/** @param wanted The placeholders of the txids. */
 function questionable(wanted: string): string {
-  const onSilent = SPENDS.map(
+  const onInactive = SPENDS.map(
     (spends) => `select spends.spender as found from ${spends} as spends
       join graph_transactions as parents on parents.txid = spends.txid and parents.silent = 1
       where spends.spender in (${wanted})`,
@@ -40,14 +38,14 @@ function questionable(wanted: string): string {
         where own.spender in (${wanted})`,
     ),
   )
-  const silent = `select txid as found from graph_transactions where txid in (${wanted}) and silent = 1`
-  return [silent, ...onSilent, ...shared].join(' union ')
+  const inactive = `select txid as found from graph_transactions where txid in (${wanted}) and silent = 1`
+  return [inactive, ...onInactive, ...shared].join(' union ')
 }
 
 /**
  * See {@link TransactionTables}.
  *
- * @param options.derives Whether the admissions of every transaction whose bytes are held are derived.
+ * @param options.derives Whether the store derives the admissions of all stored transactions.
  */
 export function transactionTablesIn(
   trx: Knex.Transaction,
@@ -65,7 +63,7 @@ export function transactionTablesIn(
       return new Set(rows.map(({ owner }) => hexOf(owner)))
     },
     async deleteChunks(owners) {
-      // Of none, SQLite would look through all of them.
+      // With an empty list, SQLite would scan the table.
       if (owners.length > 0) await trx('graph_pieces').whereIn('owner', owners).delete()
     },
     get: (txid) => transactionRecord(writer, txid),
@@ -94,8 +92,8 @@ export function transactionTablesIn(
         both((spends) => `select txid, vout, satoshis from ${spends} where spender = ?`),
         Array(2).fill(hashColumn(spender)),
       )
-      // Of a large transaction, reading them and what is made of them are two long pieces of work.
-      await rest()
+      // For a large transaction, reading the rows and using them each take long.
+      await yieldBetweenStatements()
       return rows.map((row) => spendOf({ ...row, spender: hashColumn(spender) }))
     },
     unvaluedOutputs: (txids) =>
@@ -118,7 +116,7 @@ export function transactionTablesIn(
             hashColumn(txid),
             ...part,
           ])
-        await rest()
+        await yieldBetweenStatements()
       }
     },
     admissionsAmong: (outpoints) => admissionsAmong(writer, outpoints),
@@ -128,8 +126,8 @@ export function transactionTablesIn(
           `select * from graph_admissions where txid in (${anyOf(part)})`,
           part.map(hashColumn),
         )
-        // A large transaction may have thousands.
-        await rest()
+        // A large transaction may have thousands of outputs.
+        await yieldBetweenStatements()
         return rows.map(admissionOf)
       }),
     spendingAdmitted: (txids) =>
@@ -146,7 +144,7 @@ export function transactionTablesIn(
         return rows.map(({ found }) => hexOf(found))
       }),
     winnerOver: (txid) => winnerIn(writer, txid, derives),
-    rankedView: (told) => rankedView(trx, told, derives),
+    rankedView: (judged) => rankedView(trx, judged, derives),
     questionable: (txids) =>
       inParts([...new Set(txids)], async (part) => {
         const rows = await writer.all(
@@ -155,7 +153,7 @@ export function transactionTablesIn(
         )
         return rows.map(({ found }) => hexOf(found))
       }),
-    async lastInsertion() {
+    async lastInsertionOrder() {
       const last = await writer.first('select max(arrival) as arrival from graph_transactions', [])
       return Number(last?.arrival ?? 0)
     },
@@ -168,9 +166,9 @@ export function transactionTablesIn(
       )
       return new Set(rows.map(({ txid }) => hexOf(txid)))
     },
-    async setInactive(txids, silent) {
+    async setInactive(txids, isInactive) {
       for (const part of parts(txids, ROWS_A_STATEMENT))
-        await trx('graph_transactions').whereIn('txid', part.map(hashColumn)).update({ silent })
+        await trx('graph_transactions').whereIn('txid', part.map(hashColumn)).update({ silent: isInactive })
     },
     async setProof(txid, proof) {
       await trx('graph_transactions')
@@ -218,7 +216,7 @@ export function transactionTablesIn(
       for (const part of parts(outpoints, ROWS_A_STATEMENT)) {
         for (const table of ['graph_outputs', 'graph_nodes', 'graph_names'])
           await writer.run(`delete from ${table} where ${anyOutpoint(part)}`, outpointValues(part))
-        await rest()
+        await yieldBetweenStatements()
       }
     },
     async takeInactiveFacts(txids, limit) {
@@ -286,7 +284,7 @@ export function transactionTablesIn(
           kind,
           ...outpointValues(part),
         ])
-        await rest()
+        await yieldBetweenStatements()
       }
       return outpoints
     },

@@ -1,11 +1,11 @@
-import type { RawTransaction, TransactionsReader } from '../../graph/graph-store.js'
-import type { TransactionRecord } from '../../graph/records.js'
+import type { BlocksReader, RawTransaction, TransactionsReader } from '../../graph/graph-store.js'
+import type { Block, SpendRecord, TransactionRecord } from '../../graph/records.js'
 import { joinBytes } from '../../protocol/bytes.js'
-import { rawTransactionOf } from '../read/raw-transaction.js'
-import { bytesOf, hashColumn, hexOf } from '../rows/columns.js'
-import { chunksIn } from './blob-chunks.js'
-import type { SqlReader } from './reader.js'
-import { heightIn, isStored, spenderOf, winnerIn } from './transaction-status.js'
+import { rawTransactionOf } from '../read/read-blobs.js'
+import { bytesOf, hashColumn, hexOf, inParts } from '../rows/columns.js'
+import { chunksIn } from './content.js'
+import { anyOf, type SqlReader } from './database.js'
+import { conflictsOf, heightIn, isStored, spenderOf, statuses, winnerIn } from './transaction-status.js'
 
 /** The transactions of a store. @param derives Whether the store derives admissions by itself. */
 export function transactionsIn(reader: SqlReader, derives: () => boolean): TransactionsReader {
@@ -19,14 +19,14 @@ export function transactionsIn(reader: SqlReader, derives: () => boolean): Trans
   }
 }
 
-/** A transaction, put together from its pieces; undefined where the store does not hold it. */
+/** A transaction with all its bytes; undefined if the store does not hold it. */
 export async function transactionRecord(
   reader: SqlReader,
   txid: string,
 ): Promise<TransactionRecord | undefined> {
   const rows = await reader.all(
     `select merkle_path, height, merkle_root, bytes from graph_transactions as transactions
-     join graph_pieces as pieces on pieces.owner = transactions.txid
+     join graph_pieces as chunks on chunks.owner = transactions.txid
      where transactions.txid = ? order by position`,
     [hashColumn(txid)],
   )
@@ -42,7 +42,7 @@ export async function rawTransaction(reader: SqlReader, txid: string): Promise<R
   const owner = hashColumn(txid)
   const row = await reader.first(
     `select merkle_path, height, merkle_root, bytes from graph_transactions as transactions
-     join graph_pieces as pieces on pieces.owner = transactions.txid
+     join graph_pieces as chunks on chunks.owner = transactions.txid
      where transactions.txid = ? and position = 0`,
     [owner],
   )
@@ -58,7 +58,7 @@ export async function rawTransaction(reader: SqlReader, txid: string): Promise<R
       )
       return last && { position: Number(last.position), length: Number(last.length) }
     },
-    pieces: chunksIn(reader),
+    blobs: chunksIn(reader),
   })
 }
 
@@ -69,4 +69,40 @@ function proofOf(row: {
 }): TransactionRecord['proof'] {
   if (!row.merkle_path) return undefined
   return { merklePath: bytesOf(row.merkle_path), height: Number(row.height), root: hexOf(row.merkle_root) }
+}
+
+/** The blocks of a store. */
+export function blocksIn(reader: SqlReader): BlocksReader {
+  return {
+    from: (query) => blocksFrom(reader, query),
+    async lastHeight() {
+      const row = await reader.first('select max(height) as height from graph_transactions', [])
+      return Number(row?.height ?? 0)
+    },
+    ofConflicts: (spends) => conflictingBlocks(reader, spends),
+  }
+}
+
+async function blocksFrom(reader: SqlReader, { from }: { from: number }): Promise<Block[]> {
+  const rows = await reader.all(
+    'select distinct height, merkle_root from graph_transactions where height >= ? order by height desc, merkle_root',
+    [from],
+  )
+  return rows.map(blockOf)
+}
+
+async function conflictingBlocks(reader: SqlReader, spends: SpendRecord[]): Promise<Block[]> {
+  const others = await statuses(reader, await conflictsOf(reader, spends))
+  const heights = [...new Set(others.flatMap(({ mined }) => mined ?? []))]
+  const rows = await inParts(heights, (part) =>
+    reader.all(
+      `select distinct height, merkle_root from graph_transactions where height in (${anyOf(part)})`,
+      part,
+    ),
+  )
+  return rows.map(blockOf)
+}
+
+function blockOf(row: { height: unknown; merkle_root: unknown }): Block {
+  return { height: Number(row.height), root: hexOf(row.merkle_root) }
 }

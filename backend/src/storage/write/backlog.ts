@@ -3,32 +3,39 @@ import { PARTS_OF_ONE } from '../../graph/conflict-resolution.js'
 import type { Outpoint } from '../../protocol/outpoint.js'
 import { countParts, type TransactionView } from '../../protocol/transaction.js'
 import { outpointColumns } from '../rows/columns.js'
-import type { TransactionTables } from './graph-tables.js'
+import type { BacklogKind, TransactionTables } from './graph-tables.js'
 
 /**
- * What follows from one transaction may concern any number of others: those that waited for it, or that are built on what it
- * conflicts with. One write looks at so many of them, and leaves the others to the writes after it, in a table of their own
- * and in the same step. So no write takes longer than another, whatever strangers have prepared, and what is left after a
- * crash is done then. Until it is, the answers are those of a host that does not know all of it yet.
+ * One transaction may affect any number of others: those that waited for it, or that are built on what it conflicts with.
+ * A write looks at a bounded number of them and leaves the others to later writes, in a table that it writes atomically with
+ * everything else. So the time of a write is bounded whatever strangers have prepared, and the work survives a crash. Until
+ * it is done, reads answer as a host that does not know all of it yet.
  */
 
-/** By what is left to be done with them; txids, and outpoints of coins. */
-export interface Backlog {
-  /** Judged again (`admission.ts`). */
+/** Transactions (txids) and coins, by what is left to do with them. */
+export interface BacklogItems {
+  /** Derive their admissions (`derive-admissions.ts`). */
   judge: string[]
-  /** Decided again whether they count (`standing.ts`). */
+  /** Resolve their conflicts (`graph/conflict-resolution.ts`). */
   decide: string[]
-  /** Their unsettled outputs settled (`settle.ts`). */
-  settle: string[]
-  /** What they spend kept for good (`pending.ts`). */
+  /** Resolve the predecessors of their outputs (`resolve-predecessors.ts`). */
+  resolve: string[]
+  /** Keep what they spend for good (`pending.ts`). */
   keep: string[]
-  /** Written where they are carriers (`carriers.ts`). */
+  /** Write them if they are carriers (`link-lineages.ts`). */
   carry: Outpoint[]
 }
 
-export type BacklogKind = keyof Backlog
+/** The kinds as the table has them. */
+const KINDS: Record<keyof BacklogItems, BacklogKind> = {
+  judge: 'judge',
+  decide: 'decide',
+  resolve: 'settle',
+  keep: 'keep',
+  carry: 'carry',
+}
 
-/** How many transactions one write looks at beside its own, where the host says nothing else. */
+/** The default for how many transactions one write looks at beside its own. */
 const REEVALUATIONS = 1000
 
 /** How many transactions one write looks at beside its own. */
@@ -36,10 +43,10 @@ export function reevaluationsOf(admission?: AdmissionOptions): number {
   return admission?.reevaluations ?? REEVALUATIONS
 }
 
-/** A transaction of about so many bytes takes twice as long to look at as the smallest. */
+/** A transaction of about this many bytes takes twice as long to look at as the smallest. */
 const BYTES_OF_ONE = 64 * 1024
 
-/** What one write does beside what it has to, in transactions: a large one counts for several. */
+/** Limits the extra work of one write, in transactions: a large one counts for several. */
 export class Effort {
   private done = 0
 
@@ -49,7 +56,7 @@ export class Effort {
     return this.done >= this.limit
   }
 
-  /** Counts a transaction that was looked at; without one, another that is not here. */
+  /** Counts a transaction that was looked at; undefined for one that is not stored. */
   add(transaction?: TransactionView): void {
     this.done++
     if (transaction === undefined) return
@@ -58,38 +65,30 @@ export class Effort {
   }
 }
 
-export function emptyBacklog(): Backlog {
-  return { judge: [], decide: [], settle: [], keep: [], carry: [] }
+export function emptyBacklog(): BacklogItems {
+  return { judge: [], decide: [], resolve: [], keep: [], carry: [] }
 }
 
-/** Takes work out of the backlog: of each kind as much as one write does. */
-export async function takeBacklog(tables: TransactionTables, limit: number): Promise<Backlog> {
-  const take = async (kind: BacklogKind): Promise<Outpoint[]> => await tables.takeBacklog(kind, limit)
-  const txidsOf = async (kind: BacklogKind): Promise<string[]> => (await take(kind)).map(({ txid }) => txid)
+/** Takes items out of the backlog: up to `limit` of each kind. */
+export async function takeBacklog(tables: TransactionTables, limit: number): Promise<BacklogItems> {
+  const txidsOf = async (kind: keyof BacklogItems): Promise<string[]> =>
+    (await tables.takeBacklog(KINDS[kind], limit)).map(({ txid }) => txid)
   return {
     judge: await txidsOf('judge'),
     decide: await txidsOf('decide'),
-    settle: await txidsOf('settle'),
+    resolve: await txidsOf('resolve'),
     keep: await txidsOf('keep'),
-    carry: await take('carry'),
+    carry: await tables.takeBacklog(KINDS.carry, limit),
   }
 }
 
-/** Writes what is left for the writes after this one. */
-export async function leaveBacklog(
-  tables: TransactionTables,
-  { carry, ...ofTransactions }: Backlog,
-): Promise<void> {
-  const leave = async (kind: string, outpoints: Outpoint[]): Promise<void> => {
-    await tables.insertNew(
-      'graph_backlog',
-      outpoints.map((outpoint) => ({ kind, ...outpointColumns(outpoint) })),
-    )
-  }
-  await leave('carry', carry)
-  for (const [kind, txids] of Object.entries(ofTransactions))
-    await leave(
+/** Adds items to the backlog. */
+export async function leaveBacklog(tables: TransactionTables, items: BacklogItems): Promise<void> {
+  for (const [name, kind] of Object.entries(KINDS)) {
+    const rows = items[name as keyof BacklogItems].map((item) => ({
       kind,
-      txids.map((txid) => ({ txid, vout: 0 })),
-    )
+      ...outpointColumns(typeof item === 'string' ? { txid: item, vout: 0 } : item),
+    }))
+    await tables.insertNew('graph_backlog', rows)
+  }
 }

@@ -2,24 +2,24 @@ import { CHUNK_BYTES, hexOf, ROWS_A_STATEMENT } from '../rows/columns.js'
 import type { Row } from '../rows/record-rows.js'
 import type { TransactionTables } from './graph-tables.js'
 
-/** So that one statement stays far below what a server takes in one packet. */
+/** Far below the size of a packet that servers accept. */
 const BYTES_A_STATEMENT = 4 * 1024 * 1024
 
-/** `owner` is 32 bytes: the body's hash, or what stands for it. */
-interface Body {
+/** See `BlobChunks` for `owner`. */
+interface Blob {
   owner: Buffer
   bytes: Uint8Array
 }
 
-/** Writes bodies in pieces; one that is there stays as it is. */
-export async function writeChunks(tables: TransactionTables, bodies: Body[]): Promise<void> {
-  const wanted = new Map(bodies.map((body) => [hexOf(body.owner), body]))
+/** Writes blobs in chunks; stored ones stay as they are. */
+export async function writeChunks(tables: TransactionTables, blobs: Blob[]): Promise<void> {
+  const wanted = new Map(blobs.map((blob) => [hexOf(blob.owner), blob]))
   for (const owner of await tables.held([...wanted.keys()])) wanted.delete(owner)
   await insertChunks(tables, wanted.values())
 }
 
-/** Writes bodies in pieces that are not there; each once. */
-export async function insertChunks(tables: TransactionTables, bodies: Iterable<Body>): Promise<void> {
+/** Writes distinct blobs that are not stored yet. */
+export async function insertChunks(tables: TransactionTables, blobs: Iterable<Blob>): Promise<void> {
   let rows: Row[] = []
   let size = 0
   const flush = async (): Promise<void> => {
@@ -27,12 +27,12 @@ export async function insertChunks(tables: TransactionTables, bodies: Iterable<B
     rows = []
     size = 0
   }
-  for (const { owner, bytes } of bodies) {
-    // An empty body has one empty piece, so that it is told from a body that is not there.
+  for (const { owner, bytes } of blobs) {
+    // An empty blob has one empty chunk, which distinguishes it from a missing one.
     for (let at = 0; at === 0 || at < bytes.length; at += CHUNK_BYTES) {
-      const piece = bytes.subarray(at, at + CHUNK_BYTES)
-      rows.push({ owner, position: at / CHUNK_BYTES, bytes: Buffer.from(piece) })
-      size += piece.length
+      const chunk = bytes.subarray(at, at + CHUNK_BYTES)
+      rows.push({ owner, position: at / CHUNK_BYTES, bytes: Buffer.from(chunk) })
+      size += chunk.length
       if (size >= BYTES_A_STATEMENT || rows.length >= ROWS_A_STATEMENT) await flush()
     }
   }

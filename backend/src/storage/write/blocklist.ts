@@ -5,40 +5,37 @@ import type { GraphTables } from './graph-tables.js'
 import { indexAttributes, tipsOf } from './index-attributes.js'
 import { writeMapSnapshots } from './map-snapshots.js'
 
-/** See `BlocklistWriter.block`. */
+/** See `BlocklistStore.add`. */
 export async function writeBlocked(tables: GraphTables, record: BlockedRecord): Promise<BlockedRecord> {
   const written = await tables.transactions.setBlocked(record)
-  await followSaying(tables, record)
+  await reindexOrdinal(tables, record)
   return written
 }
 
-/** See `BlocklistWriter.unblock`. */
+/** See `BlocklistStore.remove`. */
 export async function writeUnblocked(tables: GraphTables, subject: BlockedSubject): Promise<boolean> {
   const wasBlocked = await tables.transactions.deleteBlocked(subject)
-  await followSaying(tables, subject)
+  await reindexOrdinal(tables, subject)
   return wasBlocked
 }
 
-/** Blocks an output that the engine lets go of; what the operator said of it before stays. */
+/** Blocks an output that the engine evicts; an earlier block by the operator keeps its reason. */
 export async function writeEviction(
   tables: GraphTables,
   { outpoint, since }: { outpoint: Outpoint; since: number },
 ): Promise<BlockedSubject> {
   const subject: BlockedSubject = { kind: 'outpoint', value: formatOutpoint(outpoint) }
   await tables.transactions.insertNew('graph_blocked', [blockedRow({ ...subject, reason: 'evicted', since })])
-  await followSaying(tables, subject)
+  await reindexOrdinal(tables, subject)
   return subject
 }
 
-/**
- * Makes what is merged along an ordinal, and what it is found by, follow whether one of its outputs is blocked: nothing
- * that this one said is said of the ordinal further on.
- */
-async function followSaying(tables: GraphTables, { kind, value }: BlockedSubject): Promise<void> {
+/** Updates an ordinal's MAP snapshots and attributes: the MAP of a blocked output does not count at later steps. */
+async function reindexOrdinal(tables: GraphTables, { kind, value }: BlockedSubject): Promise<void> {
   if (kind !== 'outpoint') return
-  const [stood] = await tables.outputs.stepsOf([parseOutpoint(value)])
-  if (stood === undefined) return
-  const tips = await tipsOf(tables, [stood.lineage])
-  await writeMapSnapshots(tables, [stood], tips)
-  await indexAttributes(tables, { changes: [{ lineage: stood.lineage, from: 0 }], spent: [], tips })
+  const [place] = await tables.outputs.stepsOf([parseOutpoint(value)])
+  if (place === undefined) return
+  const tips = await tipsOf(tables, [place.lineage])
+  await writeMapSnapshots(tables, [place], tips)
+  await indexAttributes(tables, { changes: [{ lineage: place.lineage, from: 0 }], spent: [], tips })
 }

@@ -1,41 +1,43 @@
+import { yieldBetweenStatements } from '../../graph/yield-to-event-loop.js'
 import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
 import type { Change } from '../read/lineages.js'
 import { mapOwner } from '../read/read-map.js'
 import { parts, unique } from '../rows/columns.js'
-import { type Facts, inactiveFactRows, inactiveFactsOf, spendRow } from '../rows/record-rows.js'
+import { inactiveFactRows, inactiveFactsOf, type OutputFacts, spendRow } from '../rows/record-rows.js'
 import type { GraphTables, Spends, TransactionTables } from './graph-tables.js'
-import { rest } from './rest.js'
 
 /**
- * What transactions say that do not count stands apart, in tables that no read looks into, and comes back as it was when
- * they count again: so the tables that answer hold what counts, and nothing else.
+ * Rows of inactive transactions live in shadow tables that no read touches, and move back when the transactions are
+ * restored. So the tables that reads use hold active transactions only.
  */
 
-/** How many transactions, and how many of their rows, are moved at once: nobody else is served meanwhile. */
-const A_STEP = 25
+/** How many transactions, and how many of their rows, are moved at once: the statements block the thread. */
+const TRANSACTIONS = 25
 const ROWS = 200
 
-/** What else changes with that. */
-interface Moved {
-  /** The lineages that outputs left. */
+interface Deactivated {
+  /** The lineages that lost outputs. */
   left: Change[]
-  /** The outpoints of these. */
+  /** These outputs. */
   gone: Outpoint[]
-  /** The outpoints whose spender counts no more, or again. */
+  /** The outpoints that the transactions spent. */
   spent: Outpoint[]
 }
 
-/** Puts facts aside whose transactions do not count. */
-export async function writeInactive(tables: TransactionTables, facts: Facts): Promise<void> {
+/** Writes the output records of inactive transactions. */
+export async function writeInactive(tables: TransactionTables, facts: OutputFacts): Promise<void> {
   await tables.insertNew('graph_silent_facts', inactiveFactRows(facts))
 }
 
-/** Takes transactions out of what answers. */
-export async function deactivate({ transactions, outputs }: GraphTables, txids: string[]): Promise<Moved> {
+/** Moves the rows of transactions into the shadow tables. */
+export async function deactivate(
+  { transactions, outputs }: GraphTables,
+  txids: string[],
+): Promise<Deactivated> {
   const spent = await moveSpends(transactions, txids, { from: 'graph_spends', to: 'graph_silent_spends' })
   const left: Change[] = []
   const gone: Outpoint[] = []
-  for (const part of parts(txids, A_STEP)) {
+  for (const part of parts(txids, TRANSACTIONS)) {
     await inPages(async () => {
       const { merged, ...facts } = await transactions.factsOf(part, ROWS)
       await writeInactive(transactions, facts)
@@ -51,14 +53,14 @@ export async function deactivate({ transactions, outputs }: GraphTables, txids: 
   return { left, gone, spent }
 }
 
-/** Gives back what transactions say that count again; to be written as if it were told now. */
+/** Takes the rows of restored transactions out of the shadow tables. The caller writes the facts as if they were new. */
 export async function restore(
   tables: TransactionTables,
   txids: string[],
-): Promise<{ facts: Facts; spent: Outpoint[] }> {
+): Promise<{ facts: OutputFacts; spent: Outpoint[] }> {
   const spent = await moveSpends(tables, txids, { from: 'graph_silent_spends', to: 'graph_spends' })
-  const facts: Facts = { outputs: [], nodes: [], names: [] }
-  for (const part of parts(txids, A_STEP)) {
+  const facts: OutputFacts = { outputs: [], nodes: [], names: [] }
+  for (const part of parts(txids, TRANSACTIONS)) {
     const found: { kind: string; body: unknown }[] = []
     await inPages(async () => {
       const rows = await tables.takeInactiveFacts(part, ROWS)
@@ -79,7 +81,7 @@ async function moveSpends(
   { from, to }: { from: Spends; to: Spends },
 ): Promise<Outpoint[]> {
   const moved: Outpoint[] = []
-  for (const spenders of parts(txids, A_STEP)) {
+  for (const spenders of parts(txids, TRANSACTIONS)) {
     await inPages(async () => {
       const spends = await tables.takeSpends({ from, spenders, limit: ROWS })
       await tables.insertNew(to, spends.map(spendRow))
@@ -90,7 +92,7 @@ async function moveSpends(
   return moved
 }
 
-/** Moves rows, {@link ROWS} at a time, until there are fewer. @param move Returns how many it has moved. */
+/** Repeats a move of {@link ROWS} rows until it moves fewer. @param move Returns how many it moved. */
 async function inPages(move: () => Promise<number>): Promise<void> {
-  for (let moved = ROWS; moved === ROWS; await rest()) moved = await move()
+  for (let moved = ROWS; moved === ROWS; await yieldBetweenStatements()) moved = await move()
 }

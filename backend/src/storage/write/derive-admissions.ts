@@ -1,4 +1,5 @@
 import type { AdmissionRules, NodeInput } from '../../graph/admission-rules.js'
+import type { TransactionStatus } from '../../graph/conflict-resolution.js'
 import { type AdmissionRecord, type GraphRecords, graphRecords } from '../../graph/records.js'
 import { storedOutput, storedTransaction, viewOf } from '../../graph/stored-transaction.js'
 import {
@@ -9,40 +10,39 @@ import {
   OUTPUTS_WITH_ORDINALS,
   ordinalsRecords,
 } from '../../graph/transaction-records.js'
+import { yieldBetweenStatements } from '../../graph/yield-to-event-loop.js'
 import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
 import { TOPICS } from '../../protocol/profile.js'
 import { firstOutputs, outputOf, type TransactionView } from '../../protocol/transaction.js'
 import { parts, ROWS_A_STATEMENT } from '../rows/columns.js'
 import { Effort } from './backlog.js'
 import type { GraphTables, TransactionTables } from './graph-tables.js'
-import { rest } from './rest.js'
-import { storedFlow } from './spent-values.js'
+import { storedFlow } from './resolve-predecessors.js'
 
-/** What follows from transactions that have come. */
-export interface Derived {
-  /** What is known by now of outputs that were not admitted before, with their admissions. */
+export interface DerivedAdmissions {
+  /** The new admissions, with the records of their outputs. */
   records: GraphRecords
-  /** The transactions of which something is admitted, or that spend what is; of those that were judged. */
+  /** The judged transactions with admitted outputs, or that spend any. */
   kept: Set<string>
-  /** Those that are left to be judged. */
+  /** Those left to be judged. */
   left: string[]
 }
 
 /**
- * Derives what topics admit now that transactions have come: of these, of what spends them, and of whatever spends an output
- * that is admitted by that. Transactions are judged parents first, each once a write: what a transaction admits follows from
- * its own bytes and from what is known of the outputs that it spends. So the same is admitted whatever the order in which
- * they came (`spec/overlay.md`, Order independence).
+ * Derives what the topics admit after transactions were inserted: of these, of their children, and of everything that spends
+ * an output admitted by that. Transactions are judged parents first, usually once per write: what a transaction admits
+ * follows from its own bytes and from what is known of the outputs that it spends. So the same is admitted in whatever order
+ * they arrive (`spec/overlay.md`, Order independence).
  *
- * @param arrived.transactions Those that the write holds in memory, and of them the `fresh` ones, which are to be judged.
- * @param arrived.again Whether what was admitted before is to be told again.
- * @param arrived.left What earlier writes have left to be judged.
- * @param arrived.limit How many are judged beside the fresh ones; a large one counts for several.
+ * @param inserted.transactions Raw transactions of this write, of which the `fresh` ones are to be judged.
+ * @param inserted.again Whether to return the records of earlier admissions, too.
+ * @param inserted.left Transactions that earlier writes left to be judged.
+ * @param inserted.limit How many to judge beside the fresh ones; a large one counts for several.
  */
 export async function deriveAdmissions(
   { transactions: tables }: GraphTables,
   rules: AdmissionRules,
-  arrived: {
+  inserted: {
     transactions: ReadonlyMap<string, Uint8Array>
     fresh: string[]
     subject?: string | undefined
@@ -50,36 +50,36 @@ export async function deriveAdmissions(
     left: string[]
     limit: number
   },
-): Promise<Derived> {
-  const { transactions, fresh, subject, again, limit } = arrived
+): Promise<DerivedAdmissions> {
+  const { transactions, fresh, subject, again, limit } = inserted
   const known = new Set(fresh)
   const read = async (txid: string): Promise<TransactionView | undefined> => {
     const raw = transactions.get(txid)
     return raw === undefined ? await storedTransaction(txid, tables) : viewOf({ txid, raw })
   }
-  // Of what is told again, something may be admitted already; of what is new, nothing is.
+  // Nothing of a new transaction is admitted yet.
   const isNew = (txid: string): boolean => !again && known.has(txid)
   const judge = new Judge(tables, { rules, transactions, isNew })
-  const queue = new ArrivalQueue(tables)
-  // What is submitted once more is judged once more, so that it shows again why nothing of it is admitted.
+  const queue = new InsertionOrderQueue(tables)
+  // A resubmitted transaction is judged again, to report again why nothing of it is admitted.
   await queue.add(subject === undefined ? fresh : [...fresh, subject])
-  // Of what spends them, the value of an input is news; it matters where an ordinal is among the others.
+  // Their children learn the value of an input, which matters if they spend an ordinal, too.
   const children = (await tables.childrenOf(fresh)).filter((txid) => !known.has(txid))
-  await queue.add([...(await tables.spendingAdmitted(children)), ...arrived.left])
-  // By when each was judged last, so that what spends an output that is admitted is judged after that.
+  await queue.add([...(await tables.spendingAdmitted(children)), ...inserted.left])
+  // When each was last judged, so that spenders of an admitted output are judged after it.
   const judged = new Map<string, number>()
-  let turns = 0
+  let count = 0
   const others = new Effort(limit)
   let admitted: Outpoint[] = []
   const left = new Set<string>()
   for (let txid = queue.take(); txid !== undefined; txid = queue.take()) {
     if (known.has(txid) || txid === subject || !others.isOver) {
-      judged.set(txid, ++turns)
+      judged.set(txid, ++count)
       const transaction = await read(txid)
       if (transaction !== undefined)
         for (const each of await judge.judge(transaction, again && known.has(txid))) admitted.push(each)
       if (!known.has(txid)) others.add(transaction)
-      await rest()
+      await yieldBetweenStatements()
     } else left.add(txid)
     if (!queue.isEmpty) continue
     const spends = await tables.spendsOf(admitted)
@@ -92,19 +92,19 @@ export async function deriveAdmissions(
   return { records: judge.records, kept: judge.kept, left: [...left] }
 }
 
-/** A node has some kilobytes, and stands near the front; before it are the scripts of inputs, which are passed over. */
+/** A node has some kilobytes and is near the front; the scripts of inputs before it are skipped. */
 const A_NODE = { longest: 16 * 1024 * 1024, chunks: 128 }
 
-/** How many inputs are looked at together: a transaction has as many as fit into it. */
-const A_PART = 1000
+/** How many inputs are looked up at once: a transaction may have any number. */
+const INPUTS_AT_ONCE = 1000
 
-/** From how many on they are sorted instead of put in their places one by one. */
+/** From how many on, sorting is faster than inserting one by one. */
 const MANY = 32
 
-/** Transactions in the order in which they stand, parents before children, each once. */
-class ArrivalQueue {
-  /** The next stands last. */
-  private readonly waiting: { txid: string; arrival: number }[] = []
+/** Transactions in insertion order, parents before children, each once. */
+class InsertionOrderQueue {
+  /** The next is last. */
+  private readonly waiting: TransactionStatus[] = []
   private readonly queued = new Set<string>()
 
   constructor(private readonly tables: TransactionTables) {}
@@ -120,19 +120,18 @@ class ArrivalQueue {
     const statuses = await this.tables.statuses(fresh)
     if (statuses.length > MANY) {
       this.waiting.push(...statuses)
-      this.waiting.sort((a, b) => b.arrival - a.arrival)
+      this.waiting.sort((a, b) => b.insertionOrder - a.insertionOrder)
       return
     }
-    for (const standing of statuses) this.waiting.splice(this.placeOf(standing), 0, standing)
+    for (const status of statuses) this.waiting.splice(this.placeOf(status), 0, status)
   }
 
-  /** Where one stands among those that wait; found by halves. */
-  private placeOf({ arrival }: { arrival: number }): number {
+  private placeOf({ insertionOrder }: TransactionStatus): number {
     let low = 0
     let high = this.waiting.length
     while (low < high) {
       const middle = (low + high) >> 1
-      if ((this.waiting[middle]?.arrival ?? 0) > arrival) low = middle + 1
+      if ((this.waiting[middle]?.insertionOrder ?? 0) > insertionOrder) low = middle + 1
       else high = middle
     }
     return low
@@ -140,19 +139,19 @@ class ArrivalQueue {
 
   take(): string | undefined {
     const next = this.waiting.pop()
-    // What it admits may come to one that was judged before its parents had a place in the order.
+    // It may be queued again: it may have been judged before one of its parents.
     if (next !== undefined) this.queued.delete(next.txid)
     return next?.txid
   }
 }
 
-/** Judges transactions by what is known of their inputs, with what the same write has admitted so far. */
+/** Judges transactions by what is known of their inputs, including what this write has admitted so far. */
 class Judge {
   readonly records = graphRecords({})
   readonly kept = new Set<string>()
-  /** The topics that hold an output by this write. */
+  /** The topics that this write admits an output to, by outpoint. */
   private readonly admitted = new Map<string, string[]>()
-  /** What this write admits, by txid. */
+  /** The admissions of this write, by txid. */
   private readonly found = new Map<string, AdmissionRecord[]>()
   private readonly flows = new Map<string, Flow | undefined>()
   private readonly score = Date.now()
@@ -161,27 +160,26 @@ class Judge {
     private readonly tables: TransactionTables,
     private readonly options: {
       rules: AdmissionRules
-      /** Those that the write holds in memory. */
+      /** The raw transactions of this write. */
       transactions: ReadonlyMap<string, Uint8Array>
       isNew: (txid: string) => boolean
     },
   ) {}
 
-  /** @returns The outputs that a topic admits and did not before. */
+  /** @returns The outputs of new admissions. */
   async judge(transaction: TransactionView, again: boolean): Promise<Outpoint[]> {
     const { txid } = transaction
-    await rest()
+    await yieldBetweenStatements()
     const before = await this.admissionsOf(txid)
-    await rest()
+    await yieldBetweenStatements()
     const spent = await this.admissionsSpent(transaction)
-    await rest()
+    await yieldBetweenStatements()
     const found = [
       ...(await this.names(transaction, { before, spent })),
       ...(await this.ordinals(transaction, { before, spent, again })),
     ]
     if (before.length > 0 || spent.size > 0 || found.length > 0) this.kept.add(txid)
-    const told = again ? [...before, ...found] : found
-    await this.tell(transaction, told)
+    await this.addRecords(transaction, again ? [...before, ...found] : found)
     this.found.set(txid, [...(this.found.get(txid) ?? []), ...found])
     for (const { topic, outpoint } of found) {
       const key = formatOutpoint(outpoint)
@@ -191,15 +189,15 @@ class Judge {
   }
 
   private async admissionsOf(txid: string): Promise<AdmissionRecord[]> {
-    // What this write has admitted is not stored yet.
+    // The admissions of this write are not stored yet.
     const stored = this.options.isNew(txid) ? [] : await this.tables.admissionsOf([txid])
     return [...stored, ...(this.found.get(txid) ?? [])]
   }
 
-  /** The topics that hold what a transaction spends, by the index of the input. */
+  /** The topics that hold the spent outputs, by input index. */
   private async admissionsSpent({ inputs }: TransactionView): Promise<Map<number, string[]>> {
     const stored = new Map<string, string[]>()
-    for (const part of parts(inputs, A_PART)) {
+    for (const part of parts(inputs, INPUTS_AT_ONCE)) {
       const known = part.map(outpointOf).filter(({ txid }) => !this.options.isNew(txid))
       for (const { topic, outpoint } of await this.tables.admissionsAmong(known)) {
         const key = formatOutpoint(outpoint)
@@ -209,7 +207,7 @@ class Judge {
     const spent = new Map<number, string[]>()
     if (stored.size === 0 && this.admitted.size === 0) return spent
     for (const [index, input] of inputs.entries()) {
-      if (index % A_PART === 0) await rest()
+      if (index % INPUTS_AT_ONCE === 0) await yieldBetweenStatements()
       const key = formatOutpoint(input)
       const topics = [...(stored.get(key) ?? []), ...(this.admitted.get(key) ?? [])]
       if (topics.length > 0) spent.set(index, topics)
@@ -217,7 +215,7 @@ class Judge {
     return spent
   }
 
-  /** What `tm_names` admits and did not before. */
+  /** The new admissions to `tm_names`. */
   private async names(
     transaction: TransactionView,
     { before, spent }: { before: AdmissionRecord[]; spent: Map<number, string[]> },
@@ -235,7 +233,7 @@ class Judge {
     return rules.names(transaction, nodeInputs).map((vout) => this.admission(TOPICS.names, transaction, vout))
   }
 
-  /** A node that is spent; of a stored transaction, what stands around it is not read. */
+  /** A spent node; of a stored transaction, only the node is read. */
   private async output(outpoint: Outpoint): Promise<NodeInput['spent']> {
     const { transactions } = this.options
     const raw = transactions.get(outpoint.txid)
@@ -243,7 +241,7 @@ class Judge {
     return await storedOutput(outpoint, this.tables, A_NODE)
   }
 
-  /** What `tm_ordinals` admits and did not before. */
+  /** The new admissions to `tm_ordinals`. */
   private async ordinals(
     transaction: TransactionView,
     { before, spent, again }: { before: AdmissionRecord[]; spent: Map<number, string[]>; again: boolean },
@@ -261,7 +259,7 @@ class Judge {
     const found: AdmissionRecord[] = []
     let candidates = held.size
     for (const [vout, output] of outputs.entries()) {
-      if (vout % ROWS_A_STATEMENT === 0) await rest()
+      if (vout % ROWS_A_STATEMENT === 0) await yieldBetweenStatements()
       if (held.has(vout)) continue
       const predecessor = flow?.predecessors[vout]
       const receives = predecessor?.kind === 'input' && ordinals.has(predecessor.input)
@@ -278,8 +276,8 @@ class Judge {
     return found
   }
 
-  /** Takes down what admissions say of outputs. */
-  private async tell(transaction: TransactionView, admissions: AdmissionRecord[]): Promise<void> {
+  /** Adds the records of admitted outputs. */
+  private async addRecords(transaction: TransactionView, admissions: AdmissionRecord[]): Promise<void> {
     const { txid } = transaction
     const { records } = this
     const { genesis } = this.options.rules
@@ -294,9 +292,9 @@ class Judge {
         if (topic === TOPICS.ordinals && flow !== undefined)
           addTo(records, ordinalsRecords({ transaction, vout, flow }))
       }
-      await rest()
+      await yieldBetweenStatements()
     }
-    // One by one: a call takes fewer arguments than a transaction has outputs.
+    // One by one: a transaction may have more outputs than a call takes arguments.
     for (const admission of admissions) records.admissions.push(admission)
     for (const topic of new Set(admissions.map((each) => each.topic))) records.applied.push({ topic, txid })
   }

@@ -2,86 +2,86 @@ import type { SpendRecord } from '../../graph/records.js'
 import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
 import { parts } from '../rows/columns.js'
 
-/** What is asked of a database for {@link conflictsIn}. What silent transactions say and spend is asked for, too. */
+/** The lookups behind {@link conflictsIn}. They include the rows of inactive transactions. */
 export interface ConflictRows {
   /**
-   * What else spends an outpoint that a transaction spends: each spender once for nodes, and once for
-   * other coins. Two may share thousands of outpoints.
+   * The other transactions that spend the same outpoints: each once for nodes and once for other coins. Two transactions may
+   * share thousands of outpoints.
    */
   sharedWith(txid: string): Promise<{ spender: string; isNode: boolean }[]>
-  /** Whether an output of a transaction is a node. */
-  leftNode(txid: string): Promise<boolean>
-  /** Whether anything is said of the outputs of a transaction. */
-  wasLookedAt(txid: string): Promise<boolean>
+  /** Whether a transaction has a node among its outputs. */
+  hasNode(txid: string): Promise<boolean>
+  /** Whether the topics have judged a transaction. */
+  wasJudged(txid: string): Promise<boolean>
 }
 
 /**
- * Answers `ConflictView.rivals`; for one decision, as what was asked about nodes is not asked again.
+ * Answers `ConflictView.conflicts`. Use one per decision: it caches what it learns about nodes.
  *
- * @param told Transactions of which outputs are told, and about to be written.
+ * @param judged Transactions that this write has judged.
  */
 export function conflictsIn(
   rows: ConflictRows,
-  told: ReadonlySet<string>,
+  judged: ReadonlySet<string>,
 ): (txid: string) => Promise<string[]> {
-  const known = new Known(rows, told)
+  const mints = new PossibleMints(rows, judged)
   return async (txid) => {
     const found = new Set<string>()
     for (const { spender, isNode } of await rows.sharedWith(txid)) {
       if (found.has(spender)) continue
-      const isRival = !isNode || ((await known.maySpendNodes(txid)) && (await known.maySpendNodes(spender)))
-      if (isRival) found.add(spender)
+      // Over a node, only mints conflict.
+      if (!isNode || ((await mints.includes(txid)) && (await mints.includes(spender)))) found.add(spender)
     }
     return [...found]
   }
 }
 
-/** What may spend a node: asked once for each, as a coin may have any number of spenders. */
-class Known {
-  private readonly spenders = new Map<string, boolean>()
+/** Which transactions may be mints. Cached, as a coin may have any number of spenders. */
+class PossibleMints {
+  private readonly known = new Map<string, boolean>()
 
   constructor(
     private readonly rows: ConflictRows,
-    private readonly told: ReadonlySet<string>,
+    private readonly judged: ReadonlySet<string>,
   ) {}
 
-  async maySpendNodes(spender: string): Promise<boolean> {
-    const known = this.spenders.get(spender)
+  async includes(txid: string): Promise<boolean> {
+    const known = this.known.get(txid)
     if (known !== undefined) return known
-    const may =
-      (await this.rows.leftNode(spender)) ||
-      // What is held for the sake of others alone may be a mint, for all that is known.
-      (!this.told.has(spender) && !(await this.rows.wasLookedAt(spender)))
-    this.spenders.set(spender, may)
-    return may
+    const mayMint =
+      (await this.rows.hasNode(txid)) ||
+      // One that is stored only because others need it may still turn out to be a mint.
+      (!this.judged.has(txid) && !(await this.rows.wasJudged(txid)))
+    this.known.set(txid, mayMint)
+    return mayMint
   }
 }
 
 /**
- * Whatever else spends one of these outpoints.
+ * The other transactions that spend these outpoints.
  *
- * @param spendsOf Finds whatever spends outpoints, silent or not.
+ * @param spendsOf Finds all spends of outpoints, of inactive transactions too.
  */
 export async function conflictsAmong(
-  told: SpendRecord[],
+  spends: SpendRecord[],
   spendsOf: (outpoints: Outpoint[]) => Promise<SpendRecord[]>,
 ): Promise<string[]> {
-  // The one spender that is told of each outpoint, or that there are several: a set for each would be most of the memory.
+  // The one spender of each outpoint, or SEVERAL: a set for each would take most of the memory.
   const spenders = new Map<string, string | typeof SEVERAL>()
   const outpoints: Outpoint[] = []
-  for (const { outpoint, spender } of told) {
+  for (const { outpoint, spender } of spends) {
     const key = formatOutpoint(outpoint)
     const known = spenders.get(key)
     if (known === undefined) outpoints.push(outpoint)
     if (known !== spender) spenders.set(key, known === undefined ? spender : SEVERAL)
   }
-  const rivals = new Set<string>()
+  const others = new Set<string>()
   for (const part of parts(outpoints, A_PART))
     for (const { outpoint, spender } of await spendsOf(part))
-      if (spenders.get(formatOutpoint(outpoint)) !== spender) rivals.add(spender)
-  return [...rivals]
+      if (spenders.get(formatOutpoint(outpoint)) !== spender) others.add(spender)
+  return [...others]
 }
 
 const SEVERAL = Symbol('several')
-/** How many outpoints are asked about at once: a transaction spends as many as fit into it. */
+/** How many outpoints are looked up at once: a transaction may spend any number. */
 const A_PART = 1000

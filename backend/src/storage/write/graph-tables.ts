@@ -1,6 +1,7 @@
+import { LRUCache } from 'lru-cache'
 import type { Attribute } from '../../graph/attributes.js'
 import type { BlockedRecord, BlockedSubject } from '../../graph/blocklist.js'
-import type { RankedView, Standing } from '../../graph/conflict-resolution.js'
+import type { RankedView, TransactionStatus } from '../../graph/conflict-resolution.js'
 import type { RawTransaction } from '../../graph/graph-store.js'
 import type {
   AdmissionRecord,
@@ -10,13 +11,12 @@ import type {
   TransactionRecord,
 } from '../../graph/records.js'
 import type { Outpoint } from '../../protocol/outpoint.js'
-import type { Change, Lineage, Lineages } from '../read/lineages.js'
-import type { Maps } from '../read/read-map.js'
-import type { Facts, PendingRecord, Row } from '../rows/record-rows.js'
-import type { BacklogKind } from './backlog.js'
+import type { Change, Lineages, Maps } from '../read/lineages.js'
+import type { Lineage } from '../rows/columns.js'
+import type { OutputFacts, PendingRecord, Row } from '../rows/record-rows.js'
 import type { NewRecordsView } from './new-records.js'
 
-/** The tables that a write adds to. The collections of MongoDB have the same names, and the same rows. */
+/** The tables that a write adds to. The collections of MongoDB have the same names and rows. */
 type Table =
   | 'graph_transactions'
   | 'graph_pieces'
@@ -32,94 +32,95 @@ type Table =
   | 'graph_silent_facts'
   | Spends
 
-/** Spends that count, and those that do not. */
+/** The spends of active and of inactive transactions. */
 export type Spends = 'graph_spends' | 'graph_silent_spends'
 
-/** What a write asks of transactions, of what they say, and of what is blocked. */
+/** The column `kind` of `graph_backlog`. */
+export type BacklogKind = 'judge' | 'decide' | 'settle' | 'keep' | 'carry'
+
+/**
+ * The statements on transactions that a write is made of. If nothing else is said, they cover active and inactive
+ * transactions, and results come in no order.
+ */
 export interface TransactionTables extends NewRecordsView {
-  /** Inserts those rows whose key is not there. */
+  /** Inserts the rows whose key is not stored yet. */
   insertNew(table: Table, rows: Row[]): Promise<void>
-  /** Those of the owners whose pieces are here, as hex. Of the bytes of a transaction, its txid is the owner. */
+  /** Those of the owners that have chunks, as hex. The owner of a raw transaction is its txid. */
   held(owners: string[]): Promise<Set<string>>
-  /** Takes the pieces of owners away. */
   deleteChunks(owners: Buffer[]): Promise<void>
   get(txid: string): Promise<TransactionRecord | undefined>
   raw(txid: string): Promise<RawTransaction | undefined>
-  /** Of those that are known. */
-  statuses(txids: string[]): Promise<Standing[]>
-  /** Whatever spends of these transactions, silent or not. */
+  /** The statuses of those that are known. */
+  statuses(txids: string[]): Promise<TransactionStatus[]>
+  /** The transactions that spend from these. */
   childrenOf(txids: string[]): Promise<string[]>
-  /** Whatever else spends one of these outpoints, silent or not. */
+  /** The other transactions that spend the same outpoints. */
   conflictsOf(spends: SpendRecord[]): Promise<string[]>
-  /** Who spends one of these outpoints, silent or not. */
   spendsOf(outpoints: Outpoint[]): Promise<SpendRecord[]>
-  /** What a transaction spends, with the values that are known; silent or not, in no order. */
+  /** The spends of one transaction, with the values that are known. */
   spendsBy(spender: string): Promise<SpendRecord[]>
-  /** The outputs of transactions that something spends which does not know their value. */
+  /** The outputs of transactions with a spend that lacks their value. */
   unvaluedOutputs(txids: string[]): Promise<Outpoint[]>
-  /** Writes the value of outputs of a transaction wherever they are spent. */
+  /** Sets the value of a transaction's outputs in all their spends. */
   setSpentValue(spent: { txid: string; vouts: number[]; satoshis: number }): Promise<void>
-  /** Every admission of these outputs. */
   admissionsAmong(outpoints: Outpoint[]): Promise<AdmissionRecord[]>
-  /** Every admission of the outputs of these transactions. */
+  /** The admissions of all outputs of these transactions. */
   admissionsOf(txids: string[]): Promise<AdmissionRecord[]>
   /** Those of the transactions that spend an admitted output. */
   spendingAdmitted(txids: string[]): Promise<string[]>
-  /** See `StatusReader.winnerOver`. */
+  /** See `TransactionsReader.winnerOver`. */
   winnerOver(txid: string): Promise<string | undefined>
   /**
-   * Where transactions stand, and may be made to; for one decision, as what was asked about nodes is not asked again.
+   * For one decision: it caches what it learns about nodes.
    *
-   * @param told Transactions of which outputs are told, and about to be written.
+   * @param judged Transactions that this write has judged.
    */
-  rankedView(told?: ReadonlySet<string>): RankedView
+  rankedView(judged?: ReadonlySet<string>): RankedView
   /**
-   * Those of the transactions that may have to turn, or to have others turn: that do not count, are built on what does not, or
-   * spend what another one spends, too. Others may be among them.
+   * Those of the transactions that need a decision: inactive ones, children of inactive ones, and double spends. May include
+   * others.
    */
   questionable(txids: string[]): Promise<string[]>
-  /** The last place in the order of arrival that is taken; 0 where none is. */
-  lastInsertion(): Promise<number>
-  /** Those of the transactions that are known and do not count. */
+  /** The last place in insertion order that is taken; 0 if there is none. */
+  lastInsertionOrder(): Promise<number>
+  /** Those of the transactions that are inactive. */
   inactiveAmong(txids: string[]): Promise<Set<string>>
-  setInactive(txids: string[], silent: boolean): Promise<void>
+  setInactive(txids: string[], isInactive: boolean): Promise<void>
   setProof(txid: string, proof: NonNullable<TransactionRecord['proof']>): Promise<void>
-  /** Takes back the proofs that lead to a block. Returns the transactions that had one. */
+  /** Deletes the proofs that lead to a block. Returns the transactions that had one. */
   takeProofs(block: Block): Promise<string[]>
-  /** Takes so many spends of spenders out of a table. */
+  /** Deletes and returns up to `limit` spends of spenders. */
   takeSpends(taken: { from: Spends; spenders: string[]; limit: number }): Promise<SpendRecord[]>
   /**
-   * What transactions say that count, and the outputs among theirs that keep merged MAP: so many of their outputs, and all of
-   * their nodes and names.
+   * The output records of active transactions: up to `limit` outputs, and all nodes and names. `merged` are the outputs that
+   * keep a MAP snapshot.
    */
-  factsOf(txids: string[], limit: number): Promise<Facts & { merged: Outpoint[] }>
+  factsOf(txids: string[], limit: number): Promise<OutputFacts & { merged: Outpoint[] }>
   deleteFacts(outpoints: Outpoint[]): Promise<void>
-  /** Takes out so much of what transactions would say that do not count, as `inactiveFactRows` has it. */
+  /** Deletes and returns up to `limit` rows made by `inactiveFactRows`. */
   takeInactiveFacts(txids: string[], limit: number): Promise<{ kind: string; body: unknown }[]>
   /** Those of the transactions that are pending. */
   pendingAmong(txids: string[]): Promise<PendingRecord[]>
-  /** The pending transactions that go first: unproven before proven, in the order in which they came. */
+  /** The pending transactions to delete first: unproven before proven, in insertion order. */
   firstPending(limit: number): Promise<PendingRecord[]>
   setPendingProven(txid: string): Promise<void>
   deletePending(txids: string[]): Promise<void>
-  /** What all pending transactions come to. */
   pendingTotal(): Promise<PendingTotal>
   setPendingTotal(total: PendingTotal): Promise<void>
-  /** Forgets a transaction of which nothing is said but what it spends: its bytes, its proof, its spends. */
+  /** Deletes a transaction that has no output records: its bytes, its proof and its spends. */
   deleteTransaction(txid: string): Promise<void>
-  /** Takes so many out of what earlier writes have left to be done. */
+  /** Deletes and returns up to `limit` items of the backlog. */
   takeBacklog(kind: BacklogKind, limit: number): Promise<Outpoint[]>
-  /** Whether anything of a kind is left to be done. */
   hasBacklog(kind: BacklogKind): Promise<boolean>
-  /** Counts that a branch has turned, where nothing else does. */
+  /** Counts a reorganisation, unless the engine does so by itself. */
   countReorg(): Promise<void>
-  /** Writes that something is blocked; of what is blocked already, the reason. Returns it as it stands. */
+  /** Blocks something, or changes the reason if it is blocked already. Returns the stored record. */
   setBlocked(record: BlockedRecord): Promise<BlockedRecord>
   /** Returns whether it was blocked. */
   deleteBlocked(subject: BlockedSubject): Promise<boolean>
 }
 
-/** `bytes` are those of raw transactions. */
+/** Of all pending transactions; `bytes` are those of the raw transactions. */
 export interface PendingTotal {
   transactions: number
   bytes: number
@@ -129,14 +130,14 @@ export interface PendingTotal {
 export interface Tip {
   lineage: Outpoint
   step: number
-  /** Whose it is where nothing spends it, as hex; undefined where something does, or nobody is known. */
+  /** Its owner, as hex; undefined if it is spent or the owner is not known. */
   holder: string | undefined
   /** Whether it has content, a parent or MAP. */
-  says: boolean
+  isInscribed: boolean
   hasMap: boolean
 }
 
-/** An output that starts a lineage though the coin that it received is here. */
+/** The first output of a lineage although the coin that it received is stored. */
 export interface Head {
   outpoint: Outpoint
   previous: Outpoint
@@ -150,75 +151,123 @@ export interface MapStep {
   length: number
 }
 
-/** What a write asks of outputs along their lineages. */
+/** The statements on outputs and lineages that a write is made of. An inscribed output has content, a parent or MAP. */
 export interface OutputTables {
-  /** Those of the outputs of which it is not known what they received. */
+  /** Those of the outputs whose predecessor is unresolved. */
   unresolvedAmong(outpoints: Outpoint[]): Promise<Outpoint[]>
-  /** The indexes of such outputs of a transaction. */
+  /** The indexes of a transaction's outputs whose predecessor is unresolved. */
   unresolvedOf(txid: string): Promise<number[]>
-  /** The transactions that spend of these, and have such outputs. */
+  /** The transactions that spend from these and have such outputs. */
   unresolvedSpenders(txids: string[]): Promise<string[]>
-  /** Writes that it is known what an output received: a coin, or none of which it would be the next. */
-  settle(outpoint: Outpoint, previous: Outpoint | undefined): Promise<void>
-  /** Those of the outputs that are here, and the values that they have. */
+  /** Sets the predecessor of an output: the coin that it received, or undefined for none. */
+  resolvePredecessor(outpoint: Outpoint, previous: Outpoint | undefined): Promise<void>
+  /** Those of the outputs that are stored, with their values. */
   valuesAmong(outpoints: Outpoint[]): Promise<{ outpoint: Outpoint; satoshis: number }[]>
-  /** What the outputs received, of those that are not the origin of a name. */
+  /** The predecessors of outputs, except of origins of names. */
   receivedBy(outpoints: Outpoint[]): Promise<Outpoint[]>
-  /** The outputs of transactions that something here received, and that are not here themselves. */
+  /** The outputs of these transactions that a stored output received, and that are not stored themselves. */
   missingBehind(txids: string[]): Promise<Outpoint[]>
-  /** Those of the outputs that are all of their lineage. */
+  /** Those of the outputs that are the only one of their lineage. */
   aloneAmong(outpoints: Outpoint[]): Promise<Outpoint[]>
-  /** Those of the outputs that stand first in a lineage, and are the only ones there to say anything. */
-  quietAmong(outpoints: Outpoint[]): Promise<Outpoint[]>
-  /** Those of the outpoints that something spends which counts. */
+  /** Those of the outputs that are the first of their lineage, with no inscribed output after them. */
+  onlyInscribedAmong(outpoints: Outpoint[]): Promise<Outpoint[]>
+  /** Those of the outpoints that an active transaction spends. */
   spentAmong(outpoints: Outpoint[]): Promise<Outpoint[]>
-  /** Those of the outputs that are carriers. */
   carriersAmong(outpoints: Outpoint[]): Promise<Outpoint[]>
-  /** Makes carriers what they are to be. */
+  /** Turns carriers into admitted outputs. */
   admitCarriers(rows: Row[]): Promise<void>
-  /** The outputs that received one of these, which may not be here. */
+  /** The outputs that received one of these coins, which need not be stored. */
   receiversOf(outpoints: Outpoint[]): Promise<Outpoint[]>
-  /** Those of the outputs that do not stand at the first step of their lineage. */
+  /** Those of the outputs that are not the first of their lineage. */
   furtherAmong(outpoints: Outpoint[]): Promise<Outpoint[]>
-  /** The heads among outputs. An origin of a name is none. */
+  /** The heads among outputs, except origins of names. */
   headsAmong(outpoints: Outpoint[]): Promise<Head[]>
   /** The heads that received one of the outputs. */
   headsBehind(outpoints: Outpoint[]): Promise<Head[]>
-  /** Puts the outputs of a lineage from a step on into another one, with every count of steps so many further. */
+  /** Moves the outputs of a lineage from a step on into another one, and adds `further` to their steps. */
   moveSteps(moved: { lineage: Lineage; from: number; to: Lineage; further: number }): Promise<void>
-  /** Those of the outputs that are here, and where they stand. */
+  /** Those of the outputs that are stored, with their places. */
   stepsOf(outpoints: Outpoint[]): Promise<(Change & { outpoint: Outpoint })[]>
   /** The names whose origin is one of the outpoints. */
   namesAmong(outpoints: Outpoint[]): Promise<NameRecord[]>
-  /** The last outputs of lineages, of those that have any output. */
+  /** The tips of those of the lineages that have outputs. */
   tipsOf(lineages: Outpoint[]): Promise<Tip[]>
-  /** Whether an output from a step on has MAP; blocked or not. */
+  /** Whether an output from a step on has MAP, blocked or not. */
   hasMap(place: { lineage: Lineage; from: number }): Promise<boolean>
-  /** The outputs from a step on that keep merged MAP; blocked or not. */
+  /** The outputs from a step on that keep a MAP snapshot, blocked or not. */
   mergedFrom(place: { lineage: Lineage; from: number }): Promise<Outpoint[]>
-  /**
-   * A page of the outputs from a step on that have MAP, without those that are blocked, in their order; and the step at
-   * which the next page starts, where there may be one.
-   */
+  /** A page of the outputs from a step on that have MAP and are not blocked, in order; and the step of the next page, if any. */
   mapsFrom(page: {
     lineage: Lineage
     from: number
     limit: number
   }): Promise<{ maps: MapStep[]; next: number | undefined }>
-  /** Writes how many bytes of merged MAP an output keeps; null where it keeps none. */
+  /** Sets the length of an output's MAP snapshot in bytes; null if it keeps none. */
   setMerged(outpoint: Outpoint, length: number | null): Promise<void>
-  /** Whether an output of a lineage from a step on has content, a parent or MAP. */
-  saysFrom(place: { lineage: Lineage; from: number }): Promise<boolean>
+  /** Whether an output from a step on is inscribed. */
+  isInscribedFrom(place: { lineage: Lineage; from: number }): Promise<boolean>
   deleteAttributes(lineages: Outpoint[], kinds: Attribute['kind'][]): Promise<void>
 }
 
 /**
- * What one write asks of a database, and each kind of database answers its own way: statements, and nothing that is
- * decided. What counts, and what follows from it, is the same on all of them, and is written once over this.
+ * The statements of one write, implemented by each engine. They decide nothing: all decisions are made once, in the files
+ * beside this one, and so are the same on every engine.
  */
 export interface GraphTables {
   readonly transactions: TransactionTables
   readonly outputs: OutputTables
-  /** What reads ask, with what the write has written so far. */
+  /** The lookups of reads, with what the write has written so far. */
   readonly rows: Lineages & Maps
+}
+
+/** How much one write caches: spends, and bytes of raw transactions. Enough for one large transaction. */
+const MAX_SPENDS = 50_000
+const MAX_BYTES = 16 * 1024 * 1024
+
+/** Inserts into these tables may change what is cached. */
+const CHANGING = new Set(['graph_transactions', 'graph_pieces', 'graph_spends', 'graph_silent_spends'])
+
+/** Caches spends and transactions: a write reads each several times, to judge it, to resolve its outputs and to keep its parents. */
+export function memoizedTables(tables: TransactionTables): TransactionTables {
+  const spends = new LRUCache<string, SpendRecord[]>({
+    maxSize: MAX_SPENDS,
+    sizeCalculation: ({ length }) => length + 1,
+  })
+  const transactions = new LRUCache<string, TransactionRecord>({
+    maxSize: MAX_BYTES,
+    sizeCalculation: ({ raw }) => raw.length,
+  })
+  const clear = (): void => {
+    spends.clear()
+    transactions.clear()
+  }
+  const clearing =
+    <Given extends unknown[], Result>(write: (...given: Given) => Promise<Result>) =>
+    async (...given: Given): Promise<Result> => {
+      clear()
+      return await write(...given)
+    }
+  return {
+    ...tables,
+    async spendsBy(spender) {
+      const found = spends.get(spender) ?? (await tables.spendsBy(spender))
+      spends.set(spender, found)
+      return found
+    },
+    async get(txid) {
+      const found = transactions.get(txid) ?? (await tables.get(txid))
+      if (found !== undefined) transactions.set(txid, found)
+      return found
+    },
+    async insertNew(table, rows) {
+      if (rows.length > 0 && CHANGING.has(table)) clear()
+      await tables.insertNew(table, rows)
+    },
+    setSpentValue: clearing(tables.setSpentValue),
+    setProof: clearing(tables.setProof),
+    takeProofs: clearing(tables.takeProofs),
+    takeSpends: clearing(tables.takeSpends),
+    deleteChunks: clearing(tables.deleteChunks),
+    deleteTransaction: clearing(tables.deleteTransaction),
+  }
 }

@@ -1,18 +1,19 @@
-import { type Attribute, attribute } from '../../graph/attributes.js'
+import { type Attribute, attribute, mapAttributes } from '../../graph/attributes.js'
+import { EMPTY_MAP } from '../../graph/map-merge.js'
 import type { OutputRecord } from '../../graph/records.js'
+import { yieldBetweenStatements } from '../../graph/yield-to-event-loop.js'
 import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
-import type { Change, Lineage } from '../read/lineages.js'
-import { hashColumn, outpointPair, parts, ROWS_A_STATEMENT, unique } from '../rows/columns.js'
+import type { Change, Lineages, Maps } from '../read/lineages.js'
+import { mergedMap } from '../read/read-map.js'
+import { hashColumn, type Lineage, outpointPair, parts, ROWS_A_STATEMENT, unique } from '../rows/columns.js'
 import type { Row } from '../rows/record-rows.js'
 import type { GraphTables, Tip } from './graph-tables.js'
-import { lineageAttributes } from './lineage-attributes.js'
-import { rest } from './rest.js'
 
-/** What a tip alone tells, and what is told of the ordinal up to there. */
-const HELD: Attribute['kind'][] = ['owner']
-const SAID: Attribute['kind'][] = ['contentType', 'parent', 'map']
+/** The attributes that follow from the tip alone, and those that follow from the lineage up to it. */
+const OF_TIP: Attribute['kind'][] = ['owner']
+const OF_LINEAGE: Attribute['kind'][] = ['contentType', 'parent', 'map']
 
-/** The last outputs of lineages, by these as text. */
+/** The tips of lineages, by lineage as text. */
 export type Tips = ReadonlyMap<string, Tip>
 
 export async function tipsOf(tables: GraphTables, lineages: Outpoint[]): Promise<Tips> {
@@ -20,86 +21,98 @@ export async function tipsOf(tables: GraphTables, lineages: Outpoint[]): Promise
   return new Map(tips.map((tip) => [formatOutpoint(tip.lineage), tip]))
 }
 
-/** Makes what ordinals are found by follow what has changed of their lineages, and which of their outputs are spent. */
+/** Updates the attributes of lineages that changed, or whose outputs were spent. */
 export async function indexAttributes(
   tables: GraphTables,
   { changes, spent, tips }: { changes: Change[]; spent: Outpoint[]; tips: Tips },
 ): Promise<void> {
   const all = unique([...changes.map(({ lineage }) => lineage), ...spent], formatOutpoint)
-  // A lineage may have lost steps and gone on otherwise at once: the first of them is where it changed.
+  // A lineage may lose steps and gain others in one write: it changed from the earliest of them on.
   const from = new Map<string, number>()
   for (const change of changes) {
     const key = formatOutpoint(change.lineage)
     from.set(key, Math.min(change.from, from.get(key) ?? change.from))
   }
-  const sayingMore: Outpoint[] = []
-  const found: { lineage: Lineage; trait: Attribute }[] = []
+  const changed: Outpoint[] = []
+  const rows: Row[] = []
   for (const outpoint of all) {
-    await rest()
+    await yieldBetweenStatements()
     const lineage = outpointPair(outpoint)
     const tip = tips.get(formatOutpoint(outpoint))
     const attributes = tip?.holder === undefined ? [] : [attribute.owner(tip.holder)]
-    if (await saysMore(tables, { lineage, tip, from: from.get(formatOutpoint(outpoint)) })) {
-      sayingMore.push(outpoint)
+    if (await isInscribedSince(tables, { lineage, tip, from: from.get(formatOutpoint(outpoint)) })) {
+      changed.push(outpoint)
       if (tip !== undefined) attributes.push(...(await lineageAttributes(tables.rows, lineage, tip.step)))
     }
-    for (const each of attributes) found.push({ lineage, trait: each })
+    for (const each of attributes) rows.push(attributeRow(lineage, each))
   }
-  await tables.outputs.deleteAttributes(all, HELD)
-  await tables.outputs.deleteAttributes(sayingMore, SAID)
-  await tables.transactions.insertNew(
-    'graph_traits',
-    found.map(({ lineage, trait }) => attributeRow(lineage, trait)),
-  )
+  await tables.outputs.deleteAttributes(all, OF_TIP)
+  await tables.outputs.deleteAttributes(changed, OF_LINEAGE)
+  await tables.transactions.insertNew('graph_traits', rows)
 }
 
 /**
- * Writes what ordinals are found by of which the first output has just come and says no MAP, and nothing is said after it:
- * most are such, and a transaction may bring thousands of them, so they are looked at together.
+ * Writes the attributes of new lineages whose first output has no MAP, with no inscribed output after it. Most are such, and
+ * a transaction may bring thousands, so they are written in bulk.
  *
- * @param names The outpoints of names' origins, as text: their lineages start there whatever they received.
- * @returns Those that are written, as text: the ones that are all of their lineage, of which nothing is left to do, and the
- * ones that others come after, of which it is left whose they are now. What is said of others follows from their lineages.
+ * @param names The outpoints of names' origins, as text: a lineage starts there whatever the output received.
+ * @returns The lineages that were written, as text: those with one output, which are done, and those with more, of which only
+ * the owner is still to be written. All others are left to {@link indexAttributes}.
  */
 export async function indexFirstAttributes(
   tables: GraphTables,
   { outputs, names }: { outputs: OutputRecord[]; names: ReadonlySet<string> },
-): Promise<{ alone: Set<string>; quiet: Set<string> }> {
+): Promise<{ alone: Set<string>; onlyInscribed: Set<string> }> {
   const plain = outputs.filter(({ mapLength, carrier }) => mapLength === undefined && !carrier)
   const outpoints = plain.map(({ outpoint }) => outpoint)
   const alone = new Set((await tables.outputs.aloneAmong(outpoints)).map(formatOutpoint))
   const others = outpoints.filter((outpoint) => !alone.has(formatOutpoint(outpoint)))
-  const quiet = new Set((await tables.outputs.quietAmong(others)).map(formatOutpoint))
+  const onlyInscribed = new Set((await tables.outputs.onlyInscribedAmong(others)).map(formatOutpoint))
   const spent = new Set((await tables.outputs.spentAmong(outpoints)).map(formatOutpoint))
   const rows: Row[] = []
   for (const part of parts(plain, ROWS_A_STATEMENT)) {
     for (const { outpoint, content, parent, owner, previous, unsettled } of part) {
       const key = formatOutpoint(outpoint)
-      if (!alone.has(key) && !quiet.has(key)) continue
-      const isWhole = names.has(key) || (previous === undefined && !unsettled)
+      if (!alone.has(key) && !onlyInscribed.has(key)) continue
+      const isComplete = names.has(key) || (previous === undefined && !unsettled)
       const attributes = [
         ...(owner !== undefined && alone.has(key) && !spent.has(key) ? [attribute.owner(owner)] : []),
-        ...(isWhole && content ? [attribute.contentType(content.contentType)] : []),
-        ...(isWhole && content && parent ? [attribute.parent(parent)] : []),
+        ...(isComplete && content ? [attribute.contentType(content.contentType)] : []),
+        ...(isComplete && content && parent ? [attribute.parent(parent)] : []),
       ]
       rows.push(...attributes.map((each) => attributeRow(outpointPair(outpoint), each)))
     }
-    await rest()
+    await yieldBetweenStatements()
   }
   await tables.transactions.insertNew('graph_traits', rows)
-  return { alone, quiet }
+  return { alone, onlyInscribed }
 }
 
 function attributeRow([txid, vout]: Lineage, { kind, hash }: Attribute): Row {
   return { trait: hashColumn(hash), lineage_txid: txid, lineage_vout: vout, kind }
 }
 
-/** Whether content, a parent or MAP may be new from a step on. A transfer brings none. */
-async function saysMore(
+/** Whether a lineage may be inscribed from a changed step on. Transfers are not. */
+async function isInscribedSince(
   tables: GraphTables,
   { lineage, tip, from }: { lineage: Lineage; tip: Tip | undefined; from: number | undefined },
 ): Promise<boolean> {
   if (from === undefined || from === 0) return from === 0
-  if (from === tip?.step) return tip.says
-  return await tables.outputs.saysFrom({ lineage, from })
+  if (from === tip?.step) return tip.isInscribed
+  return await tables.outputs.isInscribedFrom({ lineage, from })
+}
+
+/** The attributes of an ordinal whose origin is known, up to a step of its lineage. */
+async function lineageAttributes(rows: Lineages & Maps, lineage: Lineage, to: number): Promise<Attribute[]> {
+  const origin = await rows.firstContentOf(lineage)
+  if (origin === undefined || !(await rows.isComplete(lineage))) return []
+  const stretch = { lineage, from: origin.step, to }
+  const content = (await rows.latestContent(stretch))?.content
+  const parent = await rows.latestParent(stretch)
+  const map = await mergedMap(rows, stretch)
+  return [
+    ...(content ? [attribute.contentType(content.contentType)] : []),
+    ...(parent ? [attribute.parent(parent)] : []),
+    ...mapAttributes(map ?? EMPTY_MAP),
+  ]
 }

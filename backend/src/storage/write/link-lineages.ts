@@ -1,53 +1,61 @@
 import type { NameRecord, OutputRecord } from '../../graph/records.js'
+import { storedTransaction, viewOf } from '../../graph/stored-transaction.js'
+import { holdsOrdinal } from '../../graph/transaction-records.js'
+import { yieldBetweenStatements } from '../../graph/yield-to-event-loop.js'
 import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
+import { outputOf, type TransactionView } from '../../protocol/transaction.js'
 import type { Change, Place } from '../read/lineages.js'
-import { outpointOf, outpointPair, parts, ROWS_A_STATEMENT, unique } from '../rows/columns.js'
+import { groupBy, outpointOf, outpointPair, parts, ROWS_A_STATEMENT, unique } from '../rows/columns.js'
 import { outputRow } from '../rows/record-rows.js'
+import { Effort } from './backlog.js'
 import type { GraphTables, Head } from './graph-tables.js'
-import { rest } from './rest.js'
+import { storedFlow } from './resolve-predecessors.js'
 
 /**
- * Every output of the graph stands in a lineage: the unbroken run of 1-sat coins that is known to lead to it (BRC-159),
- * called by its first output, and at a step of it. The lineages are kept when facts come, in whatever order, so that
- * no read has to follow an ordinal from coin to coin.
+ * Every output belongs to a lineage: the unbroken run of 1-sat coins that is known to lead to it (BRC-159), identified by its
+ * first output, in which each output has a step. Lineages are updated on every write, in whatever order transactions arrive,
+ * so that no read has to follow an ordinal from coin to coin.
  *
- * An output of which the coin that it received is not here starts as a lineage of its own. When that coin comes, its lineage
- * goes on that coin's; when the origin of a name is, its lineage starts there whatever it received (protocol 5).
+ * An output starts a lineage of its own while the coin that it received is not stored. When that coin arrives, its lineage
+ * continues with the output's. At the origin of a name, a lineage starts whatever the output received (protocol 5).
  *
- * @param told.gone Outputs that are not here any more: until it is decided that what received them goes, too, it stands alone.
- * @returns The lineages that are not as they were, each once.
+ * @param written.gone Outputs that were removed: those that received them start lineages of their own until they are
+ * removed, too.
+ * @returns The changed lineages, each once.
  */
 export async function linkLineages(
   tables: GraphTables,
-  told: { outputs: Outpoint[]; names: NameRecord[]; gone: Outpoint[] },
+  written: { outputs: Outpoint[]; names: NameRecord[]; gone: Outpoint[] },
 ): Promise<Change[]> {
   const changes = new Changes()
-  const names = told.names.map(({ outpoint }) => outpoint)
-  const starting = [...names, ...(await tables.outputs.receiversOf(told.gone))]
+  const names = written.names.map(({ outpoint }) => outpoint)
+  const starting = [...names, ...(await tables.outputs.receiversOf(written.gone))]
   for (const part of parts(starting, ROWS_A_STATEMENT)) {
-    for (const outpoint of await tables.outputs.furtherAmong(part)) await startAt(tables, outpoint, changes)
-    await rest()
+    for (const outpoint of await tables.outputs.furtherAmong(part))
+      await startLineage(tables, outpoint, changes)
+    await yieldBetweenStatements()
   }
-  const outputs = unique(told.outputs, formatOutpoint)
+  const outputs = unique(written.outputs, formatOutpoint)
   for (const part of parts(outputs, ROWS_A_STATEMENT)) {
     const found = await tables.outputs.headsAmong(part)
-    // In the order in which they were told, so that what came parents first is moved step by step.
+    // In the order of the records, so that parents come first and each lineage grows at its end.
     const place = new Map(part.map((outpoint, at) => [formatOutpoint(outpoint), at]))
-    const toldAt = (head: Head): number => place.get(formatOutpoint(head.outpoint)) ?? 0
-    for (const head of found.sort((a, b) => toldAt(a) - toldAt(b))) await goOn(tables, head, changes)
-    for (const head of await tables.outputs.headsBehind(part)) await goOn(tables, head, changes)
-    await rest()
+    const placeOfHead = (head: Head): number => place.get(formatOutpoint(head.outpoint)) ?? 0
+    for (const head of found.sort((a, b) => placeOfHead(a) - placeOfHead(b)))
+      await continueLineage(tables, head, changes)
+    for (const head of await tables.outputs.headsBehind(part)) await continueLineage(tables, head, changes)
+    await yieldBetweenStatements()
   }
   for (const change of await tables.outputs.stepsOf([...outputs, ...starting, ...changes.moved]))
     changes.add(change)
-  await rest()
+  await yieldBetweenStatements()
   return changes.all
 }
 
 /**
- * Writes outputs. Most received the last coin of a lineage that is here, and are written where they go on it.
+ * Writes outputs. Most received the last coin of a stored lineage, and are written as its next step.
  *
- * @param names Names of which the origins are about to be written: their lineages start there, whatever they received.
+ * @param names New names: lineages start at their origins, whatever these received.
  */
 export async function writeOutputs(
   tables: GraphTables,
@@ -72,9 +80,9 @@ export async function writeOutputs(
   }
 }
 
-/** The lineages that one write has changed, each once. */
+/** The lineages that one write changes, each once. */
 class Changes {
-  /** Outputs with which a lineage went over into another. */
+  /** The first outputs of lineages that became part of another. */
   readonly moved: Outpoint[] = []
   private readonly byLineage = new Map<string, Change>()
 
@@ -89,18 +97,22 @@ class Changes {
   }
 }
 
-/** Lets a lineage go on that of the coin which its first output received. */
-async function goOn(tables: GraphTables, { outpoint, previous }: Head, changes: Changes): Promise<void> {
-  await rest()
+/** Appends a lineage to that of the coin which its first output received. */
+async function continueLineage(
+  tables: GraphTables,
+  { outpoint, previous }: Head,
+  changes: Changes,
+): Promise<void> {
+  await yieldBetweenStatements()
   const { lineage: to, step } = await placeOf(tables, previous)
-  // Nothing of this lineage stays; and from this output on, the other one has all that it had.
+  // Nothing of this lineage remains.
   changes.add({ lineage: outpoint, from: 0 })
   changes.moved.push(outpoint)
   await tables.outputs.moveSteps({ lineage: outpointPair(outpoint), from: 0, to, further: step + 1 })
 }
 
-/** Lets a lineage start at an output that stands further on in another, from there on. */
-async function startAt(tables: GraphTables, outpoint: Outpoint, changes: Changes): Promise<void> {
+/** Splits a lineage, so that a new one starts at an output. */
+async function startLineage(tables: GraphTables, outpoint: Outpoint, changes: Changes): Promise<void> {
   const { lineage, step } = await placeOf(tables, outpoint)
   const [txid, vout] = lineage
   changes.add({ lineage: outpointOf({ txid, vout }), from: 0 })
@@ -109,6 +121,100 @@ async function startAt(tables: GraphTables, outpoint: Outpoint, changes: Changes
 
 async function placeOf(tables: GraphTables, outpoint: Outpoint): Promise<Place> {
   const place = await tables.rows.placeOf(outpoint)
-  if (place === undefined) throw new Error(`${formatOutpoint(outpoint)} is gone while its lineage is kept`)
+  if (place === undefined) throw new Error(`${formatOutpoint(outpoint)} is missing from its lineage`)
   return place
+}
+
+/**
+ * Writes carriers. The origin of an ordinal is the first output of its lineage with content (BRC-159), and 1-sat coins
+ * without content may precede it. Known ones are written as carriers, back to the start of the lineage or to an unknown coin,
+ * so that the lineage shows whether anything is missing.
+ *
+ * @param written.outputs Outputs that are new, or whose predecessor was resolved.
+ * @param written.transactions New raw transactions, by txid.
+ * @param written.left Coins that earlier writes left to be looked at.
+ * @param written.limit About how many transactions to look at; a large one counts for several.
+ * @returns The carriers written, in the order of their lineages, and the coins that are left.
+ */
+export async function writeCarriers(
+  tables: GraphTables,
+  written: {
+    outputs: Outpoint[]
+    transactions: ReadonlyMap<string, Uint8Array>
+    left: Outpoint[]
+    limit: number
+  },
+): Promise<{ carriers: Outpoint[]; left: Outpoint[] }> {
+  const { transactions } = written
+  const found: Outpoint[] = []
+  let wanted = [
+    ...(await tables.outputs.receivedBy(written.outputs)),
+    ...(await tables.outputs.missingBehind([...transactions.keys()])),
+    ...written.left,
+  ]
+  const effort = new Effort(written.limit)
+  while (wanted.length > 0 && !effort.isOver) {
+    const carriers = await carriersAt(tables, unique(wanted, formatOutpoint), { transactions, effort })
+    for (const part of parts(carriers, ROWS_A_STATEMENT))
+      await tables.transactions.insertNew(
+        'graph_outputs',
+        part.map((output) => outputRow(output)),
+      )
+    found.push(...carriers.map(({ outpoint }) => outpoint))
+    wanted = carriers.flatMap(({ previous }) => previous ?? [])
+    await yieldBetweenStatements()
+  }
+  return { carriers: found.reverse(), left: wanted }
+}
+
+/** Those of the outpoints that are coins without content of stored transactions and have no record yet. */
+async function carriersAt(
+  tables: GraphTables,
+  outpoints: Outpoint[],
+  { transactions, effort }: { transactions: ReadonlyMap<string, Uint8Array>; effort: Effort },
+): Promise<OutputRecord[]> {
+  const recorded = new Set(
+    (await tables.outputs.valuesAmong(outpoints)).map(({ outpoint }) => formatOutpoint(outpoint)),
+  )
+  const missing = outpoints.filter((outpoint) => !recorded.has(formatOutpoint(outpoint)))
+  const txids = [...new Set(missing.map(({ txid }) => txid))]
+  const held = await tables.transactions.held(txids.filter((txid) => !transactions.has(txid)))
+  const inactive = await tables.transactions.inactiveAmong(txids)
+  const carriers: OutputRecord[] = []
+  const byTransaction = groupBy(missing, ({ txid }) => txid)
+  for (const [txid, coins] of byTransaction) {
+    const raw = transactions.get(txid)
+    // What is built on an inactive transaction is inactive, too.
+    if (inactive.has(txid) || (raw === undefined && !held.has(txid))) continue
+    const view = raw ? viewOf({ txid, raw }) : await storedTransaction(txid, tables.transactions)
+    effort.add(view)
+    if (view === undefined) continue
+    carriers.push(...(await carriersIn(tables, view, coins)))
+    await yieldBetweenStatements()
+  }
+  return carriers
+}
+
+async function carriersIn(
+  tables: GraphTables,
+  view: TransactionView,
+  coins: Outpoint[],
+): Promise<OutputRecord[]> {
+  const { predecessors } = await storedFlow(tables.transactions, view)
+  return coins.flatMap((outpoint): OutputRecord[] => {
+    const output = outputOf(view, outpoint.vout)
+    // One with content and no record was refused by this host: it cannot tell where the ordinal starts.
+    if (output?.satoshis !== 1 || holdsOrdinal(output)) return []
+    const predecessor = predecessors[outpoint.vout]
+    const received = predecessor?.kind === 'input' ? view.inputs[predecessor.input] : undefined
+    return [
+      {
+        outpoint,
+        satoshis: 1,
+        carrier: true,
+        ...(received && { previous: { txid: received.txid, vout: received.vout } }),
+        ...(predecessor?.kind === 'unknown' && { unsettled: true as const }),
+      },
+    ]
+  })
 }

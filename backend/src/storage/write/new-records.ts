@@ -1,24 +1,22 @@
-import type { Decision, Standing } from '../../graph/conflict-resolution.js'
-import type { GraphRecords, SpendRecord, TransactionRecord } from '../../graph/records.js'
+import type { TransactionStatus } from '../../graph/conflict-resolution.js'
+import type { SpendRecord, TransactionRecord } from '../../graph/records.js'
 import { formatOutpoint } from '../../protocol/outpoint.js'
 
-/** What is to be found out of what is told before it is written; the same whatever it is written to. */
-
-/** What of that is news. */
+/** What is new among the records passed to a write. */
 export interface NewRecords {
-  /** Transactions whose bytes are not here. */
+  /** Transactions whose bytes are not stored. */
   fresh: TransactionRecord[]
-  /** What these spend; and spends that come without the bytes of what makes them. */
+  /** Their spends, and spends that come without the bytes of the spender. */
   spends: SpendRecord[]
-  /** Transactions whose bytes are here, with a proof that is not. */
+  /** Stored transactions that come with a proof that is not stored. */
   proven: TransactionRecord[]
 }
 
-/** What a store is asked for that sorts out what is news. */
+/** The lookups that tell which records are new. */
 export interface NewRecordsView {
-  /** Those of the transactions whose bytes are held. */
+  /** Those of the transactions whose bytes are stored. */
   held(txids: string[]): Promise<Set<string>>
-  /** The blocks that kept proofs of transactions lead to, as {@link blockText}, by txid. */
+  /** The blocks that stored proofs lead to, as {@link blockText}, by txid. */
   blocks(txids: string[]): Promise<Map<string, string>>
 }
 
@@ -26,12 +24,12 @@ export function blockText({ height, root }: { height: number; root: string }): s
   return `${height} ${root}`
 }
 
-/** Sorts out what is news of what is told. */
+/** @param records.again Whether the spends of stored transactions count as new. */
 export async function newRecordsOf(
   view: NewRecordsView,
-  told: { transactions: TransactionRecord[]; spends: SpendRecord[]; again: boolean },
+  records: { transactions: TransactionRecord[]; spends: SpendRecord[]; again: boolean },
 ): Promise<NewRecords> {
-  const { transactions, spends, again } = told
+  const { transactions, spends, again } = records
   const byTxid = new Map<string, TransactionRecord>()
   for (const transaction of transactions) {
     const { txid, proof } = transaction
@@ -40,15 +38,15 @@ export async function newRecordsOf(
   const held = await view.held([...byTxid.keys()])
   const all = [...byTxid.values()]
   const proofs = all.filter(({ txid, proof }) => proof !== undefined && held.has(txid))
-  const kept = await view.blocks(proofs.map(({ txid }) => txid))
+  const stored = await view.blocks(proofs.map(({ txid }) => txid))
   return {
     fresh: all.filter(({ txid }) => !held.has(txid)),
     spends: again ? spends : spends.filter(({ spender }) => !held.has(spender)),
-    proven: proofs.filter(({ txid, proof }) => proof && kept.get(txid) !== blockText(proof)),
+    proven: proofs.filter(({ txid, proof }) => proof && stored.get(txid) !== blockText(proof)),
   }
 }
 
-/** What each of the spenders spends of. */
+/** The parents of each spender, by txid. */
 export function parentsIn(spends: SpendRecord[]): Map<string, string[]> {
   const parents = new Map<string, string[]>()
   for (const { outpoint, spender } of spends) {
@@ -60,21 +58,21 @@ export function parentsIn(spends: SpendRecord[]): Map<string, string[]> {
 }
 
 /**
- * The heights at which new transactions are mined, by their own proofs and by those of what comes with them and is built
- * on them; undefined where one of them is built on what is known and silent, or not known to be mined by then.
+ * The heights at which new transactions are mined, by their own proofs and those of new descendants. Undefined if one of
+ * them spends from a stored transaction that is inactive, or not known to be mined at that height.
  */
-export async function minedOf(
+export async function minedHeights(
   fresh: TransactionRecord[],
   parents: Map<string, string[]>,
-  statusesOf: (txids: string[]) => Promise<Standing[]>,
+  statusesOf: (txids: string[]) => Promise<TransactionStatus[]>,
 ): Promise<Map<string, number> | undefined> {
   const own = new Set(fresh.map(({ txid }) => txid))
   const others = new Set<string>()
   for (const txids of parents.values()) for (const txid of txids) if (!own.has(txid)) others.add(txid)
-  const known = new Map<string, Standing>()
-  for (const standing of await statusesOf([...others])) {
-    if (standing.silent) return undefined
-    known.set(standing.txid, standing)
+  const known = new Map<string, TransactionStatus>()
+  for (const status of await statusesOf([...others])) {
+    if (status.isInactive) return undefined
+    known.set(status.txid, status)
   }
   const mined = new Map<string, number>()
   const waiting = fresh.flatMap(({ txid, proof }) => (proof ? [{ txid, height: proof.height }] : []))
@@ -90,6 +88,7 @@ export async function minedOf(
   return mined
 }
 
+/** Whether two of the spends are a double spend. */
 export function isSpentTwice(spends: SpendRecord[]): boolean {
   const spender = new Map<string, string>()
   return spends.some(({ outpoint, spender: txid }) => {
@@ -101,21 +100,12 @@ export function isSpentTwice(spends: SpendRecord[]): boolean {
 }
 
 /**
- * How far one telling is from the next in the order of arrival: a parent that comes late has its place before its child, and
- * after all that came before that.
+ * The gap in insertion order between two writes: a parent that comes later than its child is placed before that child, and
+ * after everything of earlier writes.
  */
-const A_TELLING = 2 ** 20
+const WRITE_GAP = 2 ** 20
 
-/** The first arrival of a telling. @param last The last that is known. */
-export function nextInsertion(last: number): number {
-  return (Math.floor(last / A_TELLING) + 1) * A_TELLING
-}
-
-/** How many transactions answered before a decision and do not now, or the other way round. */
-export function statusChanges(
-  { deactivated, restored }: Decision,
-  { transactions }: Pick<GraphRecords, 'transactions'>,
-): number {
-  const told = new Set(transactions.map(({ txid }) => txid))
-  return restored.length + deactivated.filter((txid) => !told.has(txid)).length
+/** The first place of a new write. @param last The last place that is taken. */
+export function nextInsertionOrder(last: number): number {
+  return (Math.floor(last / WRITE_GAP) + 1) * WRITE_GAP
 }

@@ -1,44 +1,43 @@
 import type { PendingLimits } from '../../graph/admission-rules.js'
 import type { SpendRecord, TransactionRecord } from '../../graph/records.js'
+import { yieldBetweenStatements } from '../../graph/yield-to-event-loop.js'
 import { groupBy } from '../rows/columns.js'
 import { type PendingRecord, pendingRow } from '../rows/record-rows.js'
 import type { GraphTables, PendingTotal, TransactionTables } from './graph-tables.js'
-import { rest } from './rest.js'
 
 /**
- * What is admitted is kept for good, and so is what spends it, and every known ancestor of both. All else is pending: it may
- * be what others wait for, or wait itself, and is kept within bounds. Where these are reached, the transactions go first that are not proven,
- * and of those the ones that have waited longest.
+ * Transactions with admitted outputs are kept for good, and so are their spenders and all known ancestors of both. All others
+ * are pending: they may be needed later, and their number and size are limited. At the limit, unproven ones are deleted
+ * first, oldest first.
  */
 
-/** How many are looked at at once to make room. */
-const A_PAGE = 50
+/** How many are read at once to make room. */
+const PAGE = 50
 
-export interface Arrived {
+export interface Inserted {
   /** New transactions. */
   fresh: TransactionRecord[]
   /** What these spend. */
   spends: SpendRecord[]
   /** Transactions that are to be kept for good. */
   kept: ReadonlySet<string>
-  /** Of what was known before, the transactions that are proven since. */
+  /** Stored transactions with a new proof. */
   proven: TransactionRecord[]
-  /** Whether some are left to be judged, that may have to be kept for good. */
+  /** Whether some are left to be judged and may have to be kept for good. */
   unjudged: boolean
-  /** Of what is kept for good, the transactions whose parents earlier writes have left to be. */
+  /** Kept transactions whose parents earlier writes left to be marked as kept. */
   left: string[]
 }
 
 /**
- * Takes down which transactions are pending after new ones came, and makes room where there are too many.
+ * Updates which transactions are pending, and deletes some if there are too many.
  *
- * @param options.limit How many transactions are looked at beside the fresh ones.
- * @returns The transactions that are to be decided on anew, as others were forgotten; and those of what is kept for good
- * whose parents are left to be.
+ * @param options.limit How many transactions to look at beside the fresh ones.
+ * @returns The transactions to be decided again because others were deleted, and the kept ones whose parents are left.
  */
 export async function keepPending(
   { transactions: tables }: GraphTables,
-  { fresh, spends, kept, proven, unjudged, left: earlier }: Arrived,
+  { fresh, spends, kept, proven, unjudged, left: earlier }: Inserted,
   { limit, pending: limits }: { limit: number; pending: PendingLimits },
 ): Promise<{ changed: string[]; left: string[] }> {
   const before = await tables.pendingTotal()
@@ -58,12 +57,12 @@ export async function keepPending(
   const pending = fresh.filter(({ txid }) => !needed.has(txid))
   if (pending.length > 0) {
     const statuses = await tables.statuses(pending.map(({ txid }) => txid))
-    const insertionOrder = new Map(statuses.map(({ txid, arrival }) => [txid, arrival]))
+    const order = new Map(statuses.map(({ txid, insertionOrder }) => [txid, insertionOrder]))
     const rows = pending.map(({ txid, raw, proof }) =>
       pendingRow({
         txid,
         proven: proof !== undefined,
-        arrival: insertionOrder.get(txid) ?? 0,
+        insertionOrder: order.get(txid) ?? 0,
         bytes: raw.length,
       }),
     )
@@ -71,7 +70,7 @@ export async function keepPending(
     total.transactions += pending.length
     for (const { raw } of pending) total.bytes += raw.length
   }
-  // What is to be kept has to be known before anything is forgotten; and what is too much then, the next writes forget.
+  // Delete nothing before it is known what must be kept; later writes then delete the excess.
   const isOpen = left.length > 0 || unjudged || (isOver(total, limits) && (await isAnyLeft(tables)))
   const changed = isOpen ? [] : await makeRoom(tables, { total, limits, most: fresh.length + limit })
   if (total.transactions !== before.transactions || total.bytes !== before.bytes)
@@ -79,10 +78,10 @@ export async function keepPending(
   return { changed, left }
 }
 
-/** Those that are to be kept for good, with their ancestors; of these, the ones that are new or pending. */
+/** Those to be kept for good, with those ancestors that are new or pending. */
 async function neededBy(
   tables: TransactionTables,
-  { fresh, spends, kept, left }: Omit<Arrived, 'proven' | 'unjudged'>,
+  { fresh, spends, kept, left }: Omit<Inserted, 'proven' | 'unjudged'>,
   { anyPending, limit }: { anyPending: boolean; limit: number },
 ): Promise<{ needed: Set<string>; left: string[] }> {
   const needed = new Set(kept)
@@ -106,7 +105,7 @@ async function neededBy(
     const own = isFresh.has(txid) ? (spentBy.get(txid) ?? []) : await tables.spendsBy(txid)
     const parents = new Set(own.map(({ outpoint }) => outpoint.txid).filter((each) => !needed.has(each)))
     const known = [...parents].filter((parent) => !isFresh.has(parent))
-    // What is known and not pending is kept already, and so are its ancestors.
+    // Known ones that are not pending are kept already, and so are their ancestors.
     const pending = anyPending ? await tables.pendingAmong(known) : []
     for (const parent of [
       ...[...parents].filter((each) => isFresh.has(each)),
@@ -115,7 +114,7 @@ async function neededBy(
       needed.add(parent)
       waiting.push(parent)
     }
-    await rest()
+    await yieldBetweenStatements()
   }
   return { needed, left: waiting }
 }
@@ -134,26 +133,26 @@ function isOver(total: PendingTotal, { maxTransactions, maxBytes }: PendingLimit
   return total.transactions > maxTransactions || total.bytes > maxBytes
 }
 
-/** Forgets transactions until there is room. @param options.most How many at the most. */
+/** Deletes pending transactions until there is room. @param options.most How many at most. */
 async function makeRoom(
   tables: TransactionTables,
   { total, limits, most }: { total: PendingTotal; limits: PendingLimits; most: number },
 ): Promise<string[]> {
   const changed = new Set<string>()
   for (let gone = 0; isOver(total, limits) && gone < most; ) {
-    const page = await tables.firstPending(A_PAGE)
+    const page = await tables.firstPending(PAGE)
     if (page.length === 0) break
     for (const { txid, bytes } of page) {
       if (!isOver(total, limits)) break
       gone++
-      for (const rival of await tables.conflictsOf(await tables.spendsBy(txid))) changed.add(rival)
+      for (const other of await tables.conflictsOf(await tables.spendsBy(txid))) changed.add(other)
       for (const child of await tables.childrenOf([txid])) changed.add(child)
       await tables.deleteTransaction(txid)
       await tables.deletePending([txid])
       changed.delete(txid)
       total.transactions--
       total.bytes -= bytes
-      await rest()
+      await yieldBetweenStatements()
     }
   }
   return [...changed]

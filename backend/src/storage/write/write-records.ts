@@ -1,4 +1,5 @@
 import type { Decision } from '../../graph/conflict-resolution.js'
+
 import {
   type AdmissionRecord,
   type Block,
@@ -9,53 +10,58 @@ import {
 import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
 import { mapOwner } from '../read/read-map.js'
 import { hashColumn } from '../rows/columns.js'
-import { admissionRow, appliedRow, type Facts, nameRow, nodeRow, outputRow } from '../rows/record-rows.js'
-import { type Backlog, emptyBacklog, leaveBacklog, reevaluationsOf, takeBacklog } from './backlog.js'
+import {
+  admissionRow,
+  appliedRow,
+  nameRow,
+  nodeRow,
+  type OutputFacts,
+  outputRow,
+} from '../rows/record-rows.js'
+import { type BacklogItems, emptyBacklog, leaveBacklog, reevaluationsOf, takeBacklog } from './backlog.js'
 import { writeChunks } from './blob-chunks.js'
-import { writeCarriers } from './carriers.js'
 import { deactivate, restore, writeInactive } from './deactivate.js'
 import type { GraphTables } from './graph-tables.js'
 import { indexAttributes, indexFirstAttributes, tipsOf } from './index-attributes.js'
-import { linkLineages, writeOutputs } from './link-lineages.js'
+import { linkLineages, writeCarriers, writeOutputs } from './link-lineages.js'
 import { writeMapSnapshots } from './map-snapshots.js'
-import { statusChanges } from './new-records.js'
+
 import { resolvePredecessors } from './resolve-predecessors.js'
 import { takeProofs, type WriteOptions, writeTransactions } from './write-transactions.js'
 
 const NONE: ReadonlySet<string> = new Set()
 
-/** What came of a write. */
+/** The outcome of a write. */
 export interface Recorded {
-  /** How many transactions became inactive or active again. */
+  /** How many stored transactions became inactive or active again. */
   reorganised: number
-  /** What was admitted, and was not before. */
+  /** The new admissions. */
   admitted: AdmissionRecord[]
 }
 
-/** Goes on with what earlier writes have left to be done ({@link Backlog}). */
+/** Does work that earlier writes left ({@link BacklogItems}). */
 export async function writeBacklog(tables: GraphTables, options: WriteOptions = {}): Promise<Recorded> {
   const earlier = await takeBacklog(tables.transactions, reevaluationsOf(options.admission))
   return await writeRecords(tables, graphRecords({}), { ...options, earlier })
 }
 
 /**
- * Writes the facts, derives what follows from them where the store does, and decides what counts by now; what is there
- * already stays as it is.
+ * Writes records, derives admissions if the store does that, and resolves conflicts. Stored records stay as they are.
  *
- * @throws LostConflictError where the subject would not count, and is not mined.
+ * @throws LostConflictError if the subject would be inactive and is not mined.
  */
 export async function writeRecords(
   tables: GraphTables,
-  told: GraphRecords,
+  newRecords: GraphRecords,
   options: WriteOptions = {},
 ): Promise<Recorded> {
   const { admission, earlier = emptyBacklog() } = options
-  const { decision, records, arrived, left } = await writeTransactions(tables, told, options)
+  const { decision, records, inserted, left } = await writeTransactions(tables, newRecords, options)
   const { outputs, names, admissions, contents, maps, applied } = records
-  const shown = new Set(outputs.map((output) => output.content?.sha256))
+  const wanted = new Set(outputs.map((output) => output.content?.sha256))
   await writeChunks(tables.transactions, [
     ...contents
-      .filter(({ sha256 }) => shown.has(sha256))
+      .filter(({ sha256 }) => wanted.has(sha256))
       .map(({ sha256, bytes }) => ({ owner: hashColumn(sha256), bytes })),
     ...maps.map(({ outpoint, bytes }) => ({ owner: mapOwner({ outpoint, merged: false }), bytes })),
   ])
@@ -67,14 +73,14 @@ export async function writeRecords(
     decision,
     earlier,
     limit: reevaluationsOf(admission),
-    // Where an engine judges, it may not have been asked about a coin that is known.
-    ...(admission && { arrived }),
+    // If the host's engine decides admissions, it may not have seen every stored coin: then there are no carriers.
+    ...(admission && { inserted }),
   })
   await leaveBacklog(tables.transactions, { ...left, ...others })
   return { reorganised, admitted: options.again ? [] : admissions }
 }
 
-/** Takes back the proofs that lead to a block. Returns of how many transactions, and how many became inactive or active again. */
+/** Deletes the proofs that lead to a block. Returns how many, and how many transactions became inactive or active again. */
 export async function writeDisproof(
   tables: GraphTables,
   block: Block,
@@ -89,7 +95,7 @@ export async function writeDisproof(
   return { count, reorganised }
 }
 
-/** Of outputs that are admitted, some may have been carriers until now. */
+/** Turns the carriers among admitted outputs into admitted outputs. */
 async function admitCarriers({ outputs: tables }: GraphTables, outputs: OutputRecord[]): Promise<void> {
   const admitted = new Map(
     outputs.filter(({ carrier }) => !carrier).map((output) => [formatOutpoint(output.outpoint), output]),
@@ -102,9 +108,9 @@ async function admitCarriers({ outputs: tables }: GraphTables, outputs: OutputRe
 }
 
 /**
- * Makes what answers follow a decision, and what is told of outputs.
+ * Writes the tables that reads use: applies a decision and adds new output records.
  *
- * @returns How many transactions became inactive or active again, and what is left for the writes after this one.
+ * @returns How many stored transactions became inactive or active again, and the items left for later writes.
  */
 async function writeFacts(
   tables: GraphTables,
@@ -114,64 +120,66 @@ async function writeFacts(
     decision,
     earlier,
     limit,
-    arrived,
+    inserted,
   }: {
-    facts: Omit<Facts, 'nodes'>
+    facts: Omit<OutputFacts, 'nodes'>
     records: GraphRecords
     decision: Decision
-    earlier: Pick<Backlog, 'settle' | 'carry'>
+    earlier: Pick<BacklogItems, 'resolve' | 'carry'>
     limit: number
-    /** Transactions that are new, by txid; where the store derives admissions. */
-    arrived?: ReadonlyMap<string, Uint8Array>
+    /** New raw transactions by txid, if the store derives admissions. */
+    inserted?: ReadonlyMap<string, Uint8Array>
   },
-): Promise<{ reorganised: number } & Pick<Backlog, 'settle' | 'carry'>> {
+): Promise<{ reorganised: number } & Pick<BacklogItems, 'resolve' | 'carry'>> {
   const { left, gone, spent: freed } = await deactivate(tables, decision.deactivated)
   const { facts: restored, spent } = await restore(tables.transactions, decision.restored)
-  const silent = await tables.transactions.inactiveAmong(
+  const inactive = await tables.transactions.inactiveAmong(
     [...facts.outputs, ...facts.names].map(({ outpoint }) => outpoint.txid),
   )
-  const isInactive = ({ outpoint }: { outpoint: Outpoint }): boolean => silent.has(outpoint.txid)
-  const counts = (fact: { outpoint: Outpoint }): boolean => !isInactive(fact)
-  const { outputs: told, names: origins } = facts
+  const isInactive = ({ outpoint }: { outpoint: Outpoint }): boolean => inactive.has(outpoint.txid)
+  const isActive = (fact: { outpoint: Outpoint }): boolean => !isInactive(fact)
   await writeInactive(tables.transactions, {
-    outputs: told.filter(isInactive),
+    outputs: facts.outputs.filter(isInactive),
     nodes: [],
-    names: origins.filter(isInactive),
+    names: facts.names.filter(isInactive),
   })
-  const outputs = [...restored.outputs, ...told.filter(counts)]
-  const names = [...restored.names, ...origins.filter(counts)]
+  const newOutputs = facts.outputs.filter(isActive)
+  const outputs = [...restored.outputs, ...newOutputs]
+  const names = [...restored.names, ...facts.names.filter(isActive)]
   await writeOutputs(tables, outputs, names)
-  if (arrived !== undefined) await admitCarriers(tables, outputs)
+  if (inserted !== undefined) await admitCarriers(tables, outputs)
   await tables.transactions.insertNew('graph_nodes', restored.nodes.map(nodeRow))
   await tables.transactions.insertNew('graph_names', names.map(nameRow))
   const { transactions } = records
-  const { settled, left: settle } = await resolvePredecessors(tables, {
+  const { resolved, left: resolve } = await resolvePredecessors(tables, {
     ...{ outputs, transactions, limit },
-    left: earlier.settle,
+    left: earlier.resolve,
   })
-  const added = [...outputs.map(({ outpoint }) => outpoint), ...settled]
+  const added = [...outputs.map(({ outpoint }) => outpoint), ...resolved]
   const { carriers, left: carry } =
-    arrived === undefined
+    inserted === undefined
       ? { carriers: [], left: [] }
-      : await writeCarriers(tables, { outputs: added, transactions: arrived, left: earlier.carry, limit })
+      : await writeCarriers(tables, { outputs: added, transactions: inserted, left: earlier.carry, limit })
   const changes = await linkLineages(tables, { outputs: [...carriers, ...added], names, gone })
-  const { alone, quiet } =
-    arrived === undefined
-      ? { alone: NONE, quiet: NONE }
+  const { alone, onlyInscribed } =
+    inserted === undefined
+      ? { alone: NONE, onlyInscribed: NONE }
       : await indexFirstAttributes(tables, {
-          outputs: told.filter((output) => counts(output)),
+          outputs: newOutputs,
           names: new Set(names.map(({ outpoint }) => formatOutpoint(outpoint))),
         })
   const others = changes.filter(({ lineage }) => !alone.has(formatOutpoint(lineage)))
-  const speaking = others.filter(({ lineage }) => !quiet.has(formatOutpoint(lineage)))
+  const inscribed = others.filter(({ lineage }) => !onlyInscribed.has(formatOutpoint(lineage)))
   const moved = [...freed, ...spent, ...records.spends.map(({ outpoint }) => outpoint)]
   const touched = [...left, ...(await tables.outputs.stepsOf(moved)), ...others].map(({ lineage }) => lineage)
   const tips = await tipsOf(tables, touched)
-  await writeMapSnapshots(tables, speaking, tips)
-  // What a lineage said at the steps that it lost, it says no more.
+  await writeMapSnapshots(tables, inscribed, tips)
+  // A lineage that lost steps may have lost attributes, too.
   const lost = left.map(({ lineage }) => ({ lineage, from: 0 }))
-  await indexAttributes(tables, { changes: [...lost, ...speaking], spent: touched, tips })
-  const reorganised = statusChanges(decision, records)
+  await indexAttributes(tables, { changes: [...lost, ...inscribed], spent: touched, tips })
+  const submitted = new Set(records.transactions.map(({ txid }) => txid))
+  const reorganised =
+    decision.restored.length + decision.deactivated.filter((txid) => !submitted.has(txid)).length
   if (reorganised > 0) await tables.transactions.countReorg()
-  return { reorganised, settle, carry }
+  return { reorganised, resolve, carry }
 }

@@ -1,6 +1,11 @@
 import type { AdmissionOptions } from '../../graph/admission-rules.js'
 import { parentsFirst } from '../../graph/ancestry.js'
-import { type Decision, decide, keepRanks, type Standing } from '../../graph/conflict-resolution.js'
+import {
+  type Decision,
+  decide,
+  type TransactionStatus,
+  updateRanks,
+} from '../../graph/conflict-resolution.js'
 import { LostConflictError } from '../../graph/errors.js'
 import type { RecordOptions } from '../../graph/graph-store.js'
 import { UnstableReadError } from '../../graph/optimistic-read.js'
@@ -14,81 +19,78 @@ import {
 } from '../../graph/records.js'
 import { hashColumn, parts } from '../rows/columns.js'
 import { nodeRow, proofColumns, spendRow } from '../rows/record-rows.js'
-import { type Backlog, emptyBacklog, reevaluationsOf } from './backlog.js'
+import { type BacklogItems, emptyBacklog, reevaluationsOf } from './backlog.js'
 import { insertChunks } from './blob-chunks.js'
 import { writeInactive } from './deactivate.js'
 import { deriveAdmissions } from './derive-admissions.js'
 import type { GraphTables, TransactionTables } from './graph-tables.js'
 import {
   isSpentTwice,
-  minedOf,
+  minedHeights,
   type NewRecords,
   newRecordsOf,
-  nextInsertion,
+  nextInsertionOrder,
   parentsIn,
 } from './new-records.js'
 import { keepPending } from './pending.js'
-import { rest } from './rest.js'
-import { withValues, writeSpentValues } from './spent-values.js'
+import { withValues, writeSpentValues } from './resolve-predecessors.js'
 
 export interface WriteOptions extends RecordOptions {
-  /** Where the store derives admissions, by what. */
+  /** The rules, if the store derives admissions. */
   admission?: AdmissionOptions | undefined
-  /** What earlier writes have left to be done. */
-  earlier?: Backlog
+  /** Work that earlier writes left. */
+  earlier?: BacklogItems
 }
 
 const NOTHING: Decision = { deactivated: [], restored: [] }
 
-/** What a write of transactions has come to. */
-export interface Written {
+export interface WrittenTransactions {
   decision: Decision
-  /** What was told, with what follows from it. */
+  /** The records passed in, and those derived from them. */
   records: GraphRecords
-  /** Raw transactions that are new here, or are told again. */
-  arrived: ReadonlyMap<string, Uint8Array>
-  /** What is left for the writes after this one. */
-  left: Pick<Backlog, 'judge' | 'keep' | 'decide'>
+  /** The raw transactions that are new, or all if they are recorded again. */
+  inserted: ReadonlyMap<string, Uint8Array>
+  /** The items left for later writes. */
+  left: Pick<BacklogItems, 'judge' | 'keep' | 'decide'>
 }
 
 /**
- * Writes transactions that are told, with their proofs, what they spend and which nodes they leave, derives what topics admit
- * by that where the store does, and decides what counts now.
+ * Writes transactions with their proofs, spends and nodes, derives admissions if the store does that, and resolves conflicts.
  *
- * @throws LostConflictError where the subject would not count, and is not mined; UnstableReadError where it is not decided yet
- * whether what it conflicts with counts.
+ * @throws LostConflictError if the subject would be inactive and is not mined; UnstableReadError if a conflict of it is not
+ * decided yet.
  */
 export async function writeTransactions(
   graph: GraphTables,
-  told: GraphRecords,
+  newRecords: GraphRecords,
   { subject, again = false, onRefusal = () => {}, admission, earlier = emptyBacklog() }: WriteOptions = {},
-): Promise<Written> {
+): Promise<WrittenTransactions> {
   const { transactions: tables } = graph
   const limit = reevaluationsOf(admission)
-  const left: Written['left'] = { judge: [], keep: [], decide: [] }
-  const { transactions, spends } = told
+  const left: WrittenTransactions['left'] = { judge: [], keep: [], decide: [] }
+  const { transactions, spends } = newRecords
   const raw = new Map(transactions.map((transaction) => [transaction.txid, transaction.raw]))
-  const news = await newRecordsOf(tables, { transactions, spends, again })
-  news.spends = await withValues(graph, news.spends, raw)
-  const { own, children } = await writeSorted(tables, news)
-  await writeSpentValues(graph, news.fresh)
-  // The rank of what spends them does not change by what it spends.
-  const ranked = own.length === 0 ? [] : await keepRanks(own, tables.rankedView(), rest)
-  const arrived = again ? raw : new Map(news.fresh.map(({ txid, raw }) => [txid, raw]))
-  let records = told
-  // What is indexed again is decided again, too.
+  const found = await newRecordsOf(tables, { transactions, spends, again })
+  found.spends = await withValues(graph, found.spends, raw)
+  const { own, children } = await writeSorted(tables, found)
+  await writeSpentValues(graph, found.fresh)
+  // The ranks of their children do not depend on them.
+  const ranked = own.length === 0 ? [] : await updateRanks(own, tables.rankedView())
+  const inserted = again ? raw : new Map(found.fresh.map(({ txid, raw }) => [txid, raw]))
+  let records = newRecords
+  // Transactions that are recorded again are decided again, too.
   const changed = [...own, ...children, ...(again ? raw.keys() : [])]
   if (admission !== undefined) {
-    const fresh = [...arrived.keys()]
-    const arriving = { transactions: raw, fresh, subject, again, left: earlier.judge, limit }
-    const derived = await deriveAdmissions(graph, admission.rules(onRefusal), arriving)
-    records = mergeRecords([told, derived.records])
+    const fresh = [...inserted.keys()]
+    const judged = { transactions: raw, fresh, subject, again, left: earlier.judge, limit }
+    const derived = await deriveAdmissions(graph, admission.rules(onRefusal), judged)
+    records = mergeRecords([newRecords, derived.records])
     left.judge = derived.left
-    const { proven, spends } = news
+    const { proven, spends } = found
     const kept = await keepPending(
       graph,
       {
-        ...{ fresh: again ? transactions : news.fresh, spends, proven, kept: derived.kept },
+        ...{ fresh: again ? transactions : found.fresh, spends, proven, kept: derived.kept },
         ...{ unjudged: derived.left.length > 0, left: earlier.keep },
       },
       { limit, pending: admission.pending },
@@ -97,30 +99,30 @@ export async function writeTransactions(
     for (const txid of kept.changed) changed.push(txid)
   }
   const { nodes, names, outputs } = records
-  // Where admissions are derived, whatever is held was looked at when it came; that it left a node may be news.
-  const said = admission === undefined ? [...nodes, ...names, ...outputs] : nodes
-  const lookedAt = new Set(said.map(({ outpoint }) => outpoint.txid))
+  // A store that derives admissions judged all stored transactions when they were inserted; they may have new nodes.
+  const facts = admission === undefined ? [...nodes, ...names, ...outputs] : nodes
+  const judged = new Set(facts.map(({ outpoint }) => outpoint.txid))
   changed.push(
-    ...(await writeNodes(tables, nodes, news)),
-    ...(await spendersOfNodes(tables, lookedAt, news.fresh)),
+    ...(await writeNodes(tables, nodes, found)),
+    ...(await conflictsOverNodes(tables, judged, found.fresh)),
   )
-  const isNew = news.fresh.some(({ txid }) => txid === subject)
+  const isNew = found.fresh.some(({ txid }) => txid === subject)
   let decision = NOTHING
   if (changed.length > 0 || earlier.decide.length > 0) {
-    const fresh = new Set(news.fresh.map(({ txid }) => txid))
-    const decided = await decideAnew(tables, {
-      ...{ txids: changed, ranked, lookedAt, fresh },
+    const fresh = new Set(found.fresh.map(({ txid }) => txid))
+    const decided = await resolveConflicts(tables, {
+      ...{ txids: changed, ranked, judged, fresh },
       ...{ earlier: earlier.decide, limit },
     })
     decision = decided
     left.decide = decided.left
   }
   if (subject !== undefined && (changed.length > 0 || !isNew))
-    await requireCounting(tables, subject, left.decide)
-  return { decision, records, arrived, left }
+    await requireActive(tables, subject, left.decide)
+  return { decision, records, inserted, left }
 }
 
-/** Writes nodes. Returns the transactions that spend them, and may have rivals since. */
+/** Writes nodes. Returns the transactions that spend them, and so may conflict now. */
 async function writeNodes(
   tables: TransactionTables,
   nodes: NodeRecord[],
@@ -129,30 +131,30 @@ async function writeNodes(
   if (nodes.length === 0) return []
   const isFresh = new Set(fresh.map(({ txid }) => txid))
   const others = nodes.map(({ outpoint }) => outpoint.txid).filter((txid) => !isFresh.has(txid))
-  // Of what is new here, nothing is silent yet.
-  const silent = await tables.inactiveAmong(others)
-  const isInactive = ({ outpoint }: NodeRecord): boolean => silent.has(outpoint.txid)
+  // New transactions are not inactive yet.
+  const inactive = await tables.inactiveAmong(others)
+  const isInactive = ({ outpoint }: NodeRecord): boolean => inactive.has(outpoint.txid)
   await tables.insertNew('graph_nodes', nodes.filter((node) => !isInactive(node)).map(nodeRow))
   await writeInactive(tables, { outputs: [], names: [], nodes: nodes.filter(isInactive) })
-  // And what spends it, was looked up with it.
+  // The children of new transactions were looked up with them.
   return await tables.childrenOf(others)
 }
 
-/** Those that were known before they were looked at, and what spends the same: whether they are mints, is known by now. */
-async function spendersOfNodes(
+/** The stored transactions among the judged ones, and their double spends: it is known now whether they are mints. */
+async function conflictsOverNodes(
   tables: TransactionTables,
-  lookedAt: ReadonlySet<string>,
+  judged: ReadonlySet<string>,
   fresh: TransactionRecord[],
 ): Promise<string[]> {
   const own = new Set(fresh.map(({ txid }) => txid))
-  const known = await tables.statuses([...lookedAt].filter((txid) => !own.has(txid)))
+  const known = await tables.statuses([...judged].filter((txid) => !own.has(txid)))
   const others = known.map(({ txid }) => txid)
   const spends: SpendRecord[] = []
   for (const txid of others) spends.push(...(await tables.spendsBy(txid)))
   return [...others, ...(await tables.conflictsOf(spends))]
 }
 
-/** Returns the transactions that are to be decided on, with what spends them; none where nothing can be in their way. */
+/** Returns the transactions to decide on, with their children; none if nothing can conflict. */
 async function writeSorted(
   tables: TransactionTables,
   { fresh, spends, proven }: NewRecords,
@@ -164,8 +166,8 @@ async function writeSorted(
     new Map([...byTxid.keys(), ...parents.keys()].map((txid) => [txid, txid])),
     (txid) => parents.get(txid) ?? [],
   )
-  const known = new Map((await tables.statuses(txids)).map((standing) => [standing.txid, standing]))
-  const mined = await minedOf(fresh, parents, (wanted) => tables.statuses(wanted))
+  const known = new Map((await tables.statuses(txids)).map((status) => [status.txid, status]))
+  const mined = await minedHeights(fresh, parents, (wanted) => tables.statuses(wanted))
   const children = await tables.childrenOf(txids)
   const isPlain =
     proven.length === 0 &&
@@ -180,7 +182,7 @@ async function writeSorted(
     ...(isPlain && { mined }),
   })
   await insertSpends(tables, spends, known)
-  // A proof that comes later is the newer word of the chain.
+  // A later proof replaces an earlier one.
   for (const { txid, proof } of [...fresh.filter(({ txid }) => known.has(txid)), ...proven])
     if (proof !== undefined) await tables.setProof(txid, proof)
   await insertChunks(
@@ -193,28 +195,27 @@ async function writeSorted(
 }
 
 /**
- * Decides what counts after something of these transactions has changed.
+ * Resolves conflicts after transactions have changed.
  *
- * @param changed.ranked Those whose rank was changed by that.
- * @param changed.fresh Those that are new.
- * @param changed.earlier Those that earlier writes have left to be decided on.
- * @returns That, and those that are left to the writes after this one.
+ * @param changed.ranked Those whose rank changed.
+ * @param changed.earlier Those that earlier writes left.
+ * @returns The decision, and those that are left for later writes.
  */
-async function decideAnew(
+async function resolveConflicts(
   tables: TransactionTables,
   changed: {
     txids: string[]
     ranked: string[]
-    lookedAt?: ReadonlySet<string>
+    judged?: ReadonlySet<string>
     fresh?: ReadonlySet<string>
     earlier?: string[]
     limit: number
   },
 ): Promise<Decision & { left: string[] }> {
-  const { txids, ranked, lookedAt, fresh = new Set(), earlier = [], limit } = changed
+  const { txids, ranked, judged, fresh = new Set(), earlier = [], limit } = changed
   const open = [...(await tables.questionable(txids)), ...earlier]
   const decided = await decide({
-    ...{ txids: open, ranked, view: tables.rankedView(lookedAt), rest, fresh },
+    ...{ txids: open, ranked, view: tables.rankedView(judged), fresh },
     limit,
   })
   await tables.setInactive(decided.deactivated, true)
@@ -223,9 +224,9 @@ async function decideAnew(
 }
 
 /**
- * Takes back the proofs that lead to a block, and decides what counts without them.
+ * Deletes the proofs that lead to a block, and resolves conflicts without them.
  *
- * @returns That, and how many transactions had such a proof.
+ * @returns The decision, and how many transactions had such a proof.
  */
 export async function takeProofs(
   tables: TransactionTables,
@@ -233,28 +234,28 @@ export async function takeProofs(
 ): Promise<{ decision: Decision & { left: string[] }; count: number }> {
   const txids = await tables.takeProofs(block)
   if (txids.length === 0) return { decision: { ...NOTHING, left: [] }, count: 0 }
-  const ranked = await keepRanks(txids, tables.rankedView(), rest)
+  const ranked = await updateRanks(txids, tables.rankedView())
   return {
-    decision: await decideAnew(tables, { txids, ranked, limit: reevaluationsOf() }),
+    decision: await resolveConflicts(tables, { txids, ranked, limit: reevaluationsOf() }),
     count: txids.length,
   }
 }
 
-/** @param options.txids Parents first. Where ranks are still to be kept, `mined` is left open. */
+/** @param options.txids Parents first. @param options.mined Undefined if ranks are updated afterwards. */
 async function insertTransactions(
   tables: TransactionTables,
   options: { fresh: Map<string, TransactionRecord>; txids: string[]; mined?: Map<string, number> },
 ): Promise<void> {
   const { fresh, txids, mined } = options
   if (txids.length === 0) return
-  const arrival = nextInsertion(await tables.lastInsertion())
+  const first = nextInsertionOrder(await tables.lastInsertionOrder())
   await tables.insertNew(
     'graph_transactions',
     txids.map((txid, at) => ({
       txid: hashColumn(txid),
       ...proofColumns(fresh.get(txid)?.proof),
       mined: mined?.get(txid) ?? null,
-      arrival: arrival + at,
+      arrival: first + at,
       silent: false,
     })),
   )
@@ -263,10 +264,10 @@ async function insertTransactions(
 async function insertSpends(
   tables: TransactionTables,
   spends: SpendRecord[],
-  known: Map<string, Standing>,
+  known: Map<string, TransactionStatus>,
 ): Promise<void> {
-  const isInactive = ({ spender }: SpendRecord): boolean => known.get(spender)?.silent === true
-  // Rows are made for some at a time: a transaction spends as many outpoints as fit into it.
+  const isInactive = ({ spender }: SpendRecord): boolean => known.get(spender)?.isInactive === true
+  // In parts: a transaction may spend any number of outpoints.
   for (const part of parts(spends, SPENDS_AT_ONCE)) {
     await tables.insertNew('graph_spends', part.filter((spend) => !isInactive(spend)).map(spendRow))
     await tables.insertNew('graph_silent_spends', part.filter(isInactive).map(spendRow))
@@ -275,14 +276,16 @@ async function insertSpends(
 
 const SPENDS_AT_ONCE = 1000
 
-/** @param left Those that are not decided on yet, because of the subject and what comes with it. */
-async function requireCounting(tables: TransactionTables, subject: string, left: string[]): Promise<void> {
-  const [standing] = await tables.statuses([subject])
-  if (standing === undefined || standing.mined !== undefined) return
-  if (!standing.silent && left.length === 0) return
-  // What it loses to may be about to count no more, or what it is built on: that is decided first.
+/** @param left The transactions that are not decided yet after this write. */
+async function requireActive(tables: TransactionTables, subject: string, left: string[]): Promise<void> {
+  const [status] = await tables.statuses([subject])
+  if (status === undefined || status.mined !== undefined) return
+  if (!status.isInactive && left.length === 0) return
+  // Its winner or its parents may be about to become inactive: that is decided first.
   if (left.length > 0 || (await tables.hasBacklog('decide')))
-    throw new UnstableReadError('conflicts are being decided: submit it again in a moment')
+    throw new UnstableReadError(
+      'conflicts of this transaction are still being resolved; submit it again in a moment',
+    )
   const winner = await tables.winnerOver(subject)
   if (winner !== undefined) throw new LostConflictError(subject, winner)
 }

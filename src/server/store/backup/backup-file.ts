@@ -66,7 +66,7 @@ export async function writeBackup(backup: {
   signal: AbortSignal
 }): Promise<BackupSummary> {
   const { file, expectedBytes } = backup
-  if (await exists(file)) throw new BackupError(`${file} exists: a backup does not overwrite files`)
+  if (await exists(file)) throw new BackupError(`${file} already exists: a backup never overwrites a file`)
   await requireRoom(file, expectedBytes)
   const part = `${file}.part`
   const handle = await openNew(part, file)
@@ -76,9 +76,10 @@ export async function writeBackup(backup: {
     await handle.close()
     const read = await checkBackup(part)
     if (read.rows !== rows || read.sha256 !== sha256)
-      throw new BackupError(`${file} does not read back as it was written: check the disk`)
+      throw new BackupError(`${file} reads back differently than it was written: check the disk`)
     // A rename overwrites a file created meanwhile. A link would not, but not every file system has links.
-    if (await exists(file)) throw new BackupError(`${file} exists by now: a backup does not overwrite files`)
+    if (await exists(file))
+      throw new BackupError(`${file} was created meanwhile: a backup never overwrites a file`)
     await rename(part, file)
     await syncFolder(dirname(resolve(file)))
     return read
@@ -87,7 +88,7 @@ export async function writeBackup(backup: {
     await rm(part, { force: true })
     const { code } = error as NodeJS.ErrnoException
     if (code === 'ENOSPC' || code === 'EDQUOT')
-      throw new BackupError(`there is no room for ${file}`, { cause: error })
+      throw new BackupError(`there is not enough space for ${file}`, { cause: error })
     throw error
   }
 }
@@ -167,7 +168,7 @@ export class BackupReader {
     let shape: z.infer<typeof tableLine> | undefined
     let end: { rows: number; sha256: string } | undefined
     for await (const line of this.lines()) {
-      if (end !== undefined) throw new BackupError(`${this.file} goes on after its end`)
+      if (end !== undefined) throw new BackupError(`${this.file} has data after its end`)
       const value = this.parse(line)
       const last = endLine.safeParse(value)
       if (last.success) {
@@ -181,21 +182,22 @@ export class BackupReader {
       }
       if (!Array.isArray(value)) {
         shape = tableLine.safeParse(value).data
-        if (shape === undefined) throw new BackupError(`${this.file} has a line that is no row and no table`)
+        if (shape === undefined)
+          throw new BackupError(`${this.file} has a line that is neither a row nor a table`)
         continue
       }
       if (shape === undefined || value.length !== shape.columns.length)
-        throw new BackupError(`${this.file} has a row of no table`)
+        throw new BackupError(`${this.file} has a row before any table`)
       this.count++
       const row = Object.fromEntries(
         shape.columns.map((column, index) => [column, decodeValue(value[index])]),
       )
       yield { table: shape.table, row }
     }
-    if (end === undefined) throw new BackupError(`${this.file} breaks off: it is not a complete backup`)
+    if (end === undefined) throw new BackupError(`${this.file} is truncated: it is not a complete backup`)
     this.sha256 = this.hash.digest('hex')
     if (end.rows !== this.count || end.sha256 !== this.sha256)
-      throw new BackupError(`${this.file} is not as it was written: its checksum differs`)
+      throw new BackupError(`${this.file} is corrupt: its checksum differs`)
   }
 
   /** The summary, after the last row. */
@@ -207,7 +209,7 @@ export class BackupReader {
 
   private readHeader(value: unknown): ReadHeader {
     const read = header.safeParse(value)
-    if (!read.success) throw new BackupError(`${this.file} is no backup of minetree`)
+    if (!read.success) throw new BackupError(`${this.file} is not a minetree backup`)
     if (read.data.version !== VERSION)
       throw new BackupError(`${this.file} was written by minetree ${read.data.minetree}, in another format`)
     return read.data
@@ -217,7 +219,7 @@ export class BackupReader {
     try {
       return JSON.parse(line.toString('utf8'))
     } catch (cause) {
-      throw new BackupError(`${this.file} has a line that is no JSON`, { cause })
+      throw new BackupError(`${this.file} has a line that is not JSON`, { cause })
     }
   }
 
@@ -249,7 +251,7 @@ export class BackupReader {
       source.destroy()
       unzipped.destroy()
     }
-    if (parts.length > 0) throw new BackupError(`${this.file} breaks off: it is not a complete backup`)
+    if (parts.length > 0) throw new BackupError(`${this.file} is truncated: it is not a complete backup`)
   }
 }
 
@@ -295,7 +297,7 @@ async function requireRoom(file: string, expectedBytes: number | undefined): Pro
   const free = bavail * bsize
   if (expectedBytes !== undefined && free < expectedBytes)
     throw new BackupError(
-      `there is no room for ${file}: the store has ${expectedBytes} bytes, and ${free} are free in ${folder}`,
+      `there is not enough space for ${file}: the store has ${expectedBytes} bytes, and ${folder} has ${free} free`,
     )
 }
 

@@ -2,11 +2,12 @@ import type { Db, MongoClient } from 'mongodb'
 import {
   COLLECTIONS,
   type CollectionName,
+  type Doc,
   withId,
 } from '../../../../backend/src/storage/mongo/collections.js'
-import { collectionIn, type Doc } from '../../../../backend/src/storage/mongo/documents.js'
+import { collectionIn } from '../../../../backend/src/storage/mongo/documents.js'
 import { MongoGraphStore } from '../../../../backend/src/storage/mongo/graph-store.js'
-import { DURABLE } from '../../../../backend/src/storage/mongo/writer-state.js'
+import { DURABLE } from '../../../../backend/src/storage/mongo/write-lease.js'
 import { schemaNames } from '../../../../backend/src/storage/sql/migrations.js'
 import { openClient } from '../open-mongo.js'
 import type { BackupRow } from './backup-tables.js'
@@ -17,10 +18,10 @@ const NAMES = Object.keys(COLLECTIONS) as CollectionName[]
 const A_BATCH = 100
 
 /**
- * Reads a database of MongoDB. A server alone can show no single moment of several collections, so the backup takes the turn of
- * the writers for as long as it reads: submissions to all nodes wait, and readers do not.
+ * Reads a database of MongoDB. A server alone can show no single moment of several collections, so the backup holds the write
+ * lease for as long as it reads: submissions to all nodes wait, and readers do not.
  *
- * @throws BackupError where there is no store; StoreUnavailableError where the turn is lost.
+ * @throws BackupError where there is no store; StoreUnavailableError if the lease is lost.
  */
 export async function saveMongo<Result>(
   url: string,
@@ -31,8 +32,8 @@ export async function saveMongo<Result>(
     if (store === undefined) throw new BackupError('there is no store in the database')
     const graph = new MongoGraphStore({ db })
     let result: { value: Result } | undefined
-    await graph.writer.inTurn((turn) =>
-      turn.keepDuring(async () => {
+    await graph.writer.withLease((lease) =>
+      lease.renewDuring(async () => {
         const value = await work({
           schema: schemaNames(),
           setting: (name) => graph.settings.get(name),
@@ -44,18 +45,18 @@ export async function saveMongo<Result>(
             for (const table of NAMES) {
               let count = 0
               for await (const { _id, ...row } of collectionIn(db, table).find({}, { batchSize: A_BATCH })) {
-                if (count++ % A_BATCH === 0) await turn.keep()
+                if (count++ % A_BATCH === 0) await lease.renew()
                 if (isSaved(table, row as BackupRow)) yield { table, row: row as BackupRow }
               }
             }
           },
         })
-        // What was read counts when nobody else had the turn meanwhile.
-        await turn.change({}, { $inc: { beat: 1 } })
+        // Fails if another writer took the lease meanwhile.
+        await lease.update({}, { $inc: { beat: 1 } })
         result = { value }
       }),
     )
-    if (result === undefined) throw new Error('the turn of the writers gave no result')
+    if (result === undefined) throw new Error('the write lease returned no result')
     return result.value
   })
 }
@@ -73,12 +74,12 @@ export async function loadMongo(
 ): Promise<void> {
   if (schema.join() !== schemaNames().join())
     throw new BackupError(
-      'the backup is of another version of minetree: restore it with that one, or into another engine first',
+      'the backup is of another version of minetree: restore it with that version, or into another engine first',
     )
   await withDatabase(url, async (db) => {
     for (const name of NAMES) {
       if ((await collectionIn(db, name).findOne({})) !== null)
-        throw new BackupError('there is a store in it already: a backup is restored into an empty one')
+        throw new BackupError('it already holds a store: restore a backup into an empty one')
     }
     const graph = new MongoGraphStore({ db })
     await graph.open()
@@ -87,7 +88,7 @@ export async function loadMongo(
       async load(table, rows) {
         const name = NAMES.find((each) => each === table)
         if (name === undefined)
-          throw new BackupError(`the backup has a table that no store has: ${JSON.stringify(table)}`)
+          throw new BackupError(`the backup has an unknown table: ${JSON.stringify(table)}`)
         await collectionIn(db, name).insertMany(rows.map((row) => withId(name, row as Doc)))
       },
     })

@@ -2,8 +2,8 @@ import type { Knex } from 'knex'
 import { anyBytes, asciiText, createTable } from './create-table.js'
 
 /**
- * The admitted graph. What each table holds, and why its key is what it is: `docs/schema.md`. The prefix keeps the
- * tables apart from those of the engine's own storage, which another host has in the same database.
+ * The admitted graph. `docs/schema.md` says what each table holds and why its key is what it is. The prefix distinguishes
+ * the tables from those of an engine's own storage, which other hosts have in the same database.
  */
 export const admittedGraph = {
   name: '001-admitted-graph',
@@ -35,15 +35,14 @@ export const admittedGraph = {
       table.bigInteger('vout').unsigned().notNullable()
       table.bigInteger('satoshis').unsigned().notNullable()
       table.binary('content_sha256', 32)
-      // A stranger's bytes: kept as bytes, not as text that an engine may cut or fold.
+      // Untrusted: stored as bytes, as an engine may truncate text or fold its case.
       table.binary('content_type', 255)
       table.bigInteger('content_length').unsigned()
       table.binary('previous_txid', 32)
       table.bigInteger('previous_vout').unsigned()
       table.boolean('unsettled').notNullable()
-      // The lineage is called by its first output; the step is counted from there. `content_step` is the step where
-      // there is content (`parent_step` a parent, `map_step` MAP), so that an index finds the first, and the last at or
-      // before a step.
+      // A lineage is identified by its first output, from which steps are counted. `content_step` is the step if the output
+      // has content (`parent_step` a parent, `map_step` MAP), so that an index finds the first, and the last up to a step.
       table.binary('lineage_txid', 32).notNullable()
       table.bigInteger('lineage_vout').unsigned().notNullable()
       table.bigInteger('step').notNullable()
@@ -52,7 +51,7 @@ export const admittedGraph = {
       table.binary('parent_txid', 32)
       table.bigInteger('parent_vout').unsigned()
       table.bigInteger('parent_step')
-      // Of its own MAP, and of the MAP merged up to it where that is kept: the bodies are pieces.
+      // The lengths of its own MAP, and of its MAP snapshot if it keeps one; their bytes are in `graph_pieces`.
       table.bigInteger('map_length').unsigned()
       table.bigInteger('map_step')
       table.bigInteger('merged_length').unsigned()
@@ -131,7 +130,7 @@ export const admittedGraph = {
       'graph_pieces',
       'graph_transactions',
     ]
-    // As with `up`, the other service of the host may have been first.
+    // As with `up`, the other lookup service of the host may have been first.
     for (const table of tables) await knex.schema.dropTableIfExists(table)
   },
 }

@@ -1,11 +1,10 @@
 import { MerklePath } from '@bsv/sdk'
 import type { Knex } from 'knex'
 import { bytesOf, hashColumn } from '../../rows/columns.js'
-import { insertNew } from '../insert-new.js'
-import { knexWriter } from '../reader.js'
+import { insertNew, knexWriter } from '../database.js'
 import { anyBytes, createTable } from './create-table.js'
 
-/** One spender per outpoint: where each transaction stands, and what those would say that do not count. */
+/** One spender per outpoint: the status of each transaction, and shadow tables for inactive ones. */
 export const conflicts = {
   name: '002-conflicts',
 
@@ -40,7 +39,7 @@ export const conflicts = {
       table.index(['content_sha256'])
     })
     await rootsOfProofs(knex)
-    // What spends what was not known of every transaction before.
+    // Spends were not recorded for all transactions before.
     if ((await knex('graph_transactions').first('txid')) !== undefined)
       await insertNew(knexWriter(knex), 'graph_settings', [{ name: 'reindex', value: 'needed' }])
   },
@@ -61,7 +60,7 @@ export const conflicts = {
   },
 }
 
-/** Says of each proof that is kept which block it leads to. */
+/** Adds to each stored proof the block that it leads to. */
 async function rootsOfProofs(knex: Knex): Promise<void> {
   for (;;) {
     const rows = await knex('graph_transactions')

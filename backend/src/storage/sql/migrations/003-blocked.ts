@@ -1,11 +1,10 @@
 import type { Knex } from 'knex'
 import { formatOutpoint } from '../../../protocol/outpoint.js'
 import { outpointColumns, outpointOf } from '../../rows/columns.js'
-import { insertNew } from '../insert-new.js'
-import { knexWriter } from '../reader.js'
+import { insertNew, knexWriter } from '../database.js'
 import { asciiText, createTable } from './create-table.js'
 
-/** One list of what is blocked, by whatever; what was evicted before is on it. What each table holds: `docs/schema.md`. */
+/** The blocklist, which includes earlier evictions. */
 export const blocked = {
   name: '003-blocked',
 
@@ -13,7 +12,7 @@ export const blocked = {
     await createTable(knex, 'graph_blocked', (table) => {
       table.string('kind', 16).notNullable()
       table.specificType('value', asciiText(knex)).notNullable()
-      // Of an outpoint, once more as other tables have it, to be joined with those.
+      // An outpoint again as other tables have it, for joins.
       table.binary('txid', 32)
       table.bigInteger('vout').unsigned()
       table.text('reason').notNullable()
@@ -32,7 +31,7 @@ export const blocked = {
   },
 
   async down(knex: Knex): Promise<void> {
-    // The other service of a host may have been first.
+    // The other lookup service of a host may have been first.
     if (!(await knex.schema.hasTable('graph_blocked'))) return
     await createTable(knex, 'graph_evictions', (table) => {
       table.binary('txid', 32).notNullable()

@@ -1,7 +1,7 @@
 import type { Knex } from 'knex'
 import { createTable } from './create-table.js'
 
-/** Notices that a lookup service could not act on. Why the key is what it is: `docs/schema.md`. */
+/** Failed hooks of lookup services. */
 export const hookOutbox = {
   name: '004-hook-notes',
 

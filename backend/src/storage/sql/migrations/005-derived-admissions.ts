@@ -1,9 +1,8 @@
 import type { Knex } from 'knex'
-import { insertNew } from '../insert-new.js'
-import { knexWriter } from '../reader.js'
+import { insertNew, knexWriter } from '../database.js'
 import { anyBytes, createTable } from './create-table.js'
 
-/** Admissions that follow from what is known: values of inputs, coins in front of ordinals, and what is pending. */
+/** Derived admissions: values of inputs, carriers, pending transactions and held submissions. */
 export const derivedAdmissions = {
   name: '005-derived-admissions',
 
@@ -14,7 +13,7 @@ export const derivedAdmissions = {
         table.bigInteger('satoshis').unsigned()
       })
     }
-    // What coinbases name is spent by none of them.
+    // Coinbases do not spend the outpoint that they name.
     for (const spends of ['graph_spends', 'graph_silent_spends'])
       await knex(spends)
         .where({ txid: Buffer.alloc(32), vout: 0xffffffff })
@@ -45,7 +44,7 @@ export const derivedAdmissions = {
   async down(knex: Knex): Promise<void> {
     await knex.schema.dropTableIfExists('graph_held')
     await knex.schema.dropTableIfExists('graph_pending')
-    // The other service of a host may have been first.
+    // The other lookup service of a host may have been first.
     if (!(await knex.schema.hasTable('graph_spends'))) return
     for (const [table, column] of [
       ['graph_outputs', 'carrier'],

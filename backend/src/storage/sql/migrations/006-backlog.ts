@@ -1,7 +1,7 @@
 import type { Knex } from 'knex'
 import { createTable } from './create-table.js'
 
-/** What one write leaves to be done by the writes after it. */
+/** Work that one write leaves for later writes. */
 export const backlog = {
   name: '006-backlog',
 

@@ -1,20 +1,19 @@
 import type { Knex } from 'knex'
-import { isMysql } from '../dialect.js'
+import { isMysql } from '../database.js'
 
-/** Bytes of any length. MySQL's `blob` ends at 64 KiB. */
+/** Bytes of any length. MySQL's `blob` has at most 64 KiB. */
 export function anyBytes(knex: Knex): string {
   return isMysql(knex) ? 'longblob' : 'blob'
 }
 
-/** Names and the like, whose bytes say in which order they come. */
+/** ASCII text that sorts by its bytes. */
 export function asciiText(knex: Knex): string {
   return isMysql(knex) ? 'varchar(255) character set ascii collate ascii_bin' : 'text'
 }
 
 /**
- * Creates a table that is not there. Two lookup services of one host may both bring it; and where DDL is not
- * transactional, a try may end half-way. Text compares by its bytes everywhere: MySQL's default folds case and pads, and
- * is whatever its operator has set.
+ * Creates a missing table. Two lookup services of one host may both create it, and if DDL is not transactional, an attempt may
+ * end half-way. Text compares by its bytes on every engine; MySQL's default is up to its operator, and may fold case and pad.
  */
 export async function createTable(
   knex: Knex,
