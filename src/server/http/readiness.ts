@@ -1,5 +1,3 @@
-import type { IndexStatus } from '../store/index-maintenance.js'
-
 /**
  * Why a host is not ready, if it is not: each of its parts gives a reason in one line, under a name. A host that is ready
  * gets traffic, so a part gives a reason if it would answer wrongly, or not at all.
