@@ -7,7 +7,7 @@ import { type DeploymentTerms, MINT_SATOSHIS } from '../../backend/src/protocol/
 import { encodeOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { CovenantError, DEPLOYED_VERSION, rootLock } from '../mining/covenant.js'
 import { randomTxid, singleTransactionPath } from '../mining/fake-funding.js'
-import { ConfigError } from '../server/config/config.js'
+import { ConfigError } from '../server/config/errors.js'
 import type { DeployedTree } from '../server/store/pinned-genesis.js'
 
 // Transactions with fake funding that are in no chain and need no signatures: see mining/fake-funding.ts.

@@ -1,5 +1,4 @@
-import type { Express, RequestHandler } from 'express'
-import express from 'express'
+import express, { type Express, type RequestHandler } from 'express'
 import type { Logger } from 'pino'
 import type { GraphStore } from '../../backend/src/graph/graph-store.js'
 import { attachGateway } from '../gateway/attach-gateway.js'

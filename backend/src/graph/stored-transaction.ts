@@ -132,7 +132,7 @@ class ChunkReader {
   private chunk: { at: number; bytes: Uint8Array } = { at: 0, bytes: new Uint8Array() }
   private read = 0
   private parts = 0
-  private readonly slice = new TimeSlice()
+  private readonly slices = new TimeSlice()
 
   constructor(
     private readonly raw: RawTransaction,
@@ -143,7 +143,7 @@ class ChunkReader {
     this.at = 4
     const inputs: Outpoint[] = []
     for (let left = await this.varint(); left > 0; left--) {
-      await this.rest()
+      await this.yieldNowAndThen()
       const outpoint = await this.take(36)
       const vout = new DataView(outpoint.buffer, outpoint.byteOffset + 32, 4).getUint32(0, true)
       inputs.push({ txid: toHex(reversed(outpoint.subarray(0, 32))), vout })
@@ -155,7 +155,7 @@ class ChunkReader {
 
   /** @param longest Up to how many bytes a script is read. */
   async output(longest = -1): Promise<{ satoshis: number; script: Uint8Array | undefined }> {
-    await this.rest()
+    await this.yieldNowAndThen()
     const satoshis = numberOf(await this.take(8))
     const length = await this.varint()
     const end = this.at + length
@@ -165,9 +165,9 @@ class ChunkReader {
   }
 
   /** Yields now and then: a transaction may have any number of inputs and outputs. */
-  private async rest(): Promise<void> {
+  private async yieldNowAndThen(): Promise<void> {
     this.parts++
-    if (this.parts % PARTS_A_SLICE === 0) await this.slice.yieldIfOver()
+    if (this.parts % PARTS_A_SLICE === 0) await this.slices.yieldIfOver()
   }
 
   async varint(): Promise<number> {

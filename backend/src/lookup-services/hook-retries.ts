@@ -5,8 +5,8 @@ export interface HookFailure {
   service: string
   /** Undefined if the outbox itself could not be read. */
   failed?: FailedHook
-  /** Where it waits for a retry: `noted` in the outbox; `lost` if the database took no record and memory is full. */
-  kept: 'noted' | 'in memory' | 'lost'
+  /** Where it waits for a retry: `outbox`; `lost` if the database took no record and memory is full. */
+  kept: 'outbox' | 'in memory' | 'lost'
   error: unknown
 }
 
@@ -73,7 +73,7 @@ export class HookRetries {
       this.options.onHookFailure?.({ service: failed.service, failed, kept, error })
       this.wait = this.times.soon
       this.schedule(this.wait)
-      if (kept !== 'noted') throw error
+      if (kept !== 'outbox') throw error
     }
   }
 
@@ -88,7 +88,7 @@ export class HookRetries {
     try {
       await this.options.outbox.keep(failed)
       this.forget(failed)
-      return 'noted'
+      return 'outbox'
     } catch {
       // Unavailable, as for the hook itself, whose error the host is given.
       return this.keepInMemory(failed) ? 'in memory' : 'lost'
@@ -126,7 +126,7 @@ export class HookRetries {
       await runLocked(() => this.round())
     } catch (error) {
       // The outbox could not be read: what is in it stays there.
-      onHookFailure?.({ service, kept: 'noted', error })
+      onHookFailure?.({ service, kept: 'outbox', error })
       this.backOff()
     }
   }

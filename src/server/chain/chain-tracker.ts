@@ -54,7 +54,7 @@ function headersService(url: string): Dialect {
       if (confirmationState !== 'CONFIRMED') return confirmationState === 'INVALID' ? 'no' : 'unknown'
       const [block] = confirmed.parse(data).confirmations
       if (block?.blockHeight !== asked.height || block.merkleRoot.toLowerCase() !== asked.root)
-        throw new Error(`asked about the block at ${asked.height}, it confirmed another one`)
+        throw new Error(`asked about the block at ${asked.height}, it confirms another one`)
       return 'yes'
     },
     checkTip: (data) => void z.object({ height }).parse(data),
@@ -69,7 +69,7 @@ function whatsOnChain(network: Config['network']): Dialect {
       if (status === 404) return 'unknown'
       const block = header.parse(data)
       if (block.height !== asked.height)
-        throw new Error(`asked about the block at ${asked.height}, it described another one`)
+        throw new Error(`asked about the block at ${asked.height}, it describes another one`)
       return block.merkleroot === asked.root ? 'yes' : 'no'
     },
     checkTip: (data) => void z.tuple([z.object({ height })], z.unknown()).parse(data),

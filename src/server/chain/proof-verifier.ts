@@ -33,7 +33,10 @@ export class ProofVerifier {
   async disprove(block: Block): Promise<number> {
     const transactions = await this.graph.disprove(block)
     if (transactions > 0)
-      this.logger.warn({ ...block, transactions }, 'a block was reorganised away: its proofs are dropped')
+      this.logger.warn(
+        { ...block, transactions },
+        'the chain has another block at that height: removed the proofs that lead to it',
+      )
     return transactions
   }
 

@@ -80,7 +80,7 @@ export class ReorgMonitor {
         const level = err instanceof ChainTrackerError ? 'warn' : 'error'
         logger[level](
           { err },
-          'failed to check stored proofs; the next round will check what this one missed',
+          'could not check the stored proofs; the next round covers what this one left out',
         )
       }
       await setTimeout(pollInterval || RETRY_DELAY, undefined, { signal, ref: false }).catch(() => {})
@@ -92,7 +92,7 @@ export class ReorgMonitor {
     const tip = await this.unlessStopped(() => headers.currentHeight())
     const last = await this.lastTip(tip)
     if (asked === undefined && tip < last - reorgDepth)
-      throw new ChainTrackerError(`the chain tracker is at ${tip}, too far below its earlier ${last}`)
+      throw new ChainTrackerError(`the chain tracker is at ${tip} and was at ${last}: it is too far behind`)
     const usual = lowest(Math.min(tip, last), reorgDepth)
     const found = { tip, from: Math.min(asked ?? usual, usual), blocks: 0, disproved: 0 }
     let isConclusive = true

@@ -232,7 +232,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     throw new ConfigError(`${certain.name}: unknown setting; did you mean ${certain.setting}?`)
   const settings = parseSettings(environment, set)
   if (settings.KNEX_URL !== undefined && settings.MONGO_URL !== undefined)
-    throw new ConfigError('MONGO_URL: KNEX_URL is set, too; unset one of them')
+    throw new ConfigError('MONGO_URL: KNEX_URL is set as well; unset one of them')
   const profile = PROFILES[settings.PROFILE]
   const { GENESIS: genesis, COVENANT_VERSION: covenantVersion } = settings
   const { DIFFICULTY: difficulty, NAME_MARKER: nameMarker, NAME_TLD: nameTld } = settings

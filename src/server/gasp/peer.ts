@@ -115,7 +115,7 @@ export class Peer {
     const node = parsed(gaspNode, answer.body)
     if (node === undefined) throw new BadGraphError(`the peer returned no valid graph node for ${txid}`)
     if (node.graphID !== graphID || node.outputIndex !== outputIndex)
-      throw new BadGraphError(`asked for ${txid}, the peer returned a node of another graph`)
+      throw new BadGraphError(`asked for ${txid}, the peer sends the node of another graph`)
     return readNode(txid, node)
   }
 
@@ -137,7 +137,8 @@ export class Peer {
       if (answer === 'too long') return answer
       if (answer.status >= 500) throw new PeerAwayError(`the peer answered ${path} with ${answer.status}`)
       if (answer.status !== 429) return answer
-      if (waits === MAX_WAITS) throw new PeerAwayError('the peer kept answering 429 despite waits')
+      if (waits === MAX_WAITS)
+        throw new PeerAwayError('the peer limits the rate, however long this host waits')
       await setTimeout(Math.min(answer.retryAfter * 1000, MAX_WAIT), undefined, { signal, ref: false })
     }
   }
@@ -180,10 +181,10 @@ function parsed<Schema extends z.ZodType>(schema: Schema, body: Uint8Array): z.o
 
 function readNode(txid: string, node: z.output<typeof gaspNode>): PeerTransaction {
   const { outputIndex, rawTx, proof } = node
-  const view = valid(`the transaction that the peer returned for ${txid} cannot be read`, () =>
+  const view = valid(`the transaction that the peer sends for ${txid} cannot be read`, () =>
     readTransaction(bytesOf(rawTx), { hash: nativeHash256 }),
   )
-  if (view.txid !== txid) throw new BadGraphError(`asked for ${txid}, the peer returned ${view.txid}`)
+  if (view.txid !== txid) throw new BadGraphError(`asked for ${txid}, the peer sends ${view.txid}`)
   if (outputOf(view, outputIndex) === undefined)
     throw new BadGraphError(`${txid} has no output ${outputIndex}, but the peer returned a graph node for it`)
   if (proof == null) return { view }

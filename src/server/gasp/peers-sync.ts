@@ -49,7 +49,7 @@ export class PeersSync {
           const isTransient = TRANSIENT.some((kind) => err instanceof kind)
           logger[isTransient ? 'warn' : 'error'](
             { err, peer },
-            'a sync was interrupted; the next one will continue it',
+            'a sync was interrupted; the next one continues there',
           )
         }
       }

@@ -110,7 +110,7 @@ export class TopicSync {
     for (let limit = PAGE, pages = 0; pages < MAX_PAGES; pages++) {
       const page = await peer.offered({ topic, since, limit }, signal)
       if (page.some(({ score }) => score < since))
-        throw new PeerAwayError(`the peer listed outputs of ${topic} that were not requested`)
+        throw new PeerAwayError(`the peer offers outputs of ${topic} that were not requested`)
       await this.takePage(page, { tally, signal })
       const last = page.reduce(
         (highest, { score }) => (isScore(score) ? Math.max(highest, score) : highest),
@@ -155,9 +155,9 @@ export class TopicSync {
     const { topic, graph } = this.options
     const blocked = await graph.blocklist.list()
     const offers = new Map<string, Offer>()
-    const slice = new TimeSlice()
+    const slices = new TimeSlice()
     for (const { txid, outputIndex: vout, score } of page.sort((a, b) => a.score - b.score)) {
-      await slice.yieldIfOver()
+      await slices.yieldIfOver()
       const outpoint = { txid, vout }
       if (offers.has(txid) || blocked.has('outpoint', formatOutpoint(outpoint))) continue
       if (await isApplied(graph, { topic, txid })) this.open.close(txid)
@@ -220,7 +220,7 @@ export class TopicSync {
           signal: round.signal,
         })
       if (!(await graph.admissions.isApplied(topic, txid)))
-        throw new UnwantedGraphError('the topic admits no output of the offered transaction')
+        throw new UnwantedGraphError('its topic admits none of the offered outputs')
       const winner = await graph.transactions.winnerOver(txid)
       if (winner !== undefined) throw new ConflictError({ txid, winner })
       this.open.close(txid)
@@ -245,7 +245,7 @@ export class TopicSync {
       if (tally.open + tally.unwanted <= MAX_LINES)
         logger.warn(
           { peer: url, topic, offered: formatOutpoint(outpoint), reason: error.message, again: isOpen },
-          'rejected an output offered by a peer',
+          'an output that a peer offers was not taken',
         )
     }
   }

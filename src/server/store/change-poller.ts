@@ -1,71 +1,71 @@
 import type { Logger } from 'pino'
 
-/** Between two polls, and for how long the result of a poll is fresh, in milliseconds. */
-const INTERVAL = 250
-const FRESH_FOR = 750
+/** How often it is looked for writes, and how long what was seen then counts, in milliseconds. */
+const EVERY = 250
+const COUNTS_FOR = 750
 
 export interface ChangePollerOptions {
-  /** Reads how many writes there were. */
+  /** How many writes there were by now. */
   writes: () => Promise<number>
-  /** Called and awaited if there were writes since the last poll. */
+  /** Called where somebody has written since it was last looked; what it does is waited for. */
   onWrite: () => Promise<void>
   logger: Logger
 }
 
 /**
- * Polls a shared database for writes of other processes, so that caches are dropped within a second. While the database does
- * not answer, no cache is fresh.
+ * Looks for what other processes write to a database that this one has, too, so that what is kept in memory is given up
+ * within a second. Where the database was not to be asked of late, nothing in memory counts: nobody knows what is true.
  */
 export class ChangePoller {
-  private lastCount: number | undefined
-  private freshSince = Number.NEGATIVE_INFINITY
+  private seen: number | undefined
+  private seenAt = Number.NEGATIVE_INFINITY
   private timer: NodeJS.Timeout | undefined
-  private polling: Promise<void> = Promise.resolve()
+  private looking: Promise<void> = Promise.resolve()
   private stopped = false
-  private isDown = false
+  private isAway = false
 
   constructor(private readonly options: ChangePollerOptions) {}
 
-  /** Whether caches were up to date less than a second ago. */
+  /** Whether what is in memory was true less than a second ago. */
   get isFresh(): boolean {
-    return performance.now() - this.freshSince < FRESH_FOR
+    return performance.now() - this.seenAt < COUNTS_FOR
   }
 
-  /** Polls at once, and then until {@link stop}. @throws what the database throws the first time. */
+  /** Looks at once, and from then on until {@link stop}. @throws what the database throws the first time. */
   async start(): Promise<void> {
-    await this.poll()
-    this.schedule()
+    await this.look()
+    this.plan()
   }
 
   async stop(): Promise<void> {
     this.stopped = true
     clearTimeout(this.timer)
-    await this.polling
+    await this.looking
   }
 
-  private schedule(): void {
+  private plan(): void {
     if (this.stopped) return
     this.timer = setTimeout(() => {
-      this.polling = this.tryPoll().finally(() => this.schedule())
-    }, INTERVAL).unref()
+      this.looking = this.tryToLook().finally(() => this.plan())
+    }, EVERY).unref()
   }
 
-  private async poll(): Promise<void> {
+  private async look(): Promise<void> {
     const at = performance.now()
     const writes = await this.options.writes()
-    if (writes !== this.lastCount) await this.options.onWrite()
-    this.lastCount = writes
-    this.freshSince = at
+    if (writes !== this.seen) await this.options.onWrite()
+    this.seen = writes
+    this.seenAt = at
   }
 
-  private async tryPoll(): Promise<void> {
+  private async tryToLook(): Promise<void> {
     try {
-      await this.poll()
-      if (this.isDown) this.options.logger.info('the database responds again')
-      this.isDown = false
+      await this.look()
+      if (this.isAway) this.options.logger.info('the database responds again')
+      this.isAway = false
     } catch (error) {
-      if (!this.isDown) this.options.logger.warn({ err: error }, 'the database does not respond')
-      this.isDown = true
+      if (!this.isAway) this.options.logger.warn({ err: error }, 'the database does not respond')
+      this.isAway = true
     }
   }
 }

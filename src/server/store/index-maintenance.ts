@@ -164,7 +164,7 @@ export class IndexMaintenance {
       await this.pause()
     } while (after !== undefined)
     if (found.missing + found.extra + found.lost === 0) return 'no'
-    logger.warn(found, 'the index did not match the admitted set')
+    logger.warn(found, 'the index differed from the admitted set')
     return found.extra > 0 || found.lost > 0 ? 'too much' : 'repaired'
   }
 
@@ -209,7 +209,7 @@ export class IndexMaintenance {
     }
     await flush()
     await store.setRebuildCheckpoint(undefined)
-    logger.info('rebuilt the index')
+    logger.info('the index is rebuilt')
   }
 
   /** The records of a stored transaction, to be judged again; undefined if its bytes cannot be read. */
@@ -220,7 +220,7 @@ export class IndexMaintenance {
       return graphRecords({ transactions: [{ txid, raw }], spends })
     } catch (error) {
       // The others are recorded all the same; the comparison reports this one as missing.
-      this.options.logger.error({ err: error, txid }, 'failed to rebuild the records of a transaction')
+      this.options.logger.error({ err: error, txid }, 'cannot read a stored transaction to record it again')
       return undefined
     }
   }
@@ -236,7 +236,7 @@ export class IndexMaintenance {
   /** Lets readers run. */
   private async pause(): Promise<void> {
     await setImmediate()
-    if (this.stopped) throw new StoppedError('the service is stopping')
+    if (this.stopped) throw new StoppedError('the server stops')
   }
 }
 

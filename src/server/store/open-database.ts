@@ -71,7 +71,7 @@ class LibsqlClient extends BetterSqlite3Client {
     if (this.transacting !== true) return undefined
     const ask = async <Result>(sql: string, by: (statement: Statement) => Result): Promise<Result> => {
       const connection = (await this.acquireConnection()) as Connection
-      if (trx.isCompleted()) throw new Error('the database transaction has already ended')
+      if (trx.isCompleted()) throw new Error('the transaction of this statement is over')
       return by(connection.prepare(sql))
     }
     return {

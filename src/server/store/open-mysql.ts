@@ -1,6 +1,7 @@
 import createKnex, { type Knex } from 'knex'
 import { createPool } from 'mysql2'
-import { mysqlReader, type SqlReader } from '../../../backend/src/storage/sql/database.js'
+import type { SqlReader } from '../../../backend/src/storage/sql/database.js'
+import { mysqlReader } from '../../../backend/src/storage/sql/database.js'
 
 /** Connections of the two pools: writers wait for each other anyway. */
 const WRITERS = 4

@@ -4,8 +4,9 @@ import { SqlHookOutbox, waitingFailedHooks } from '../../../backend/src/storage/
 import { SqlIndexMaintenance } from '../../../backend/src/storage/sql/index-maintenance.js'
 import type { OnReorg } from '../../../backend/src/storage/write/graph-store-base.js'
 import type { Config } from '../config/config.js'
-import { connectDatabase, type Database, openDatabase } from './open-database.js'
+import { connectDatabase, openDatabase } from './open-database.js'
 import type { openMongo as OpenMongo, Stores } from './open-mongo.js'
+import type { Database } from './open-mysql.js'
 
 export type { Stores } from './open-mongo.js'
 

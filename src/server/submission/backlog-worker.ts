@@ -64,7 +64,7 @@ export class BacklogWorker {
           if (isWriting()) await sleep(took, undefined, { signal, ref: false }).catch(() => {})
         }
       } catch (err) {
-        logger.error({ err }, 'failed to process work left by earlier submissions; will retry')
+        logger.error({ err }, 'the backlog of earlier submissions failed; retrying later')
         this.retry = setTimeout(() => this.notify(), RETRY_DELAY).unref()
         break
       }

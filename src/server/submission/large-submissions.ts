@@ -176,7 +176,7 @@ class WorkerThread {
 
   async admit(verified: number): Promise<STEAK> {
     const steak = await this.ask({ kind: 'admit', verified })
-    if (steak === undefined) throw new Error('the worker thread for large submissions returned no result')
+    if (steak === undefined) throw new Error('the worker thread admitted a submission without a result')
     return steak
   }
 

@@ -41,7 +41,7 @@ export interface LogRecord {
  * concurrently; one is admitted when the main thread, which holds the write lock, says so.
  */
 const port = parentPort
-if (port === null) throw new Error('this module must run in a worker thread')
+if (port === null) throw new Error('submission-worker runs in a worker thread only')
 const report = (message: WorkerReport): void => port.postMessage(message)
 const config = workerData as Config
 const logger = pino(
@@ -85,7 +85,7 @@ async function verify(id: number, { beef, topics, requestId }: Submission): Prom
 async function admit(id: number): Promise<STEAK> {
   const submission = verified.get(id)
   verified.delete(id)
-  if (submission === undefined) throw new Error('the transaction to admit was not verified in this thread')
+  if (submission === undefined) throw new Error(`no submission ${id} was verified in this thread`)
   const { engine } = await overlay()
   return await admitting.runExclusive(() => engine.admit(submission))
 }

@@ -67,7 +67,7 @@ export class Metrics {
     'Submissions refused because they conflict with a transaction that counts.',
   )
   private readonly reorganised = this.counter(
-    'minetree_turned_transactions_total',
+    'minetree_reorganised_transactions_total',
     'Transactions deactivated or reactivated because a conflict was resolved differently.',
   )
   private readonly synced = this.counter(

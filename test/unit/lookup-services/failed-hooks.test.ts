@@ -148,7 +148,7 @@ test('whichever record a hook fails at, it is noted and repeated, and the tables
     const told = services({ opened, chain, fails: (call) => call === failing })
     await stockEngine(chain, told)(scenario(chain))
     await eventually(async () => expect(await opened.rows()).toEqual(rows))
-    expect(told.failures).toMatchObject([{ kept: 'noted' }])
+    expect(told.failures).toMatchObject([{ kept: 'outbox' }])
     await told.close()
   }
 })
@@ -217,7 +217,7 @@ test('an eviction that fails is repeated', async () => {
     expect(graph_hook_notes).toEqual([])
     expect(graph_blocked).toEqual([expect.stringContaining(outpoint.txid)])
   })
-  expect(told.failures).toMatchObject([{ failed: { hook: 'evicted', outpoint }, kept: 'noted' }])
+  expect(told.failures).toMatchObject([{ failed: { hook: 'evicted', outpoint }, kept: 'outbox' }])
 })
 
 describe('while the database takes no note', () => {

@@ -73,7 +73,7 @@ test('what a hook could not record after its submission was written is noted, an
     graph.full = true
     const [topic, txid, spendingTxid] = ['tm_ordinals', note.txid, 'ab'.repeat(32)]
     await ls_ordinals?.outputSpent?.({ mode: 'txid', topic, txid, outputIndex: 0, spendingTxid })
-    expect(failures).toMatchObject([{ service: 'ls_ordinals', kept: 'noted', failed: { hook: 'spent' } }])
+    expect(failures).toMatchObject([{ service: 'ls_ordinals', kept: 'outbox', failed: { hook: 'spent' } }])
     expect(storedRows(folder).graph_hook_notes).toHaveLength(1)
     graph.full = false
     await until(() => storedRows(folder).graph_hook_notes?.length === 0)

@@ -153,7 +153,7 @@ describe('submissions', () => {
         }),
     })
     expect(await samplesOf(server)).toMatchObject({
-      'minetree_failed_hooks_total{service="ls_ordinals",kept="noted"}': 1,
+      'minetree_failed_hooks_total{service="ls_ordinals",kept="outbox"}': 1,
       minetree_failed_hooks_waiting: 1,
     })
   })
@@ -161,7 +161,7 @@ describe('submissions', () => {
   test('that reorganise a branch are counted by how many transactions changed', async () => {
     const server = await start()
     for (const transactions of [3, 4]) server.node.overlay.emit({ kind: 'reorganised', transactions })
-    expect(await samplesOf(server)).toMatchObject({ minetree_turned_transactions_total: 7 })
+    expect(await samplesOf(server)).toMatchObject({ minetree_reorganised_transactions_total: 7 })
   })
 })
 
