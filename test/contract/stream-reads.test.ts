@@ -61,7 +61,7 @@ onEachEngine(({ openStore, closeStores, runs }) => {
       const chunks = walk(store.streams.chunks({ outpoint: outpoint(0), chunkTypes }))
       await chunks.next()
       await removeOutput(outpoint(gone))
-      await expect(readOf(chunks)).rejects.toThrow('gone while its lineage is read')
+      await expect(readOf(chunks)).rejects.toThrow('disappeared while its lineage was read')
     },
   )
 })

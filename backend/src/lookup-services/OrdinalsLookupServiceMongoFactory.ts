@@ -1,8 +1,8 @@
 import type { LookupService } from '@bsv/overlay'
 import type { Db } from 'mongodb'
 import { BlocklistFilter } from '../graph/blocklist-filter.js'
-import { MongoHookOutbox } from '../storage/mongo/hook-outbox.js'
 import { sharedStore } from '../storage/mongo/graph-store.js'
+import { MongoHookOutbox } from '../storage/mongo/hook-outbox.js'
 import type { HookFailure } from './hook-outbox.js'
 import { OrdinalsLookupService } from './OrdinalsLookupService.js'
 

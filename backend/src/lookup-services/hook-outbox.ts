@@ -1,4 +1,4 @@
-import { type FailedHook, type HookOutbox, beefOfHook, subjectOf } from '../graph/hook-outbox.js'
+import { beefOfHook, type FailedHook, type HookOutbox, subjectOf } from '../graph/hook-outbox.js'
 
 /** A hook that failed, or one that was repeated and failed again. */
 export interface HookFailure {

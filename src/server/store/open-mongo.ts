@@ -1,9 +1,9 @@
 import { MongoClient } from 'mongodb'
+import { whileAvailable } from '../../../backend/src/storage/mongo/documents.js'
 import { MongoGraphStore } from '../../../backend/src/storage/mongo/graph-store.js'
 import { MongoHeldSubmissions } from '../../../backend/src/storage/mongo/held-submissions.js'
 import { MongoHookOutbox } from '../../../backend/src/storage/mongo/hook-outbox.js'
 import { MongoIndexMaintenance } from '../../../backend/src/storage/mongo/index-maintenance.js'
-import { whileAvailable } from '../../../backend/src/storage/mongo/documents.js'
 import { mongoOptions } from '../config/mongo-url.js'
 import type { OnReorg, Stores } from './stores.js'
 
