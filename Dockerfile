@@ -1,9 +1,9 @@
 # The server on the embedded store, or on a database that KNEX_URL names. What it needs to run, and docs/operating.md, say how.
 FROM node:24-bookworm-slim AS build
 WORKDIR /minetree
-COPY package.json ./
+COPY package.json package-lock.json .npmrc ./
 # Without its scripts: the sources that they would build are not here yet.
-RUN npm install --ignore-scripts
+RUN npm ci --ignore-scripts
 COPY . .
 RUN npm run build && npm prune --omit=dev --ignore-scripts
 

@@ -2,8 +2,8 @@ import { Spend, Transaction } from '@bsv/sdk'
 import { TOPICS } from '../backend/src/protocol/profile.js'
 import { openNode } from '../src/server/node.js'
 import { engineBeef } from '../src/server/submission/overlay-engine.js'
-import { beefOf, FakeChain } from '../test/support/fake-chain.js'
-import { mainnetTransaction, mainnetVectors } from '../test/support/mainnet-vectors.js'
+import { beefOf, FakeChain } from '../test/support/protocol/fake-chain.js'
+import { mainnetTransaction, mainnetVectors } from '../test/support/protocol/mainnet-vectors.js'
 import { chainOfNames, configFor, LIVE_CODE_SIZE, median, SILENT, timed, withFolder } from './support.js'
 
 /**

@@ -4,10 +4,10 @@ import { basename, dirname, join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { build } from 'esbuild'
 import puppeteer, { type Browser } from 'puppeteer-core'
-import { RESOLVE_ENV } from '../test/hostile/attacks/resolve.js'
-import { HostileServer } from '../test/hostile/hostile-server.js'
-import { peakMemory } from '../test/hostile/run-client.js'
-import { CHROMIUM, FLAGS } from '../test/support/chromium.js'
+import { CHROMIUM, FLAGS } from '../test/support/browser/chromium.js'
+import { RESOLVE_ENV } from '../test/system/hostile/attacks/resolve.js'
+import { HostileServer } from '../test/system/hostile/hostile-server.js'
+import { peakMemory } from '../test/system/hostile/run-client.js'
 
 /** What became of a page that resolved a name. */
 export interface PageEnd {

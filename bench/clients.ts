@@ -1,10 +1,10 @@
 import { formatOutpoint } from '../backend/src/protocol/outpoint.js'
-import { type Attack, nameOf } from '../test/hostile/attack.js'
-import { CLIENT_PROGRAM } from '../test/hostile/attacks/client.js'
-import { allAttacks } from '../test/hostile/attacks/index.js'
-import { HONEST_RESOLVING, resolveAttacks, TRUTH } from '../test/hostile/attacks/resolve.js'
-import { type ClientEnd, runClient } from '../test/hostile/run-client.js'
-import { type Features, Stage } from '../test/hostile/stage.js'
+import { type Attack, nameOf } from '../test/system/hostile/attack.js'
+import { CLIENT_PROGRAM } from '../test/system/hostile/attacks/client.js'
+import { allAttacks } from '../test/system/hostile/attacks/index.js'
+import { HONEST_RESOLVING, resolveAttacks, TRUTH } from '../test/system/hostile/attacks/resolve.js'
+import { type ClientEnd, runClient } from '../test/system/hostile/run-client.js'
+import { type Features, Stage } from '../test/system/hostile/stage.js'
 import { ClientPage, type PageEnd } from './clients-browser.js'
 
 const MiB = 1024 * 1024

@@ -3,8 +3,8 @@ import { viewOf } from '../backend/src/graph/stored-transaction.js'
 import { spendsBy } from '../backend/src/graph/transaction-records.js'
 import { utf8 } from '../backend/src/protocol/bytes.js'
 import { type Node, openNode } from '../src/server/node.js'
-import { FakeChain } from '../test/support/fake-chain.js'
-import { sqlOf } from '../test/support/sql-of.js'
+import { FakeChain } from '../test/support/protocol/fake-chain.js'
+import { sqlOf } from '../test/support/server/test-server.js'
 import { configFor, median, SILENT, timed, withFolder } from './support.js'
 
 const OUTPUTS = 100_000

@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs'
 import { Agent, request } from 'node:http'
 import { setTimeout as wait } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
-import type { HostileRequest } from '../test/costs/attack.js'
-import { HonestSubmissions } from '../test/costs/honest.js'
+import type { HostileRequest } from '../test/system/costs/attack.js'
+import { HonestSubmissions } from '../test/system/costs/honest.js'
 
 /** What this process is told. */
 export type ReaderOrder =

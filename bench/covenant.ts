@@ -4,9 +4,9 @@ import { parseOutpoint } from '../backend/src/protocol/outpoint.js'
 import { deploymentOf, PROFILES } from '../backend/src/protocol/profile.js'
 import { covenantCode } from '../src/mining/covenant.js'
 import { searchNonce } from '../src/mining/search/search-nonce.js'
-import { type CovenantSpend, covenantMint, refusalByScript } from '../test/support/covenant-mints.js'
-import { FakeChain, p2pkh } from '../test/support/fake-chain.js'
-import { mainnetTransaction, mainnetVectors } from '../test/support/mainnet-vectors.js'
+import { type CovenantSpend, covenantMint, refusalByScript } from '../test/support/mining/covenant-mints.js'
+import { FakeChain, p2pkh } from '../test/support/protocol/fake-chain.js'
+import { mainnetTransaction, mainnetVectors } from '../test/support/protocol/mainnet-vectors.js'
 import { median, timed } from './support.js'
 
 const ROUNDS = 301

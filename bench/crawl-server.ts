@@ -1,7 +1,7 @@
-import { recordOf } from '../test/support/block.js'
-import { FakeChain, type FakeCoin, type FakeTransaction, p2pkh } from '../test/support/fake-chain.js'
-import { JungleBusService } from '../test/support/junglebus.js'
-import { listening } from '../test/support/other-server.js'
+import { JungleBusService } from '../test/support/follow/junglebus.js'
+import { recordOf } from '../test/support/protocol/block.js'
+import { FakeChain, type FakeCoin, type FakeTransaction, p2pkh } from '../test/support/protocol/fake-chain.js'
+import { listening } from '../test/support/server/connections.js'
 import { LIVE_CODE_SIZE } from './support.js'
 
 /** The process that `crawl` asks: a source that answers as late as one over the internet, of a tree whose names move. */

@@ -6,7 +6,7 @@ import { Crawl } from '../src/follow/crawl.js'
 import { JungleBusSource } from '../src/follow/junglebus.js'
 import { type Node, openNode } from '../src/server/node.js'
 import { verifySubmission } from '../src/server/submission/verify-submission.js'
-import { FakeChain } from '../test/support/fake-chain.js'
+import { FakeChain } from '../test/support/protocol/fake-chain.js'
 import { withProcess } from './load.js'
 import { configFor, LIVE_CODE_SIZE, SILENT, timed, withFolder } from './support.js'
 

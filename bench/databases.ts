@@ -1,6 +1,6 @@
 import { createConnection, type RowDataPacket } from 'mysql2/promise'
-import { startMariadb } from '../test/services/mariadb.js'
-import { startMongo } from '../test/services/mongo.js'
+import { startMariadb } from '../test/support/services/mariadb.js'
+import { startMongo } from '../test/support/services/mongo.js'
 
 /** A database of its own, on a server that ends with what runs on it. */
 export interface Database {
@@ -42,6 +42,6 @@ export async function* withMongo<Result>(
   }
 }
 
-/** See `test/services/mongo.ts`. */
+/** See `test/support/services/mongo.ts`. */
 const STAND_IN =
   'no mongod: mongo-java-server stands in for it, in a JVM and in memory alone, with no index but of keys'

@@ -15,7 +15,7 @@ import {
   inscriptionScript,
   mapTail,
   p2pkh,
-} from '../test/support/fake-chain.js'
+} from '../test/support/protocol/fake-chain.js'
 import { processFolder } from './process-folder.js'
 import { configFor, SILENT } from './support.js'
 

@@ -8,7 +8,7 @@ import {
   inscriptionScript,
   mapTail,
   p2pkh,
-} from '../test/support/fake-chain.js'
+} from '../test/support/protocol/fake-chain.js'
 import { chainOfNames, LIVE_CODE_SIZE } from './support.js'
 
 const NAMES = 20
@@ -34,7 +34,7 @@ interface Submission {
 
 /**
  * Names, files of 4 KiB and ordinals that moved, the same in every process. They are few: the server that stands in for
- * MongoDB looks at every document of a collection for most of what it is asked (`test/services/mongo.ts`).
+ * MongoDB looks at every document of a collection for most of what it is asked (`test/support/services/mongo.ts`).
  */
 export class GrownTree {
   readonly chain = new FakeChain({ codeSize: LIVE_CODE_SIZE })

@@ -1,5 +1,5 @@
 import { startServer } from '../src/server/server.js'
-import { FakeChain } from '../test/support/fake-chain.js'
+import { FakeChain } from '../test/support/protocol/fake-chain.js'
 import { configFor, SILENT } from './support.js'
 
 /** The process that `large` sends to: our server as the command starts it. */

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { utf8 } from '../backend/src/protocol/bytes.js'
-import { beefOf, FakeChain, inscriptionScript, p2pkh } from '../test/support/fake-chain.js'
+import { beefOf, FakeChain, inscriptionScript, p2pkh } from '../test/support/protocol/fake-chain.js'
 import { withProcess } from './load.js'
 import { timed } from './support.js'
 

@@ -4,7 +4,7 @@ import express from 'express'
 import { TOPICS } from '../backend/src/protocol/profile.js'
 import { startServer } from '../src/server/server.js'
 import { engineBeef } from '../src/server/submission/overlay-engine.js'
-import { beefOf, FakeChain } from '../test/support/fake-chain.js'
+import { beefOf, FakeChain } from '../test/support/protocol/fake-chain.js'
 import { processFolder } from './process-folder.js'
 import { chainOfNames, configFor, SILENT } from './support.js'
 

@@ -18,7 +18,7 @@ import { streams } from './streams.js'
 import { sync } from './sync.js'
 import { turn } from './turn.js'
 
-/** What the README claims of speed and size, each as a ratio to something run beside it. Run: `npm run bench`. */
+/** Speed and size, each as a ratio to something run beside it (docs/contributing.md). Run: `npm run bench`. */
 const benches = {
   admission,
   lookups,

@@ -1,5 +1,5 @@
 import { startServer } from '../src/server/server.js'
-import { FakeChain } from '../test/support/fake-chain.js'
+import { FakeChain } from '../test/support/protocol/fake-chain.js'
 import { configFor, SILENT } from './support.js'
 
 /** The process that `memory` loads: our server over a store that is there. It answers any message with its memory in use. */

@@ -6,7 +6,7 @@ import { concatBytes, utf8 } from '../backend/src/protocol/bytes.js'
 import { TOPICS } from '../backend/src/protocol/profile.js'
 import { openNode } from '../src/server/node.js'
 import { engineBeef } from '../src/server/submission/overlay-engine.js'
-import { beefOf, FakeChain, inscriptionScript, mapTail, p2pkh } from '../test/support/fake-chain.js'
+import { beefOf, FakeChain, inscriptionScript, mapTail, p2pkh } from '../test/support/protocol/fake-chain.js'
 import { memoryOf, withProcess } from './load.js'
 import { configFor, SILENT } from './support.js'
 

@@ -1,5 +1,5 @@
 import { availableParallelism, loadavg } from 'node:os'
-import { MISSING_FOR_MARIADB } from '../test/services/mariadb.js'
+import { MISSING_FOR_MARIADB } from '../test/support/services/mariadb.js'
 import { withMariadb } from './databases.js'
 import { loadTogether, withProcess } from './load.js'
 import type { ProcessesReady } from './processes-server.js'

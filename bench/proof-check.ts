@@ -1,8 +1,8 @@
 import { Beef, type ChainTracker, Transaction } from '@bsv/sdk'
 import { hash256 } from '../backend/src/protocol/transaction.js'
-import { verifyNameProof } from '../src/client/name-proof.js'
-import { FakeChain, type FakeTransaction, OPEN_LOCK } from '../test/support/fake-chain.js'
-import { at, FakeHeaders, proofOf } from '../test/support/name-proofs.js'
+import { verifyNameProof } from '../src/client/verify-name.js'
+import { at, FakeHeaders, proofOf } from '../test/support/client/name-proofs.js'
+import { FakeChain, type FakeTransaction, OPEN_LOCK } from '../test/support/protocol/fake-chain.js'
 import { LIVE_CODE_SIZE, median, timed } from './support.js'
 
 const SPENDS = 200

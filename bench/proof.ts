@@ -1,7 +1,7 @@
 import { TOPICS } from '../backend/src/protocol/profile.js'
 import { type RunningServer, startServer } from '../src/server/server.js'
 import { engineBeef } from '../src/server/submission/overlay-engine.js'
-import { beefOf, FakeChain } from '../test/support/fake-chain.js'
+import { beefOf, FakeChain } from '../test/support/protocol/fake-chain.js'
 import { configFor, LIVE_CODE_SIZE, median, SILENT, timed, withFolder } from './support.js'
 
 const ROUNDS = 30

@@ -3,7 +3,7 @@ import Database from 'libsql'
 import { TOPICS } from '../backend/src/protocol/profile.js'
 import { openNode } from '../src/server/node.js'
 import { engineBeef } from '../src/server/submission/overlay-engine.js'
-import { beefOf, FakeChain, type FakeTransaction, OPEN_LOCK } from '../test/support/fake-chain.js'
+import { beefOf, FakeChain, type FakeTransaction, OPEN_LOCK } from '../test/support/protocol/fake-chain.js'
 import { chainOfNames, configFor, LIVE_CODE_SIZE, SILENT, withFolder } from './support.js'
 
 /**

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { pipeline } from 'node:stream'
 import express from 'express'
 import { startServer } from '../src/server/server.js'
-import { FakeChain } from '../test/support/fake-chain.js'
+import { FakeChain } from '../test/support/protocol/fake-chain.js'
 import { configFor, SILENT } from './support.js'
 
 /** What the loading process is told; any message is answered with the memory in use, in bytes. */

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { pino } from 'pino'
 import { formatOutpoint } from '../backend/src/protocol/outpoint.js'
 import { type Config, readConfig } from '../src/server/config/config.js'
-import type { FakeChain } from '../test/support/fake-chain.js'
+import type { FakeChain } from '../test/support/protocol/fake-chain.js'
 
 /** Covenant code as long as the live one's (`design/covenant.md`): 5,892 bytes. */
 export const LIVE_CODE_SIZE = 5892

@@ -1,9 +1,8 @@
 import { setTimeout } from 'node:timers/promises'
 import { type Config, readConfig } from '../src/server/config/config.js'
 import { type RunningServer, startServer } from '../src/server/server.js'
-import { sqlOf } from '../test/support/sql-of.js'
-import { heldRows, SyncedWorld } from '../test/support/synced-world.js'
-import { ask, storedRows, submission, treeOf } from '../test/support/test-server.js'
+import { heldRows, SyncedWorld } from '../test/support/server/synced-world.js'
+import { ask, sqlOf, storedRows, submission, treeOf } from '../test/support/server/test-server.js'
 import { LIVE_CODE_SIZE, median, SILENT, timed, withFolder } from './support.js'
 
 const MINTS = 500

@@ -4,7 +4,13 @@ import { Worker } from 'node:worker_threads'
 import { TOPICS } from '../backend/src/protocol/profile.js'
 import { type Node, openNode } from '../src/server/node.js'
 import { engineBeef } from '../src/server/submission/overlay-engine.js'
-import { beefOf, FakeChain, type FakeTransaction, mapTail, p2pkh } from '../test/support/fake-chain.js'
+import {
+  beefOf,
+  FakeChain,
+  type FakeTransaction,
+  mapTail,
+  p2pkh,
+} from '../test/support/protocol/fake-chain.js'
 import { chainOfNames, configFor, median, SILENT, timed, withFolder } from './support.js'
 
 const BRANCHES = [250, 1000] as const

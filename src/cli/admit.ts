@@ -8,7 +8,7 @@ import { SubmissionError } from '../server/submission/submission-errors.js'
 
 const ALL_TOPICS = Object.values(TOPICS)
 
-/** Gives a BEEF of a transaction to all topics, verified as any submission. */
+/** Submits a BEEF of a transaction to all topics, verified like any submission. */
 export async function admitBeef(
   node: Node,
   { txid, beef }: { txid: string; beef: () => Uint8Array | Promise<Uint8Array> },
@@ -18,7 +18,7 @@ export async function admitBeef(
   })
 }
 
-/** Gives a raw transaction to all topics, on the operator's word. */
+/** Submits a raw transaction to all topics, trusting the operator instead of a proof. */
 export async function admitTrusted(
   node: Node,
   { txid, raw }: { txid: string; raw: Uint8Array },
@@ -26,11 +26,11 @@ export async function admitTrusted(
   return await admit(node, txid, () => node.overlay.engine.submitTrusted(raw, ALL_TOPICS))
 }
 
-/** What comes of a submission. Throws what is not the transaction's fault. */
+/** The result of a submission. Rethrows errors that are not the transaction's fault. */
 async function admit(node: Node, txid: string, submit: () => Promise<STEAK>): Promise<Admission> {
   const refusals: Refusal[] = []
   const stopListening = node.overlay.onRefusal((refusal) => {
-    // Others may have their turn meanwhile.
+    // Other submissions may run at the same time.
     if (refusal.txid === txid) refusals.push(refusal)
   })
   try {
@@ -38,11 +38,11 @@ async function admit(node: Node, txid: string, submit: () => Promise<STEAK>): Pr
     const steak = await submit()
     await node.backlog.done()
     const winner = await node.graph.transactions.winnerOver(txid)
-    if (winner !== undefined) return { kind: 'refused', why: `CONFLICT: it is kept, but ${winner} counts` }
+    if (winner !== undefined) return { kind: 'refused', why: `CONFLICT: it is stored, but ${winner} counts` }
     const outputs = admittedCount(steak)
     if (outputs > before) return { kind: 'admitted', outputs: outputs - before }
     if (outputs > 0) return { kind: 'known' }
-    // A topic that says nothing has it already; one may say several things.
+    // A topic without a refusal has it already; another may give several refusals.
     if (new Set(refusals.map(({ topic }) => topic)).size < ALL_TOPICS.length) return { kind: 'known' }
     return {
       kind: 'passed over',

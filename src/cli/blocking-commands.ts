@@ -1,15 +1,12 @@
 import type { Command } from 'commander'
-import { type FetchedAnswer, fetchBounded } from '../client/bounded-fetch.js'
-import { field, readJson } from '../client/json-answer.js'
-import { SourceError } from '../client/source-error.js'
+import { type FetchedAnswer, fetchBounded, field, readJson } from '../client/bounded-fetch.js'
+import { SourceError } from '../client/errors.js'
 import { escapeControlChars } from '../server/telemetry/escape-control-chars.js'
-import type { CommandContext } from './command-context.js'
-import { CommandError } from './command-error.js'
-import { DEFAULT_URL } from './default-url.js'
+import { type CommandContext, CommandError, DEFAULT_URL } from './command.js'
 
-/** Adds `block`, `unblock` and `blocked`: the operator's routes of a running server, by the token of the environment. */
+/** Adds `block`, `unblock` and `blocked`, which call the admin routes of a running server with ADMIN_TOKEN. */
 export function addBlockingCommands(program: Command, context: CommandContext): void {
-  // JSON with and without --json, as scripts have had it from the start.
+  // JSON with and without --json: scripts have always relied on it.
   const print = (record: object): void =>
     context.output.result(record, escapeControlChars(JSON.stringify(record)))
   const command = (name: string, description: string): Command =>
@@ -17,19 +14,19 @@ export function addBlockingCommands(program: Command, context: CommandContext): 
       .command(name)
       .description(description)
       .option('--url <url>', 'where the server listens', DEFAULT_URL)
-  const what = 'outpoint:<txid>_<vout>, sha256:<hash of the content> or name:<name>'
-  command('block', 'serve something no more: see docs/blocking.md')
-    .argument('<what>', what)
-    .requiredOption('--reason <text>', 'required; for yourself: nobody else is told')
+  const subject = 'outpoint:<txid>_<vout>, sha256:<hash of the content> or name:<name>'
+  command('block', 'stop serving something: see docs/blocking.md')
+    .argument('<what>', subject)
+    .requiredOption('--reason <text>', 'required; shown to nobody but you')
     .action(async (text: string, { url, reason }: { url: string; reason: string }) => {
       print(await askServer({ url, path: 'block', body: { ...subjectOf(text), reason } }))
     })
   command('unblock', 'serve it again')
-    .argument('<what>', what)
+    .argument('<what>', subject)
     .action(async (text: string, { url }: { url: string }) => {
       print(await askServer({ url, path: 'unblock', body: subjectOf(text) }))
     })
-  command('blocked', 'say what is blocked, since when and why, each on a line of JSON').action(
+  command('blocked', 'list what is blocked, since when and why, as lines of JSON').action(
     async ({ url }: { url: string }) => {
       for (let path: string | undefined = 'blocked?limit=1000'; path !== undefined; ) {
         const { blocked, next } = (await askServer({ url, path })) as { blocked: object[]; next?: string }
@@ -43,21 +40,22 @@ export function addBlockingCommands(program: Command, context: CommandContext): 
 function subjectOf(text: string): Record<string, string> {
   const [, kind, value] = /^(outpoint|sha256|name):(.+)$/.exec(text) ?? []
   if (kind === undefined || value === undefined)
-    throw new CommandError(`${JSON.stringify(text)} is none of outpoint:…, sha256:… and name:…`, {
+    throw new CommandError(`${JSON.stringify(text)} does not start with outpoint:, sha256: or name:`, {
       exit: 'usage',
     })
   return { [kind]: value }
 }
 
-/** How long an answer may take, in milliseconds. */
-const PATIENCE = 30_000
+/** Time for an answer, in milliseconds. */
+const TIMEOUT = 30_000
 /** The longest answer that is read, in bytes: a page of `blocked` has 1,000 entries with a reason each. */
 const MAX_ANSWER_BYTES = 16 * 1024 * 1024
 
-/** What a route of the operator answers. @throws CommandError where it is an error, or none comes. */
+/** The answer of an admin route. @throws CommandError if it is an error, or there is none. */
 async function askServer({ url, path, body }: { url: string; path: string; body?: object }): Promise<object> {
   const token = process.env.ADMIN_TOKEN
-  if (!token) throw new CommandError('set ADMIN_TOKEN to the token of the server', { exit: 'usage' })
+  if (!token)
+    throw new CommandError('set ADMIN_TOKEN to the token that the server was started with', { exit: 'usage' })
   if (!URL.canParse(url))
     throw new CommandError(`not the URL of a server: ${JSON.stringify(url)}`, { exit: 'usage' })
   let response: FetchedAnswer
@@ -66,19 +64,24 @@ async function askServer({ url, path, body }: { url: string; path: string; body?
     response = await fetchBounded(
       new URL(`/admin/${path}`, url).href,
       { headers, ...(body && { method: 'POST', body: JSON.stringify(body) }) },
-      { timeout: PATIENCE, maxBytes: MAX_ANSWER_BYTES },
+      { timeout: TIMEOUT, maxBytes: MAX_ANSWER_BYTES },
     )
   } catch (cause) {
     if (!(cause instanceof SourceError)) throw cause
-    throw new CommandError(cause.code === 'UNREACHABLE' ? `${url} does not answer` : cause.message, {
-      cause,
-      exit: 'unavailable',
-    })
+    throw new CommandError(
+      cause.code === 'UNREACHABLE'
+        ? `${url} does not answer: check that the server runs, or set --url`
+        : cause.message,
+      {
+        cause,
+        exit: 'unavailable',
+      },
+    )
   }
   const { status } = response
   const answer = readJson(response.body)
   if (status >= 200 && status < 300 && typeof answer === 'object' && answer !== null) return answer
-  const reason = field(answer, 'error') ?? 'that is no minetree server'
+  const reason = field(answer, 'error') ?? 'it is not a minetree server'
   const exit = status === 503 ? 'unavailable' : status === 404 ? 'notFound' : 'refused'
-  throw new CommandError(`the server answers ${status}: ${reason}`, { exit })
+  throw new CommandError(`the server answered ${status}: ${reason}`, { exit })
 }

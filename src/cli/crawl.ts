@@ -1,24 +1,24 @@
 import type { Logger } from 'pino'
+import type { CrawlReport } from '../follow/crawl.js'
 import { Crawl } from '../follow/crawl.js'
-import type { CrawlReport } from '../follow/crawl-report.js'
 import { JungleBusSource } from '../follow/junglebus.js'
 import type { Config } from '../server/config/config.js'
 import { openNode } from '../server/node.js'
 import { escapeControlChars } from '../server/telemetry/escape-control-chars.js'
 import { admitBeef } from './admit.js'
-import { CommandError } from './command-error.js'
+import { CommandError } from './command.js'
 import type { CommandOutput } from './output.js'
 
 export interface CrawlCommand {
   config: Config
   logger: Logger
-  /** The URL of what is asked. */
+  /** The URL of the source. */
   source: string
   parallel: number
   namesOnly: boolean
-  /** After how many transactions to stop; unless set, as many as a source may be believed for. */
+  /** After how many transactions to stop; the default depends on whether proofs are checked. */
   most?: number
-  /** How many transactions to follow that are in no block. */
+  /** How many unconfirmed transactions to follow. */
   maxUnproven: number
   /** After how many seconds to stop. */
   maxTime: number
@@ -26,33 +26,33 @@ export interface CrawlCommand {
   output: CommandOutput
 }
 
-/** After how many transactions to stop: a source whose proofs nobody checks can make up any number of them. */
+/** The default limits: a source whose proofs are not checked can invent any number of transactions. */
 const DEFAULT_MOST = { checked: 1_000_000, unchecked: 1000 }
 
-/** How often the progress line is brought up to date, in milliseconds. */
+/** How often the progress line is updated, in milliseconds. */
 const TICK = 100
-/** Failures that are told, each in a line: a source that lies at all lies often. */
-const MAX_TOLD = 20
+/** How many failures are listed: a source that lies at all lies often. */
+const MAX_LISTED = 20
 
 /**
- * Fills the store from an index of the chain, and says how far it came.
+ * Fills the store from an index of the chain, and reports how far it got.
  *
- * @throws CommandError where it did not come to the end of every branch: the same command goes on from there. What
- * `Crawl.run` throws; StartError where the store cannot be opened, as when a server has it.
+ * @throws CommandError if it did not reach the end of every branch: the same command continues from there. What `Crawl.run`
+ * throws; StartError if the store cannot be opened, for example because a server has it open.
  */
 export async function runCrawl(command: CrawlCommand): Promise<void> {
   const { config, logger, source: url, parallel, namesOnly, maxUnproven, signal, output } = command
   const isUnchecked = config.chainTracker === 'scripts-only'
   const most = command.most ?? DEFAULT_MOST[isUnchecked ? 'unchecked' : 'checked']
-  if (!isHttp(url)) throw new CommandError(`--source: ${url} is no URL`, { exit: 'usage' })
+  if (!isHttp(url)) throw new CommandError(`--source: ${url} is not an HTTP URL`, { exit: 'usage' })
   const node = await openNode({ config, logger })
   try {
     const { deployment, limits } = node.config
     if (deployment === undefined)
-      throw new CommandError('there is no tree to follow: set PROFILE=mainnet, or GENESIS', {
+      throw new CommandError('there is no tree to follow: set PROFILE=mainnet or GENESIS', {
         exit: 'usage',
       })
-    // What is answered decides what is taken.
+    // Admission depends on the index.
     if (node.maintenance.status.state === 'rebuilding') await node.maintenance.run()
     const { maxBodyBytes } = config
     const source = new JungleBusSource({ url, parallel, signal })
@@ -72,7 +72,7 @@ export async function runCrawl(command: CrawlCommand): Promise<void> {
       const { mints, transfers } = crawl.report
       const { requests, again } = source.asked
       progress.update(() => ({
-        text: `${mints} mints, ${transfers} transfers; ${requests} requests, ${again} of them again`,
+        text: `${mints} mints, ${transfers} transfers; ${requests} requests, ${again} retries`,
       }))
     }, TICK)
     try {
@@ -82,7 +82,7 @@ export async function runCrawl(command: CrawlCommand): Promise<void> {
       progress.end()
       output.result(documentOf(crawl.report, source.asked), ...summary(crawl.report, source.asked))
     }
-    assertIndexComplete(crawl.report, { signal, most })
+    requireComplete(crawl.report, { signal, most })
   } finally {
     await node.close()
   }
@@ -105,11 +105,11 @@ function documentOf({ unproven, unknown, ...report }: CrawlReport, asked: Jungle
 function summary(report: CrawlReport, asked: JungleBusSource['asked']): string[] {
   const { mints, transfers, outputs, known, deadNodes, lostNames, unproven, unknown, failures } = report
   return [
-    `admitted ${mints} mints and ${transfers} transfers (${outputs} outputs), ${known} known before`,
-    `requests: ${asked.requests}, ${asked.again} of them again after a wait`,
-    `nodes spent by what is no mint: ${deadNodes}; names burnt, or gone where they are not taken: ${lostNames}`,
-    `not in a block yet: ${unproven.size}`,
-    `transactions that place ordinals and that the source does not know: ${unknown.size}`,
+    `admitted ${mints} mints and ${transfers} transfers (${outputs} outputs), ${known} already known`,
+    `requests: ${asked.requests}, ${asked.again} of them retries`,
+    `nodes spent by other transactions than mints: ${deadNodes}; names burnt, or moved to outputs that are not admitted: ${lostNames}`,
+    `unconfirmed: ${unproven.size}`,
+    `transactions that are needed to place ordinals, and that the source does not know: ${unknown.size}`,
     ...listed([...unknown]),
     `not followed: ${failures.length}`,
     ...listed(failures),
@@ -117,19 +117,19 @@ function summary(report: CrawlReport, asked: JungleBusSource['asked']): string[]
 }
 
 function listed(lines: string[]): string[] {
-  const shown = lines.slice(0, MAX_TOLD).map((line) => `  ${escapeControlChars(line)}`)
-  return lines.length > MAX_TOLD ? [...shown, `  and ${lines.length - MAX_TOLD} more`] : shown
+  const shown = lines.slice(0, MAX_LISTED).map((line) => `  ${escapeControlChars(line)}`)
+  return lines.length > MAX_LISTED ? [...shown, `  and ${lines.length - MAX_LISTED} more`] : shown
 }
 
-function assertIndexComplete(
+function requireComplete(
   { stopped, failures }: CrawlReport,
   { signal, most }: { signal: AbortSignal; most: number },
 ): void {
   if (stopped === 'by signal') throw signal.reason
   if (stopped === 'at limit')
-    throw new CommandError(`stopped at --most ${most} transactions: the same command goes on from here`)
+    throw new CommandError(`stopped at --most ${most} transactions: run the same command again to continue`)
   if (stopped === 'at time limit')
-    throw new CommandError('stopped at --max-time: the same command goes on from here')
+    throw new CommandError('stopped at --max-time: run the same command again to continue')
   if (failures.length > 0)
-    throw new CommandError('not every branch could be followed: the same command tries those again')
+    throw new CommandError('not every branch could be followed: run the same command again to retry those')
 }

@@ -1,36 +1,19 @@
 import { CommanderError } from 'commander'
 import { MintError } from '../../backend/src/protocol/mint-error.js'
-import { HeadersError } from '../client/proof-error.js'
-import { ResolutionError, type ResolutionErrorCode } from '../client/resolution-error.js'
-import { ChainSourceError } from '../follow/chain-source.js'
-import { CrawlError } from '../follow/crawl-error.js'
+import { HeadersError } from '../client/errors.js'
+import { ResolutionError, type ResolutionErrorCode } from '../client/resolve.js'
+import { ChainSourceError, CrawlError } from '../follow/errors.js'
 import { CovenantError } from '../mining/covenant.js'
 import { MiningError, type MiningErrorCode } from '../mining/mining-error.js'
 import { SearchError } from '../mining/search/search-error.js'
-import { PublishError } from '../publish/publish-error.js'
+import { PublishError } from '../publish/inscribe.js'
 import { ConfigError } from '../server/config/config.js'
 import { StartError } from '../server/config/start-error.js'
 import { BackupError } from '../server/store/backup/backup-error.js'
 import { ChainTrackerError } from '../server/submission/submission-errors.js'
-import { CommandError, InterruptedError } from './command-error.js'
+import { CommandError, EXIT_CODES, type ExitCode, GENERAL_CODES, InterruptedError } from './command.js'
 import { ImportError } from './import-files.js'
-
-/** What the process exits with: `docs/cli.md`. */
-export const EXIT_CODES = {
-  ok: 0,
-  /** It went wrong, and no other code says how. */
-  failure: 1,
-  /** The command line, a setting or an input file is not what it should be; nothing was done. */
-  usage: 2,
-  /** What was asked for does not exist. */
-  notFound: 3,
-  /** What was handed in was refused, or nothing of it was admitted. */
-  refused: 4,
-  /** A server, a database or a service cannot be reached, or the store cannot be opened: try again. */
-  unavailable: 5,
-} as const
-
-export type ExitCode = keyof typeof EXIT_CODES
+import type { Failure } from './output.js'
 
 const SIGNALS = { SIGINT: 130, SIGTERM: 143 } as const
 
@@ -59,7 +42,7 @@ const OF_MINING: Record<MiningErrorCode, ExitCode> = {
   NOT_ADMITTED: 'refused',
 }
 
-/** Errors that are reported by their message alone: whoever runs the command can do something about them. */
+/** Errors that are reported by their message alone: the user can do something about them. */
 const EXPECTED: [kind: new (...args: never[]) => Error, exit: ExitCode][] = [
   [BackupError, 'failure'],
   [ChainSourceError, 'unavailable'],
@@ -75,38 +58,25 @@ const EXPECTED: [kind: new (...args: never[]) => Error, exit: ExitCode][] = [
   [StartError, 'unavailable'],
 ]
 
-/** An error as a command reports it. */
-export interface Failure {
-  /** Whether it is one that commands throw on purpose; of any other, the stack tells more than the message. */
-  isExpected: boolean
-  /** In capitals, for programs; that of the error where it has one. */
-  code: string
-  exitCode: number
-}
-
+/** How a command reports an error. */
 export function failureOf(error: unknown): Failure {
   if (error instanceof InterruptedError)
-    return { isExpected: true, code: 'INTERRUPTED', exitCode: SIGNALS[error.signal] }
+    return { isExpected: true, code: error.code, exitCode: SIGNALS[error.signal] }
   if (error instanceof CommanderError) return { isExpected: true, code: 'USAGE', exitCode: EXIT_CODES.usage }
   const exit = exitOf(error)
   if (exit === undefined) return { isExpected: false, code: 'INTERNAL', exitCode: EXIT_CODES.failure }
   const { code } = error as { code?: unknown }
-  return { isExpected: true, code: typeof code === 'string' ? code : NAMES[exit], exitCode: EXIT_CODES[exit] }
-}
-
-const NAMES: Record<ExitCode, string> = {
-  ok: 'OK',
-  failure: 'FAILED',
-  usage: 'USAGE',
-  notFound: 'NOT_FOUND',
-  refused: 'REFUSED',
-  unavailable: 'UNAVAILABLE',
+  return {
+    isExpected: true,
+    code: typeof code === 'string' ? code : GENERAL_CODES[exit],
+    exitCode: EXIT_CODES[exit],
+  }
 }
 
 function exitOf(error: unknown): ExitCode | undefined {
   if (error instanceof CommandError) return error.exit
   if (error instanceof ResolutionError) {
-    // Nothing was shown to check because nobody answered: that is another time's question.
+    // If no index answered, trying again later may help.
     const isUnanswered =
       error.reports.length > 0 && error.reports.every(({ verdict }) => verdict === 'failed')
     return isUnanswered ? 'unavailable' : OF_RESOLUTION[error.code]

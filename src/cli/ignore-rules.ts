@@ -1,30 +1,31 @@
 import { readFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import ignore, { type Ignore } from 'ignore'
-import { CommandError } from './command-error.js'
+import { messageOf } from '../../backend/src/protocol/coded-error.js'
+import { CommandError } from './command.js'
 
-/** Later files win over earlier ones, whatever folder they are in: `.publishignore` brings back what git leaves out. */
+/** Later files override earlier ones, in whatever folder: `.publishignore` can restore what `.gitignore` excludes. */
 const IGNORE_FILES = ['.gitignore', '.publishignore'] as const
 
 interface Rule {
   /** Relative to the published folder. */
   pattern: string
-  /** Why what it matches is left out. */
+  /** Why a matching file is left out. */
   mark: string
 }
 
-/** Hidden files are left out unless a `.publishignore` says otherwise; what a `.gitignore` says of them is about git. */
+/** Hidden files are left out unless a `.publishignore` restores them; a `.gitignore` cannot. */
 const HIDDEN: Rule = { pattern: '.*', mark: 'it is hidden' }
 
-/** The rules that hold in one folder, those of the folders above included, outermost first. */
+/** The rules of one folder, including those of its parents, outermost first. */
 interface FolderRules {
   rules: Record<(typeof IGNORE_FILES)[number], readonly Rule[]>
   matcher: Ignore
 }
 
 /**
- * What is left out of a published folder: what `.gitignore` and `.publishignore` files in it exclude (gitignore(5)), and
- * hidden files. Paths are relative to the folder, with `/` between their segments.
+ * Decides what is left out of a published folder: what its `.gitignore` and `.publishignore` files exclude (gitignore(5)),
+ * and hidden files. Paths are relative to the folder, with `/` between their segments.
  */
 export class IgnoreRules {
   private readonly folders = new Map<string, Promise<FolderRules>>()
@@ -35,14 +36,14 @@ export class IgnoreRules {
   ) {}
 
   /**
-   * Why a file or folder is left out, as a clause; undefined where it is published. Whatever is in a folder that is left out
-   * is left out as well.
+   * Why a file or folder is left out, as a clause; undefined if it is published. Everything in a folder that is left out is
+   * left out as well.
    *
-   * @throws CommandError (`usage`) where an ignore file cannot be read: what it excludes would be published.
+   * @throws CommandError (`usage`) if an ignore file cannot be read: what it excludes would be published.
    */
   async reasonToLeaveOut(path: string, { isFolder }: { isFolder: boolean }): Promise<string | undefined> {
     const segments = path.split('/')
-    // Nobody means to publish the credentials in a repository's configuration, whatever `!.*` brings back.
+    // Nobody wants to publish credentials from a repository's configuration, even if `!.*` restores hidden files.
     if (segments.includes('.git')) return 'it belongs to git'
     if (IGNORE_FILES.some((name) => name === basename(path))) return 'it is an ignore file'
     const { matcher } = await this.rulesIn(parentOf(path))
@@ -80,7 +81,7 @@ export class IgnoreRules {
       text = await readFile(join(this.root, path), 'utf8')
     } catch (cause) {
       if ((cause as NodeJS.ErrnoException).code === 'ENOENT') return []
-      const reason = cause instanceof Error ? cause.message : String(cause)
+      const reason = messageOf(cause)
       throw new CommandError(`cannot read the ignore file ${path}: ${reason}`, { cause, exit: 'usage' })
     }
     const folder = parentOf(path)
@@ -94,28 +95,28 @@ export class IgnoreRules {
   }
 }
 
-/** As git has it where it is installed: `core.ignoreCase`. */
+/** Git's default for `core.ignoreCase` on each platform. */
 const IGNORES_CASE = process.platform === 'darwin' || process.platform === 'win32'
 
 /**
- * A line of an ignore file as a pattern relative to the published folder; undefined where it is a comment, or matches nothing.
+ * A line of an ignore file as a pattern relative to the published folder; undefined for a comment or an empty pattern.
  *
- * @param folder That of the ignore file: a pattern matches in it and below it only.
+ * @param folder The folder of the ignore file: a pattern matches only in it and below.
  */
 function patternFrom(line: string, folder: string): string | undefined {
   if (line.startsWith('#')) return undefined
   const isNegative = line.startsWith('!')
-  // Spaces at the end count where a backslash precedes them.
+  // Trailing spaces count only after a backslash.
   const body = line.slice(isNegative ? 1 : 0).replace(/(?<!\\) +$/, '')
   const segments = body.replace(/\/+$/, '')
   if (segments === '') return undefined
   if (folder === '') return line
-  // With a slash at the start or in the middle it is relative to its folder, and otherwise matches at any depth.
+  // A pattern with a slash at the start or in the middle is relative to its folder; others match at any depth.
   const below = segments.includes('/') ? body.replace(/^\//, '') : `**/${body}`
   return `${isNegative ? '!' : ''}/${literal(folder)}/${below}`
 }
 
-/** A path in which no character means anything to a pattern. */
+/** A path with all special characters of patterns escaped. */
 function literal(path: string): string {
   return path.replace(/[\\*?[\]! #]/g, '\\$&')
 }

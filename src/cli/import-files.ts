@@ -9,6 +9,7 @@ import { parentsFirst } from '../../backend/src/graph/parents-first.js'
 import { type BeefContents, readBeef } from '../../backend/src/graph/read-beef.js'
 import type { Proof } from '../../backend/src/graph/records.js'
 import { BeefError } from '../../backend/src/protocol/beef.js'
+import { CodedError, messageOf } from '../../backend/src/protocol/coded-error.js'
 import {
   readTransaction,
   TransactionError,
@@ -16,16 +17,20 @@ import {
 } from '../../backend/src/protocol/transaction.js'
 
 /** A path that cannot be read. */
-export class ImportError extends Error {
+export class ImportError extends CodedError<'USAGE'> {
   override readonly name = 'ImportError'
+
+  constructor(message: string, options?: { cause?: unknown }) {
+    super('USAGE', message, options)
+  }
 }
 
 /** The largest BEEF or raw transaction that is read, in bytes: one at a time is held in memory. */
 const MAX_ITEM_BYTES = 1024 ** 3
-/** How many bytes of items that were read last are kept, beside the largest one. */
+/** How many bytes of recently read items are cached, in addition to the largest one. */
 const KEPT_BYTES = 64 * 1024 ** 2
 
-/** Where a BEEF or a raw transaction stands: a whole file, or a line of hex in one. */
+/** The location of a BEEF or raw transaction: a whole file, or a line of hex in one. */
 interface Item {
   file: string
   offset: number
@@ -33,27 +38,27 @@ interface Item {
   isHex: boolean
 }
 
-/** One place in which a transaction was found. */
+/** One occurrence of a transaction. */
 interface Copy {
   item: Item
   kind: 'proven' | 'in BEEF' | 'raw'
-  /** The block that its proof leads to, so that the same proof is noted once. */
+  /** The block that its proof leads to, so that the same proof is recorded once. */
   block?: string
 }
 
-/** A transaction found in files. Its bytes stay there: only what orders transactions is held. */
+/** A transaction found in files. Its bytes are not held, only what is needed to order transactions. */
 export interface FoundTransaction {
   txid: string
-  /** The transactions that it spends of, each once. */
+  /** The transactions that it spends, each once. */
   sources: string[]
-  /** Where it is, each proof once; those that tell most come first. */
+  /** Its locations, each proof once; the most complete come first. */
   copies: Copy[]
 }
 
 /**
- * What files hold: BEEF and raw transactions, as bytes or as hex, one a line. Files are read one at a time and again when a
- * transaction of them is wanted, so that what is held does not grow with their size. What several files say of a transaction
- * is taken together: its proof may be in one and its sources in others.
+ * The contents of files: BEEF and raw transactions, as bytes or as hex, one per line. Files are read one at a time, and
+ * again when one of their transactions is needed, so memory does not grow with their size. Information about a transaction
+ * from several files is combined: its proof may be in one and its sources in others.
  */
 export class FoundFiles {
   /** Each transaction once, parents before children. */
@@ -63,7 +68,7 @@ export class FoundFiles {
 
   constructor(
     found: ReadonlyMap<string, FoundTransaction>,
-    /** Files that are neither BEEF nor raw transactions, and lines of hex that are neither, as `<file>:<line>`. */
+    /** Files, and lines of hex as `<file>:<line>`, that are neither BEEF nor raw transactions. */
     readonly skipped: string[],
     largest: number,
   ) {
@@ -79,7 +84,7 @@ export class FoundFiles {
     return this.byTxid.has(txid)
   }
 
-  /** Whether it stands in any BEEF, and so with its proof or ancestors. */
+  /** Whether it occurs in a BEEF, and so with its proof or ancestors. */
   isInBeef({ copies }: FoundTransaction): boolean {
     return copies.some(({ kind }) => kind !== 'raw')
   }
@@ -88,14 +93,14 @@ export class FoundFiles {
   async raw({ txid, copies }: FoundTransaction): Promise<Uint8Array> {
     const [copy] = copies
     const read = copy && (await this.read(copy, txid))
-    if (read === undefined) throw new ImportError(`${txid} is not in its file any more`)
+    if (read === undefined) throw new ImportError(`${txid} is no longer in its file`)
     return read.view.raw
   }
 
   /**
-   * The BEEFs that may admit a transaction, the most telling first: one put together of all files, with the values of the
-   * coins that it spends, which place its ordinals whether it is proven or not; then as each file has it, for a proof in
-   * one may hold where that in another does not.
+   * The BEEFs that may admit a transaction, the most complete first: one assembled from all files, with the values of the
+   * spent coins, which place its ordinals whether it is proven or not; then each file's own, because the proof in one may
+   * hold where that in another does not.
    */
   async *beefsOf({ txid, sources, copies }: FoundTransaction): AsyncGenerator<Uint8Array, void> {
     const seen = new Set<string>()
@@ -154,10 +159,10 @@ function recordOf(read: ReadCopy | undefined) {
 }
 
 /**
- * Looks through files, and through whatever stands in folders.
+ * Searches files, and all files in folders.
  *
- * @param onFile Called before each file, with how many there are.
- * @throws ImportError where a path cannot be read.
+ * @param onFile Called before each file, with the total number.
+ * @throws ImportError if a path cannot be read.
  */
 export async function findTransactions(
   paths: string[],
@@ -190,7 +195,7 @@ export async function findTransactions(
 
 const RANKS = ['proven', 'in BEEF', 'raw'] as const
 
-/** What a copy adds to what is known of its transaction: another proof, or a BEEF where there was none. */
+/** Records another copy of a transaction if it adds something: another proof, or a BEEF where there was none. */
 function note(
   found: Map<string, FoundTransaction>,
   { txid, inputs }: TransactionView,
@@ -230,7 +235,7 @@ function* transactionsIn({ contents }: ParsedItem): Generator<{
   }
 }
 
-/** A proof that does not hold together is as good as none; whoever imports the transaction says why. */
+/** An invalid proof counts as none; importing the transaction reports the reason. */
 function proofIn(beef: BeefContents, txid: string): Proof | undefined {
   try {
     return beef.proof(txid)
@@ -268,24 +273,24 @@ async function readable<Result>(reading: Promise<Result>, path: string): Promise
     return await reading
   } catch (cause) {
     if (cause instanceof ImportError) throw cause
-    const reason = cause instanceof Error ? cause.message : String(cause)
+    const reason = messageOf(cause)
     throw new ImportError(`cannot read ${path}: ${reason}`, { cause })
   }
 }
 
 interface ScannedItem {
   item: Item
-  /** Undefined where a line is no hex. */
+  /** Undefined if a line is not hex. */
   bytes: Uint8Array | undefined
-  /** From 1. */
+  /** Counted from 1. */
   line: number
 }
 
 const TEXT = /^[0-9a-fA-F\s]+$/
-/** So many bytes tell lines of hex from bytes. */
+/** How many bytes are read to distinguish lines of hex from binary. */
 const HEAD_BYTES = 100
 
-/** What a file holds: bytes as they are, or lines of hex, one in memory at a time. */
+/** The items in a file: its bytes, or its lines of hex, one in memory at a time. */
 async function* itemsOf(file: string): AsyncGenerator<ScannedItem, void> {
   const { size } = await readable(stat(file), file)
   const head = await readable(readRange({ file, offset: 0, length: Math.min(size, HEAD_BYTES) }), file)
@@ -320,7 +325,7 @@ async function* linesOf(file: string): AsyncGenerator<ScannedItem, void> {
         afterReturn = false
         continue
       }
-      // CR LF is one end of a line.
+      // CR LF is a single line end.
       const isSecond = !isReturn && afterReturn && length + at - from === 0
       const text = Buffer.concat([...parts, chunk.subarray(from, at)])
       const item = isSecond ? undefined : scanned(text, offset)
@@ -339,10 +344,10 @@ async function* linesOf(file: string): AsyncGenerator<ScannedItem, void> {
   if (item !== undefined) yield item
 }
 
-/** How many characters of hex are decoded at once: a string has a longest length. */
+/** How many characters of hex are decoded at once: strings have a maximum length. */
 const HEX_PART = 2 ** 20
 
-/** The bytes of a line of hex, with blanks around it; undefined where it is something else. */
+/** Decodes a line of hex, ignoring surrounding spaces; undefined for anything else. */
 function decodeHex(line: Buffer): Uint8Array | undefined {
   let [start, end] = [0, line.length]
   while (start < end && isBlank(line[start])) start++
@@ -352,7 +357,7 @@ function decodeHex(line: Buffer): Uint8Array | undefined {
   for (let at = start; at < end; at += HEX_PART) {
     const text = line.toString('latin1', at, Math.min(end, at + HEX_PART))
     const part = Buffer.from(text, 'hex')
-    // Node stops at the first character that is none of hex.
+    // Node stops at the first character that is not hex.
     if (part.length * 2 !== text.length) return undefined
     bytes.set(part, (at - start) / 2)
   }

@@ -2,39 +2,38 @@ import type { Admission } from '../follow/crawl.js'
 import type { Node } from '../server/node.js'
 import { escapeControlChars } from '../server/telemetry/escape-control-chars.js'
 import { admitBeef, admitTrusted } from './admit.js'
-import { CommandError } from './command-error.js'
+import { CommandError } from './command.js'
 import { type FoundFiles, type FoundTransaction, findTransactions } from './import-files.js'
-import type { CommandOutput } from './output.js'
-import { grouped } from './progress-line.js'
+import { type CommandOutput, grouped } from './output.js'
 
 export interface ImportOptions {
-  /** Opens the store: when all arguments are known to be good. */
+  /** Opens the store, once all arguments are validated. */
   open(): Promise<Node>
   paths: string[]
-  /** Take raw transactions that carry no proof. */
+  /** Accept raw transactions without a proof. */
   trust: boolean
   output: CommandOutput
   signal: AbortSignal
 }
 
-/** What became of a transaction by the end. */
+/** The final outcome for a transaction. */
 type Outcome =
   | { status: 'admitted'; outputs: number }
   | { status: 'known' }
-  /** No topic takes any of it now; what it spends of is neither here nor in the files, and may decide otherwise. */
+  /** No topic admits any of it; transactions that it spends are missing from the store and the files, and may change that. */
   | { status: 'waiting'; reason: string; missing: string[] }
-  /** No topic takes any of it; it is there for the sake of others, which spend its outputs. */
+  /** No topic admits any of it; it is only needed by others, which spend its outputs. */
   | { status: 'source' }
   | { status: 'refused'; reason: string }
 
-/** What topics say where they know nothing that a transaction spends: more may change that. */
+/** Refusals for lack of the transactions that are spent: knowing more may change them. */
 const OPEN_CODES = new Set(['NO_NODE_SPENT', 'NO_ORDINAL'])
 
 /**
- * Admits what the files hold, parents first, and reports what became of each transaction.
+ * Admits the transactions in files, parents first, and reports the outcome for each.
  *
- * @throws ImportError where a path cannot be read; then no store is opened. CommandError where something was refused, or
- * nothing was admitted; the reason of the signal, after the report.
+ * @throws ImportError if a path cannot be read, before a store is opened. CommandError if anything was refused, or nothing
+ * was admitted; the reason of the signal, after the report.
  */
 export async function runImport({ open, paths, trust, output, signal }: ImportOptions): Promise<void> {
   const progress = output.progress()
@@ -44,11 +43,11 @@ export async function runImport({ open, paths, trust, output, signal }: ImportOp
   progress.end()
   if (found.transactions.length === 0) {
     report({ found, counts: countOf([]), listed: [], output })
-    throw new CommandError('the files hold no transaction', { exit: 'refused' })
+    throw new CommandError('the files hold no transactions', { exit: 'refused' })
   }
   const node = await open()
   try {
-    // What is answered decides what is taken.
+    // Admission depends on the index.
     if (node.maintenance.status.state === 'rebuilding') await node.maintenance.run()
     const importing = new Import({ node, found, trust, output, signal })
     await importing.run()
@@ -77,7 +76,7 @@ class Import {
         if (signal.aborted) break
         const admission = await this.admit(transaction)
         if (admission.kind === 'admitted' || admission.kind === 'known')
-          this.tell(transaction, outcomeOf(admission))
+          this.record(transaction, outcomeOf(admission))
         else this.open.push({ transaction, admission })
         progress.update(() => ({
           text: `${grouped(index + 1)} of ${grouped(all)} transactions`,
@@ -87,10 +86,10 @@ class Import {
     } finally {
       progress.end()
     }
-    // Last, since what came later may have decided what was open.
+    // At the end, since later transactions may have changed the outcome.
     const sources = new Set(found.transactions.flatMap((transaction) => transaction.sources))
     for (const { transaction, admission } of this.open)
-      this.tell(transaction, await this.judge(transaction, admission, sources))
+      this.record(transaction, await this.judge(transaction, admission, sources))
     const counts = countOf(this.done, this.outputs)
     report({ found, counts, listed: this.listed, output })
     signal.throwIfAborted()
@@ -105,7 +104,10 @@ class Import {
     const { txid } = transaction
     if (!found.isInBeef(transaction)) {
       if (!trust)
-        return { kind: 'refused', why: 'NO_PROOF: a raw transaction; --trust takes it on your word' }
+        return {
+          kind: 'refused',
+          why: 'NO_PROOF: a raw transaction; use --trust to accept it without a proof',
+        }
       return await admitTrusted(node, { txid, raw: await found.raw(transaction) })
     }
     let first: Admission | undefined
@@ -114,7 +116,7 @@ class Import {
       if (admission.kind !== 'refused') return admission
       first ??= admission
     }
-    return first ?? { kind: 'refused', why: 'BAD_BEEF: its file does not hold it any more' }
+    return first ?? { kind: 'refused', why: 'BAD_BEEF: its file no longer holds it' }
   }
 
   private async judge(
@@ -133,7 +135,7 @@ class Import {
     return { status: 'refused', reason: admission.why }
   }
 
-  /** The transactions that one spends of and that neither the store nor the files have. */
+  /** The transactions that one spends, and that neither the store nor the files have. */
   private async missing(sources: readonly string[]): Promise<string[]> {
     const { node, found } = this.options
     const missing: string[] = []
@@ -144,7 +146,7 @@ class Import {
     return missing
   }
 
-  private tell({ txid }: FoundTransaction, outcome: Outcome): void {
+  private record({ txid }: FoundTransaction, outcome: Outcome): void {
     const { output } = this.options
     this.done.push(outcome.status)
     if (outcome.status === 'admitted') this.outputs += outcome.outputs
@@ -187,14 +189,14 @@ function report({
       .filter((each) => each.status === status)
       .map((each) => {
         const { txid, reason } = each
-        const waits = each.status === 'waiting' ? `; it waits for ${each.missing.join(', ')}` : ''
+        const waits = each.status === 'waiting' ? `; waiting for ${each.missing.join(', ')}` : ''
         return `  ${txid}: ${escapeControlChars(reason)}${waits}`
       })
   output.result(
     { summary: { transactions: transactions.length, ...counts, skipped } },
-    `admitted ${admitted} of ${transactions.length} transactions (${outputs} outputs), ${known} known before`,
-    ...(source > 0 ? [`came along as sources of others: ${source}`] : []),
-    ...(waiting > 0 ? [`waiting for transactions that are not here: ${waiting}`] : []),
+    `admitted ${admitted} of ${transactions.length} transactions (${outputs} outputs), ${known} already known`,
+    ...(source > 0 ? [`only needed by others: ${source}`] : []),
+    ...(waiting > 0 ? [`waiting for missing transactions: ${waiting}`] : []),
     ...linesOf('waiting'),
     `not admitted: ${refused}`,
     ...linesOf('refused'),

@@ -4,19 +4,21 @@ import { homedir } from 'node:os'
 import { dirname, isAbsolute, join } from 'node:path'
 import { Mutex } from 'async-mutex'
 import * as z from 'zod'
+import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import {
   type ExpectedDeployment,
   jsonOfTree,
   MAX_TERM_LENGTH,
   type ServerDeployment,
+  treeDifference,
   treeJson,
   treeOfJson,
 } from '../mining/server-deployment.js'
 import type { Config } from '../server/config/config.js'
 import { writeDurably } from '../server/config/durable-file.js'
 import { cut } from '../server/telemetry/escape-control-chars.js'
-import { CommandError } from './command-error.js'
+import { CommandError } from './command.js'
 import type { CommandOutput } from './output.js'
 
 const file = z.record(z.string(), treeJson)
@@ -24,34 +26,34 @@ const file = z.record(z.string(), treeJson)
 type Entries = z.output<typeof file>
 
 /**
- * The trees that servers named when they were first asked, in a file of the user's. A server that names another tree
- * later is not believed: trust on first use, as SSH does with host keys.
+ * The trees that servers named when they were first asked, in a file of the user. A server that later names another tree is
+ * not trusted: trust on first use, as SSH does with host keys.
  *
- * The file is replaced by a rename, so a reader always finds a complete one. Two commands that add a server in the same
- * instant may lose one of the two entries; that server is then trusted, and announced, once more.
+ * The file is replaced by a rename, so a reader always finds a complete one. Two commands that add a server at the
+ * same time may lose one of the entries; that server is then trusted, and announced, once more.
  */
 export class KnownTrees {
   private readonly writing = new Mutex()
 
   private constructor(
-    /** The file; it exists once a tree was remembered. */
+    /** The file, which exists once a tree has been remembered. */
     readonly path: string,
   ) {}
 
-  /** `$XDG_CONFIG_HOME/minetree/known-trees.json`, below `~/.config` unless that is set. Reads nothing yet. */
+  /** `$XDG_CONFIG_HOME/minetree/known-trees.json`, or the same below `~/.config`. Does not read it yet. */
   static open(env: Record<string, string | undefined>): KnownTrees {
     const { XDG_CONFIG_HOME: configured } = env
-    // A relative path is to be ignored: XDG Base Directory Specification, "Basics".
+    // A relative path must be ignored: XDG Base Directory Specification, "Basics".
     const folder =
       configured !== undefined && isAbsolute(configured) ? configured : join(env.HOME || homedir(), '.config')
     return new KnownTrees(join(folder, 'minetree', 'known-trees.json'))
   }
 
   /**
-   * The tree that a server named first; undefined where none is remembered.
+   * The tree that a server named first; undefined if none is remembered.
    *
-   * @throws CommandError (`usage`) where the file exists and cannot be read or makes no sense: to go on would be to trust
-   * any server anew. MiningError (`NEWER_COVENANT`) where a later release wrote of rules that this one does not know.
+   * @throws CommandError (`usage`) if the file exists but cannot be read or is invalid: continuing would trust every server
+   * again. MiningError (`NEWER_COVENANT`) if a later release has stored rules that this one does not know.
    */
   async treeOf(url: string): Promise<ServerDeployment | undefined> {
     const entries = await this.read()
@@ -61,9 +63,9 @@ export class KnownTrees {
   }
 
   /**
-   * Remembers the tree of a server, in place of what was remembered of it.
+   * Remembers the tree of a server, replacing an earlier one.
    *
-   * @throws CommandError (`usage`) where the file cannot be read or written.
+   * @throws CommandError (`usage`) if the file cannot be read or written.
    */
   private async remember(url: string, tree: ServerDeployment): Promise<void> {
     const kept = Object.entries(await this.read()).map(([key, tree]) => [
@@ -75,11 +77,11 @@ export class KnownTrees {
   }
 
   /**
-   * Holds what a server says against what it said first. A server on this machine is the user's own, and believed. The
-   * first word of any other is remembered, with a note that shows the genesis and the file.
+   * Compares the tree of a server with the one that it named first. A server on this machine is the user's own, and trusted.
+   * The first answer of any other is remembered, with a note that shows the genesis and the file.
    *
    * @param asked.url The server.
-   * @throws CommandError (`usage`) where the server names another tree than the one remembered, or the file cannot be read.
+   * @throws CommandError (`usage`) if the server names another tree than the one remembered, or the file cannot be read.
    */
   async trust(asked: { url: string; said: ServerDeployment; output: CommandOutput }): Promise<void> {
     const { url, said } = asked
@@ -89,12 +91,16 @@ export class KnownTrees {
     })
   }
 
-  /** Whether a server is remembered. @throws CommandError (`usage`) where it names another tree than the one remembered. */
+  /** Whether a server is remembered. @throws CommandError (`usage`) if it names another tree than the one remembered. */
   async isKnown(url: string, said: ServerDeployment): Promise<boolean> {
     const known = await this.treeOf(url)
-    const difference = known && this.difference(url, { known, said })
-    if (difference !== undefined) throw new CommandError(difference, { exit: 'usage' })
-    return known !== undefined
+    const difference = known && treeDifference(known, said)
+    if (difference === undefined) return known !== undefined
+    const [before, now] = [difference.expected, difference.actual].map((value) => cut(String(value), 80))
+    throw new CommandError(
+      `${url} names ${difference.setting} ${now}, and named ${before} before: set GENESIS or --genesis to the right tree, or remove ${keyOf(url)} from ${this.path}`,
+      { exit: 'usage' },
+    )
   }
 
   private async trustFirst({ url, said, output }: Parameters<KnownTrees['trust']>[0]): Promise<void> {
@@ -103,31 +109,14 @@ export class KnownTrees {
     try {
       await this.remember(url, said)
     } catch (error) {
-      // A home that cannot be written to is no reason to refuse: nothing is known yet that could be contradicted.
-      const reason = error instanceof Error ? error.message : String(error)
+      // A read-only home is no reason to refuse: nothing is remembered yet that this could contradict.
+      const reason = messageOf(error)
       output.warn(
-        `the genesis ${genesis} is on the word of ${url}, and not remembered: ${reason}; set GENESIS`,
+        `trusting ${url} for the genesis ${genesis} this time only, because it cannot be remembered: ${reason}; set GENESIS`,
       )
       return
     }
     output.note(`trusting ${url} for the genesis ${genesis} from now on: remembered in ${this.path}`)
-  }
-
-  /** One line on how a server contradicts what is remembered of it; undefined where it does not. */
-  private difference(
-    url: string,
-    { known, said }: { known: ServerDeployment; said: ServerDeployment },
-  ): string | undefined {
-    const [was, is] = [jsonOfTree(known), jsonOfTree(said)]
-    const way = `set GENESIS or --genesis to the one that is meant, or remove ${keyOf(url)} from ${this.path}`
-    const [before, now] = [was.genesis, is.genesis]
-    if (before !== now) return `${url} names the genesis ${now}, and named ${before} before: ${way}`
-    for (const [term, name] of TERMS) {
-      if (was[term] === is[term]) continue
-      const [old, fresh] = [was[term] ?? 'none', is[term] ?? 'none'].map((value) => cut(String(value), 80))
-      return `${url} names the ${name} ${fresh} for the tree of ${now}, and named ${old} before: ${way}`
-    }
-    return undefined
   }
 
   private async read(): Promise<Entries> {
@@ -147,7 +136,7 @@ export class KnownTrees {
     })
   }
 
-  /** Under another name first, and on the disk before it is renamed: whoever reads finds the old or the new content. */
+  /** Writes another file, and renames it once it is on disk: readers find the old or the new content. */
   private async replace(text: string): Promise<void> {
     await mkdir(dirname(this.path), { recursive: true, mode: 0o700 })
     const part = `${this.path}.${process.pid}-${randomBytes(4).toString('hex')}.part`
@@ -158,15 +147,15 @@ export class KnownTrees {
     try {
       return await doing()
     } catch (cause) {
-      const reason = cause instanceof Error ? cause.message : String(cause)
+      const reason = messageOf(cause)
       throw new CommandError(`cannot ${what} ${this.path}: ${reason}`, { cause, exit: 'usage' })
     }
   }
 }
 
 /**
- * The tree that the settings speak of, to compare with what a server says: all of it where the profile has it, as that of
- * the live network; else the genesis and those terms that are set. A default of the profile contradicts no server.
+ * The tree in the settings, to compare with that of a server: all of it if the profile defines it, as for the live network;
+ * otherwise the genesis and the terms that are set. A profile's defaults never contradict a server.
  */
 export function expectedTree({
   profile,
@@ -181,26 +170,16 @@ export function expectedTree({
   return formatOutpoint(genesis) === profile.genesis ? { deployment } : { genesis, terms }
 }
 
-/** Whether a URL leads to this machine by its loopback name or address, so that no stranger can answer there. */
+/** Whether a URL is on this machine's loopback interface, where no stranger can answer. */
 export function isLoopback(url: string): boolean {
   return /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(new URL(url).hostname)
 }
 
-/** One server is one entry, with or without a slash at the end of its URL. */
+/** The key of a server's entry: its URL without a slash at the end. */
 function keyOf(url: string): string {
   const { origin, pathname } = new URL(url)
   return `${origin}${pathname}`.replace(/\/+$/, '')
 }
-
-/** What may change beside the genesis, and what it is called. */
-const TERMS = [
-  ['profile', 'profile'],
-  ['network', 'network'],
-  ['covenantVersion', 'covenant version'],
-  ['difficulty', 'difficulty'],
-  ['marker', 'marker'],
-  ['tld', 'tld'],
-] as const
 
 function requirePlausible(url: string, tree: ServerDeployment): void {
   const { marker = '', tld = '' } = jsonOfTree(tree)
@@ -215,7 +194,7 @@ function parse(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    // Not JSON is as damaged as JSON that is no such list.
+    // Reported like JSON of the wrong form.
     return undefined
   }
 }

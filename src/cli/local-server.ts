@@ -1,32 +1,23 @@
 import { z } from 'zod'
 import { PROFILES, TOPICS } from '../../backend/src/protocol/profile.js'
-import { fetchBounded } from '../client/bounded-fetch.js'
-import { readJson } from '../client/json-answer.js'
-import { SourceError } from '../client/source-error.js'
-import { CommandError } from './command-error.js'
-import type { MadeUpTransaction } from './made-up-money.js'
+import { fetchBounded, readJson } from '../client/bounded-fetch.js'
+import { SourceError } from '../client/errors.js'
+import { CommandError } from './command.js'
+import type { FakeTransaction } from './fake-transactions.js'
 
-/** How long an answer may take, in milliseconds: a submission waits for those before it. */
+/** Time for an answer, in milliseconds: submissions are queued. */
 const PATIENCE = 50_000
 
-/** The longest `/openapi.json` that is read, in bytes: many times what ours has. */
-const MAX_DESCRIPTION_BYTES = 8 * 1024 * 1024
-/** The longest answer to a submission, in bytes, beside the indexes of the outputs that were admitted. */
+/** The longest `/deployment.json` that is read, in bytes: many times the size of ours. */
+const MAX_DEPLOYMENT_BYTES = 64 * 1024
+/** The longest answer to a submission, in bytes, without the indexes of the admitted outputs. */
 const MAX_ANSWER_BYTES = 64 * 1024
 /** An index of 32 bits in JSON, with its comma. */
 const MAX_INDEX_BYTES = 11
 
-const openapi = z.object({
-  info: z.object({ title: z.literal('minetree') }),
-  paths: z.record(z.string(), z.unknown()),
-})
+const deployment = z.object({ profile: z.literal(Object.keys(PROFILES)), network: z.string() })
 const refusal = z.object({ error: z.string(), code: z.string() })
 const steak = z.object({ [TOPICS.ordinals]: z.object({ outputsToAdmit: z.array(z.number()) }) })
-
-/** Prefixes that only a server which follows the live network has. */
-const LIVE_PREFIXES = [...PROFILES.mainnet.gatewayPrefixes, ...PROFILES.mainnet.namesPrefixes].filter(
-  (prefix) => ![...PROFILES.local.gatewayPrefixes, ...PROFILES.local.namesPrefixes].includes(prefix),
-)
 
 /** A server of a local network. */
 export class LocalServer {
@@ -36,8 +27,8 @@ export class LocalServer {
   ) {}
 
   /**
-   * Makes sure that a server of a local network listens at a URL, by what its `/openapi.json` describes: one that follows
-   * the live network, and does not check proofs, would take made-up transactions for real.
+   * Checks, by the profile in its `/deployment.json`, that a server at a URL is on a local network: one that follows the
+   * live network and does not check proofs would accept fake transactions as real.
    *
    * @throws CommandError
    */
@@ -46,24 +37,25 @@ export class LocalServer {
     if (parsed === undefined || !/^https?:$/.test(parsed.protocol))
       throw new CommandError(`not the URL of a server: ${JSON.stringify(text)}`, { exit: 'usage' })
     const url = `${parsed.origin}${parsed.pathname}`.replace(/\/+$/, '')
-    const { body } = await ask(url, '/openapi.json', { maxBytes: MAX_DESCRIPTION_BYTES })
-    const described = openapi.safeParse(body)
+    const { body } = await ask(url, '/deployment.json', { maxBytes: MAX_DEPLOYMENT_BYTES })
+    const described = deployment.safeParse(body)
     if (!described.success) throw new CommandError(`${url} is not a minetree server`)
-    const paths = Object.keys(described.data.paths)
-    if (LIVE_PREFIXES.some((prefix) => paths.some((path) => path.startsWith(`${prefix}/`))))
-      throw new CommandError(`${url} follows the live network: made-up transactions are for a local one`)
+    if (described.data.profile !== PROFILES.local.name)
+      throw new CommandError(
+        `${url} follows the live network: publish to a server of a local network, which accepts fake funding`,
+      )
     return new LocalServer(url)
   }
 
   /**
    * Submits a transaction.
    *
-   * @param about.outputs How many it has.
-   * @param about.called What it is to whoever reads an error.
-   * @throws CommandError where the server does not take it, or not all of it.
+   * @param about.outputs The number of its outputs.
+   * @param about.called What error messages call it.
+   * @throws CommandError if the server does not admit all of it.
    */
   async submit(
-    { beef }: MadeUpTransaction,
+    { beef }: FakeTransaction,
     { outputs, called }: { outputs: number; called: string },
   ): Promise<void> {
     const headers = {
@@ -80,7 +72,8 @@ export class LocalServer {
       })
     }
     const taken = steak.safeParse(body)
-    if (!taken.success) throw new CommandError(`${this.url} answers ${status}, and not as minetree does`)
+    if (!taken.success)
+      throw new CommandError(`${this.url} answered ${status}, which is not a minetree answer`)
     const left = outputs - taken.data[TOPICS.ordinals].outputsToAdmit.length
     if (left > 0) {
       throw new CommandError(
@@ -98,10 +91,10 @@ interface Request {
 }
 
 /**
- * Asks for JSON, and reads no more of the answer than it may have.
+ * Requests JSON, and reads a limited part of the answer.
  *
  * @param init.maxBytes The longest answer that is read.
- * @returns The status, and what the body means; undefined where that is not JSON.
+ * @returns The status and the parsed body; undefined if that is not JSON.
  */
 async function ask(
   url: string,
@@ -119,16 +112,16 @@ async function ask(
 
 const HUNG_UP = ['EPIPE', 'ECONNRESET', 'UND_ERR_SOCKET']
 
-/** Why there is no answer, in a line; `sent` is the length of the body of the question. */
+/** Why there is no answer, in one line; `sent` is the length of the request's body. */
 function reasonOf(url: string, error: SourceError, sent: number | undefined): string {
   if (error.code !== 'UNREACHABLE') return error.message
   const { reason, hungUp } = failureOf(error.cause)
-  // A server that refuses a body by its length may do so before all of it is sent, and its answer be lost.
+  // A server that rejects a body by its length may close the connection early, and its answer is lost.
   if (sent !== undefined && hungUp) return `${url} hung up on ${sent} bytes, which may be too many: ${reason}`
   return `${url} does not answer: ${reason}`
 }
 
-/** What `fetch` knows of a failure is in its cause, and there in the code where several addresses were tried. */
+/** The reason of a failed `fetch`: it is in the error's cause, and in its code if several addresses were tried. */
 function failureOf(error: unknown): { reason: string; hungUp: boolean } {
   const inner: unknown = error instanceof Error && error.cause !== undefined ? error.cause : error
   if (!(inner instanceof Error)) return { reason: String(inner), hungUp: false }

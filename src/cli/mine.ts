@@ -1,89 +1,83 @@
+import { createInterface } from 'node:readline/promises'
 import type { Network } from '../../backend/src/protocol/address.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
-import type { VerifiedNode } from '../client/node-proof.js'
-import type { Trust } from '../client/vouch.js'
-import { budgetFor, type MiningBudget } from '../mining/budget.js'
+import type { VerifiedNode } from '../client/verify-name.js'
+import type { Trust } from '../client/verify-transactions.js'
+import { budgetFor, type MiningBudget, withTimeLimit } from '../mining/budget.js'
+import { FAKE_FUNDING_PAYER } from '../mining/fake-funding.js'
 import { DEFAULT_FEE_RATE } from '../mining/fund-with-key.js'
-import { MADE_UP_PAYER } from '../mining/made-up-mint.js'
 import { HttpMineIndex, type MineIndex } from '../mining/mine-index.js'
-import { type MintPayer, mineName, type PaidMint, requireMinableName } from '../mining/mine-name.js'
+import { mineName, requireMinableName } from '../mining/mine-name.js'
 import { MiningError } from '../mining/mining-error.js'
+import type { MintPayer, PaidMint } from '../mining/mint-transaction.js'
 import { type ServerDeployment, serverDeployment } from '../mining/server-deployment.js'
 import { OnceAsked, openHeadersSource } from '../server/chain/chain-tracker.js'
 import type { Config } from '../server/config/config.js'
-import { addressLock } from './address-lock.js'
-import { readTransactions } from './coins.js'
-import { CommandError } from './command-error.js'
-import { type Ask, confirmPayment } from './confirm.js'
+import { CommandError, ownerLock } from './command.js'
 import { expectedTree, type KnownTrees } from './known-trees.js'
 import { byOtherText, MiningProgress } from './mining-progress.js'
 import { MintFolder } from './mint-folder.js'
-import { keyPayer, walletPayer } from './mint-payers.js'
-import { arcFor, readKey, walletAt } from './mint-services.js'
-import type { CommandOutput } from './output.js'
-import { NotingIndex, reconcileMints, type UndecidedMint } from './pending-mints.js'
-import { grouped } from './progress-line.js'
-import { type SendMint, sendThroughArc, sendThroughWallet } from './send-mint.js'
+import { keyPayer, readTransactions, walletPayer } from './mint-payers.js'
+import {
+  arcFor,
+  readKey,
+  type SendMint,
+  sendThroughArc,
+  sendThroughWallet,
+  walletAt,
+} from './mint-services.js'
+import { type CommandOutput, grouped } from './output.js'
+import { RecordingIndex, reconcileMints, type UndecidedMint } from './pending-mints.js'
 
 export interface MineOptions {
   name: string
-  /** Of the server. */
+  /** The URL of the server. */
   url: string
-  /** A P2PKH address. */
+  /** The owner's P2PKH address. */
   owner?: string
   workers?: number
   /** Satoshis per 1,000 bytes. */
   feeRate?: number
-  /** The URL of a wallet (BRC-100) that speaks JSON. */
+  /** The URL of a wallet (BRC-100) with a JSON API. */
   wallet?: string
-  /** A file that holds a key as WIF. */
+  /** A file with a key as WIF. */
   keyFile?: string
   /** Files with coins of the key. */
   coins: string[]
-  /** Where mints are kept that are not of made-up money. */
+  /** The folder for paid mints, except those with fake funding. */
   folder: string
   /** The URL of an ARC service. */
   arc?: string
   arcApiKey?: string
-  /** What it may cost. */
+  /** The limits on its cost. */
   budget: Partial<MiningBudget>
   /** Pay without being asked. */
   yes: boolean
   ask: Ask | undefined
-  /** What is configured counts: a server that follows something else is not mined with. */
+  /** A server that contradicts these settings is not used. */
   config: Config
-  /** Where it was set, and does not follow from the profile. */
+  /** Set only if the user or the profile determines it. */
   network: Network | undefined
-  /** Where no genesis is configured. */
+  /** Used if no genesis is configured. */
   knownTrees: KnownTrees
   output: CommandOutput
   signal: AbortSignal
 }
 
 /**
- * Mines what is missing of a name, submits each mint to `tm_names` and `tm_ordinals`, and prints its outpoint and fee.
- * What was paid for and is in no index yet is sent first.
+ * Mines the missing characters of a name, submits each mint to `tm_names` and `tm_ordinals`, and prints its outpoint and
+ * fee. First it sends mints that were paid for earlier and are in no index yet.
  *
- * @throws CommandError, MiningError, MintError, ImportError, HeadersError: what went wrong, in a line; the reason of the
- * signal.
+ * @throws CommandError; MiningError; MintError; ImportError; HeadersError; the reason of the signal.
  */
 export async function runMine(options: MineOptions): Promise<void> {
-  // A mistake on the command line is said before anybody is asked.
-  if (options.owner !== undefined) addressLock(options.owner)
+  // Report a mistake on the command line before anything is requested.
+  if (options.owner !== undefined) ownerLock(options.owner)
   const { maxTime } = budgetFor(options.name.length, options.budget)
-  // Ends whatever is still being asked: when the time is over, and when the command is.
-  const over = new AbortController()
-  const late = new MiningError('OVER_BUDGET', `it takes longer than ${timeText(maxTime)} (--max-time)`)
-  const timer = setTimeout(() => over.abort(late), maxTime)
-  const signal = AbortSignal.any([options.signal, over.signal])
-  try {
+  const error = new MiningError('OVER_BUDGET', `mining took longer than ${timeText(maxTime)} (--max-time)`)
+  await withTimeLimit({ milliseconds: maxTime, error, signal: options.signal }, async (signal) => {
     await mineWith({ ...options, signal })
-  } catch (error) {
-    throw over.signal.aborted ? late : error
-  } finally {
-    clearTimeout(timer)
-    over.abort(new CommandError('the command is over'))
-  }
+  })
 }
 
 async function mineWith(options: MineOptions): Promise<void> {
@@ -95,7 +89,7 @@ async function mineWith(options: MineOptions): Promise<void> {
     ...expectedTree(config),
   }
   const server = await serverDeployment(url, expected, { signal })
-  const lock = options.owner === undefined ? undefined : addressLock(options.owner, server.network)
+  const lock = options.owner === undefined ? undefined : ownerLock(options.owner, server.network)
   if (config.deployment === undefined) await options.knownTrees.trust({ url, said: server, output })
   requireMinableName(name, server.deployment)
   const headers = openHeadersSource(config)
@@ -105,19 +99,19 @@ async function mineWith(options: MineOptions): Promise<void> {
   try {
     const { submitted, byOther, undecided } = await sendAgain(options, { money, server, trust })
     if (submitted.includes(name) || byOther.some((mint) => mint.name === name)) return
-    await mineRest(options, { money, lock, server, trust, undecided, url })
+    await mineMissing(options, { money, lock, server, trust, undecided, url })
   } finally {
     headers?.close()
     await money.folder?.release()
   }
 }
 
-/** Mines what is missing of the name, and says what was paid for what. */
-async function mineRest(
+/** Mines the missing characters of the name, and reports what was paid. */
+async function mineMissing(
   options: MineOptions,
   mining: {
     money: Money
-    /** Of the names; unset, whoever pays has one. */
+    /** The lock of the names; by default, the payer's own. */
     lock: Uint8Array | undefined
     server: ServerDeployment
     trust: Trust
@@ -145,20 +139,20 @@ async function mineRest(
         return mint
       },
       onEvent(event) {
-        progress.tell(event)
+        progress.update(event)
         if (event.kind !== 'minted') return
         const { hashes, fee, byOther } = event
         const origin = `${event.txid}_2`
         const record = { name: event.name, origin, hashes, fee, ...(byOther && { byOther }) }
         output.result(record, `${event.name} ${origin}`)
       },
-      ...(workers !== undefined && { workers }),
+      workers,
     })
   } catch (error) {
     const own = undecided.find((mint) => mint.name === name)
     if (own === undefined || !(error instanceof MiningError) || error.code !== 'TAKEN') throw error
     throw new CommandError(
-      `${name} is taken, perhaps by ${own.txid}, which you paid for: the same command looks again`,
+      `${name} is taken, perhaps by ${own.txid}, which you paid for: run the same command again later`,
       { exit: 'unavailable', cause: error },
     )
   } finally {
@@ -171,25 +165,25 @@ interface Money {
   payer: MintPayer
   index: MineIndex
   send?: SendMint | undefined
-  /** Where mints are stored; undefined where the money is made up. */
+  /** Where mints are stored; undefined with fake funding. */
   folder?: MintFolder
 }
 
-/** Whoever is named pays; on a local network, where nobody is, money that is made up. */
+/** The payer that the options name; on a local network, fake funding by default. */
 async function moneyFor(options: MineOptions, index: MineIndex): Promise<Money> {
   const { wallet, keyFile, config, signal } = options
   if (wallet !== undefined && keyFile !== undefined)
-    throw new CommandError('a wallet pays or a key, not both', { exit: 'usage' })
+    throw new CommandError('use either --wallet or --key-file, not both', { exit: 'usage' })
   if (wallet === undefined && keyFile === undefined) {
     if (config.profile.name !== 'local')
-      throw new CommandError('say who pays: --wallet, or --key-file with --coins', { exit: 'usage' })
-    return { payer: MADE_UP_PAYER, index }
+      throw new CommandError('choose who pays: use --wallet, or --key-file with --coins', { exit: 'usage' })
+    return { payer: FAKE_FUNDING_PAYER, index }
   }
   const client = keyFile === undefined ? walletAt(wallet ?? '', signal) : undefined
   const key = keyFile === undefined ? undefined : await readKey(keyFile)
   const coins = await readTransactions(options.coins)
   const folder = await MintFolder.at(options.folder)
-  const noting = new NotingIndex(index, folder)
+  const noting = new RecordingIndex(index, folder)
   if (client !== undefined) {
     const send = sendThroughWallet(client)
     return { payer: walletPayer({ wallet: client, folder }), index: noting, send, folder }
@@ -198,11 +192,11 @@ async function moneyFor(options: MineOptions, index: MineIndex): Promise<Money> 
   const arc = arcFor(options)
   const send = arc && sendThroughArc(arc)
   const { feeRate } = options
-  const payer = keyPayer({ key, coins, folder, send, ...(feeRate !== undefined && { feeRate }) })
+  const payer = keyPayer({ key, coins, folder, send, feeRate })
   return { payer, index: noting, send, folder }
 }
 
-/** Sends what was paid for before, and says what became of it. */
+/** Sends mints that were paid for earlier, and reports what became of them. */
 async function sendAgain(
   { output }: MineOptions,
   { money, server, trust }: { money: Money; server: ServerDeployment; trust: Trust },
@@ -219,7 +213,7 @@ async function sendAgain(
   })
   for (const file of damaged)
     output.warn(
-      `${file} cannot be read, and is left alone: its coins count as free; remove it, or restore it`,
+      `${file} cannot be read and is ignored, so its coins may be spent again: restore it or remove it`,
     )
   for (const each of submitted)
     output.result({ name: each, submittedAgain: true }, `${each} was submitted again`)
@@ -231,7 +225,7 @@ async function sendAgain(
   return { submitted, byOther, undecided, damaged }
 }
 
-/** A name is not paid for twice: not while a mint of it, or of a prefix that is missing, may still count. */
+/** Refuses to pay for a name twice, as long as a mint of it, or of a missing prefix, may still count. */
 function requireDecided(
   undecided: readonly UndecidedMint[],
   { name, node }: { name: string; node: VerifiedNode },
@@ -239,12 +233,12 @@ function requireDecided(
   const stuck = undecided.find((mint) => name.startsWith(mint.name) && mint.name.length > node.domain.length)
   if (stuck === undefined) return
   throw new CommandError(
-    `${stuck.name} is paid for by ${stuck.txid}, and nobody knows yet whether that counts: try again later`,
+    `${stuck.name} is paid for by ${stuck.txid}, and it is not known yet whether that counts: try again later`,
     { exit: 'unavailable' },
   )
 }
 
-/** Shows what is going to be paid for, and asks. */
+/** Shows what it will cost, and asks for confirmation. */
 async function approve(
   options: MineOptions,
   plan: { node: VerifiedNode; missing: string; budget: MiningBudget; server: ServerDeployment; url: string },
@@ -259,7 +253,7 @@ async function approve(
     `${name} takes ${mints} from ${from}, in the tree ${formatOutpoint(server.deployment.genesis)} that ${url} follows`,
   )
   output.note(
-    `they are paid ${rate}: no more than ${grouped(maxFee)} satoshis of fees each, ${grouped(maxTotal)} in all, ${maxMints} mints and ${timeText(maxTime)}`,
+    `fees are paid ${rate}: at most ${grouped(maxFee)} satoshis per mint, ${grouped(maxTotal)} in total, ${maxMints} mints and ${timeText(maxTime)}`,
   )
   signal.throwIfAborted()
   await confirmPayment({ ask, isAgreed: yes, output })
@@ -274,4 +268,43 @@ function summary(paid: readonly PaidMint[], folder: MintFolder): string {
   const total = paid.reduce((sum, { fee }) => sum + fee, 0)
   const each = paid.map(({ mint, fee }) => `${mint.name} ${grouped(fee)}`).join(', ')
   return `paid ${grouped(total)} satoshis of fees: ${each}; the mints are in ${folder.path}`
+}
+
+/** Asks the user a question. */
+export type Ask = (question: string) => Promise<string>
+
+/** Asks on the terminal; undefined unless standard input and standard error are one. */
+export function terminalAsk(signal: AbortSignal): Ask | undefined {
+  const { stdin, stderr } = process
+  if (!stdin.isTTY || !stderr.isTTY) return undefined
+  return async (question) => {
+    const terminal = createInterface({ input: stdin, output: stderr })
+    try {
+      return await terminal.question(question, { signal })
+    } finally {
+      terminal.close()
+    }
+  }
+}
+
+/**
+ * Asks the user to agree before anything is paid.
+ *
+ * @throws CommandError if the user refuses, or cannot be asked.
+ */
+export async function confirmPayment({
+  ask,
+  isAgreed,
+  output,
+}: {
+  ask: Ask | undefined
+  /** `--yes`. */
+  isAgreed: boolean
+  output: CommandOutput
+}): Promise<void> {
+  if (isAgreed) return
+  if (ask === undefined)
+    throw new CommandError('nothing was paid: add --yes to pay without being asked', { exit: 'usage' })
+  const answer = await ask(`${output.errorColors.yellow('minetree:')} pay? [y/N] `)
+  if (!/^\s*y(?:es)?\s*$/i.test(answer)) throw new CommandError('nothing was paid', { exit: 'refused' })
 }

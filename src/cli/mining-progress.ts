@@ -2,10 +2,9 @@ import picocolors from 'picocolors'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import type { MiningEvent } from '../mining/mine-name.js'
 import { escapeControlChars } from '../server/telemetry/escape-control-chars.js'
-import type { Colors, Stream } from './output.js'
-import { grouped } from './progress-line.js'
+import { type Colors, grouped, type Stream } from './output.js'
 
-/** Tells how mining goes on: the search in one line that changes, where a person looks on, and what happened below it. */
+/** Shows the progress of mining: on a terminal the search, in a line that overwrites itself, and a line for each event. */
 export class MiningProgress {
   private shown = false
 
@@ -14,23 +13,23 @@ export class MiningProgress {
     private readonly colors: Colors = picocolors.createColors(false),
   ) {}
 
-  tell(event: MiningEvent): void {
+  update(event: MiningEvent): void {
     if (event.kind === 'searching') this.show(searching(event))
     else if (event.kind === 'started')
       this.say(`mining ${event.name} from ${formatOutpoint(event.node.outpoint)}`)
     else if (event.kind === 'moved')
-      this.say(`${event.by} was minted from the node first: mining ${event.name} from the node that it left`)
+      this.say(`${event.by} spent the node first: mining ${event.name} from its successor`)
     else if (event.kind === 'minted' && event.byOther) this.say(byOtherText(event))
     else if (event.kind === 'minted') this.say(minted(event), this.colors.green)
   }
 
-  /** Says something in a line of its own; a server may have a say in it. */
+  /** Prints a line of its own, which may quote a server. */
   say(text: string, style: (text: string) => string = (plain) => plain): void {
     this.end()
     this.stream.write(`${style(escapeControlChars(text))}\n`)
   }
 
-  /** Leaves no half line behind. */
+  /** Erases the line of the search. */
   end(): void {
     if (this.shown) this.stream.write('\r\x1b[K')
     this.shown = false
@@ -38,16 +37,16 @@ export class MiningProgress {
 
   private show(text: string): void {
     if (this.stream.isTTY !== true) return
-    // A line that wraps could not be written over.
+    // A line that wraps could not be overwritten.
     const room = (this.stream.columns ?? 80) - 1
     this.stream.write(`\r\x1b[K${this.colors.dim(escapeControlChars(text).slice(0, room))}`)
     this.shown = true
   }
 }
 
-/** Says where a name is that its owner has by another mint than the one that was paid for. */
+/** Says where a name is if its owner has it by another mint than the one that was paid for. */
 export function byOtherText({ name, txid }: { name: string; txid: string }): string {
-  return `${name} has its owner in ${txid}_2, by another transaction than the one made here: a wallet does not know that output`
+  return `${name} belongs to its owner in ${txid}_2, by a transaction that was not made here: add that output to the wallet, which does not know it`
 }
 
 function minted({ name, hashes, fee }: Extract<MiningEvent, { kind: 'minted' }>): string {

@@ -4,16 +4,17 @@ import type { Transaction } from '@bsv/sdk'
 import { nativeHash256 } from '../../backend/src/graph/native-hash.js'
 import { BeefError } from '../../backend/src/protocol/beef.js'
 import { readBeefTransaction } from '../../backend/src/protocol/beef-transaction.js'
+import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import { syncFolder, writeDurably } from '../server/config/durable-file.js'
-import { CommandError } from './command-error.js'
+import { CommandError } from './command.js'
 
 /**
- * What is known of a paid mint:
+ * The state of a paid mint:
  *
  * - `pending`: signed and stored; it may or may not have been sent;
- * - `sent`: the network has taken it, and no index knows it yet;
+ * - `sent`: the network has accepted it, and no index knows it yet;
  * - `known`: an index has it;
- * - `lost`: the network refuses it, or another mint has taken its place. Its coins are free again.
+ * - `lost`: the network rejects it, or another mint has replaced it. Its coins may be spent again.
  */
 export type MintState = 'pending' | 'sent' | 'known' | 'lost'
 
@@ -25,17 +26,16 @@ export interface StoredMint {
 }
 
 /**
- * The mints that were paid for, each in a file of its own, as the BEEF in which an overlay takes it:
- * `<txid>.<state>.beef`, and `<txid>.beef` once an index knows it. Each is on the disk, readable by its owner alone, before
- * it is sent anywhere.
+ * The paid mints, each in its own file, as a BEEF for overlays: `<txid>.<state>.beef`, and `<txid>.beef` once an index knows
+ * it. Each is on disk, readable by its owner only, before it is sent anywhere.
  */
 export class MintFolder {
   private constructor(readonly path: string) {}
 
   /**
-   * Opens a folder for this process alone: two that pay with the same coins would get in each other's way.
+   * Opens a folder exclusively: two processes would spend the same coins.
    *
-   * @throws CommandError where there can be no such folder, or another process has it.
+   * @throws CommandError if the folder cannot be created, or another process has it open.
    */
   static async at(path: string): Promise<MintFolder> {
     await possible(mkdir(path, { recursive: true, mode: 0o700 }), path)
@@ -44,7 +44,7 @@ export class MintFolder {
     return folder
   }
 
-  /** Lets other processes have the folder. */
+  /** Releases the folder for other processes. */
   async release(): Promise<void> {
     await rm(this.lockFile, { force: true })
   }
@@ -65,23 +65,23 @@ export class MintFolder {
       const holder = Number(await readFile(this.lockFile, 'utf8').catch(() => ''))
       if (isRunning(holder))
         throw new CommandError(
-          `${this.path} is in use by the process ${holder}: wait for it, or remove ${this.lockFile} if that is another program`,
+          `${this.path} is in use by the process ${holder}: wait for it, or remove ${this.lockFile} if that process is another program`,
           { exit: 'unavailable' },
         )
-      // Whoever had it was killed.
+      // The process that held it was killed.
       await this.release()
     }
-    throw new CommandError(`${this.path} is in use`, { exit: 'unavailable' })
+    throw new CommandError(`${this.path} is in use: try again`, { exit: 'unavailable' })
   }
 
-  /** Stores a mint as pending. When this is done, it survives a loss of power. */
+  /** Stores a mint as pending. Once this resolves, the mint survives a power failure. */
   async keep(txid: string, beef: Uint8Array): Promise<void> {
     const [file, part] = [this.file(txid, 'pending'), join(this.path, `${txid}.part`)]
     await possible(writeDurably({ file, part, content: beef, flag: 'w' }), part)
   }
 
-  /** Notes what became of a mint; one that was never stored, or has the state already, is left alone. */
-  async settle(txid: string, state: MintState): Promise<void> {
+  /** Changes the state of a mint, if it is stored and has another state. */
+  async setState(txid: string, state: MintState): Promise<void> {
     const stored = (await this.files()).find((each) => each.txid === txid)
     if (stored === undefined || stored.state === state) return
     await rename(this.file(txid, stored.state), this.file(txid, state))
@@ -92,7 +92,7 @@ export class MintFolder {
     return (await this.files()).find((each) => each.txid === txid)?.state
   }
 
-  /** All of them, in the order of their txids; files that hold no such mint are named and left alone. */
+  /** All mints, ordered by txid, and the files that cannot be read as one. */
   async read(): Promise<{ mints: StoredMint[]; damaged: string[] }> {
     const mints: StoredMint[] = []
     const damaged: string[] = []
@@ -117,7 +117,7 @@ export class MintFolder {
   }
 }
 
-/** Undefined where the file holds something else, or cannot be read. */
+/** Undefined if the file cannot be read as this mint. */
 async function readMint(file: string, txid: string): Promise<Transaction | undefined> {
   try {
     return readBeefTransaction(new Uint8Array(await readFile(file)), { txid, hash: nativeHash256 })
@@ -133,7 +133,7 @@ function isRunning(pid: number): boolean {
     process.kill(pid, 0)
     return true
   } catch (error) {
-    // It runs as somebody else.
+    // It runs, as another user.
     return (error as NodeJS.ErrnoException).code === 'EPERM'
   }
 }
@@ -142,7 +142,7 @@ async function possible<Result>(doing: Promise<Result>, path: string): Promise<R
   try {
     return await doing
   } catch (cause) {
-    throw new CommandError(`cannot use ${path}: ${cause instanceof Error ? cause.message : cause}`, {
+    throw new CommandError(`cannot use ${path}: ${messageOf(cause)}`, {
       cause,
       exit: 'usage',
     })

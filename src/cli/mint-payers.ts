@@ -1,23 +1,23 @@
 import type { PrivateKey, Transaction } from '@bsv/sdk'
-import { writeBeef } from '../../backend/src/protocol/beef-transaction.js'
-import { fundWithKey } from '../mining/fund-with-key.js'
-import { WalletSendError } from '../mining/fund-with-wallet.js'
-import { keyLock } from '../mining/key-lock.js'
-import type { MintPayer, PaidMint } from '../mining/mine-name.js'
+import { nativeHash256 } from '../../backend/src/graph/native-hash.js'
+import { readBeefTransaction, writeBeef } from '../../backend/src/protocol/beef-transaction.js'
+import { toHex } from '../../backend/src/protocol/bytes.js'
+import { type Coin, fundWithKey, p2pkhLockOf } from '../mining/fund-with-key.js'
+import { type NameWallet, payWithWallet, WalletSendError } from '../mining/fund-with-wallet.js'
 import { MiningError } from '../mining/mining-error.js'
-import { type NameWallet, payWithWallet } from '../mining/pay-with-wallet.js'
-import { coinsOf } from './coins.js'
-import { CommandError } from './command-error.js'
-import type { MintFolder } from './mint-folder.js'
-import type { SendMint } from './send-mint.js'
+import type { MintPayer, PaidMint } from '../mining/mint-transaction.js'
+import { CommandError } from './command.js'
+import { findTransactions } from './import-files.js'
+import type { MintFolder, StoredMint } from './mint-folder.js'
+import type { SendMint } from './mint-services.js'
 
 /**
- * Pays with coins of one key, and with the change of the mints before. A mint goes to the network before any index hears
- * of it.
+ * Pays with coins of one key, and with the change of earlier mints. A mint is sent to the network before it is submitted to
+ * an index.
  *
  * @param options.coins Transactions with coins of the key, each with its proof or ancestors.
  * @param options.feeRate In satoshis per 1,000 bytes.
- * @param options.send Without it, mints go to the index alone.
+ * @param options.send Without it, mints are only submitted to the index.
  */
 export function keyPayer(options: {
   key: PrivateKey
@@ -28,23 +28,23 @@ export function keyPayer(options: {
 }): MintPayer {
   const { key, coins, folder, feeRate, send } = options
   return {
-    ownerLock: async () => keyLock(key.toPublicKey()),
-    lost: (mint, rival) => loseMint(folder, mint, rival),
+    ownerLock: async () => p2pkhLockOf(key.toPublicKey()),
+    lost: (mint, other) => loseMint(folder, mint, other),
     async pay({ plan, source, maxFee }) {
       const signed = await fundWithKey({
         ...{ plan, source, key, maxFee },
         coins: coinsOf(key, { coins, ...(await folder.read()) }),
-        ...(feeRate !== undefined && { feeRate }),
+        feeRate,
       })
       const { transaction, mint } = signed
       const beef = writeBeef(transaction)
       const txid = transaction.id('hex')
       await folder.keep(txid, beef)
       const outcome = await send?.({ transaction, name: mint.name })
-      if (outcome?.kind === 'accepted') await folder.settle(txid, 'sent')
+      if (outcome?.kind === 'accepted') await folder.setState(txid, 'sent')
       if (outcome?.kind === 'refused') {
-        await folder.settle(txid, 'lost')
-        throw new CommandError(`the network refuses ${txid}: ${outcome.why}`, { exit: 'refused' })
+        await folder.setState(txid, 'lost')
+        throw new CommandError(`the network rejects ${txid}: ${outcome.why}`, { exit: 'refused' })
       }
       if (outcome?.kind === 'undecided') throw undecided(txid, outcome.why)
       return { ...signed, beef, fee: transaction.getFee() }
@@ -59,17 +59,17 @@ export function walletPayer({ wallet, folder }: { wallet: NameWallet; folder: Mi
   })
   return {
     ...payer,
-    lost: (mint, rival) => loseMint(folder, mint, rival),
+    lost: (mint, other) => loseMint(folder, mint, other),
     async pay(draft) {
       try {
         const paid = await payer.pay(draft)
-        await folder.settle(paid.transaction.id('hex'), 'sent')
+        await folder.setState(paid.transaction.id('hex'), 'sent')
         return paid
       } catch (error) {
         if (!(error instanceof WalletSendError)) throw error
         const { txid, isFinal, message } = error
         if (!isFinal) throw undecided(txid, message)
-        await folder.settle(txid, 'lost')
+        await folder.setState(txid, 'lost')
         throw new CommandError(message, { exit: 'refused', cause: error })
       }
     },
@@ -78,27 +78,73 @@ export function walletPayer({ wallet, folder }: { wallet: NameWallet; folder: Mi
 
 function undecided(txid: string, why: string): CommandError {
   return new CommandError(
-    `nobody knows yet whether the network takes ${txid}: ${why}; it is kept, and the same command sends it again`,
+    `it is not known yet whether the network accepts ${txid}: ${why}; the mint is stored: run the same command again to send it once more`,
     { exit: 'unavailable' },
   )
 }
 
 /**
- * Notes that another mint has taken the place of a paid one. An index cannot overrule the network: what that has accepted
- * is lost only where the other mint is in a block.
+ * Records that another mint has replaced a paid one. An index cannot overrule the network: a mint that the network has
+ * accepted is lost only if the other one is in a block.
  *
  * @throws MiningError `UNDECIDED`.
  */
 async function loseMint(
   folder: MintFolder,
   { transaction }: PaidMint,
-  rival: { proven: boolean },
+  other: { proven: boolean },
 ): Promise<void> {
   const txid = transaction.id('hex')
-  if (!rival.proven && (await folder.stateOf(txid)) === 'sent')
+  if (!other.proven && (await folder.stateOf(txid)) === 'sent')
     throw new MiningError(
       'UNDECIDED',
-      `the network has accepted ${txid}, and the server shows another mint, in no block yet, in its place; the same command looks again`,
+      `the network has accepted ${txid}, and the server shows another mint, in no block yet, in its place: run the same command again later`,
     )
-  await folder.settle(txid, 'lost')
+  await folder.setState(txid, 'lost')
+}
+
+/**
+ * The transactions in files, each with its proof or its ancestors.
+ *
+ * @param paths Files, or folders to search, with BEEF as bytes or as hex.
+ * @throws ImportError if a path cannot be read; CommandError if a transaction has neither.
+ */
+export async function readTransactions(paths: string[]): Promise<Transaction[]> {
+  const found = await findTransactions(paths)
+  const read: Transaction[] = []
+  for (const transaction of found.transactions) {
+    const { txid } = transaction
+    const { value: beef } = await found.beefsOf(transaction).next()
+    if (!found.isInBeef(transaction) || !beef)
+      throw new CommandError(`${txid} carries no proof: provide its coins in a BEEF`, { exit: 'usage' })
+    read.push(readBeefTransaction(beef, { txid, hash: nativeHash256 }))
+  }
+  return read
+}
+
+/**
+ * The P2PKH outputs of a key that no known transaction spends. The inputs of a mint stay spent unless it is lost; its change
+ * can be spent once the network or an index has accepted it.
+ */
+export function coinsOf(
+  key: PrivateKey,
+  { coins, mints }: { coins: readonly Transaction[]; mints: readonly StoredMint[] },
+): Coin[] {
+  const lock = toHex(p2pkhLockOf(key.toPublicKey()))
+  const kept = mints.filter(({ state }) => state !== 'lost')
+  const taken = kept.filter(({ state }) => state !== 'pending')
+  const transactionsOf = (stored: StoredMint[]): Transaction[] => stored.map((mint) => mint.transaction)
+  const spent = new Set(
+    [...coins, ...transactionsOf(kept)].flatMap(({ inputs }) =>
+      inputs.map(
+        (input) => `${input.sourceTXID ?? input.sourceTransaction?.id('hex')}_${input.sourceOutputIndex}`,
+      ),
+    ),
+  )
+  const each = new Map([...coins, ...transactionsOf(taken)].map((found) => [found.id('hex'), found]))
+  return [...each].flatMap(([txid, transaction]) =>
+    transaction.outputs.flatMap(({ lockingScript }, vout) =>
+      lockingScript.toHex() === lock && !spent.has(`${txid}_${vout}`) ? [{ transaction, vout }] : [],
+    ),
+  )
 }

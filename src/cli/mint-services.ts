@@ -5,27 +5,30 @@ import {
   defaultBroadcaster,
   HTTPWalletJSON,
   type HttpClient,
+  isBroadcastFailure,
   PrivateKey,
+  type Transaction,
   WalletClient,
 } from '@bsv/sdk'
 import * as z from 'zod'
+import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import { boundedHttpClient, fetchBounded } from '../client/bounded-fetch.js'
-import { SourceError } from '../client/source-error.js'
+import { SourceError } from '../client/errors.js'
+import { type NameWallet, sendWithWallet, WalletSendError } from '../mining/fund-with-wallet.js'
 import { MiningError } from '../mining/mining-error.js'
-import type { NameWallet } from '../mining/pay-with-wallet.js'
 import type { Config } from '../server/config/config.js'
-import { CommandError } from './command-error.js'
+import { CommandError } from './command.js'
 
-// What pays for mints and sends them, on this machine or elsewhere: a wallet, a key, ARC. Their answers are read within bounds.
+// The services that pay for mints and send them: a wallet, a key, ARC. Their answers are read within limits.
 
-/** Where a wallet asks who wants something of it. */
+/** How a wallet names this program to its user. */
 const ORIGINATOR = 'minetree'
-/** In milliseconds: a person may have to look at the wallet first. */
+/** In milliseconds: the wallet may have to ask its user first. */
 const WALLET_TIMEOUT = 10 * 60_000
-/** Transactions as JSON, a number for each byte. Objects take twenty times what they take as JSON. */
+/** For transactions as JSON, one number per byte. Parsed objects take twenty times as much memory. */
 const MAX_WALLET_BYTES = 8 * 1024 * 1024
 
-/** A wallet (BRC-100) behind HTTP and JSON. @throws CommandError where the URL is none. */
+/** A wallet (BRC-100) with a JSON API. @throws CommandError if the URL is invalid. */
 export function walletAt(url: string, signal: AbortSignal): NameWallet {
   if (!URL.canParse(url))
     throw new CommandError(`not the URL of a wallet: ${JSON.stringify(url)}`, { exit: 'usage' })
@@ -44,19 +47,19 @@ export function walletAt(url: string, signal: AbortSignal): NameWallet {
   }
 }
 
-/** @throws MiningError `NO_ANSWER`, `BAD_WALLET`, for whatever the client of a wallet throws. */
+/** @throws MiningError `NO_ANSWER` or `BAD_WALLET` for any error of the wallet's client. */
 async function said<Answer>(asked: Promise<Answer>, shape: z.ZodType): Promise<Answer> {
   try {
     const answer = await asked
     if (shape.safeParse(answer).success) return answer
-    throw new Error('it answers something else')
+    throw new Error('its answer has the wrong form')
   } catch (cause) {
     const isAway = cause instanceof SourceError && cause.code !== 'TOO_LARGE'
     const reason = (cause as { message?: unknown } | undefined)?.message ?? cause
     const { reviewActionResults } = (cause ?? {}) as { reviewActionResults?: unknown }
     throw Object.assign(
-      new MiningError(isAway ? 'NO_ANSWER' : 'BAD_WALLET', `the wallet fails: ${String(reason)}`, { cause }),
-      // Which of its transactions the network refuses.
+      new MiningError(isAway ? 'NO_ANSWER' : 'BAD_WALLET', `the wallet failed: ${String(reason)}`, { cause }),
+      // Says which of its transactions the network rejects.
       reviewActionResults !== undefined && { reviewActionResults },
     )
   }
@@ -64,14 +67,14 @@ async function said<Answer>(asked: Promise<Answer>, shape: z.ZodType): Promise<A
 
 const ARC_BOUNDS = { timeout: 30_000, maxBytes: 1024 * 1024 }
 
-/** Mints of the live network go to its miners; those of a local one have none. */
+/** The broadcaster for mints of the live network; a local network has no miners. */
 export function arcFor({
   arc,
   arcApiKey,
   config,
   signal,
 }: {
-  /** The URL of an ARC service; unset, the one of the SDK. */
+  /** The URL of an ARC service; by default, the one of the SDK. */
   arc?: string
   arcApiKey?: string
   config: Pick<Config, 'profile' | 'network'>
@@ -92,7 +95,7 @@ export async function readKey(path: string): Promise<PrivateKey> {
   try {
     text = await readFile(path, 'utf8')
   } catch (cause) {
-    throw new CommandError(`cannot read ${path}: ${cause instanceof Error ? cause.message : cause}`, {
+    throw new CommandError(`cannot read ${path}: ${messageOf(cause)}`, {
       cause,
       exit: 'usage',
     })
@@ -100,7 +103,92 @@ export async function readKey(path: string): Promise<PrivateKey> {
   try {
     return PrivateKey.fromWif(text.trim())
   } catch {
-    // What the SDK says may quote the key.
-    throw new CommandError(`${path} holds no key as WIF`, { exit: 'usage' })
+    // The SDK's message may quote the key.
+    throw new CommandError(`${path} does not hold a key as WIF`, { exit: 'usage' })
+  }
+}
+
+/**
+ * The network's response to a mint:
+ *
+ * - `accepted`: the network has it, or a service has accepted it and will send it;
+ * - `refused`: it can never be in a block;
+ * - `undecided`: unknown. Its coins stay reserved, and the next command sends it again.
+ */
+export interface SendOutcome {
+  kind: 'accepted' | 'refused' | 'undecided'
+  /** The reason, in one line. */
+  why: string
+}
+
+/** Sends a mint to the network, any number of times. */
+export type SendMint = (mint: { transaction: Transaction; name: string }) => Promise<SendOutcome>
+
+/**
+ * The statuses of ARC (`metamorph_api.Status`, and the HTTP codes of its errors). Any other is undecided: such an answer says
+ * nothing about the mint.
+ */
+const ARC_OUTCOMES: Readonly<Record<string, SendOutcome['kind']>> = {
+  QUEUED: 'accepted',
+  RECEIVED: 'accepted',
+  STORED: 'accepted',
+  ANNOUNCED_TO_NETWORK: 'accepted',
+  REQUESTED_BY_NETWORK: 'accepted',
+  SENT_TO_NETWORK: 'accepted',
+  ACCEPTED_BY_NETWORK: 'accepted',
+  SEEN_ON_NETWORK: 'accepted',
+  SEEN_MULTIPLE_NODES: 'accepted',
+  MINED: 'accepted',
+  // ARC does not know its inputs yet.
+  SEEN_IN_ORPHAN_MEMPOOL: 'undecided',
+  // A block will contain one of the two.
+  DOUBLE_SPEND_ATTEMPTED: 'undecided',
+  // Its block was reorganised away; it may be in the next one.
+  MINED_IN_STALE_BLOCK: 'undecided',
+  REJECTED: 'refused',
+  INVALID: 'refused',
+  MALFORMED: 'refused',
+  // Unlocking scripts, inputs, form, outputs, fee.
+  461: 'refused',
+  462: 'refused',
+  463: 'refused',
+  464: 'refused',
+  465: 'refused',
+  // A conflicting transaction is known.
+  466: 'undecided',
+  // Coins frozen by policy and by consensus; cumulative fee; size.
+  471: 'refused',
+  472: 'refused',
+  473: 'refused',
+  474: 'refused',
+}
+
+/** Sends mints through ARC. */
+export function sendThroughArc(arc: Broadcaster): SendMint {
+  return async ({ transaction }) => {
+    const answer = await arc.broadcast(transaction)
+    const isFailure = isBroadcastFailure(answer)
+    const status = isFailure ? answer.code : (answer.message.split(' ')[0] ?? '')
+    const said = isFailure ? answer.description : answer.message
+    const why = (said.startsWith(status) ? said : `${status} ${said}`).trim()
+    const txid = transaction.id('hex')
+    if (answer.txid !== undefined && answer.txid !== txid)
+      return { kind: 'undecided', why: `ARC answered about ${answer.txid} instead: ${why}` }
+    // Some versions of ARC mention an orphan only in the text.
+    if (/ORPHAN/i.test(why)) return { kind: 'undecided', why }
+    return { kind: ARC_OUTCOMES[status] ?? 'undecided', why }
+  }
+}
+
+/** Sends mints through the wallet that has signed them. */
+export function sendThroughWallet(wallet: Pick<NameWallet, 'createAction'>): SendMint {
+  return async ({ transaction, name }) => {
+    try {
+      await sendWithWallet(wallet, { txid: transaction.id('hex'), name })
+      return { kind: 'accepted', why: 'the wallet has sent it' }
+    } catch (error) {
+      if (!(error instanceof WalletSendError)) throw error
+      return { kind: error.isFinal ? 'refused' : 'undecided', why: error.message }
+    }
   }
 }

@@ -1,49 +1,42 @@
 import type { Deployment } from '../../backend/src/protocol/mint.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
-import { HttpNameSource } from '../client/http-source.js'
-import type { IndexReply, NameSource } from '../client/name-source.js'
+import { SourceError } from '../client/errors.js'
+import { HttpNameSource, type IndexReply, type NameSource } from '../client/name-source.js'
 import { type IndexReport, type ResolvedName, resolveName } from '../client/resolve.js'
-import { SourceError } from '../client/source-error.js'
 import { MiningError } from '../mining/mining-error.js'
-import {
-  type ComparedTerm,
-  comparedTerms,
-  type ServerDeployment,
-  serverDeployment,
-} from '../mining/server-deployment.js'
+import { type ServerDeployment, serverDeployment, treeDifference } from '../mining/server-deployment.js'
 import { openHeadersSource } from '../server/chain/chain-tracker.js'
 import { type Config, readConfig } from '../server/config/config.js'
 import { cut } from '../server/telemetry/escape-control-chars.js'
-import { CommandError } from './command-error.js'
+import { CommandError } from './command.js'
 import { expectedTree, isLoopback, KnownTrees } from './known-trees.js'
 import type { CommandOutput } from './output.js'
 
 export interface NameCheckOptions {
   name: string
-  /** Of the indexes. */
+  /** The URLs of the indexes. */
   urls: readonly string[]
-  /** Outpoint of the tree; in place of GENESIS. */
+  /** The genesis of the tree; overrides GENESIS. */
   genesis?: string
-  /** Take nothing that is in no block. */
+  /** Accept only what is in a block. */
   requireProofs: boolean
   /** The settings, as environment variables. */
   env: Record<string, string | undefined>
   output: CommandOutput
 }
 
-/** A name that was checked, and by what. */
+/** A verified name, and what it was verified against. */
 export interface CheckedName extends ResolvedName {
   config: Config
   genesis: string
-  /** Whose word the genesis is: the settings', that of these servers, or what one of them said when it was first asked. */
+  /** Where the genesis comes from: the settings, these servers, or what one of them said when it was first asked. */
   genesisFrom: 'settings' | 'servers' | 'remembered'
 }
 
 /**
- * Resolves a name over HTTP, all of it checked, for whoever runs the command.
+ * Resolves a name over HTTP and verifies all of it.
  *
- * @throws CommandError where the tip is spent, or no index says that it is not; and what `resolveName` and `readConfig`
- * throw.
+ * @throws CommandError if the tip is spent, or no index says that it is not; errors of `resolveName` and `readConfig`.
  */
 export async function checkName(options: NameCheckOptions): Promise<CheckedName> {
   const { name, requireProofs, output } = options
@@ -61,7 +54,7 @@ export async function checkName(options: NameCheckOptions): Promise<CheckedName>
     chainTracker: openHeadersSource(config) ?? 'scripts only',
     requireProofs,
   }).catch((error: unknown) => {
-    // That all of them follow other trees says more than what is wrong with each proof.
+    // If all servers follow other trees, that is the better explanation.
     const { contradiction } = sources.find((source) => source.contradiction !== undefined) ?? {}
     throw contradiction === undefined || sources.some(({ isConfirmed }) => isConfirmed)
       ? error
@@ -78,33 +71,37 @@ function serverUrl(text: string): string {
   return `${url.origin}${url.pathname}`.replace(/\/+$/, '')
 }
 
-/** BRC-174 section 4, step 4, which no proof can stand in for. */
+/** BRC-174 section 4, step 4: no proof can show this. */
 function requireUnspent({ name, tip, spendStatus }: ResolvedName): void {
   const outpoint = formatOutpoint(tip.tip)
   if (spendStatus === 'spent')
     throw new CommandError(
-      `${name} has left ${outpoint}: it is spent, to where no index shows; the name was burnt, or has moved on`,
+      `${name} has left ${outpoint}, which is spent, and no index shows its new place: it was burnt or has moved; try again later`,
     )
   if (spendStatus === 'disputed')
-    throw new CommandError(`the indexes do not agree whether ${name} at ${outpoint} is spent`)
+    throw new CommandError(
+      `the indexes disagree on whether ${name} at ${outpoint} is spent: try again later, or ask other indexes`,
+    )
   if (spendStatus === 'unknown')
-    throw new CommandError(`no index says whether ${name} at ${outpoint} is spent`)
+    throw new CommandError(
+      `no index says whether ${name} at ${outpoint} is spent: try again later, or ask other indexes`,
+    )
 }
 
 interface TreeQuestion {
   urls: readonly string[]
   config: Config
-  /** As set, for what has a default in `config`. */
+  /** The raw settings, to distinguish those that are set from defaults in `config`. */
   env: Record<string, string | undefined>
   knownTrees: KnownTrees
   output: CommandOutput
 }
 
 /**
- * The tree to check a name in: that of the settings; else the one that is remembered of the servers; else the one that they
- * all name now, which is then remembered of each that is not on this machine.
+ * The tree to check a name in: that of the settings; otherwise the one remembered for the servers; otherwise the one that
+ * they all name now, which is then remembered for each server that is not on this machine.
  *
- * @throws CommandError (`usage`) where they name different trees, or one that the settings contradict.
+ * @throws CommandError (`usage`) if they name different trees, or one that contradicts the settings.
  */
 async function treeToCheck(
   question: TreeQuestion,
@@ -122,9 +119,9 @@ async function treeToCheck(
     trees.push(...(await Promise.all(urls.map(async (url) => ({ url, tree: await serverDeployment(url) })))))
   for (const { url, tree } of trees) requireConfigured(url, tree, question)
   const [first, ...others] = trees.map(({ tree }) => tree.deployment)
-  if (first === undefined) throw new CommandError('no server is named to ask', { exit: 'usage' })
+  if (first === undefined) throw new CommandError('no server to ask: use --url', { exit: 'usage' })
   if (others.some((other) => !isSameTree(other, first)))
-    throw new CommandError('the servers follow different trees: set GENESIS to the one that is meant', {
+    throw new CommandError('the servers follow different trees: set GENESIS to the right one', {
       exit: 'usage',
     })
   if (isRemembered) return { deployment: first, from: 'remembered' }
@@ -133,8 +130,8 @@ async function treeToCheck(
 }
 
 /**
- * The tree whose genesis is set. The rules that are not set are those that the servers name for it, as far as they follow
- * this tree and agree; else those of the profile, which are a guess.
+ * The tree whose genesis is set. Rules that are not set come from the servers that follow this tree, if they agree;
+ * otherwise from the profile, which is a guess.
  */
 async function treeOfSettings(
   deployment: Deployment,
@@ -165,15 +162,15 @@ async function treeOfSettings(
 }
 
 /**
- * An index over HTTP that is asked which tree it follows as well. One that contradicts the settings, or what is remembered of
- * it, is set aside, and stops the command only where no other index is left: one liar among several stops nothing.
+ * An index over HTTP that is also asked which tree it follows. If it contradicts the settings, or what is remembered for it,
+ * it is set aside, which stops the command only if no other index is left: one liar among several stops nothing.
  */
 class TreeCheckedSource implements NameSource {
   /** Why it is set aside. */
   contradiction: CommandError | undefined
-  /** Whether it says that it follows the tree that is meant. */
+  /** Whether it says that it follows the expected tree. */
   isConfirmed = false
-  /** What it is called in reports. */
+  /** Its name in reports. */
   readonly index: string
   private readonly source: HttpNameSource
 
@@ -189,7 +186,7 @@ class TreeCheckedSource implements NameSource {
   }
 
   async ask(...question: Parameters<NameSource['ask']>): Promise<IndexReply[]> {
-    // Both at once, so that a slow index takes no longer than it would otherwise.
+    // Both at once, so that a slow index takes no longer.
     const [replies] = await Promise.all([this.source.ask(...question), this.checkTree()])
     if (this.contradiction === undefined) return replies
     const error = new SourceError('BAD_ANSWER', this.contradiction.message, { cause: this.contradiction })
@@ -198,13 +195,13 @@ class TreeCheckedSource implements NameSource {
 
   private async checkTree(): Promise<void> {
     const { url, deployment, from, knownTrees, output } = this.options
-    // It was asked a moment ago.
+    // It has just been asked.
     if (from === 'servers') return
     try {
       const said = await serverDeployment(url)
       requireConfigured(url, said, this.options)
       if (from === 'remembered') {
-        // A server that was never asked before has to follow the tree that the others are remembered for.
+        // A server that is not remembered yet must follow the tree remembered for the others.
         if (!(await knownTrees.isKnown(url, said)) && !isSameTree(said.deployment, deployment))
           throw contradiction(
             `${url} follows the tree of ${formatOutpoint(said.deployment.genesis)}, and the others that of ${formatOutpoint(deployment.genesis)}`,
@@ -217,7 +214,7 @@ class TreeCheckedSource implements NameSource {
         this.contradiction = contradiction(error.message)
         return
       }
-      // An index that does not say which tree it follows contradicts nothing: what it shows is checked like any other.
+      // An index that does not say which tree it follows contradicts nothing: its proofs are checked like any others.
       if (error instanceof MiningError) return
       if (!(error instanceof CommandError)) throw error
       this.contradiction = error
@@ -225,40 +222,25 @@ class TreeCheckedSource implements NameSource {
   }
 }
 
-/** @throws CommandError (`usage`) where a server follows another tree or network than what is set. */
+/** @throws CommandError (`usage`) if a server contradicts the settings. */
 function requireConfigured(
   url: string,
   said: ServerDeployment,
   { config, env }: Pick<TreeQuestion, 'config' | 'env'>,
 ): void {
-  const { profile, network, deployment } = config
-  const genesis = formatOutpoint(said.deployment.genesis)
-  const configured = deployment && formatOutpoint(deployment.genesis)
-  if (said.profile !== profile.name)
-    throw contradiction(`${url} follows the ${said.profile} network, and PROFILE is ${profile.name}`)
-  if (env.NETWORK && said.network !== network)
-    throw contradiction(`${url} has addresses of NETWORK=${said.network}, and NETWORK is ${network}`)
-  if (configured !== undefined && genesis !== configured)
-    throw contradiction(
-      env.GENESIS
-        ? `${url} follows the tree of ${genesis}, and GENESIS is ${configured}`
-        : `${url} follows the tree of ${genesis}, and that of PROFILE=${profile.name} is ${configured}`,
-    )
-  const { deployment: known } = expectedTree(config)
-  const terms = { ...(known && { covenantVersion: known.covenantVersion }), ...config.setTerms }
-  for (const [setting, set, named] of comparedTerms(terms, said.deployment))
-    if (set !== undefined && set !== named)
-      throw contradiction(
-        `${url} names the ${TERMS[setting]} ${cut(String(named), 80)}, and ${setting} is ${set}`,
-      )
-}
-
-/** What each setting of the rules of a tree is called. */
-const TERMS: Record<ComparedTerm, string> = {
-  COVENANT_VERSION: 'covenant version',
-  DIFFICULTY: 'difficulty',
-  NAME_MARKER: 'marker',
-  NAME_TLD: 'TLD',
+  const { deployment: whole } = expectedTree(config)
+  const difference = treeDifference(
+    {
+      profile: config.profile.name,
+      ...(env.NETWORK && { network: config.network }),
+      ...(config.deployment && { genesis: config.deployment.genesis }),
+      terms: { ...(whole && { covenantVersion: whole.covenantVersion }), ...config.setTerms },
+    },
+    said,
+  )
+  if (difference === undefined) return
+  const { setting, expected, actual } = difference
+  throw contradiction(`${setting} is ${expected}, and ${url} follows ${cut(String(actual), 80)}`)
 }
 
 function contradiction(message: string): CommandError {
@@ -269,7 +251,7 @@ function isSameTree(one: Deployment, other: Deployment): boolean {
   return JSON.stringify(one) === JSON.stringify(other)
 }
 
-/** Says which indexes did not agree with what was found, each in a line. */
+/** Warns about each index that does not agree with the result. */
 export function noteDissent(reports: readonly IndexReport[], output: CommandOutput): void {
   for (const report of reports)
     if (report.verdict !== 'agrees')

@@ -1,9 +1,11 @@
 import type { Command } from 'commander'
-import type { CommandContext } from './command-context.js'
-import { DEFAULT_URL } from './default-url.js'
-import type { NameCheckOptions } from './name-check.js'
-import { runResolve } from './resolve.js'
-import { runVerify } from './verify.js'
+import { encodeAddress } from '../../backend/src/protocol/address.js'
+import { toHex } from '../../backend/src/protocol/bytes.js'
+import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
+import { trackerName } from '../server/chain/chain-tracker.js'
+import { type CommandContext, DEFAULT_URL } from './command.js'
+import { type CheckedName, checkName, type NameCheckOptions, noteDissent } from './name-check.js'
+import type { Colors } from './output.js'
 
 interface NameArguments {
   url: string[]
@@ -11,16 +13,16 @@ interface NameArguments {
   requireProofs: boolean
 }
 
-/** Adds `resolve` and `verify`: both check the whole of a name, and say different things of it. */
+/** Adds `resolve` and `verify`: both verify all of a name, and report it in different ways. */
 export function addNameCommands(program: Command, context: CommandContext): void {
   nameCommand(
     program,
     'resolve',
-    'say where a name is and whose, once all of it is checked: see docs/resolving.md',
+    'verify a name, and print where it is and who owns it: see docs/resolving.md',
   ).action(async (name: string, options: NameArguments) => {
     await runResolve(checkOptions(name, options, context))
   })
-  nameCommand(program, 'verify', 'check a name from the genesis on, and say each step that held').action(
+  nameCommand(program, 'verify', 'verify a name from the genesis on, and print each step').action(
     async (name: string, options: NameArguments) => {
       await runVerify(checkOptions(name, options, context))
     },
@@ -32,9 +34,9 @@ function nameCommand(program: Command, command: string, description: string): Co
     .command(command)
     .description(description)
     .argument('<name>', '1 to 255 characters of a-z 0-9 -')
-    .option('--url <url...>', 'the indexes to ask; none of them is believed', [DEFAULT_URL])
-    .option('--genesis <outpoint>', 'the tree that is meant, in place of GENESIS')
-    .option('--require-proofs', 'take nothing that is in no block', false)
+    .option('--url <url...>', 'the indexes to ask; none of them is trusted', [DEFAULT_URL])
+    .option('--genesis <outpoint>', 'the tree; overrides GENESIS')
+    .option('--require-proofs', 'accept only what is in a block', false)
 }
 
 function checkOptions(
@@ -48,6 +50,102 @@ function checkOptions(
     requireProofs,
     env: process.env,
     output,
-    ...(genesis !== undefined && { genesis }),
+    genesis,
   }
+}
+
+/** Prints a name once all of it is verified. */
+export async function runResolve(options: NameCheckOptions): Promise<void> {
+  const { output } = options
+  const checked = await checkName(options)
+  noteDissent(checked.reports, output)
+  output.result(record(checked), ...lines(checked, output.colors))
+}
+
+function ownerOf({ tip, config }: CheckedName): string | undefined {
+  return tip.owner && encodeAddress(tip.owner, config.network)
+}
+
+function lines(checked: CheckedName, colors: Colors): string[] {
+  const { origin, tip, proven, config } = checked
+  const headers = config.chainTracker === 'scripts-only'
+  const provenText = proven
+    ? 'yes'
+    : headers
+      ? 'no: CHAIN_TRACKER is scripts-only, so no block headers were checked'
+      : 'no: some of it is not in a block yet'
+  return [
+    `origin  ${formatOutpoint(origin.origin)}`,
+    `tip     ${formatOutpoint(tip.tip)}`,
+    `owner   ${ownerOf(checked) ?? 'no address: the lock is not P2PKH'}`,
+    `proven  ${proven ? colors.green(provenText) : provenText}`,
+  ]
+}
+
+function record(checked: CheckedName): Record<string, unknown> {
+  const { name, origin, tip, proven, spendStatus, checkedAt, genesis, genesisFrom, reports } = checked
+  return {
+    name,
+    origin: formatOutpoint(origin.origin),
+    tip: formatOutpoint(tip.tip),
+    sequence: tip.sequence,
+    owner: ownerOf(checked),
+    script: toHex(tip.lockingScript),
+    proven,
+    height: origin.height,
+    spendStatus,
+    checkedAt: new Date(checkedAt).toISOString(),
+    genesis,
+    genesisFrom,
+    indexes: reports.map((report) => ({
+      index: report.index,
+      verdict: report.verdict,
+      ...('message' in report && { message: report.message }),
+    })),
+  }
+}
+
+/** Verifies a name, and prints each step. */
+export async function runVerify(options: NameCheckOptions): Promise<void> {
+  const { output } = options
+  const checked = await checkName(options)
+  noteDissent(checked.reports, output)
+  const held = steps(checked)
+  output.result(
+    { name: checked.name, proven: checked.proven, steps: held.map(([step, found]) => ({ step, found })) },
+    ...held.map(([what, found]) => `${output.colors.green(what.padEnd(8))} ${found}`),
+  )
+}
+
+function steps(checked: CheckedName): [what: string, found: string][] {
+  const { origin, tip, genesis, genesisFrom, reports } = checked
+  const agreeing = reports.filter(({ verdict }) => verdict === 'agrees').map(({ index }) => index)
+  const given = {
+    settings: 'from the settings',
+    servers: 'according to the servers',
+    remembered: 'as remembered from when the servers were first asked',
+  }[genesisFrom]
+  const { line } = origin
+  const moves = tip.sequence === 1 ? '1 step' : `${tip.sequence} steps`
+  return [
+    ['genesis', `${genesis}, ${given}`],
+    [
+      'line',
+      `${line.length === 1 ? '1 mint' : `${line.length} mints`} from it, each follows the rules of the tree`,
+    ],
+    ['origin', `${formatOutpoint(origin.origin)} is the name ${origin.name}`],
+    ['tip', `${formatOutpoint(tip.tip)}, ${moves} from there along the ordinal`],
+    ['blocks', blocks(checked)],
+    ['unspent', `according to ${agreeing.join(', ')}`],
+  ]
+}
+
+/** How much of it is in the chain, and who says so. */
+function blocks({ origin, tip, proven, config }: CheckedName): string {
+  if (config.chainTracker === 'scripts-only')
+    return 'not checked: CHAIN_TRACKER is scripts-only, so no block headers were checked'
+  if (proven) return `all of it is in blocks that ${trackerName(config.chainTracker)} knows`
+  const all = [...origin.line, ...tip.path.slice(1)]
+  const open = all.filter(({ height }) => height === undefined).length
+  return `${open} of ${all.length} transactions are in no block yet; their scripts were run`
 }

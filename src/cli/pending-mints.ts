@@ -1,19 +1,20 @@
 import type { Transaction } from '@bsv/sdk'
 import { writeBeef } from '../../backend/src/protocol/beef-transaction.js'
+import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import { decodeMineNode } from '../../backend/src/protocol/mine-node.js'
 import type { Deployment } from '../../backend/src/protocol/mint.js'
 import type { Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { readTransaction } from '../../backend/src/protocol/transaction.js'
-import type { VerifiedNode } from '../client/node-proof.js'
-import type { Trust } from '../client/vouch.js'
+import type { VerifiedNode } from '../client/verify-name.js'
+import type { Trust } from '../client/verify-transactions.js'
+import { type OwnersMint, ownersMint, verifiedLiveNode } from '../mining/live-node.js'
 import type { MineIndex } from '../mining/mine-index.js'
-import { type OwnersMint, ownersMint, verifiedLiveNode } from '../mining/mine-name.js'
 import { NodeMovedError } from '../mining/mining-error.js'
 import type { MintFolder, StoredMint } from './mint-folder.js'
-import type { SendMint } from './send-mint.js'
+import type { SendMint } from './mint-services.js'
 
-/** An index that is told of stored mints, and notes those that it has. */
-export class NotingIndex implements MineIndex {
+/** Submits stored mints to an index, and records those that it has accepted. */
+export class RecordingIndex implements MineIndex {
   readonly liveNode: MineIndex['liveNode']
   readonly showNode: MineIndex['showNode']
   readonly showName: MineIndex['showName']
@@ -29,18 +30,18 @@ export class NotingIndex implements MineIndex {
 
   async submit(mint: Parameters<MineIndex['submit']>[0]): Promise<void> {
     await this.index.submit(mint)
-    await this.folder.settle(mint.txid, 'known')
+    await this.folder.setState(mint.txid, 'known')
   }
 }
 
-/** A paid mint of which nobody can say yet whether it counts. */
+/** A paid mint that may or may not count; that is not known yet. */
 export interface UndecidedMint {
   txid: string
   name: string
   why: string
 }
 
-/** How long it takes at the most to begin with another mint, in milliseconds: the rest has to wait for the next command. */
+/** After this long, in milliseconds, the remaining mints wait for the next command. */
 const MAX_TIME = 120_000
 
 interface Reconciling extends Trust {
@@ -50,12 +51,20 @@ interface Reconciling extends Trust {
   send: SendMint | undefined
 }
 
+/** What became of a stored mint that was sent again. */
+type MintOutcome =
+  | { kind: 'submitted' }
+  /** Its owner has the name by another transaction. */
+  | { kind: 'by other'; txid: string }
+  | { kind: 'lost' }
+  | { kind: 'undecided'; why: string }
+
 /**
- * Sends the mints again that were stored and are in no index yet: to the network first, then to the index. One that is
- * stuck is left, and stops no other.
+ * Sends the stored mints that are in no index yet: to the network first, then to the index. A mint that is stuck does not
+ * hold up the others.
  *
- * @returns The names of those that the index has now; those whose names their owners have by another transaction, so that
- * they are lost; the mints that stay undecided; and files that hold no mint.
+ * @returns The names of the mints that the index has now; names that their owners have by another transaction; the mints
+ * that stay undecided; and the files that hold no mint.
  */
 export async function reconcileMints(options: Reconciling): Promise<{
   submitted: string[]
@@ -72,63 +81,64 @@ export async function reconcileMints(options: Reconciling): Promise<{
     const { txid, state } = mint
     if (state === 'known' || state === 'lost') continue
     const name = nameOf(mint.transaction)
-    if (performance.now() > end) {
-      undecided.push({ txid, name, why: 'the mints before it took too long' })
-      continue
-    }
+    let outcome: MintOutcome
     try {
-      const why = await reconcile(options, { ...mint, name })
-      if (why !== undefined) undecided.push({ txid, name, why })
-      else if ((await options.folder.stateOf(txid)) === 'known') submitted.push(name)
-      else {
-        const other = await otherMint(options, { ...mint, name })
-        if (other !== undefined) byOther.push({ name, txid: other.txid })
-      }
+      outcome =
+        performance.now() > end
+          ? { kind: 'undecided', why: 'earlier mints took too long' }
+          : await reconcile(options, { ...mint, name })
     } catch (error) {
-      undecided.push({ txid, name, why: error instanceof Error ? error.message : String(error) })
+      outcome = { kind: 'undecided', why: messageOf(error) }
     }
+    if (outcome.kind === 'submitted') submitted.push(name)
+    else if (outcome.kind === 'by other') byOther.push({ name, txid: outcome.txid })
+    else if (outcome.kind === 'undecided') undecided.push({ txid, name, why: outcome.why })
   }
   return { submitted, byOther, undecided, damaged }
 }
 
-/** @returns Why nobody can say yet what becomes of the mint; undefined where that is known. */
 async function reconcile(
   { folder, send, index, ...trust }: Reconciling,
   mint: StoredMint & { name: string },
-): Promise<string | undefined> {
+): Promise<MintOutcome> {
   const { txid, transaction, name } = mint
-  const outcome = await send?.({ transaction, name })
-  if (outcome?.kind === 'refused' && mint.state === 'pending') {
-    await folder.settle(txid, 'lost')
-    return undefined
+  const lose = async (known?: OwnersMint): Promise<MintOutcome> => {
+    await folder.setState(txid, 'lost')
+    const other = known ?? (await otherMint({ index, ...trust }, mint))
+    return other === undefined ? { kind: 'lost' } : { kind: 'by other', txid: other.txid }
   }
-  if (outcome?.kind === 'accepted') await folder.settle(txid, 'sent')
-  // The index decides nothing that the network has not: but a mint that it has needs no more sending.
-  else if (outcome !== undefined && mint.state === 'pending') {
+  const sent = await send?.({ transaction, name })
+  if (sent?.kind === 'refused' && mint.state === 'pending') return await lose()
+  if (sent?.kind === 'accepted') await folder.setState(txid, 'sent')
+  // The network decides, not the index, unless the index proves that another mint is in a block.
+  else if (sent !== undefined && mint.state === 'pending') {
     const other = await otherMint({ index, ...trust }, mint)
-    if (other === undefined || other.txid === txid || !other.proven) return outcome.why
-    await folder.settle(txid, 'lost')
-    return undefined
+    if (other === undefined || other.txid === txid || !other.proven)
+      return { kind: 'undecided', why: sent.why }
+    return await lose(other)
   }
   try {
     await index.submit({ beef: writeBeef(transaction), txid, name })
-    return undefined
+    return { kind: 'submitted' }
   } catch (error) {
     if (!(error instanceof NodeMovedError)) throw error
-    const rival = await rivalOf(mint, { index, ...trust })
-    if (rival === undefined) return 'the server says that another mint has taken its place, and shows none'
-    if (rival.line.some((each) => each.txid === txid)) {
-      await folder.settle(txid, 'known')
-      return undefined
+    const winner = await conflictingNode(mint, { index, ...trust })
+    if (winner === undefined)
+      return { kind: 'undecided', why: 'the server says that another mint has replaced it, but shows none' }
+    if (winner.line.some((each) => each.txid === txid)) {
+      await folder.setState(txid, 'known')
+      return { kind: 'submitted' }
     }
-    if (!rival.proven && (await folder.stateOf(txid)) === 'sent')
-      return 'the network has accepted it, and the server shows another mint in its place that is in no block yet'
-    await folder.settle(txid, 'lost')
-    return undefined
+    if (!winner.proven && (await folder.stateOf(txid)) === 'sent')
+      return {
+        kind: 'undecided',
+        why: 'the network has accepted it, and the server shows another mint, in no block yet, in its place',
+      }
+    return await lose()
   }
 }
 
-/** The mint by which the owner of a mint of ours has its name, as far as the index knows one. */
+/** The mint by which the owner of one of our mints has its name, if the index knows one. */
 async function otherMint(
   { index, ...trust }: Pick<Reconciling, 'index' | 'deployment' | keyof Trust>,
   { transaction, name }: StoredMint & { name: string },
@@ -138,14 +148,14 @@ async function otherMint(
   return await ownersMint({ ...trust, index, name, nameScript: Uint8Array.from(script.toUint8Array()) })
 }
 
-/** A node that descends from the one which a mint spends, through another mint. */
-async function rivalOf(
+/** A node that descends, through another mint, from the one that a mint spends. */
+async function conflictingNode(
   { transaction, name }: StoredMint & { name: string },
   options: Trust & { index: MineIndex; deployment: Deployment },
 ): Promise<VerifiedNode | undefined> {
   const after = nodeOf(transaction, name)
   if (after === undefined) return undefined
-  // Where the rival has taken the very name, only what is mined from that shows it.
+  // If the other mint is of the same name, only nodes below that name show it.
   for (const asked of [name, `${name}a`]) {
     const node = await verifiedLiveNode({ ...options, name: asked }, after)
     if (node !== undefined) return node
@@ -153,13 +163,13 @@ async function rivalOf(
   return undefined
 }
 
-/** The name that a mint is of: the domain of the node in output 1. */
+/** The name of a mint: the domain of the node in output 1. */
 function nameOf(transaction: Transaction): string {
   const { outputs } = readTransaction(Uint8Array.from(transaction.toUint8Array()))
   return decodeMineNode(outputs[1]?.lockingScript ?? new Uint8Array()).domain
 }
 
-/** The node that a mint of ours spends; undefined where its transaction is not stored beside it. */
+/** The node that one of our mints spends; undefined if its transaction is not stored with it. */
 function nodeOf(transaction: Transaction, name: string): Outpoint | undefined {
   for (const { sourceTransaction, sourceOutputIndex: vout } of transaction.inputs) {
     const script = sourceTransaction?.outputs[vout]?.lockingScript
@@ -168,7 +178,7 @@ function nodeOf(transaction: Transaction, name: string): Outpoint | undefined {
       const { domain } = decodeMineNode(Uint8Array.from(script.toUint8Array()))
       if (domain === name.slice(0, -1)) return { txid: sourceTransaction.id('hex'), vout }
     } catch {
-      // A coin that pays, and no node.
+      // A coin, not a node.
     }
   }
   return undefined

@@ -2,29 +2,30 @@ import { createHash } from 'node:crypto'
 import { constants, type Stats } from 'node:fs'
 import { type FileHandle, lstat, open, readdir, readlink, realpath, stat } from 'node:fs/promises'
 import { join, relative, sep } from 'node:path'
+import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import type { FolderEntry } from '../publish/folder.js'
-import { CommandError } from './command-error.js'
+import { CommandError } from './command.js'
 import { IgnoreRules } from './ignore-rules.js'
 
-/** More than any server takes in one submission (`MAX_BODY_BYTES`), and about what is held in memory at once. */
+/** More than any server accepts in one submission (`MAX_BODY_BYTES`), and about what is held in memory at once. */
 export const MAX_TRANSACTION_BYTES = 1024 ** 3
 
 /** How much of a file is read at once to hash it, in bytes. */
 const HASH_CHUNK_BYTES = 1024 ** 2
 
-/** What is at a path, before any of it is read. */
-export type Found = FoundFile | FoundFolder
+/** A file or folder at a path, before it is read. */
+export type FoundEntry = FoundFile | FoundFolder
 
 export interface FoundFile {
   kind: 'file'
   name: string
-  /** As the user knows it. */
+  /** The path as the user gave it. */
   path: string
-  /** Without symbolic links: what is read, and nothing else. */
+  /** The path without symbolic links: the only file that is read. */
   real: string
   /** In bytes. */
   size: number
-  /** Which file it was when it was found. */
+  /** Identify the file as it was found. */
   device: number
   inode: number
 }
@@ -33,25 +34,25 @@ interface FoundFolder {
   kind: 'folder'
   name: string
   path: string
-  entries: Found[]
+  entries: FoundEntry[]
 }
 
-/** What of a folder is not published. */
+/** A part of a folder that is not published. */
 export interface LeftOut {
-  /** Relative to the folder; of a folder, with a slash at the end. */
+  /** Relative to the folder; with a trailing slash if it is a folder. */
   path: string
   /** A clause: `it is hidden`. */
   reason: string
 }
 
 /**
- * Finds what is to be published at a path that the user named. A file is taken as it is, and so is what a link there leads to.
- * Of a folder, hidden and ignored files ({@link IgnoreRules}) are left out, and links that leave it.
+ * Finds what to publish at a path that the user named. A file is published in any case, also through a link. From a folder,
+ * hidden and ignored files ({@link IgnoreRules}) are left out, and links that leave it.
  *
- * @throws CommandError (`usage`) where something cannot be read, is neither file nor folder, or leads back into itself; and
- * where nothing of a folder is left.
+ * @throws CommandError (`usage`) if something cannot be read, is neither file nor folder, or leads back into itself; and if
+ * nothing of a folder is left.
  */
-export async function findAt(path: string, name: string): Promise<{ found: Found; leftOut: LeftOut[] }> {
+export async function findAt(path: string, name: string): Promise<{ found: FoundEntry; leftOut: LeftOut[] }> {
   const stats = await readable(stat(path), path)
   const real = await readable(realpath(path), path)
   if (!stats.isDirectory()) return { found: fileAt({ path, name, real, stats }), leftOut: [] }
@@ -73,15 +74,15 @@ function fileAt(file: { path: string; name: string; real: string; stats: Stats }
   return { kind: 'file', name, path, real, size: stats.size, device: stats.dev, inode: stats.ino }
 }
 
-/** Where a walk through a folder is. */
+/** A position in a walk through a folder. */
 interface Place {
   path: string
   name: string
   /** Without symbolic links. */
   real: string
-  /** The way there from the published folder, links included; empty for the folder itself. */
+  /** The path from the published folder, links included; empty for the folder itself. */
   at: string
-  /** The folders that led there, without symbolic links. */
+  /** The folders above, without symbolic links. */
   above: readonly string[]
 }
 
@@ -99,7 +100,7 @@ class FolderWalk {
   async folder({ path, name, real, at, above }: Place): Promise<FoundFolder> {
     if (above.includes(real))
       throw new CommandError(`cannot publish ${path}: it leads back to ${real}`, { exit: 'usage' })
-    const entries: Found[] = []
+    const entries: FoundEntry[] = []
     for (const entry of (await readable(readdir(real), path)).sort()) {
       const found = await this.entry({
         path: join(path, entry),
@@ -113,12 +114,12 @@ class FolderWalk {
     return { kind: 'folder', name, path, entries }
   }
 
-  /** An entry of a folder; undefined where it is left out. */
-  private async entry(place: Place): Promise<Found | undefined> {
+  /** An entry of a folder; undefined if it is left out. */
+  private async entry(place: Place): Promise<FoundEntry | undefined> {
     const stats = await readable(lstat(place.real), place.path)
     const isFolder = stats.isDirectory()
     const shown = isFolder ? `${place.at}/` : place.at
-    // Before a link is followed: `.env` may lead anywhere.
+    // Checked before a link is followed: `.env` may lead anywhere.
     const reason = await this.reasonFor(place, isFolder)
     if (reason !== undefined) return this.leaveOut(shown, reason)
     if (stats.isSymbolicLink()) return await this.link(place)
@@ -126,8 +127,8 @@ class FolderWalk {
     return fileAt({ ...place, stats })
   }
 
-  /** What a link leads to, where that is in the published folder and not left out itself. */
-  private async link(place: Place): Promise<Found | undefined> {
+  /** The target of a link, if it is in the published folder and not left out itself. */
+  private async link(place: Place): Promise<FoundEntry | undefined> {
     let real: string
     try {
       real = await realpath(place.real)
@@ -148,14 +149,14 @@ class FolderWalk {
     return isFolder ? await this.subfolder(target) : fileAt({ ...target, stats })
   }
 
-  /** A folder that has nothing left is left out without a word: each thing in it was reported. */
-  private async subfolder(place: Place): Promise<Found | undefined> {
+  /** A folder of which nothing is left is omitted without a report: each of its files was reported. */
+  private async subfolder(place: Place): Promise<FoundEntry | undefined> {
     const before = this.leftOut.length
     const found = await this.folder(place)
     return this.leftOut.length > before && found.entries.length === 0 ? undefined : found
   }
 
-  /** Why something is left out: by the name that it has here, or by the one that it has without links. */
+  /** Why something is left out: by its name here, or by its name without links. */
   private async reasonFor({ at, real }: Place, isFolder: boolean): Promise<string | undefined> {
     const reason = await this.rules.reasonToLeaveOut(at, { isFolder })
     const within = this.within(real)
@@ -176,14 +177,14 @@ class FolderWalk {
   }
 }
 
-/** The bytes of a file, or of all files of a folder. */
-export function sizeOf(found: Found): number {
+/** The bytes of a file, or of all files in a folder. */
+export function sizeOf(found: FoundEntry): number {
   if (found.kind === 'file') return found.size
   return found.entries.reduce((sum, entry) => sum + sizeOf(entry), 0)
 }
 
 /** How many files there are. */
-export function countOf(found: Found): number {
+export function countOf(found: FoundEntry): number {
   if (found.kind === 'file') return 1
   return found.entries.reduce((sum, entry) => sum + countOf(entry), 0)
 }
@@ -191,9 +192,9 @@ export function countOf(found: Found): number {
 /**
  * Reads a file, or all files of a folder, into memory.
  *
- * @throws CommandError where that is more than one transaction can have, or one cannot be read, or is not what was found.
+ * @throws CommandError if they exceed the size of one transaction, or a file cannot be read or has changed.
  */
-export async function readWhole(found: Found): Promise<FolderEntry> {
+export async function readEntries(found: FoundEntry): Promise<FolderEntry> {
   const size = sizeOf(found)
   if (size > MAX_TRANSACTION_BYTES) {
     const limit = `one transaction has room for ${MAX_TRANSACTION_BYTES}`
@@ -204,7 +205,7 @@ export async function readWhole(found: Found): Promise<FolderEntry> {
   return await readEntry(found)
 }
 
-async function readEntry(found: Found): Promise<FolderEntry> {
+async function readEntry(found: FoundEntry): Promise<FolderEntry> {
   const { name } = found
   if (found.kind === 'file') return { name, bytes: await readFound(found) }
   const entries: FolderEntry[] = []
@@ -215,7 +216,7 @@ async function readEntry(found: Found): Promise<FolderEntry> {
 async function readFound(found: FoundFile): Promise<Uint8Array> {
   const file = await openFound(found)
   try {
-    // One more than it had, so that it shows when it has grown.
+    // One byte more than expected, to notice that it has grown.
     const bytes = await readable(readChunk(file, found.size + 1), found.path)
     if (bytes.length !== found.size) throw changed(found)
     return bytes
@@ -224,14 +225,14 @@ async function readFound(found: FoundFile): Promise<Uint8Array> {
   }
 }
 
-/** The SHA-256 of a file, which is read through once. */
+/** The SHA-256 of a file, which is read once. */
 export async function hashOf(found: FoundFile): Promise<Uint8Array> {
   const hash = createHash('sha256')
   for await (const chunk of readChunks(found, HASH_CHUNK_BYTES)) hash.update(chunk)
   return new Uint8Array(hash.digest())
 }
 
-/** Reads a file in pieces of so many bytes, the last one shorter; of an empty file, one of none. */
+/** Reads a file in chunks of this size, the last one shorter; an empty file has one empty chunk. */
 export async function* readChunks(found: FoundFile, size: number): AsyncGenerator<Uint8Array, void> {
   const file = await openFound(found)
   try {
@@ -256,12 +257,12 @@ async function readChunk(file: FileHandle, size: number): Promise<Uint8Array> {
   return chunk.subarray(0, filled)
 }
 
-/** No link, and nothing that waits for a writer as a pipe does. Windows has neither flag. */
+/** Fails for links, and does not wait for a writer of a pipe. Windows has neither flag. */
 const OPEN_FLAGS = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0)
 
 /**
- * Opens the file that was found, and no other: it, or a folder above it, may have become a link that leaves the published
- * folder since.
+ * Opens exactly the file that was found: it, or a folder above it, may have been replaced since by a link that leaves the
+ * published folder.
  */
 async function openFound(found: FoundFile): Promise<FileHandle> {
   const { path, real, device, inode } = found
@@ -269,12 +270,12 @@ async function openFound(found: FoundFile): Promise<FileHandle> {
   try {
     file = await open(real, OPEN_FLAGS)
   } catch (error) {
-    // It is a link now.
+    // It has become a link.
     if ((error as NodeJS.ErrnoException).code === 'ELOOP') throw changed(found)
     return await readable(Promise.reject(error), path)
   }
   try {
-    // What is open is the file that was found, under the path it was found at, with no link on the way.
+    // The open file must be the one that was found, under the same path, without links.
     const stats = await file.stat()
     if (stats.dev !== device || stats.ino !== inode || !stats.isFile()) throw changed(found)
     if ((await readable(pathOf(file, real), path)) !== real) throw changed(found)
@@ -285,10 +286,10 @@ async function openFound(found: FoundFile): Promise<FileHandle> {
   }
 }
 
-/** The path of an open file without symbolic links: Linux knows it for the file itself, which leaves no time for a swap. */
+/** The path of an open file without symbolic links. Linux knows it for the open file itself, which prevents a race. */
 async function pathOf(file: FileHandle, real: string): Promise<string> {
   if (process.platform !== 'linux') return await realpath(real)
-  // Without /proc, as in some containers.
+  // Falls back where /proc is missing, as in some containers.
   return await readlink(`/proc/self/fd/${file.fd}`).catch(() => realpath(real))
 }
 
@@ -300,7 +301,7 @@ async function readable<Result>(reading: Promise<Result>, path: string): Promise
   try {
     return await reading
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause)
+    const reason = messageOf(cause)
     throw new CommandError(`cannot read ${path}: ${reason}`, { cause, exit: 'usage' })
   }
 }

@@ -3,62 +3,60 @@ import { basename, resolve } from 'node:path'
 import { equalBytes } from '../../backend/src/protocol/bytes.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { PROFILES } from '../../backend/src/protocol/profile.js'
-import { NOBODY_LOCK } from '../mining/made-up-mint.js'
+import { NOBODY_LOCK } from '../mining/fake-funding.js'
+import { DEFAULT_FEE_RATE } from '../mining/fund-with-key.js'
 import { DEFAULT_STREAM_CHUNK_SIZE, layOutFile, layOutStreamChunk } from '../publish/file.js'
 import { layOutFolder } from '../publish/folder.js'
 import type { PublishOutput } from '../publish/inscribe.js'
-import { addressLock } from './address-lock.js'
-import { CommandError } from './command-error.js'
+import { CommandError, ownerLock } from './command.js'
+import { type FakeTransaction, fundedTransaction, spendingTransaction } from './fake-transactions.js'
 import { LocalServer } from './local-server.js'
-import { fundedTransaction, type MadeUpTransaction, spendingTransaction } from './made-up-money.js'
-import type { CommandOutput } from './output.js'
-import { grouped } from './progress-line.js'
-import { costText, streamSizes, transactionSize } from './publish-cost.js'
+import { bytesText, type CommandOutput, grouped } from './output.js'
 import {
   countOf,
-  type Found,
+  type FoundEntry,
   type FoundFile,
   findAt,
   hashOf,
   type LeftOut,
   readChunks,
-  readWhole,
+  readEntries,
   sizeOf,
 } from './publish-files.js'
 
 const profile = PROFILES.local
 
-/** So many transactions are published without being asked for: a stream of a gigabyte in chunks of the usual size. */
+/** How many transactions are published by default: a stream of a gigabyte in chunks of the default size. */
 export const DEFAULT_MAX_TRANSACTIONS = 1024
 
 export interface PublishOptions {
   path: string
-  /** Publish a file as a stream, in chunks of 1 MiB; or of `chunkSize` bytes, which asks for a stream as well. */
+  /** Publish a file as a stream, in chunks of 1 MiB, or of `chunkSize` bytes, which implies a stream. */
   stream: boolean
   chunkSize?: number
   /** How many transactions may be submitted. */
   maxTransactions: number
-  /** A P2PKH address. */
+  /** The owner's P2PKH address. */
   owner?: string
-  /** Of the server. */
+  /** The URL of the server. */
   url: string
   output: CommandOutput
   signal: AbortSignal
 }
 
-/** How many of the things that are left out are named one by one. */
+/** How many of the files that are left out are listed. */
 const MAX_LEFT_OUT_LINES = 20
 
 /**
- * Publishes a file or a folder to a local network, once it has said what is left out of it, how large it is, and what that
- * would cost on the live network.
+ * Publishes a file or a folder to a local network, after reporting what is left out, how large it is, and what it would
+ * cost on the live network.
  *
- * @throws CommandError where something is in the way of it; PublishError where a folder cannot be laid out.
+ * @throws CommandError; PublishError if a folder cannot be laid out.
  */
 export async function runPublish(options: PublishOptions): Promise<void> {
   const { path, chunkSize, url, output, maxTransactions, signal } = options
   const stream = options.stream || chunkSize !== undefined
-  const lock = options.owner === undefined ? NOBODY_LOCK : addressLock(options.owner)
+  const lock = options.owner === undefined ? NOBODY_LOCK : ownerLock(options.owner)
   const { found, leftOut } = await findAt(path, basename(resolve(path)))
   if (stream && found.kind === 'folder')
     throw new CommandError(
@@ -84,7 +82,7 @@ export async function runPublish(options: PublishOptions): Promise<void> {
     output.result({ url: address, outpoint, ...result }, address)
     return
   }
-  const { outputs, root, suffix, note } = await layOutWhole(found, lock)
+  const { outputs, root, suffix, note } = await layOutInOneTransaction(found, lock)
   output.note(costText(found, [{ bytes: transactionSize({ inputs: 1, outputs }), count: 1 }]))
   const transaction = fundedTransaction(outputs)
   await server.submit(transaction, { outputs: outputs.length, called: found.path })
@@ -105,13 +103,13 @@ function noteLeftOut(leftOut: readonly LeftOut[], output: CommandOutput): void {
 interface LaidOut {
   outputs: PublishOutput[]
   root: number
-  /** What follows the outpoint in the URL: the slash of a directory. */
+  /** Follows the outpoint in the URL: the slash of a directory. */
   suffix: string
   note?: string
 }
 
-async function layOutWhole(found: Found, lock: Uint8Array): Promise<LaidOut> {
-  const entry = await readWhole(found)
+async function layOutInOneTransaction(found: FoundEntry, lock: Uint8Array): Promise<LaidOut> {
+  const entry = await readEntries(found)
   if (!('entries' in entry)) return { outputs: [layOutFile({ ...entry, lock })], root: 0, suffix: '' }
   const { outputs, root, hasIndex } = layOutFolder({ entries: entry.entries, lock, profile })
   const laidOut = { outputs, root, suffix: '/' }
@@ -119,7 +117,7 @@ async function layOutWhole(found: Found, lock: Uint8Array): Promise<LaidOut> {
   return { ...laidOut, note: 'the folder has no index.html: this URL needs the path of a file behind it' }
 }
 
-/** Submits a stream chunk by chunk, one in memory at a time; gives the txid of the first. */
+/** Submits a stream chunk by chunk, one in memory at a time, and returns the txid of the first. */
 async function publishStream(options: {
   server: LocalServer
   found: FoundFile
@@ -134,7 +132,7 @@ async function publishStream(options: {
   const sha256 = await hashOf(found)
   const published = createHash('sha256')
   let first: string | undefined
-  let last: MadeUpTransaction | undefined
+  let last: FakeTransaction | undefined
   let index = 0
   const progress = output.progress()
   try {
@@ -155,6 +153,74 @@ async function publishStream(options: {
     progress.end()
   }
   if (first === undefined || !equalBytes(published.digest(), sha256))
-    throw new CommandError(`${path} changed while it was published: what the server has is not what it is`)
+    throw new CommandError(
+      `${path} changed while it was published, so the server has another version: publish it again`,
+    )
   return first
+}
+
+// An estimate of the cost on the live network, with P2PKH coins and one change output.
+
+/** Bytes of an input that spends a P2PKH output, and of a P2PKH change output. */
+const P2PKH_INPUT = 148
+const P2PKH_OUTPUT = 34
+/** Bytes that every transaction has: version, lock time, and the two counts, of 5 bytes at most. */
+const TRANSACTION_OVERHEAD = 4 + 4 + 1 + 5
+/** Bytes of an output without its script: the value, and the length of the script, which is 5 bytes for most files. */
+const OUTPUT_OVERHEAD = 8 + 5
+
+/** A number of transactions of the same size. */
+export interface TransactionSizes {
+  bytes: number
+  count: number
+}
+
+/** The approximate size of a funded transaction, in bytes. */
+export function transactionSize(transaction: {
+  inputs: number
+  outputs: readonly Pick<PublishOutput, 'lockingScript'>[]
+}): number {
+  const fixed = TRANSACTION_OVERHEAD + transaction.inputs * P2PKH_INPUT + P2PKH_OUTPUT
+  return transaction.outputs.reduce(
+    (sum, { lockingScript }) => sum + OUTPUT_OVERHEAD + lockingScript.length,
+    fixed,
+  )
+}
+
+/** The sizes of a stream's transactions: each after the first spends the previous chunk and a coin. */
+export function streamSizes(stream: {
+  found: FoundFile
+  lock: Uint8Array
+  chunkSize: number
+  transactions: number
+}): TransactionSizes[] {
+  const { found, lock, chunkSize, transactions } = stream
+  const without = (index: number): number => {
+    const chunk = { name: found.name, chunk: new Uint8Array(), index, sha256: new Uint8Array(32) }
+    const output = layOutStreamChunk({ ...chunk, lock, profile: PROFILES.local })
+    return transactionSize({ inputs: Math.min(index, 1) + 1, outputs: [output] })
+  }
+  const last = found.size - (transactions - 1) * chunkSize
+  if (transactions === 1) return [{ bytes: without(0) + last, count: 1 }]
+  return [
+    { bytes: without(0) + chunkSize, count: 1 },
+    { bytes: without(1) + chunkSize, count: transactions - 2 },
+    { bytes: without(1) + last, count: 1 },
+  ]
+}
+
+/** One line on how much will be published and what it would cost. */
+export function costText(found: FoundEntry, sizes: readonly TransactionSizes[]): string {
+  const files = countOf(found)
+  const sumOf = (of: (each: TransactionSizes) => number): number =>
+    sizes.reduce((sum, each) => sum + each.count * of(each), 0)
+  const transactions = sumOf(() => 1)
+  const bytes = sumOf((each) => each.bytes)
+  const satoshis = sumOf((each) => Math.ceil((each.bytes * DEFAULT_FEE_RATE) / 1000))
+  return [
+    `publishing ${grouped(files)} ${files === 1 ? 'file' : 'files'}, ${bytesText(sizeOf(found))},`,
+    `in ${grouped(transactions)} ${transactions === 1 ? 'transaction' : 'transactions'}`,
+    `of ${grouped(bytes)} bytes: on the live network a fee of about ${grouped(satoshis)} satoshis`,
+    `(${DEFAULT_FEE_RATE} per 1,000 bytes), on a local network none`,
+  ].join(' ')
 }

@@ -4,7 +4,7 @@ import { trackerName } from '../server/chain/chain-tracker.js'
 import type { Config } from '../server/config/config.js'
 import { type RunningServer, startServer } from '../server/server.js'
 import { placeOf } from '../server/store/open-database.js'
-import { deployHere } from './local-network/deploy.js'
+import { deployHere } from './fake-transactions.js'
 import { seedLocalNetwork } from './local-network/seed.js'
 import type { Stream } from './output.js'
 
@@ -16,10 +16,10 @@ export async function serve({
 }: {
   config: Config
   logger: Logger
-  /** Where a person looks on while a local network is filled. */
+  /** The stream for the progress of filling a local network. */
   out: Stream
 }): Promise<void> {
-  // Before anything is opened: whoever reads that it listens may stop it at once.
+  // Installed before anything is opened: a process that reads the startup message may stop it at once.
   const signalled = new Promise<NodeJS.Signals>((resolve) => {
     process.once('SIGINT', resolve)
     process.once('SIGTERM', resolve)
@@ -33,7 +33,7 @@ export async function serve({
     submissionWorker,
     minePage,
     ownsProcess: true,
-    ...(deploy && { deploy }),
+    deploy,
   })
   const server = await unlessSignalled(starting, signalled, logger)
   if (server === undefined) return
@@ -48,10 +48,10 @@ export async function serve({
   logger.info('stopped')
 }
 
-/** How long a start that was told to stop may take to come to an end of its own, in milliseconds. */
+/** How long a start may take to finish after a signal, in milliseconds. */
 const START_GRACE = 5000
 
-/** The server once it has started; undefined where a signal came first, which a start that hangs must not outlive. */
+/** The server once it has started; undefined after a signal, which also ends a start that hangs. */
 async function unlessSignalled(
   starting: Promise<RunningServer>,
   signalled: Promise<NodeJS.Signals>,
@@ -78,7 +78,7 @@ function sayHow({ config, logger, url }: { config: Config; logger: Logger; url: 
   )
   if (genesis === undefined) logger.warn('no GENESIS is set: content is served, names are off')
   if (chainTracker === 'scripts-only' && profile.name === 'mainnet') {
-    logger.warn('CHAIN_TRACKER is scripts-only: merkle proofs are not checked, whoever submits is believed')
+    logger.warn('CHAIN_TRACKER is scripts-only: merkle proofs are not checked, so submitters are trusted')
   }
   for (const warning of warnings) logger.warn(warning)
   if (unused.length > 0)

@@ -1,8 +1,7 @@
 import type { Command } from 'commander'
 import { type Config, readConfig } from '../server/config/config.js'
-import { type CommandContext, quieter, wholeNumber } from './command-context.js'
+import { type CommandContext, quieter, untilSignal, wholeNumber } from './command.js'
 import type { CrawlCommand } from './crawl.js'
-import { untilSignal } from './signals.js'
 import { openLog } from './terminal-log.js'
 
 type CrawlArguments = Pick<
@@ -10,7 +9,7 @@ type CrawlArguments = Pick<
   'source' | 'parallel' | 'namesOnly' | 'most' | 'maxUnproven' | 'maxTime'
 >
 
-/** Adds the commands that open a store. What they need of it is loaded when they run: the others start sooner. */
+/** Adds the commands that open a store. They load its modules when they run, so that other commands start faster. */
 export function addStoreCommands(program: Command, context: CommandContext): void {
   const { hideSecrets } = context
   const settings = (): Config => {
@@ -18,7 +17,7 @@ export function addStoreCommands(program: Command, context: CommandContext): voi
     for (const warning of config.warnings) context.output.warn(warning)
     return config
   }
-  // Their results are on standard output; the log is for what goes wrong.
+  // Results go to standard output; the log is for problems.
   const logFor = (config: Config) =>
     openLog({
       to: 'stderr',
@@ -42,7 +41,7 @@ export function addStoreCommands(program: Command, context: CommandContext): voi
     .command('import')
     .description('admit transactions from files: BEEF, or raw transactions as hex, in any order')
     .argument('<paths...>', 'files, or folders to search')
-    .option('--trust', 'take raw transactions without a proof on your word; they are kept as unproven', false)
+    .option('--trust', 'accept raw transactions without a proof; they are stored as unproven', false)
     .action(async (paths: string[], { trust }: { trust: boolean }) => {
       const { runImport } = await import('./import.js')
       const config = settings()
@@ -58,21 +57,21 @@ export function addStoreCommands(program: Command, context: CommandContext): voi
   program
     .command('crawl')
     .description('follow the tree from its genesis through an index of the chain: see docs/crawl.md')
-    .option('--source <url>', 'what speaks as JungleBus does', 'https://junglebus.gorillapool.io')
+    .option('--source <url>', 'a service with the API of JungleBus', 'https://junglebus.gorillapool.io')
     .option('--parallel <count>', 'requests at once', wholeNumber(1, 256), 3)
-    .option('--names-only', 'do not follow where names went after they were mined', false)
+    .option('--names-only', 'do not follow names after they were mined', false)
     .option(
       '--most <count>',
-      'stop after so many transactions; 1,000,000 unless set, or 1,000 where CHAIN_TRACKER checks no proofs',
+      'stop after this many transactions; by default 1,000,000, or 1,000 if CHAIN_TRACKER checks no proofs',
       wholeNumber(1, 1_000_000_000),
     )
     .option(
       '--max-unproven <count>',
-      'follow so many transactions that are in no block',
+      'follow at most this many unconfirmed transactions',
       wholeNumber(0, 1_000_000),
       100,
     )
-    .option('--max-time <seconds>', 'stop after so long', wholeNumber(1, 100_000_000), 86_400)
+    .option('--max-time <seconds>', 'stop after this many seconds', wholeNumber(1, 100_000_000), 86_400)
     .action(async (options: CrawlArguments) => {
       const config = settings()
       const interruption = untilSignal()
@@ -86,10 +85,10 @@ export function addStoreCommands(program: Command, context: CommandContext): voi
 
   program
     .command('reindex')
-    .description('rebuild the index from the transactions and what was admitted: see docs/nothing-lost.md')
+    .description('rebuild the index from the transactions and what was admitted: see docs/durability.md')
     .action(async () => {
       const config = settings()
-      const { runReindex } = await import('./reindex.js')
+      const { runReindex } = await import('./maintenance.js')
       await runReindex({ config, logger: await logFor(config), output: context.output })
     })
 
@@ -100,21 +99,19 @@ export function addStoreCommands(program: Command, context: CommandContext): voi
     .action(async (file: string) => {
       const config = settings()
       const interruption = untilSignal()
-      const { runBackup } = await import('./backup.js')
+      const { runBackup } = await import('./maintenance.js')
       const { output } = context
       await interruption.during(() => runBackup({ config, file, output, signal: interruption.signal }))
     })
 
   program
     .command('restore')
-    .description(
-      'load a backup into an empty store, of the same engine or another one: see docs/operating.md',
-    )
-    .argument('<file>', 'what `minetree backup` wrote')
+    .description('load a backup into an empty store of any engine: see docs/operating.md')
+    .argument('<file>', 'a file written by `minetree backup`')
     .action(async (file: string) => {
       const config = settings()
       const interruption = untilSignal()
-      const { runRestore } = await import('./backup.js')
+      const { runRestore } = await import('./maintenance.js')
       const { output } = context
       await interruption.during(() => runRestore({ config, file, output, signal: interruption.signal }))
     })

@@ -5,8 +5,8 @@ import { createLogger } from '../server/telemetry/logger.js'
 import { hasColors } from './output.js'
 
 /**
- * The log, on one of the standard streams, each line out before the next thing happens: readable text on a terminal, one
- * JSON object a line anywhere else and with `--json`.
+ * The log, on one of the standard streams and written synchronously: readable text on a terminal, one JSON object per line
+ * elsewhere and with `--json`.
  */
 export async function openLog({
   to,
@@ -29,9 +29,9 @@ export async function openLog({
   })
 }
 
-/** A formatter from a line of the log to the text that a person reads. */
+/** Formats a line of the log as readable text. */
 export async function readable(colorize: boolean): Promise<(line: string) => string> {
-  // Most processes write JSON and need none of this.
+  // Loaded on demand: most processes write JSON.
   const { prettyFactory } = await import('pino-pretty')
   const format = prettyFactory({
     colorize,
@@ -39,7 +39,7 @@ export async function readable(colorize: boolean): Promise<(line: string) => str
     ignore: 'pid,hostname',
     singleLine: true,
   })
-  // Reading JSON undoes its escapes: what a terminal obeys must be escaped again.
+  // Parsing JSON removes its escapes: control characters must be escaped again for a terminal.
   return (line) => format(escaped(JSON.parse(line)))
 }
 

@@ -1,24 +1,23 @@
 import type { HttpClient, HttpClientResponse } from '@bsv/sdk'
-import { joinBytes } from '../../backend/src/protocol/bytes.js'
+import { joinBytes, readStrictUtf8 } from '../../backend/src/protocol/bytes.js'
 import { DEFAULT_MAX_BYTES } from './bundle.js'
-import { readJson } from './json-answer.js'
-import { SourceError } from './source-error.js'
+import { SourceError } from './errors.js'
 
-/** How far a server is waited for and read. */
+/** Limits for requests to a server. */
 export interface FetchOptions {
-  /** For all that is asked of it for one question, in milliseconds, to the last byte; 20,000 unless set. */
+  /** Time for all requests of one question, to the last byte, in milliseconds; 20,000 by default. */
   timeout?: number
-  /** What is read of all its answers to one question together, in bytes after decompression; 64 MiB unless set. */
+  /** How much is read of all answers to one question, in bytes after decompression; 64 MiB by default. */
   maxBytes?: number
-  /** Gives the answer up before its time. */
+  /** Cancels the question. */
   signal?: AbortSignal
-  /** In place of the platform's. */
+  /** Replaces the platform's `fetch`. */
   fetch?: typeof globalThis.fetch
 }
 
-/** How long one index is waited for unless set, in milliseconds. */
+/** The default time for one index, in milliseconds. */
 export const DEFAULT_TIMEOUT = 20_000
-/** The longest that a timer can wait; one that is set for longer goes off at once. */
+/** The longest delay that `setTimeout` supports, in milliseconds; it fires at once for longer ones. */
 export const LONGEST_TIMER = 2 ** 31 - 1
 
 export interface FetchedAnswer {
@@ -31,8 +30,8 @@ export interface FetchedAnswer {
 }
 
 /**
- * Asks one question over HTTP and reads the answer, within bounds. A redirect is refused: the index that was asked answers
- * for itself, and nobody sends a wallet's questions around.
+ * Sends one request and reads the answer within limits. Redirects are refused: an index answers for itself, and cannot
+ * send a wallet's questions elsewhere.
  *
  * @throws SourceError `UNREACHABLE`, `TIMEOUT`, `TOO_LARGE`.
  */
@@ -52,12 +51,12 @@ export async function fetchBounded(
       statusText,
       contentType: contentType.trim().toLowerCase(),
       headers,
-      body: await joinBounded(chunksOf(body, signal), { url, maxBytes, length }),
+      body: await readBounded(chunksOf(body, signal), { url, maxBytes, length }),
     }
   })
 }
 
-/** The tighter of two bounds each; either signal gives up. */
+/** The stricter of two sets of limits; either signal cancels. */
 export function withBounds(
   options: FetchOptions,
   bounds: Omit<FetchOptions, 'fetch'>,
@@ -68,11 +67,11 @@ export function withBounds(
     timeout: Math.min(timeout, bounds.timeout ?? timeout),
     maxBytes: Math.min(maxBytes, bounds.maxBytes ?? maxBytes),
     ...(signals.length > 0 && { signal: AbortSignal.any(signals) }),
-    ...(fetch && { fetch }),
+    fetch,
   }
 }
 
-/** Several requests that share one deadline, from now on, and one budget of bytes. */
+/** Several requests that share one deadline, counted from now, and one budget of bytes. */
 export class FetchBudget {
   private readonly end: number
   private bytes: number
@@ -82,7 +81,7 @@ export class FetchBudget {
     this.bytes = options.maxBytes ?? DEFAULT_MAX_BYTES
   }
 
-  /** As {@link fetchBounded}, of no more than `maxBytes` and of what is left of both. */
+  /** As {@link fetchBounded}, within what is left of both and with an answer of `maxBytes` at most. */
   async fetch(url: string, init: RequestInit, maxBytes = Number.POSITIVE_INFINITY): Promise<FetchedAnswer> {
     const answer = await fetchBounded(url, init, {
       ...this.options,
@@ -95,9 +94,9 @@ export class FetchBudget {
 }
 
 /**
- * Asks one question, and gives the answer up after its time, or when told to.
+ * Runs a request, and cancels it at its deadline or when the signal is aborted.
  *
- * @throws what `ask` throws of SourceError, and SourceError `TIMEOUT` or `UNREACHABLE` for whatever else.
+ * @throws the SourceErrors of `ask`; SourceError `TIMEOUT`, or `UNREACHABLE` for any other error.
  */
 export async function withinTime<Answer>(
   url: string,
@@ -105,36 +104,36 @@ export async function withinTime<Answer>(
   ask: (signal: AbortSignal) => Promise<Answer>,
 ): Promise<Answer> {
   const stop = new AbortController()
-  const giveUp = (): void => stop.abort()
-  // Not `AbortSignal.timeout`, whose timer goes on after the answer: whoever asks thousands of times has thousands of them.
+  const cancel = (): void => stop.abort()
+  // Not `AbortSignal.timeout`, whose timers keep running after the answer: thousands of requests leave thousands of them.
   let isLate = false
   const timer = setTimeout(
     () => {
       isLate = true
-      giveUp()
+      cancel()
     },
     Math.min(timeout, LONGEST_TIMER),
   )
-  signal?.addEventListener('abort', giveUp, { once: true })
-  if (signal?.aborted === true) giveUp()
+  signal?.addEventListener('abort', cancel, { once: true })
+  if (signal?.aborted === true) cancel()
   try {
-    // Some implementations of `fetch` look at the signal late, or never.
+    // Some implementations of `fetch` react to the signal late, or never.
     return await unlessAborted(ask(stop.signal), stop.signal)
   } catch (cause) {
     if (cause instanceof SourceError) throw cause
     if (signal?.aborted && signal.reason instanceof SourceError) throw signal.reason
     if (isLate) throw new SourceError('TIMEOUT', `${url} took longer than ${timeout} ms`, { cause })
-    throw new SourceError('UNREACHABLE', `${url} does not answer: ${reasonOf(cause)}`, { cause })
+    throw new SourceError('UNREACHABLE', `${url} does not answer: ${fetchFailure(cause)}`, { cause })
   } finally {
     clearTimeout(timer)
-    signal?.removeEventListener('abort', giveUp)
+    signal?.removeEventListener('abort', cancel)
   }
 }
 
 /**
- * Waits for an answer until the signal is aborted, whether or not whoever is asked looks at the signal.
+ * Waits for a promise until the signal is aborted, whether or not the work behind it reacts to the signal.
  *
- * @throws what the answer throws; the reason of the signal.
+ * @throws what the promise rejects with; the reason of the signal.
  */
 export async function unlessAborted<Answer>(answer: Promise<Answer>, signal: AbortSignal): Promise<Answer> {
   let stop = (): void => undefined
@@ -150,19 +149,19 @@ export async function unlessAborted<Answer>(answer: Promise<Answer>, signal: Abo
   }
 }
 
-/** Bounds of {@link boundedHttpClient}. */
+/** Limits for {@link boundedHttpClient}. */
 export interface HttpClientBounds {
-  /** Milliseconds for one request, to the last byte of its answer. */
+  /** Time for one request, to the last byte of its answer, in milliseconds. */
   timeout: number
   /** The longest answer that is read, in bytes after decompression. */
   maxBytes: number
 }
 
 /**
- * An HTTP client for the SDK's classes (chain trackers, broadcasters) that reads no more than `maxBytes` of an answer,
- * gives a request up after `timeout` or when its own signal says so, and refuses redirects. The SDK's default client does
- * none of this: an endless body fills memory. As there, `data` of the answer is JSON where its content type says so, else
- * text; a body that is not the JSON it claims to be fails the request.
+ * An HTTP client for the SDK's classes (chain trackers, broadcasters) that reads at most `maxBytes` of an answer, cancels
+ * a request after `timeout` or by its signal, and refuses redirects. The SDK's default client does none of this, and an
+ * endless body fills memory. As there, `data` is parsed JSON if the content type says so, and text otherwise; a body that
+ * is not the JSON it claims to be fails the request.
  *
  * @returns A client whose requests throw SourceError `UNREACHABLE`, `TIMEOUT`, `TOO_LARGE`, `BAD_ANSWER`.
  */
@@ -181,41 +180,41 @@ export function boundedHttpClient(bounds: HttpClientBounds): HttpClient {
 function dataOf(url: string, { contentType, body }: FetchedAnswer): unknown {
   if (contentType !== 'application/json') return new TextDecoder().decode(body)
   const data = readJson(body)
-  if (data === undefined) throw new SourceError('BAD_ANSWER', `${url} answers what is no JSON`)
+  if (data === undefined) throw new SourceError('BAD_ANSWER', `${url} answered invalid JSON`)
   return data
 }
 
 /**
- * Reads an answer to its end.
+ * Reads a body to its end.
  *
- * @param options.length What the answer says of its length; 0 or NaN where it says nothing.
- * @throws SourceError `TOO_LARGE` where it says, or has, more than `maxBytes`.
+ * @param options.length The declared length; 0 or NaN if there is none.
+ * @throws SourceError `TOO_LARGE` if it declares, or has, more than `maxBytes`.
  */
-export async function joinBounded(
-  pieces: AsyncIterable<Uint8Array>,
+export async function readBounded(
+  chunks: AsyncIterable<Uint8Array>,
   { url, maxBytes, length }: { url: string; maxBytes: number; length: number },
 ): Promise<Uint8Array> {
   const read: Uint8Array[] = []
   let total = 0
-  for await (const piece of pieces) {
-    total += piece.length
+  for await (const chunk of chunks) {
+    total += chunk.length
     if (Math.max(total, length || 0) > maxBytes)
-      throw new SourceError('TOO_LARGE', `${url} answers more than ${maxBytes} bytes`)
-    read.push(piece)
+      throw new SourceError('TOO_LARGE', `${url} answered more than ${maxBytes} bytes`)
+    read.push(chunk)
   }
   return joinBytes(read)
 }
 
 /**
- * The pieces of a body until it ends or the signal is aborted. Not the stream's own iterator, which not every browser has.
+ * The chunks of a body until it ends or the signal is aborted. Not every browser can iterate the stream itself.
  *
- * The signal is listened to here as well: `fetch` of Node loses its own once the request is garbage, and a body that drips
- * would keep its connection, and the process, for ever.
+ * This listens to the signal as well: Node's `fetch` drops its own listener once the request is garbage, and a body that
+ * trickles in would keep its connection, and the process, alive forever.
  */
 async function* chunksOf(body: Response['body'], signal: AbortSignal): AsyncGenerator<Uint8Array> {
   const reader = body?.getReader()
   if (reader === undefined) return
-  // Nobody waits for it, and that what is left cannot even be cancelled says nothing new.
+  // Not awaited, and a failure to cancel changes nothing.
   const cancel = (): void => void reader.cancel().catch(() => undefined)
   signal.addEventListener('abort', cancel, { once: true })
   try {
@@ -226,9 +225,26 @@ async function* chunksOf(body: Response['body'], signal: AbortSignal): AsyncGene
   }
 }
 
-/** What `fetch` knows of a failure stands in its cause, and there in the code where several addresses were tried. */
-function reasonOf(error: unknown): string {
+/** The reason of a failed `fetch`: it is in the error's cause, and in its code if several addresses were tried. */
+function fetchFailure(error: unknown): string {
   const inner: unknown = error instanceof Error && error.cause !== undefined ? error.cause : error
   if (!(inner instanceof Error)) return String(inner)
   return inner.message || ('code' in inner ? String(inner.code) : inner.name)
+}
+
+/** Parses JSON; undefined for anything else, which then fails the check of each field. */
+export function readJson(bytes: Uint8Array): unknown {
+  try {
+    return JSON.parse(readStrictUtf8(bytes) ?? '')
+  } catch {
+    // Handled like JSON of the wrong shape.
+    return undefined
+  }
+}
+
+/** A field of an object; undefined if it is missing, or the value is not an object. */
+export function field(value: unknown, key: string): unknown {
+  return typeof value === 'object' && value !== null && Object.hasOwn(value, key)
+    ? (value as Record<string, unknown>)[key]
+    : undefined
 }

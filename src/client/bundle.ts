@@ -2,37 +2,37 @@ import type { Transaction } from '@bsv/sdk'
 import { BeefError, readBeefFrame } from '../../backend/src/protocol/beef.js'
 import { sdkTransaction } from '../../backend/src/protocol/beef-transaction.js'
 import { equalBytes, fromHex, reversed, toHex } from '../../backend/src/protocol/bytes.js'
+import { MerklePath } from '../../backend/src/protocol/merkle-path.js'
 import { decodeOutpoint, formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import {
   countParts,
   type Hash256,
+  hash256,
   outputOf,
   type TransactionView,
 } from '../../backend/src/protocol/transaction.js'
-import { hostHash256 } from './host-hash.js'
-import { MerklePaths, type Place } from './merkle-paths.js'
-import { ProofError } from './proof-error.js'
+import { ProofError } from './errors.js'
 
-/** How much a reader takes. */
+/** Limits for reading a proof. */
 export interface ReadOptions {
-  /** The longest BEEF that is read, in bytes; 64 MiB unless set. */
+  /** The longest BEEF that is read, in bytes; 64 MiB by default. */
   maxBytes?: number
-  /** A double SHA-256; Node's own unless set, and the SDK's where there is none. */
+  /** A double SHA-256; by default Node's if available, otherwise the SDK's. */
   hash?: Hash256
 }
 
-/** A transaction, and which of its inputs spends what was asked for. */
+/** A transaction, and the index of its input that spends a given outpoint. */
 export interface Spender {
   transaction: TransactionView
   input: number
 }
 
-/** More than the longest line of mints that is likely, and less than a browser's tab bears. */
+/** More than any likely line of mints, and less than a browser tab can take. */
 export const DEFAULT_MAX_BYTES = 64 * 1024 * 1024
 
 /**
- * Inputs of all transactions of a proof: each coin is held by name, to see that none is spent twice. Outputs are read when
- * somebody asks for them, so that the bytes bound how many there are.
+ * The most inputs that all transactions of a proof may have together: each spent outpoint is indexed, to detect double
+ * spends. Outputs are parsed only when asked for, so the limit on bytes covers them.
  */
 const MAX_INPUTS = 500_000
 
@@ -41,11 +41,11 @@ const OUTPOINT_BEEF = fromHex('16a7beef')
 const OUTPOINT_LENGTH = 36
 
 /**
- * The transactions of one BEEF, each bound by its bytes to its txid, parents before children, no coin spent twice. Each
- * is read and hashed once. That they are in a chain, nothing here says.
+ * The transactions of one BEEF: each hashed to its txid, parents before children, no coin spent twice. Nothing here says
+ * that they are in a chain.
  */
 export class Bundle {
-  /** The subject that an Atomic BEEF names, else the last transaction. */
+  /** The subject that an Atomic BEEF names, otherwise the last transaction. */
   readonly subjectTxid: string | undefined
   readonly transactions: TransactionView[]
   private readonly paths: MerklePaths
@@ -67,7 +67,7 @@ export class Bundle {
     this.subjectTxid = atomicTxid ?? this.transactions.at(-1)?.txid
     for (const transaction of this.transactions) {
       const { txid } = transaction
-      if (this.byTxid.has(txid)) throw new ProofError('BAD_BEEF', `${txid} stands twice in the BEEF`)
+      if (this.byTxid.has(txid)) throw new ProofError('BAD_BEEF', `${txid} occurs twice in the BEEF`)
       this.byTxid.set(txid, transaction)
     }
     this.paths = new MerklePaths(bumps, hash, this.byTxid)
@@ -79,7 +79,7 @@ export class Bundle {
     for (const transaction of this.transactions) {
       for (const [input, spent] of transaction.inputs.entries()) {
         if (this.byTxid.has(spent.txid) && !seen.has(spent.txid)) {
-          throw new ProofError('BAD_BEEF', `${spent.txid} stands behind ${transaction.txid}, which spends it`)
+          throw new ProofError('BAD_BEEF', `${spent.txid} comes after ${transaction.txid}, which spends it`)
         }
         const outpoint = formatOutpoint(spent)
         if (this.spenders.has(outpoint)) throw new ProofError('DOUBLE_SPEND', `${outpoint} is spent twice`)
@@ -111,16 +111,16 @@ export class Bundle {
     return this.paths.has(txid)
   }
 
-  /** Where a transaction is, by its merkle path. @throws ProofError `BAD_PATH`. */
-  place(txid: string): Place | undefined {
-    return this.paths.place(txid)
+  /** The block that a transaction is in according to its merkle path. @throws ProofError `BAD_PATH`. */
+  claimedBlock(txid: string): ClaimedBlock | undefined {
+    return this.paths.claimedBlock(txid)
   }
 
   /**
-   * A transaction of the bundle as one of the SDK, with its merkle path or with its ancestors down to proven ones, as far
-   * as they are in the bundle; undefined where it is not in it.
+   * A transaction of the bundle as the SDK's class, with its merkle path or its ancestors in the bundle down to proven
+   * ones; undefined if it is not in the bundle.
    *
-   * @throws ProofError `BAD_BEEF` where those are too many.
+   * @throws ProofError `BAD_BEEF` if there are too many ancestors.
    */
   sdkTransaction(txid: string): Transaction | undefined {
     return reading(() =>
@@ -134,9 +134,9 @@ export class Bundle {
 }
 
 /**
- * Reads an Outpoint BEEF (BRC-158): the bytes `16a7beef`, 36 bytes of outpoint, a BEEF that holds its transaction.
+ * Reads an Outpoint BEEF (BRC-158): the bytes `16a7beef`, 36 bytes of outpoint, and a BEEF that holds its transaction.
  *
- * @throws ProofError as {@link Bundle}; `BAD_BEEF` also where the subject is not in it.
+ * @throws ProofError as {@link Bundle}; `BAD_BEEF` also if the subject is missing.
  */
 export function readOutpointBeef(
   bytes: Uint8Array,
@@ -153,19 +153,19 @@ export function readOutpointBeef(
 function subjectOf(bytes: Uint8Array): Outpoint {
   const start = OUTPOINT_BEEF.length
   if (bytes.length < start + OUTPOINT_LENGTH || !equalBytes(bytes.subarray(0, start), OUTPOINT_BEEF))
-    throw new ProofError('BAD_BEEF', 'the bytes do not start like an Outpoint BEEF')
+    throw new ProofError('BAD_BEEF', 'the bytes do not start with the prefix 16a7beef of an Outpoint BEEF')
   return decodeOutpoint(bytes.subarray(start, start + OUTPOINT_LENGTH))
 }
 
 function requireSize(bytes: Uint8Array, { maxBytes = DEFAULT_MAX_BYTES }: ReadOptions): void {
   if (bytes.length > maxBytes)
-    throw new ProofError('TOO_LARGE', `a proof of ${bytes.length} bytes, more than ${maxBytes}`)
+    throw new ProofError('TOO_LARGE', `the proof has ${bytes.length} bytes; at most ${maxBytes} are read`)
 }
 
 function requireFewInputs(transactions: ReturnType<typeof readBeefFrame>['transactions']): void {
   const inputs = transactions.reduce((sum, each) => sum + countParts(each).inputs, 0)
   if (inputs > MAX_INPUTS)
-    throw new ProofError('TOO_LARGE', `a proof of ${inputs} inputs, more than ${MAX_INPUTS}`)
+    throw new ProofError('TOO_LARGE', `the proof has ${inputs} inputs; at most ${MAX_INPUTS} are read`)
 }
 
 function reading<Read>(read: () => Read): Read {
@@ -173,6 +173,82 @@ function reading<Read>(read: () => Read): Read {
     return read()
   } catch (cause) {
     if (!(cause instanceof BeefError)) throw cause
-    throw new ProofError('BAD_BEEF', `the bytes are no BEEF: ${cause.message}`, { cause })
+    throw new ProofError('BAD_BEEF', `not a BEEF: ${cause.message}`, { cause })
   }
+}
+
+/** The block that a merkle path places a transaction in. */
+export interface ClaimedBlock {
+  height: number
+  /** The merkle root that the path leads to, as displayed hex. */
+  root: string
+}
+
+/** The merkle paths (BUMP, BRC-74) of a BEEF, indexed by txid. */
+export class MerklePaths {
+  private readonly byTxid = new Map<string, ClaimedBlock & { bump: Uint8Array }>()
+
+  /**
+   * @param among The only transactions to index; by default, all.
+   * @throws ProofError `BAD_PATH` if a path cannot be parsed, or does not lead to a single root.
+   */
+  constructor(
+    bumps: readonly Uint8Array[],
+    private readonly hash: Hash256,
+    among?: { has(txid: string): boolean },
+  ) {
+    for (const bump of bumps) {
+      const path = this.read(bump)
+      const { height, root } = path
+      for (const txid of path.txids)
+        if (!this.byTxid.has(txid) && among?.has(txid) !== false)
+          this.byTxid.set(txid, { height, root, bump })
+    }
+  }
+
+  /** Whether there is a path for a transaction, whatever its root. */
+  has(txid: string): boolean {
+    return this.byTxid.has(txid)
+  }
+
+  /** The block in the first path with the transaction among its leaves; undefined if there is no path. */
+  claimedBlock(txid: string): ClaimedBlock | undefined {
+    const found = this.byTxid.get(txid)
+    return found && { height: found.height, root: found.root }
+  }
+
+  /** The same path as bytes, reduced to the proof of this transaction. */
+  cut(txid: string): Uint8Array | undefined {
+    const found = this.byTxid.get(txid)
+    return found && this.read(found.bump).cut(txid)
+  }
+
+  private read(bump: Uint8Array): MerklePath {
+    return new MerklePath(bump, { hash: this.hash, fail: (message) => new ProofError('BAD_PATH', message) })
+  }
+}
+
+/** The part of Node that is used here: the client also runs in browsers, and so imports nothing of it. */
+interface Host {
+  process?: {
+    /** From Node 20.16. */
+    getBuiltinModule?: (name: 'node:crypto') => {
+      createHash(algorithm: 'sha256'): { update(bytes: Uint8Array): { digest(): Uint8Array } }
+    }
+  }
+}
+
+/**
+ * The default double SHA-256: Node's if available, which is about ten times as fast, otherwise the SDK's. Hashing takes
+ * most of the time of a check.
+ */
+export const hostHash256: Hash256 = nativeHash(globalThis as Host) ?? hash256
+
+/** Node's SHA-256, applied twice; undefined if the host does not have it. */
+export function nativeHash({ process }: Host): Hash256 | undefined {
+  const crypto = process?.getBuiltinModule?.('node:crypto')
+  if (crypto === undefined) return undefined
+  const once = (bytes: Uint8Array): Uint8Array => crypto.createHash('sha256').update(bytes).digest()
+  // A plain array: a Buffer's `slice` and other methods behave differently.
+  return (bytes) => new Uint8Array(once(once(bytes)))
 }

@@ -1,43 +1,47 @@
-import type { CheckedEvidence } from './evidence.js'
-import type { NameTrust } from './name-proof.js'
+import { CodedError, messageOf } from '../../backend/src/protocol/coded-error.js'
+import { HeadersError, ProofError, type ProofErrorCode, SourceError } from './errors.js'
 import type { Evidence } from './name-source.js'
-import { HeadersError, ProofError, type ProofErrorCode } from './proof-error.js'
-import { SourceError } from './source-error.js'
+import type { CheckedEvidence } from './verify-history.js'
+import type { NameTrust } from './verify-name.js'
+import { TRACKER_TIMEOUT } from './verify-transactions.js'
 
-/** What a worker is told: what to check, once it has said that it is ready; later, what the chain tracker answers. */
-export type CheckOrder =
+/** Messages to a worker: the check, once it is ready; later, the answers of the chain tracker. */
+export type CheckRequest =
   | { kind: 'check'; task: CheckTask }
   | { kind: 'root'; isValid: boolean }
   | { kind: 'no root'; message: string }
 
-/** A check without what no other thread can be given: functions, and whoever waits for it. */
+/** A check in the form that can be sent to another thread: without functions and signals. */
 export interface CheckTask extends Omit<NameTrust, 'chainTracker' | 'hash' | 'signal'> {
   name: string
   evidence: Evidence
-  /** Whether there is a chain tracker to ask, in the thread that started the worker. */
+  /** Whether the parent thread has a chain tracker to ask. */
   hasHeaders: boolean
 }
 
-/** What a worker says. It asks about one root at a time. */
-export type CheckNews =
+/** Messages from a worker. It asks about one root at a time. */
+export type CheckMessage =
   | { kind: 'ready' }
   | { kind: 'ask'; root: string; height: number }
   | { kind: 'checked'; checked: CheckedEvidence }
   | { kind: 'refused'; error: { name: string; code: string; message: string } }
 
-/** Workers are not to be had here, or theirs is a module that does not run: nothing that an index did. */
-export class CheckWorkerError extends Error {
+/** Workers are not available, or the worker module does not run. No index is to blame. */
+export class CheckWorkerError extends CodedError<'WORKER_FAILED'> {
   override readonly name = 'CheckWorkerError'
-  readonly code = 'WORKER_FAILED'
+
+  constructor(message: string, options?: { cause?: unknown }) {
+    super('WORKER_FAILED', message, options)
+  }
 }
 
 /**
- * Checks what an index shows of a name in a worker of its own, which is ended when that is done, or when the signal says
- * so, whatever it is doing. The chain tracker is asked in this thread. `hash` is not used: a worker takes its host's.
+ * Checks evidence in a worker of its own, which is terminated when the check is done or the signal is aborted, whatever
+ * it is doing. The chain tracker is asked from this thread. `hash` is ignored: a worker uses its host's.
  *
- * @param url The module of the worker; `check-worker.js` beside this one unless set.
- * @throws as `checkEvidence`, but that a ProofError has no cause; SourceError `BAD_ANSWER` where the worker breaks off over
- * what it checks, as for want of memory; CheckWorkerError.
+ * @param url The worker module; by default `check-worker.js` next to this one.
+ * @throws as `checkEvidence`, with a ProofError that has no cause; SourceError `BAD_ANSWER` if the worker fails during the
+ * check, for example for lack of memory; CheckWorkerError.
  */
 export async function checkInWorker(
   check: NameTrust & { name: string; evidence: Evidence; signal: AbortSignal },
@@ -51,39 +55,39 @@ export async function checkInWorker(
   let abort = (): void => undefined
   try {
     return await new Promise<CheckedEvidence>((resolve, reject) => {
-      abort = () => reject(isAsking ? new HeadersError(NOT_IN_TIME) : signal.reason)
+      abort = () => reject(isAsking ? new HeadersError(TRACKER_TIMEOUT) : signal.reason)
       signal.addEventListener('abort', abort, { once: true })
 
-      const ask = async ({ root, height }: { root: string; height: number }): Promise<CheckOrder> => {
+      const ask = async ({ root, height }: { root: string; height: number }): Promise<CheckRequest> => {
         if (chainTracker === 'scripts only') return { kind: 'no root', message: 'there is no chain tracker' }
         isAsking = true
         try {
           return { kind: 'root', isValid: await chainTracker.isValidRootForHeight(root, height) }
         } catch (error) {
-          return { kind: 'no root', message: messageOf(error) }
+          return { kind: 'no root', message: shortMessageOf(error) }
         } finally {
           isAsking = false
         }
       }
-      const hear = (news: CheckNews): void => {
-        if (news.kind === 'ready') {
+      const onMessage = (message: CheckMessage): void => {
+        if (message.kind === 'ready') {
           isReady = true
           worker?.post({ kind: 'check', task: taskOf(check) })
-        } else if (news.kind === 'ask') {
-          void ask(news).then((order) => worker?.post(order))
-        } else if (news.kind === 'checked') resolve(news.checked)
-        else reject(errorOf(news.error))
+        } else if (message.kind === 'ask') {
+          void ask(message).then((request) => worker?.post(request))
+        } else if (message.kind === 'checked') resolve(message.checked)
+        else reject(errorOf(message.error))
       }
-      const fail = (cause: unknown): void => {
-        const reason = messageOf(cause)
+      const onFailure = (cause: unknown): void => {
+        const reason = shortMessageOf(cause)
         if (isReady)
-          reject(new SourceError('BAD_ANSWER', `the worker that checks it broke off: ${reason}`, { cause }))
-        else reject(new CheckWorkerError(`no worker to check with: ${reason}`, { cause }))
+          reject(new SourceError('BAD_ANSWER', `the worker failed during the check: ${reason}`, { cause }))
+        else reject(new CheckWorkerError(`cannot start a worker: ${reason}`, { cause }))
       }
       try {
-        worker = startWorker(url ?? defaultUrl(), { hear, fail })
+        worker = startWorker(url ?? defaultUrl(), { onMessage, onFailure })
       } catch (cause) {
-        fail(cause)
+        onFailure(cause)
       }
     })
   } finally {
@@ -93,9 +97,7 @@ export async function checkInWorker(
   }
 }
 
-const NOT_IN_TIME = 'the chain tracker did not answer in time'
-
-/** Not a constant: a bundle in the old format has no URL of its own. */
+/** Computed when needed: bundles in CommonJS format have no URL of their own. */
 function defaultUrl(): URL {
   return new URL('./check-worker.js', import.meta.url)
 }
@@ -104,36 +106,37 @@ function taskOf(check: NameTrust & { name: string; evidence: Evidence }): CheckT
   const { name, evidence, deployment, requireProofs, maxBytes, maxScriptWork, scriptTimeout } = check
   return {
     ...{ name, evidence, deployment, hasHeaders: check.chainTracker !== 'scripts only' },
-    ...(requireProofs !== undefined && { requireProofs }),
-    ...(maxBytes !== undefined && { maxBytes }),
-    ...(maxScriptWork !== undefined && { maxScriptWork }),
-    ...(scriptTimeout !== undefined && { scriptTimeout }),
+    requireProofs,
+    maxBytes,
+    maxScriptWork,
+    scriptTimeout,
   }
 }
 
-/** An error of the worker: of classes, another thread has its own. */
+/** Rebuilds an error from the worker, whose classes are not this thread's. */
 function errorOf({ name, code, message }: { name: string; code: string; message: string }): Error {
   if (name === 'ProofError') return new ProofError(code as ProofErrorCode, message)
   if (name === 'HeadersError') return new HeadersError(message)
-  return new SourceError('BAD_ANSWER', `the worker that checks it broke off: ${message}`)
+  return new SourceError('BAD_ANSWER', `the worker failed during the check: ${message}`)
 }
 
-function messageOf(error: unknown): string {
-  const [line = ''] = (error instanceof Error ? error.message : String(error)).split('\n')
+/** The first line of an error, shortened. */
+function shortMessageOf(error: unknown): string {
+  const [line = ''] = messageOf(error).split('\n')
   return line.slice(0, 200)
 }
 
 interface RunningWorker {
-  post(order: CheckOrder): void
+  post(request: CheckRequest): void
   terminate(): void
 }
 interface Listener {
-  hear(news: CheckNews): void
-  /** The worker could not be loaded, threw, or ended of its own accord. */
-  fail(cause: unknown): void
+  onMessage(message: CheckMessage): void
+  /** The worker could not be loaded, threw, or exited by itself. */
+  onFailure(cause: unknown): void
 }
 
-/** As much of Node and of browsers as is used here: the client imports nothing of either. */
+/** The part of Node and of browsers that is used here: the client imports nothing of either. */
 interface Host {
   process?: { getBuiltinModule?: (name: 'node:worker_threads') => { Worker: NodeWorker } }
   Worker?: WebWorker
@@ -156,27 +159,27 @@ type WebWorker = new (
   terminate(): void
 }
 
-/** What a worker of Node may hold beside the proof itself, in megabytes: one that is made to take much takes half of it. */
+/** The heap of a worker in Node beside the proof itself, in megabytes; the most demanding proof known takes half of it. */
 const WORKER_MEGABYTES = 256
 
-function startWorker(url: URL | string, { hear, fail }: Listener): RunningWorker {
+function startWorker(url: URL | string, { onMessage, onFailure }: Listener): RunningWorker {
   const { process, Worker: Web } = globalThis as Host
   const Threads = process?.getBuiltinModule?.('node:worker_threads').Worker
   if (Threads !== undefined) {
     const file = typeof url === 'string' && URL.canParse(url) ? new URL(url) : url
-    // Some options of a process are not for workers, such as the one that runs a module from its arguments.
+    // A worker refuses some options of its process, such as the one that runs a module from its arguments.
     const resourceLimits = { maxOldGenerationSizeMb: WORKER_MEGABYTES }
     const worker = new Threads(file, { execArgv: [], resourceLimits })
-    worker.on('message', (news: CheckNews) => hear(news))
-    worker.on('error', (error: unknown) => fail(error))
-    worker.on('messageerror', (error: unknown) => fail(error))
-    worker.on('exit', (code: number) => fail(new Error(`it ended with code ${code}`)))
-    return { post: (order) => worker.postMessage(order), terminate: () => void worker.terminate() }
+    worker.on('message', onMessage)
+    worker.on('error', onFailure)
+    worker.on('messageerror', onFailure)
+    worker.on('exit', (code: number) => onFailure(new Error(`it exited with code ${code}`)))
+    return { post: (request) => worker.postMessage(request), terminate: () => void worker.terminate() }
   }
-  if (Web === undefined) throw new Error('there are no workers here')
+  if (Web === undefined) throw new Error('workers are not available here')
   const worker = new Web(url, { type: 'module' })
-  worker.onmessage = ({ data }) => hear(data as CheckNews)
-  // A script that cannot be loaded says no reason.
-  worker.onerror = ({ message }) => fail(new Error(message || `nothing runs at ${url}`))
-  return { post: (order) => worker.postMessage(order), terminate: () => worker.terminate() }
+  worker.onmessage = ({ data }) => onMessage(data as CheckMessage)
+  // A browser gives no reason for a script that cannot be loaded.
+  worker.onerror = ({ message }) => onFailure(new Error(message || `cannot load ${url}`))
+  return { post: (request) => worker.postMessage(request), terminate: () => worker.terminate() }
 }

@@ -1,13 +1,13 @@
-import type { CheckNews, CheckOrder, CheckTask } from './check-in-worker.js'
-import { checkEvidence } from './evidence.js'
+import type { CheckMessage, CheckRequest, CheckTask } from './check-in-worker.js'
+import { checkEvidence } from './verify-history.js'
 
-/** A worker that checks what one index shows, in Node and in browsers: it says that it is ready, and is told what to check. */
+/** The worker that checks an index's evidence, in Node and in browsers: it reports that it is ready, then gets its task. */
 
 interface Parent {
   postMessage(message: unknown): void
-  /** Of a browser. */
+  /** In browsers. */
   onmessage?: unknown
-  /** Of Node. */
+  /** In Node. */
   on?(event: 'message', listener: (message: unknown) => void): void
 }
 interface Host {
@@ -16,38 +16,38 @@ interface Host {
 
 const host = globalThis as unknown as Host & Parent
 const parent = host.process?.getBuiltinModule?.('node:worker_threads').parentPort ?? host
-const say = (news: CheckNews): void => parent.postMessage(news)
+const send = (message: CheckMessage): void => parent.postMessage(message)
 
-/** Whoever waits for the chain tracker's answer. */
-let answered: ((order: CheckOrder) => void) | undefined
+/** Resolves with the chain tracker's answer to the question that is open. */
+let onAnswer: ((answer: CheckRequest) => void) | undefined
 
 const chainTracker = {
   async isValidRootForHeight(root: string, height: number): Promise<boolean> {
-    const order = await new Promise<CheckOrder>((resolve) => {
-      answered = resolve
-      say({ kind: 'ask', root, height })
+    const answer = await new Promise<CheckRequest>((resolve) => {
+      onAnswer = resolve
+      send({ kind: 'ask', root, height })
     })
-    if (order.kind === 'root') return order.isValid
-    throw new Error(order.kind === 'no root' ? order.message : 'no answer')
+    if (answer.kind === 'root') return answer.isValid
+    throw new Error(answer.kind === 'no root' ? answer.message : 'no answer')
   },
 }
 
 async function check({ hasHeaders, ...task }: CheckTask): Promise<void> {
   try {
     const checked = await checkEvidence({ ...task, chainTracker: hasHeaders ? chainTracker : 'scripts only' })
-    say({ kind: 'checked', checked })
+    send({ kind: 'checked', checked })
   } catch (error) {
     const { name, message } = error as Error
     const code = String((error as { code?: unknown }).code)
-    say({ kind: 'refused', error: { name, code, message } })
+    send({ kind: 'refused', error: { name, code, message } })
   }
 }
 
-function hear(order: CheckOrder): void {
-  if (order.kind === 'check') void check(order.task)
-  else answered?.(order)
+function onMessage(request: CheckRequest): void {
+  if (request.kind === 'check') void check(request.task)
+  else onAnswer?.(request)
 }
 
-if (parent.on === undefined) parent.onmessage = ({ data }: { data: CheckOrder }) => hear(data)
-else parent.on('message', (order) => hear(order as CheckOrder))
-say({ kind: 'ready' })
+if (parent.on === undefined) parent.onmessage = ({ data }: { data: CheckRequest }) => onMessage(data)
+else parent.on('message', (request) => onMessage(request as CheckRequest))
+send({ kind: 'ready' })

@@ -7,26 +7,28 @@ import {
 } from '@bsv/sdk'
 import { ByteCursor } from '../../backend/src/protocol/byte-cursor.js'
 import { toHex } from '../../backend/src/protocol/bytes.js'
+import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import { LOOKUP_SERVICES } from '../../backend/src/protocol/profile.js'
 import {
   DEFAULT_TIMEOUT,
   FetchBudget,
   type FetchedAnswer,
   type FetchOptions,
+  field,
+  readJson,
   unlessAborted,
   withBounds,
 } from './bounded-fetch.js'
-import { field, readJson } from './json-answer.js'
+import { SourceError } from './errors.js'
 import type { AskBounds, IndexAnswer, IndexReply, NameSource } from './name-source.js'
-import { SourceError } from './source-error.js'
 
-/** Which hosts are asked, and how. */
+/** Which hosts to ask, and how. */
 export interface LookupNameSourceOptions extends FetchOptions {
   /** How the SDK's resolver finds hosts: its network, trackers, overrides. */
   resolver?: Omit<LookupResolverConfig, 'facilitator'>
-  /** The lookup service; `ls_names` unless set. */
+  /** The lookup service; `ls_names` by default. */
   service?: string
-  /** How many of the hosts that are found are asked, those first that have answered best; 8 unless set. */
+  /** The most hosts to ask, those with the best record first; 8 by default. */
   maxHosts?: number
 }
 
@@ -35,12 +37,12 @@ const DEFAULT_MAX_HOSTS = 8
 /**
  * The hosts that the SDK's `LookupResolver` finds for a lookup service (SLAP, BRC-101), each an index of its own.
  *
- * The resolver finds, ranks and passes over hosts; what trackers and hosts answer is read here. It would keep one of two
- * answers of the same output, whichever host lied; and its own reader reads without end, follows redirects, and cuts an
- * answer down to what a proven tip needs for itself, so that nothing of the history is left.
+ * The resolver finds and ranks hosts; the answers of trackers and hosts are read here. The resolver would keep only one of
+ * two answers with the same output, even if that host lied; and its own reader has no limits, follows redirects, and
+ * reduces an answer to the proof of its tip, which drops the history.
  */
 export class LookupNameSource implements NameSource {
-  /** The lookup service: what the source is called in reports where no host is found. */
+  /** The lookup service: what reports call this source if no host is found. */
   readonly index: string
   readonly maxIndexes: number
   private readonly resolver: LookupResolver
@@ -54,7 +56,7 @@ export class LookupNameSource implements NameSource {
     this.resolver = new LookupResolver({ ...resolver, facilitator: this.facilitator })
   }
 
-  /** Asks the hosts that are found, all at once; each may answer its share of `maxBytes`. */
+  /** Asks all hosts at once; each gets an equal share of `maxBytes`. */
   async ask(name: string, bounds: AskBounds = {}): Promise<IndexReply[]> {
     const { timeout, maxBytes, signal } = withBounds(this.options, bounds)
     const start = performance.now()
@@ -66,20 +68,20 @@ export class LookupNameSource implements NameSource {
     const each: AskBounds = {
       timeout: Math.max(0, timeout - (performance.now() - start)),
       maxBytes: Math.floor(maxBytes / found.length),
-      ...(signal && { signal }),
+      signal,
     }
     return (await Promise.all(found.map((host) => host.ask(name, each)))).flat()
   }
 
   /**
-   * The hosts to ask, the best ranked first. A host whose URL may not be asked comes last.
+   * The hosts to ask, the best ranked first. Hosts whose URL is not allowed come last.
    *
-   * @throws SourceError `UNREACHABLE` where there are none, or all of them are being passed over; the reason of the signal.
+   * @throws SourceError `UNREACHABLE` if there are none, or the resolver currently avoids all of them; the reason of the signal.
    */
   async find({ signal }: AskBounds = {}): Promise<NameSource[]> {
     const finding = this.hosts()
     const hosts = await (signal === undefined ? finding : unlessAborted(finding, signal))
-    // As the SDK has it: plain HTTP is for a network of one's own.
+    // The SDK's rule: plain HTTP only on a local network.
     const allowHttp = this.options.resolver?.networkPreset === 'local'
     const sources = hosts.map(
       (host) => new LookupHost(host, { ...this.options, service: this.index, allowHttp }),
@@ -96,27 +98,26 @@ export class LookupNameSource implements NameSource {
     const question = { service: this.index, query: {} }
     const collected = this.facilitator.collect(question)
     try {
-      // The resolver's own answer never comes: it waits for hosts that nobody asks.
+      // The resolver itself never answers: it waits for hosts that are not asked through it.
       await Promise.race([collected, this.resolver.query(question)])
     } catch (cause) {
-      const reason = cause instanceof Error ? cause.message : String(cause)
-      throw new SourceError('UNREACHABLE', `no host answers ${this.index}: ${reason}`, { cause })
+      throw new SourceError('UNREACHABLE', `no host found for ${this.index}: ${messageOf(cause)}`, { cause })
     }
     return await collected
   }
 }
 
-/** A host that the resolver would ask. What becomes of asking it counts for or against it the next time. */
+/** A host that the resolver would ask. The outcome counts in its ranking. */
 interface FoundHost {
   url: string
   answered(): void
   failed(error: unknown): void
 }
 
-/** More hosts than a service has. */
+/** More hosts than any service has. */
 const MAX_FOUND_HOSTS = 1000
 
-/** Asks trackers for the resolver. Hosts it does not ask, but keeps, in the order of their rank. */
+/** Asks trackers for the resolver. Hosts are not asked but collected, in the order of their rank. */
 class HostCollector implements OverlayLookupFacilitator {
   private readonly collecting = new WeakMap<object, (host: FoundHost) => void>()
   private readonly trackers: Trackers
@@ -125,13 +126,13 @@ class HostCollector implements OverlayLookupFacilitator {
     this.trackers = new Trackers(options)
   }
 
-  /** The hosts that the resolver will ask a question. */
+  /** The hosts that the resolver would ask a question. */
   async collect(question: LookupQuestion): Promise<FoundHost[]> {
     const found: FoundHost[] = []
     return await new Promise((resolve) => {
       this.collecting.set(question, (host) => {
         if (found.length < MAX_FOUND_HOSTS) found.push(host)
-        // The resolver asks all hosts in one go, before anything that waits goes on.
+        // The resolver asks all hosts synchronously, before any promise continues.
         resolve(found)
       })
     })
@@ -146,25 +147,25 @@ class HostCollector implements OverlayLookupFacilitator {
   }
 }
 
-/** The longest answer of a tracker that is read, in bytes; with its record, a host takes some 5 KB. */
+/** The longest answer of a tracker that is read, in bytes; a host's record takes about 5 KB. */
 const MAX_TRACKER_BYTES = 2 * 1024 * 1024
-/** The most records of a tracker that are looked at, and the longest BEEF among them: the SDK reads all in one go. */
+/** How many records of a tracker are read, and the longest BEEF among them: the SDK parses all of them synchronously. */
 const MAX_RECORDS = 200
 const MAX_RECORD_BYTES = 128 * 1024
 
-/** Which hosts there are, as SLAP trackers say. */
+/** Asks SLAP trackers which hosts there are. */
 class Trackers {
   private readonly timeout: number
   private readonly allowHttp: boolean
 
   constructor(private readonly options: LookupNameSourceOptions) {
-    // Time is left to ask the hosts.
+    // Leaves time to ask the hosts.
     this.timeout = (options.timeout ?? DEFAULT_TIMEOUT) / 2
     this.allowHttp = options.resolver?.networkPreset === 'local'
   }
 
   /**
-   * As JSON, for of a binary answer the SDK makes a BEEF for each record that holds all of the others.
+   * Asks for JSON, because from a binary answer the SDK makes a BEEF of all records for each record.
    *
    * @throws SourceError as fetchBounded, and `BAD_ANSWER`.
    */
@@ -193,9 +194,9 @@ class Trackers {
   }
 }
 
-/** The longest URL of a host; others are no hosts, and too long to be shown. */
+/** The longest URL of a host; longer ones are not hosts, and too long to quote. */
 const MAX_URL_LENGTH = 300
-/** The longest answer in JSON that is read as one, in bytes: it takes ten times as much memory. */
+/** The longest JSON answer that is parsed, in bytes: parsing takes ten times as much memory. */
 const MAX_JSON_BYTES = 16 * 1024 * 1024
 
 /** One host of a lookup service. */
@@ -223,7 +224,7 @@ class LookupHost implements NameSource {
       host.answered()
       return [{ index, ...answer }]
     } catch (error) {
-      // The resolver counts it against the host.
+      // The resolver ranks the host lower.
       host.failed(error)
       if (error instanceof SourceError) return [{ index, kind: 'failed', error }]
       throw error
@@ -233,7 +234,7 @@ class LookupHost implements NameSource {
   private async answer(name: string, budget: FetchBudget): Promise<IndexAnswer> {
     const { index: url, options } = this
     if (!this.isAskable) throw notAsked(url)
-    // A host that knows what the SDK's reader does to histories gives JSON unless binary is asked for twice.
+    // A host that works around the SDK's reader sends histories as JSON unless binary is requested in both ways.
     const headers = {
       'Content-Type': 'application/json',
       'X-Aggregation': 'yes',
@@ -248,7 +249,7 @@ class LookupHost implements NameSource {
     if (output === undefined) return { kind: 'not-claimed' }
     if (outputs.length > 1) throw badAnswer(url, 'more than one output for one name')
     const { beef, ...tip } = output
-    // To name an output as the current one is to say that nothing spends it.
+    // Naming an output as the current one means that it is unspent.
     return { kind: 'claimed', evidence: { form: 'history', beef, tip }, spent: false }
   }
 }
@@ -263,7 +264,7 @@ function requireEncryption(url: string, allowHttp: boolean): void {
 }
 
 function notAsked(url: string): SourceError {
-  return new SourceError('UNREACHABLE', `${url.slice(0, MAX_URL_LENGTH)} is not asked: it is no https URL`)
+  return new SourceError('UNREACHABLE', `${url.slice(0, MAX_URL_LENGTH)} is not asked: its URL is not https`)
 }
 
 interface AnsweredOutput {
@@ -275,12 +276,12 @@ interface AnsweredOutput {
 /** More outputs than an answer about one name can have. */
 const MAX_OUTPUTS = 100
 
-/** The binary form of an answer (`X-Aggregation`): outputs with their contexts, and one BEEF. */
+/** Reads the binary form of an answer (`X-Aggregation`): outputs with their contexts, then one BEEF. */
 export function readAggregate(url: string, { body }: FetchedAnswer): AnsweredOutput[] {
   const cursor = new ByteCursor(body, (message) => badAnswer(url, message))
   const outputs: { txid: string; vout: number }[] = []
   for (let left = cursor.count('outputs', MAX_OUTPUTS); left > 0; left--) {
-    // In shown order, as the SDK reads it.
+    // In display order, as the SDK reads it.
     const txid = toHex(cursor.take(32))
     const vout = cursor.varint()
     cursor.take(cursor.varint())
@@ -290,10 +291,10 @@ export function readAggregate(url: string, { body }: FetchedAnswer): AnsweredOut
   return outputs.map((output) => ({ ...output, beef }))
 }
 
-/** The JSON form: each output with a BEEF of its own, whose subject it is an output of. */
+/** Reads the JSON form: each output with its own BEEF, whose subject holds it. */
 function readList(url: string, answer: FetchedAnswer): AnsweredOutput[] {
   if (answer.body.length > MAX_JSON_BYTES)
-    throw new SourceError('TOO_LARGE', `${url} answers more than ${MAX_JSON_BYTES} bytes of JSON`)
+    throw new SourceError('TOO_LARGE', `${url} answered more than ${MAX_JSON_BYTES} bytes of JSON`)
   const outputs = listOf(url, answer)
   if (outputs.length > 1) throw badAnswer(url, 'more than one output for one name')
   return outputs.map((output) => {
@@ -304,7 +305,7 @@ function readList(url: string, answer: FetchedAnswer): AnsweredOutput[] {
   })
 }
 
-/** The outputs that an answer lists, whatever they are. */
+/** The outputs that an answer lists, not yet validated. */
 function listOf(url: string, { body }: FetchedAnswer): unknown[] {
   const answer = readJson(body)
   const outputs = field(answer, 'outputs')
@@ -322,5 +323,5 @@ function isByteList(value: unknown): value is number[] {
 }
 
 function badAnswer(url: string, reason: string): SourceError {
-  return new SourceError('BAD_ANSWER', `${url} answers not as a lookup service does: ${reason}`)
+  return new SourceError('BAD_ANSWER', `${url} gave no valid lookup answer: ${reason}`)
 }

@@ -1,110 +1,134 @@
+import { CodedError, messageOf } from '../../backend/src/protocol/coded-error.js'
 import { isName } from '../../backend/src/protocol/mine-node.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
-import { compare, provenHeights, unbeaten, withHeights } from './agreement.js'
-import { HttpNameSource } from './http-source.js'
-import { type Held, isHeld, judgeSources } from './judge-sources.js'
-import type { VerifiedHistory } from './name-history.js'
-import type { NameTrust, VerifiedName } from './name-proof.js'
-import type { NameSource } from './name-source.js'
-import type { HeadersError, ProofError } from './proof-error.js'
-import type { VerifiedTip } from './provenance.js'
-import { ResolutionError } from './resolution-error.js'
-import type { SourceError } from './source-error.js'
+import { DEFAULT_TIMEOUT, LONGEST_TIMER, unlessAborted } from './bounded-fetch.js'
+import { CheckWorkerError, checkInWorker } from './check-in-worker.js'
+import { compareHistories, leadingHistories, provenHeights, withHeights } from './compare-histories.js'
+import { HeadersError, ProofError, SourceError } from './errors.js'
+import { type AskBounds, HttpNameSource, type IndexReply, type NameSource } from './name-source.js'
+import { checkEvidence, type VerifiedHistory, type VerifiedTip } from './verify-history.js'
+import type { NameTrust, VerifiedName } from './verify-name.js'
 
-/** How an index stands to what was found. */
+/** Why a name was not resolved. */
+export type ResolutionErrorCode =
+  /** Not a name: names are 1 to 255 characters of `a-z 0-9 -`. */
+  | 'BAD_NAME'
+  /** A source is neither a NameSource nor the URL of a server. */
+  | 'BAD_SOURCE'
+  /** Every index that answered says that the name is not claimed. */
+  | 'NOT_CLAIMED'
+  /** No index showed anything that holds. */
+  | 'NO_PROOF'
+  /** Indexes show histories that exclude each other, and nothing verified says which is right. */
+  | 'DISAGREEMENT'
+
+/** A name that was not resolved, with the report of each index. */
+export class ResolutionError extends CodedError<ResolutionErrorCode> {
+  override readonly name = 'ResolutionError'
+
+  constructor(
+    code: ResolutionErrorCode,
+    message: string,
+    readonly reports: IndexReport[] = [],
+  ) {
+    super(code, message)
+  }
+}
+
+/** How an index's answer compares with the result. */
 export type IndexReport = { index: string } & (
   | { verdict: 'agrees' }
-  /** It shows the ordinal where it was before: its answer is stale, or it withholds the rest. */
+  /** It shows an earlier place of the ordinal: its answer is out of date, or it withholds later steps. */
   | { verdict: 'stale'; message: string }
-  /** What it shows holds by itself, and is overruled by what is in a block; or nothing says which of them is true. */
+  /** Its proof is valid, but a confirmed one overrules it; or another valid one contradicts it on equal terms. */
   | { verdict: 'overruled' | 'disagrees'; message: string }
   /** It says that the name is not claimed. */
   | { verdict: 'denies'; message: string }
-  /** What it shows does not hold: it lies, or it is broken. */
+  /** Its proof does not hold. */
   | { verdict: 'refuted'; message: string; error: ProofError }
   /** It gave nothing that could be checked. */
   | { verdict: 'failed'; message: string; error: SourceError }
-  /** The chain tracker did not answer to what it shows: nobody can say whether it holds. */
+  /** The chain tracker did not answer, so its proof was neither confirmed nor refuted. */
   | { verdict: 'unchecked'; message: string; error: HeadersError }
 )
 
 /**
- * Whether the tip is unspent: on the word of the indexes that show this tip, for no proof can show it (BRC-174 section 6).
- * `disputed`: they do not agree. `unknown`: none of them says.
+ * Whether the tip is unspent, according to the indexes that show this tip: no proof can show it (BRC-174 section 6).
+ * `disputed`: they contradict each other. `unknown`: none of them says.
  */
 export type SpendStatus = 'unspent' | 'spent' | 'disputed' | 'unknown'
 
-/** A name that was resolved: all of it checked, but for the spend status. */
+/** A resolved name; all of it is verified except the spend status. */
 export interface ResolvedName {
   name: string
   origin: VerifiedName
   tip: VerifiedTip
-  /** Whether all of it is in blocks that the chain tracker knows: the mints, and every step to the tip. */
+  /** Whether every mint and every step to the tip is in a block that the chain tracker knows. */
   proven: boolean
   spendStatus: SpendStatus
-  /** When the indexes were asked, in milliseconds since 1970: a result is to be used while it is fresh (BRC-174 6). */
+  /** When the indexes were asked, in milliseconds since 1970: use a result only while it is fresh (BRC-174 6). */
   checkedAt: number
-  /** What each index said, in the order of the sources. */
+  /** One report per index, in the order of the sources. */
   reports: IndexReport[]
 }
 
 export interface ResolveOptions extends NameTrust {
   name: string
-  /** Where to ask: sources, or URLs of servers to ask over HTTP. Several of them can contradict each other, which is how a stale answer shows. */
+  /** The sources to ask, or URLs of servers. With several, a stale answer shows as a contradiction. */
   sources: readonly (NameSource | string | URL)[]
   /**
-   * For each index, in milliseconds: to ask it, and to check what it shows, with all that the chain tracker is asked for
-   * that; 20,000 unless set. The answer takes no longer, however many indexes there are.
+   * Time for each index, in milliseconds: to ask it and to check its answer, chain tracker included. 20,000 by default.
+   * The whole resolution takes no longer, however many indexes there are.
    */
   timeout?: number
-  /** What is read of all indexes together, in bytes; 128 MiB unless set. Each has an equal share. */
+  /** How much is read from all indexes together, in bytes; 128 MiB by default. Each gets an equal share. */
   maxTotalBytes?: number
-  /** How many indexes are asked at once; 16 unless set. Where there are more, each has a share of the time. */
+  /** How many indexes are asked at once; 32 by default. If there are more, each gets a share of the time. */
   maxAtOnce?: number
-  /** Checks what each index shows in a worker of its own, which is ended at the deadline. Unset: where `workerUrl` is set. */
+  /** Check each answer in a worker that is terminated at the deadline. By default only if `workerUrl` is set. */
   workers?: boolean
-  /** The module that workers run, where it does not stand beside this one, as in a bundle: `check-worker.js`. */
+  /** The worker module, `check-worker.js`, if a bundler has moved it away from this one. */
   workerUrl?: URL | string
 }
 
 /**
- * Resolves a name by BRC-174 section 4, steps 1 to 4: asks every index, checks what each shows, and follows the one that
- * shows most. What does not hold is set aside and reported. Of what holds, a proven origin or step counts against one
- * that is in no block, and otherwise the tip that is furthest on; a name that one index proves is claimed, whoever denies
- * it. Nothing is chosen where two tips, or two origins, stand against each other on equal terms.
+ * Resolves a name by BRC-174 section 4, steps 1 to 4: asks every index, checks each answer, and follows the best one.
+ * Answers that do not hold are set aside and reported. Of those that hold, a confirmed origin or step wins over an
+ * unconfirmed one, and otherwise the tip that is furthest along; a name that one index proves is claimed, even if others
+ * deny it. If two tips or two origins contradict each other on equal terms, nothing is chosen.
  *
- * All indexes are asked and checked at once, each within a time and a number of bytes. One that is slow, endless or costly
- * to check delays the answer by no more than its time, takes nothing of the others', and is reported.
+ * All indexes are asked and checked at once, each within its own limits of time and bytes. An index that is slow, endless
+ * or costly to check uses up only its own limits, and is reported.
  *
- * @throws ResolutionError with the report of every index; HeadersError where nothing was found to hold and the chain
- * tracker did not answer; CheckWorkerError where workers are asked for and cannot be started.
+ * @throws ResolutionError with the report of every index; HeadersError if nothing held and the chain tracker did not
+ * answer; CheckWorkerError if workers are requested and cannot be started.
  */
 export async function resolveName(options: ResolveOptions): Promise<ResolvedName> {
   const { name } = options
   if (!isName(name)) throw new ResolutionError('BAD_NAME', 'a name is 1 to 255 characters of a-z 0-9 -')
   const sources = options.sources.map(nameSource)
   const checkedAt = Date.now()
-  const judged = await judgeSources(sources, options)
+  const outcomes = await askSources(sources, options)
 
-  const heights = provenHeights(judged.filter(isHeld).map(({ shown }) => shown))
-  const known = judged.map((each) =>
-    isHeld(each) ? { ...each, shown: withHeights(each.shown, heights) } : each,
+  const heights = provenHeights(outcomes.filter(isChecked).map(({ history }) => history))
+  const merged = outcomes.map((each) =>
+    isChecked(each) ? { ...each, history: withHeights(each.history, heights) } : each,
   )
-  const held = known.filter(isHeld)
-  const leading = unbeaten(held.map(({ shown }) => shown))
-  const reports = known.map((each) => (isHeld(each) ? statusOf(each, leading) : each))
-  const [best, ...rivals] = leading
+  const checked = merged.filter(isChecked)
+  const leading = leadingHistories(checked.map(({ history }) => history))
+  const reports = merged.map((each) => (isChecked(each) ? reportOn(each, leading) : each))
+  const [best, ...others] = leading
   if (best === undefined) throw unresolved(name, reports)
-  if (rivals.length > 0) {
-    const said = leading.map(({ tip }) => formatOutpoint(tip.tip)).join(' and ')
-    throw new ResolutionError('DISAGREEMENT', `the indexes disagree about ${name}: ${said}`, reports)
+  if (others.length > 0) {
+    const tips = leading.map(({ tip }) => formatOutpoint(tip.tip)).join(' and ')
+    throw new ResolutionError('DISAGREEMENT', `the indexes disagree about ${name}: ${tips}`, reports)
   }
   return {
     name,
     origin: best.name,
     tip: best.tip,
     proven: best.name.proven && best.tip.proven,
-    spendStatus: spendStatus(held, best),
+    spendStatus: spendStatus(checked, best),
     checkedAt,
     reports,
   }
@@ -119,10 +143,10 @@ function nameSource(source: NameSource | string | URL): NameSource {
   throw new ResolutionError('BAD_SOURCE', `not a source or the URL of a server: ${shown}`)
 }
 
-/** @param leading Those that nothing beats; more than one where they contradict each other. */
-function statusOf({ index, shown }: Held, leading: readonly VerifiedHistory[]): IndexReport {
-  const tip = formatOutpoint(shown.tip.tip)
-  if (leading.some((each) => compare(shown, each) === 'same')) {
+/** @param leading The histories that lose to no other; several if they contradict each other. */
+function reportOn({ index, history }: CheckedReply, leading: readonly VerifiedHistory[]): IndexReport {
+  const tip = formatOutpoint(history.tip.tip)
+  if (leading.some((each) => compareHistories(history, each) === 'same')) {
     if (leading.length === 1) return { index, verdict: 'agrees' }
     return { index, verdict: 'disagrees', message: `it shows the name at ${tip}` }
   }
@@ -130,27 +154,175 @@ function statusOf({ index, shown }: Held, leading: readonly VerifiedHistory[]): 
     path.some(({ outpoint }) => formatOutpoint(outpoint) === tip),
   )
   return isBehind
-    ? { index, verdict: 'stale', message: `it shows the name at ${tip}, from where it has moved on` }
-    : { index, verdict: 'overruled', message: `it shows the name at ${tip}, by what is in no block` }
+    ? { index, verdict: 'stale', message: `it shows the name at ${tip}, which it has left since` }
+    : { index, verdict: 'overruled', message: `it shows the name at ${tip}, by transactions in no block` }
 }
 
 function unresolved(name: string, reports: IndexReport[]): ResolutionError | HeadersError {
   const unchecked = reports.find((report) => report.verdict === 'unchecked')
   if (unchecked !== undefined) return unchecked.error
   const isDenied = reports.some(({ verdict }) => verdict === 'denies')
-  // Where one index showed something that does not hold, that another denies the name settles nothing.
+  // If one index showed an invalid proof, another's denial proves nothing.
   if (isDenied && reports.every(({ verdict }) => verdict !== 'refuted'))
-    return new ResolutionError('NOT_CLAIMED', `${name} is not claimed, as far as the indexes say`, reports)
+    return new ResolutionError('NOT_CLAIMED', `${name} is not claimed, according to the indexes`, reports)
   const reasons = reports.map((report) => `${report.index}: ${'message' in report ? report.message : ''}`)
   const shown = reasons.length > 0 ? reasons.join('; ') : 'no index was asked'
-  return new ResolutionError('NO_PROOF', `nothing was shown of ${name} that holds: ${shown}`, reports)
+  return new ResolutionError('NO_PROOF', `no index proved ${name}: ${shown}`, reports)
 }
 
-function spendStatus(held: readonly Held[], best: VerifiedHistory): SpendStatus {
-  const said = held
-    .filter(({ shown }) => compare(shown, best) === 'same')
+function spendStatus(checked: readonly CheckedReply[], best: VerifiedHistory): SpendStatus {
+  const claims = checked
+    .filter(({ history }) => compareHistories(history, best) === 'same')
     .flatMap(({ spent }) => (spent === undefined ? [] : [spent]))
-  if (said.length === 0) return 'unknown'
-  if (said.every((spent) => spent)) return 'spent'
-  return said.some((spent) => spent) ? 'disputed' : 'unspent'
+  if (claims.length === 0) return 'unknown'
+  if (claims.every((spent) => spent)) return 'spent'
+  return claims.some((spent) => spent) ? 'disputed' : 'unspent'
+}
+
+/** An index's reply whose evidence holds. */
+interface CheckedReply {
+  index: string
+  history: VerifiedHistory
+  spent: boolean | undefined
+}
+
+type Outcome = CheckedReply | IndexReport
+
+function isChecked(outcome: Outcome): outcome is CheckedReply {
+  return 'history' in outcome
+}
+
+const DEFAULT_TOTAL_BYTES = 128 * 1024 * 1024
+const DEFAULT_AT_ONCE = 32
+/** Limits on the indexes of one source and the replies of one index, whatever a source claims about itself. */
+const MAX_INDEXES = 64
+const MAX_REPLIES = 16
+
+/**
+ * Asks all sources about a name and checks each index's answer. Each index gets an equal share of the bytes, and all of
+ * the time if all indexes can be asked at once.
+ *
+ * @returns The outcome for each index, in the order of the sources, after `timeout` at the latest (plus one step of a check).
+ */
+async function askSources(sources: readonly NameSource[], options: ResolveOptions): Promise<Outcome[]> {
+  const { timeout = DEFAULT_TIMEOUT, maxTotalBytes = DEFAULT_TOTAL_BYTES } = options
+  const { maxAtOnce = DEFAULT_AT_ONCE } = options
+  const end = performance.now() + timeout
+  const most = sources.reduce((sum, source) => sum + maxIndexesOf(source), 0)
+  const maxBytes = Math.floor(maxTotalBytes / Math.min(maxAtOnce, Math.max(1, most)))
+  const share = timeout / Math.max(1, Math.ceil(most / maxAtOnce))
+  const slots = new Slots(maxAtOnce)
+
+  const askIndex = async (source: NameSource, index: string): Promise<Outcome[]> =>
+    await slots.run(async () => {
+      const left = Math.min(share, end - performance.now())
+      return await withDeadline(left, index, async (bounds) => {
+        const asking = listFrom(index, () => source.ask(options.name, { ...bounds, maxBytes }))
+        const replies = await unlessAborted(asking, bounds.signal)
+        return await Promise.all(
+          replies.slice(0, MAX_REPLIES).map((reply) => checkReply(reply, options, bounds.signal)),
+        )
+      })
+    })
+  const askSource = async (source: NameSource, at: number): Promise<Outcome[]> => {
+    const { index = `source ${at + 1}` } = source
+    if (source.find === undefined) return await askIndex(source, index)
+    // Discovery takes no slot: while one source looks for its indexes, others are asked.
+    const found: NameSource[] = []
+    const failed = await withDeadline(timeout, index, async (bounds) => {
+      const finding = listFrom(index, async () => (await source.find?.(bounds)) ?? [])
+      found.push(...(await unlessAborted(finding, bounds.signal)))
+      return []
+    })
+    const asked = found.slice(0, maxIndexesOf(source)).map((each) => askIndex(each, each.index ?? index))
+    return [...failed, ...(await Promise.all(asked)).flat()]
+  }
+  return (await Promise.all(sources.map(askSource))).flat()
+}
+
+function maxIndexesOf({ maxIndexes = 1 }: NameSource): number {
+  return Math.min(MAX_INDEXES, Math.max(1, Math.floor(maxIndexes) || 1))
+}
+
+/** The list that a source answers with. @throws SourceError for anything else that it does. */
+async function listFrom<Item>(index: string, ask: () => Promise<Item[]>): Promise<Item[]> {
+  let answer: unknown
+  try {
+    answer = await ask()
+  } catch (cause) {
+    if (cause instanceof SourceError) throw cause
+    throw new SourceError('BAD_ANSWER', `${index} failed: ${messageOf(cause)}`, { cause })
+  }
+  if (Array.isArray(answer)) return answer
+  throw new SourceError('BAD_ANSWER', `${index} did not answer with a list of replies`)
+}
+
+/** Reports an index as failed if it gives no answer in time, or a bad one. */
+async function withDeadline(
+  milliseconds: number,
+  index: string,
+  work: (bounds: AskBounds & { timeout: number; signal: AbortSignal }) => Promise<Outcome[]>,
+): Promise<Outcome[]> {
+  const stop = new AbortController()
+  const abort = (): void =>
+    stop.abort(new SourceError('TIMEOUT', `${index} took longer than ${Math.round(milliseconds)} ms`))
+  const timer = setTimeout(abort, Math.min(Math.max(0, milliseconds), LONGEST_TIMER))
+  try {
+    return await work({ timeout: Math.max(0, milliseconds), signal: stop.signal })
+  } catch (error) {
+    if (error instanceof SourceError) return [failedReport(index, error)]
+    throw error
+  } finally {
+    clearTimeout(timer)
+    // Ends requests and checks that are still running for this index.
+    stop.abort(new SourceError('TIMEOUT', `nobody waits for ${index} any more`))
+  }
+}
+
+function failedReport(index: string, error: SourceError): IndexReport {
+  return { index, verdict: 'failed', message: error.message, error }
+}
+
+async function checkReply(reply: IndexReply, options: ResolveOptions, signal: AbortSignal): Promise<Outcome> {
+  const { index } = reply
+  if (reply.kind === 'not-claimed')
+    return { index, verdict: 'denies', message: 'it says that the name is not claimed' }
+  const { workerUrl, workers = workerUrl !== undefined } = options
+  try {
+    if (reply.kind === 'failed') return failedReport(index, reply.error)
+    const check = { ...options, evidence: reply.evidence, signal }
+    const { history, isOfTip } = await (workers ? checkInWorker(check, workerUrl) : checkEvidence(check))
+    return { index, history, spent: isOfTip ? reply.spent : undefined }
+  } catch (error) {
+    const message = messageOf(error)
+    if (error instanceof ProofError) return { index, verdict: 'refuted', message, error }
+    // An index can make a chain tracker fail with an invented height; that says nothing about the other indexes.
+    if (error instanceof HeadersError) return { index, verdict: 'unchecked', message, error }
+    if (error instanceof SourceError) return failedReport(index, error)
+    if (error instanceof CheckWorkerError) throw error
+    // Malformed evidence, which none of our own sources gives.
+    return failedReport(
+      index,
+      new SourceError('BAD_ANSWER', `${index} gave malformed evidence: ${message}`, { cause: error }),
+    )
+  }
+}
+
+/** Runs a limited number of jobs at once; the others wait in order. */
+class Slots {
+  private readonly waiting: (() => void)[] = []
+
+  constructor(private free: number) {}
+
+  async run<Result>(job: () => Promise<Result>): Promise<Result> {
+    if (this.free > 0) this.free--
+    else await new Promise<void>((resume) => this.waiting.push(resume))
+    try {
+      return await job()
+    } finally {
+      const next = this.waiting.shift()
+      if (next === undefined) this.free++
+      else next()
+    }
+  }
 }

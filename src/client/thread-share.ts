@@ -1,21 +1,21 @@
-/** How long a check keeps the thread before others have it, in milliseconds. */
+/** How long a check may keep the thread before others run, in milliseconds. */
 const SLICE = 10
 
-/** The checks of this thread that wait for it. */
+/** The checks of this thread that are waiting for it. */
 const waiting: { used: number; resume(): void }[] = []
 
 /**
- * What one check has of this thread. Long work is cut into slices; between them the event loop runs, so that a page or a
- * server stays responsive. Of all checks that wait, the one that has used least goes on: whoever brings a lot of work
- * delays those that bring little by one step at most.
+ * One check's share of this thread. Long work is cut into slices, and the event loop runs between them, so that a page or
+ * a server stays responsive. Of the waiting checks, the one that has used the least time goes next: a check with a lot of
+ * work delays the small ones by one step at most.
  */
 export class ThreadShare {
   private since = performance.now()
 
-  /** @param usedBefore Milliseconds, up to the last slice; at first, what the check has to wait behind. */
+  /** @param usedBefore Milliseconds that count as used already: a check starts behind those that have used less. */
   constructor(private usedBefore = 0) {}
 
-  /** Begins a slice after waiting for something else, which is not counted. */
+  /** Starts a slice after waiting for something else, which does not count. */
   resume(): void {
     this.since = performance.now()
   }
@@ -26,7 +26,7 @@ export class ThreadShare {
     this.resume()
   }
 
-  /** How long the check has had the thread, in milliseconds. */
+  /** How long the check has used the thread, in milliseconds. */
   get used(): number {
     return this.usedBefore + performance.now() - this.since
   }
@@ -36,28 +36,28 @@ export class ThreadShare {
     return performance.now() - this.since >= SLICE
   }
 
-  /** Gives the thread up, and resolves in a later turn of the event loop, when it is this check's turn again. */
+  /** Gives up the thread; resolves in a later task of the event loop, once no waiting check has used less. */
   async yield(): Promise<void> {
     this.pause()
     await new Promise<void>((resume) => {
-      if (waiting.push({ used: this.usedBefore, resume }) === 1) inLaterTurn(resumeNext)
+      if (waiting.push({ used: this.usedBefore, resume }) === 1) runLater(resumeNext)
     })
     this.resume()
   }
 }
 
-/** One check a turn, so that whatever else the thread does comes in between. */
+/** One check per task, so that the thread's other work runs in between. */
 function resumeNext(): void {
   const least = Math.min(...waiting.map(({ used }) => used))
   const [next] = waiting.splice(
     waiting.findIndex(({ used }) => used === least),
     1,
   )
-  if (waiting.length > 0) inLaterTurn(resumeNext)
+  if (waiting.length > 0) runLater(resumeNext)
   next?.resume()
 }
 
-/** As much of the host as is used here: the types of a page and those of Node differ. */
+/** The part of the host that is used here: the types of browsers and of Node differ. */
 interface Host {
   setImmediate?: (run: () => void) => unknown
   MessageChannel: new () => {
@@ -68,8 +68,8 @@ interface Host {
 const host = globalThis as unknown as Host
 let channel: InstanceType<Host['MessageChannel']> | undefined
 
-/** Node has `setImmediate`. In a browser a message comes at once, and a timer only after four milliseconds. */
-function inLaterTurn(run: () => void): void {
+/** Node has `setImmediate`. A browser delivers a message at once, but delays nested timers by four milliseconds. */
+function runLater(run: () => void): void {
   if (host.setImmediate !== undefined) {
     host.setImmediate(run)
     return

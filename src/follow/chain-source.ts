@@ -4,79 +4,59 @@ import type { Proof, TransactionRecord } from '../../backend/src/graph/records.j
 import { BeefError } from '../../backend/src/protocol/beef.js'
 import type { Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { readTransaction, TransactionError } from '../../backend/src/protocol/transaction.js'
+import { ChainSourceError } from './errors.js'
 
 /**
- * Whoever knows the chain: what a crawl asks, and no more. It is not believed: a transaction has to hash to its txid, a
- * spender has to spend, and whether a block has a merkle path is for the chain tracker to say. That something is unspent
- * is all that has to be taken on its word.
+ * A service that knows the chain, with the questions of a crawl. It is not trusted: a transaction must hash to its txid, a
+ * spender must spend, and the chain tracker decides whether a block has a merkle root. Only that an output is unspent cannot
+ * be verified.
  */
 export interface ChainSource {
   /**
-   * A transaction, read by {@link readSourced}, with its proof, read by {@link readSourcedProof}, where the source has it in a
-   * block. Undefined where the source does not know it.
+   * A transaction as {@link parseSourced} returns it, with its proof, as {@link parseSourcedProof} returns it, if the source
+   * knows its block. Undefined if the source does not know the transaction.
    *
-   * @param options.maxBytes How long it may be.
+   * @param options.maxBytes The longest transaction to accept.
    * @throws ChainSourceError
    */
   transaction(txid: string, options: { maxBytes: number }): Promise<TransactionRecord | undefined>
   /**
-   * The txid of what spends an outpoint; undefined where nothing does, as far as the source knows.
+   * The txid of the transaction that spends an outpoint; undefined if the source knows none.
    *
    * @throws ChainSourceError
    */
   spenderOf(outpoint: Outpoint): Promise<string | undefined>
 }
 
-/** Why a chain source is of no use. */
-type ChainSourceErrorCode =
-  /** It could not be reached, was busy or was too slow, however often it was asked. Others will fare no better: try again later. */
-  | 'NO_ANSWER'
-  /** What it answers is no answer to the question. */
-  | 'BAD_ANSWER'
-  /** A transaction is longer than was asked for. */
-  | 'TOO_LARGE'
-
-/** A chain source that gave no answer that could be used. The message is one line. */
-export class ChainSourceError extends Error {
-  override readonly name = 'ChainSourceError'
-
-  constructor(
-    readonly code: ChainSourceErrorCode,
-    message: string,
-    options: { cause?: unknown } = {},
-  ) {
-    super(message, options)
-  }
-}
-
 /**
- * Reads what a source answers for a transaction.
+ * Parses the raw transaction that a source returned.
  *
- * @throws ChainSourceError `BAD_ANSWER` where the bytes are another transaction, or none.
+ * @throws ChainSourceError `BAD_ANSWER` if the bytes are another transaction, or none.
  */
-export function readSourced(txid: string, raw: Uint8Array): TransactionRecord {
-  return reading(txid, () => {
+export function parseSourced(txid: string, raw: Uint8Array): TransactionRecord {
+  return parsed(txid, () => {
     const found = readTransaction(raw, { hash: nativeHash256 }).txid
-    if (found !== txid) throw new ChainSourceError('BAD_ANSWER', `asked for ${txid}, and got ${found}`)
+    if (found !== txid)
+      throw new ChainSourceError('BAD_ANSWER', `asked for ${txid}, the source returned ${found}`)
     return { txid, raw }
   })
 }
 
 /**
- * Reads what a source answers for the merkle path (BUMP, BRC-74) of a transaction.
+ * Parses the merkle path (BUMP, BRC-74) that a source returned for a transaction.
  *
- * @throws ChainSourceError `BAD_ANSWER` where the bytes are none, or one that does not hold the transaction.
+ * @throws ChainSourceError `BAD_ANSWER` if it is malformed or does not contain the transaction.
  */
-export function readSourcedProof(txid: string, bump: Uint8Array): Proof {
-  return reading(txid, () => readProof({ txid, bump }))
+export function parseSourcedProof(txid: string, bump: Uint8Array): Proof {
+  return parsed(txid, () => readProof({ txid, bump }))
 }
 
-function reading<Read>(txid: string, read: () => Read): Read {
+function parsed<Parsed>(txid: string, parse: () => Parsed): Parsed {
   try {
-    return read()
+    return parse()
   } catch (cause) {
     if (!(cause instanceof TransactionError || cause instanceof BeefError)) throw cause
-    const why = `what came for ${txid} does not hold: ${cause.message}`
+    const why = `the source returned an invalid answer for ${txid}: ${cause.message}`
     throw new ChainSourceError('BAD_ANSWER', why, { cause })
   }
 }

@@ -3,94 +3,128 @@ import type { GraphStore } from '../../backend/src/graph/graph-store.js'
 import type { TransactionRecord } from '../../backend/src/graph/records.js'
 import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { readTransaction } from '../../backend/src/protocol/transaction.js'
-import { type BlockPosition, isBefore, positionOf } from './block-position.js'
-import { type ChainSource, ChainSourceError } from './chain-source.js'
-import { CrawlError } from './crawl-error.js'
-import { newReport } from './crawl-report.js'
+import {
+  type BlockPosition,
+  type GatherLimits,
+  type GatherOptions,
+  gather,
+  isBefore,
+  positionOf,
+  storedOrSourced,
+} from './ancestors.js'
+import type { ChainSource } from './chain-source.js'
+import { ChainSourceError, CrawlError } from './errors.js'
 import { type Coin, frontier } from './frontier.js'
-import { type GatherLimits, type GatherOptions, gather, knownOrSourced } from './gather.js'
 
-/** What becomes of a transaction that is submitted. */
+/** The result of submitting a transaction. */
 export type Admission =
   | { kind: 'admitted'; outputs: number }
-  /** Every topic that takes it has it already. */
+  /** Every topic that admits it has it already. */
   | { kind: 'known' }
-  /** It holds, and no topic takes any of it; `codes` are theirs. */
+  /** It is valid, but no topic admits any of it, for the reasons in `codes`. */
   | { kind: 'passed over'; why: string; codes: string[] }
-  /** It does not hold, or does not count. */
+  /** It is invalid or conflicted. */
   | { kind: 'refused'; why: string }
 
-/** The node that a crawl fills. */
+/** The node that a crawl submits to. */
 export interface CrawledNode {
   genesis: Outpoint
   store: Pick<GraphStore, 'transactions' | 'names' | 'ordinals' | 'admissions'>
-  /** Verifies a BEEF and gives it to the topics. May be called again before it has answered: the node sees to turns. */
+  /** Verifies a BEEF and passes it to the topics. Calls may overlap: the node queues them. */
   admit(submitted: { txid: string; beef: Uint8Array }): Promise<Admission>
 }
 
 export interface CrawlOptions {
   node: CrawledNode
   source: ChainSource
-  /** How many branches are followed at once. */
+  /** The most branches that are followed at once. */
   parallel: number
-  /** Whether the ordinals of names are followed, too. */
+  /** Whether the ordinals of names are followed too. */
   names: boolean
   limits: GatherLimits
-  /** After how many admitted transactions to stop. */
+  /** The crawl stops after this many admitted transactions. */
   most: number
-  /** How many transactions to follow that are in no block: whoever owns a name makes them at no cost. */
+  /** The most unmined transactions that are followed: the owner of a name can create them at no cost. */
   maxUnproven: number
-  /** After how many milliseconds to stop. */
+  /** The crawl stops after this many milliseconds. */
   maxTime: number
-  /** Ends the crawl: what is being admitted is, and nothing new begins. */
+  /** Stops the crawl: submissions that have begun are completed, and nothing new begins. */
   signal?: AbortSignal
 }
 
-/** How long transactions that are in no block may take to be verified in all, in milliseconds: they may be made to take long. */
+/** The progress of a crawl. */
+export interface CrawlReport {
+  mints: number
+  transfers: number
+  outputs: number
+  /** Transactions that were known, and followed again because they were unproven. */
+  known: number
+  /** Nodes that were spent by a transaction that is no mint. */
+  deadNodes: number
+  /** Ordinals of names that were burnt, or sent to an output that no topic admits. */
+  lostNames: number
+  /** Unmined transactions at the ends of branches. */
+  unproven: Set<string>
+  /** Transactions that place ordinals, and that the source does not know. */
+  unknown: Set<string>
+  /** Branches that could not be followed, each with its reason. */
+  failures: string[]
+  /** Why it stopped early; undefined if it did not. */
+  stopped?: 'by signal' | 'at limit' | 'at time limit'
+}
+
+function newReport(): CrawlReport {
+  return {
+    ...{ mints: 0, transfers: 0, outputs: 0, known: 0, deadNodes: 0, lostNames: 0 },
+    ...{ unproven: new Set(), unknown: new Set(), failures: [] },
+  }
+}
+
+/** The longest time that verifying unmined transactions may take in total, in milliseconds: they can be crafted to be slow. */
 const UNPROVEN_TIME = 30_000
 
-/** How much each of several branches may hold at once, in bytes: one that needs more is followed while no other such one is. */
+/** The most bytes of ancestors that each of several branches may hold. Branches that need more are followed one at a time. */
 const SMALL = 16 * 1024 * 1024
 
 /** How often a source is asked for a spender that does spend. */
-const ASKS = 3
+const ATTEMPTS = 3
 
 /**
- * Follows the tree from where the store's ends to where the chain's does, and then the ordinals of its names, by asking
- * who spends what. The store is the memory: a crawl that was ended goes on with what is there.
+ * Follows the name tree from the end of the stored one to the end of the chain's, and the ordinals of its names, by asking a
+ * chain source for spenders. All state is in the store: a crawl that was stopped continues from there.
  *
- * Each transaction is submitted after those that it spends of, as far as they belong to the tree. Branches do not wait for each
- * other, but for one case: where something spends another coin that may be a name which was not followed so far yet, it waits until
- * nothing else is under way, and those that wait go on in the order of the chain.
+ * Each transaction is submitted after its parents in the tree. Branches do not wait for each other, with one exception: if a
+ * transaction spends another coin that may be a name which was not followed so far yet, it waits until nothing else is in
+ * progress, and those that wait continue in the order of the chain.
  */
 export class Crawl {
   readonly report = newReport()
-  private readonly inTurn: ReturnType<typeof pLimit>
-  private readonly largeInTurn = pLimit(1)
+  private readonly branches: ReturnType<typeof pLimit>
+  private readonly largeBranches = pLimit(1)
   private readonly followed = new Set<string>()
   private readonly submitted = new Map<string, Promise<Admission>>()
   private readonly waiting: Waiting[] = []
-  /** What the source does not have in a block: it is not asked for once more by whatever is built on it. */
+  /** Txids without a proof at the source: descendants do not ask for them again. */
   private readonly unproven = new Set<string>()
-  /** Of those that were followed. */
+  /** The unproven transactions that were followed. */
   private readonly unprovenSpent = { count: 0, time: 0 }
   private readonly end: number
-  /** Where branches end that could not be followed. */
+  /** The ends of branches that could not be followed. */
   private readonly broken: BlockPosition[] = []
-  private underWay = 0
+  private running = 0
   private onIdle: () => void = () => {}
   private failure: { error: unknown } | undefined
 
   constructor(private readonly options: CrawlOptions) {
-    this.inTurn = pLimit(options.parallel)
+    this.branches = pLimit(options.parallel)
     this.end = performance.now() + options.maxTime
   }
 
   /**
-   * Crawls to the end, or to where it is ended; {@link report} says how far.
+   * Crawls to the end, or until stopped; {@link report} has the progress.
    *
-   * @throws CrawlError where the source does not know the genesis, or shows one that the node refuses; ChainSourceError
-   * `NO_ANSWER`; what the node throws that is nobody's fault here.
+   * @throws CrawlError if the source does not know the genesis, or the node refuses it; ChainSourceError `NO_ANSWER`; errors
+   * of the node itself.
    */
   async run(): Promise<void> {
     await this.unlessStopped(undefined, () => this.startAtGenesis())
@@ -102,7 +136,7 @@ export class Crawl {
       await this.idle()
       if (this.failure !== undefined) throw this.failure.error
       if (this.isOver || this.waiting.length === 0) return
-      this.letGo()
+      this.resumeWaiting()
     }
   }
 
@@ -116,7 +150,7 @@ export class Crawl {
     const { node } = this.options
     const { genesis } = node
     if ((await node.store.transactions.heightOf(genesis.txid)) !== undefined) return
-    const record = await knownOrSourced(genesis.txid, this.gathering())
+    const record = await storedOrSourced(genesis.txid, this.gathering())
     if (record === undefined)
       throw new CrawlError('NOT_KNOWN', `the source does not know the genesis ${formatOutpoint(genesis)}`)
     await this.submit(record, await gather(record, this.gathering()))
@@ -125,7 +159,7 @@ export class Crawl {
       throw new CrawlError('REFUSED', `the genesis ${formatOutpoint(genesis)} was not admitted`)
   }
 
-  /** Follows a coin when it has its turn; each once. */
+  /** Follows a coin as soon as a branch is free; each once. */
   private follow(coin: Coin): void {
     const key = `${coin.kind} ${formatOutpoint(coin.outpoint)}`
     if (this.followed.has(key)) return
@@ -133,39 +167,39 @@ export class Crawl {
     this.begin(coin, { mayWait: true })
   }
 
-  private begin(coin: Coin, { mayWait, isLarge = false }: Pick<Turn, 'mayWait'> & Partial<Turn>): void {
-    this.underWay++
-    void (isLarge ? this.largeInTurn : this.inTurn)(async () => {
+  private begin(coin: Coin, { mayWait, isLarge = false }: Pick<Attempt, 'mayWait'> & Partial<Attempt>): void {
+    this.running++
+    void (isLarge ? this.largeBranches : this.branches)(async () => {
       if (!this.isOver) await this.unlessStopped(coin, () => this.unlessLarge(coin, { mayWait, isLarge }))
-      this.underWay--
-      if (this.underWay === 0) this.onIdle()
+      this.running--
+      if (this.running === 0) this.onIdle()
     })
   }
 
-  /** A branch that turns out to need more than {@link SMALL} lets the others go on, and begins anew when it has its turn. */
-  private async unlessLarge(coin: Coin, turn: Turn): Promise<void> {
+  /** A branch that needs more than {@link SMALL} starts again as a large one, and meanwhile others continue. */
+  private async unlessLarge(coin: Coin, attempt: Attempt): Promise<void> {
     try {
-      await this.goOn(coin, turn)
+      await this.followOne(coin, attempt)
     } catch (error) {
-      const canBeLarger = !turn.isLarge && this.options.limits.maxBytes > SMALL
+      const canBeLarger = !attempt.isLarge && this.options.limits.maxBytes > SMALL
       if (!canBeLarger || !isTooLarge(error)) throw error
-      this.begin(coin, { ...turn, isLarge: true })
+      this.begin(coin, { ...attempt, isLarge: true })
     }
   }
 
   private async idle(): Promise<void> {
-    if (this.underWay === 0) return
+    if (this.running === 0) return
     await new Promise<void>((resolve) => {
       this.onIdle = resolve
     })
   }
 
-  /** One branch that cannot be followed leaves the others; a source or a node that does not answer ends all. */
+  /** If one branch cannot be followed, the others continue; a source or a node that does not answer stops them all. */
   private async unlessStopped(coin: Coin | undefined, work: () => Promise<void>): Promise<void> {
     try {
       await work()
     } catch (error) {
-      // What was ended fails in any way.
+      // Any error may be a result of the abort.
       if (this.options.signal?.aborted === true) return
       if (coin !== undefined && isOfBranch(error)) await this.giveUp(coin, error.message)
       else this.failure ??= { error }
@@ -178,7 +212,7 @@ export class Crawl {
     if (record !== undefined) this.broken.push(positionOf(record, { ancestors: 0 }))
   }
 
-  private async goOn(coin: Coin, { mayWait, isLarge }: Turn): Promise<void> {
+  private async followOne(coin: Coin, { mayWait, isLarge }: Attempt): Promise<void> {
     const { store } = this.options.node
     const gathering = this.gathering({ isLarge })
     const spender = await this.spenderOf(coin.outpoint, gathering)
@@ -196,7 +230,7 @@ export class Crawl {
         this.waiting.push({ coin, txid: spender.txid, position, doubtful })
         return
       }
-      // Another branch may have come to it meanwhile.
+      // Another branch may have submitted it meanwhile.
       admission = this.submitted.get(spender.txid) ?? this.submit(spender, gathered)
     }
     const end = await admission
@@ -219,12 +253,12 @@ export class Crawl {
     if (count < maxUnproven && time < UNPROVEN_TIME) return
     const why =
       count < maxUnproven
-        ? `${UNPROVEN_TIME / 1000} seconds went into others`
-        : `${count} others were followed`
-    throw new CrawlError('UNPROVEN', `${txid} is in no block, and ${why}: it is followed when a block has it`)
+        ? `others already took ${UNPROVEN_TIME / 1000} seconds`
+        : `${count} others were already followed`
+    throw new CrawlError('UNPROVEN', `${txid} is unmined, and ${why}: it will be followed once it is mined`)
   }
 
-  /** What spends an outpoint, as the source says and its bytes show. */
+  /** The transaction that spends an outpoint, as the source says and its bytes confirm. */
   private async spenderOf(
     outpoint: Outpoint,
     gathering: GatherOptions,
@@ -232,19 +266,19 @@ export class Crawl {
     const { source } = this.options
     const shown = formatOutpoint(outpoint)
     let why = ''
-    for (let asks = ASKS; asks > 0; asks--) {
+    for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
       const txid = await source.spenderOf(outpoint)
       if (txid === undefined) return undefined
-      const record = (await this.taken(txid)) ?? (await knownOrSourced(txid, gathering))
+      const record = (await this.admitted(txid)) ?? (await storedOrSourced(txid, gathering))
       if (record !== undefined && spends(record, outpoint)) return record
       why = record === undefined ? 'it does not know' : 'does not spend it'
-      why = `the source names ${txid} as what spends ${shown}, which ${why}`
+      why = `the source says that ${shown} is spent by ${txid}, which ${why}`
     }
     throw new CrawlError('NO_SPEND', why)
   }
 
-  /** What was submitted before, as far as any topic took it: it is not asked for once more. */
-  private async taken(txid: string): Promise<TransactionRecord | undefined> {
+  /** A transaction that was submitted before, if a topic has admitted it: the source is not asked again. */
+  private async admitted(txid: string): Promise<TransactionRecord | undefined> {
     if ((await this.submitted.get(txid)) === undefined) return undefined
     return await this.options.node.store.transactions.get(txid)
   }
@@ -264,7 +298,7 @@ export class Crawl {
       if (end.kind === 'known') report.known++
       if (end.kind !== 'admitted') return end
       report.outputs += end.outputs
-      // The genesis is no ordinal that anything places.
+      // Nothing places the genesis.
       if (txid === node.genesis.txid) return end
       for (const each of unknown) report.unknown.add(each)
       if ((await this.nodesOf(txid)).length > 0) report.mints++
@@ -300,11 +334,11 @@ export class Crawl {
   }
 
   /**
-   * Lets the first of those that wait go on, in the order of the chain, and whoever waits for coins that are older than it:
-   * nothing that is still to be followed can lead to those. Where a branch could not be followed, it may lead to whatever
-   * comes after its end: that waits for the next crawl.
+   * Resumes the first waiting transaction in the order of the chain, and those that wait for older coins alone: nothing that
+   * is still to be followed can lead to those. A branch that could not be followed may lead to anything after its end, which
+   * waits for the next crawl.
    */
-  private letGo(): void {
+  private resumeWaiting(): void {
     const waiting = this.waiting.splice(0)
     const first = waiting.map(({ position }) => position).reduce(earlier)
     const end = this.broken.reduce(earlier, first)
@@ -313,7 +347,7 @@ export class Crawl {
       const isFirst = end === first && !isBefore(first, position)
       if (isFirst || doubtful.every((left) => isBefore(left, end))) this.begin(coin, { mayWait: false })
       else if (end === first) this.waiting.push(each)
-      else this.report.failures.push(`${txid} moves what another branch may lead to, which was not followed`)
+      else this.report.failures.push(`${txid} moves an ordinal of another branch, which was not followed`)
     }
   }
 }
@@ -334,17 +368,17 @@ function earlier(one: BlockPosition, other: BlockPosition): BlockPosition {
 }
 
 /** How a coin is followed. */
-interface Turn {
-  /** Whether it may be left until nothing else is under way. */
+interface Attempt {
+  /** Whether it may wait until nothing else is in progress. */
   mayWait: boolean
-  /** Whether it may hold as much as a submission may have. */
+  /** Whether its ancestors may reach the limits of a submission, instead of {@link SMALL}. */
   isLarge: boolean
 }
 
 /** A coin whose spender waits. */
 interface Waiting {
   coin: Coin
-  /** Of the spender, and where it stands. */
+  /** The spender, and its position. */
   txid: string
   position: BlockPosition
   /** See `Gathered`. */

@@ -2,7 +2,7 @@ import type { GraphReader } from '../../backend/src/graph/graph-store.js'
 import type { Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { readTransaction } from '../../backend/src/protocol/transaction.js'
 
-/** An output whose spend leads on: a node, to a mint; an ordinal, to where it went. */
+/** An output whose spender to follow: of a node, a mint; of an ordinal, its next transfer. */
 export interface Coin {
   kind: 'node' | 'ordinal'
   outpoint: Outpoint
@@ -10,15 +10,15 @@ export interface Coin {
 
 export type FrontierStore = Pick<GraphReader, 'transactions' | 'names' | 'ordinals'>
 
-/** Names that are read at once. */
+/** Names per read. */
 const PAGE = 1000
 
 /**
- * Where a stored tree goes on: its live nodes, and where the ordinal of each name is now. Of what is not proven, the last
- * proven one before it: from there on it is followed once more, as proofs may have come, or something else may have been
- * mined instead.
+ * The coins from which a stored tree is continued: its live nodes, and the current output of each name's ordinal. For an
+ * unproven one, the last proven one before it is followed again, as proofs may exist by now, or another transaction may have
+ * been mined instead.
  *
- * @param options.names Whether names are followed, and not nodes alone.
+ * @param options.names Whether to follow names too, or nodes alone.
  */
 export async function* frontier(store: FrontierStore, { names }: { names: boolean }): AsyncGenerator<Coin> {
   yield* liveNode('', store)
@@ -39,7 +39,7 @@ async function* liveNode(domain: string, store: FrontierStore): AsyncGenerator<C
   if (node !== undefined) yield { kind: 'node', outpoint: await provenNode(node, store) }
 }
 
-/** The last proven node on the way to this one; genesis where there is none. */
+/** The last proven node on the way to this one, otherwise the genesis. */
 async function provenNode(node: Outpoint, store: FrontierStore): Promise<Outpoint> {
   let last = node
   while ((await store.transactions.heightOf(last.txid)) === undefined) {
@@ -52,7 +52,7 @@ async function provenNode(node: Outpoint, store: FrontierStore): Promise<Outpoin
   return last
 }
 
-/** The last proven output that an ordinal was in; undefined where its mint is not proven: with that it is followed anew. */
+/** The last proven output of an ordinal; undefined if its mint is unproven: following the mint again leads to it. */
 async function provenOrdinal(tip: Outpoint, store: FrontierStore): Promise<Outpoint | undefined> {
   let last: Outpoint | undefined = tip
   while (last !== undefined && (await store.transactions.heightOf(last.txid)) === undefined)

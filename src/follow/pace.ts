@@ -1,52 +1,49 @@
-/** Answers that somebody who is waited for has to give in a time. */
+/** The answers that a service has to give within a time. */
 export interface PaceRule {
   /** Milliseconds. */
   within: number
-  /** How many, at the least. A MiB of a long one counts as one. */
+  /** The least number. Each MiB of a long answer counts as one. */
   answers: number
 }
 
 const USUAL: PaceRule = { within: 30_000, answers: 5 }
 const MiB = 1024 * 1024
 
-/**
- * Whether somebody answers fast enough to be waited for. Only the time counts in which a question is open: nobody is slow
- * because nobody asks.
- */
+/** Measures whether a service answers fast enough. Only time with an open question counts, not idle time. */
 export class Pace {
   private readonly since: number[]
   private open = 0
   private openSince = 0
-  /** How long questions have been open in all, but for now. */
+  /** How long questions have been open in total, without the current ones. */
   private waited = 0
 
   /** @param now A clock, in milliseconds. */
   constructor(
-    private readonly wanted: PaceRule = USUAL,
+    private readonly required: PaceRule = USUAL,
     private readonly now: () => number = () => performance.now(),
   ) {
-    this.since = Array.from({ length: wanted.answers }, () => 0)
+    this.since = Array.from({ length: required.answers }, () => 0)
   }
 
-  /** For people. */
+  /** For messages. */
   get rule(): string {
-    const { within, answers } = this.wanted
+    const { within, answers } = this.required
     return `fewer than ${answers} answers in ${Math.round(within / 1000)} seconds`
   }
 
-  /** A question is asked. */
+  /** Call when a question is sent. */
   begin(): void {
     if (this.open === 0) this.openSince = this.now()
     this.open++
   }
 
-  /** It is open no more, whatever came of it. */
+  /** Call when it is closed, whatever the result. */
   end(): void {
     this.open--
     if (this.open === 0) this.waited += this.now() - this.openSince
   }
 
-  /** An answer came that is of use. */
+  /** Call for each useful answer. */
   answered(bytes: number): void {
     const { since } = this
     const counts = Math.min(since.length, 1 + Math.floor(bytes / MiB))
@@ -54,12 +51,12 @@ export class Pace {
     since.push(...Array.from({ length: counts }, () => this.clock))
   }
 
-  /** @param pause How long it is about to be waited for beside that, in milliseconds. */
+  /** @param pause How much longer the next wait will be, in milliseconds. */
   isKept(pause = 0): boolean {
-    return this.clock + pause - (this.since[0] ?? 0) <= this.wanted.within
+    return this.clock + pause - (this.since[0] ?? 0) <= this.required.within
   }
 
-  /** How long questions have been open until now. */
+  /** How long questions have been open up to now. */
   private get clock(): number {
     return this.waited + (this.open > 0 ? this.now() - this.openSince : 0)
   }

@@ -6,43 +6,42 @@ import type { GraphReader } from '../../backend/src/graph/graph-store.js'
 import type { Network } from '../../backend/src/protocol/address.js'
 import type { Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { deploymentOf, PROFILES, type Profile } from '../../backend/src/protocol/profile.js'
-import { CONTENT_PATH, contentHandlers } from './content/content.js'
-import { crossOrigin } from './http/cross-origin.js'
-import { type ErrorResponseOptions, errorResponse } from './http/errors.js'
-import { GATEWAY_LIMITS, type GatewayLimits } from './http/gateway-limits.js'
+import { CONTENT_PATH, contentHandler } from './content/content.js'
+import { GATEWAY_LIMITS, type GatewayLimits } from './gateway-limits.js'
+import { type ErrorResponseOptions, errorResponse } from './http/error-response.js'
 import { RequestBodies } from './http/request-body.js'
-import { sandboxPolicy } from './http/security-headers.js'
+import { crossOrigin, sandboxPolicy } from './http/security-headers.js'
 import { metadataRoutes } from './metadata/metadata.js'
 import { provenanceRoutes } from './metadata/provenance.js'
 import { namesRoutes } from './names/names.js'
 import { previewRoutes } from './preview/preview.js'
 import { streamRoutes } from './streams/stream.js'
 
-/** Where what is served is read. */
+/** The stores that the routes read. */
 export interface GatewayStores {
-  /** The admitted graph, with what is blocked in it: nothing of that is served. */
+  /** The admitted graph, blocked outputs included: the routes do not serve those. */
   graph: GraphReader & { readonly blocklist: BlocklistReader }
 }
 
 export interface GatewayOptions {
-  /** Below which paths the routes are, and what directories and streams are like; mainnet's where nothing is given. */
+  /** The path prefixes of the routes, and the content types of directories and streams; mainnet's by default. */
   profile?: Profile
-  /** Whose addresses owners have; `main` where nothing is given. */
+  /** The network of owners' addresses; `main` by default. */
   network?: Network
-  /** Of the tree that the host follows; the profile's where nothing is given. `undefined` given on purpose: none, no proofs. */
+  /** The genesis of the host's name tree; the profile's by default. An explicit `undefined` means none, and no name proofs. */
   genesis?: Outpoint | undefined
-  /** Directives that join the sandbox of content that a browser would run, as `frame-ancestors 'self'`. */
+  /** Directives that join the sandbox of active content, such as `frame-ancestors 'self'`. */
   contentPolicy?: string | undefined
   limits?: Partial<GatewayLimits>
-  /** Whether these routes let pages of other origins read their answers; `false` where the host lets them itself. */
+  /** Whether these routes set CORS headers; `false` if the host does. */
   crossOrigin?: boolean
-  /** Takes what went wrong here, which is said to nobody else; where nothing is given, it goes to standard output in JSON. */
+  /** Logs internal errors, which clients do not see; standard output in JSON by default. */
   logger?: ErrorResponseOptions['logger']
-  /** Reads the bodies of requests; where nothing is given, none that is compressed, and each up to its own limit. */
+  /** Reads request bodies; by default no compressed ones, and each up to its own limit. */
   bodies?: RequestBodies
 }
 
-/** What is asked of an Express app: so little that those of Express 4 have it, too. */
+/** The part of an Express app that is used, which Express 4 has too. */
 export interface GatewayApp {
   get(path: RegExp, ...handlers: (RequestHandler | ErrorRequestHandler)[]): unknown
   options(path: RegExp, ...handlers: RequestHandler[]): unknown
@@ -50,18 +49,18 @@ export interface GatewayApp {
 }
 
 /**
- * Puts the reading of the graph on an Express app: content, and below the profile's prefixes names, streams, metadata,
- * previews and provenance. What they answer is `spec/http.md`'s, in every host; paths that are not theirs go on to whatever
- * stands behind them, so it is called before the app's last word, its 404. OverlayExpress says that in `start`.
+ * Adds the routes that read the graph to an Express app: content, and below the profile's prefixes names, streams, metadata,
+ * previews and provenance. `spec/http.md` specifies them, for every host. Other paths are passed on, so call this before the
+ * app's 404 handler, which OverlayExpress adds in `start`.
  *
- * It is called before parsers of bodies, too: these routes read bodies by themselves, each up to its own limit, and take one
- * that is parsed already only where it was parsed as JSON.
+ * Call it before body parsers too: these routes read bodies themselves, each up to its own limit, and accept a parsed body
+ * only if it was parsed as JSON.
  *
- * Errors of these routes are answered in the gateway's shape, `{"error","code"}`, and no other error of the app is touched.
- * Nothing is limited by client: a host that is open to strangers puts its limits before these routes.
+ * Errors of these routes have the gateway's shape, `{"error","code"}`; other errors of the app are left alone. There are no
+ * limits per client: a public host puts its own before these routes.
  *
- * The app may be of Express 4, as that of OverlayExpress: the handler that stands straight on it hands its errors on by
- * itself, and all others stand in a router of this package's own Express.
+ * The app may be of Express 4, as that of OverlayExpress: the one handler directly on it passes on its errors itself, and all
+ * others are in a router of this package's own Express.
  */
 export function attachGateway(app: GatewayApp, { graph }: GatewayStores, options: GatewayOptions = {}): void {
   const { profile = PROFILES.mainnet, network = 'main', logger = pino({ name: 'minetree' }) } = options
@@ -80,9 +79,9 @@ export function attachGateway(app: GatewayApp, { graph }: GatewayStores, options
     app.options(CONTENT_PATH, handler)
     routes.use([...prefixes, ...profile.namesPrefixes], handler)
   }
-  // Straight on the app: a router of its own takes time that `npm run bench gateway` shows.
-  const content = contentHandlers({ store, directoryContentTypes, policy, maxDirectoryBytes, maxPathBytes })
-  app.get(CONTENT_PATH, ...origins, ...content, errors)
+  // Directly on the app: a router of its own takes time that `npm run bench gateway` shows.
+  const content = contentHandler({ store, directoryContentTypes, policy, maxDirectoryBytes, maxPathBytes })
+  app.get(CONTENT_PATH, ...origins, content, errors)
   routes
     .use(
       namesRoutes({

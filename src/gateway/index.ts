@@ -1,3 +1,8 @@
 /** For hosts: the routes over the graph, on an Express app of their own. */
-export { attachGateway, type GatewayApp, type GatewayOptions, type GatewayStores } from './attach-gateway.js'
-export type { GatewayLimits } from './http/gateway-limits.js'
+export {
+  attachGateway,
+  type GatewayApp,
+  type GatewayOptions,
+  type GatewayStores,
+} from './attach-gateway.js'
+export type { GatewayLimits } from './gateway-limits.js'

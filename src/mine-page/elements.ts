@@ -1,6 +1,6 @@
 /**
  * The element of the page with this id.
- * @throws Error where there is none of that kind: page and script do not belong together.
+ * @throws Error if there is none of that kind: page and script do not match.
  */
 export function element<Kind extends HTMLElement>(id: string, kind: new () => Kind): Kind {
   const found = document.getElementById(id)
@@ -8,7 +8,7 @@ export function element<Kind extends HTMLElement>(id: string, kind: new () => Ki
   return found
 }
 
-/** A new element. Children that are text stay text, whoever wrote them. */
+/** A new element. Text children stay text, so strangers' text is safe. */
 export function make<Tag extends keyof HTMLElementTagNameMap>(
   tag: Tag,
   attributes: Readonly<Record<string, string>>,

@@ -1,4 +1,4 @@
-/** Numbers as a reader takes them in. */
+/** Numbers in readable form. */
 
 export function count(value: number): string {
   return Math.round(value).toLocaleString('en-GB')
@@ -18,7 +18,7 @@ export function percent(share: number): string {
 
 type Unit = [name: string, seconds: number, below: number]
 
-/** The smallest that makes less than two of the next: 119 seconds, 119 minutes, 47 hours. */
+/** Each unit is used up to just below two of the next: 119 seconds, 119 minutes, 47 hours. */
 const YEARS: Unit = ['years', 31_557_600, Number.POSITIVE_INFINITY]
 const UNITS: Unit[] = [
   ['seconds', 1, 120],

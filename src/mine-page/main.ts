@@ -1,11 +1,12 @@
+import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import './no-eval.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { HttpMineIndex } from '../mining/mine-index.js'
 import { serverDeployment } from '../mining/server-deployment.js'
 import { element } from './elements.js'
-import { MinePage } from './mine-page.js'
+import { MiningForm } from './mining-form.js'
 
-/** Content and names stand at the root of a host. */
+/** Content and names are at the root of a host. */
 const url = location.origin
 const tree = element('tree', HTMLElement)
 
@@ -14,7 +15,7 @@ try {
   const { deployment, profile } = server
   const network = profile === 'local' ? 'a local network' : 'the live network'
   tree.textContent = `This server follows the tree of ${formatOutpoint(deployment.genesis)}, on ${network}. Each character takes a hash with ${deployment.difficulty} zero bits.`
-  new MinePage({
+  new MiningForm({
     server,
     index: new HttpMineIndex(url),
     workerUrl: new URL('/mine/search-worker.js', url),
@@ -22,5 +23,5 @@ try {
 } catch (error) {
   tree.className = 'error'
   tree.setAttribute('role', 'alert')
-  tree.textContent = `Nothing can be mined here: ${error instanceof Error ? error.message : error}.`
+  tree.textContent = `Nothing can be mined here: ${messageOf(error)}.`
 }

@@ -1,24 +1,22 @@
 import { Transaction, WalletClient } from '@bsv/sdk'
-import { sendWithWallet } from '../mining/fund-with-wallet.js'
-import { MADE_UP_PAYER } from '../mining/made-up-mint.js'
+import { fromHex, toHex } from '../../backend/src/protocol/bytes.js'
+import { FAKE_FUNDING_PAYER } from '../mining/fake-funding.js'
+import { payWithWallet, sendWithWallet } from '../mining/fund-with-wallet.js'
+import { ownersMint } from '../mining/live-node.js'
 import type { HttpMineIndex } from '../mining/mine-index.js'
+import { type MiningEvent, mineName, solveNext } from '../mining/mine-name.js'
+import { MiningError, NodeMovedError } from '../mining/mining-error.js'
 import {
-  type MiningEvent,
   type MintDraft,
   type MintPayer,
-  mineName,
-  ownersMint,
   type PaidMint,
-  solveNext,
-} from '../mining/mine-name.js'
-import { MiningError, NodeMovedError } from '../mining/mining-error.js'
-import { type SignedMint, unpaidMint } from '../mining/mint-transaction.js'
-import { payWithWallet } from '../mining/pay-with-wallet.js'
+  type SignedMint,
+  unpaidMint,
+} from '../mining/mint-transaction.js'
 import type { ServerDeployment } from '../mining/server-deployment.js'
 import type { MiningOrder, Payer } from './mining-order.js'
-import { storeMint } from './stored-mints.js'
 
-/** A mint to show. `beef` is there where it was paid for. */
+/** A mint to show; `beef` is present if it was paid for. */
 export interface ShownMint
   extends Pick<MintDraft, 'plan' | 'source'>,
     SignedMint,
@@ -31,24 +29,24 @@ export interface MiningRun {
   workerUrl: URL
   signal: AbortSignal
   onEvent(event: MiningEvent): void
-  /** A mint was made. One that was paid for is submitted next. */
+  /** Called when a mint was made. A paid one is submitted next. */
   onMint(mint: ShownMint): void
 }
 
 /**
- * Mines what was ordered: all that is missing of the name where somebody pays, and its next character where nobody does.
+ * Mines all missing characters of the name if somebody pays, and only the next one if nobody does.
  *
- * @throws MiningError, SearchError, MintError, as mining does; what the wallet throws; the reason of the signal.
+ * @throws MiningError; SearchError; MintError; what the wallet throws; the reason of the signal.
  */
 export async function runOrder(run: MiningRun): Promise<void> {
   const { order, server, signal, onMint } = run
   const { name, workers } = order
   const payer = await payerOf(order.payer)
   const ownerLock = async (each: string): Promise<Uint8Array> =>
-    order.ownerLock ?? (await (payer ?? MADE_UP_PAYER).ownerLock(each))
+    order.ownerLock ?? (await (payer ?? FAKE_FUNDING_PAYER).ownerLock(each))
   const { index, workerUrl, onEvent } = run
   const { deployment } = server
-  // The page is the server's own, and so is the word on which blocks there are.
+  // The server provides this page, so it is trusted about blocks as well.
   const chainTracker = 'scripts only' as const
   const options = { name, deployment, index, ownerLock, workers, workerUrl, signal, onEvent, chainTracker }
   if (payer === undefined) {
@@ -68,14 +66,14 @@ export async function runOrder(run: MiningRun): Promise<void> {
 
 async function payerOf(payer: Payer): Promise<MintPayer | undefined> {
   if (payer === 'nobody') return undefined
-  if (payer === 'made-up') return MADE_UP_PAYER
-  return payWithWallet(await findWallet(), { keep: async (mint) => storeMint(mint) })
+  if (payer === 'fake') return FAKE_FUNDING_PAYER
+  return payWithWallet(await findWallet(), { keep: async (mint) => saveMint(mint) })
 }
 
 /**
- * Sends a paid mint again: to the network first, where a wallet is there to do so, and then to the server.
+ * Sends a paid mint again: first to the network, if there is a wallet to do so, then to the server.
  *
- * @returns What became of it.
+ * @returns Its state.
  * @throws MiningError, as {@link MineIndex.submit}.
  */
 export async function resend(
@@ -83,7 +81,7 @@ export async function resend(
   mint: { beef: Uint8Array; txid: string; name: string },
 ): Promise<{ kind: 'known' } | { kind: 'by-other'; by: string } | { kind: 'lost' }> {
   const wallet = await findWallet().catch(() => undefined)
-  // A wallet that has sent it before says no, and one that says no for good is not believed against the server.
+  // A wallet that has sent it before refuses; even if it refuses for good, the server decides.
   if (wallet !== undefined) await sendWithWallet(wallet, mint).catch(() => {})
   try {
     await index.submit(mint)
@@ -102,12 +100,53 @@ export async function resend(
 
 /** @throws MiningError `BAD_WALLET`, before anything is mined. */
 async function findWallet(): Promise<WalletClient> {
-  // One that the browser brings needs no asking around on the machine.
+  // A wallet in the browser itself needs no search on the machine.
   const wallet = new WalletClient('CWI' in window ? 'window.CWI' : 'auto', location.hostname)
   try {
     await wallet.connectToSubstrate()
   } catch (cause) {
-    throw new MiningError('BAD_WALLET', 'no wallet answers in this browser or on this machine', { cause })
+    throw new MiningError(
+      'BAD_WALLET',
+      'no wallet answers in this browser or on this machine: start one and try again',
+      { cause },
+    )
   }
   return wallet
+}
+
+/** A signed mint that this server has not confirmed. */
+export interface SavedMint {
+  name: string
+  txid: string
+  beef: Uint8Array
+}
+
+const PREFIX = 'minetree mint '
+
+/**
+ * Saves a mint in the browser before the wallet sends it, so that closing the page does not lose it.
+ *
+ * @throws DOMException if the browser has no room for it.
+ */
+export function saveMint({ mint, transaction, beef }: PaidMint): void {
+  const stored = JSON.stringify({ name: mint.name, beef: toHex(beef) })
+  localStorage.setItem(PREFIX + transaction.id('hex'), stored)
+}
+
+export function forgetMint(txid: string): void {
+  localStorage.removeItem(PREFIX + txid)
+}
+
+/** All saved mints; other data under such a key is ignored. */
+export function savedMints(): SavedMint[] {
+  return Object.entries(localStorage).flatMap(([key, value]) => {
+    if (!key.startsWith(PREFIX)) return []
+    try {
+      const { name, beef } = JSON.parse(String(value)) as { name: unknown; beef: unknown }
+      return [{ name: String(name), txid: key.slice(PREFIX.length), beef: fromHex(String(beef)) }]
+    } catch {
+      // Written by something else on this origin.
+      return []
+    }
+  })
 }

@@ -5,39 +5,40 @@ import { PROFILES } from '../../backend/src/protocol/profile.js'
 import { make } from './elements.js'
 import type { ShownMint } from './mining-run.js'
 
-/** What became of a mint that was paid for. */
-export type MintState =
+/** The state of a paid mint. */
+export type CardState =
   | { kind: 'sending' }
   /** The server has it: the name is minted. */
   | { kind: 'known' }
-  /** Another transaction, `by`, gives the name to the same owner: this one will never count. */
+  /** Another transaction, `by`, gives the name to the same owner, so this one will never count. */
   | { kind: 'by-other'; by: string }
   /** Another mint has spent the node. */
   | { kind: 'lost' }
-  /** The server does not have it, and `again` asks it once more. */
+  /** The server does not have it; `again` submits it once more. */
   | { kind: 'unsent'; reason: string; again: () => void }
 
 const UNPAID =
-  'The node is unlocked, and nobody pays yet. It brings 1 satoshi, and the outputs take 3: add inputs that bring 2 more and the fee, and sign those. Inputs may be added (the signature is ANYONECANPAY), outputs may not: the node’s signature covers them all, so there is no place for change any more, and what the inputs bring beyond is fee. Send it while the node is live: as soon as somebody mines any character from it, this solution is worth nothing.'
-const BOUND = 'Only the owner below can use this solution: whoever pays, the name is locked to that address.'
+  'The node is unlocked, but nobody pays yet. The node supplies 1 satoshi and the outputs need 3: add inputs with 2 more satoshis and the fee, and sign them. You can add inputs (the signature is ANYONECANPAY) but no outputs: the node’s signature covers them all, so there is no change, and everything beyond the outputs is fee. Send it while the node is live: as soon as somebody mines any character from it, this solution is worthless.'
+const BOUND =
+  'Only the owner below can use this solution: no matter who pays, the name is locked to that address.'
 const UNBOUND =
-  'Show it to nobody before it is sent: in this tree whoever sees the solution can mint the name for another owner.'
+  'Show it to nobody before it is sent: in this tree, anyone who sees the solution can mint the name for another owner.'
 
-/** What a card says of a mint. */
+/** The content of a mint's card. */
 export interface CardContent {
   name: string
   txid: string
-  /** Of the solution: terms, each with what it is. */
+  /** The solution, as terms with their values. */
   solution?: readonly (readonly [term: string, text: string])[]
-  /** Hex. */
+  /** As hex. */
   transaction?: string
-  /** Where it was paid for. */
+  /** Present if it was paid for. */
   beef?: Uint8Array
-  /** Whether the solution is of use to its owner alone. */
+  /** Whether only the owner can use the solution. */
   isBound?: boolean
 }
 
-/** A card's content for a mint that was just made. */
+/** The card of a mint that was just made. */
 export function cardOf(
   { mint, plan, transaction, beef }: ShownMint,
   { network }: { network: Network },
@@ -59,13 +60,13 @@ export function cardOf(
   }
 }
 
-/** The address that a lock pays to; a lock of another kind in hex. */
+/** The address that a lock pays to; any other lock as hex. */
 function ownerText(lock: Uint8Array, network: Network): string {
   const owner = p2pkhOwner(lock)
   return owner === undefined ? toHex(lock) : encodeAddress(owner, network)
 }
 
-/** A mint: its solution, the transaction that it makes, and what became of it. */
+/** Shows a mint: its solution, its transaction, and its state. */
 export class MintCard {
   readonly root: HTMLElement
   readonly name: string
@@ -101,7 +102,7 @@ export class MintCard {
     this.show({ kind: 'sending' })
   }
 
-  show(state: MintState): void {
+  show(state: CardState): void {
     this.#badge.dataset.kind = state.kind
     if (state.kind === 'sending') this.#badge.replaceChildren('Paid for. Submitting it to this server…')
     else if (state.kind === 'known') {
@@ -128,7 +129,7 @@ function field(term: string, text: string): HTMLElement[] {
   return [make('dt', {}, term), make('dd', { 'data-field': term }, text)]
 }
 
-/** Hex with a button that copies it; where the clipboard is not to be had, it is left selected. */
+/** Hex with a copy button; without access to the clipboard, the text is selected instead. */
 function rawField(label: string, { id, hex }: { id: string; hex: string }): HTMLElement {
   const text = make('textarea', { id, readonly: '', spellcheck: 'false' }, hex)
   const button = make(
@@ -143,7 +144,7 @@ function rawField(label: string, { id, hex }: { id: string; hex: string }): HTML
       await navigator.clipboard.writeText(hex)
       said.textContent = ' Copied.'
     } catch {
-      // Pages that did not come over TLS have no clipboard, and a person may have refused it.
+      // Pages without TLS have no clipboard, and the user may have denied access.
       said.textContent = ' Selected: copy it with the keyboard.'
     }
   })

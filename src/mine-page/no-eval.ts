@@ -1,5 +1,5 @@
 import { config } from 'zod'
 
-// Zod looks whether it may compile schemas, which the policy of the page forbids: the browser would report it. This has to
-// come before any schema.
+// Zod probes whether it may compile schemas; the page's content security policy forbids that, and browsers would report
+// it. This must run before any schema is created.
 config({ jitless: true })

@@ -3,7 +3,7 @@ import type { SearchProgress } from '../mining/search/search-nonce.js'
 import { element, make } from './elements.js'
 import { count, duration, percent, rate } from './figures.js'
 
-/** Shows how far the mining of a name is. What happened is announced; the figures of a search change without a word. */
+/** Shows the progress of mining. Events are announced to screen readers; the figures of a search change silently. */
 export class ProgressView {
   readonly #section = element('progress', HTMLElement)
   readonly #letters = element('letters', HTMLElement)
@@ -27,13 +27,13 @@ export class ProgressView {
     this.#status.textContent = text
   }
 
-  tell(event: MiningEvent): void {
+  update(event: MiningEvent): void {
     const { name } = event
     if (event.kind === 'started') {
       this.#mined = event.node.domain.length
       this.#showLetters({ isOn: true })
-      const anew = `Somebody else has moved the node: searching for ${name} anew, from where it went.`
-      this.say(this.#hasMoved ? anew : `Searching for ${name}.`)
+      const restarted = `Somebody else has spent the node: searching for ${name} again, from its successor.`
+      this.say(this.#hasMoved ? restarted : `Searching for ${name}.`)
       this.#figures({ hashes: 0, luck: 0 })
       this.#search.hidden = false
     } else if (event.kind === 'searching') this.#figures(event.progress)
@@ -46,14 +46,14 @@ export class ProgressView {
     }
   }
 
-  /** The search is over, however it went. */
+  /** Ends the display, however the search went. */
   end(text: string): void {
     this.#search.hidden = true
     if (this.#letters.hasChildNodes()) this.#showLetters({ isOn: false })
     this.say(text)
   }
 
-  /** @param search Whether the first that is missing is searched for. */
+  /** @param search.isOn Whether the first missing character is being searched. */
   #showLetters(search: { isOn: boolean }): void {
     const stateOf = (at: number): string => {
       if (at < this.#mined) return 'mined'

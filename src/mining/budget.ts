@@ -1,12 +1,12 @@
 import { MiningError } from './mining-error.js'
 
-/** What mining a name may cost at the most, whatever servers and wallets say. */
+/** What mining a name may cost at most, whatever servers and wallets say. */
 export interface MiningBudget {
-  /** Fee of one mint, in satoshis. */
+  /** The fee of one mint, in satoshis. */
   maxFee: number
-  /** Fees of all mints together, in satoshis. */
+  /** The fees of all mints together, in satoshis. */
   maxTotal: number
-  /** Mints that are paid for, those that are lost to rivals included. */
+  /** The mints that are paid for, including those that lose to other mints. */
   maxMints: number
   /** How long it may take, in milliseconds. */
   maxTime: number
@@ -14,20 +14,20 @@ export interface MiningBudget {
 
 /** In satoshis: 2.5 times what a mint of the live tree, of 18 KB, costs at the usual rate. */
 const DEFAULT_MAX_FEE = 5_000
-/** Mints beyond the missing characters, for those that are lost to rivals. */
+/** Mints beyond the missing characters, for those that lose to other mints. */
 const SPARE_MINTS = 3
 const DEFAULT_MAX_TIME = 60 * 60 * 1000
 
-/** A whole budget: what is not set follows from how many characters are missing. */
+/** A complete budget, with defaults that depend on how many characters are missing. */
 export function budgetFor(missing: number, set: Partial<MiningBudget> = {}): MiningBudget {
   const { maxFee = DEFAULT_MAX_FEE, maxMints = missing + SPARE_MINTS, maxTime = DEFAULT_MAX_TIME } = set
   return { maxFee, maxMints, maxTime, maxTotal: set.maxTotal ?? maxFee * maxMints }
 }
 
-/** Counts what mining has cost, and stops it before it costs more than it may. */
+/** Adds up what mining has cost, and stops it before it exceeds its budget. */
 export class Spending {
   private mints = 0
-  /** Fees so far, in satoshis; of a mint whose fee was never told, the most that it may have had. */
+  /** Fees so far, in satoshis; for a mint whose fee is unknown, the maximum that it was allowed. */
   private total = 0
 
   constructor(readonly budget: MiningBudget) {}
@@ -35,17 +35,20 @@ export class Spending {
   /**
    * Allows one more mint.
    *
-   * @returns The fee that it may have, in satoshis.
-   * @throws MiningError `OVER_BUDGET` where no more may be paid for.
+   * @returns The highest fee that it may have, in satoshis.
+   * @throws MiningError `OVER_BUDGET` if no more may be paid for.
    */
   allowMint(): number {
     const { maxFee, maxTotal, maxMints } = this.budget
     if (this.mints >= maxMints)
-      throw new MiningError('OVER_BUDGET', `${this.mints} mints were paid for, and no more may be (maxMints)`)
+      throw new MiningError(
+        'OVER_BUDGET',
+        `${this.mints} mints were paid for, which is all that maxMints allows`,
+      )
     if (this.total >= maxTotal)
       throw new MiningError(
         'OVER_BUDGET',
-        `${this.total} satoshis of fees were paid, and no more than ${maxTotal} may be (maxTotal)`,
+        `${this.total} satoshis of fees were paid, and maxTotal allows ${maxTotal}`,
       )
     const allowed = Math.min(maxFee, maxTotal - this.total)
     this.mints++
@@ -53,14 +56,14 @@ export class Spending {
     return allowed
   }
 
-  /** Counts a mint with the fee that it had instead of what it was allowed. */
-  settle({ allowed, fee }: { allowed: number; fee: number }): void {
+  /** Replaces the fee that a mint was allowed by the one that it had. */
+  recordFee({ allowed, fee }: { allowed: number; fee: number }): void {
     this.total += fee - allowed
   }
 }
 
 /**
- * Holds the fee of a mint against what it may be, before it is signed.
+ * Checks the fee of a mint before it is signed.
  *
  * @throws MiningError `OVER_BUDGET`.
  */
@@ -68,6 +71,30 @@ export function requireFee({ name, fee, maxFee }: { name: string; fee: number; m
   if (fee <= maxFee) return
   throw new MiningError(
     'OVER_BUDGET',
-    `the mint of ${name} takes a fee of ${fee} satoshis, and no more than ${maxFee} are allowed`,
+    `the mint of ${name} needs a fee of ${fee} satoshis, and ${maxFee} are allowed`,
   )
+}
+
+/**
+ * Runs work with a signal that is aborted when its time is over, and also when the work has ended, to cancel requests
+ * that nobody waits for any more.
+ *
+ * @param limit.error The reason of the signal when the time is over.
+ * @throws `limit.error` then; otherwise what the work throws.
+ */
+export async function withTimeLimit<Result>(
+  limit: { milliseconds: number; error: Error; signal?: AbortSignal | undefined },
+  work: (signal: AbortSignal) => Promise<Result>,
+): Promise<Result> {
+  const { milliseconds, error, signal } = limit
+  const over = new AbortController()
+  const timer = setTimeout(() => over.abort(error), milliseconds)
+  try {
+    return await work(signal === undefined ? over.signal : AbortSignal.any([signal, over.signal]))
+  } catch (cause) {
+    throw over.signal.aborted ? error : cause
+  } finally {
+    clearTimeout(timer)
+    over.abort(new Error('the work has ended'))
+  }
 }

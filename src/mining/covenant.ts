@@ -1,8 +1,11 @@
 import { joinBytes, utf8 } from '../../backend/src/protocol/bytes.js'
+import { CodedError } from '../../backend/src/protocol/coded-error.js'
 import { COVENANT_LIMITS } from '../../backend/src/protocol/covenant-limits.js'
 import { encodeMineNode, UNCLAIMED } from '../../backend/src/protocol/mine-node.js'
 import type { CovenantVersion, Deployment } from '../../backend/src/protocol/mint.js'
 import {
+  assemble,
+  authenticPreimage,
   claimCharacter,
   compareOutputs,
   proveWork,
@@ -14,29 +17,29 @@ import {
   writeNodeOutputs,
   writeStates,
 } from './covenant-parts.js'
-import { authenticPreimage } from './covenant-signature.js'
-import { assemble } from './script.js'
 
-/** What is fixed when a tree is deployed: its deployment, before there is a genesis. */
+/** What is fixed when a tree is deployed: everything but the genesis. */
 export type CovenantTerms = Omit<Deployment, 'genesis'>
 
 /** The version that {@link covenantCode} writes. */
 export const DEPLOYED_VERSION: CovenantVersion = 2
 
 /** Terms that no covenant can be built for. */
-export class CovenantError extends Error {
-  readonly code = 'BAD_TERMS'
+export class CovenantError extends CodedError<'BAD_TERMS'> {
   override readonly name = 'CovenantError'
+
+  constructor(message: string) {
+    super('BAD_TERMS', message)
+  }
 }
 
 /**
- * The covenant of a mine tree (service.md 4.5, protocol.md 6 and 7), of version 2, as script, up to the OP_RETURN of a
- * node's state.
- * Its parts are explained in docs/covenant.md.
+ * The covenant of a mine tree (service.md 4.5, protocol.md 6 and 7), version 2, as script up to the OP_RETURN before a
+ * node's state. docs/covenant.md explains its parts.
  *
  * @param terms `limits`, if given, must be those of this covenant.
- * @throws CovenantError (`BAD_TERMS`) unless the version is 2, the difficulty is a whole number from 1 to 32, the content type has 1 to
- * 255 bytes, the marker 1 to 75, and the TLD, where there is one, 1 to 73: with a dot and one character 75.
+ * @throws CovenantError unless the version is 2, the difficulty is a whole number from 1 to 32, the content type has 1 to
+ * 255 bytes, the marker 1 to 75, and the TLD, if any, 1 to 73: 75 with a dot and one character.
  */
 export function covenantCode(terms: CovenantTerms): Uint8Array {
   return joinBytes(Object.values(covenantParts(terms)))
@@ -45,12 +48,12 @@ export function covenantCode(terms: CovenantTerms): Uint8Array {
 /**
  * The covenant part by part, in order; {@link covenantCode} is all of them.
  *
- * @throws CovenantError (`BAD_TERMS`), as {@link covenantCode}.
+ * @throws CovenantError, as {@link covenantCode}.
  */
 export function covenantParts(terms: CovenantTerms): Record<CovenantPart, Uint8Array> {
   requireTerms(terms)
-  // The code states where it ends. That is a number of two bytes whatever the terms, so that its place is known from
-  // the second round on.
+  // The code contains the position where it ends. That is a number of two bytes whatever the terms, so the second pass
+  // knows it.
   let stateAt = 0
   for (;;) {
     const parts = assembleParts(terms, stateAt)
@@ -62,7 +65,7 @@ export function covenantParts(terms: CovenantTerms): Record<CovenantPart, Uint8A
 
 export type CovenantPart = keyof ReturnType<typeof assembleParts>
 
-/** The OP_RETURN after the code, and the first field of the state: a push of nothing. */
+/** The OP_RETURN after the code, and the first field of the state, an empty push. */
 const STATE_START = 2
 
 function assembleParts(terms: CovenantTerms, stateAt: number) {
@@ -82,10 +85,10 @@ function assembleParts(terms: CovenantTerms, stateAt: number) {
 }
 
 /**
- * The locking script of a tree's root as deployed: an empty domain, nothing claimed, and neither genesis nor seed. The
- * outpoint of the output that it is put into becomes the genesis; the output must hold 1 satoshi.
+ * The locking script of a tree's root as deployed: an empty domain, nothing claimed, and no genesis or seed. The outpoint
+ * of the output that it locks, which must hold 1 satoshi, becomes the genesis.
  *
- * @throws CovenantError (`BAD_TERMS`), as {@link covenantCode}.
+ * @throws CovenantError, as {@link covenantCode}.
  */
 export function rootLock(terms: CovenantTerms): Uint8Array {
   const nothing = new Uint8Array()
@@ -99,9 +102,10 @@ function requireTerms(terms: CovenantTerms): void {
     throw new CovenantError(
       `trees are deployed with version ${DEPLOYED_VERSION} of the covenant, not ${terms.covenantVersion}`,
     )
-  if (!Number.isInteger(difficulty)) throw new CovenantError('the difficulty is no whole number')
+  if (!Number.isInteger(difficulty))
+    throw new CovenantError(`the difficulty ${difficulty} is not a whole number`)
   requireWithin('the difficulty', difficulty, 32)
-  // As readers of envelopes have it (BRC-160): a longer content type counts as none.
+  // Readers of envelopes ignore a longer content type (BRC-160).
   requireWithin('the bytes of the content type', utf8(nameContentType).length, 255)
   requireWithin('the bytes of the marker', marker.length, 75)
   if (tld !== undefined) requireWithin('the bytes of the TLD', utf8(tld).length, nameBytes - 2)
@@ -111,5 +115,5 @@ function requireTerms(terms: CovenantTerms): void {
 }
 
 function requireWithin(what: string, value: number, most: number): void {
-  if (value < 1 || value > most) throw new CovenantError(`${what}: ${value} is not within 1 and ${most}`)
+  if (value < 1 || value > most) throw new CovenantError(`${what}: ${value} is not between 1 and ${most}`)
 }

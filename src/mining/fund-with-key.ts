@@ -1,8 +1,13 @@
-import { P2PKH, type PrivateKey, SatoshisPerKilobyte, type Transaction } from '@bsv/sdk'
+import { P2PKH, type PrivateKey, type PublicKey, SatoshisPerKilobyte, type Transaction } from '@bsv/sdk'
+import { p2pkhLock } from '../../backend/src/protocol/address.js'
 import { requireFee } from './budget.js'
 import { MiningError } from './mining-error.js'
-import { type MintPlan, solvePlan } from './mint-plan.js'
-import { finishMint, type SignedMint, startMint } from './mint-transaction.js'
+import { finishMint, type MintPlan, type SignedMint, solvePlan, startMint } from './mint-transaction.js'
+
+/** The P2PKH lock of a key. */
+export function p2pkhLockOf(key: PublicKey): Uint8Array {
+  return p2pkhLock(key.toHash('hex') as string)
+}
 
 /** A coin to pay with: an output of a transaction that comes with its proof, or with its ancestors down to proven ones. */
 export interface Coin {
@@ -10,18 +15,17 @@ export interface Coin {
   vout: number
 }
 
-/** Satoshis per 1,000 bytes where nobody says otherwise: what the SDK takes where it cannot ask miners (`LivePolicy`). */
+/** The default fee in satoshis per 1,000 bytes: the SDK's own if it cannot ask miners (`LivePolicy`). */
 export const DEFAULT_FEE_RATE = 100
 
 /**
- * Mints with coins that one key unlocks (P2PKH), the largest first and no more of them than it takes; what is left goes
- * back to the key.
+ * Mints with P2PKH coins of one key, the largest first and no more than needed; the change goes back to the key.
  *
  * @param options.source The transaction that holds the node, with its proof or ancestors.
- * @param options.coins Those of 1 satoshi are left alone: they may be ordinals.
+ * @param options.coins Coins of 1 satoshi are not spent: they may be ordinals.
  * @param options.feeRate In satoshis per 1,000 bytes.
  * @param options.maxFee In satoshis.
- * @throws MintError where the plan does not hold; MiningError `NO_FUNDS`, `OVER_BUDGET`.
+ * @throws MintError if the plan does not hold; MiningError `NO_FUNDS`, `OVER_BUDGET`.
  */
 export async function fundWithKey(options: {
   plan: MintPlan
@@ -43,11 +47,11 @@ export async function fundWithKey(options: {
     .sort((a, b) => b.satoshis - a.satoshis)
   const { name } = plan.mint
   const withoutCoins = await model.computeFee(transaction)
-  // Before any coin is looked at: a node that is too large is not a lack of funds.
+  // Checked before any coin: a node that is too large is not a lack of funds.
   requireFee({ name, fee: withoutCoins, maxFee })
   let left = -withoutCoins - FROM_NODE
   for (const { transaction: sourceTransaction, vout, satoshis } of usable) {
-    // Change of 1 satoshi would never be spent again: coins of that value are left alone.
+    // No change of 1 satoshi, because coins of that value are never spent.
     if (left > 1) break
     const before = await model.computeFee(transaction)
     transaction.addInput({
@@ -59,7 +63,10 @@ export async function fundWithKey(options: {
   }
   if (left <= 0) {
     const held = usable.reduce((sum, { satoshis }) => sum + satoshis, 0)
-    throw new MiningError('NO_FUNDS', `${held} satoshis do not pay for the mint: ${1 - left} more are needed`)
+    throw new MiningError(
+      'NO_FUNDS',
+      `${held} satoshis do not pay for the mint: add coins with at least ${1 - left} more`,
+    )
   }
   change.satoshis = left
   requireFee({ name, fee: transaction.getFee(), maxFee })
@@ -67,7 +74,7 @@ export async function fundWithKey(options: {
   return finishMint({ plan, transaction, input: 0 })
 }
 
-/** Outputs 0 to 2 take one satoshi each, and the node brings one. */
+/** Outputs 0 to 2 take one satoshi each, and the node supplies one. */
 const FROM_NODE = 2
 
 function satoshisOf({ transaction, vout }: Coin): number {

@@ -1,38 +1,48 @@
-import type { Transaction, WalletInterface } from '@bsv/sdk'
+import { PublicKey, type Transaction, type WalletInterface } from '@bsv/sdk'
 import { BeefError } from '../../backend/src/protocol/beef.js'
 import { readBeefTransaction, writeBeef } from '../../backend/src/protocol/beef-transaction.js'
 import { toHex } from '../../backend/src/protocol/bytes.js'
+import { messageOf } from '../../backend/src/protocol/coded-error.js'
+import { decodeMineNode } from '../../backend/src/protocol/mine-node.js'
 import { MintError, requireFinal, rulesOf } from '../../backend/src/protocol/mint.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { runScripts } from '../../backend/src/protocol/run-scripts.js'
-import { NAME_VOUT } from '../client/mint-line.js'
+import { NAME_VOUT } from '../client/verify-name.js'
 import { requireFee } from './budget.js'
-import type { PaidMint } from './mine-name.js'
+import { p2pkhLockOf } from './fund-with-key.js'
 import { MiningError } from './mining-error.js'
-import { type MintPlan, preimageView, type SolvedPlan, solvePlan, unlockNode } from './mint-plan.js'
-import { finishMint } from './mint-transaction.js'
+import {
+  finishMint,
+  type MintPayer,
+  type MintPlan,
+  type PaidMint,
+  preimageView,
+  type SolvedPlan,
+  solvePlan,
+  unlockNode,
+} from './mint-transaction.js'
 
-/** What of a wallet (BRC-100) takes part in a mint. */
+/** The part of a wallet (BRC-100) that a mint needs. */
 export type MintWallet = Pick<WalletInterface, 'createAction' | 'signAction' | 'abortAction'>
 
 /**
- * A wallet has to be told how long an unlocking script will be before it says how many outputs of change it makes, and the
- * script holds them all. So many bytes are left for them: those of some thirty P2PKH outputs.
+ * A wallet must be given the length of an unlocking script before it decides how many change outputs it adds, and the
+ * script contains all outputs. This many bytes are reserved for change: about thirty P2PKH outputs.
  */
 const ROOM_FOR_CHANGE = 1024
 
 /**
- * Mints with a wallet (BRC-100): it chooses the coins, pays the fee by its own rate and signs what is its own. The mint is
- * signed first (`noSend`), checked and kept, and only then handed to the wallet to be sent (`sendWith`): a stop at any
- * point loses no mint that was sent.
+ * Mints with a wallet (BRC-100): it chooses the coins, pays the fee by its own rate and signs its inputs. The mint is
+ * first signed (`noSend`), checked and stored, and only then sent by the wallet (`sendWith`): stopping at any point loses
+ * no mint that was sent.
  *
  * @param options.source The transaction that holds the node, with its proof or ancestors.
- * @param options.maxFee In satoshis; the wallet's draft is held against it before anything is signed.
- * @param options.basket Where the wallet is to keep the name, with what it needs to know to spend it; without it, the
- * name is kept by whoever holds the lock.
+ * @param options.maxFee In satoshis; the wallet's draft is compared with it before anything is signed.
+ * @param options.basket Where the wallet keeps the name, with what it needs to spend it; by default, the wallet does not
+ * keep the name.
  * @param options.keep Stores the signed mint.
- * @throws MintError where the plan does not hold; MiningError `OVER_BUDGET`; MiningError `BAD_WALLET` where the wallet
- * makes another transaction of it than it was asked for; {@link WalletSendError}; whatever else the wallet throws.
+ * @throws MintError if the plan does not hold; MiningError `OVER_BUDGET`; MiningError `BAD_WALLET` if the wallet makes
+ * another transaction than requested; {@link WalletSendError}; whatever else the wallet throws.
  */
 export async function fundWithWallet(options: {
   plan: MintPlan
@@ -64,14 +74,14 @@ export async function fundWithWallet(options: {
       ...(vout === NAME_VOUT &&
         basket && { basket: basket.name, customInstructions: basket.customInstructions }),
     })),
-    // A covenant of version 2 takes no other version or lock time.
+    // A covenant of version 2 accepts no other version or lock time.
     version: 1,
     lockTime: 0,
-    // Outputs 0 to 2 are told apart by their places.
+    // Outputs 0 to 2 are identified by their index.
     options: { randomizeOutputs: false, noSend: true },
   })
   if (signableTransaction === undefined)
-    throw new MiningError('BAD_WALLET', 'the wallet left nothing to unlock')
+    throw new MiningError('BAD_WALLET', 'the wallet returned no transaction to sign')
   const { tx, reference } = signableTransaction
   let paid: PaidMint
   try {
@@ -86,7 +96,8 @@ export async function fundWithWallet(options: {
       spends: { [input]: { unlockingScript: toHex(unlockingScript) } },
       options: { noSend: true },
     })
-    if (signed.tx === undefined) throw new MiningError('BAD_WALLET', 'the wallet gave no transaction back')
+    if (signed.tx === undefined)
+      throw new MiningError('BAD_WALLET', 'the wallet returned no signed transaction')
     const transaction = readTransactionOf(signed.tx)
     const fee = feeOf(transaction)
     requireFee({ name, fee, maxFee })
@@ -94,7 +105,7 @@ export async function fundWithWallet(options: {
     paid = { ...finishMint({ plan, transaction, input }), beef: writeBeef(transaction), fee }
     await keep?.(paid)
   } catch (error) {
-    // Nothing was sent: the coins that were set aside are the wallet's again.
+    // Nothing was sent: the wallet can use the reserved coins again.
     await wallet.abortAction({ reference }).catch(() => {})
     throw error
   }
@@ -102,11 +113,11 @@ export async function fundWithWallet(options: {
   return paid
 }
 
-/** What became of a mint that a wallet was asked to send. */
+/** A wallet did not send a mint, or does not say whether it did. */
 export class WalletSendError extends Error {
   override readonly name = 'WalletSendError'
 
-  /** @param isFinal Whether the network refuses the mint for good; false where nobody knows. */
+  /** @param isFinal Whether the network rejects the mint for good; false if that is not known. */
   constructor(
     readonly txid: string,
     readonly isFinal: boolean,
@@ -118,7 +129,7 @@ export class WalletSendError extends Error {
 }
 
 /**
- * Has a wallet send a mint that it signed before.
+ * Makes a wallet send a mint that it signed before.
  *
  * @throws WalletSendError
  */
@@ -130,31 +141,31 @@ export async function sendWithWallet(
   try {
     const { sendWithResults } = await wallet.createAction({
       description: described(`Send the mint of ${name}`),
-      // A mint that no miner takes is not to be submitted anywhere.
+      // Synchronous: a mint that miners reject must not be submitted anywhere.
       options: { sendWith: [txid], acceptDelayedBroadcast: false },
     })
     results = sendWithResults
   } catch (cause) {
     const [review] = reviewsOf(cause).filter((each) => each.txid === txid)
     const isFinal = review?.status === 'doubleSpend' || review?.status === 'invalidTx'
-    const reason = cause instanceof Error ? cause.message : String(cause)
+    const reason = messageOf(cause)
     throw new WalletSendError(txid, isFinal, isFinal ? String(review?.status) : reason, { cause })
   }
   const status = Array.isArray(results) ? results.find((each) => each.txid === txid)?.status : undefined
-  if (status === 'failed') throw new WalletSendError(txid, true, 'the network refuses it')
-  if (status === undefined) throw new WalletSendError(txid, false, 'it does not say what became of it')
+  if (status === 'failed') throw new WalletSendError(txid, true, 'the network rejects it')
+  if (status === undefined) throw new WalletSendError(txid, false, 'the wallet does not report its status')
 }
 
-/** What a wallet says of each transaction with the error code 5 (WERR_REVIEW_ACTIONS). */
+/** The status of each transaction in an error with code 5 (WERR_REVIEW_ACTIONS). */
 function reviewsOf(error: unknown): { txid?: unknown; status?: unknown }[] {
   const results = (error as { reviewActionResults?: unknown } | undefined)?.reviewActionResults
   return Array.isArray(results) ? results.filter((each) => typeof each === 'object' && each !== null) : []
 }
 
-/** In the units of `RunBudget`: some hundred signatures. */
+/** In the units of `runScripts`: about a hundred signatures. */
 const MAX_SCRIPT_WORK = 50_000_000
 
-/** @throws MiningError `BAD_WALLET` where a script of any input says no. */
+/** @throws MiningError `BAD_WALLET` if the script of any input fails. */
 function requireSigned(transaction: Transaction): void {
   const spent = transaction.inputs.map(({ sourceTransaction, sourceOutputIndex }) => {
     const { satoshis = 0, lockingScript } = sourceTransaction?.outputs[sourceOutputIndex] ?? {}
@@ -164,8 +175,10 @@ function requireSigned(transaction: Transaction): void {
   try {
     for (const _ of runScripts([{ txid: transaction.id('hex'), raw, spent }], { maxWork: MAX_SCRIPT_WORK }));
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause)
-    throw new MiningError('BAD_WALLET', `the wallet signed what no miner takes: ${reason}`, { cause })
+    const reason = messageOf(cause)
+    throw new MiningError('BAD_WALLET', `the wallet signed a transaction that miners reject: ${reason}`, {
+      cause,
+    })
   }
 }
 
@@ -174,7 +187,9 @@ function readTransactionOf(beef: number[] | Uint8Array): Transaction {
     return readBeefTransaction(Uint8Array.from(beef))
   } catch (cause) {
     if (!(cause instanceof BeefError)) throw cause
-    throw new MiningError('BAD_WALLET', `the wallet gave no transaction: ${cause.message}`, { cause })
+    throw new MiningError('BAD_WALLET', `the wallet returned an unreadable transaction: ${cause.message}`, {
+      cause,
+    })
   }
 }
 
@@ -183,7 +198,7 @@ function feeOf(transaction: Transaction): number {
   for (const { sourceTransaction, sourceOutputIndex } of transaction.inputs) {
     const spent = sourceTransaction?.outputs[sourceOutputIndex]?.satoshis
     if (spent === undefined)
-      throw new MiningError('BAD_WALLET', 'the wallet does not show what the transaction spends')
+      throw new MiningError('BAD_WALLET', 'the wallet omitted a transaction that its mint spends')
     fee += spent
   }
   for (const { satoshis = 0 } of transaction.outputs) fee -= satoshis
@@ -214,13 +229,13 @@ function inputOf(transaction: Transaction, { node }: SolvedPlan): number {
   return input
 }
 
-/** Before anything is signed: the covenant would refuse another version or lock time. */
+/** Checked before anything is signed: the covenant would reject another version or lock time. */
 function requireMintable(transaction: Transaction, { deployment, mint }: SolvedPlan): void {
   try {
     requireFinal(transaction, rulesOf(mint.restated, deployment))
   } catch (cause) {
     if (!(cause instanceof MintError)) throw cause
-    throw new MiningError('BAD_WALLET', `the wallet drafted no mint: ${cause.message}`, { cause })
+    throw new MiningError('BAD_WALLET', `the wallet drafted no valid mint: ${cause.message}`, { cause })
   }
 }
 
@@ -228,6 +243,48 @@ function requireOutputs(transaction: Transaction, { outputs }: SolvedPlan): void
   for (const [vout, { satoshis, lockingScript }] of outputs.entries()) {
     const output = transaction.outputs[vout]
     if (output?.satoshis !== satoshis || output.lockingScript.toHex() !== toHex(lockingScript))
-      throw new MiningError('BAD_WALLET', `the wallet put something else in output ${vout}`)
+      throw new MiningError('BAD_WALLET', `the wallet changed output ${vout}`)
+  }
+}
+
+/** The part of a wallet (BRC-100) that is needed if it is to own the names. */
+export type NameWallet = MintWallet & Pick<WalletInterface, 'getPublicKey'>
+
+/** The BRC-43 protocol of the keys of names; level 0, because the wallet uses them for nothing else. */
+const PROTOCOL: [0, string] = [0, 'minetree names']
+const BASKET = 'minetree names'
+
+/**
+ * Pays with a wallet (BRC-100), which sends the mint to the network and keeps its own names in a basket.
+ *
+ * @param options.keep Stores a signed mint before the wallet sends it.
+ */
+export function payWithWallet(
+  wallet: NameWallet,
+  { keep }: { keep?: (mint: PaidMint) => Promise<void> } = {},
+): MintPayer {
+  const keyOf = (keyID: string) => ({ protocolID: PROTOCOL, keyID, counterparty: 'self' as const })
+  /** By name: the wallet may ask its user each time, so it is asked once. */
+  const known = new Map<string, Uint8Array>()
+  const ownLock = async (name: string): Promise<Uint8Array> => {
+    const before = known.get(name)
+    if (before !== undefined) return before
+    const { publicKey } = await wallet.getPublicKey(keyOf(name))
+    const lock = p2pkhLockOf(PublicKey.fromString(publicKey))
+    known.set(name, lock)
+    return lock
+  }
+  return {
+    ownerLock: ownLock,
+    async pay({ plan, source, maxFee }) {
+      const name = decodeMineNode(plan.node.lockingScript).domain + plan.character
+      const own = toHex(await ownLock(name)) === toHex(plan.ownerLock)
+      const basket = { name: BASKET, customInstructions: JSON.stringify(keyOf(name)) }
+      return await fundWithWallet({
+        ...{ plan, source, wallet, maxFee },
+        ...(own && { basket }),
+        keep,
+      })
+    },
   }
 }

@@ -12,30 +12,43 @@ export {
 } from '../../backend/src/protocol/mint.js'
 export type { Outpoint } from '../../backend/src/protocol/outpoint.js'
 export { deploymentOf, PROFILES, termsOf } from '../../backend/src/protocol/profile.js'
-export type { VerifiedNode } from '../client/node-proof.js'
-export type { Headers, Trust } from '../client/vouch.js'
+export type { VerifiedNode } from '../client/verify-name.js'
+export type { Headers, Trust } from '../client/verify-transactions.js'
 export { budgetFor, type MiningBudget } from './budget.js'
 export { CovenantError, type CovenantTerms, covenantCode, rootLock } from './covenant.js'
+export { FAKE_FUNDING_PAYER, fakeFundedMint } from './fake-funding.js'
 export { type Coin, DEFAULT_FEE_RATE, fundWithKey } from './fund-with-key.js'
-export { fundWithWallet, type MintWallet, sendWithWallet, WalletSendError } from './fund-with-wallet.js'
-export { MADE_UP_PAYER, madeUpMint } from './made-up-mint.js'
+export {
+  fundWithWallet,
+  type MintWallet,
+  type NameWallet,
+  payWithWallet,
+  sendWithWallet,
+  WalletSendError,
+} from './fund-with-wallet.js'
 export { HttpMineIndex, type LiveNode, type MineIndex, type ShownNode } from './mine-index.js'
 export {
   type MineNameOptions,
   type MiningEvent,
-  type MintDraft,
-  type MintPayer,
   mineName,
-  type PaidMint,
   type Solved,
   type SolveOptions,
   solveNext,
 } from './mine-name.js'
 export { MiningError, type MiningErrorCode, NodeMovedError } from './mining-error.js'
-export { type MintPlan, type SolvedPlan, solvePlan, unlockNode } from './mint-plan.js'
-export { finishMint, type SignedMint, startMint } from './mint-transaction.js'
-export { NodeUnlock } from './node-unlock.js'
-export { type NameWallet, payWithWallet } from './pay-with-wallet.js'
+export {
+  finishMint,
+  type MintDraft,
+  type MintPayer,
+  type MintPlan,
+  NodeUnlock,
+  type PaidMint,
+  type SignedMint,
+  type SolvedPlan,
+  solvePlan,
+  startMint,
+  unlockNode,
+} from './mint-transaction.js'
 export {
   SearchError,
   type SearchErrorCode,

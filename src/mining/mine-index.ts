@@ -1,51 +1,91 @@
 import * as z from 'zod'
+import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import { type Outpoint, readOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { LOOKUP_SERVICES, PROFILES, TOPICS } from '../../backend/src/protocol/profile.js'
-import type { FetchedAnswer } from '../client/bounded-fetch.js'
+import { type FetchedAnswer, fetchBounded, readJson } from '../client/bounded-fetch.js'
 import { readAggregate } from '../client/lookup-source.js'
-import { askJson, askServer, type JsonAnswer } from './ask-server.js'
 import { MiningError, NodeMovedError } from './mining-error.js'
 
-/** A live node on the word of an index. */
+/** The longest JSON answer that is read, in bytes: a record, an error or a receipt. */
+const MAX_JSON_BYTES = 1024 * 1024
+
+/** A server's answer; `body` is undefined if it is not JSON. */
+export interface JsonAnswer {
+  status: number
+  body: unknown
+}
+
+interface Question {
+  url: string
+  /** Time for the answer, to its last byte, in milliseconds. */
+  timeout: number
+  init?: RequestInit
+  /** Cancels the request. */
+  signal?: AbortSignal | undefined
+}
+
+/**
+ * Requests JSON of up to 1 MiB. Redirects are refused.
+ *
+ * @throws MiningError `NO_ANSWER`.
+ */
+export async function askJson(question: Question): Promise<JsonAnswer> {
+  const { status, body } = await askServer({ ...question, maxBytes: MAX_JSON_BYTES })
+  return { status, body: readJson(body) }
+}
+
+/** @throws MiningError `NO_ANSWER`. */
+export async function askServer({
+  url,
+  timeout,
+  maxBytes,
+  init = {},
+  signal,
+}: Question & { maxBytes: number }): Promise<FetchedAnswer> {
+  try {
+    return await fetchBounded(url, init, { timeout, maxBytes, signal })
+  } catch (cause) {
+    throw new MiningError('NO_ANSWER', messageOf(cause), { cause })
+  }
+}
+
+/** A live node, as an index claims. */
 export interface LiveNode {
-  /** The prefix that it stands for. */
+  /** The prefix that the node stands for. */
   domain: string
   outpoint: Outpoint
 }
 
-/** A node with the evidence that it is genuine: a BEEF of every mint from the genesis to it, still to be verified. */
+/** A node with its evidence, not yet verified: a BEEF of every mint from the genesis to it. */
 export interface ShownNode {
   outpoint: Outpoint
   beef: Uint8Array
 }
 
 /**
- * What mining asks of whoever follows the tree. Every answer is a proposal: before anything is searched or signed, the
- * node is verified, and a node that is said to have moved counts as moved only with the mint that moved it.
+ * What mining asks of an index of the tree. Every answer is only a claim: the node is verified before anything is searched
+ * or signed, and it counts as spent only when the mint that spends it is shown.
  */
 export interface MineIndex {
-  /** The live node of the longest mined prefix of a name; undefined where the name is taken. */
+  /** The live node of the longest mined prefix of a name; undefined if the name is taken. */
   liveNode(name: string): Promise<LiveNode | undefined>
-  /** The same node with its evidence; undefined where the name is taken. */
+  /** The same node with its evidence; undefined if the name is taken. */
   showNode(name: string): Promise<ShownNode | undefined>
-  /**
-   * A BEEF of every mint from the genesis to that of a name, still to be verified; undefined where the index does not know
-   * the name.
-   */
+  /** A BEEF of every mint from the genesis to that of a name, not yet verified; undefined if the index does not know it. */
   showName(name: string): Promise<Uint8Array | undefined>
   /**
    * Submits a mint.
    *
-   * @throws NodeMovedError where the index says that another mint has spent the node.
+   * @throws NodeMovedError if the index says that another mint has spent the node.
    */
   submit(mint: { beef: Uint8Array; txid: string; name: string }): Promise<void>
 }
 
-/** How long an answer may take, in milliseconds. */
+/** Time for an answer, in milliseconds. */
 const TIMEOUT = 20_000
-/** A submission waits for those before it. */
+/** Longer, because submissions are queued. */
 const SUBMIT_TIMEOUT = 50_000
-/** The longest evidence that is read, in bytes: some 800 mints of the live tree. */
+/** The longest evidence that is read, in bytes: about 800 mints of the live tree. */
 const MAX_EVIDENCE_BYTES = 16 * 1024 * 1024
 
 const node = z.object({ domain: z.string().max(255), outpoint: z.string() })
@@ -59,7 +99,7 @@ export class HttpMineIndex implements MineIndex {
 
   /**
    * @param url Where the server listens, without a slash at the end.
-   * @param options.signal Ends whatever is being asked.
+   * @param options.signal Cancels all requests.
    */
   constructor(
     private readonly url: string,
@@ -99,7 +139,7 @@ export class HttpMineIndex implements MineIndex {
       maxBytes: MAX_EVIDENCE_BYTES,
       init: {
         method: 'POST',
-        // One BEEF in binary: as JSON it would be three times as long.
+        // One BEEF in binary: JSON would be three times as long.
         headers: {
           'Content-Type': 'application/json',
           'X-Aggregation': 'yes',
@@ -129,15 +169,15 @@ export class HttpMineIndex implements MineIndex {
     if (status === 409)
       throw new NodeMovedError(quote(refused.data?.error ?? 'another mint has spent the node'))
     if (status !== 200) throw this.unexpected(status, body)
-    // A mint that is already known admits nothing new; neither does a transaction that is no mint.
+    // A mint that is known already admits nothing new, but neither does a transaction that is not a mint.
     const answer = await this.ask(`${this.namesUrl}/origin/${name}`)
     if (origin.safeParse(answer.body).data?.outpoint === `${txid}_2`) return
-    // A proven mint is stored even where another one counts.
+    // A proven mint is stored even if another one counts.
     const admitted = steak.safeParse(body).data?.[TOPICS.names]?.outputsToAdmit ?? []
     if (admitted.length > 0) throw new NodeMovedError('another mint has spent the node')
     throw new MiningError(
       'NOT_ADMITTED',
-      `${this.url} accepted ${txid}, but not as the mint of ${name}: its log says why`,
+      `${this.url} accepted ${txid}, but not as the mint of ${name}: see its log`,
     )
   }
 
@@ -145,16 +185,16 @@ export class HttpMineIndex implements MineIndex {
     try {
       return readAggregate(this.url, answer)
     } catch (cause) {
-      throw new MiningError('BAD_INDEX', cause instanceof Error ? cause.message : String(cause), { cause })
+      throw new MiningError('BAD_INDEX', messageOf(cause), { cause })
     }
   }
 
   private unexpected(status: number, body: unknown): MiningError {
     const refused = refusal.safeParse(body).data
-    const said = refused ? quote(`${refused.code}: ${refused.error}`) : 'not as minetree does'
-    // Too busy, or not ready: another time it may do.
+    const reason = refused ? quote(`${refused.code}: ${refused.error}`) : 'which is not a minetree answer'
+    // The server is too busy, or not ready: worth another attempt later.
     const code = status === 429 || status === 503 ? 'NO_ANSWER' : 'BAD_INDEX'
-    return new MiningError(code, `${this.url} answers ${status}, ${said}`)
+    return new MiningError(code, `${this.url} answered ${status}, ${reason}`)
   }
 
   private ask(url: string): Promise<JsonAnswer> {
@@ -162,7 +202,7 @@ export class HttpMineIndex implements MineIndex {
   }
 }
 
-/** What a server says, no longer than a line. */
+/** Quotes a server in one line at most. */
 function quote(text: string): string {
   return text.length > 200 ? `${text.slice(0, 200)}…` : text
 }

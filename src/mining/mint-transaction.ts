@@ -1,22 +1,164 @@
-import { LockingScript, Transaction } from '@bsv/sdk'
-import { toHex } from '../../backend/src/protocol/bytes.js'
-import { checkMint, type Mint, type SpentOutput } from '../../backend/src/protocol/mint.js'
+import { LockingScript, type ScriptTemplateUnlock, Transaction, UnlockingScript, Utils } from '@bsv/sdk'
+import { ascii, joinBytes, toHex } from '../../backend/src/protocol/bytes.js'
+import { messageOf } from '../../backend/src/protocol/coded-error.js'
+import {
+  checkMint,
+  type Deployment,
+  encodeMintUnlocking,
+  MINT_SATOSHIS,
+  type Mint,
+  mintPreimage,
+  mintScripts,
+  type PlacedNode,
+  type PreimageTransaction,
+  type SpentOutput,
+  solveMint,
+} from '../../backend/src/protocol/mint.js'
 import { runScripts } from '../../backend/src/protocol/run-scripts.js'
 import { readTransaction, type TransactionView } from '../../backend/src/protocol/transaction.js'
 import { MiningError } from './mining-error.js'
-import { type MintPlan, type SolvedPlan, solvePlan } from './mint-plan.js'
-import { NodeUnlock } from './node-unlock.js'
+
+/** A solution and what it applies to: determines outputs 0 to 2 of the mint, and what unlocks the node. */
+export interface MintPlan {
+  /** The live node. The covenant is the one in its script: ours, or any other that follows the rules. */
+  node: PlacedNode
+  deployment: Deployment
+  /** One character. */
+  character: string
+  nonce: Uint8Array
+  /** The lock of the name. */
+  ownerLock: Uint8Array
+}
+
+/** A plan with the mint that it leads to. */
+export interface SolvedPlan extends MintPlan {
+  mint: Mint
+  /** Outputs 0, 1 and 2. */
+  outputs: SpentOutput[]
+}
+
+/**
+ * Computes what a mint must look like.
+ *
+ * @throws MintError if the covenant would reject it in any transaction: see {@link solveMint}.
+ */
+export function solvePlan(plan: MintPlan): SolvedPlan {
+  const mint = solveMint({ ...plan, character: ascii(plan.character) })
+  const outputs = mintScripts(mint, plan.deployment).map((lockingScript) => ({
+    satoshis: MINT_SATOSHIS,
+    lockingScript,
+  }))
+  return { ...plan, mint, outputs }
+}
+
+/**
+ * The unlocking script of the node in a transaction whose outputs are final: the covenant commits to all of them. Other
+ * inputs may be added and signed before or after (`ANYONECANPAY`).
+ *
+ * @param unlocked.input The index of the input that spends the node.
+ */
+export function unlockNode(unlocked: {
+  plan: MintPlan
+  transaction: PreimageTransaction
+  input: number
+}): Uint8Array {
+  const { plan, transaction, input } = unlocked
+  const { character, nonce, ownerLock, node } = plan
+  return encodeMintUnlocking({
+    character,
+    nonce,
+    ownerLock,
+    trailing: joinBytes(transaction.outputs.slice(3).map(({ bytes }) => bytes)),
+    preimage: mintPreimage({ transaction, input, spent: node }),
+  })
+}
+
+/** The parts of an unfinished transaction that the covenant's signature commits to. */
+export function preimageView({ version, inputs, outputs, lockTime }: Transaction): PreimageTransaction {
+  return {
+    version,
+    lockTime,
+    inputs: inputs.map(({ sourceTXID, sourceTransaction, sourceOutputIndex, sequence = FINAL }) => ({
+      txid: sourceTXID ?? sourceTransaction?.id('hex') ?? '',
+      vout: sourceOutputIndex,
+      sequence,
+    })),
+    outputs: outputs.map(({ satoshis = 0, lockingScript }) => {
+      const script = lockingScript.toUint8Array()
+      return {
+        bytes: new Utils.Writer()
+          .writeUInt64LE(satoshis)
+          .writeVarIntNum(script.length)
+          .write(script)
+          .toUint8Array(),
+      }
+    }),
+  }
+}
+
+const FINAL = 0xffffffff
+
+/** Unlocks the node of a plan as the SDK signs inputs; all outputs must be present, with their values. */
+export class NodeUnlock implements ScriptTemplateUnlock {
+  constructor(private readonly plan: MintPlan) {}
+
+  async sign(transaction: Transaction, input: number): Promise<UnlockingScript> {
+    return UnlockingScript.fromBinary(Array.from(this.bytes(transaction, input)))
+  }
+
+  /** The exact length: the value of an output does not change it. */
+  async estimateLength(transaction: Transaction, input: number): Promise<number> {
+    return this.bytes(transaction, input).length
+  }
+
+  private bytes(transaction: Transaction, input: number): Uint8Array {
+    return unlockNode({ plan: this.plan, transaction: preimageView(transaction), input })
+  }
+}
 
 /** A mint that is ready to be sent. */
 export interface SignedMint {
   mint: Mint
-  /** With its sources, so that `writeBeef` can put them beside it. */
+  /** With its sources, so that `writeBeef` can include them. */
   transaction: Transaction
 }
 
+/** A solution, and the transaction that holds its node, with its proof or ancestors. */
+export interface MintDraft {
+  plan: MintPlan
+  source: Transaction
+  /** The highest fee that the mint may have, in satoshis. */
+  maxFee: number
+}
+
+/** A signed and funded mint, and the BEEF in which an overlay takes it. */
+export interface PaidMint extends SignedMint {
+  beef: Uint8Array
+  /** In satoshis. */
+  fee: number
+}
+
+/** Pays for mints, and says who owns the names. */
+export interface MintPayer {
+  /** Pays for a mint and signs it; throwing ends the mining, unless the node has moved meanwhile. */
+  pay(draft: MintDraft): Promise<PaidMint>
+  /**
+   * The lock of a name or of one of its prefixes. Called before each search, whose solution may be of use to this owner
+   * only; throwing ends the mining.
+   */
+  ownerLock(name: string): Promise<Uint8Array>
+  /**
+   * Called when the index refuses a paid mint and has shown another one, verified, in its place.
+   *
+   * @param other.proven Whether everything that the index showed is in blocks.
+   * @throws MiningError `UNDECIDED` if the paid mint may still count: then nothing more is mined.
+   */
+  lost?(mint: PaidMint, other: { proven: boolean }): Promise<void>
+}
+
 /**
- * A transaction that spends the node of a plan into outputs 0 to 2; what pays for it is still to come. Its version is 1
- * and its lock time 0, as covenants of version 2 demand.
+ * Starts a transaction that spends the node of a plan into outputs 0 to 2; the inputs that fund it are still missing. Its
+ * version is 1 and its lock time 0, as covenants of version 2 require.
  */
 export function startMint(plan: SolvedPlan, source: Transaction): Transaction {
   const transaction = new Transaction(1, [], [], 0)
@@ -30,15 +172,15 @@ export function startMint(plan: SolvedPlan, source: Transaction): Transaction {
   return transaction
 }
 
-/** In the units of `RunBudget`: many times what a covenant takes, and less than a second. */
+/** In the units of `runScripts`: many times what a covenant takes, and less than a second. */
 const MAX_SCRIPT_WORK = 30_000_000
 
 /**
- * Checks a mint before it goes out: as an indexer will, and as miners will, who run the script of the node.
+ * Checks a mint before it is sent: as an indexer will, and as miners will, who run the script of the node.
  *
  * @param signed.input The index of the input that spends the node.
- * @throws MintError where it is none; MiningError `OTHER_TREE` where the script refuses it: the tree was deployed with
- * other terms than those of the plan.
+ * @throws MintError if it is not a mint; MiningError `OTHER_TREE` if the script rejects it, because the tree was deployed
+ * with other terms than those of the plan.
  */
 export function finishMint(signed: {
   plan: SolvedPlan
@@ -62,20 +204,19 @@ function requireUnlocked(
   try {
     for (const _ of runScripts([{ txid, raw, spent, input }], { maxWork: MAX_SCRIPT_WORK }));
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause)
+    const reason = messageOf(cause)
     throw new MiningError(
       'OTHER_TREE',
-      `the script of the node refuses the mint: the tree has another covenant version, difficulty, marker or TLD (${reason})`,
+      `the script of the node rejects the mint: the tree has another covenant version, difficulty, marker or TLD (${reason})`,
       { cause },
     )
   }
 }
 
 /**
- * A mint that nobody pays for yet. Inputs that do may be added and signed later, by anyone: the node is unlocked for all
- * of them (`ANYONECANPAY`), but for these outputs only.
+ * A mint without funding. Anyone can add and sign inputs that pay for it later (`ANYONECANPAY`), but the outputs are final.
  *
- * @throws MintError where the plan does not hold.
+ * @throws MintError if the plan does not hold.
  */
 export async function unpaidMint(draft: { plan: MintPlan; source: Transaction }): Promise<SignedMint> {
   const plan = solvePlan(draft.plan)

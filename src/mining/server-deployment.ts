@@ -1,12 +1,7 @@
 import * as z from 'zod'
 import type { Network } from '../../backend/src/protocol/address.js'
 import { readUtf8 } from '../../backend/src/protocol/bytes.js'
-import {
-  COVENANT_VERSIONS,
-  type CovenantVersion,
-  type Deployment,
-  type DeploymentTerms,
-} from '../../backend/src/protocol/mint.js'
+import { COVENANT_VERSIONS, type CovenantVersion, type Deployment } from '../../backend/src/protocol/mint.js'
 import { formatOutpoint, type Outpoint, readOutpoint } from '../../backend/src/protocol/outpoint.js'
 import {
   PROFILES,
@@ -14,13 +9,13 @@ import {
   type TermsOverrides,
   termsOf,
 } from '../../backend/src/protocol/profile.js'
-import { askJson } from './ask-server.js'
+import { askJson } from './mine-index.js'
 import { MiningError } from './mining-error.js'
 
-/** How long the answer may take, in milliseconds. */
+/** Time for the answer, in milliseconds. */
 const TIMEOUT = 10_000
 
-/** Characters of a marker or a TLD: many more than any tree has, for a server may say anything. */
+/** The longest marker or TLD that is accepted from a server, in characters: many more than any tree has. */
 export const MAX_TERM_LENGTH = 255
 
 const server = z.object({
@@ -29,7 +24,7 @@ const server = z.object({
   genesis: z.string().optional(),
 })
 
-/** A tree as JSON, in `/deployment.json` and in the file of trees that are known. */
+/** A tree as JSON, in `/deployment.json` and in the file of known trees. */
 export const treeJson = server.extend({
   genesis: z.string().transform((text, context) => {
     const outpoint = readOutpoint(text)
@@ -37,14 +32,14 @@ export const treeJson = server.extend({
     context.addIssue({ code: 'custom', message: 'not an outpoint' })
     return z.NEVER
   }),
-  // Written since there are two: whatever is without it follows a tree of the first.
+  // Older servers and files do not have it: their trees have version 1.
   covenantVersion: z.int().min(1).default(1),
   difficulty: z.int().min(1).max(64).optional(),
   marker: z.string().max(MAX_TERM_LENGTH).optional(),
   tld: z.string().max(MAX_TERM_LENGTH).optional(),
 })
 
-/** The tree that a server follows, on its word. */
+/** The tree that a server claims to follow. */
 export interface ServerDeployment {
   profile: ProfileName
   network: Network
@@ -54,8 +49,8 @@ export interface ServerDeployment {
 /**
  * The tree that a JSON document describes.
  *
- * @param document.says Who or what it is, for the message: what comes before "the covenant version".
- * @throws MiningError `NEWER_COVENANT` where this release does not know the rules of its covenant.
+ * @param document.says The start of an error message, before "the covenant version".
+ * @throws MiningError `NEWER_COVENANT` if this release does not know the rules of its covenant.
  */
 export function treeOfJson(
   document: z.output<typeof treeJson>,
@@ -91,23 +86,23 @@ function knownVersion(version: number): CovenantVersion | undefined {
   return COVENANT_VERSIONS.find((known) => known === version)
 }
 
-/** What the user has configured, to compare with what a server says. Nothing is compared with what is left out. */
+/** The user's settings, to compare with what a server states. Missing ones are not compared. */
 export interface ExpectedDeployment {
   profile?: ProfileName
   network?: Network
   genesis?: Outpoint
   terms?: TermsOverrides
-  /** The whole tree, where all of it is known: then it is what counts. */
+  /** The whole tree, if all of it is known; it takes precedence over `genesis` and `terms`. */
   deployment?: Deployment
 }
 
 /**
- * Asks a server which tree it follows (`/deployment.json`), and compares it with what the user has configured. What is
- * configured counts; a server that says otherwise is of no use.
+ * Asks a server which tree it follows (`/deployment.json`), and compares the answer with the user's settings. A server
+ * that contradicts them is of no use.
  *
  * @param url Without a slash at the end.
- * @throws MiningError `NO_ANSWER`; `BAD_INDEX`, where it is another kind of server; `NO_TREE`; `NEWER_COVENANT`;
- * `OTHER_TREE`, with the first difference.
+ * @throws MiningError `NO_ANSWER`; `BAD_INDEX` if it is another kind of server; `NO_TREE`; `NEWER_COVENANT`; `OTHER_TREE`
+ * with the first difference.
  */
 export async function serverDeployment(
   url: string,
@@ -117,48 +112,56 @@ export async function serverDeployment(
   const { body } = await askJson({ url: `${url}/deployment.json`, timeout: TIMEOUT, signal })
   const answer = server.safeParse(body)
   if (!answer.success) throw new MiningError('BAD_INDEX', `${url} is not a minetree server`)
-  requireSame(url, [['PROFILE', expected.profile, answer.data.profile]])
+  requireSame(url, profileDifference(expected, answer.data))
   if (answer.data.genesis === undefined) throw new MiningError('NO_TREE', `${url} follows no tree of names`)
   const tree = treeJson.safeParse(body)
-  if (!tree.success) throw new MiningError('BAD_INDEX', `${url} describes a tree that cannot be`)
-  const said = treeOfJson(tree.data, { says: `${url} names` })
-  const { network, deployment } = said
-  const meant = expected.deployment
-  const genesis = meant?.genesis ?? expected.genesis
-  requireSame(url, [
-    ['NETWORK', expected.network, network],
-    ['GENESIS', genesis && formatOutpoint(genesis), formatOutpoint(deployment.genesis)],
-    ...comparedTerms(expected.terms ?? {}, deployment),
-    ...(meant ? comparedTerms(overridesOf(meant), deployment) : []),
-    ['NAME_TLD', meant && (meant.tld ?? 'none'), deployment.tld ?? 'none'],
-  ])
-  return { ...said, deployment: meant ?? deployment }
+  if (!tree.success) throw new MiningError('BAD_INDEX', `${url} describes an impossible tree`)
+  const stated = treeOfJson(tree.data, { says: `${url} names` })
+  requireSame(url, treeDifference(expected, stated))
+  return { ...stated, deployment: expected.deployment ?? stated.deployment }
 }
-
-type Setting = string | number | undefined
-type Comparison<Name extends string = string> = readonly [name: Name, set: Setting, said: Setting]
-
-/** The setting of a term. */
-export type ComparedTerm = 'COVENANT_VERSION' | 'DIFFICULTY' | 'NAME_MARKER' | 'NAME_TLD'
 
 /** @throws MiningError `OTHER_TREE`. */
-function requireSame(url: string, settings: readonly Comparison[]): void {
-  for (const [name, set, said] of settings)
-    if (set !== undefined && set !== said)
-      throw new MiningError('OTHER_TREE', `${name} is ${set}, and ${url} follows ${said}`)
+function requireSame(url: string, difference: TreeDifference | undefined): void {
+  if (difference === undefined) return
+  const { setting, expected, actual } = difference
+  throw new MiningError('OTHER_TREE', `${setting} is ${expected}, and ${url} follows ${actual}`)
 }
 
-/** Terms as they are set, each with its setting and with what a server says of it. */
-export function comparedTerms(terms: TermsOverrides, said: DeploymentTerms): Comparison<ComparedTerm>[] {
-  const { covenantVersion, difficulty, nameMarker, nameTld } = terms
-  return [
-    ['COVENANT_VERSION', covenantVersion, said.covenantVersion],
-    ['DIFFICULTY', difficulty, said.difficulty],
-    ['NAME_MARKER', nameMarker, readUtf8(said.marker)],
-    ['NAME_TLD', nameTld, said.tld ?? 'none'],
+/** A setting in which two descriptions of a tree differ, by the name of its environment variable. */
+export interface TreeDifference {
+  setting: string
+  expected: string | number
+  actual: string | number
+}
+
+/** The first setting that is expected to be another one; undefined if all agree. */
+export function treeDifference(
+  expected: ExpectedDeployment,
+  actual: ServerDeployment,
+): TreeDifference | undefined {
+  const { deployment: whole, terms = {} } = expected
+  const genesis = whole?.genesis ?? expected.genesis
+  const rules = actual.deployment
+  const compared: [setting: string, expected: string | number | undefined, actual: string | number][] = [
+    ['NETWORK', expected.network, actual.network],
+    ['GENESIS', genesis && formatOutpoint(genesis), formatOutpoint(rules.genesis)],
+    ['COVENANT_VERSION', whole?.covenantVersion ?? terms.covenantVersion, rules.covenantVersion],
+    ['DIFFICULTY', whole?.difficulty ?? terms.difficulty, rules.difficulty],
+    ['NAME_MARKER', whole ? readUtf8(whole.marker) : terms.nameMarker, readUtf8(rules.marker)],
+    ['NAME_TLD', whole ? (whole.tld ?? 'none') : terms.nameTld, rules.tld ?? 'none'],
   ]
+  const other = compared.find(([, set, stated]) => set !== undefined && set !== stated)
+  return (
+    profileDifference(expected, actual) ??
+    (other && { setting: other[0], expected: other[1] ?? '', actual: other[2] })
+  )
 }
 
-function overridesOf({ covenantVersion, difficulty, marker }: DeploymentTerms): TermsOverrides {
-  return { covenantVersion, difficulty, nameMarker: readUtf8(marker) }
+function profileDifference(
+  expected: Pick<ExpectedDeployment, 'profile'>,
+  { profile }: Pick<ServerDeployment, 'profile'>,
+): TreeDifference | undefined {
+  if (expected.profile === undefined || expected.profile === profile) return undefined
+  return { setting: 'PROFILE', expected: expected.profile, actual: profile }
 }

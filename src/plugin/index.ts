@@ -1,4 +1,10 @@
-/** For hosts of overlay engines, as OverlayExpress: what they configure, and what the gateway reads. */
+import type { Knex } from 'knex'
+import type { Db } from 'mongodb'
+import type { HostStore } from '../../backend/src/graph/host-store.js'
+import { sharedStore as sharedMongoStore } from '../../backend/src/storage/mongo/graph-store.js'
+import { sharedStore as sharedSqlStore } from '../../backend/src/storage/sql/graph-store.js'
+
+/** For hosts of overlay engines, such as OverlayExpress: topic managers, lookup services, and the gateway's stores. */
 export { default as createNamesLookupService } from '../../backend/src/lookup-services/NamesLookupServiceFactory.js'
 export { default as createNamesLookupServiceOnMongo } from '../../backend/src/lookup-services/NamesLookupServiceMongoFactory.js'
 export { default as createOrdinalsLookupService } from '../../backend/src/lookup-services/OrdinalsLookupServiceFactory.js'
@@ -14,4 +20,12 @@ export {
   default as OrdinalsTopicManager,
   type OrdinalsTopicManagerOptions,
 } from '../../backend/src/topic-managers/OrdinalsTopicManager.js'
-export { storesOf } from './stores-of.js'
+
+/**
+ * The stores that `attachGateway` reads, in the database of the host's lookup services. On SQL, their migrations must run
+ * before the first request; OverlayExpress runs them in `start`.
+ */
+export function storesOf(database: Knex | Db): { graph: HostStore } {
+  const isKnex = typeof database === 'function'
+  return { graph: isKnex ? sharedSqlStore(database) : sharedMongoStore(database) }
+}

@@ -1,28 +1,34 @@
 import type { Profile } from '../../backend/src/protocol/profile.js'
-import { contentTypeOf } from './content-type.js'
-import { checkLock, contentTag, hashTag, inscribe, type PublishOutput } from './inscribe.js'
-import { PublishError } from './publish-error.js'
+import {
+  checkLock,
+  contentTag,
+  contentTypeOf,
+  hashTag,
+  inscribe,
+  PublishError,
+  type PublishOutput,
+} from './inscribe.js'
 
-/** Bytes of a chunk where nothing else is asked for (service.md 8). */
+/** The default chunk size in bytes (service.md 8). */
 export const DEFAULT_STREAM_CHUNK_SIZE = 1024 * 1024
 
-/** What of a profile a stream is written with. */
+/** The part of a profile that streams need. */
 export type StreamProfile = Pick<Profile, 'streamMarker' | 'streamChunkContentTypes'>
 
 export interface PublishFile {
-  /** Says the content type by its extension, and is not published. */
+  /** Determines the content type by its extension; not published itself. */
   name: string
   bytes: Uint8Array
   /** The owner's locking script. */
   lock: Uint8Array
-  /** Instead of the one that the name says. */
+  /** Overrides the content type of the name. */
   contentType?: string
 }
 
-/** How a file is to be cut. */
+/** How to split a file. */
 export interface StreamOptions {
   profile: StreamProfile
-  /** Bytes of a chunk; 1 MiB unless set. */
+  /** Bytes per chunk; 1 MiB by default. */
   streamChunkSize?: number
 }
 
@@ -42,11 +48,11 @@ export function layOutFile({
 }
 
 /**
- * Lays a file out as a stream (service.md 2.5 and 4.3): steps in the order of their transactions, each of which spends
- * the output of the step before into its own. A file that fits one chunk, an empty one too, is a stream of one step.
- * Each is tagged `sha256:<hash of the whole file>` and `stream-i:<index>`.
+ * Lays a file out as a stream (service.md 2.5 and 4.3): one output per transaction, in order; each transaction spends the
+ * previous output. A file that fits in one chunk, even an empty one, is a stream of one output. Each is tagged
+ * `sha256:<hash of the file>` and `stream-i:<index>`.
  *
- * @throws PublishError `BAD_CHUNK_SIZE` for one that is no whole number from 1 on, `BAD_LOCK`, `BAD_CONTENT_TYPE`.
+ * @throws PublishError `BAD_CHUNK_SIZE` unless the size is a whole number of at least 1, `BAD_LOCK`, `BAD_CONTENT_TYPE`.
  */
 export function layOutStream(file: PublishFile & StreamOptions): PublishOutput[] {
   const { bytes, lock, profile, contentType = contentTypeOf(file.name) } = file
@@ -60,23 +66,23 @@ export function layOutStream(file: PublishFile & StreamOptions): PublishOutput[]
 }
 
 /**
- * Lays a file out as the options of the reference minting tool say (service.md 4.3): as a stream with `stream: true`, in
- * chunks of 1 MiB, or with a `streamChunkSize`; with neither, as one inscription, which is then the only step.
+ * Lays a file out by the options of the reference minting tool (service.md 4.3): with `stream: true` or a
+ * `streamChunkSize`, as a stream; with neither, as one inscription, the only output.
  *
- * @throws PublishError as {@link layOutStream} and {@link layOutFile} do.
+ * @throws PublishError as {@link layOutStream} and {@link layOutFile}.
  */
 export function layOut(file: PublishFile & StreamOptions & { stream?: boolean }): PublishOutput[] {
   const { stream = file.streamChunkSize !== undefined } = file
   return stream ? layOutStream(file) : [layOutFile(file)]
 }
 
-/** How many chunks a stream of so many bytes has: one at least. */
+/** How many chunks a stream of this many bytes has: at least one. */
 export function streamChunkCount(length: number, chunkSize = DEFAULT_STREAM_CHUNK_SIZE): number {
   return Math.max(1, Math.ceil(length / chunkSize))
 }
 
 /**
- * Lays out one chunk, for who has not the whole file in memory: the same as that step of {@link layOutStream}.
+ * Lays out one chunk of {@link layOutStream}, for callers that do not hold the whole file in memory.
  *
  * @param step.index From 0.
  * @param step.sha256 The hash of the whole file, 32 bytes.
@@ -96,7 +102,7 @@ export function layOutStreamChunk(step: {
   return chunkOutput({ ...step, contentType, tag: hashTag(step.sha256) })
 }
 
-/** Chunk 0 says what the whole is, the others that they go on with it. */
+/** Chunk 0 has the content type of the stream; the others are marked as its continuation. */
 function chunkOutput(step: {
   lock: Uint8Array
   profile: StreamProfile
@@ -113,5 +119,5 @@ function chunkOutput(step: {
 
 function checkedChunkSize(size = DEFAULT_STREAM_CHUNK_SIZE): number {
   if (Number.isSafeInteger(size) && size > 0) return size
-  throw new PublishError('BAD_CHUNK_SIZE', `a chunk has a whole number of bytes from 1 on, not ${size}`)
+  throw new PublishError('BAD_CHUNK_SIZE', `a chunk size is a whole number of bytes, at least 1, not ${size}`)
 }

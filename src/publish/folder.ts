@@ -1,44 +1,49 @@
 import { joinBytes, readUtf8, utf8 } from '../../backend/src/protocol/bytes.js'
 import type { Profile } from '../../backend/src/protocol/profile.js'
-import { contentTypeOf } from './content-type.js'
-import { checkLock, contentTag, inscribe, type PublishOutput } from './inscribe.js'
-import { PublishError } from './publish-error.js'
+import {
+  checkLock,
+  contentTag,
+  contentTypeOf,
+  inscribe,
+  PublishError,
+  type PublishOutput,
+} from './inscribe.js'
 
-/** A file of a folder, with its content type where it is not the one that the name says; or a folder in it. */
+/** A file in a folder, with a content type if it differs from that of its name; or a subfolder. */
 export type FolderEntry =
   | { name: string; bytes: Uint8Array; contentType?: string }
   | { name: string; entries: readonly FolderEntry[] }
 
 export interface PublishFolder {
-  /** In whatever order. */
+  /** In any order. */
   entries: readonly FolderEntry[]
-  /** The locking script of whoever is to own the outputs, all of them. */
+  /** The locking script of the owner of all outputs. */
   lock: Uint8Array
   profile: Pick<Profile, 'directoryContentTypes'>
-  /** The index that the first output will have in its transaction; 0 unless set. */
+  /** The index of the first output in its transaction; 0 by default. */
   firstOutput?: number
 }
 
 export interface LaidOutFolder {
-  /** To stand one after another in one transaction, from `firstOutput` on. */
+  /** Consecutive outputs of one transaction, from `firstOutput` on. */
   outputs: PublishOutput[]
-  /** The index in that transaction of the folder itself: the first of them. */
+  /** The index in that transaction of the folder itself, which is the first. */
   root: number
-  /** Whether the folder has a file or folder `index.html`: without, it answers to no path but those of its entries. */
+  /** Whether the folder has an entry `index.html`; without one, only the paths of its entries can be requested. */
   hasIndex: boolean
 }
 
-/** How many directories a path may lead through (service.md 8). */
+/** How many directories a path may pass through (service.md 8). */
 const MAX_LEVELS = 8
 const MAX_VOUT = 0xffffffff
 
 /**
- * Lays a folder out as outputs of one transaction (service.md 4.2): each directory before what is in it, entries in the
- * order of the bytes of their names, pointers as `_N`. The root comes first, so that its txid alone leads to it as well.
+ * Lays a folder out as outputs of one transaction (service.md 4.2): each directory before its entries, entries in the byte
+ * order of their names, pointers as `_N`. The root comes first, so that its txid alone also leads to it.
  * Each output is tagged `sha256:<hash of its body>`.
  *
- * @throws PublishError `BAD_NAME` for a name that no path can have or that stands in a folder twice, `NESTING_TOO_DEEP`
- * for more than 8 levels of folders, `BAD_FIRST_OUTPUT` where an index would not be one of 32 bits, `BAD_LOCK`,
+ * @throws PublishError `BAD_NAME` for a name that no path can contain or that occurs twice in a folder, `NESTING_TOO_DEEP`
+ * for more than 8 levels of folders, `BAD_FIRST_OUTPUT` if an index would not fit in 32 bits, `BAD_LOCK`,
  * `BAD_CONTENT_TYPE`.
  */
 export function layOutFolder({ entries, lock, profile, firstOutput = 0 }: PublishFolder): LaidOutFolder {
@@ -48,11 +53,14 @@ export function layOutFolder({ entries, lock, profile, firstOutput = 0 }: Publis
   const [directoryType = ''] = profile.directoryContentTypes
   const outputs = layOutLevel({ entries, lock, directoryType, at: firstOutput, level: 1 })
   if (firstOutput + outputs.length - 1 > MAX_VOUT)
-    throw new PublishError('BAD_FIRST_OUTPUT', `from ${firstOutput} on there are not enough indexes`)
+    throw new PublishError(
+      'BAD_FIRST_OUTPUT',
+      `${outputs.length} outputs from index ${firstOutput} on do not fit in 32 bits`,
+    )
   return { outputs, root: firstOutput, hasIndex: entries.some(({ name }) => name === 'index.html') }
 }
 
-/** A directory, which will stand at index `at`, and after it all that is in it. */
+/** A directory at index `at`, followed by everything in it. */
 function layOutLevel(folder: {
   entries: readonly FolderEntry[]
   lock: Uint8Array
@@ -62,7 +70,7 @@ function layOutLevel(folder: {
 }): PublishOutput[] {
   const { entries, lock, directoryType, at, level } = folder
   if (level > MAX_LEVELS)
-    throw new PublishError('NESTING_TOO_DEEP', `a path leads through ${MAX_LEVELS} folders at most`)
+    throw new PublishError('NESTING_TOO_DEEP', `folders are nested more than ${MAX_LEVELS} levels deep`)
   const inside: PublishOutput[] = []
   const pointers: [name: string, pointer: string][] = []
   for (const entry of inOrder(entries)) {
@@ -81,7 +89,7 @@ function layOutLevel(folder: {
   return [inscribe({ lock, contentType: directoryType, body, tags: [contentTag(body)] }), ...inside]
 }
 
-/** Writes a directory's map (service.md 2.4) in the order given, which an object would not keep for names like `10`. */
+/** Encodes a directory's map (service.md 2.4) in the given order, which an object would not keep for names like `10`. */
 function encodeDirectory(pointers: readonly [name: string, pointer: string][]): Uint8Array {
   const members = pointers.map(([name, pointer]) =>
     utf8(`${JSON.stringify(name)}:${JSON.stringify(pointer)}`),
@@ -99,7 +107,7 @@ function inOrder(entries: readonly FolderEntry[]): FolderEntry[] {
   keyed.sort((a, b) => compareBytes(a.key, b.key))
   const sorted = keyed.map(({ entry }) => entry)
   const twice = sorted.find(({ name }, i) => name === sorted[i + 1]?.name)
-  if (twice !== undefined) throw badName(twice.name, 'a folder has one entry of a name')
+  if (twice !== undefined) throw badName(twice.name, 'it occurs twice in its folder')
   return sorted
 }
 
@@ -112,16 +120,19 @@ function compareBytes(a: Uint8Array, b: Uint8Array): number {
 }
 
 /**
- * A name has to be a segment that a path can have: a slash would end it, clients resolve `.` and `..` away, the empty one
- * is that of a slash at the end, and half a surrogate pair has no UTF-8 and so no percent-encoding.
+ * A name must be usable as a segment of a path: a slash would end it, clients resolve `.` and `..`, an empty segment means
+ * a slash at the end, and half a surrogate pair has no UTF-8, so it cannot be percent-encoded.
  */
 function checkedName(name: string): string {
-  if (name === '' || name === '.' || name === '..') throw badName(name, 'a path cannot name it')
-  if (name.includes('/')) throw badName(name, 'a name has no slash')
-  if (readUtf8(utf8(name)) !== name) throw badName(name, 'it has no UTF-8')
+  if (name === '' || name === '.' || name === '..') throw badName(name, 'a path cannot contain it')
+  if (name.includes('/')) throw badName(name, 'it contains a slash')
+  if (readUtf8(utf8(name)) !== name) throw badName(name, 'it is not valid Unicode')
   return name
 }
 
 function badName(name: string, why: string): PublishError {
-  return new PublishError('BAD_NAME', `not a name for an entry of a folder: ${JSON.stringify(name)}: ${why}`)
+  return new PublishError(
+    'BAD_NAME',
+    `${JSON.stringify(name)} cannot be the name of an entry in a folder: ${why}`,
+  )
 }

@@ -1,6 +1,5 @@
-/** Laying out files, folders and streams as outputs, for wallets and scripts. Nothing here reads, signs or sends. */
+/** Lays out files, folders and streams as outputs, for wallets and scripts. Does not read files, sign or send. */
 export { PROFILES, type Profile, type ProfileName } from '../../backend/src/protocol/profile.js'
-export { contentTypeOf } from './content-type.js'
 export {
   DEFAULT_STREAM_CHUNK_SIZE,
   layOut,
@@ -13,4 +12,4 @@ export {
 } from './file.js'
 export { type FolderEntry, type LaidOutFolder, layOutFolder, type PublishFolder } from './folder.js'
 export type { PublishOutput } from './inscribe.js'
-export { PublishError, type PublishErrorCode } from './publish-error.js'
+export { contentTypeOf, PublishError, type PublishErrorCode } from './inscribe.js'

@@ -1,21 +1,45 @@
 import { Hash } from '@bsv/sdk'
+import mime from 'mime'
 import { concatBytes, equalBytes, toHex } from '../../backend/src/protocol/bytes.js'
+import { CodedError } from '../../backend/src/protocol/coded-error.js'
 import { encodeEnvelope } from '../../backend/src/protocol/envelope.js'
 import { readInscription } from '../../backend/src/protocol/inscription.js'
-import { isMediaType } from '../../backend/src/protocol/media-type.js'
-import { PublishError } from './publish-error.js'
+import { isMediaType, UNTYPED } from '../../backend/src/protocol/media-type.js'
 
-/** An output to put into a transaction: who makes that, pays for it and signs it is the caller's affair. */
+export type PublishErrorCode =
+  | 'BAD_LOCK'
+  | 'BAD_CONTENT_TYPE'
+  | 'BAD_CHUNK_SIZE'
+  | 'BAD_FIRST_OUTPUT'
+  | 'BAD_NAME'
+  | 'NESTING_TOO_DEEP'
+
+/** Content that cannot be laid out so that readers find it. */
+export class PublishError extends CodedError<PublishErrorCode> {
+  override readonly name = 'PublishError'
+}
+
+/**
+ * The content type of a file by its extension, whatever its bytes: `application/octet-stream` for unknown ones. Text is
+ * declared to be UTF-8, because browsers would guess otherwise.
+ */
+export function contentTypeOf(name: string): string {
+  // Without the slash, the library would take a file named `html` for an extension.
+  const type = mime.getType(`/${name}`) ?? UNTYPED
+  return type.startsWith('text/') ? `${type}; charset=utf-8` : type
+}
+
+/** An output for a transaction that the caller makes, funds and signs. */
 export interface PublishOutput {
-  /** An ordinal lives in outputs of exactly 1 satoshi (BRC-159). */
+  /** An ordinal is in an output of exactly 1 satoshi (BRC-159). */
   satoshis: 1
   /** The owner's lock, and the envelope after it (protocol.md 3). */
   lockingScript: Uint8Array
-  /** For the wallet's own book-keeping; nothing of them is on the chain. */
+  /** For the wallet's own records; not on the chain. */
   tags: string[]
 }
 
-/** What an output is to hold. */
+/** The content of an output. */
 export interface InscriptionContent {
   lock: Uint8Array
   contentType: string
@@ -24,9 +48,9 @@ export interface InscriptionContent {
 }
 
 /**
- * Lays out one inscription; the lock is taken as {@link checkLock} has left it.
+ * Lays out one inscription. Check the lock with {@link checkLock} first.
  *
- * @throws PublishError (`BAD_CONTENT_TYPE`) where readers would not take the content type for what it says.
+ * @throws PublishError (`BAD_CONTENT_TYPE`) if readers would not accept the content type.
  */
 export function inscribe({ lock, contentType, body, tags }: InscriptionContent): PublishOutput {
   if (!isMediaType(contentType))
@@ -35,8 +59,8 @@ export function inscribe({ lock, contentType, body, tags }: InscriptionContent):
 }
 
 /**
- * Makes sure that what stands behind a lock is read as an inscription: it is not where the lock ends within a push, has
- * an envelope of its own (the first counts) or an OP_RETURN (no envelope counts after it).
+ * Checks that an envelope after a lock is read as an inscription. It is not if the lock ends within a push, has an envelope
+ * of its own (the first one counts) or an OP_RETURN (no envelope after it counts).
  *
  * @throws PublishError (`BAD_LOCK`).
  */
@@ -47,10 +71,10 @@ export function checkLock(lock: Uint8Array): void {
     content?.source === 'envelope' &&
     content.contentType === probe.contentType &&
     equalBytes(content.body, probe.body)
-  if (!isRead) throw new PublishError('BAD_LOCK', 'an inscription behind this lock would not be read')
+  if (!isRead) throw new PublishError('BAD_LOCK', 'an inscription after this lock would not be found')
 }
 
-/** `sha256:` and the hash of some content in hex (service.md 2.5). */
+/** `sha256:` and the hash of some content, as hex (service.md 2.5). */
 export function contentTag(content: Uint8Array): string {
   const { SHA256 } = Hash
   return hashTag(Uint8Array.from(new SHA256().update(content).digest()))

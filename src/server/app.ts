@@ -2,16 +2,17 @@ import express, { type Express, type RequestHandler } from 'express'
 import type { Logger } from 'pino'
 import type { GraphStore } from '../../backend/src/graph/graph-store.js'
 import { attachGateway } from '../gateway/attach-gateway.js'
-import { crossOrigin } from '../gateway/http/cross-origin.js'
-import { errorResponse, NotFoundError } from '../gateway/http/errors.js'
+import { errorResponse } from '../gateway/http/error-response.js'
+import { NotFoundError } from '../gateway/http/errors.js'
 import { RequestBodies } from '../gateway/http/request-body.js'
 import type { ReorgMonitor } from './chain/reorg-monitor.js'
 import type { Config } from './config/config.js'
 import { packageVersion } from './config/package-version.js'
 import { requireAdmin } from './http/admin-guard.js'
-import { clientKey, rateLimits } from './http/rate-limits.js'
-import { isOverlayPath, notReadyReason, Readiness, refuseWhileRebuilding } from './http/readiness.js'
+import { clientKey, createGates } from './http/gates.js'
+import { notReadyReason, Readiness } from './http/readiness.js'
 import { Uploads } from './http/uploads.js'
+import { openapiDocument } from './openapi/document.js'
 import { arcIngestRoutes } from './routes/arc-ingest.js'
 import { blockingRoutes } from './routes/blocking-routes.js'
 import { deploymentRoutes } from './routes/deployment-routes.js'
@@ -30,19 +31,19 @@ import { Metrics } from './telemetry/metrics.js'
 export interface AppOptions {
   config: Config
   overlay: Overlay
-  /** By default, the engine takes submissions in this thread. */
+  /** By default, the engine handles submissions in this thread. */
   submit?: Submit
   graph: GraphStore
-  /** Without one, proofs are not checked. */
+  /** If missing, proofs are not verified again. */
   watch?: ReorgMonitor
-  /** Without one, there is none at `/mine`. */
+  /** If missing, `/mine` is not found. */
   minePage?: MinePage
   ping: () => Promise<void>
-  /** What `/metrics` tells; by default, nothing is counted. */
+  /** Served at `/metrics`; by default, nothing is counted. */
   metrics?: Metrics
-  /** Why the host is not ready; by default, nothing but the index is a reason. */
+  /** Reasons why the host is not ready; the index and the chain tracker are added. */
   readiness?: Readiness
-  /** Whether the index is known to be all that was admitted; by default, it is. */
+  /** Whether the index matches the admitted set; by default, it does. */
   index?: () => IndexStatus
   logger: Logger
 }
@@ -57,20 +58,19 @@ export function createApp(options: AppOptions): Express {
   const { index = () => ({ state: 'equal', done: 1 }), readiness = new Readiness() } = options
   readiness.add('index', () => notReadyReason(index()))
   readiness.add('tracker', () => overlay.proofs.headers?.outage)
-  const rates = rateLimits(limits)
+  const gates = createGates({ limits, index })
   const uploads = new Uploads({ ...limits, clientOf: clientKey })
   const bodies = new RequestBodies({
     inflate: config.acceptCompressedBodies,
     beginUpload: (request) => uploads.begin(request),
   })
   const { profile, network, maxBodyBytes, deployment } = config
-  // A router of its own: the app looks at each of its routes for every request.
   const admin = express
     .Router()
     .use(
-      rates.operator,
+      gates.operator,
       requireAdmin(config.adminToken),
-      refuseWhileRebuilding(index),
+      gates.index,
       blockingRoutes({ graph, logger, bodies }),
       headersRoutes(options.watch, { engine, bodies }),
       refuseUnknown,
@@ -81,10 +81,7 @@ export function createApp(options: AppOptions): Express {
     .disable('etag')
     .set('query parser', 'simple')
     .set('trust proxy', limits.trustedProxies)
-    .use('/admin', admin)
-    .use(crossOrigin())
-    .use(rates.gateway)
-    .use(refuseWhileRebuilding(index, (path) => !isOverlayPath(path)))
+    .use(gates.gateway)
   attachGateway(
     app,
     { graph },
@@ -100,15 +97,15 @@ export function createApp(options: AppOptions): Express {
     },
   )
   return app
+    .use('/admin', admin)
     .use(deploymentRoutes(config, graph))
     .use(minePageRoutes(options.minePage))
     .use(healthRoutes({ ping, readiness, index, refused: overlay.refused }))
     .use(metricsRoutes(metrics))
-    .use(openapiRoutes({ profile, version: packageVersion() }))
+    .use(openapiRoutes(() => openapiDocument({ profile, version: packageVersion() })))
     .use(errorResponse({ logger }))
     .use(
-      rates.overlay,
-      refuseWhileRebuilding(index, isOverlayPath),
+      gates.overlay,
       overlayRoutes({ ...limits, engine, graph, profile, maxBodyBytes, bodies, submit }),
       arcIngestRoutes({ engine, graph, proofs: overlay.proofs, token: config.arcCallbackToken, bodies }),
       errorResponse({ logger, overlay: true }),
@@ -118,5 +115,5 @@ export function createApp(options: AppOptions): Express {
 }
 
 const refuseUnknown: RequestHandler = () => {
-  throw new NotFoundError('no route answers to this path and method')
+  throw new NotFoundError('there is no route for this path and method')
 }

@@ -55,7 +55,7 @@ export async function openNode({
   }
   try {
     stores = await openStores(config, (transactions) => {
-      logger.warn({ transactions }, 'a conflict was decided anew: a branch has turned')
+      logger.warn({ transactions }, 'a conflict was resolved differently: a branch was reorganised')
       overlay?.tell({ kind: 'turned', transactions })
     })
     const { notes, held, failedHooksWaiting, isShared } = stores

@@ -8,8 +8,6 @@ import { StartError } from './config/start-error.js'
 import { openPeersSync } from './gasp/peers-sync.js'
 import { openHttpServer } from './http/http-server.js'
 import { Readiness } from './http/readiness.js'
-import { withRequestId } from './http/request-id.js'
-import { listenerOf } from './http/request-target.js'
 import { type Node, openNode } from './node.js'
 import { type MinePage, readMinePage } from './routes/mine-page-routes.js'
 import type { Deploy } from './store/pinned-genesis.js'
@@ -23,20 +21,20 @@ export interface RunningServer {
   /** Where it listens, as `http://host:port`. */
   url: string
   node: Node
-  /** Ends: takes no more requests, lets those under way finish, and closes the store. */
+  /** Accepts no more requests, waits for those in flight, and closes the store. */
   stop(): Promise<void>
 }
 
-/** The setting in the store that is written where it is tried whether it has space. */
+/** The setting in the store that is written to find out whether it has space. */
 const PROBE = 'space probed'
 
-/** How long requests under way may take when the server stops, in milliseconds. */
-const PATIENCE = 10_000
+/** How long requests in flight may take when the server stops, in milliseconds. */
+const GRACE = 10_000
 
 /**
  * Opens the store and listens.
  *
- * @throws StartError where the page cannot be read, the store cannot be opened or the address cannot be had; what was
+ * @throws StartError if the mining page cannot be read, the store not opened or the address not listened on. Whatever was
  * opened is closed again.
  */
 export async function startServer({
@@ -49,13 +47,13 @@ export async function startServer({
 }: {
   config: Config
   logger: Logger
-  /** The compiled `submission-worker`, to admit large transactions in; without it, this thread admits them. */
+  /** The compiled `submission-worker`, which admits large transactions; if missing, this thread does. */
   submissionWorker?: URL
-  /** Makes a tree for an empty store, where the settings name none. */
+  /** Deploys a tree into an empty store, if the settings name none. */
   deploy?: Deploy
-  /** The folder of the page for mining as it was built; without it, there is none. */
+  /** The folder of the built mining page; if missing, `/mine` is not found. */
   minePage?: URL
-  /** Whether the process is there for this server alone: then `/metrics` tells of it, too. */
+  /** Whether the process runs this server alone: then `/metrics` covers the process too. */
   ownsProcess?: boolean
 }): Promise<RunningServer> {
   const minePage = pageFolder && readPage(pageFolder)
@@ -63,9 +61,9 @@ export async function startServer({
   const { config } = node
   const large = submissionWorker && new LargeSubmissions({ config, node, logger, worker: submissionWorker })
   if (large) node.overlay.engine.runScripts = large.runScripts
-  const proofWatch = openReorgMonitor(node, logger)
+  const reorgMonitor = openReorgMonitor(node, logger)
   const peersSync = openPeersSync(node, logger)
-  const heldWatch = new HeldWatch({ engine: node.overlay.engine, logger })
+  const heldSubmissions = new HeldWatch({ engine: node.overlay.engine, logger })
   const metrics = metricsOf(node)
   if (ownsProcess) metrics.addProcess()
   const readiness = new Readiness()
@@ -82,7 +80,7 @@ export async function startServer({
     index: () => node.maintenance.status,
     metrics,
     logger,
-    ...(proofWatch && { watch: proofWatch }),
+    ...(reorgMonitor && { watch: reorgMonitor }),
     ...(minePage && { minePage }),
     ...(large && { submit: large.submit }),
   })
@@ -90,8 +88,8 @@ export async function startServer({
     if (ended.code === 'STORE_FULL') space.found()
     metrics.countRequest(ended)
   }
-  const watch = { onEnd, ...(config.logRequests && { log: logger }) }
-  const server = openHttpServer(listenerOf(app), config.limits, (listener) => withRequestId(listener, watch))
+  const log = config.logRequests ? { log: logger } : {}
+  const server = openHttpServer({ app, limits: config.limits, onEnd, ...log })
   try {
     await listen(server, config)
   } catch (error) {
@@ -99,9 +97,9 @@ export async function startServer({
     throw error
   }
   node.maintenance.start()
-  proofWatch?.start()
+  reorgMonitor?.start()
   peersSync?.start()
-  heldWatch.start()
+  heldSubmissions.start()
   const { port } = server.address() as AddressInfo
   const host = config.host.includes(':') ? `[${config.host}]` : config.host
   return {
@@ -110,12 +108,12 @@ export async function startServer({
     async stop() {
       isStopping = true
       const finished = server.finish()
-      const impatient = setTimeout(() => server.closeAllConnections(), PATIENCE)
-      await proofWatch?.stop()
+      const deadline = setTimeout(() => server.closeAllConnections(), GRACE)
+      await reorgMonitor?.stop()
       await peersSync?.stop()
-      await heldWatch.stop()
+      await heldSubmissions.stop()
       await finished
-      clearTimeout(impatient)
+      clearTimeout(deadline)
       await large?.close()
       node.overlay.proofs.headers?.close()
       await node.close()
@@ -145,7 +143,7 @@ function readPage(folder: URL): MinePage {
     return readMinePage(folder)
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause)
-    throw new StartError(`the page for mining is not as \`npm run build\` leaves it: ${reason}`, { cause })
+    throw new StartError(`the mine page is incomplete; run \`npm run build\`: ${reason}`, { cause })
   }
 }
 

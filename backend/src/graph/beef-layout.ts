@@ -67,7 +67,7 @@ function levelsOf(path: Uint8Array): number {
 }
 
 function unreadable(message: string): Error {
-  return new Error(`a proof that is kept cannot be read: ${message}`)
+  return new Error(`a stored proof cannot be read: ${message}`)
 }
 
 /** Adds the leaves of a path to those of another of the same tree. */

@@ -6,6 +6,8 @@ export class LostConflictError extends Error {
     readonly txid: string,
     readonly winner: string,
   ) {
-    super(`${txid} loses to ${winner}: both spend the same, or one of them is built on what does`)
+    super(
+      `${txid} conflicts with ${winner}, which counts: they, or transactions they build on, spend the same output`,
+    )
   }
 }

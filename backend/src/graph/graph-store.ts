@@ -127,11 +127,11 @@ export interface OrdinalStep {
   content: OutputRecord
   /** What the latest inscription at or before the step that names a parent names. */
   parent?: Outpoint
-  /** Whether it has gone no further, as far as this store sees. */
+  /** Whether this is its last step, as far as this store sees. */
   tip: boolean
 }
 
-/** Sequences that are not counted: the end of the transfer chain, and the origin. */
+/** Special sequences: the end of the transfer chain, and the origin. */
 export const TIP = -1
 export const ORIGIN = -2
 
@@ -177,17 +177,17 @@ export interface AttributesReader {
   tipsWith(query: { attributes: Attribute[]; limit: number; after?: Outpoint }): Promise<Outpoint[]>
 }
 
-/** A stretch of bytes: `length` of them from the byte `from` on, which is 0 for the first. */
+/** `length` bytes from the byte `from` on; the first byte is 0. */
 export interface ByteRange {
   from: number
   length: number
 }
 
-/** Up to how many bytes a body is short: it stands in one piece, and may be held whole. */
+/** The largest short body, in bytes: it is stored in one chunk and may be held in memory. */
 export const SHORT_BODY = 64 * 1024
 
 export interface ContentReader {
-  /** A body of at most {@link SHORT_BODY} bytes, whole; undefined if there is no such body. `sha256` is hex. */
+  /** A body of at most {@link SHORT_BODY} bytes; undefined if there is no such body. `sha256` is hex. */
   shortBody(sha256: string): Promise<Uint8Array | undefined>
   /**
    * The chunks of a body in order; with a range, exactly its bytes, and fewer if the body ends before. Empty if there is no
@@ -196,38 +196,38 @@ export interface ContentReader {
   chunks(sha256: string, range?: ByteRange): AsyncIterable<Uint8Array>
 }
 
-/** The stream of an output: whatever it holds, and the chunks that its ordinal goes on with (`service.md` 2.5). */
+/** The stream of an output: its own content, and the chunks that its ordinal continues with (`service.md` 2.5). */
 export interface StreamQuery {
   outpoint: Outpoint
   /** The content types of further chunks, each an essence in lower case (`Profile`). */
   chunkTypes: readonly string[]
-  /** Ends the summing up of a stream, of which nobody wants to hear any more, with its reason. */
+  /** Aborts the summary when its reader has left. */
   signal?: AbortSignal
 }
 
-/** A chunk of a stream: where it is, and its body. `sha256` is hex. */
+/** A chunk of a stream: its outpoint and its body. `sha256` is hex. */
 export interface StreamChunk {
   outpoint: Outpoint
   sha256: string
   length: number
 }
 
-/** A run of chunks of a stream: how many, how many bytes in all, and the hash of their hashes and lengths, in hex. */
+/** Consecutive chunks of a stream: their number, total bytes, and the hash of their hashes and lengths in hex. */
 export interface StreamSegment {
   chunks: number
   length: number
   sha256: string
 }
 
-/** What is said of a stream before its first byte. */
+/** What is known of a stream before its first byte is sent. */
 export interface StreamSummary {
-  /** That of the chunk that the ordinal's stream starts with, as inscribed; `application/octet-stream` where none is known. */
+  /** That of the first chunk of the ordinal's stream, as inscribed; `application/octet-stream` if unknown. */
   contentType: string
   /** In bytes. */
   length: number
-  /** The chunks in order, some at a time, so that a range is found without a walk from the first. */
+  /** The chunks in order, in groups, so that a range is found without walking from the first. */
   segments: StreamSegment[]
-  /** Of the hashes of the segments and the type, in hex: as long as it is the same, so are the bytes and the type. */
+  /** Hash of the segments' hashes and the type, in hex: it changes with the bytes and with the type. */
   sha256: string
 }
 

@@ -2,7 +2,7 @@ import type { Outpoint } from '../protocol/outpoint.js'
 
 /**
  * The index, which answers reads, follows from what topics admitted and from the bytes of transactions. These ports compare
- * the index with the admitted set and rebuild it (`docs/nothing-lost.md`).
+ * the index with the admitted set and rebuild it (`docs/durability.md`).
  */
 
 /** An output that a topic holds. */

@@ -62,7 +62,7 @@ export async function listedBeef(options: {
       for (const { transaction, tail } of entries) {
         const { txid, length } = transaction
         const raw = await openTransaction(txid, store)
-        if (raw?.length !== length) throw new Error(`of ${txid}, ${length} bytes were held`)
+        if (raw?.length !== length) throw new Error(`the store no longer has the ${length} bytes of ${txid}`)
         for await (const { bytes } of raw.chunks()) yield bytes
         yield tail
       }

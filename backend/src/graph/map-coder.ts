@@ -27,8 +27,8 @@ export function encodeMapState(state: MapState): Uint8Array {
 export function decodeMap(bytes: Uint8Array): MapChange[] {
   if (bytes[0] === JSON_ARRAY)
     return JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('utf8'))
-  const cursor = new ByteCursor(bytes, (message) => new Error(`MAP that is kept cannot be read: ${message}`))
-  if (cursor.u8() !== VERSION) throw new Error('MAP that is kept is of a version that is not known here')
+  const cursor = new ByteCursor(bytes, (message) => new Error(`stored MAP cannot be read: ${message}`))
+  if (cursor.u8() !== VERSION) throw new Error('stored MAP has an unknown version')
   const changes: MapChange[] = []
   while (!cursor.atEnd) {
     const command = COMMANDS[cursor.u8()]
@@ -49,7 +49,7 @@ export function decodeMap(bytes: Uint8Array): MapChange[] {
         changes.push({ command })
         break
       case undefined:
-        throw new Error('MAP that is kept has a command that is not known here')
+        throw new Error('stored MAP has an unknown command')
     }
   }
   return changes

@@ -21,7 +21,9 @@ export async function optimisticRead<Answer>(
     if (after === before) return outcome()
     before = after
   }
-  throw new UnstableReadError(`branches were reorganised ${TRIES} times during one read`)
+  throw new UnstableReadError(
+    `the read was retried ${TRIES} times because the chain kept reorganising; try again`,
+  )
 }
 
 /** A function that returns or throws what the read did: its error, too, may come from a mix of two states. */

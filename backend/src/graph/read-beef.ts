@@ -52,7 +52,7 @@ function parseBeef(bytes: Uint8Array): BeefContents {
   }
   const subjectTxid = atomicTxid ?? lastTxid
   const subject = subjectTxid === undefined ? undefined : views.get(subjectTxid)
-  if (subject === undefined) throw new BeefError('the BEEF does not hold its subject transaction')
+  if (subject === undefined) throw new BeefError('the BEEF does not contain its subject transaction')
 
   let paths: Map<string, MerklePath> | undefined
   const proof = (txid: string): Proof | undefined => {

@@ -11,7 +11,7 @@ import type { Proof } from './records.js'
  */
 export function readProof({ txid, bump }: { txid: string; bump: Uint8Array }): Proof {
   const proof = proofIn(readPath(bump), txid)
-  if (proof === undefined) throw new BeefError(`the merkle path does not hold ${txid}`)
+  if (proof === undefined) throw new BeefError(`the merkle path does not contain ${txid}`)
   return proof
 }
 

@@ -20,8 +20,8 @@ export const unsoundness = memoizeByObject((beef: BeefContents): string | undefi
 })
 
 function reasonAgainst({ inputs, outputs }: TransactionView): string | undefined {
-  if (inputs.length === 0) return 'spends nothing'
+  if (inputs.length === 0) return 'has no inputs'
   if (outputs.length === 0) return 'has no outputs'
-  if (new Set(inputs.map(formatOutpoint)).size < inputs.length) return 'spends a coin twice'
+  if (new Set(inputs.map(formatOutpoint)).size < inputs.length) return 'spends the same output twice'
   return undefined
 }

@@ -3,6 +3,6 @@ export class StoreUnavailableError extends Error {
   override readonly name = 'StoreUnavailableError'
 
   constructor(cause: unknown) {
-    super('the database does not answer; try again', { cause })
+    super('the database does not respond; try again', { cause })
   }
 }

@@ -166,14 +166,14 @@ class ChunkReader {
 
   private async load(): Promise<{ at: number; bytes: Uint8Array }> {
     this.read++
-    if (this.read > this.mostPieces) throw new TooManyPiecesError('it takes too many pieces')
+    if (this.read > this.mostPieces) throw new TooManyPiecesError('too many chunks would have to be read')
     if (this.read % PIECES_A_SLICE === 0) await yieldToEventLoop()
     for await (const piece of this.raw.chunks(this.at)) {
       this.piece = piece
       if (this.isInPiece) return piece
       break
     }
-    throw new Error(`the transaction ${this.raw.txid} ends too early in the store`)
+    throw new Error(`the transaction ${this.raw.txid} is truncated in the store`)
   }
 }
 

@@ -28,10 +28,10 @@ export interface NamesLookupServiceOptions {
   maxOrigins?: number
 }
 
-const nameText = z.string().refine(isName, 'a name is 1 to 255 characters of a-z 0-9 -')
+const nameText = z.string().refine(isName, 'a name must be 1 to 255 characters of a-z 0-9 -')
 const domainText = z
   .string()
-  .refine((text) => text === '' || isName(text), 'a prefix is up to 255 characters of a-z 0-9 -')
+  .refine((text) => text === '' || isName(text), 'a prefix must be up to 255 characters of a-z 0-9 -')
 const MAX_ORIGINS = 1000
 const history = z.boolean().default(false)
 const query = z.union([
@@ -48,7 +48,7 @@ const query = z.union([
 ])
 
 const FORMS =
-  'ls_names answers {name}, {origin: name}, {mine: name} and {node: prefix}, each with history: true or without, {origins: [outpoint…]} (at most 1000) and {prefix, limit, after} (limit 1 to 100)'
+  'ls_names takes {name}, {origin: name}, {mine: name} and {node: prefix}, each optionally with history: true, {origins: [outpoint…]} (at most 1000) and {prefix, limit, after} (limit 1 to 100)'
 
 type Query = z.output<typeof query>
 
@@ -155,7 +155,7 @@ export class NamesLookupService implements LookupService {
     const { reader, maxOrigins = MAX_ORIGINS } = this.options
     if ('origins' in asked) {
       const { origins } = asked
-      if (origins.length > maxOrigins) throw new QueryError(`this host takes at most ${maxOrigins} origins`)
+      if (origins.length > maxOrigins) throw new QueryError(`a query may list at most ${maxOrigins} origins`)
       return (await reader.names.genuineOrigins(origins)).map((name) => name.outpoint)
     }
     const { prefix, limit, after } = asked
@@ -170,7 +170,7 @@ export class NamesLookupService implements LookupService {
   async getMetaData(): Promise<{ name: string; shortDescription: string }> {
     return {
       name: LOOKUP_SERVICES.names,
-      shortDescription: 'Who holds a mined name, and where mining goes on.',
+      shortDescription: 'Finds the owner of a mined name, and the node from which to mine further.',
     }
   }
 }

@@ -110,7 +110,7 @@ export class OrdinalsLookupService implements LookupService {
   async getMetaData(): Promise<{ name: string; shortDescription: string }> {
     return {
       name: LOOKUP_SERVICES.ordinals,
-      shortDescription: 'Ordinals and content by outpoint, metadata, parent, type and owner.',
+      shortDescription: 'Finds ordinals and content by outpoint, metadata, parent, content type and owner.',
     }
   }
 }

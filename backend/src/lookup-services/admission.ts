@@ -8,9 +8,7 @@ import { type BeefContents, readBeef } from '../graph/read-beef.js'
  */
 export function admittedBeef(payload: OutputAdmittedByTopic): BeefContents {
   if (payload.mode === 'whole-tx') return readBeef(payload.atomicBEEF)
-  throw new Error(
-    `the notice for ${payload.txid} came without its transaction: this service asks for whole-tx notices`,
-  )
+  throw new Error(`the notice for ${payload.txid} has no transaction: this service needs whole-tx notices`)
 }
 
 /** The BEEF behind a notice of a spend; undefined where it came without. */

@@ -9,7 +9,7 @@ const page = { limit: z.int().min(1).max(100).default(100), after: outpointText.
 const address = z.string().transform((text, context) => {
   const owner = decodeAddress(text)
   if (owner !== undefined) return owner
-  context.addIssue({ code: 'custom', message: 'an address is P2PKH, of main or test' })
+  context.addIssue({ code: 'custom', message: 'must be a P2PKH address of main or test' })
   return z.NEVER
 })
 /** Every entry is a look-up of its own. */
@@ -50,7 +50,7 @@ const query = z.union([
 export type OrdinalsQuery = z.output<typeof query>
 
 const FORMS =
-  'ls_ordinals answers {outpoint: "<txid>_<vout>", seq} (seq is left out, -2, -1, 0, 1 …), and of {map: {key: value, …}} (at most 16), {parent: "<txid>_<vout>"}, {contentType} and {owner: address} a page each with limit (1 to 100) and after (an outpoint)'
+  'ls_ordinals takes {outpoint: "<txid>_<vout>", seq} (seq optional: -2, -1, 0, 1 …), and, with optional limit (1 to 100) and after (an outpoint), {map: {key: value, …}} (at most 16 entries), {parent: "<txid>_<vout>"}, {contentType} and {owner: address}'
 
 /** @throws QueryError for a question of no known form. */
 export function readOrdinalsQuery(asked: unknown): OrdinalsQuery {

@@ -6,8 +6,7 @@ import { readBeef } from '../graph/read-beef.js'
 
 /** @throws Error where the notice came without its transaction, which the host has to have then. */
 export function admissionNote(service: string, payload: OutputAdmittedByTopic): FailedHook {
-  if (payload.mode !== 'whole-tx')
-    throw new Error('a notice without its transaction cannot be acted on later')
+  if (payload.mode !== 'whole-tx') throw new Error('a notice without its transaction cannot be retried')
   const { topic, outputIndex: vout, atomicBEEF } = payload
   const { txid } = readBeef(atomicBEEF).subject
   return { service, hook: 'admitted', topic, outpoint: { txid, vout }, beef: Uint8Array.from(atomicBEEF) }
@@ -22,8 +21,7 @@ export function spendNote(service: string, payload: OutputSpent): FailedHook {
     const spender = readBeef(spendingAtomicBEEF).subject.txid
     return { ...spent, spender, beef: Uint8Array.from(spendingAtomicBEEF) }
   }
-  if (payload.mode === 'none')
-    throw new Error('a notice that does not say what spends cannot be acted on later')
+  if (payload.mode === 'none') throw new Error('a notice without the spending txid cannot be retried')
   return { ...spent, spender: payload.spendingTxid }
 }
 

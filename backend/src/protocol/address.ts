@@ -1,7 +1,7 @@
 import { Utils } from '@bsv/sdk'
 import { concatBytes, fromHex, toHex } from './bytes.js'
 
-/** The networks that addresses are told apart by. */
+/** The networks that have addresses of their own. */
 export type Network = 'main' | 'test'
 
 /** The version byte of a P2PKH address. */
@@ -16,7 +16,7 @@ const HASH_LENGTH = 20
 const MAX_ADDRESS = 35
 const LOCK_LENGTH = BEFORE.length + HASH_LENGTH + AFTER.length
 
-/** The public key hash, in hex, that a lock pays to; undefined where the lock is not exactly P2PKH. */
+/** The public key hash, in hex, that a lock pays to; undefined unless the lock is exactly P2PKH. */
 export function p2pkhOwner(lock: Uint8Array): string | undefined {
   if (lock.length !== LOCK_LENGTH) return undefined
   const end = BEFORE.length + HASH_LENGTH
@@ -35,7 +35,7 @@ export function encodeAddress(owner: string, network: Network): string {
   return Utils.toBase58Check(Array.from(fromHex(owner)), [VERSIONS[network]])
 }
 
-/** The public key hash, in hex, of a P2PKH address of either network; undefined for text that is none. */
+/** The public key hash, in hex, of a P2PKH address of either network; undefined for anything else. */
 export function decodeAddress(text: string): string | undefined {
   if (text.length > MAX_ADDRESS) return undefined
   try {
@@ -43,7 +43,22 @@ export function decodeAddress(text: string): string | undefined {
     const known = Object.values(VERSIONS).some((version) => toHex(Uint8Array.of(version)) === prefix)
     return known && typeof data === 'string' && data.length === 2 * HASH_LENGTH ? data : undefined
   } catch {
-    // It throws for letters that are not base58 and for a checksum that is not right: no address, either.
+    // It throws for characters outside base58 and for a wrong checksum: not an address, either.
     return undefined
   }
+}
+
+/**
+ * The P2PKH lock of an address, or what is wrong with the address.
+ *
+ * @param network The network that the address must belong to; by default, either will do.
+ */
+export function addressLock(
+  address: string,
+  network?: Network,
+): Uint8Array | 'not an address' | 'other network' {
+  const owner = decodeAddress(address)
+  if (owner === undefined) return 'not an address'
+  if (network !== undefined && encodeAddress(owner, network) !== address) return 'other network'
+  return p2pkhLock(owner)
 }

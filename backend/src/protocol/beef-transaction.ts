@@ -4,8 +4,8 @@ import { reversed, toHex } from './bytes.js'
 import { MerklePath } from './merkle-path.js'
 import { type Hash256, hash256 } from './transaction.js'
 
-// Why not `Transaction.fromBEEF`: of the SDK's reader (2.1.0) the time grows with the square of what it reads, merkle paths
-// above all, and it keeps whatever else a stranger has put into the BEEF.
+// Why not `Transaction.fromBEEF`: the SDK's reader (2.1.0) takes quadratic time, above all for merkle paths, and keeps
+// everything else that a stranger has put into the BEEF.
 
 /** More unproven ancestors than nodes relay (25 to 1,000); the SDK walks them recursively. */
 const MAX_ANCESTORS = 1_000
@@ -17,12 +17,12 @@ export interface ProvableTransaction {
 }
 
 /**
- * Builds a transaction of the SDK with its merkle path or, where it has none, with its ancestors down to proven ones, as
- * far as `find` knows them.
+ * Builds an SDK transaction with its merkle path or, if it has none, with its ancestors down to proven ones, as far as
+ * `find` knows them.
  *
- * @param find Gives a transaction by its txid.
- * @returns undefined where `find` does not know the txid itself.
- * @throws BeefError where there are more than 1,000 of them.
+ * @param find Looks up a transaction by its txid.
+ * @returns undefined if `find` does not know the txid itself.
+ * @throws BeefError if there are more than 1,000 of them.
  */
 export function sdkTransaction(
   txid: string,
@@ -47,7 +47,7 @@ export function sdkTransaction(
       if (!built.has(sourceTXID)) {
         const source = build(sourceTXID)
         if (built.size > MAX_ANCESTORS)
-          throw new BeefError(`${txid} has more than ${MAX_ANCESTORS} ancestors that are in no block`)
+          throw new BeefError(`${txid} has more than ${MAX_ANCESTORS} unproven ancestors`)
         built.set(sourceTXID, source)
         if (source !== undefined) open.push(source)
       }
@@ -62,8 +62,8 @@ export function sdkTransaction(
  * Reads a transaction out of a BEEF (BRC-62, BRC-95, BRC-96) as {@link sdkTransaction} builds it. Its scripts are not run,
  * and no header is asked for.
  *
- * @param options.txid Which transaction; unset, the subject of an Atomic BEEF, else the last.
- * @throws BeefError where the bytes are not one BEEF, or it does not hold the transaction.
+ * @param options.txid Which transaction; by default the subject of an Atomic BEEF, else the last.
+ * @throws BeefError if the bytes are not one BEEF, or it does not hold the transaction.
  */
 export function readBeefTransaction(
   beef: Uint8Array,
@@ -83,13 +83,13 @@ export function readBeefTransaction(
       const path = paths.find((candidate) => candidate.has(each))?.cut(each)
       return { raw, ...(path && { path }) }
     })
-  if (!found) throw new BeefError(`the BEEF does not hold ${txid ?? 'a transaction'}`)
+  if (!found) throw new BeefError(`the BEEF does not contain ${txid ?? 'a transaction'}`)
   return found
 }
 
 /**
  * A BEEF V1 (BRC-62) of a transaction, with its merkle path or its ancestors down to proven ones, as far as they are linked
- * to it. The transaction stands last.
+ * to it. The transaction comes last.
  */
 export function writeBeef(subject: Transaction): Uint8Array {
   return Uint8Array.from(subject.toBEEFUint8Array(true))

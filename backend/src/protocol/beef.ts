@@ -1,12 +1,16 @@
 import { MAX_LEAVES, takeBump } from './bump.js'
 import { ByteCursor } from './byte-cursor.js'
 import { reversed, toHex } from './bytes.js'
+import { CodedError } from './coded-error.js'
 import { readTransactionFields, type TransactionView } from './transaction.js'
 
 /** Bytes that are no BEEF (BRC-62, BRC-95, BRC-96). */
-export class BeefError extends Error {
-  readonly code = 'BAD_BEEF'
+export class BeefError extends CodedError<'BAD_BEEF'> {
   override readonly name = 'BeefError'
+
+  constructor(message: string, options?: { cause?: unknown }) {
+    super('BAD_BEEF', message, options)
+  }
 }
 
 /** More transactions than any real ancestry; a BEEF of millions of empty ones would only cost memory. */
@@ -16,9 +20,9 @@ export const MAX_BEEF_TRANSACTIONS = 10_000
 export interface BeefFrame {
   /** The subject that an Atomic BEEF names, hex in shown order. */
   atomicTxid?: string
-  /** Merkle paths (BUMP, BRC-74), each whole. */
+  /** The bytes of its merkle paths (BUMP, BRC-74). */
   bumps: Uint8Array[]
-  /** The transactions, parents first; those of which a V2 BEEF gives the txid alone are left out. */
+  /** The transactions, parents first; those that a V2 BEEF only names by txid are left out. */
   transactions: Omit<TransactionView, 'txid'>[]
 }
 
@@ -28,10 +32,10 @@ const ATOMIC = 0x01010101
 const TXID_ONLY = 2
 
 /**
- * Reads the frame of a BEEF, V1 or V2, atomic or not. Every count in it is held against the bytes that are there,
- * so that reading takes no longer than the bytes are many: the SDK's reader runs on past their end.
+ * Reads the frame of a BEEF, V1 or V2, atomic or not. Every count is checked against the bytes left, so that reading takes
+ * linear time: the SDK's reader runs on past their end.
  *
- * @throws BeefError (`BAD_BEEF`) where the bytes are not exactly one BEEF, or hold too many transactions.
+ * @throws BeefError (`BAD_BEEF`) if the bytes are not exactly one BEEF, or hold too many transactions.
  */
 export function readBeefFrame(bytes: Uint8Array): BeefFrame {
   const cursor = new ByteCursor(bytes, (message) => new BeefError(message))
@@ -41,13 +45,13 @@ export function readBeefFrame(bytes: Uint8Array): BeefFrame {
     atomicTxid = toHex(reversed(cursor.take(32)))
     version = cursor.u32()
   }
-  if (version !== BEEF_V1 && version !== BEEF_V2) throw new BeefError('the bytes do not start like a BEEF')
+  if (version !== BEEF_V1 && version !== BEEF_V2) throw new BeefError('not a BEEF: wrong version bytes')
   const bumps: Uint8Array[] = []
   let leaves = 0
   for (let left = cursor.count('merkle paths', MAX_BEEF_TRANSACTIONS); left > 0; left--) {
     const bump = takeBump(cursor)
     leaves += bump.leaves
-    if (leaves > MAX_LEAVES) throw new BeefError(`more than ${MAX_LEAVES} leaves of merkle paths`)
+    if (leaves > MAX_LEAVES) throw new BeefError(`the merkle paths have more than ${MAX_LEAVES} leaves`)
     bumps.push(bump.bytes)
   }
   const transactions: Omit<TransactionView, 'txid'>[] = []
@@ -56,12 +60,12 @@ export function readBeefFrame(bytes: Uint8Array): BeefFrame {
     if (transaction === undefined) {
       // The SDK looks for the subject in the last place; one before it is not what was meant.
       if (left === 1 && atomicTxid === undefined)
-        throw new BeefError('the BEEF does not hold its subject transaction')
+        throw new BeefError('the BEEF does not contain its subject transaction')
       continue
     }
     transactions.push(transaction)
   }
-  if (!cursor.atEnd) throw new BeefError('bytes follow the BEEF')
+  if (!cursor.atEnd) throw new BeefError('there are extra bytes after the BEEF')
   return { ...(atomicTxid && { atomicTxid }), bumps, transactions }
 }
 
@@ -73,7 +77,8 @@ function takeV1(cursor: ByteCursor): Omit<TransactionView, 'txid'> {
 
 function takeV2(cursor: ByteCursor): Omit<TransactionView, 'txid'> | undefined {
   const format = cursor.u8()
-  if (format > TXID_ONLY) throw new BeefError(`a transaction of the BEEF has the unknown format ${format}`)
+  if (format > TXID_ONLY)
+    throw new BeefError(`a transaction of the BEEF has the unknown format byte ${format}`)
   if (format === TXID_ONLY) {
     cursor.take(32)
     return undefined

@@ -4,7 +4,7 @@ import { encodeVarint } from './varint.js'
 
 /** A node of the tree of a block, as a merkle path gives it. */
 export interface PathNode {
-  /** In internal order; undefined where the node to the left of it stands here again. */
+  /** In internal order; undefined if it repeats the node to its left. */
   hash: Uint8Array | undefined
   /** Whether it is flagged as a transaction that the path is about. */
   isTxid: boolean
@@ -32,7 +32,7 @@ const DUPLICATE_FLAG = 1
 const TXID_FLAG = 2
 const DUPLICATE: PathNode = { hash: undefined, isTxid: false }
 
-/** Passes over a merkle path, its counts held against the bytes that are there; what it says is not looked at. */
+/** Skips a merkle path, checking its counts against the bytes left and nothing else. */
 export function takeBump(cursor: ByteCursor): { bytes: Uint8Array; leaves: number } {
   const start = cursor.at
   cursor.varint()
@@ -42,29 +42,29 @@ export function takeBump(cursor: ByteCursor): { bytes: Uint8Array; leaves: numbe
 }
 
 /**
- * Reads bytes that are one merkle path. That it leads anywhere is not said by this.
+ * Reads bytes that are one merkle path. Does not check that it leads anywhere.
  *
- * @param fail Makes the error to throw where they are none, where two leaves stand in one place, or where no block could
- * have such a path.
+ * @param fail Makes the error to throw if they are not, if two leaves share a place, or if no block could have such a
+ * path.
  */
 export function readBump(bytes: Uint8Array, fail: (message: string) => Error): Bump {
   const cursor = new ByteCursor(bytes, fail)
   const height = cursor.varint()
-  if (height > MAX_HEIGHT) throw fail(`no block has the height ${height}`)
+  if (height > MAX_HEIGHT) throw fail(`${height} is not a block height`)
   const count = cursor.u8()
   if (count === 0 || count > MAX_LEVELS) throw fail(`a merkle path has 1 to ${MAX_LEVELS} levels`)
   const levels = Array.from({ length: count }, (): PathLevel => new Map())
   for (const { level, offset, node } of takeLeaves(cursor, count)) {
-    if (offset > MAX_OFFSET) throw fail('a leaf of a merkle path stands beyond any block')
+    if (offset > MAX_OFFSET) throw fail('a leaf of a merkle path has an offset beyond any block')
     if (level > 0 && node.isTxid) throw fail('a merkle path flags an inner node as a transaction')
-    if (levels[level]?.has(offset)) throw fail('a merkle path has two leaves in one place')
+    if (levels[level]?.has(offset)) throw fail('a merkle path has two leaves at one offset')
     levels[level]?.set(offset, node)
   }
-  if (!cursor.atEnd) throw fail('bytes follow the merkle path')
+  if (!cursor.atEnd) throw fail('there are extra bytes after the merkle path')
   return { height, levels }
 }
 
-/** Of each level its leaves: place, flags, and a hash unless flagged away. */
+/** The leaves of each level: place, flags, and a hash unless the flags say there is none. */
 function* takeLeaves(
   cursor: ByteCursor,
   levels: number,

@@ -1,9 +1,9 @@
-/** Reads chain formats from front to back; what it gives are views, no copies. */
+/** Reads chain formats from front to back. Returns views, not copies. */
 export class ByteCursor {
   at = 0
   private readonly view: DataView
 
-  /** @param fail Makes the error to throw where the bytes do not hold what is asked for. */
+  /** @param fail Makes the error to throw if the bytes do not hold what is asked for. */
   constructor(
     readonly bytes: Uint8Array,
     private readonly fail: (message: string) => Error,
@@ -20,9 +20,9 @@ export class ByteCursor {
     return this.bytes.subarray(this.at - length, this.at)
   }
 
-  /** As {@link take}, where nobody wants to see the bytes. */
+  /** As {@link take}, but returns nothing. */
   skip(length: number): void {
-    if (this.at + length > this.bytes.length) throw this.fail('the bytes end too early')
+    if (this.at + length > this.bytes.length) throw this.fail('unexpected end of bytes')
     this.at += length
   }
 
@@ -44,27 +44,27 @@ export class ByteCursor {
   u64(): number {
     this.skip(8)
     const high = this.view.getUint32(this.at - 4, true)
-    if (high >= 2 ** 21) throw this.fail('a number is beyond 2^53')
+    if (high >= 2 ** 21) throw this.fail('a number is 2^53 or more')
     return high * 2 ** 32 + this.view.getUint32(this.at - 8, true)
   }
 
-  /** How many of something follow; so many at the most. */
+  /** The count of what follows, at most `most`. */
   count(what: string, most: number): number {
     const count = this.varint()
-    if (count > most) throw this.fail(`${count} ${what}, more than ${most}`)
+    if (count > most) throw this.fail(`${count} ${what} are more than the ${most} allowed`)
     return count
   }
 
   /**
-   * A CompactSize number: 1, 3, 5 or 9 bytes, no more than it needs. A node takes no other, and the SDK writes others
-   * anew before it hashes, so that the same bytes would have two txids.
+   * A CompactSize number: 1, 3, 5 or 9 bytes, no more than it needs. Nodes accept no other form, and the SDK rewrites others
+   * before it hashes, so that the same bytes would have two txids.
    */
   varint(): number {
     const first = this.u8()
     if (first < 0xfd) return first
     const value = first === 0xfd ? this.u16() : first === 0xfe ? this.u32() : this.u64()
     const least = first === 0xfd ? 0xfd : first === 0xfe ? 0x1_0000 : 0x1_0000_0000
-    if (value < least) throw this.fail(`a count of ${value} is not written canonically`)
+    if (value < least) throw this.fail(`the count ${value} is not minimally encoded`)
     return value
   }
 }

@@ -11,14 +11,24 @@ export function toHex(bytes: Uint8Array): string {
 }
 
 /**
- * The bytes that a hex text of even length stands for, in either case.
- * @throws RangeError where the text is not hex of even length.
+ * Decodes hex in either case.
+ * @throws RangeError if the text is not hex of even length.
  */
 export function fromHex(hex: string): Uint8Array {
-  if (hex.length % 2 !== 0 || !/^[0-9a-fA-F]*$/.test(hex)) throw new RangeError('not hex of even length')
+  if (hex.length % 2 !== 0 || !/^[0-9a-fA-F]*$/.test(hex)) throw new RangeError('must be hex of even length')
   const bytes = new Uint8Array(hex.length / 2)
   for (let i = 0; i < bytes.length; i++) bytes[i] = Number.parseInt(hex.slice(2 * i, 2 * i + 2), 16)
   return bytes
+}
+
+/** The text with its percent-escapes decoded once; undefined if one is broken. */
+export function percentDecoded(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    // It throws for broken escapes alone.
+    return undefined
+  }
 }
 
 /** The parts one after another. For a handful; a list whose length others choose goes to {@link joinBytes}. */
@@ -44,9 +54,9 @@ export function equalBytes(a: Uint8Array, b: Uint8Array): boolean {
   return true
 }
 
-/** The same bytes in reverse order, as txids turn between their internal and their shown order. */
+/** The same bytes in reverse order, as between the internal and the displayed order of a txid. */
 export function reversed(bytes: Uint8Array): Uint8Array {
-  // Not `slice`, which of a Buffer is no copy.
+  // Not `slice`, which does not copy a Buffer.
   return new Uint8Array(bytes).reverse()
 }
 
@@ -66,17 +76,17 @@ export function utf8(text: string): Uint8Array {
   return utf8Encoder.encode(text)
 }
 
-/** The text that UTF-8 bytes stand for; bytes that are no UTF-8 become U+FFFD. A byte order mark stays. */
+/** Decodes UTF-8; invalid bytes become U+FFFD. A byte order mark stays. */
 export function readUtf8(bytes: Uint8Array): string {
   return utf8Decoder.decode(bytes)
 }
 
-/** The text that UTF-8 bytes stand for, or undefined where they are not all valid UTF-8. */
+/** Decodes UTF-8; undefined if any byte is invalid. */
 export function readStrictUtf8(bytes: Uint8Array): string | undefined {
   try {
     return strictUtf8Decoder.decode(bytes)
   } catch {
-    // The one thing that the decoder throws for, and the caller's question.
+    // The only error that the decoder throws.
     return undefined
   }
 }

@@ -1,8 +1,8 @@
-/** What a covenant can write into the outputs of a mint, where it is less than a script may hold. */
+/** What a covenant can write into the outputs of a mint, if that is less than a script may hold. */
 export interface CovenantLimits {
   /** Bytes of a name with its dot and TLD, if there is one. */
   nameBytes: number
-  /** Bytes of the whole locking script of output 2, the owner's lock included. */
+  /** Bytes of the locking script of output 2, including the owner's lock. */
   nameScriptBytes: number
 }
 

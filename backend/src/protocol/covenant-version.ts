@@ -1,9 +1,9 @@
 import { equalBytes, fromHex } from './bytes.js'
 
 /**
- * Which rules a covenant has beside those of the live one (docs/covenant.md).
+ * The rules that a covenant has in addition to those of the live one (docs/covenant.md).
  *
- * - 1: none. A mint may have any transaction version and lock time, and its work is for whichever owner the miner names.
+ * - 1: none. A mint may have any transaction version and lock time, and its work is good for any owner.
  * - 2: a mint has transaction version 1 and lock time 0, and its nonce starts with `ownerCommitment`.
  */
 export type CovenantVersion = (typeof COVENANT_VERSIONS)[number]
@@ -19,8 +19,8 @@ const SPLITS: readonly [CovenantVersion, Uint8Array][] = [
 ]
 
 /**
- * The version of a covenant that minetree has deployed, read off its code; undefined for any other covenant, as the live
- * one. A node has the code of its genesis, so what it says goes before what anybody has configured.
+ * The version of a covenant that minetree deploys, read off its code; undefined for any other covenant, such as the live
+ * one. A node has the code of its genesis, so the code overrides any setting.
  */
 export function versionOfCode(code: Uint8Array): CovenantVersion | undefined {
   if (!equalBytes(code.subarray(0, START.length), START)) return undefined

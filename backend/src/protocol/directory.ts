@@ -1,25 +1,29 @@
 import { readStrictUtf8 } from './bytes.js'
+import { CodedError } from './coded-error.js'
 
 /** A body that is no map of a directory. */
-export class DirectoryError extends Error {
-  readonly code = 'BAD_DIRECTORY'
+export class DirectoryError extends CodedError<'BAD_DIRECTORY'> {
   override readonly name = 'DirectoryError'
+
+  constructor(message: string, options?: { cause?: unknown }) {
+    super('BAD_DIRECTORY', message, options)
+  }
 }
 
 /**
- * Reads the map of a directory (service.md 2.4): from names, each a single segment of a path, to pointers as they are
- * written, which nothing here checks. Of a name that stands there several times the last counts, as in JSON.parse.
+ * Reads the map of a directory (service.md 2.4): from names, each a single path segment, to pointers, which are
+ * not checked here. If a name occurs several times, the last one counts, as in JSON.parse.
  *
- * @throws DirectoryError (`BAD_DIRECTORY`) where the body is not valid UTF-8, not a JSON object, has a value that is no
- * string or a name with `/`.
+ * @throws DirectoryError (`BAD_DIRECTORY`) if the body is not valid UTF-8 or not a JSON object, or has a value that is not
+ * a string or a name with `/`.
  */
 export function readDirectory(body: Uint8Array): Map<string, string> {
   return new Map(directoryEntries(body))
 }
 
 /**
- * The entries of a directory one after the other, for a {@link readDirectory} that lets others come between: a body of a
- * mebibyte may have a hundred thousand, and `JSON.parse` stops for none. What it refuses is known at its end.
+ * The entries of a directory one by one, for callers that yield in between: a body of a mebibyte may have a hundred
+ * thousand, and `JSON.parse` cannot be interrupted. An invalid body is only known at its end.
  */
 export function* directoryEntries(body: Uint8Array): Generator<[name: string, pointer: string]> {
   const text = readStrictUtf8(body)
@@ -45,7 +49,7 @@ const NOT_JSON = 'it is not JSON'
 /** What a value of another kind starts with. */
 const OTHER_VALUE = /["[{tfn\d-]/
 const WHITE_SPACE = /[ \t\n\r]*/y
-/** What stands in no string, or not as itself. */
+/** What a string cannot hold, or not unescaped. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: JSON refuses these in strings.
 const UNPLAIN = /[\\\x00-\x1f]/
 
@@ -67,7 +71,7 @@ class Scanner {
     return true
   }
 
-  /** The string that stands here, unescaped; undefined where something else does. */
+  /** The string at this place, unescaped; undefined if it is something else. */
   string(): string | undefined {
     this.skip()
     const { text, at } = this
@@ -80,7 +84,7 @@ class Scanner {
     return UNPLAIN.test(plain) ? this.unescaped(plain) : plain
   }
 
-  /** That something is not what it should be: another value, or no JSON. */
+  /** The error for anything unexpected: another value, or not JSON. */
   refusal(message: string): DirectoryError {
     return new DirectoryError(OTHER_VALUE.test(this.text[this.at] ?? '') ? message : NOT_JSON)
   }

@@ -19,7 +19,7 @@ export interface Envelope {
   body?: Uint8Array
   /** The values of the MAP tags in order, each a script of pushes. */
   maps: Uint8Array[]
-  /** All tags in order, those named above too. */
+  /** All tags in order, including those above. */
   fields: EnvelopeField[]
 }
 
@@ -32,9 +32,9 @@ const PARENT_TAG = 3
 const MAX_FIELDS = 1000
 
 /**
- * Walks a locking script up to its first top-level OP_RETURN, and reads the first envelope that stands before it.
+ * Walks a locking script up to its first top-level OP_RETURN, and reads the first envelope before it.
  *
- * @returns the envelope, if there is one, with the offsets `from` which and up to which it stands, and in `tail` the
+ * @returns the envelope, if there is one, with the offsets of its start and end, and in `tail` the
  * offset after the OP_RETURN, if there is one. An OP_RETURN inside an IF is not top-level. Never throws; takes time
  * linear in the script.
  */
@@ -70,8 +70,8 @@ export function readEnvelope(script: Uint8Array): {
 
 /**
  * Reads the envelope whose OP_FALSE OP_IF ends at `at`; `end` is the offset after its OP_ENDIF. Undefined where
- * no `ord` follows, where any other opcode than a push comes before the OP_ENDIF (whoever wrote that meant code, and
- * BRC-160 knows only pushes), and where no OP_ENDIF comes at all (the script could not be run). Since a failed
+ * no `ord` follows, where any other opcode than a push comes before the OP_ENDIF (that is code, and BRC-160 knows only
+ * pushes), and where no OP_ENDIF comes at all (the script could not be run). Since a failed
  * envelope ends before the next OP_IF, trying them all reads each byte twice at most.
  */
 function readEnvelopeAt(script: Uint8Array, at: number): { envelope: Envelope; end: number } | undefined {
@@ -83,7 +83,7 @@ function readEnvelopeAt(script: Uint8Array, at: number): { envelope: Envelope; e
     if (walk.op === OP.ENDIF) return finish(envelope, walk.end)
     const tag = count++ < MAX_FIELDS ? walk.pushed : undefined
     if (walk.pushedLength === undefined || !walk.next()) return undefined
-    // A tag without a value says nothing; what was read before it stands.
+    // A tag without a value is ignored; what was read before it counts.
     if (walk.op === OP.ENDIF) return finish(envelope, walk.end)
     if (walk.pushedLength === undefined) return undefined
     const value = tag && walk.pushed
@@ -104,7 +104,7 @@ function readEnvelopeAt(script: Uint8Array, at: number): { envelope: Envelope; e
   return undefined
 }
 
-/** Joins counted pushes. Counted first, so that a body of millions of pushes takes no view for each. */
+/** Joins counted pushes. Counted first, so that a body of millions of pushes does not take a view for each. */
 function readBody(body: { script: Uint8Array; at: number; length: number; pushes: number }): Uint8Array {
   const walk = new ScriptWalk(body.script, body.at)
   if (body.pushes === 1 && walk.next() && walk.data !== undefined) return walk.data
@@ -118,7 +118,7 @@ function readBody(body: { script: Uint8Array; at: number; length: number; pushes
   return joined
 }
 
-/** Reads the tags that mean something. A tag given twice: the first counts, whatever its value. */
+/** Reads the known tags. If a tag occurs twice, the first counts, whatever its value. */
 function finish(envelope: Envelope, end: number): { envelope: Envelope; end: number } {
   const contentType = firstValue(envelope, CONTENT_TYPE_TAG)
   const parent = firstValue(envelope, PARENT_TAG)

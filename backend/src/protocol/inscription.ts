@@ -6,20 +6,20 @@ import { UNTYPED } from './media-type.js'
 import type { Outpoint } from './outpoint.js'
 import { readPushes } from './script-walk.js'
 
-/** What an output carries besides its lock, and whose the lock is. */
+/** What an output carries besides its lock, and its owner. */
 export interface Inscription {
-  /** `body` is a view into the script where the script holds it in one piece. */
+  /** `body` is a view into the script if it is one push. */
   content?: { contentType: string; body: Uint8Array; source: 'envelope' | 'b' }
   parent?: Outpoint
-  /** Changes of metadata in the order in which they stand in the script. */
+  /** Changes of metadata, in the order of the script. */
   map: MapCommand[]
-  /** The public key hash, in hex, where the lock is P2PKH. */
+  /** The public key hash, in hex, if the lock is P2PKH. */
   owner?: string
 }
 
 /**
  * Reads a locking script once for content, parent, MAP and owner: the first envelope before a top-level OP_RETURN, then
- * the protocols after it (protocol.md 3 and 4). Bytes of any kind are taken; never throws; takes linear time.
+ * the protocols after it (protocol.md 3 and 4). Accepts any bytes, never throws, takes linear time.
  */
 export function readInscription(script: Uint8Array): Inscription {
   const { envelope, span, tail } = readEnvelope(script)
@@ -32,7 +32,7 @@ export function readInscription(script: Uint8Array): Inscription {
   }
 }
 
-/** The lock is what the envelope and the OP_RETURN leave of the script. */
+/** The lock is the script without the envelope and the OP_RETURN. */
 function readOwner(
   script: Uint8Array,
   { span, tail }: Pick<ReturnType<typeof readEnvelope>, 'span' | 'tail'>,

@@ -3,12 +3,12 @@ import { readStrictUtf8, utf8 } from './bytes.js'
 /** protocol.md 3: a content type is under 256 bytes. */
 const MAX_MEDIA_TYPE = 255
 
-/** What content is served as where nothing says its type. */
+/** What content of unknown type is served as. */
 export const UNTYPED = 'application/octet-stream'
 
 /**
- * The media type that a push stands for: 1 to 255 bytes of valid UTF-8, else none. Nothing more is checked: what
- * goes into an HTTP header is the gateway's to judge.
+ * The media type in a push: 1 to 255 bytes of valid UTF-8, else none. Nothing more is checked: the gateway decides what
+ * goes into an HTTP header.
  */
 export function readMediaType(push: Uint8Array): string | undefined {
   return push.length === 0 || push.length > MAX_MEDIA_TYPE ? undefined : readStrictUtf8(push)
@@ -27,7 +27,7 @@ export function essenceOf(contentType: string): string {
   return legalEssence(contentType) ?? UNTYPED
 }
 
-/** Whether every reader takes a text for the media type that it says: a legal field value of under 256 bytes. */
+/** Whether a text is a media type to every reader: a legal field value of under 256 bytes. */
 export function isMediaType(text: string): boolean {
   return legalEssence(text) !== undefined && utf8(text).length <= MAX_MEDIA_TYPE
 }

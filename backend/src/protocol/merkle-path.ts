@@ -3,17 +3,17 @@ import { concatBytes, equalBytes, reversed, toHex } from './bytes.js'
 import type { Hash256 } from './transaction.js'
 
 /**
- * A merkle path (BUMP, BRC-74) that holds together: each of its transactions leads to one and the same root. Whether a
- * block has that root is for block headers to say.
+ * A merkle path (BUMP, BRC-74) that is consistent: all of its transactions lead to the same root. Only block headers
+ * tell whether a block has that root.
  *
- * The SDK's `MerklePath` works out every inner node anew for every transaction of a path, so that a stranger's path of
- * some hundred leaves keeps it busy for seconds. Here each is worked out once, at most one for each leaf that is given.
+ * The SDK's `MerklePath` computes every inner node again for every transaction of a path, so that a stranger's path of some
+ * hundred leaves keeps it busy for seconds. Here each is computed once, at most one per leaf.
  */
 export class MerklePath {
   readonly height: number
   /** The merkle root, hex in shown order. */
   readonly root: string
-  /** How many levels of the tree stand above its transactions; none where a block has but one. */
+  /** How many levels the tree has above its transactions; 0 for a block of one. */
   readonly depth: number
   /** What is given, with a level for each that the places of the transactions need. */
   private readonly levels: PathLevel[]
@@ -22,8 +22,8 @@ export class MerklePath {
   private readonly offsets = new Map<string, number>()
 
   /**
-   * @param read.fail Makes the error to throw where the bytes are no merkle path, or one that does not hold together:
-   * that has a hole, or two words about one node.
+   * @param read.fail Makes the error to throw if the bytes are not a merkle path, or an inconsistent one: with a hole, or with
+   * two values for one node.
    */
   constructor(bytes: Uint8Array, { hash, fail }: { hash: Hash256; fail: (message: string) => Error }) {
     const bump = readBump(bytes, fail)
@@ -32,13 +32,13 @@ export class MerklePath {
     this.levels = tree.levels
     this.hashes = workOut(tree, { hash, fail })
     const root = this.hashes.at(-1)?.get(0)
-    if (root === undefined) throw fail('a merkle path starts at no transaction')
+    if (root === undefined) throw fail('a merkle path has no leaf for a transaction')
     this.root = toHex(reversed(root))
     this.depth = this.hashes.length - 1
     for (const [offset, { hash }] of tree.levels[0] ?? []) {
       if (hash === undefined) continue
       const txid = toHex(reversed(hash))
-      // Of one that stands twice, as the last of a block may, the SDK cuts out the last.
+      // If a transaction occurs twice, as the last of a block may, the SDK cuts out the last.
       this.offsets.set(txid, Math.max(offset, this.offsets.get(txid) ?? 0))
     }
   }
@@ -52,15 +52,15 @@ export class MerklePath {
     return this.offsets.has(txid)
   }
 
-  /** The place of a transaction in its block, the coinbase first; undefined where the path does not have it. */
+  /** The place of a transaction in its block, the coinbase first; undefined if it is not in the path. */
   offsetOf(txid: string): number | undefined {
     return this.offsets.get(txid)
   }
 
   /**
-   * What of the path proves one transaction, as bytes: a leaf for it, and one a level that stands beside its way up.
+   * The part of the path that proves one transaction, as bytes: its leaf, and the sibling at each level.
    *
-   * @returns undefined where the path does not have the transaction.
+   * @returns undefined if the transaction is not in the path.
    */
   cut(txid: string): Uint8Array | undefined {
     const offset = this.offsets.get(txid)
@@ -69,7 +69,7 @@ export class MerklePath {
       const at = offset >>> level
       const hash = this.hashes[level]?.get(at ^ 1)
       const beside = given.get(at ^ 1) ?? { hash, isTxid: false }
-      // A transaction alone in its block stands beside nothing.
+      // A transaction alone in its block has no sibling.
       const leaves: PathLevel = this.hashes.length === 1 ? new Map() : new Map([[at ^ 1, beside]])
       if (level === 0) leaves.set(at, { hash: this.hashes[0]?.get(at), isTxid: true })
       return leaves
@@ -82,7 +82,7 @@ interface Tree {
   levels: PathLevel[]
   /** The last place that is given of the lowest level. */
   last: number
-  /** Whether what stands beyond the last place is that place again, without a word. */
+  /** Whether the place after the last repeats it implicitly. */
   isWholeBlock: boolean
   /** A block of one transaction has no levels above it: its txid is the root. */
   isAlone: boolean
@@ -96,12 +96,12 @@ function treeOf({ levels }: Bump, fail: (message: string) => Error): Tree {
   const needed = last.toString(2).length
   // One that lists a whole block leaves out all levels above; any other has as many as the tree.
   if (levels.length > 1 && needed > levels.length)
-    throw fail('a merkle path has fewer levels than the places of its transactions need')
+    throw fail('a merkle path has fewer levels than the offsets of its transactions need')
   const height = Math.max(levels.length, needed)
   return {
     levels: Array.from({ length: height }, (_, level) => levels[level] ?? new Map()),
     last,
-    // A path of one level lists all transactions of a block, and leaves out that the last of an odd level stands twice.
+    // A path of one level lists all transactions of a block, and omits the repeated last leaf of an odd level.
     isWholeBlock: levels.length === 1,
     isAlone: levels.length === 1 && lowest.size === 1 && last === 0,
   }
@@ -129,7 +129,7 @@ function workOut(
     }
     const next = new Set<number>()
     for (const at of led) {
-      if (!above.has(at >>> 1)) throw fail('a merkle path has a hole')
+      if (!above.has(at >>> 1)) throw fail('a merkle path is incomplete')
       next.add(at >>> 1)
     }
     addGiven(above, levels[level + 1], fail)
@@ -140,7 +140,7 @@ function workOut(
   return hashes
 }
 
-/** @throws what `fail` makes where a node that is given is not what follows from those below it. */
+/** @throws what `fail` makes if a given node is not the hash of those below it. */
 function addGiven(
   known: Map<number, Uint8Array>,
   given: PathLevel | undefined,
@@ -150,6 +150,6 @@ function addGiven(
     const made = known.get(at)
     if (made === undefined && hash !== undefined) known.set(at, hash)
     else if (made !== undefined && (hash === undefined || !equalBytes(made, hash)))
-      throw fail('a merkle path gives a node that does not follow from those below it')
+      throw fail('a merkle path has a node that is not the hash of those below it')
   }
 }

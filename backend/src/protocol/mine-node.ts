@@ -1,4 +1,5 @@
 import { ascii, concatBytes } from './bytes.js'
+import { CodedError } from './coded-error.js'
 import { decodeOutpoint, encodeOutpoint, type Outpoint } from './outpoint.js'
 import { encodePush, OP, ScriptWalk } from './script-walk.js'
 
@@ -10,16 +11,19 @@ export interface MineNode {
   genesis?: Outpoint
   /** The characters claimed from this node: bit n for character code n, a minimal little-endian number. */
   claimed: Uint8Array
-  /** The prefix that this node stands for; empty for the root. */
+  /** The prefix of this node; empty for the root. */
   domain: string
   /** The seed of the next solution (the field `pow`): 32 bytes, or none in the root as deployed. */
   seed: Uint8Array
 }
 
-/** A script that does not end in the state of a mine-tree node. */
-export class MineNodeError extends Error {
-  readonly code = 'NOT_A_NODE'
+/** A script that does not end in the state of a mine tree node. */
+export class MineNodeError extends CodedError<'NOT_A_NODE'> {
   override readonly name = 'MineNodeError'
+
+  constructor(message: string, options?: { cause?: unknown }) {
+    super('NOT_A_NODE', message, options)
+  }
 }
 
 /** The characters that names are made of (service.md 2.8). */
@@ -28,7 +32,8 @@ export const NAME_CHARACTERS = 'abcdefghijklmnopqrstuvwxyz0123456789-'
 const NAME_CODES: ReadonlySet<number> = new Set(ascii(NAME_CHARACTERS))
 /** How many characters a name can have, where a covenant does not set a tighter limit. */
 export const MAX_NAME_LENGTH = 255
-const NAME = /^[a-z0-9-]{1,255}$/
+/** What a name is made of, start to end. */
+export const NAME_PATTERN = /^[a-z0-9-]{1,255}$/
 
 /** Whether a character code is one that names are made of. */
 export function isNameCharacter(code: number): boolean {
@@ -37,7 +42,7 @@ export function isNameCharacter(code: number): boolean {
 
 /** Whether a text is a name: 1 to 255 characters of `a-z 0-9 -` (http.md). */
 export function isName(text: string): boolean {
-  return NAME.test(text)
+  return NAME_PATTERN.test(text)
 }
 
 /** Nothing claimed: the number zero in its one byte. */
@@ -70,13 +75,13 @@ const TRAILER_LENGTH = 5
 
 /**
  * Reads a node from the end of its locking script: the byte 0, the length of the state, the state, and the OP_RETURN
- * before it. Strict, so that a script and its reading stand for each other: five fields and nothing else, pushes minimal
+ * before it. Strict, so that scripts and nodes correspond one to one: five fields and nothing else, pushes minimal
  * by length byte, `claimed` a minimal number, the domain of name characters only.
  *
  * That a script reads as a node says nothing about its lineage: anyone can write one.
  *
  * @returns byte fields are views into the script.
- * @throws MineNodeError (`NOT_A_NODE`) where the script is anything else.
+ * @throws MineNodeError (`NOT_A_NODE`) if the script is anything else.
  */
 export function decodeMineNode(lockingScript: Uint8Array): MineNode {
   const stateEnd = lockingScript.length - TRAILER_LENGTH
@@ -90,10 +95,12 @@ export function decodeMineNode(lockingScript: Uint8Array): MineNode {
   const [first, genesis, claimed, domain, seed] = readFields(lockingScript.subarray(returnAt + 1, stateEnd))
   if (first.length !== 0) throw new MineNodeError('the first field of the state is not empty')
   if (genesis.length !== 0 && genesis.length !== 36)
-    throw new MineNodeError('the genesis field is no outpoint')
-  if (!isMinimalNumber(claimed)) throw new MineNodeError('the claimed field is no minimal number')
-  if (!domain.every(isNameCharacter)) throw new MineNodeError('the domain holds other characters')
-  if (seed.length !== 0 && seed.length !== 32) throw new MineNodeError('the seed is no hash')
+    throw new MineNodeError('the genesis field is not an outpoint')
+  if (!isMinimalNumber(claimed))
+    throw new MineNodeError('the claimed field is not a minimally encoded number')
+  if (!domain.every(isNameCharacter))
+    throw new MineNodeError('the domain has characters other than a-z 0-9 -')
+  if (seed.length !== 0 && seed.length !== 32) throw new MineNodeError('the seed is not a hash of 32 bytes')
   return {
     code: lockingScript.subarray(0, returnAt),
     genesis: genesis.length === 0 ? undefined : decodeOutpoint(genesis),
@@ -103,7 +110,7 @@ export function decodeMineNode(lockingScript: Uint8Array): MineNode {
   }
 }
 
-/** Writes the locking script of a node. The fields are taken as they are; those of a read node give its script back. */
+/** Writes the locking script of a node. Does not check the fields; those of a decoded node give its script back. */
 export function encodeMineNode(node: MineNode): Uint8Array {
   const state = concatBytes(
     FIRST_FIELD,
@@ -134,7 +141,7 @@ function readFields(state: Uint8Array): Fields {
   }
   const [first, genesis, claimed, domain, seed, ...more] = fields
   if (!first || !genesis || !claimed || !domain || !seed || more.length > 0 || walk.end !== state.length) {
-    throw new MineNodeError('the state has not exactly five fields')
+    throw new MineNodeError('the state does not have exactly five fields')
   }
   return [first, genesis, claimed, domain, seed]
 }

@@ -1,3 +1,5 @@
+import { CodedError } from './coded-error.js'
+
 /** Which rule of a mint is broken; see `checkMint`, and `followUnprovenMint` for `NOT_STRICT`. */
 export type MintErrorCode =
   | 'NOT_A_NODE'
@@ -14,16 +16,12 @@ export type MintErrorCode =
   | 'BAD_OUTPUT'
 
 /** A transaction that is no mint of this tree. `vout` tells which output, for `BAD_OUTPUT`. */
-export class MintError extends Error {
+export class MintError extends CodedError<MintErrorCode> {
   override readonly name = 'MintError'
   readonly vout?: number
 
-  constructor(
-    readonly code: MintErrorCode,
-    message: string,
-    options: { vout?: number; cause?: unknown } = {},
-  ) {
-    super(message, { cause: options.cause })
+  constructor(code: MintErrorCode, message: string, options: { vout?: number; cause?: unknown } = {}) {
+    super(code, message, options)
     this.vout = options.vout
   }
 }

@@ -15,19 +15,19 @@ import {
   requireShortScript,
   rulesOf,
 } from './mint.js'
-import { hasCode, isStrictUnlocking, type SpentOutput } from './mint-unlocking.js'
-import { type Hash256, outputOf, type TransactionView } from './transaction.js'
+import { hasCode, isStrictUnlocking } from './mint-unlocking.js'
+import { type Hash256, outputOf, type SpentOutput, type TransactionView } from './transaction.js'
 
 /** A spend of a node, as `checkMint` takes it. */
 type NodeSpend = Parameters<typeof checkMint>[0]
 
 /**
- * The name that a mint leaves which a block holds: checked where the unlocking script is pushes only, and read from the
- * outputs where it has code. Interpreters may disagree about what code leaves, and the block has decided. Whatever a miner
- * writes there, the tree goes on behind it.
+ * The name claimed by a mint that is in a block: checked if the unlocking script is pushes only, and read from the outputs
+ * if it has code. Interpreters may disagree about code, and the block has decided. Whatever a miner writes there, the tree
+ * continues after it.
  *
- * Only for callers that know a block to hold the transaction, or that somebody refused what {@link followUnprovenMint}
- * refuses before it was stored.
+ * Only for callers that know that a block holds the transaction, or that what {@link followUnprovenMint} refuses was refused
+ * before it was stored.
  *
  * @throws MintError as `checkMint` and {@link readMintOutputs}.
  */
@@ -37,7 +37,7 @@ export function followMint(spend: NodeSpend): { name: string } {
 }
 
 /**
- * The name that a mint leaves which no block is known to hold. Its unlocking script has to be five minimal pushes: under
+ * The name claimed by a mint that is in no known block. Its unlocking script has to be five minimal pushes: under
  * any other, nodes may disagree about the mint, so that a block may never hold it.
  *
  * @throws MintError `NOT_STRICT`; as `checkMint`.
@@ -48,13 +48,13 @@ export function followUnprovenMint(spend: NodeSpend): { name: string } {
   return checkMint(spend)
 }
 
-/** What is said of an unproven spend of a node whose unlocking script is another than five minimal pushes. */
+/** The message for an unproven spend of a node whose unlocking script is not five minimal pushes. */
 export const NOT_STRICT =
-  'the unlocking script of an unproven mint must be five minimal pushes; with its merkle proof any mint counts'
+  'the unlocking script of an unproven mint must be five minimal pushes; with a merkle proof any mint is accepted'
 
 /**
- * The inputs of a transaction that could be the spend of a node, where nothing is known of what they spend: those with code
- * in their unlocking script, and those that `checkMint` takes. None where the outputs are not those of a mint.
+ * The inputs of a transaction that could be the spend of a node, if nothing is known of what they spend: those with code in
+ * their unlocking script, and those that `checkMint` accepts. None if the outputs are not those of a mint.
  *
  * @returns Indices.
  */
@@ -84,15 +84,15 @@ function isMint(check: () => unknown): boolean {
 }
 
 /**
- * The name that a mint leaves, read from its outputs alone, whatever unlocked the node. Only for what a block holds: a
+ * The name claimed by a mint, read from its outputs alone, whatever unlocked the node. Only for what a block holds: a
  * genuine node that was spent was spent by a mint (service.md 3.3), and its outputs are as the covenant wrote them.
  *
  * All that the transaction shows beside its unlocking script is checked as `checkMint` does. It cannot show that the new
- * seed is the hash of the old one, of the character and of a nonce, nor which lock the unlocking script named; for these
- * the covenant alone vouches.
+ * seed is the hash of the old one, of the character and of a nonce, nor which lock the unlocking script named; only
+ * the covenant guarantees these.
  *
  * @param mint.input The index of the input that spends the node.
- * @param mint.spent The output which that input spends; without it, the node restated in output 0 is taken at its word.
+ * @param mint.spent The output which that input spends; without it, the node restated in output 0 is trusted.
  * @throws MintError `NOT_A_NODE`, `OTHER_TREE`, `BAD_CHARACTER`, `CLAIMED`, `TOO_LONG`, `BAD_WORK`, `BAD_VERSION`,
  * `BAD_LOCK_TIME` or `BAD_OUTPUT`.
  */
@@ -116,7 +116,7 @@ export function readMintOutputs(mint: {
     ? { ...before.parent, claimed: claim(before.parent.claimed, character.charCodeAt(0)) }
     : restated
   if (name !== domain + character || !isClaimed(claimed, character.charCodeAt(0))) {
-    throw new MintError('BAD_OUTPUT', 'output 1 is no child of the node in output 0', { vout: 1 })
+    throw new MintError('BAD_OUTPUT', 'output 1 is not a child of the node in output 0', { vout: 1 })
   }
   if (seed.length === 0 || !meetsDifficulty(seed, deployment.difficulty)) {
     throw new MintError('BAD_WORK', `the seed has fewer than ${deployment.difficulty} zero bits`)
@@ -147,6 +147,6 @@ function readNode(transaction: TransactionView, vout: number): MineNode {
     return decodeMineNode(output.lockingScript)
   } catch (cause) {
     if (!(cause instanceof MineNodeError)) throw cause
-    throw new MintError('BAD_OUTPUT', `output ${vout} is no node`, { vout, cause })
+    throw new MintError('BAD_OUTPUT', `output ${vout} is not a node`, { vout, cause })
   }
 }

@@ -4,6 +4,7 @@ import { encodeMinimalPush, OP, readPushes, ScriptWalk } from './script-walk.js'
 import {
   type Hash256,
   hash256,
+  type SpentOutput,
   serialisedOutputs,
   type TransactionInput,
   type TransactionOutput,
@@ -20,12 +21,6 @@ export interface MintUnlocking<Character> {
   preimage: Uint8Array
 }
 
-/** The output that an input spends. */
-export interface SpentOutput {
-  satoshis: number
-  lockingScript: Uint8Array
-}
-
 /** What a preimage commits to of a transaction; any {@link TransactionView} will do. */
 export interface PreimageTransaction {
   version: number
@@ -38,9 +33,9 @@ export interface PreimageTransaction {
 const SIGHASH_TYPE = Uint8Array.of(0xc1, 0, 0, 0)
 /** ANYONECANPAY blanks the hashes of all outpoints and of all sequences. */
 const BLANK_HASH = new Uint8Array(32)
-/** Version, two hashes, outpoint: what stands before the script in a preimage. */
+/** Version, two hashes, outpoint: what precedes the script in a preimage. */
 const BEFORE_SCRIPT = 4 + 32 + 32 + 36
-/** Value, sequence, hash of outputs, lock time, sighash type: what stands after it. */
+/** Value, sequence, hash of outputs, lock time, sighash type: what follows it. */
 const AFTER_SCRIPT = 8 + 4 + 32 + 4 + 4
 
 /**
@@ -56,9 +51,9 @@ export function encodeMintUnlocking(unlocking: MintUnlocking<string>): Uint8Arra
 }
 
 /**
- * Reads what a script of pushes leaves for the covenant: the last five; undefined where there are fewer, or the script
- * is not pushes only. Pushes of any form are taken, as what the covenant sees is what they push, and pushes before the
- * five, as it does not see them: the rules of a block let a script leave items behind.
+ * Reads what a script of pushes leaves for the covenant: the last five; undefined if there are fewer, or if the script
+ * is not pushes only. Accepts pushes of any form, since the covenant sees what they push, and pushes before the five, which
+ * it does not see: the rules of a block let a script leave items behind.
  */
 export function readMintUnlocking(script: Uint8Array): MintUnlocking<Uint8Array> | undefined {
   const walk = new ScriptWalk(script)
@@ -79,7 +74,7 @@ export function readMintUnlocking(script: Uint8Array): MintUnlocking<Uint8Array>
 
 /**
  * Whether a script is exactly the five minimal pushes that {@link encodeMintUnlocking} writes. Every version of every
- * node takes these, whatever it enforces; any other script of a mint may be valid to one node and invalid to the next.
+ * node accepts these, whatever it enforces; any other script may be valid to one node and invalid to the next.
  */
 export function isStrictUnlocking(script: Uint8Array): boolean {
   const walk = new ScriptWalk(script)
@@ -89,7 +84,7 @@ export function isStrictUnlocking(script: Uint8Array): boolean {
   return count === 5 && end === script.length
 }
 
-/** Whether the walk stands on a push of the form that {@link encodeMinimalPush} writes. */
+/** Whether the walk is at a push of the form that {@link encodeMinimalPush} writes. */
 function isMinimalPush(walk: ScriptWalk): boolean {
   const { script, op, end, pushedLength } = walk
   if (op > OP.PUSHDATA4) return pushedLength !== undefined
@@ -97,7 +92,7 @@ function isMinimalPush(walk: ScriptWalk): boolean {
   return pushedLength !== 1 || encodeMinimalPush(script.subarray(end - 1, end)).length === 2
 }
 
-/** Whether a script has anything but pushes. A push that breaks off is none. */
+/** Whether a script has anything but pushes. A truncated push is not one. */
 export function hasCode(script: Uint8Array): boolean {
   const walk = new ScriptWalk(script)
   while (walk.next()) if (walk.pushedLength === undefined) return true
@@ -106,11 +101,11 @@ export function hasCode(script: Uint8Array): boolean {
 
 /**
  * The sighash preimage of one input (the BIP143 form that forkid signatures keep), for ALL | FORKID | ANYONECANPAY:
- * all outputs, this input and nothing of the others. The script code is the whole script that is spent.
+ * all outputs, this input and nothing of the others. The script code is the full script that is spent.
  *
  * @param of.input The index of the input.
  * @param of.spent The output that it spends.
- * @throws RangeError where the transaction has no such input, or the value is no whole number below 2^53.
+ * @throws RangeError if the transaction has no such input, or the value is not an integer below 2^53.
  */
 export function mintPreimage(of: {
   transaction: PreimageTransaction
@@ -121,7 +116,7 @@ export function mintPreimage(of: {
   const { transaction, spent, hash = hash256 } = of
   const input = transaction.inputs[of.input]
   if (input === undefined) throw new RangeError(`the transaction has no input ${of.input}`)
-  if (!Number.isSafeInteger(spent.satoshis)) throw new RangeError('a value is a whole number below 2^53')
+  if (!Number.isSafeInteger(spent.satoshis)) throw new RangeError('a value must be an integer below 2^53')
   return concatBytes(
     u32(transaction.version),
     BLANK_HASH,
@@ -149,8 +144,8 @@ function hashOfOutputs(transaction: PreimageTransaction, hash: Hash256): Uint8Ar
 }
 
 /**
- * The spent output as a preimage states it; undefined where the bytes are too few, or the value is beyond 2^53. It
- * reads and does not check: a preimage rebuilt from the result tells.
+ * The spent output as a preimage states it; undefined if there are too few bytes, or the value is beyond 2^53.
+ * Not checked: compare with a preimage rebuilt from the result.
  */
 export function readPreimageSpent(preimage: Uint8Array): SpentOutput | undefined {
   const scriptEnd = preimage.length - AFTER_SCRIPT

@@ -13,13 +13,14 @@ import {
   UNCLAIMED,
 } from './mine-node.js'
 import { MintError } from './mint-error.js'
-import { mintPreimage, readMintUnlocking, readPreimageSpent, type SpentOutput } from './mint-unlocking.js'
+import { mintPreimage, readMintUnlocking, readPreimageSpent } from './mint-unlocking.js'
 import { encodeOutpoint, formatOutpoint, type Outpoint } from './outpoint.js'
 import { encodePush, OP } from './script-walk.js'
 import {
   type Hash256,
   hash256,
   outputOf,
+  type SpentOutput,
   serialisedOutputs,
   sha256,
   type TransactionView,
@@ -31,14 +32,14 @@ export {
   encodeMintUnlocking,
   mintPreimage,
   type PreimageTransaction,
-  type SpentOutput,
 } from './mint-unlocking.js'
+export type { SpentOutput } from './transaction.js'
 
 /** What was fixed when a tree of names was deployed (service.md 2.8). */
 export interface Deployment {
   /** The outpoint of the root as deployed: what makes this tree this one. */
   genesis: Outpoint
-  /** For a covenant that does not tell by its code: see {@link rulesOf}. */
+  /** For a covenant whose code does not tell: see {@link rulesOf}. */
   covenantVersion: CovenantVersion
   /** Zero bits that a solution must start with. */
   difficulty: number
@@ -47,11 +48,11 @@ export interface Deployment {
   marker: Uint8Array
   /** Written after every name, with a dot between, in the name output; the name itself is without it. */
   tld?: string
-  /** Absent: none are known of the covenant, as with the live one. */
+  /** Absent if none are known, as for the live covenant. */
   limits?: CovenantLimits
 }
 
-/** What is fixed when a tree is deployed, before there is a genesis. */
+/** What is fixed before a tree is deployed and has a genesis. */
 export type DeploymentTerms = Omit<Deployment, 'genesis'>
 
 /** A mint that was checked: what it claims, and the nodes that it leaves. */
@@ -77,17 +78,17 @@ export const MINT_SATOSHIS = 1
 /**
  * Checks that one input of a transaction mints a name, with the rules of the covenant (service.md 3.2 and 4.5,
  * protocol.md 7). It does not run any script; but it rebuilds the sighash preimage that the covenant reads and
- * compares everything that the covenant compares, so that both say yes to the same. It reads unlocking scripts of pushes
- * only, about whose result no two interpreters disagree; for one with code see `followMint`.
+ * compares everything that the covenant compares, so that both accept the same mints. It reads unlocking scripts of pushes
+ * only, on whose result all interpreters agree; for one with code see `followMint`.
  *
  * It knows nothing of lineage: that the spent node is genuine is the caller's to know, and only that makes the name
  * genuine. Takes time linear in the transaction, all outputs being hashed: ask for inputs that spend a known node.
  *
  * @param check.input The index of the input that spends the node; any position will do.
  * @param check.spent The output which that input spends. Without it, script and value are taken from the preimage in
- * the unlocking script. That trusts whoever ran the script: CHECKSIG binds the preimage to the coin that is really
- * spent, so for a transaction with a merkle proof, or one whose scripts were verified, the chain or the verifier vouches
- * for them; for any other they are the submitter's word. The outpoint is always that of the input.
+ * the unlocking script. This trusts the one who verified the script: CHECKSIG binds the preimage to the coin that is really
+ * spent, so for a transaction with a merkle proof, or one whose scripts were verified, they are true; for any other they
+ * are the submitter's claim. The outpoint is always that of the input.
  * @param check.hash A native double SHA-256, where the host has one.
  *
  * @throws MintError with the first rule that is broken, in this order: `BAD_UNLOCKING` (the unlocking script is not five
@@ -109,13 +110,13 @@ export function checkMint(check: {
   if (input === undefined) throw new MintError('BAD_UNLOCKING', `there is no input ${check.input}`)
   const items = readMintUnlocking(input.unlockingScript)
   if (items === undefined)
-    throw new MintError('BAD_UNLOCKING', 'the unlocking script is not five pushes or more')
+    throw new MintError('BAD_UNLOCKING', 'the unlocking script is not at least five pushes')
   const spent = check.spent ?? readPreimageSpent(items.preimage)
   if (
     spent === undefined ||
     !equalBytes(items.preimage, mintPreimage({ transaction, input: check.input, spent, hash }))
   ) {
-    throw new MintError('BAD_UNLOCKING', 'the preimage is not the one of this input')
+    throw new MintError('BAD_UNLOCKING', 'the preimage is not that of this input')
   }
 
   const { character, nonce, ownerLock } = items
@@ -125,18 +126,18 @@ export function checkMint(check: {
     requireOutput(transaction, { vout, lockingScript })
   }
   if (!equalBytes(items.trailing, serialisedOutputs(transaction, 3))) {
-    throw new MintError('BAD_UNLOCKING', 'the trailing item is not the outputs after index 2')
+    throw new MintError('BAD_UNLOCKING', 'the trailing item does not equal the outputs after index 2')
   }
   requireFinal(transaction, rulesOf(mint.restated, deployment))
   return mint
 }
 
-/** A node where it stands, to be mined from. */
+/** A node and its outpoint, to be mined from. */
 export interface PlacedNode extends SpentOutput {
   outpoint: Outpoint
 }
 
-/** An output and where it stands. Field by field: those of an output that was read may not be own properties. */
+/** An output and its outpoint. Field by field: those of an output that was read may not be own properties. */
 export function placedNode({ satoshis, lockingScript }: SpentOutput, { txid, vout }: Outpoint): PlacedNode {
   return { satoshis, lockingScript, outpoint: { txid, vout } }
 }
@@ -160,7 +161,7 @@ export function requireMinable(mined: { node: PlacedNode; character: Uint8Array;
 }
 
 /**
- * What comes of a node when a character is mined from it with a nonce.
+ * What a node becomes when a character is mined from it with a nonce.
  *
  * @param solution.character One character of a name, as its code.
  * @throws MintError `NOT_A_NODE`, `OTHER_TREE`, `BAD_CHARACTER`, `CLAIMED`, `TOO_LONG`, `BAD_NONCE` or `BAD_WORK`, as
@@ -192,8 +193,8 @@ export function solveMint(solution: {
 }
 
 /**
- * The terms by which a node is mined from: those of the deployment, with the version that the node's own code has. So a
- * version that is configured wrongly, or was left out, changes nothing for a covenant of minetree's.
+ * The terms of mining from a node: those of the deployment, with the version that the node's own code has. So a wrong or
+ * missing setting changes nothing for a covenant of minetree's.
  */
 export function rulesOf<Terms extends DeploymentTerms>(
   { code }: Pick<MineNode, 'code'>,
@@ -238,16 +239,16 @@ function requireCommitment(solution: {
 }
 
 /**
- * Of a transaction that could wait for a block, or whose unlocking scripts may hold code, a covenant of version 2 takes
- * no mint.
+ * A covenant of version 2 accepts no mint in a transaction that could wait for a later block, or whose unlocking scripts may
+ * hold code.
  */
 export function requireFinal(
   { version, lockTime }: Pick<TransactionView, 'version' | 'lockTime'>,
   { covenantVersion }: DeploymentTerms,
 ): void {
   if (covenantVersion !== 2) return
-  if (version !== 1) throw new MintError('BAD_VERSION', `the version is ${version}, not 1`)
-  if (lockTime !== 0) throw new MintError('BAD_LOCK_TIME', `the lock time is ${lockTime}, not 0`)
+  if (version !== 1) throw new MintError('BAD_VERSION', `the transaction version is ${version}, must be 1`)
+  if (lockTime !== 0) throw new MintError('BAD_LOCK_TIME', `the lock time is ${lockTime}, must be 0`)
 }
 
 /** The locking scripts of outputs 0, 1 and 2 of a mint, which hold {@link MINT_SATOSHIS} each. */
@@ -260,12 +261,12 @@ export function mintScripts(
 
 function readParent(spent: SpentOutput): MineNode {
   if (spent.satoshis !== MINT_SATOSHIS) {
-    throw new MintError('NOT_A_NODE', `the spent output holds ${spent.satoshis} satoshis`)
+    throw new MintError('NOT_A_NODE', `the spent output has ${spent.satoshis} satoshis, must have 1`)
   }
   try {
     return decodeMineNode(spent.lockingScript)
   } catch (cause) {
-    throw new MintError('NOT_A_NODE', 'the spent output is no node', { cause })
+    throw new MintError('NOT_A_NODE', 'the spent output is not a node', { cause })
   }
 }
 
@@ -274,10 +275,11 @@ function requireTree(node: { parent: MineNode; outpoint: Outpoint; deployment: D
   const { parent, outpoint } = node
   const genesis = formatOutpoint(node.deployment.genesis)
   if (parent.genesis === undefined) {
-    if (formatOutpoint(outpoint) !== genesis) throw new MintError('OTHER_TREE', 'the node is another root')
+    if (formatOutpoint(outpoint) !== genesis)
+      throw new MintError('OTHER_TREE', 'the node is the root of another tree')
     if (parent.seed.length > 0) throw new MintError('OTHER_TREE', 'the root as deployed has a seed')
   } else if (formatOutpoint(parent.genesis) !== genesis) {
-    throw new MintError('OTHER_TREE', `the node belongs to ${formatOutpoint(parent.genesis)}`)
+    throw new MintError('OTHER_TREE', `the node belongs to the tree of ${formatOutpoint(parent.genesis)}`)
   }
 }
 
@@ -285,11 +287,11 @@ function requireTree(node: { parent: MineNode; outpoint: Outpoint; deployment: D
 function requireFree(parent: MineNode, push: Uint8Array): string {
   const [code] = push
   if (push.length !== 1 || code === undefined || !isNameCharacter(code)) {
-    throw new MintError('BAD_CHARACTER', 'the character is none that names are made of')
+    throw new MintError('BAD_CHARACTER', 'the character is not one of a-z 0-9 -')
   }
   const character = String.fromCharCode(code)
   if (isClaimed(parent.claimed, code)) {
-    throw new MintError('CLAIMED', `${JSON.stringify(character)} was claimed from this node before`)
+    throw new MintError('CLAIMED', `${JSON.stringify(character)} is already claimed at this node`)
   }
   return character
 }
@@ -320,10 +322,12 @@ export function requireOutput(
   const output = outputOf(transaction, vout)
   if (output === undefined) throw new MintError('BAD_OUTPUT', `output ${vout} is missing`, { vout })
   if (output.satoshis !== MINT_SATOSHIS) {
-    throw new MintError('BAD_OUTPUT', `output ${vout} holds ${output.satoshis} satoshis`, { vout })
+    throw new MintError('BAD_OUTPUT', `output ${vout} has ${output.satoshis} satoshis, must have 1`, { vout })
   }
   if (!equalBytes(output.lockingScript, expected.lockingScript)) {
-    throw new MintError('BAD_OUTPUT', `output ${vout} has another script than the covenant demands`, { vout })
+    throw new MintError('BAD_OUTPUT', `output ${vout} does not have the script that the covenant requires`, {
+      vout,
+    })
   }
 }
 

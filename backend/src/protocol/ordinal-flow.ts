@@ -63,7 +63,7 @@ const UNKNOWN: Predecessor = { kind: 'unknown' }
  * coin it continues, or that it continues none (BRC-159, protocol.md 5), and no fewer of them do. All inputs, where they
  * do not reach that far.
  *
- * A value that is not known counts as 0, so that never too few inputs are told.
+ * A value that is not known counts as 0, so that it never returns too few inputs.
  */
 export function placingInputs({
   inputValues,
@@ -75,8 +75,8 @@ export function placingInputs({
 }
 
 /**
- * The same for whoever learns the values of the inputs one by one: takes them in order, and tells of each whether the
- * output is placed with it.
+ * The same for callers that learn the values of the inputs one by one: takes them in order, and returns for each whether
+ * the output is placed with it.
  */
 export function placement(place: {
   outputValues: readonly number[]
@@ -93,8 +93,7 @@ export function placement(place: {
 }
 
 /**
- * The first of the values that is not 0 and starts exactly at `offset`, or a value not known that comes before that can
- * be told. Exact, though the sum may pass 2^53: it grows only while it is below the offset, and is compared only then.
+ * The first of the values that is not 0 and starts exactly at `offset`, or an unknown value before it. Exact, though the sum may pass 2^53: it grows only while it is below the offset, and is compared only then.
  */
 function firstFrom(values: readonly (number | undefined)[], offset: number): number | undefined {
   let start = 0

@@ -1,39 +1,63 @@
-import { concatBytes, fromHex, reversed, toHex } from './bytes.js'
+import { concatBytes, fromHex, percentDecoded, reversed, toHex } from './bytes.js'
+import { CodedError } from './coded-error.js'
 
 /** One output of one transaction. */
 export interface Outpoint {
-  /** 64 lower-case hex characters, in shown order. */
+  /** 64 lower-case hex characters, in display order. */
   txid: string
   /** 0 to 4294967295. */
   vout: number
 }
 
-/** What a reference to content can point at (service.md 2.1). A sibling stands in the same transaction. */
+/** What a reference to content can point at (service.md 2.1). A sibling is in the same transaction. */
 export type Pointer =
   | { kind: 'outpoint'; outpoint: Outpoint }
   | { kind: 'transaction'; txid: string }
   | { kind: 'sibling'; vout: number }
 
-/** Text that is no pointer, or a sequence that is none. `text` is the whole offending text. */
-export class PointerError extends Error {
+/** Text that is not a pointer, or not a sequence. `text` is all of it. */
+export class PointerError extends CodedError<'BAD_OUTPOINT' | 'BAD_SEQUENCE'> {
   override readonly name = 'PointerError'
 
   constructor(
-    readonly code: 'BAD_OUTPOINT' | 'BAD_SEQUENCE',
+    code: 'BAD_OUTPOINT' | 'BAD_SEQUENCE',
     readonly text: string,
   ) {
     const shown = JSON.stringify(text.length > SHOWN_LENGTH ? `${text.slice(0, SHOWN_LENGTH)}…` : text)
-    super(`${code === 'BAD_OUTPOINT' ? 'not an outpoint' : 'not a sequence'}: ${shown}`)
+    super(code, `${code === 'BAD_OUTPOINT' ? 'not an outpoint' : 'not a sequence'}: ${shown}`)
   }
 }
 
-/** A little more than an outpoint with a sequence, so that near misses are shown whole. */
+/** A little more than an outpoint with a sequence, so that near misses are shown in full. */
 const SHOWN_LENGTH = 100
 
-const OUTPOINT = /^([0-9a-fA-F]{64})[_.](0|[1-9][0-9]{0,9})$/
+const VOUT = '0|[1-9][0-9]{0,9}'
+const STEP = '-[12]|0|[1-9][0-9]{0,15}'
+const OUTPOINT = new RegExp(`^([0-9a-fA-F]{64})[_.](${VOUT})$`)
 const TXID = /^[0-9a-fA-F]{64}$/
-const SIBLING = /^_(0|[1-9][0-9]{0,9})$/
-const SEQUENCE = /^(?:-[12]|0|[1-9][0-9]{0,15})$/
+const SIBLING = new RegExp(`^_(${VOUT})$`)
+const SEQUENCE = new RegExp(`^(?:${STEP})$`)
+
+/**
+ * The text of a pointer in the path of a URL, its percent-escapes decoded once.
+ * @throws PointerError if an escape is broken.
+ */
+export function decodedPointer(escaped: string): string {
+  const text = percentDecoded(escaped)
+  if (text === undefined) throw new PointerError('BAD_OUTPOINT', escaped)
+  return text
+}
+
+/** The patterns behind the parsers, for schemas. Only the parsers know how large the numbers may be. */
+export const OUTPOINT_PATTERNS = {
+  /** As {@link parseOutpoint} reads it. */
+  asked: OUTPOINT,
+  /** As {@link formatOutpoint} writes it. */
+  written: new RegExp(`^[0-9a-f]{64}_(?:${VOUT})$`),
+  /** As {@link parseContentReference} reads it. */
+  reference: new RegExp(`^[0-9a-fA-F]{64}(?:[_.](?:${VOUT}))?(?::(?:${STEP}))?$`),
+}
+
 const MAX_VOUT = 0xffffffff
 const ORD_SCHEME = 'ord://'
 
@@ -64,10 +88,10 @@ export function encodeOutpoint(outpoint: Outpoint): Uint8Array {
 
 /**
  * Reads the 36 bytes that {@link encodeOutpoint} writes.
- * @throws RangeError where there are not exactly 36.
+ * @throws RangeError if there are not exactly 36.
  */
 export function decodeOutpoint(bytes: Uint8Array): Outpoint {
-  if (bytes.length !== ENCODED_LENGTH) throw new RangeError(`an outpoint has ${ENCODED_LENGTH} bytes`)
+  if (bytes.length !== ENCODED_LENGTH) throw new RangeError(`an outpoint must have ${ENCODED_LENGTH} bytes`)
   const vout = new DataView(bytes.buffer, bytes.byteOffset + 32, 4).getUint32(0, true)
   return { txid: toHex(reversed(bytes.subarray(0, 32))), vout }
 }

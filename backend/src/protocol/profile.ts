@@ -6,8 +6,8 @@ import { type Outpoint, parseOutpoint } from './outpoint.js'
 export type ProfileName = 'local' | 'mainnet'
 
 /**
- * What differs between a network of one's own and the live one (protocol.md 1). Where a field lists several, the
- * first is the one to write, and all of them are read.
+ * What differs between a private network and the live one (protocol.md 1). If a field lists several values, the first is
+ * written, and all of them are read.
  */
 export interface Profile {
   name: ProfileName
@@ -22,12 +22,12 @@ export interface Profile {
   nameContentType: string
   /** The protocol marker of name outputs, as text. */
   nameMarker: string
-  /** The outpoint of the tree's deployment, where it is known beforehand. */
+  /** The outpoint of the tree's deployment, if it is known beforehand. */
   genesis?: string
   covenantVersion: CovenantVersion
   /** Zero bits of a solution. */
   difficulty: number
-  /** What the tree's covenant can write, where that is known. */
+  /** What the tree's covenant can write, if known. */
   covenantLimits?: CovenantLimits
   /** Other names that topics answer to, each with the topic it means. */
   topicAliases: Record<string, string>
@@ -46,8 +46,8 @@ export const PROFILES: Record<ProfileName, Profile> = {
     streamChunkContentTypes: ['gw/stream', 'ordfs/stream'],
     streamMarker: 'stream=gw',
     nameContentType: 'application/name-claim',
-    // A default for local networks only, where any will do: the address of the hash of "minetree local names". A
-    // deployment that others are to see chooses its own.
+    // A default for local networks only, where anything will do: the address of the hash of "minetree local names". A public
+    // deployment chooses its own.
     nameMarker: '1NhSTuNY3ALi9QHGibKLUkhd78d5qMhLCr',
     covenantVersion: 2,
     difficulty: 22,
@@ -81,7 +81,7 @@ export interface TermsOverrides {
   nameTld?: string
 }
 
-/** The rules of a tree of names that a profile speaks of, wherever its genesis is. */
+/** The rules of a profile's tree of names, whatever its genesis. */
 export function termsOf(profile: Profile, overrides: TermsOverrides = {}): DeploymentTerms {
   return {
     covenantVersion: overrides.covenantVersion ?? profile.covenantVersion,
@@ -93,7 +93,7 @@ export function termsOf(profile: Profile, overrides: TermsOverrides = {}): Deplo
   }
 }
 
-/** The tree of names that a profile speaks of; undefined where no genesis is known. */
+/** A profile's tree of names; undefined if no genesis is known. */
 export function deploymentOf(
   profile: Profile,
   { genesis, ...overrides }: TermsOverrides & { genesis?: Outpoint } = {},

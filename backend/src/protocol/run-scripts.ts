@@ -1,4 +1,5 @@
 import { LockingScript, OP, Spend, UnlockingScript } from '@bsv/sdk'
+import { CodedError } from './coded-error.js'
 import {
   countOpcodes,
   type RunBudget,
@@ -7,18 +8,18 @@ import {
   scriptPrice,
   stepCost,
 } from './script-cost.js'
-import { readTransaction, type TransactionOutput, type TransactionView } from './transaction.js'
+import { readTransaction, type SpentOutput, type TransactionView } from './transaction.js'
 
-/** Scripts that take more to run than is left, whether they would hold or not. */
-export class TooCostlyError extends Error {
+/** Scripts that cost more than the budget has left, valid or not. */
+export class TooCostlyError extends CodedError<'TOO_COSTLY'> {
   override readonly name = 'TooCostlyError'
 
   constructor() {
-    super('its scripts take too much to run')
+    super('TOO_COSTLY', 'the scripts are too expensive to run')
   }
 }
 
-/** What one step may cost at most, some tenths of a second: others cannot be answered within it. */
+/** What one step may cost at most, some tenths of a second: nothing else is answered within it. */
 const LONGEST_STEP = 32_000_000
 /** The interpreter holds a byte in eight. Above this its own limit lies. */
 const MAX_STACK_BYTES = 8_000_000
@@ -27,10 +28,7 @@ const BYTES_OF_OPCODE = 12
 /** And an input or an output, which are no shorter than that in a transaction. */
 const BYTES_OF_PART = 40
 
-/** What an input spends. */
-export type SpentOutput = Pick<TransactionOutput, 'satoshis' | 'lockingScript'>
-
-/** An unproven transaction whose scripts are to be run. Can be sent to another thread as it is. */
+/** An unproven transaction whose scripts are to be run. Can be posted to another thread. */
 export interface ScriptSpender {
   txid: string
   raw: Uint8Array
@@ -40,7 +38,7 @@ export interface ScriptSpender {
   input?: number
 }
 
-/** What a step is about to take. */
+/** What the next step will cost. */
 export interface StepDemand {
   /** In the units of `RunBudget`. */
   units: number
@@ -59,13 +57,13 @@ interface Judgements {
 
 /**
  * Runs the scripts of transactions, the unlocking and the locking script of every input, as `Spend.validate` of the SDK
- * does, but step by step, each charged for before it is taken: what a stranger wrote ends with the budget. That it says yes
- * or no as the SDK does is for a test to hold.
+ * does, but step by step, each charged before it is taken: a stranger's script ends with the budget. A test holds that the
+ * result is the SDK's.
  *
- * @param options.maxWork What all scripts may cost together (`RunBudget`).
- * @returns Steps, each of which says what it will take before it is taken, so that it can be taken later or elsewhere. The
- * object is the same each time.
- * @throws TooCostlyError where the budget does not suffice to tell; Error where scripts do not let an input spend.
+ * @param options.maxWork What all scripts may cost in total (`RunBudget`).
+ * @returns Steps, each yielded with its cost before it is taken, so that the caller can pause. The object is the same each
+ * time.
+ * @throws TooCostlyError if the budget does not suffice; Error if scripts do not let an input spend.
  */
 export function* runScripts(
   spenders: Iterable<ScriptSpender>,
@@ -89,34 +87,35 @@ export function* runScripts(
     for (const [input, { unlockingScript }] of transaction.inputs.entries()) {
       if (only !== undefined && input !== only) continue
       const source = spent[input]
-      if (source === undefined) throw new RangeError(`it is not told what input ${input} of ${txid} spends`)
+      if (source === undefined)
+        throw new RangeError(`the output that input ${input} of ${txid} spends is missing`)
       const scripts = scriptsOf(unlockingScript, source)
       const held = parts + scripts.bytes + BYTES_OF_OPCODE * scripts.opcodes
       yield charge(readingCost(scripts) + transaction.inputs.length, held)
       const run = interpreters.open(input, source)
       const judge = run as unknown as Judgements
       if (judge.shouldEnforceSigPushOnly() && !run.unlockingScript.isPushOnly())
-        throw new Error('the unlocking script has more than pushes')
+        throw new Error('the unlocking script has opcodes other than pushes')
       const signatureCost = (signature: readonly number[]): number => signatures.of(signature, scripts)
       do {
         const units = stepCost(run, { op: nextOpcode(run), signatureCost }) + 1
         const stack = run.stackMem + run.altStackMem
         if (units > LONGEST_STEP || stack > MAX_STACK_BYTES) throw new TooCostlyError()
-        // What is not there yet is charged for as it is made, or with the step after.
+        // What does not exist yet is charged when it is made, or with the next step.
         yield charge(units, held + 2 * stack)
       } while (run.step())
-      if (run.ifStack.length > 0) throw new Error('the locking script ends within an OP_IF')
+      if (run.ifStack.length > 0) throw new Error('the locking script ends inside an OP_IF')
       judge.requireTruthyTopStack()
       if (judge.shouldEnforceCleanStack() && run.stack.length !== 1)
-        throw new Error('the scripts leave more than one item')
+        throw new Error('the scripts leave more than one item on the stack')
     }
   }
 }
 
 /**
- * What it is likely to cost to run the scripts of transactions, as far as they show without being run.
+ * The likely cost of running the scripts of transactions, as far as it shows without running them.
  *
- * @throws TooCostlyError where it costs too much in any case.
+ * @throws TooCostlyError if it costs too much in any case.
  */
 export function likelyWork(
   spenders: Iterable<ScriptSpender & { unlockingScripts: Uint8Array[] }>,
@@ -153,7 +152,7 @@ function nextOpcode({ context, programCounter, unlockingScript, lockingScript }:
   return (inUnlocking ? unlockingScript : lockingScript).chunks[at]?.op ?? OP.OP_0
 }
 
-/** Interpreters for the inputs of a transaction. They share what of it is the same for all, and the hashes of that. */
+/** Interpreters for the inputs of a transaction. They share its common parts and their hashes. */
 class Interpreters {
   private readonly inputs: { sourceTXID: string; sourceOutputIndex: number; sequence: number }[]
   private readonly outputs: { satoshis: number; lockingScript: LockingScript }[]
@@ -188,7 +187,7 @@ class Interpreters {
     })
     const judge = run as unknown as Judgements
     judge.sigHashCache = this.hashes
-    // The SDK's error is written with all of the stacks in hex, which a stranger may have made long.
+    // The SDK's error message has all stacks in hex, which a stranger may have made long.
     judge.scriptEvaluationError = (reason) => {
       throw new Error(reason)
     }

@@ -9,7 +9,7 @@ export interface RunBudget {
   units: number
 }
 
-/** What the scripts of one submission, or of one proof, may cost together unless set: some seconds of a slow core. */
+/** The default budget for all scripts of one submission, or of one proof: some seconds of a slow core. */
 export const DEFAULT_SCRIPT_WORK = 300_000_000
 
 /** Of what the interpreter makes of an opcode, run or not. */
@@ -36,7 +36,7 @@ const NUMERIC: ReadonlySet<number> = new Set([
 const ONE_SIGNATURE: ReadonlySet<number> = new Set([OP.OP_CHECKSIG, OP.OP_CHECKSIGVERIFY])
 const MANY_SIGNATURES: ReadonlySet<number> = new Set([OP.OP_CHECKMULTISIG, OP.OP_CHECKMULTISIGVERIFY])
 
-/** What it costs at most to have the interpreter read scripts of so many opcodes and bytes. */
+/** The most that the interpreter takes to parse scripts of so many opcodes and bytes. */
 export function readingCost(scripts: { opcodes: number; bytes: number }): number {
   return scripts.opcodes * OPCODE_COST + scripts.bytes
 }
@@ -54,8 +54,8 @@ export class SignatureCosts {
 
   /**
    * What it costs at most to check a signature; `scripts` are those of its input, which it commits to and which are
-   * searched for it. BIP 143 hashes the inputs and the outputs once for all signatures of a transaction. The digest of old
-   * writes the whole transaction anew for each of them.
+   * searched for it. BIP 143 hashes the inputs and the outputs once for all signatures of a transaction. The original
+   * digest serialises the whole transaction again for each of them.
    */
   of(signature: readonly number[], scripts: { opcodes: number; bytes: number }): number {
     const scope = signature.at(-1) ?? 0
@@ -63,7 +63,7 @@ export class SignatureCosts {
     if ((scope & SIGHASH_FORKID) === 0 || (scope & SIGHASH_CHRONICLE) !== 0)
       return searching + 12 * scripts.bytes + 3 * this.hashing
     const hashing = this.isHashed ? 0 : this.hashing
-    // Whatever other kinds hash by themselves is among that; they leave some of it to be hashed later.
+    // This covers what the other kinds hash by themselves.
     if (signature.length > 0 && (scope & (SIGHASH_ANYONECANPAY | 0x1f)) === SIGHASH_ALL) this.isHashed = true
     return searching + 2 * scripts.bytes + hashing
   }
@@ -72,7 +72,7 @@ export class SignatureCosts {
 /**
  * What the next step costs at most, beside what its opcode did already.
  *
- * @param next.signatureCost Of a signature, as it stands on the stack.
+ * @param next.signatureCost Of a signature on the stack.
  */
 export function stepCost(
   run: Spend,
@@ -112,7 +112,7 @@ function quadratic(length: number): number {
   return length ** 2 / 32
 }
 
-/** A script number, its sign taken for a bit of it. Infinite for the longest. */
+/** A script number, its sign taken for a bit of it. Infinite for the longest numbers. */
 function magnitude(item: readonly number[]): number {
   return item.reduceRight((value, byte) => value * 256 + byte, 0)
 }

@@ -20,11 +20,11 @@ export const OP = {
 const MINUS_ONE = 0x81
 
 /**
- * Walks a script opcode by opcode without copying any of it: views are made only where they are asked for.
- * A push that breaks off, as any script may, ends the walk; what came before it stands (protocol.md 2).
+ * Walks a script opcode by opcode without copying any of it: views are only made on request.
+ * A truncated push, which any script may have, ends the walk; what came before it counts (protocol.md 2).
  */
 export class ScriptWalk {
-  /** The opcode that the walk stands on. Meaningless before the first `next()` and after the last. */
+  /** The opcode at the current position. Meaningless before the first `next()` and after the last. */
   op = 0
   /** Where that opcode starts in the script. */
   start = 0
@@ -39,7 +39,7 @@ export class ScriptWalk {
     this.end = at
   }
 
-  /** Goes on to the next opcode; false at the end of the script, and where a push breaks off. */
+  /** Advances to the next opcode; false at the end of the script and at a truncated push. */
   next(): boolean {
     const { script } = this
     const start = this.end
@@ -66,7 +66,7 @@ export class ScriptWalk {
     return true
   }
 
-  /** The bytes that stand in the script for this push, as a view: empty for OP_0; undefined without any. */
+  /** The pushed bytes as a view into the script: empty for OP_0; undefined without any. */
   get data(): Uint8Array | undefined {
     return this.op <= OP.PUSHDATA4 ? this.script.subarray(this.dataStart, this.end) : undefined
   }
@@ -77,7 +77,7 @@ export class ScriptWalk {
     return number === undefined ? this.data : Uint8Array.of(number)
   }
 
-  /** How many bytes this opcode pushes; undefined where it is no push. Makes no view. */
+  /** How many bytes this opcode pushes; undefined if it is not a push. Makes no view. */
   get pushedLength(): number | undefined {
     if (this.op <= OP.PUSHDATA4) return this.end - this.dataStart
     return smallNumber(this.op) === undefined ? undefined : 1

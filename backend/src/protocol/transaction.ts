@@ -1,21 +1,26 @@
 import { Hash } from '@bsv/sdk'
 import { ByteCursor } from './byte-cursor.js'
 import { joinBytes, reversed, toHex } from './bytes.js'
+import { CodedError } from './coded-error.js'
 import type { Outpoint } from './outpoint.js'
 
-/** An input as it stands in the raw transaction; `unlockingScript` is a view into it. */
+/** An input of a raw transaction; `unlockingScript` is a view into it. */
 export interface TransactionInput {
-  /** The txid of the transaction it spends, hex in shown order. */
+  /** The txid of the transaction it spends, hex in display order. */
   txid: string
   vout: number
   unlockingScript: Uint8Array
   sequence: number
 }
 
-/** An output as it stands in the raw transaction; the byte fields are views into it. */
-export interface TransactionOutput {
+/** The output that an input spends. */
+export interface SpentOutput {
   satoshis: number
   lockingScript: Uint8Array
+}
+
+/** An output of a raw transaction; the byte fields are views into it. */
+export interface TransactionOutput extends SpentOutput {
   /** The whole output: value, script length, script. What a signature hash commits to. */
   bytes: Uint8Array
 }
@@ -30,10 +35,13 @@ export interface TransactionView {
   lockTime: number
 }
 
-/** Bytes that are not one whole transaction. */
-export class TransactionError extends Error {
-  readonly code = 'BAD_TRANSACTION'
+/** Bytes that are not exactly one transaction. */
+export class TransactionError extends CodedError<'BAD_TRANSACTION'> {
   override readonly name = 'TransactionError'
+
+  constructor(message: string, options?: { cause?: unknown }) {
+    super('BAD_TRANSACTION', message, options)
+  }
 }
 
 /**
@@ -53,8 +61,8 @@ export function sha256(bytes: Uint8Array): Uint8Array {
  * Reads one raw transaction.
  *
  * @param raw The serialised transaction, all of it and nothing after it.
- * @param options.txid Its txid where the caller has it already; else it is computed.
- * @throws TransactionError (`BAD_TRANSACTION`) where the bytes are not exactly one transaction.
+ * @param options.txid Its txid, if the caller knows it; else it is computed.
+ * @throws TransactionError (`BAD_TRANSACTION`) if the bytes are not exactly one transaction.
  */
 export function readTransaction(
   raw: Uint8Array,
@@ -62,12 +70,12 @@ export function readTransaction(
 ): TransactionView {
   const cursor = new ByteCursor(raw, (message) => new TransactionError(message))
   const fields = readTransactionFields(cursor)
-  if (!cursor.atEnd) throw new TransactionError('bytes follow the transaction')
+  if (!cursor.atEnd) throw new TransactionError('there are extra bytes after the transaction')
   const txid = options.txid ?? toHex(reversed((options.hash ?? hash256)(raw)))
   return Object.assign(fields, { raw, txid })
 }
 
-/** Whether a transaction mints the coins of its block: its one input spends nothing that there is. */
+/** Whether a transaction mints the coins of its block: its one input spends nothing. */
 export function isCoinbase({ inputs }: { inputs: readonly Outpoint[] }): boolean {
   const [first] = inputs
   return inputs.length === 1 && first?.vout === 0xffffffff && /^0{64}$/.test(first.txid)
@@ -80,8 +88,8 @@ const FEW = 30
 type TransactionFields = Omit<TransactionView, 'raw' | 'txid'>
 
 /**
- * Reads what stands at the cursor as a transaction, and leaves the cursor behind it. Of one with many inputs and outputs
- * nothing is made before somebody asks for them: a stranger may send millions, and most of those are refused unseen.
+ * Reads a transaction at the cursor and advances past it. The inputs and outputs of a large one are only made on request: a
+ * stranger may send millions, and most of those are refused unseen.
  */
 export function readTransactionFields(cursor: ByteCursor): TransactionFields {
   const { bytes } = cursor
@@ -100,7 +108,7 @@ export function readTransactionFields(cursor: ByteCursor): TransactionFields {
   }
 }
 
-/** How many inputs and outputs a transaction has. Makes none of them. */
+/** How many inputs and outputs a transaction has. Creates none of them. */
 export function countParts(transaction: Pick<TransactionView, 'inputs' | 'outputs'>): {
   inputs: number
   outputs: number
@@ -109,7 +117,7 @@ export function countParts(transaction: Pick<TransactionView, 'inputs' | 'output
   return { inputs: transaction.inputs.length, outputs: transaction.outputs.length }
 }
 
-/** One output of a transaction. Of one with many, no others are made. */
+/** One output of a transaction. Creates no others of a large one. */
 export function outputOf(
   transaction: Pick<TransactionView, 'outputs'>,
   vout: number,
@@ -117,7 +125,7 @@ export function outputOf(
   return transaction instanceof LargeTransaction ? transaction.output(vout) : transaction.outputs[vout]
 }
 
-/** The first outputs of a transaction, so many at the most. Of one with many, no others are made. */
+/** The first `count` outputs of a transaction. Creates no others of a large one. */
 export function firstOutputs(
   transaction: Pick<TransactionView, 'outputs'>,
   count: number,
@@ -127,7 +135,7 @@ export function firstOutputs(
     : transaction.outputs.slice(0, count)
 }
 
-/** Outputs as they stand in a transaction, one after another, from an index on; of one with many, none is made. */
+/** The serialised outputs of a transaction from an index on. Creates none of a large one. */
 export function serialisedOutputs(
   transaction: { readonly outputs: readonly Pick<TransactionOutput, 'bytes'>[] },
   from = 0,
@@ -156,17 +164,17 @@ function skipOutput(cursor: ByteCursor): void {
   cursor.skip(cursor.varint())
 }
 
-/** Where the inputs, or the outputs, of a transaction stand. */
+/** Where the inputs or the outputs of a transaction are. */
 interface Stretch {
   count: number
-  /** Where every {@link PARTS_A_MARK}th stands. */
+  /** The offset of every {@link PARTS_A_MARK}th. */
   marks: readonly number[]
   end: number
 }
 
 const PARTS_A_MARK = 1024
 
-/** A transaction whose inputs and outputs are made when they are asked for. A copy by spreading makes them. */
+/** A transaction whose inputs and outputs are created on request. A copy by spreading makes them. */
 class LargeTransaction implements TransactionFields {
   readonly version: number
   readonly lockTime: number
@@ -176,21 +184,21 @@ class LargeTransaction implements TransactionFields {
 
   constructor(
     private readonly source: Uint8Array,
-    private readonly stands: { version: number; inputs: Stretch; outputs: Stretch; lockTime: number },
+    private readonly layout: { version: number; inputs: Stretch; outputs: Stretch; lockTime: number },
   ) {
-    this.version = stands.version
-    this.lockTime = stands.lockTime
-    this.counts = { inputs: stands.inputs.count, outputs: stands.outputs.count }
+    this.version = layout.version
+    this.lockTime = layout.lockTime
+    this.counts = { inputs: layout.inputs.count, outputs: layout.outputs.count }
   }
 
   get inputs(): TransactionInput[] {
-    const { inputs } = this.stands
+    const { inputs } = this.layout
     this.madeInputs ??= this.parts(inputs, { count: inputs.count, skip: skipInput, Stored: StoredInput })
     return this.madeInputs
   }
 
   get outputs(): TransactionOutput[] {
-    this.madeOutputs ??= this.firstOutputs(this.stands.outputs.count)
+    this.madeOutputs ??= this.firstOutputs(this.layout.outputs.count)
     return this.madeOutputs
   }
 
@@ -204,18 +212,18 @@ class LargeTransaction implements TransactionFields {
   }
 
   firstOutputs(most: number): TransactionOutput[] {
-    const { outputs } = this.stands
+    const { outputs } = this.layout
     const count = Math.min(most, outputs.count)
     return this.parts(outputs, { count, skip: skipOutput, Stored: StoredOutput })
   }
 
   outputsFrom(vout: number): Uint8Array {
-    const { end } = this.stands.outputs
+    const { end } = this.layout.outputs
     return this.source.subarray(this.startOf(vout) ?? end, end)
   }
 
   private startOf(vout: number): number | undefined {
-    const { count, marks } = this.stands.outputs
+    const { count, marks } = this.layout.outputs
     if (!(vout >= 0 && vout < count)) return undefined
     const cursor = this.cursorAt(marks[Math.floor(vout / PARTS_A_MARK)] ?? 0)
     for (let left = vout % PARTS_A_MARK; left > 0; left--) skipOutput(cursor)
@@ -252,7 +260,7 @@ class LargeTransaction implements TransactionFields {
 }
 
 /**
- * An input of a transaction with many, as the place where it stands: a fifth of the memory that its fields would take.
+ * An input of a large transaction as its offset: a fifth of the memory that its fields would take.
  * These are not own properties: a copy by spreading has none of them.
  */
 class StoredInput implements TransactionInput {
@@ -280,7 +288,7 @@ class StoredInput implements TransactionInput {
   }
 }
 
-/** An output of a transaction with many, likewise. */
+/** An output of a large transaction, likewise. */
 class StoredOutput implements TransactionOutput {
   constructor(
     private readonly source: Uint8Array,
@@ -308,7 +316,7 @@ function u32At(bytes: Uint8Array, at: number): number {
   return a + b * 2 ** 8 + c * 2 ** 16 + d * 2 ** 24
 }
 
-/** How many bytes the CompactSize number takes that stands at `at`. */
+/** How many bytes the CompactSize number at `at` takes. */
 function varintLength(bytes: Uint8Array, at: number): number {
   const first = bytes[at] ?? 0
   return first < 0xfd ? 1 : first === 0xfd ? 3 : first === 0xfe ? 5 : 9

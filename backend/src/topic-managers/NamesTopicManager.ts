@@ -66,7 +66,7 @@ export default class NamesTopicManager implements TopicManager {
       return []
     }
     const unsound = unsoundness(beef)
-    if (unsound !== undefined) return refuse('UNSOUND', `no block can hold this: ${unsound}`)
+    if (unsound !== undefined) return refuse('UNSOUND', `the transaction is invalid: ${unsound}`)
     const nodeInputs: NodeInput[] = []
     for (const input of previousCoins) {
       const outpoint = subject.inputs[input]
@@ -95,26 +95,26 @@ export default class NamesTopicManager implements TopicManager {
   async identifyNeededInputs(beef: number[] | Uint8Array): Promise<{ txid: string; outputIndex: number }[]> {
     const { subject } = readBeef(beef)
     const { deployment } = this
-    if (deployment === undefined) throw new Error('this host follows no tree: no genesis is set')
+    if (deployment === undefined) throw new Error('this host follows no tree: no genesis is configured')
     if (subject.txid === deployment.genesis.txid) return []
     const needed = possibleMintInputs({ transaction: subject, deployment, hash: nativeHash256 })
       .flatMap((input) => subject.inputs[input] ?? [])
       .filter((spent) => isNodeOutpoint(spent, deployment.genesis))
-    if (needed.length === 0) throw new Error('no input can be the spend of a node')
+    if (needed.length === 0) throw new Error('no input can spend a node')
     return needed.map(({ txid, vout }) => ({ txid, outputIndex: vout }))
   }
 
   async getDocumentation(): Promise<string> {
     const tree = this.deployment
       ? `This host follows the tree from genesis \`${formatOutpoint(this.deployment.genesis)}\` at difficulty ${this.deployment.difficulty}.`
-      : 'This host follows no tree yet: no genesis is set.'
+      : 'This host follows no tree yet: no genesis is configured.'
     return `${NAMES_DOCUMENTATION}\n${tree}\n`
   }
 
   async getMetaData(): Promise<{ name: string; shortDescription: string }> {
     return {
       name: TOPICS.names,
-      shortDescription: 'The mine tree: names found by proof of work, from genesis.',
+      shortDescription: 'Admits the mine tree: names mined by proof of work, from the genesis on.',
     }
   }
 }

@@ -60,7 +60,7 @@ export default class OrdinalsTopicManager implements TopicManager {
     const { subject } = contents
     const unsound = unsoundness(contents)
     if (unsound !== undefined) {
-      const message = `no block can hold this: ${unsound}`
+      const message = `the transaction is invalid: ${unsound}`
       this.onRefusal({ topic: TOPICS.ordinals, txid: subject.txid, code: 'UNSOUND', message })
       return { outputsToAdmit: [], coinsToRetain: previousCoins }
     }
@@ -75,7 +75,7 @@ export default class OrdinalsTopicManager implements TopicManager {
         topic: TOPICS.ordinals,
         txid: subject.txid,
         code: 'NO_ORDINAL',
-        message: 'no output has content or MAP, and none receives an admitted ordinal',
+        message: 'no output has content or MAP, or receives an admitted ordinal',
       })
     }
     return { outputsToAdmit: admitted, coinsToRetain: previousCoins }
@@ -108,7 +108,7 @@ export default class OrdinalsTopicManager implements TopicManager {
         topic: TOPICS.ordinals,
         txid,
         code: 'UNKNOWN_VALUES',
-        message: `the value of input ${unknown} is not known, so where ${formatOutpoint(coin)} went is not either`,
+        message: `the value of input ${unknown} is unknown, so the ordinal of ${formatOutpoint(coin)} cannot be placed`,
       })
     }
     return predecessors.flatMap((predecessor, vout) =>
@@ -128,7 +128,7 @@ export default class OrdinalsTopicManager implements TopicManager {
     )
     const possible = [...ownOutputs(subject), ...candidates]
     if (!possible.some((vout) => this.refusalOf(subject, vout) === undefined)) {
-      throw new Error('no output can be an ordinal that this host takes')
+      throw new Error('no output can be an ordinal that this host accepts')
     }
     return subject.inputs.map(({ txid, vout }) => ({ txid, outputIndex: vout }))
   }
@@ -140,7 +140,7 @@ export default class OrdinalsTopicManager implements TopicManager {
   async getMetaData(): Promise<{ name: string; shortDescription: string }> {
     return {
       name: TOPICS.ordinals,
-      shortDescription: '1-sat ordinals and content on the chain, and where they went.',
+      shortDescription: 'Admits 1-satoshi ordinals and content, and follows their transfers.',
     }
   }
 }

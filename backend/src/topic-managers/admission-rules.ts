@@ -46,11 +46,11 @@ export function admissionRules({
         ...(unknown === undefined
           ? {
               code: 'NO_ORDINAL',
-              message: 'no output has content or MAP, and none receives an admitted ordinal',
+              message: 'no output has content or MAP, or receives an admitted ordinal',
             }
           : {
               code: 'UNKNOWN_VALUES',
-              message: `the value of ${formatOutpoint(unknown)} is not known, so where the ordinals behind it went is not either`,
+              message: `the value of ${formatOutpoint(unknown)} is unknown, so the ordinals after it cannot be placed`,
             }),
       })
     },
@@ -76,15 +76,15 @@ export function admittedNames({
     onRefusal({ topic: TOPICS.names, txid: transaction.txid, code, message })
     return []
   }
-  if (deployment === undefined) return refuse('NO_GENESIS', 'this host follows no tree: no genesis is set')
+  if (deployment === undefined)
+    return refuse('NO_GENESIS', 'this host follows no tree: no genesis is configured')
   if (transaction.txid === deployment.genesis.txid) {
     const { vout } = deployment.genesis
     if (isNode(transaction, vout)) return [vout]
-    return refuse('NOT_A_NODE', 'the genesis outpoint that is set is no node of a mine tree')
+    return refuse('NOT_A_NODE', 'the configured genesis outpoint is not a node of a mine tree')
   }
   const [node] = nodeInputs
-  if (node === undefined)
-    return refuse('NO_NODE_SPENT', 'the transaction spends no node of the tree that is known here')
+  if (node === undefined) return refuse('NO_NODE_SPENT', 'the transaction spends no known node of the tree')
   // The covenant restates one node in output 0; a second one spent beside it would be lost to the tree.
   if (nodeInputs.length > 1) return refuse('MORE_THAN_ONE_NODE', 'the transaction spends more than one node')
   const { input, spent } = node

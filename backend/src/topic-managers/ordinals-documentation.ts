@@ -1,18 +1,17 @@
 export const ORDINALS_DOCUMENTATION = `# tm_ordinals
 
-Ordinals and content: a Federated overlay (BRC-183), in which each host keeps the collection that was
-submitted to it.
+Ordinals and content: a Federated overlay (BRC-183), in which each host keeps the collection that was submitted to it.
 
-- Admitted: every output with content (an inscription envelope or B data, of any value); every 1-sat output
-  with MAP; every 1-sat output that receives an admitted ordinal by the arithmetic of BRC-159.
-- The values of the inputs before an ordinal place it. Where one cannot be learnt, from the BEEF or from this
-  host, nothing is admitted by guess.
-- A host may narrow this by a policy: the largest content, the types it takes, a rule of its own. An output is
-  judged by what it holds itself, content or MAP. A pure transfer of an admitted ordinal holds neither, and is
-  admitted whatever the policy. A reinscription that the policy refuses is not admitted for what it received
-  either: here the ordinal's chain ends before it.
-- Output 2 of a mint is judged as any other. Where its type is not taken, the name is still in \`tm_names\`, but
-  its transfers are not followed here.
-- What is refused is not found or served. A transaction is kept whole if any output of it was admitted.
+- Admitted: every output with content (an inscription envelope or B data, of any value); every 1-satoshi output with MAP;
+  every 1-satoshi output that receives an admitted ordinal by the arithmetic of BRC-159.
+- The values of the inputs before an ordinal place it. If one is neither in the BEEF nor known to this host, nothing is
+  admitted by guess.
+- A host may narrow this by a policy: a maximum content size, accepted content types, a rule of its own. The policy judges
+  an output by its own content or MAP. A pure transfer of an admitted ordinal has neither, and is admitted whatever the
+  policy. A reinscription that the policy refuses is not admitted even if it receives an ordinal: the ordinal's chain ends
+  before it on this host.
+- Output 2 of a mint is judged like any other. If its type is not accepted, the name is still in \`tm_names\`, but its
+  transfers are not followed here.
+- Refused outputs are neither found nor served. A transaction is stored whole if any of its outputs was admitted.
 - Spent coins are kept: the transfer chain is the history of an ordinal.
 `

@@ -58,10 +58,10 @@ export function isContentTypePattern(text: string): boolean {
 export function policyCheck(policy: OrdinalsPolicy): PolicyCheck {
   const { maxContentBytes, contentTypes, admit } = policy
   if (maxContentBytes !== undefined && !(Number.isSafeInteger(maxContentBytes) && maxContentBytes >= 0))
-    throw new PolicyError(`the largest content must be a whole number of bytes, not ${maxContentBytes}`)
+    throw new PolicyError(`maxContentBytes must be a whole number of bytes, not ${maxContentBytes}`)
   const wrong = contentTypes?.find((type) => !isContentTypePattern(type))
   if (wrong !== undefined)
-    throw new PolicyError(`${JSON.stringify(wrong)} is no content type, as text/plain or image/*`)
+    throw new PolicyError(`${JSON.stringify(wrong)} is not a content type such as text/plain or image/*`)
   const allowed = contentTypes && new Set(contentTypes.map((type) => type.toLowerCase()))
 
   return (transaction, vout) => {
@@ -71,12 +71,12 @@ export function policyCheck(policy: OrdinalsPolicy): PolicyCheck {
     if (content !== undefined) {
       const { length } = content.body
       if (maxContentBytes !== undefined && length > maxContentBytes) {
-        const message = `output ${vout} has ${length} bytes of content; this host takes ${maxContentBytes} at most`
+        const message = `output ${vout} has ${length} bytes of content; this host accepts at most ${maxContentBytes}`
         return { code: 'CONTENT_TOO_LARGE', message }
       }
       const essence = essenceOf(content.contentType)
       if (allowed && !allowed.has(essence) && !allowed.has(essence.replace(/\/.*/, '/*'))) {
-        const message = `output ${vout} has content of type ${essence}, which this host does not take`
+        const message = `output ${vout} has content of type ${essence}, which this host does not accept`
         return { code: 'CONTENT_TYPE_NOT_ALLOWED', message }
       }
     }
@@ -87,7 +87,7 @@ export function policyCheck(policy: OrdinalsPolicy): PolicyCheck {
     }
     // Only a plain yes: the promise of an answer, which the types forbid, would pass for one.
     if (admit === undefined || admit(asked) === true) return undefined
-    return { code: 'POLICY', message: `output ${vout} is not what this host collects` }
+    return { code: 'POLICY', message: `output ${vout} does not match what this host collects` }
   }
 }
 
@@ -97,7 +97,7 @@ export function describePolicy({ maxContentBytes, contentTypes, admit }: Ordinal
     maxContentBytes !== undefined && `- Content of at most ${maxContentBytes} bytes.`,
     contentTypes &&
       `- Content of these types: ${contentTypes.map((type) => `\`${type}\``).join(', ') || 'none'}.`,
-    admit && '- A rule of its own for what else it collects.',
+    admit && '- A rule of its own for what it collects.',
   ].filter((rule) => typeof rule === 'string')
-  return rules.length === 0 ? '' : `\nThis host takes:\n\n${rules.join('\n')}\n`
+  return rules.length === 0 ? '' : `\nThis host accepts:\n\n${rules.join('\n')}\n`
 }

@@ -1,43 +1,184 @@
+import { join } from 'node:path'
 import { z } from 'zod'
-import { ensureName } from './names.js'
-import type { Network } from './network.js'
-import { publishSite } from './site.js'
-import { publishMelody } from './stream.js'
+import { readUtf8, utf8 } from '../../../backend/src/protocol/bytes.js'
+import { formatOutpoint, type Outpoint } from '../../../backend/src/protocol/outpoint.js'
+import { PROFILES, TOPICS } from '../../../backend/src/protocol/profile.js'
+import { NOBODY, NOBODY_LOCK } from '../../mining/fake-funding.js'
+import { layOutStream } from '../../publish/file.js'
+import { type FolderEntry, layOutFolder } from '../../publish/folder.js'
+import { packageFolder } from '../../server/config/package-folder.js'
+import { CommandError } from '../command.js'
+import {
+  type FakeTransaction,
+  fundedTransaction,
+  reinscribingTransaction,
+  spendingTransaction,
+} from '../fake-transactions.js'
+import { findAt, readEntries } from '../publish-files.js'
+import { melody } from './melody.js'
+import { ensureName, type LocalNetwork, sourceFor, submitOnce } from './network.js'
 
-/** Another name beside that of the site, which begins as that does: so the tree has a branch. */
+/** A second name, with the same first character as the site's, so that the tree has a branch. */
 const OTHER_NAME = 'hum'
 
 const filled = z.object({
-  /** The name whose ordinal the site is. */
+  /** The name whose ordinal is the site. */
   name: z.string(),
-  /** The outpoint in which that was mined. */
+  /** The outpoint in which the name was mined. */
   origin: z.string(),
   /** The outpoint of the stream's first chunk. */
   stream: z.string(),
 })
 
-/** What a local network was filled with. */
+/** The contents of a filled local network. */
 export type Filled = z.infer<typeof filled>
 
 const FILLED = 'filled'
 
-/** What a store was filled with; undefined where it is not, or not to the end. */
-export async function filledWith({ graph }: Pick<Network, 'graph'>): Promise<Filled | undefined> {
+/** The contents of a store that was filled completely; undefined otherwise. */
+export async function filledWith({ graph }: Pick<LocalNetwork, 'graph'>): Promise<Filled | undefined> {
   const noted = await graph.settings.get(FILLED)
   return noted === undefined ? undefined : filled.parse(JSON.parse(noted))
 }
 
 /**
- * Fills a local network: a stream, names, a site. Each step does only what is not there yet, so that a filling that was
- * broken off anywhere is gone on with by filling again; when all is there, the store says so for good.
+ * Fills a local network with a stream, names and a site. Each step adds only what is missing, so an interrupted run is
+ * continued by running it again; at the end, the store records that all is there.
  *
- * @throws CommandError, MiningError: what stands against it; the reason of the signal.
+ * @throws CommandError; MiningError; the reason of the signal.
  */
-export async function fill(network: Network): Promise<Filled> {
+export async function fill(network: LocalNetwork): Promise<Filled> {
   const stream = await publishMelody(network)
   await ensureName(network, OTHER_NAME)
   const site = await publishSite(network, stream)
   const all = { ...site, stream }
   await network.graph.settings.set(FILLED, JSON.stringify(all))
   return all
+}
+
+/** In bytes; small, so that a few seconds of sound make several chunks. */
+const CHUNK = 64 * 1024
+
+/**
+ * Publishes the missing chunks of the melody as a stream.
+ *
+ * @returns The outpoint of the first chunk, as text.
+ * @throws CommandError
+ */
+export async function publishMelody(network: LocalNetwork): Promise<string> {
+  const chunks = layOutStream({
+    name: 'melody.wav',
+    bytes: melody(),
+    lock: NOBODY_LOCK,
+    profile: PROFILES.local,
+    streamChunkSize: CHUNK,
+  })
+  const made: FakeTransaction[] = []
+  for (const [index, chunk] of chunks.entries()) {
+    const before = made.at(-1)
+    const transaction =
+      before === undefined
+        ? fundedTransaction([chunk], sourceFor(network, 'melody'))
+        : spendingTransaction(before, chunk)
+    await submitOnce(network, transaction, { outputs: 1, called: `chunk ${index} of the melody` })
+    made.push(transaction)
+  }
+  network.progress.say(`published a melody in ${made.length} chunks`)
+  return formatOutpoint({ txid: made[0]?.txid ?? '', vout: 0 })
+}
+
+/** The names for the site, in order of preference: each is used if somebody else has those before it. */
+const NAMES = ['home', 'home2', 'home3'] as const
+
+export interface Site {
+  name: string
+  /** The outpoint in which the name was mined, as text. */
+  origin: string
+}
+
+/**
+ * Mines a name and inscribes the site on its ordinal: one transaction spends it, and has the site's directory in the output
+ * that receives it, followed by the files. A name that somebody owns or has moved is not used.
+ *
+ * @param stream The outpoint of a stream that the site plays.
+ * @throws CommandError if somebody else has all of the names, or the server does not accept the site; errors of mining.
+ */
+export async function publishSite(network: LocalNetwork, stream: string): Promise<Site> {
+  for (const name of NAMES) {
+    const origin = await ensureName(network, name)
+    if (await inscribe(network, { name, origin, stream })) {
+      network.progress.say(`published a site on ${name}`)
+      return { name, origin: formatOutpoint(origin) }
+    }
+  }
+  throw new CommandError(`no name is left for the site: somebody has each of ${NAMES.join(', ')}`)
+}
+
+/** Inscribes the site on a name, unless that is done; false if somebody else has the name. */
+async function inscribe(
+  network: LocalNetwork,
+  { name, origin, stream }: { name: string; origin: Outpoint; stream: string },
+): Promise<boolean> {
+  const { graph, deployment } = network
+  const facts = {
+    NAME: name,
+    ORIGIN: formatOutpoint(origin),
+    STREAM: stream,
+    DIFFICULTY: String(deployment.difficulty),
+  }
+  const entries = await readSite(facts)
+  const { outputs } = layOutFolder({ entries, lock: NOBODY_LOCK, profile: PROFILES.local })
+  const height = await graph.transactions.heightOf(origin.txid)
+  const transaction = reinscribingTransaction({
+    ordinal: origin,
+    height: height ?? 0,
+    outputs,
+    source: sourceFor(network, 'site'),
+  })
+  const isThere = await graph.admissions.isApplied(TOPICS.ordinals, transaction.txid)
+  if (!isThere && !(await isNobodys(network, origin))) return false
+  await submitOnce(network, transaction, { outputs: outputs.length, called: 'the site' })
+  return true
+}
+
+/** Whether a name is still in the output in which it was mined, without an owner. */
+async function isNobodys({ graph }: LocalNetwork, origin: Outpoint): Promise<boolean> {
+  const output = await graph.ordinals.output(origin)
+  if (output === undefined)
+    throw new CommandError('the server does not index the ordinals of names: check its CONTENT_TYPES')
+  return output.owner === NOBODY && (await graph.transactions.spenderOf(origin)) === undefined
+}
+
+const FOLDER = 'assets/local-network'
+
+/** The values for `%NAME%` and other placeholders in the pages of the site. */
+export interface SiteFacts {
+  /** The name whose ordinal is the site. */
+  NAME: string
+  /** The outpoint in which the name was mined. */
+  ORIGIN: string
+  /** The outpoint of a stream's first chunk. */
+  STREAM: string
+  /** The difficulty in bits. */
+  DIFFICULTY: string
+}
+
+/**
+ * The files of the site, with the facts filled in.
+ *
+ * @throws CommandError if the package does not contain them.
+ */
+export async function readSite(facts: SiteFacts): Promise<readonly FolderEntry[]> {
+  const { found } = await findAt(join(packageFolder(), FOLDER), 'site')
+  const site = await readEntries(found)
+  return 'entries' in site ? site.entries.map((entry) => withFacts(entry, facts)) : []
+}
+
+function withFacts(entry: FolderEntry, facts: SiteFacts): FolderEntry {
+  if ('entries' in entry) return { ...entry, entries: entry.entries.map((each) => withFacts(each, facts)) }
+  if (!entry.name.endsWith('.html')) return entry
+  const page = readUtf8(entry.bytes).replace(/%([A-Z]+)%/g, (mark, key: string) =>
+    key in facts ? facts[key as keyof SiteFacts] : mark,
+  )
+  return { ...entry, bytes: utf8(page) }
 }

@@ -1,48 +1,51 @@
 import { nativeHash256 } from '../../../backend/src/graph/native-hash.js'
 import { concatBytes, toHex, utf8 } from '../../../backend/src/protocol/bytes.js'
 import type { Deployment } from '../../../backend/src/protocol/mint.js'
-import { encodeOutpoint } from '../../../backend/src/protocol/outpoint.js'
+import { encodeOutpoint, type Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { TOPICS } from '../../../backend/src/protocol/profile.js'
+import { FAKE_FUNDING_PAYER } from '../../mining/fake-funding.js'
 import type { MineIndex } from '../../mining/mine-index.js'
+import { mineName } from '../../mining/mine-name.js'
+import { MiningError } from '../../mining/mining-error.js'
 import type { Node } from '../../server/node.js'
 import type { Submit } from '../../server/submission/submit.js'
-import { CommandError } from '../command-error.js'
-import type { MadeUpTransaction } from '../made-up-money.js'
+import { CommandError } from '../command.js'
+import type { FakeTransaction } from '../fake-transactions.js'
 import type { MiningProgress } from '../mining-progress.js'
 
-/** A local network that is to be filled. */
-export interface Network {
+/** A local network to be filled. */
+export interface LocalNetwork {
   deployment: Deployment
   graph: Node['graph']
-  /** Takes mints. */
+  /** Accepts mints. */
   index: MineIndex
-  /** Takes all else, for `tm_ordinals`. */
+  /** Accepts everything else, for `tm_ordinals`. */
   submit: Submit
   progress: MiningProgress
-  /** Ends the filling between two submissions, or in the search for a nonce. */
+  /** Stops the filling between two submissions, or during a search. */
   signal: AbortSignal
-  /** Threads that search; unless set, one per core. */
+  /** Threads that search; by default, one per core. */
   workers?: number
 }
 
 /**
- * Where the coin comes from that pays for something, the same one each time: what a start before this one submitted is
- * the same transaction now, and is not submitted again. The genesis is another one in each network.
+ * The fixed source of a fake coin for something, which differs in each network by its genesis. An earlier start has then
+ * submitted the same transaction, which is not submitted again.
  */
-export function nowhereFor({ deployment }: Network, what: string): string {
+export function sourceFor({ deployment }: LocalNetwork, what: string): string {
   return toHex(nativeHash256(concatBytes(encodeOutpoint(deployment.genesis), utf8(what))))
 }
 
 /**
- * Submits a transaction, unless all of it is there.
+ * Submits a transaction, unless all of its outputs are admitted already.
  *
- * @param about.outputs How many it has.
- * @param about.called What it is to whoever reads an error.
- * @throws CommandError where not all of its outputs are taken; SubmissionError where it is refused as a whole.
+ * @param about.outputs The number of its outputs.
+ * @param about.called What error messages call it.
+ * @throws CommandError if not all of its outputs are admitted; SubmissionError if it is rejected.
  */
 export async function submitOnce(
-  { graph, submit, signal }: Network,
-  { txid, beef }: MadeUpTransaction,
+  { graph, submit, signal }: LocalNetwork,
+  { txid, beef }: FakeTransaction,
   { outputs, called }: { outputs: number; called: string },
 ): Promise<void> {
   const missing = async (): Promise<number> => {
@@ -57,4 +60,33 @@ export async function submitOnce(
     throw new CommandError(
       `the server does not take ${left} of ${outputs} outputs of ${called}: its log says why`,
     )
+}
+
+/**
+ * Mines the missing characters of a name, without an owner. A taken name is left as it is: an earlier start may have mined it.
+ *
+ * @returns The origin of the name.
+ * @throws what {@link mineName} throws, except `TAKEN`.
+ */
+export async function ensureName(network: LocalNetwork, name: string): Promise<Outpoint> {
+  const { deployment, graph, index, progress, signal, workers } = network
+  try {
+    await mineName({
+      name,
+      deployment,
+      index,
+      ...FAKE_FUNDING_PAYER,
+      // A local network has no block headers.
+      chainTracker: 'scripts only',
+      signal,
+      onEvent: (event) => progress.update(event),
+      workers,
+    })
+  } catch (error) {
+    if (!(error instanceof MiningError && error.code === 'TAKEN')) throw error
+  }
+  const origin = await graph.names.originOf(name)
+  if (origin === undefined)
+    throw new MiningError('BAD_INDEX', `${name} is taken, but the store has no origin for it`)
+  return origin
 }

@@ -9,7 +9,7 @@ import type { Node } from '../../server/node.js'
 import { ConflictError } from '../../server/submission/submission-errors.js'
 import { submitTo } from '../../server/submission/submit.js'
 
-/** The tree that this process follows, for mining in it without a way round through HTTP. */
+/** The tree that this process follows, for mining in it without HTTP. */
 export class OwnIndex implements MineIndex {
   constructor(
     private readonly node: Pick<Node, 'graph' | 'overlay'>,
@@ -36,8 +36,8 @@ export class OwnIndex implements MineIndex {
     const { graph: store } = this.node
     const transactions = await nodeHistory(node, { store, genesis: this.genesis })
     const beef: Uint8Array[] = []
-    for await (const piece of (await listedBeef({ transactions, store: store.transactions })).bytes())
-      beef.push(piece)
+    for await (const chunk of (await listedBeef({ transactions, store: store.transactions })).bytes())
+      beef.push(chunk)
     return joinBytes(beef)
   }
 
@@ -49,6 +49,6 @@ export class OwnIndex implements MineIndex {
       throw new NodeMovedError(cause.message, { cause })
     }
     if ((await this.node.graph.names.originOf(name))?.txid !== txid)
-      throw new MiningError('NOT_ADMITTED', `${txid} was not taken as the mint of ${name}: the log says why`)
+      throw new MiningError('NOT_ADMITTED', `${txid} was not admitted as the mint of ${name}: see the log`)
   }
 }

@@ -1,19 +1,20 @@
 import type { Logger } from 'pino'
+import { messageOf } from '../../../backend/src/protocol/coded-error.js'
+import { PROFILES } from '../../../backend/src/protocol/profile.js'
 import type { RunningServer } from '../../server/server.js'
 import { isDeployedHere } from '../../server/store/pinned-genesis.js'
 import { submitTo } from '../../server/submission/submit.js'
 import { MiningProgress } from '../mining-progress.js'
 import type { Stream } from '../output.js'
-import { fill, filledWith } from './fill.js'
+import { type Filled, fill, filledWith } from './fill.js'
 import { OwnIndex } from './own-index.js'
-import { whatToOpen } from './what-to-open.js'
 
 /**
- * Fills the network of a server whose tree was deployed for it, unless that is done, and says what to open there. What
- * stands against it is told and logged: the server goes on without.
+ * Fills the network of a server whose tree was deployed for it, unless that is done, and prints the URLs to open. A failure
+ * is printed and logged, and the server keeps running.
  *
- * @param seeding.out Where a person looks on.
- * @param seeding.signal Stops it; the next start goes on from there.
+ * @param seeding.out The stream for progress and URLs.
+ * @param seeding.signal Stops it; the next start continues.
  */
 export async function seedLocalNetwork(seeding: {
   server: RunningServer
@@ -30,7 +31,7 @@ export async function seedLocalNetwork(seeding: {
     const url = ownUrl(server.url)
     const done = await filledWith({ graph })
     if (done !== undefined) {
-      out.write(whatToOpen(url, done))
+      out.write(urlList(url, done))
       return
     }
     progress.say('filling the local network: a melody, a few names that are mined, and a site')
@@ -42,17 +43,38 @@ export async function seedLocalNetwork(seeding: {
       progress,
       signal,
     })
-    out.write(whatToOpen(url, filled))
+    out.write(urlList(url, filled))
   } catch (error) {
     progress.end()
     if (error === signal.reason) return
-    const reason = error instanceof Error ? error.message : String(error)
+    const reason = messageOf(error)
     logger.error({ err: error }, 'the local network is not filled')
     progress.say(`minetree: the local network is not filled: ${reason}; the next start tries again`)
   }
 }
 
-/** Where a browser on this machine reaches a server that listens on all of its addresses. */
+/** The URL by which a browser on this machine reaches a server that listens on all addresses. */
 function ownUrl(url: string): string {
   return url.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:')
+}
+
+/** The URLs to open in a local network, as text. */
+export function urlList(url: string, { name, origin, stream }: Filled): string {
+  const { gatewayPrefixes, namesPrefixes } = PROFILES.local
+  const gateway = `${url}${gatewayPrefixes[0]}`
+  const names = `${url}${namesPrefixes[0]}`
+  return `
+A local network, with names, a site and a stream. Open
+
+  the site           ${url}/content/${origin}:-1/
+  its name           ${names}/${name}
+  its metadata       ${gateway}/metadata/${origin}:-1
+  the stream         ${gateway}/stream/${stream}
+  all names          ${names}
+  mine a name        ${url}/mine
+  all that it does   ${url}/openapi.json
+
+or mine one here:  npx minetree mine hey --url ${url}
+
+`
 }

@@ -1,38 +1,60 @@
 import { type GraphReader, TIP } from '../../../backend/src/graph/graph-store.js'
+import { type MapState, mapRecordOf } from '../../../backend/src/graph/map-merge.js'
+import type { ContentSummary, OutputRecord } from '../../../backend/src/graph/records.js'
 import {
   type ContentReference,
   formatOutpoint,
   type Outpoint,
+  type Pointer,
 } from '../../../backend/src/protocol/outpoint.js'
-import { CACHE, stepCache } from '../http/cache-policy.js'
+import { CACHE, stepCache } from '../http/caching.js'
 import { NotFoundError } from '../http/errors.js'
-import { mergedMapHeaders, ownMapHeaders } from '../metadata/map-headers.js'
-import { type ContentOutput, contentAt, hasContent } from './content-output.js'
 
-/** What stands before the first slash of a content path, looked up. */
+/** An output that shows content. */
+export interface ContentOutput extends OutputRecord {
+  content: ContentSummary
+}
+
+/** The output that a pointer points at, or the first one with content in its transaction; undefined if none has content. */
+export async function contentAt(
+  store: GraphReader,
+  pointer: Exclude<Pointer, { kind: 'sibling' }>,
+): Promise<ContentOutput | undefined> {
+  const output =
+    pointer.kind === 'outpoint'
+      ? await store.ordinals.output(pointer.outpoint)
+      : await store.ordinals.firstContentOutput(pointer.txid)
+  return output !== undefined && hasContent(output) ? output : undefined
+}
+
+function hasContent(output: OutputRecord): output is ContentOutput {
+  return output.content !== undefined
+}
+
+/** The first segment of a content path, looked up. */
 export interface ContentRoot {
   output: ContentOutput
-  /** Where that is: with a sequence, where the ordinal stood at that step, whatever output its content is in. */
+  /** With a sequence, the place of the ordinal at that step, whichever output its content is in. */
   outpoint: Outpoint
-  /** With a sequence, `X-Origin` and `X-Ord-Seq`: of the ordinal, for whatever hangs below it too. */
+  /** With a sequence, `X-Origin` and `X-Ord-Seq` of the ordinal; files below it have them too. */
   headers: Record<string, string>
-  /** `X-Map` and `X-Parent`: of the output alone, or with a sequence of the ordinal up to that step. */
-  own: () => Promise<Record<string, string>>
-  /** `Cache-Control`, for it and for whatever hangs below it. */
+  /** Reads `X-Map` and `X-Parent`: of the output alone, or with a sequence of the ordinal up to that step. */
+  metadataHeaders: () => Promise<Record<string, string>>
+  /** `Cache-Control`, for it and for every file below it. */
   cache: string
 }
 
-/** @throws NotFoundError where the store has no content there, or the ordinal no such step. */
+/** @throws NotFoundError if the store has no content there, or the ordinal no such step. */
 export async function contentRoot(store: GraphReader, reference: ContentReference): Promise<ContentRoot> {
   const { pointer, sequence } = reference
   if (sequence === undefined) {
     const output = await contentAt(store, pointer)
-    if (output === undefined) throw new NotFoundError('no content at this outpoint in this store')
+    if (output === undefined) throw new NotFoundError('this store has no content at this outpoint')
     return {
       output,
       outpoint: output.outpoint,
       headers: {},
-      own: () => ownMapHeaders(store, output),
+      metadataHeaders: () => outputHeaders(store, output),
       cache: CACHE.immutable,
     }
   }
@@ -40,13 +62,49 @@ export async function contentRoot(store: GraphReader, reference: ContentReferenc
     pointer.kind === 'outpoint' ? pointer.outpoint : (await contentAt(store, pointer))?.outpoint
   const step = outpoint && (await store.ordinals.at(outpoint, sequence))
   if (step === undefined || !hasContent(step.content)) {
-    throw new NotFoundError('no such step of this ordinal in this store, or its origin is not known here')
+    throw new NotFoundError('the ordinal has no such step here, or its origin is unknown here')
   }
   return {
     output: step.content,
     outpoint: step.output.outpoint,
     headers: { 'X-Origin': formatOutpoint(step.origin), 'X-Ord-Seq': String(step.sequence) },
-    own: () => mergedMapHeaders(store, { ...step, outpoint: step.output.outpoint }),
+    metadataHeaders: async () => ({
+      ...mapHeader(await store.metadata.merged(step.output.outpoint, MAX_READ_BYTES)),
+      ...parentHeader(step.parent),
+    }),
     cache: sequence === TIP ? CACHE.revalidate : await stepCache(store, step),
   }
+}
+
+/** The longest header that proxies and clients accept (`spec/http.md`, Content). */
+const MAX_HEADER_BYTES = 4096
+/** How much stored MAP is read for a header. More than this is far too long for one, unless nearly all was removed again. */
+const MAX_READ_BYTES = 64 * 1024
+
+/** `X-Map` and `X-Parent` of an output alone. */
+export async function outputHeaders(
+  store: GraphReader,
+  { outpoint, mapLength = 0, parent }: OutputRecord,
+): Promise<Record<string, string>> {
+  const map = mapLength === 0 || mapLength > MAX_READ_BYTES ? undefined : await store.metadata.own(outpoint)
+  return { ...mapHeader(map), ...parentHeader(parent) }
+}
+
+function mapHeader(map: MapState | undefined): Record<string, string> {
+  // A truncated MAP is longer than any header, and half of it would look complete.
+  if (map === undefined || map.size === 0 || map.truncated) return {}
+  const text = asciiJson(mapRecordOf(map))
+  return text.length > MAX_HEADER_BYTES ? {} : { 'X-Map': text }
+}
+
+function parentHeader(parent: Outpoint | undefined): Record<string, string> {
+  return parent === undefined ? {} : { 'X-Parent': formatOutpoint(parent) }
+}
+
+/** JSON that any header can carry: characters outside printable ASCII are escaped. */
+function asciiJson(value: unknown): string {
+  return JSON.stringify(value).replace(
+    /[^\x20-\x7e]/g,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  )
 }

@@ -7,8 +7,8 @@ import { joinBytes } from '../../../backend/src/protocol/bytes.js'
 import { DirectoryError, directoryEntries } from '../../../backend/src/protocol/directory.js'
 import { type Outpoint, PointerError, parsePointer } from '../../../backend/src/protocol/outpoint.js'
 import { BadRequestError, NotFoundError } from '../http/errors.js'
-import { type ContentOutput, contentAt } from './content-output.js'
-import { servedType } from './content-type.js'
+import { servedType } from '../http/security-headers.js'
+import { type ContentOutput, contentAt } from './content-root.js'
 
 /** The entries with a meaning of their own (`service.md` 2.4). */
 const DEFAULT = '.'
@@ -104,7 +104,7 @@ class Walk {
     let directory = root
     for (const segment of segments.slice(0, -1)) {
       const pointer = entry(await this.open(directory), segment)
-      if (pointer === undefined) throw new NotFoundError('a directory on this path has no such entry')
+      if (pointer === undefined) throw new NotFoundError('a directory on this path does not have this entry')
       directory = await this.load(directory, pointer)
       if (!this.options.isDirectory(directory)) {
         throw new NotFoundError('an entry in the middle of this path is not a directory')
@@ -115,7 +115,7 @@ class Walk {
     const pointer = entry(map, last)
     if (last === DEFAULT && pointer !== undefined) return await this.defaultOf(directory, pointer)
     const found = pointer ?? map.get(INDEX)
-    if (found === undefined) throw new NotFoundError('this directory has no such entry, and no index')
+    if (found === undefined) throw new NotFoundError('this directory has neither this entry nor an index')
     return await this.load(directory, found)
   }
 
@@ -130,25 +130,27 @@ class Walk {
     const next = map.get(DEFAULT)
     if (next !== undefined) return await this.defaultOf(target, next)
     const index = map.get(INDEX)
-    if (index === undefined) throw new NotFoundError('the default entry is a directory without one')
+    if (index === undefined)
+      throw new NotFoundError('the default entry is a directory without a default or index')
     return await this.load(target, index)
   }
 
   private async open(directory: ContentOutput): Promise<ReadonlyMap<string, string>> {
     this.levels++
-    if (this.levels > MAX_LEVELS) throw new BadRequestError('NESTING_TOO_DEEP', 'directory nesting too deep')
+    if (this.levels > MAX_LEVELS)
+      throw new BadRequestError('NESTING_TOO_DEEP', `a path may open at most ${MAX_LEVELS} directories`)
     const { readMap, maxPathBytes } = this.options
     this.bytes += directory.content.length
     // Before anything of it is read; one alone has a limit of its own.
     if (this.levels > 1 && this.bytes > maxPathBytes)
-      throw new NotFoundError(`the directories on this path have over ${maxPathBytes} bytes together`)
+      throw new NotFoundError(`the directories on this path have more than ${maxPathBytes} bytes in total`)
     return await readMap(directory.content)
   }
 
   private async load(directory: ContentOutput, pointer: string): Promise<ContentOutput> {
     const target = await contentAt(this.options.store, absolute(pointer, directory.outpoint))
     if (target === undefined) {
-      throw new NotFoundError('this store has no content where the directory points to')
+      throw new NotFoundError('this store does not have the content that the directory points to')
     }
     return target
   }
@@ -167,7 +169,7 @@ function absolute(text: string, { txid }: Outpoint): Parameters<typeof contentAt
   } catch (error) {
     if (!(error instanceof PointerError)) throw error
     // Not the caller's fault, as it would be in the path.
-    throw new NotFoundError('this entry of the directory is no pointer')
+    throw new NotFoundError('this entry of the directory is not a valid pointer')
   }
 }
 
@@ -180,7 +182,7 @@ function mapReader(store: GraphReader, maxDirectoryBytes: number): ReadMap {
   const known = new LRUCache<string, ReadMapResult>({ maxSize: CACHED_BYTES })
   const underWay = new Map<string, Promise<ReadMapResult>>()
   const read = async (content: ContentSummary): Promise<ReadMapResult> => {
-    const parse = async () => await readMap(await wholeBody(store, content))
+    const parse = async () => await readMap(await completeBody(store, content))
     const map = await (content.length > LONG_BYTES ? longDirectories.runExclusive(parse) : parse())
     known.set(content.sha256, map, { size: weightOf(map) })
     return map
@@ -188,7 +190,7 @@ function mapReader(store: GraphReader, maxDirectoryBytes: number): ReadMap {
   return async (content) => {
     if (content.length > maxDirectoryBytes) {
       throw new NotFoundError(
-        `no paths lead into a directory of over ${maxDirectoryBytes} bytes: it is served raw only`,
+        `a directory of more than ${maxDirectoryBytes} bytes is served raw only, without paths`,
       )
     }
     const { sha256 } = content
@@ -199,7 +201,7 @@ function mapReader(store: GraphReader, maxDirectoryBytes: number): ReadMap {
       map = await reading
     }
     if (map instanceof DirectoryError) {
-      throw new NotFoundError(`no paths lead into this directory, it is served raw only: ${map.message}`)
+      throw new NotFoundError(`this directory is served raw only, without paths: ${map.message}`)
     }
     return map
   }
@@ -231,10 +233,10 @@ async function readMap(body: Uint8Array): Promise<ReadMapResult> {
   }
 }
 
-async function wholeBody(store: GraphReader, { sha256, length }: ContentSummary): Promise<Uint8Array> {
-  const pieces: Uint8Array[] = []
-  for await (const piece of store.content.chunks(sha256)) pieces.push(piece)
-  const body = joinBytes(pieces)
-  if (body.length !== length) throw new Error(`a body of ${length} bytes has ${body.length} in the store`)
+async function completeBody(store: GraphReader, { sha256, length }: ContentSummary): Promise<Uint8Array> {
+  const chunks: Uint8Array[] = []
+  for await (const chunk of store.content.chunks(sha256)) chunks.push(chunk)
+  const body = joinBytes(chunks)
+  if (body.length !== length) throw new Error(`the store has ${body.length} of the ${length} bytes of a body`)
   return body
 }

@@ -1,6 +1,3 @@
-import type { ErrorRequestHandler, Request, Response } from 'express'
-import { LRUCache } from 'lru-cache'
-import type { BaseLogger } from 'pino'
 import { BlockedError } from '../../../backend/src/graph/blocked-error.js'
 import { UnstableReadError } from '../../../backend/src/graph/optimistic-read.js'
 import { QueryError } from '../../../backend/src/graph/query-error.js'
@@ -8,34 +5,32 @@ import { isStoreFull } from '../../../backend/src/graph/store-full.js'
 import { StoreUnavailableError } from '../../../backend/src/graph/store-unavailable-error.js'
 import { BeefError } from '../../../backend/src/protocol/beef.js'
 import { PointerError } from '../../../backend/src/protocol/outpoint.js'
-import { ReaderLeftError } from './long-read.js'
-import { sendJson } from './send-json.js'
 
-/** Every `code` of an error body (`spec/http.md`, Errors). */
-export const ERROR_CODES = [
-  'BAD_OUTPOINT',
-  'BAD_SEQUENCE',
-  'BAD_NAME',
-  'BAD_BODY',
-  'NESTING_TOO_DEEP',
-  'UNAUTHORIZED',
-  'NOT_FOUND',
-  'TAKEN',
-  'CONFLICT',
-  'BLOCKED',
-  'PRECONDITION_FAILED',
-  'TOO_LARGE',
-  'UNSUPPORTED_ENCODING',
-  'RANGE_NOT_SATISFIABLE',
-  'RATE_LIMITED',
-  'INTERNAL',
-  'NOT_READY',
-  'STORE_FULL',
-] as const
+/** Every `code` of an error body (`spec/http.md`, Errors), with the status that routes answer it with. */
+export const ERROR_STATUSES = {
+  BAD_OUTPOINT: 400,
+  BAD_SEQUENCE: 400,
+  BAD_NAME: 400,
+  BAD_BODY: 400,
+  NESTING_TOO_DEEP: 400,
+  UNAUTHORIZED: 401,
+  NOT_FOUND: 404,
+  TAKEN: 404,
+  CONFLICT: 409,
+  PRECONDITION_FAILED: 412,
+  TOO_LARGE: 413,
+  UNSUPPORTED_ENCODING: 415,
+  RANGE_NOT_SATISFIABLE: 416,
+  RATE_LIMITED: 429,
+  BLOCKED: 451,
+  INTERNAL: 500,
+  NOT_READY: 503,
+  STORE_FULL: 503,
+} as const
 
-export type ErrorCode = (typeof ERROR_CODES)[number]
+export type ErrorCode = keyof typeof ERROR_STATUSES
 
-/** An error that is the answer: what it says goes to whoever asked. */
+/** An error that the client gets as the answer, with its message. */
 export abstract class AnswerError extends Error {
   abstract readonly status: number
   abstract readonly code: ErrorCode
@@ -45,7 +40,7 @@ export abstract class AnswerError extends Error {
   readonly headers?: Record<string, string>
 }
 
-/** Nothing here answers to that. */
+/** There is no such thing here. */
 export class NotFoundError extends AnswerError {
   override readonly name = 'NotFoundError'
   readonly status = 404
@@ -58,7 +53,7 @@ export class NotFoundError extends AnswerError {
   }
 }
 
-/** What was sent cannot be what it should be. */
+/** The request is malformed. */
 export class BadRequestError extends AnswerError {
   override readonly name = 'BadRequestError'
   readonly status = 400
@@ -78,7 +73,7 @@ export class TooLargeError extends AnswerError {
   readonly code = 'TOO_LARGE'
 }
 
-/** A range of which the content has no byte. `length` is that of the content, in bytes. */
+/** A range that covers no byte of the content. `length` is that of the content, in bytes. */
 export class RangeNotSatisfiableError extends AnswerError {
   override readonly name = 'RangeNotSatisfiableError'
   readonly status = 416
@@ -86,30 +81,30 @@ export class RangeNotSatisfiableError extends AnswerError {
   override readonly headers: Record<string, string>
 
   constructor(length: number) {
-    super(`the content has ${length} bytes, and none in that range`)
+    super(`the range is beyond the ${length} bytes of the content`)
     this.headers = { 'Content-Range': `bytes */${length}` }
   }
 }
 
-/** What would be sent is not what `If-Match` asks for. */
+/** `If-Match` names another entity tag. */
 export class PreconditionFailedError extends AnswerError {
   override readonly name = 'PreconditionFailedError'
   readonly status = 412
   readonly code = 'PRECONDITION_FAILED'
 
   constructor() {
-    super('what is here has another entity tag than If-Match names')
+    super('the entity tag does not match If-Match')
   }
 }
 
-/** Not able to answer now; later, perhaps. */
+/** No answer is possible now; it may be later. */
 export class NotReadyError extends AnswerError {
   override readonly name = 'NotReadyError'
   readonly status = 503
   readonly code = 'NOT_READY'
 }
 
-/** What an error is answered with. */
+/** The response to an error. */
 export interface Answer {
   status: number
   code: ErrorCode
@@ -118,12 +113,12 @@ export interface Answer {
   headers?: Record<string, string>
 }
 
-/** The one table from errors to answers. What is not in it is our fault: logged in full, and said in one word. */
+/** The one table from errors to answers. Undefined for any other error: our fault, logged in full and reported as INTERNAL. */
 export function answerFor(error: unknown): Answer | undefined {
   if (error instanceof AnswerError) return error
   if (error instanceof PointerError) return { status: 400, code: error.code, message: error.message }
   if (isStoreFull(error)) {
-    const message = 'the store is full; nothing can be written until the operator makes room'
+    const message = 'the store is full; nothing can be written until the operator frees space'
     return { status: 503, code: 'STORE_FULL', message, headers: { 'Retry-After': '60' } }
   }
   if (error instanceof UnstableReadError || error instanceof StoreUnavailableError)
@@ -133,87 +128,13 @@ export function answerFor(error: unknown): Answer | undefined {
   }
   if (error instanceof BlockedError) return { status: 451, code: error.code, message: error.message }
   const status = bodyParserStatus(error)
-  if (status === 413) return { status, code: 'TOO_LARGE', message: 'the body is over the limit' }
-  if (status !== undefined) return { status: 400, code: 'BAD_BODY', message: 'the request cannot be read' }
+  if (status === 413) return { status, code: 'TOO_LARGE', message: 'the body exceeds the limit' }
+  if (status !== undefined) return { status: 400, code: 'BAD_BODY', message: 'the request is malformed' }
   return undefined
 }
 
-/** Express and its body parser mark what the caller did wrong with a status of 4xx. */
+/** Express and its body parser mark the client's errors with a status of 4xx. */
 function bodyParserStatus(error: unknown): number | undefined {
   if (!(error instanceof Error && 'status' in error && typeof error.status === 'number')) return undefined
   return error.status >= 400 && error.status < 500 ? error.status : undefined
-}
-
-/** Headers that may be set already, and speak of the body that is not sent. */
-const DESCRIBING = ['ETag', 'Content-Type', 'Content-Length', 'Content-Range', 'Accept-Ranges']
-
-export interface ErrorResponseOptions {
-  logger: Pick<BaseLogger, 'error' | 'warn'>
-  /** Add the fields that overlay clients expect (`spec/http.md`, Overlay). */
-  overlay?: boolean
-}
-
-function aboutRequest(request: Request, response: Response): Record<string, unknown> {
-  // Whoever asked has the id, too: so a line is found by what he saw.
-  return {
-    requestId: response.getHeader('X-Request-Id'),
-    method: request.method,
-    url: request.originalUrl,
-  }
-}
-
-const MINUTE = 60_000
-/** How many reasons are told apart at a time. */
-const MAX_REASONS = 100
-/** The reasons that were logged within the last minute, of each log. */
-const recent = new WeakMap<ErrorResponseOptions['logger'], LRUCache<string, true>>()
-
-/**
- * Not able to answer now (503) is an answer that is meant, and as many get it as ask: a line a minute for each reason says
- * so, without a stack. Reasons that differ in nothing but numbers are one.
- */
-function logUnable(
-  logger: ErrorResponseOptions['logger'],
-  told: { answer: Answer; error: unknown; request: Request; response: Response },
-): void {
-  const { answer, error, request, response } = told
-  const logged = recent.get(logger) ?? new LRUCache({ max: MAX_REASONS, ttl: MINUTE })
-  recent.set(logger, logged)
-  const reason = answer.message.replace(/\d+/g, '#')
-  if (logged.has(reason)) return
-  logged.set(reason, true)
-  const cause = error instanceof Error && error.cause instanceof Error ? error.cause.message : undefined
-  const about = { ...aboutRequest(request, response), code: answer.code, reason: answer.message, cause }
-  logger.warn(about, 'not able to answer; at most one line a minute says so')
-}
-
-/** Answers every error in the one shape that all routes share. */
-export function errorResponse({ logger, overlay = false }: ErrorResponseOptions): ErrorRequestHandler {
-  return (error: unknown, request, response: Response, _next) => {
-    // Nobody is there to be answered, and nothing went wrong.
-    if (error instanceof ReaderLeftError && response.destroyed) return
-    const answer = answerFor(error) ?? {
-      status: 500,
-      code: 'INTERNAL',
-      message: 'something went wrong here; it has been logged',
-    }
-    // For whoever counts or logs what was answered.
-    response.locals.code = answer.code
-    if (answer.status === 503) logUnable(logger, { answer, error, request, response })
-    else if (answer.status >= 500)
-      logger.error({ ...aboutRequest(request, response), err: error }, 'request failed')
-    if (response.headersSent) {
-      // The head is out: only a broken connection tells that the body is not whole.
-      response.destroy()
-      return
-    }
-    for (const name of DESCRIBING) response.removeHeader(name)
-    response.status(answer.status).set({ ...answer.headers, 'Cache-Control': 'no-store' })
-    sendJson(response, {
-      ...answer.data,
-      error: answer.message,
-      code: answer.code,
-      ...(overlay && { status: 'error', message: answer.message }),
-    })
-  }
 }

@@ -7,7 +7,7 @@ export class ReaderLeftError extends Error {
   override readonly name = 'ReaderLeftError'
 
   constructor() {
-    super('the reader has left')
+    super('the client has disconnected')
   }
 }
 
@@ -83,4 +83,17 @@ export function leavingOf(response: Response): AbortSignal {
     if (!response.writableFinished) leaving.abort(new ReaderLeftError())
   })
   return leaving.signal
+}
+
+/** Counts the transactions that were read for a response, if the host limits its clients by them. */
+type CountTransactions = (transactions: number) => void
+
+export function countTransactionsWith(response: Response, count: CountTransactions): void {
+  response.locals.countTransactions = count
+}
+
+/** Reports how many transactions were read for a response. */
+export function countTransactions(response: Response, transactions: number): void {
+  const count: unknown = response.locals.countTransactions
+  if (typeof count === 'function') (count as CountTransactions)(transactions)
 }

@@ -1,3 +1,4 @@
+import type { Request } from 'express'
 import rangeParser from 'range-parser'
 import type { ByteRange } from '../../../backend/src/graph/graph-store.js'
 
@@ -7,32 +8,29 @@ const SPEC = String.raw`(?:\d+-\d*|-\d+)`
 const RANGES = new RegExp(String.raw`^bytes=(${SPEC}(?:[ \t]*,[ \t]*${SPEC})*)$`, 'i')
 
 /**
- * What a GET asks for of a body of `length` bytes (RFC 9110 14.2): one range of it, which has at least one byte; the
- * whole; or nothing that the body has. A header that is not valid, or of another unit, asks for the whole. So do
- * several ranges, unless they make up one together: the RFC leaves a server the choice, and many small parts cost
- * more than the body.
+ * The range that a request asks for (RFC 9110 14.2): one range with at least one byte of the body, `'unsatisfiable'`, or
+ * undefined for the complete body. A header that is not valid, or of another unit, is ignored. So are several ranges, unless
+ * they combine into one: the RFC leaves a server the choice, and many small parts cost more than the body. Ranges apply to
+ * GET alone; on HEAD the header is ignored. `If-Range` has to be the tag, compared strongly. A date never matches, as content
+ * has no date.
  *
- * @param options.range The `Range` header.
- * @param options.ifRange The `If-Range` header: ranges count only where it is the tag, compared strongly. A date never
- *   is, as content has no date here.
- * @param options.tag The strong entity tag of the body.
+ * @param body.tag The strong entity tag of the body.
+ * @param body.length In bytes.
  */
-export function askedRange(options: {
-  range: string | undefined
-  ifRange: string | undefined
-  tag: string
-  length: number
-}): ByteRange | 'whole' | 'unsatisfiable' {
-  const { range, ifRange, tag, length } = options
-  if (range === undefined || (ifRange !== undefined && ifRange !== tag)) return 'whole'
+export function requestedRange(
+  { method, headers }: Pick<Request, 'method' | 'headers'>,
+  { tag, length }: { tag: string; length: number },
+): ByteRange | 'unsatisfiable' | undefined {
+  const { range, 'if-range': ifRange } = headers
+  if (method !== 'GET' || range === undefined || (ifRange !== undefined && ifRange !== tag)) return undefined
   const specs = specsOf(range)
-  if (specs === undefined) return 'whole'
+  if (specs === undefined) return undefined
   const cut = specs.map((spec) => cutSuffix(spec, length))
   const ranges = rangeParser(length, `bytes=${cut.join()}`, { combine: true })
   if (ranges === -1) return 'unsatisfiable'
-  if (ranges === -2) return 'whole'
+  if (ranges === -2) return undefined
   const [first, ...others] = ranges
-  if (first === undefined || others.length > 0) return 'whole'
+  if (first === undefined || others.length > 0) return undefined
   return { from: first.start, length: first.end - first.start + 1 }
 }
 
@@ -41,7 +39,7 @@ export function contentRange(part: ByteRange, length: number): string {
   return `bytes ${part.from}-${part.from + part.length - 1}/${length}`
 }
 
-/** The ranges of a valid header. The parser takes some that are not: with spaces inside, or that end before they start. */
+/** The ranges of a valid header. The parser accepts some that are not: with spaces inside, or an end before the start. */
 function specsOf(header: string): string[] | undefined {
   const specs = RANGES.exec(header)?.[1]?.split(/[ \t]*,[ \t]*/)
   return specs?.some(isReversed) ? undefined : specs
@@ -53,7 +51,7 @@ function isReversed(spec: string): boolean {
   return first !== '' && last !== '' && BigInt(first) > BigInt(last)
 }
 
-/** A suffix longer than the body is the body (RFC 9110 14.1.2); the parser takes it for none that the body has. */
+/** A suffix longer than the body means the complete body (RFC 9110 14.1.2); the parser calls it unsatisfiable. */
 function cutSuffix(spec: string, length: number): string {
   return spec.startsWith('-') && Number(spec.slice(1)) > length ? `-${length}` : spec
 }

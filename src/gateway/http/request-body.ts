@@ -15,7 +15,7 @@ export class UnsupportedEncodingError extends AnswerError {
 
   /** @param accepted The codings that are accepted (RFC 9110 12.5.3), as `identity`. */
   constructor(accepted: string) {
-    super(`the body has a Content-Encoding that is not accepted here; send it as ${accepted}`)
+    super(`the Content-Encoding of the body is not accepted here; send it as ${accepted}`)
     this.headers = { 'Accept-Encoding': accepted }
   }
 }
@@ -153,7 +153,7 @@ function hasBody({ headers }: IncomingMessage): boolean {
 }
 
 function overLimit(limit: number): TooLargeError {
-  return new TooLargeError(`the body is over the limit of ${limit} bytes`)
+  return new TooLargeError(`the body exceeds the limit of ${limit} bytes`)
 }
 
 function parseJson(bytes: Buffer): unknown {
@@ -162,7 +162,7 @@ function parseJson(bytes: Buffer): unknown {
     return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
   } catch {
     // The parser quotes what it read; the sentence is the same for whatever was sent.
-    throw new BadRequestError('BAD_BODY', 'the body is not JSON in UTF-8')
+    throw new BadRequestError('BAD_BODY', 'the body must be JSON in UTF-8')
   }
 }
 
@@ -175,7 +175,7 @@ async function inflate(bytes: Buffer, coding: Coding, bounds: Bounds): Promise<B
     return await gather(stream, bounds)
   } catch (error) {
     if (error instanceof AnswerError) throw error
-    throw new BadRequestError('BAD_BODY', `the body cannot be read as ${coding}`)
+    throw new BadRequestError('BAD_BODY', `the body is not valid ${coding}`)
   } finally {
     stream.destroy()
   }
@@ -234,11 +234,11 @@ async function gather(stream: Readable, { limit, upload, announced }: Bounds): P
 }
 
 function tooSmallPieces(): BadRequestError {
-  return new BadRequestError('BAD_BODY', 'the body comes in thousands of tiny chunks')
+  return new BadRequestError('BAD_BODY', 'the body arrives in thousands of tiny chunks')
 }
 
 function endedEarly(): BadRequestError {
-  return new BadRequestError('BAD_BODY', 'the connection ended before the body did')
+  return new BadRequestError('BAD_BODY', 'the connection closed before the body was complete')
 }
 
 const FIRST_PAGE = 4 * 1024

@@ -6,11 +6,10 @@ import { outpointBeef } from '../../../backend/src/graph/outpoint-beef.js'
 import { yieldToEventLoop } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { UNTYPED } from '../../../backend/src/protocol/media-type.js'
 import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
-import { CACHE } from './cache-policy.js'
-import { endedByPrecondition, entityTag } from './entity-tag.js'
+import { CACHE, endedByPrecondition, entityTag } from './caching.js'
 import { NotFoundError } from './errors.js'
 import { setSecurityHeaders } from './security-headers.js'
-import { sendChunks } from './send-chunks.js'
+import { sendChunks } from './send-body.js'
 
 /** A proof that is laid out, and what tells it from every other. */
 export interface OutpointBeefAnswer {
@@ -45,7 +44,7 @@ export async function sendOutpointBeef(options: {
     response.end()
     return
   }
-  await sendChunks(response, { pieces: body.bytes(), length: body.length })
+  await sendChunks(response, { chunks: body.bytes(), length: body.length })
 }
 
 const HASHED_A_SLICE = 2000
@@ -63,5 +62,5 @@ async function tagOf({ head }: ListedBeef, transactions: { txid: string }[]): Pr
 
 /** A part of a proof would not be one. */
 export function incompleteProof({ txid }: { txid: string }): NotFoundError {
-  return new NotFoundError(`this store does not hold all that the proof takes: it ends at ${txid}`)
+  return new NotFoundError(`the proof is incomplete: this store cannot continue it from ${txid}`)
 }

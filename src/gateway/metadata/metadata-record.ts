@@ -1,32 +1,44 @@
+import { z } from 'zod'
 import type { GraphReader, OrdinalStep } from '../../../backend/src/graph/graph-store.js'
-import { EMPTY_MAP, type MapState, type ServedMap, servedMap } from '../../../backend/src/graph/map-merge.js'
+import { EMPTY_MAP, type MapState, servedMap } from '../../../backend/src/graph/map-merge.js'
 import type { OutputRecord } from '../../../backend/src/graph/records.js'
 import type { Network } from '../../../backend/src/protocol/address.js'
 import { type ContentReference, formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
-import { contentAt } from '../content/content-output.js'
-import { ownerAddress } from '../names/owner-address.js'
+import { contentAt } from '../content/content-root.js'
+import { address, blockHeight, count, map, mapTruncated, outpoint, txid } from '../http/schemas.js'
+import { ownerAddress } from '../names/name-record.js'
 
 /** What is known of an output, or of an ordinal at a step (`spec/http.md`, Metadata). Absent: unknown, or none. */
-export interface MetadataRecord extends ServedMap {
-  outpoint: string
-  /** These three with a sequence alone. */
-  origin?: string
-  sequence?: number
-  tip?: boolean
-  /** Where the content stands, that of the latest inscription at or before the step. */
-  contentOutpoint?: string
-  contentType?: string
-  /** In bytes. */
-  contentLength?: number
-  sha256?: string
-  parent?: string
-  satoshis: number
-  /** An address, where the lock is P2PKH. */
-  owner?: string
-  spent: boolean
-  /** Of the block that it is proven to be in. */
-  height?: number
-}
+export const metadataRecordShape = z
+  .strictObject({
+    outpoint,
+    origin: outpoint.optional().describe('The origin of the ordinal; only with a sequence.'),
+    sequence: count.optional().describe('The step of the ordinal; only with a sequence.'),
+    tip: z.boolean().optional().describe('Whether the ordinal is there now; only with a sequence.'),
+    contentOutpoint: outpoint
+      .optional()
+      .describe('The output with the content: the latest inscription at or before the step.'),
+    contentType: z.string().optional().describe('As inscribed.'),
+    contentLength: count.optional().describe('In bytes.'),
+    sha256: txid.optional().describe('Of the content.'),
+    map: map.describe('The MAP of the output; with a sequence, merged up to the step.'),
+    mapTruncated: mapTruncated.optional(),
+    parent: outpoint.optional(),
+    satoshis: count,
+    owner: address.optional(),
+    spent: z.boolean(),
+    height: blockHeight.optional(),
+  })
+  .meta({
+    dependentRequired: {
+      origin: ['sequence', 'tip'],
+      sequence: ['origin'],
+      tip: ['origin'],
+      contentOutpoint: ['contentType', 'contentLength', 'sha256'],
+    },
+  })
+
+export type MetadataRecord = z.output<typeof metadataRecordShape>
 
 export interface MetadataOptions {
   store: GraphReader

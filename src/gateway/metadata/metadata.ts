@@ -1,17 +1,21 @@
-import { type Request, type RequestHandler, Router } from 'express'
+import { type RequestHandler, Router } from 'express'
 import { z } from 'zod'
 import { BlockedError } from '../../../backend/src/graph/blocked-error.js'
 import { sha256 } from '../../../backend/src/graph/native-hash.js'
 import { TimeSlice } from '../../../backend/src/graph/yield-to-event-loop.js'
-import { PointerError, parseContentReference } from '../../../backend/src/protocol/outpoint.js'
-import { CACHE } from '../http/cache-policy.js'
-import { endedByPrecondition, entityTag } from '../http/entity-tag.js'
-import { BadRequestError, NotFoundError, TooLargeError } from '../http/errors.js'
-import { percentDecoded } from '../http/percent-decode.js'
+import { decodedPointer, parseContentReference } from '../../../backend/src/protocol/outpoint.js'
+import { CACHE, endedByPrecondition, entityTag } from '../http/caching.js'
+import { NotFoundError, TooLargeError } from '../http/errors.js'
+import { type OperationGroup, STORE_ERRORS } from '../http/operation.js'
 import type { RequestBodies } from '../http/request-body.js'
-import { sendChunks } from '../http/send-chunks.js'
-import { JSON_TYPE } from '../http/send-json.js'
-import { type MetadataOptions, type MetadataRecord, metadataRecord } from './metadata-record.js'
+import { askedReference, validate } from '../http/schemas.js'
+import { JSON_TYPE, sendChunks } from '../http/send-body.js'
+import {
+  type MetadataOptions,
+  type MetadataRecord,
+  metadataRecord,
+  metadataRecordShape,
+} from './metadata-record.js'
 
 /** 100 pointers, the most that the settings allow, with sequences, of at most 96 characters, with room for their quotes and spaces. */
 const MAX_BODY_BYTES = 64 * 1024
@@ -34,9 +38,10 @@ export function metadataRoutes(
 
 function single(options: MetadataOptions): RequestHandler {
   return async (request, response) => {
-    const record = await metadataRecord(options, parseContentReference(askedFor(request)))
+    const pointer = decodedPointer(request.path.slice('/metadata/'.length))
+    const record = await metadataRecord(options, parseContentReference(pointer))
     if (record === undefined) {
-      throw new NotFoundError('no such output or step in this store, or its origin is not known here')
+      throw new NotFoundError('this store has no such output or step, or the origin is unknown here')
     }
     const body = Buffer.from(JSON.stringify(record), 'utf8')
     const tag = entityTag(sha256(body).toString('hex'))
@@ -46,30 +51,24 @@ function single(options: MetadataOptions): RequestHandler {
   }
 }
 
-function askedFor({ path }: Request): string {
-  const escaped = path.slice('/metadata/'.length)
-  const text = percentDecoded(escaped)
-  if (text === undefined) throw new PointerError('BAD_OUTPOINT', escaped)
-  return text
-}
-
-const pointers = z.union([z.array(z.string()), z.object({ outpoints: z.array(z.string()) })])
+// How many there may be is a setting, and too many have a code of their own.
+const references = z.array(askedReference).meta({ maxItems: 100 })
+const pointers = z.union([references, z.object({ outpoints: references })])
 
 function bulk(options: MetadataOptions & { maxPointers: number }): RequestHandler {
   const { maxPointers } = options
   return async (request, response) => {
-    const asked = pointers.safeParse(request.body)
-    if (!asked.success) {
-      throw new BadRequestError(
-        'BAD_BODY',
-        'the body must be a JSON array of outpoints, or {"outpoints": […]}; each may carry :seq',
-      )
-    }
-    const texts = 'outpoints' in asked.data ? asked.data.outpoints : asked.data
-    if (texts.length > maxPointers) throw new TooLargeError(`at most ${maxPointers} outpoints at once`)
+    const asked = validate(
+      pointers,
+      request.body,
+      'the body must be a JSON array of outpoints or {"outpoints": […]}; each outpoint may end in :seq',
+    )
+    const texts = 'outpoints' in asked ? asked.outpoints : asked
+    if (texts.length > maxPointers)
+      throw new TooLargeError(`a request may list at most ${maxPointers} outpoints`)
     const references = [...new Set(texts)].map((text) => ({ text, reference: parseContentReference(text) }))
     response.set('Cache-Control', CACHE.revalidate).set('Content-Type', JSON_TYPE)
-    await sendChunks(response, { pieces: recordsOf(options, references) })
+    await sendChunks(response, { chunks: recordsOf(options, references) })
   }
 }
 
@@ -112,4 +111,38 @@ async function* recordsOf(
     piece = ''
   }
   yield references.length === 0 ? '{}' : `${piece}}`
+}
+
+export const METADATA_OPERATIONS: OperationGroup = {
+  tag: 'content',
+  errors: STORE_ERRORS,
+  operations: {
+    metadata: {
+      route: 'GET /metadata/{reference}',
+      summary: 'What is known of an output, or of an ordinal at a step',
+      params: z.object({ reference: askedReference }),
+      answer: { description: 'The record.', headers: ['ETag'], json: metadataRecordShape },
+      errors: {
+        BAD_OUTPOINT: 'The path does not end with an outpoint.',
+        BAD_SEQUENCE: 'The sequence is not a number.',
+        NOT_FOUND: 'This store has no such output, or the ordinal no such step.',
+        BLOCKED: 'The operator has blocked it.',
+      },
+    },
+    metadataOfMany: {
+      route: 'POST /metadata',
+      summary: 'What is known of many outputs',
+      body: { description: 'At most 100 pointers, each with or without a sequence.', json: pointers },
+      answer: {
+        description: 'The record of each pointer as it was written; null if there is none, or it is blocked.',
+        json: z.record(askedReference, metadataRecordShape.nullable()),
+      },
+      errors: {
+        BAD_BODY: 'The body is not a list of strings.',
+        BAD_OUTPOINT: 'A pointer, which the error quotes, is not an outpoint.',
+        BAD_SEQUENCE: 'A sequence, which the error quotes, is not a number.',
+        TOO_LARGE: 'There are more than 100 pointers, or more than 64 KiB.',
+      },
+    },
+  },
 }

@@ -1,16 +1,17 @@
 import { type RequestHandler, Router } from 'express'
+import { z } from 'zod'
 import { type GraphReader, TIP } from '../../../backend/src/graph/graph-store.js'
 import { provenanceOf } from '../../../backend/src/graph/provenance.js'
-import { PointerError, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
-import { countTransactions } from '../http/answer-cost.js'
+import { decodedPointer, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { NotFoundError } from '../http/errors.js'
-import { longRead } from '../http/long-read.js'
-import { percentDecoded } from '../http/percent-decode.js'
+import { countTransactions, longRead } from '../http/long-read.js'
+import { type OperationGroup, PROOF_ANSWER, STORE_ERRORS } from '../http/operation.js'
+import { askedOutpoint } from '../http/schemas.js'
 import { incompleteProof, outpointBeefAnswer, sendOutpointBeef } from '../http/send-outpoint-beef.js'
 
 export interface ProvenanceOptions {
   store: GraphReader
-  /** The graph with what is blocked in it: what leads to something else shows where that comes from. */
+  /** The graph with blocked outputs in it: a blocked ancestor is still evidence of where an output comes from. */
   evidence: GraphReader
 }
 
@@ -22,23 +23,20 @@ export function provenanceRoutes({
   prefixes,
   ...options
 }: ProvenanceOptions & { prefixes: string[] }): Router {
-  // Not a path with a parameter: what Express cannot decode is no outpoint, as any other text.
+  // Not a path with a parameter: text that Express cannot decode is no outpoint, like any other.
   return Router().use(prefixes, Router().get(/^\/provenance\//, serveProvenance(options)))
 }
 
 function serveProvenance({ store, evidence }: ProvenanceOptions): RequestHandler {
   return async (request, response) => {
-    const written = request.path.slice('/provenance/'.length)
-    const text = percentDecoded(written)
-    if (text === undefined) throw new PointerError('BAD_OUTPOINT', written)
-    const outpoint = parseOutpoint(text)
-    // Throws where what the proof would be about is blocked.
+    const outpoint = parseOutpoint(decodedPointer(request.path.slice('/provenance/'.length)))
+    // Throws if the subject of the proof is blocked.
     await store.ordinals.at(outpoint, TIP)
     const answer = await longRead(response, async (read) => {
       const reading = read.over(evidence)
       const provenance = await evidence.consistent(() => provenanceOf(outpoint, reading))
       if (provenance.kind === 'unknown') {
-        throw new NotFoundError('no ordinal at this outpoint in this store, or its origin is not known here')
+        throw new NotFoundError('this store has no ordinal at this outpoint, or its origin is unknown here')
       }
       if (provenance.kind === 'incomplete') throw incompleteProof(provenance)
       const { tip: subject, transactions } = provenance
@@ -47,4 +45,24 @@ function serveProvenance({ store, evidence }: ProvenanceOptions): RequestHandler
     })
     await sendOutpointBeef({ request, response, answer })
   }
+}
+
+export const PROVENANCE_OPERATIONS: OperationGroup = {
+  tag: 'content',
+  operations: {
+    provenance: {
+      route: 'GET /provenance/{outpoint}',
+      summary: 'Proof of where an ordinal comes from and where it is now',
+      description:
+        'The tip, every hop to the origin, and for each hop the transactions whose values place the ordinal, each with its merkle path if the store has one.',
+      params: z.object({ outpoint: askedOutpoint }),
+      answer: PROOF_ANSWER,
+      errors: {
+        BAD_OUTPOINT: 'The path does not end with an outpoint.',
+        NOT_FOUND: 'This store has no ordinal there, or not every transaction back to its origin.',
+        BLOCKED: 'The operator has blocked the output, or what the ordinal shows now.',
+        ...STORE_ERRORS,
+      },
+    },
+  },
 }

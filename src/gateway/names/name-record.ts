@@ -1,11 +1,13 @@
+import { LRUCache } from 'lru-cache'
+import { z } from 'zod'
 import { type GraphReader, TIP } from '../../../backend/src/graph/graph-store.js'
-import { EMPTY_MAP, type ServedMap, servedMap } from '../../../backend/src/graph/map-merge.js'
+import { EMPTY_MAP, servedMap } from '../../../backend/src/graph/map-merge.js'
 import type { OutputRecord } from '../../../backend/src/graph/records.js'
 import { lockingScriptOf } from '../../../backend/src/graph/transaction-outline.js'
-import type { Network } from '../../../backend/src/protocol/address.js'
+import { encodeAddress, type Network } from '../../../backend/src/protocol/address.js'
 import { toHex } from '../../../backend/src/protocol/bytes.js'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
-import { ownerAddress } from './owner-address.js'
+import { address, blockHeight, count, map, mapTruncated, name, outpoint } from '../http/schemas.js'
 
 export interface NamesOptions {
   store: GraphReader
@@ -15,19 +17,33 @@ export interface NamesOptions {
   maxMapBytes: number
 }
 
-/** All that is known of a name: where it was mined, and what has become of its ordinal. Absent: unknown, or none. */
-export interface FullNameRecord extends Partial<ServedMap> {
-  name: string
-  /** The output in which it was minted. */
-  origin: string
-  /** Where its ordinal is now. This, `sequence` and `map` are absent where this host does not follow the ordinals of names. */
-  tip?: { outpoint: string; owner?: string; script?: string; spent: boolean }
-  sequence?: number
-  /** Its live node, from which longer names are mined. */
-  node?: string
-  /** Of the block that holds the mint. */
-  height?: number
-}
+/** Everything that is known of a name: where it was mined, and what has become of its ordinal. Absent: unknown, or none. */
+export const nameRecordShape = z
+  .strictObject({
+    name,
+    origin: outpoint.describe('The output in which it was minted.'),
+    tip: z
+      .strictObject({
+        outpoint,
+        owner: address.optional(),
+        script: z
+          .string()
+          .meta({ pattern: '^([0-9a-f]{2})*$' })
+          .optional()
+          .describe('The locking script. Absent if it is over 64 KiB, or too far into a large transaction.'),
+        spent: z.boolean().describe('Whether it was spent, and the ordinal lost.'),
+      })
+      .optional()
+      .describe('Where its ordinal is now. Absent if this host does not follow the ordinals of names.'),
+    sequence: count.optional().describe('How many steps its ordinal has taken.'),
+    map: map.optional().describe('The merged MAP of its ordinal.'),
+    mapTruncated: mapTruncated.optional(),
+    node: outpoint.optional().describe('Its live node, from which longer names are mined.'),
+    height: blockHeight.optional(),
+  })
+  .meta({ dependentRequired: { tip: ['sequence', 'map'], sequence: ['tip'], map: ['tip'] } })
+
+export type FullNameRecord = z.output<typeof nameRecordShape>
 
 /** Up to how many bytes a tip's script is shown: a lock has some dozens, but a reinscription may stand in it. */
 const MAX_SCRIPT_BYTES = 64 * 1024
@@ -75,4 +91,15 @@ async function tipRecord(
     ...(script && { script: toHex(script) }),
     spent: (await store.transactions.spenderOf(outpoint)) !== undefined,
   }
+}
+
+/** Encoding an address takes two hashes, and the same owners come up again and again. */
+const addresses = new LRUCache<string, string>({ max: 10_000 })
+
+/** The address of a public key hash in hex. */
+export function ownerAddress(owner: string, network: Network): string {
+  const key = `${network} ${owner}`
+  const address = addresses.get(key) ?? encodeAddress(owner, network)
+  addresses.set(key, address)
+  return address
 }

@@ -2,16 +2,23 @@ import { type ErrorRequestHandler, type RequestHandler, type Response, Router } 
 import { z } from 'zod'
 import type { GraphReader } from '../../../backend/src/graph/graph-store.js'
 import { nameProof } from '../../../backend/src/graph/name-proof.js'
-import { isName } from '../../../backend/src/protocol/mine-node.js'
 import { formatOutpoint, type Outpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
-import { countTransactions } from '../http/answer-cost.js'
-import { CACHE } from '../http/cache-policy.js'
+import { CACHE } from '../http/caching.js'
 import { BadRequestError, NotFoundError, TooLargeError } from '../http/errors.js'
-import { longRead } from '../http/long-read.js'
+import { countTransactions, longRead } from '../http/long-read.js'
+import { type OperationGroup, PROOF_ANSWER, STORE_ERRORS } from '../http/operation.js'
 import type { RequestBodies } from '../http/request-body.js'
-import { sendJson } from '../http/send-json.js'
+import {
+  askedOutpoint,
+  domain,
+  name as nameSchema,
+  outpoint,
+  validate,
+  wholeNumber,
+} from '../http/schemas.js'
+import { sendJson } from '../http/send-body.js'
 import { incompleteProof, outpointBeefAnswer, sendOutpointBeef } from '../http/send-outpoint-beef.js'
-import { type NamesOptions, nameRecord } from './name-record.js'
+import { type NamesOptions, nameRecord, nameRecordShape } from './name-record.js'
 
 /** 1,000 outpoints, the most that the settings allow, of at most 78 characters, with room for their quotes and spaces. */
 const MAX_ORIGINS_BYTES = 256 * 1024
@@ -47,31 +54,19 @@ const badEscapes: ErrorRequestHandler = (error: unknown, _request, _response, ne
 const MAX_LISTED = 100
 
 const listQuery = z.object({
-  prefix: z.string().default('').refine(isPrefix),
-  after: z.string().default('').refine(isPrefix),
-  limit: z
-    .string()
-    .regex(/^[1-9]\d{0,2}$/)
-    .transform(Number)
-    .refine((limit) => limit <= MAX_LISTED)
-    .default(MAX_LISTED),
+  prefix: domain.default('').describe('Only names that begin with this.'),
+  after: domain.default('').describe('Only names after this one: the `next` of the page before.'),
+  limit: wholeNumber({ most: MAX_LISTED, usual: MAX_LISTED }).describe('The most names to return.'),
 })
-
-function isPrefix(text: string): boolean {
-  return text === '' || isName(text)
-}
 
 /** Names in order, a page at a time; `next` is the `after` of the page behind it, absent on the last. */
 function list(store: GraphReader): RequestHandler {
   return async ({ query }, response) => {
-    const asked = listQuery.safeParse(query)
-    if (!asked.success) {
-      if (asked.error.issues.some(({ path }) => path[0] === 'limit')) {
-        throw new BadRequestError('BAD_BODY', `a limit is a whole number from 1 to ${MAX_LISTED}`)
-      }
-      throw new BadRequestError('BAD_NAME', 'a prefix, like a name, is of a-z 0-9 - and up to 255 characters')
-    }
-    const { prefix, after, limit } = asked.data
+    const { prefix, after, limit } = validate(listQuery, query, (issues) =>
+      issues.some(({ path }) => path[0] === 'limit')
+        ? new BadRequestError('BAD_BODY', `limit must be a whole number from 1 to ${MAX_LISTED}`)
+        : new BadRequestError('BAD_NAME', 'prefix and after must be up to 255 characters of a-z 0-9 -'),
+    )
     // One more than is shown tells whether there is a page behind this one.
     const found = await store.names.byPrefix({ prefix, after, limit: limit + 1 })
     const shown = found.slice(0, limit)
@@ -125,22 +120,25 @@ function mine(store: GraphReader): RequestHandler<{ name: string }> {
   return async ({ params }, response) => {
     const name = nameOf(params.name)
     const node = await store.consistent(() => store.names.longestNode(name))
-    if (node === undefined) throw new NotFoundError('this host holds no genesis to mine from')
+    if (node === undefined) throw new NotFoundError('this host has no genesis to mine from')
     if (node.domain === name) throw new NotFoundError(`${name} is taken`, 'TAKEN')
     tell(response, { domain: node.domain, outpoint: formatOutpoint(node.outpoint) })
   }
 }
 
+// How many there may be is a setting, and too many have a code of their own.
+const originsBody = z.array(askedOutpoint).meta({ maxItems: 1000 })
+
 function origins(store: GraphReader, maxOrigins: number): RequestHandler {
   return async ({ body }, response) => {
-    const asked = z.array(z.string()).safeParse(body)
-    if (!asked.success) throw new BadRequestError('BAD_BODY', 'the body must be a JSON array of outpoints')
-    if (asked.data.length > maxOrigins) throw new TooLargeError(`at most ${maxOrigins} outpoints at once`)
-    const outpoints = asked.data.map(parseOutpoint)
+    const asked = validate(originsBody, body, 'the body must be a JSON array of outpoints')
+    if (asked.length > maxOrigins)
+      throw new TooLargeError(`a request may list at most ${maxOrigins} outpoints`)
+    const outpoints = asked.map(parseOutpoint)
     // A long list is several reads: two rivals in it are not both to be genuine because a branch turns between them.
     const found = await store.consistent(() => store.names.genuineOrigins(outpoints))
     const genuine = new Set(found.map(({ outpoint }) => formatOutpoint(outpoint)))
-    const answer = asked.data.map((text, index) => {
+    const answer = asked.map((text, index) => {
       const outpoint = outpoints[index]
       return [text, outpoint !== undefined && genuine.has(formatOutpoint(outpoint))]
     })
@@ -153,10 +151,81 @@ function tell(response: Response, value: unknown): void {
 }
 
 function nameOf(text: string): string {
-  if (!isName(text)) throw badName()
-  return text
+  return validate(nameSchema, text, badName)
 }
 
 function badName(): BadRequestError {
-  return new BadRequestError('BAD_NAME', 'a name is 1 to 255 characters of a-z 0-9 -')
+  return new BadRequestError('BAD_NAME', 'a name must be 1 to 255 characters of a-z 0-9 -')
+}
+
+const claimedShape = z.strictObject({ name: nameSchema, outpoint })
+const params = z.object({ name: nameSchema })
+const nameErrors = {
+  BAD_NAME: 'The path does not end with a name.',
+  NOT_FOUND: 'The name is not claimed.',
+  BLOCKED: 'The operator has blocked the name, or what it leads to.',
+}
+
+export const NAMES_OPERATIONS: OperationGroup = {
+  tag: 'names',
+  errors: STORE_ERRORS,
+  operations: {
+    names: {
+      route: 'GET /',
+      summary: 'Names in order, with their origins, a page at a time; blocked ones are left out',
+      query: listQuery,
+      answer: {
+        description: 'A page. `next` is absent from the last one.',
+        json: z.strictObject({ names: z.array(claimedShape), next: nameSchema.optional() }),
+      },
+      errors: { BAD_NAME: '`prefix` or `after` begins no name.', BAD_BODY: '`limit` is out of range.' },
+    },
+    nameOrigin: {
+      route: 'GET /origin/{name}',
+      summary: 'Where a name was mined',
+      params,
+      answer: { description: 'The outpoint in which the name was mined.', json: claimedShape },
+      errors: nameErrors,
+    },
+    nameToMine: {
+      route: 'GET /mine/{name}',
+      summary: 'Where a name can be mined from',
+      params,
+      answer: {
+        description: 'The longest prefix that is mined, and its live node.',
+        json: z.strictObject({ domain, outpoint }),
+      },
+      errors: { ...nameErrors, TAKEN: 'The name is taken.', NOT_FOUND: 'This host has no tree.' },
+    },
+    nameProof: {
+      route: 'GET /proof/{name}',
+      summary: 'Proof that a name is genuine',
+      description:
+        'The origin of the name, and every transaction that spends a node on the way from the genesis outpoint to its mint, each with its merkle path if the store has one. Anyone who knows the genesis outpoint and has block headers can verify the name without trusting this host.',
+      params,
+      answer: PROOF_ANSWER,
+      errors: { ...nameErrors, NOT_FOUND: 'Not claimed, or this host lacks part of the way to genesis.' },
+    },
+    name: {
+      route: 'GET /{name}',
+      summary: 'Everything that is known of a name',
+      params,
+      answer: { description: 'Where it was mined, and what has become of it.', json: nameRecordShape },
+      errors: nameErrors,
+    },
+    nameOrigins: {
+      route: 'POST /origins',
+      summary: 'Which outpoints are origins of genuine names',
+      body: { description: 'At most 1,000 outpoints.', json: originsBody },
+      answer: {
+        description: 'For each outpoint as it was written, whether it is one, and not blocked.',
+        json: z.record(askedOutpoint, z.boolean()),
+      },
+      errors: {
+        BAD_BODY: 'The body is not a JSON array of strings.',
+        BAD_OUTPOINT: 'A string, which the error quotes, is not an outpoint.',
+        TOO_LARGE: 'There are more than 1,000 outpoints, or more than 256 KiB.',
+      },
+    },
+  },
 }

@@ -1,12 +1,12 @@
 import { type RequestHandler, type Response, Router } from 'express'
+import { z } from 'zod'
+import { percentDecoded } from '../../../backend/src/protocol/bytes.js'
 import { UNTYPED } from '../../../backend/src/protocol/media-type.js'
-import { servedType } from '../content/content-type.js'
-import { CACHE } from '../http/cache-policy.js'
+import { CACHE } from '../http/caching.js'
 import { BadRequestError, TooLargeError } from '../http/errors.js'
-import { percentDecoded } from '../http/percent-decode.js'
+import { CONTENT_HEADERS, type OperationGroup, SERVICE_WORKER } from '../http/operation.js'
 import type { RequestBodies } from '../http/request-body.js'
-import { setSecurityHeaders } from '../http/security-headers.js'
-import { refuseServiceWorkers } from '../http/service-worker.js'
+import { refuseServiceWorkers, servedType, setSecurityHeaders } from '../http/security-headers.js'
 
 /** The largest preview (`spec/http.md`, Preview). */
 const MAX_PREVIEW_BYTES = 1024 * 1024
@@ -55,7 +55,7 @@ function sendPreview(
   { contentType, body, policy }: { contentType: string; body: Uint8Array; policy: string },
 ): void {
   if (body.length === 0) throw nothingToShow()
-  if (body.length > MAX_PREVIEW_BYTES) throw new TooLargeError('a preview has 1 MiB at most')
+  if (body.length > MAX_PREVIEW_BYTES) throw new TooLargeError('a preview may have at most 1 MiB')
   const type = servedType(contentType)
   setSecurityHeaders(response, { active: type.active, policy })
   response.setHeader('Cache-Control', CACHE.none)
@@ -71,16 +71,52 @@ const BASE64 = /^(?:[A-Za-z0-9+/]*|[A-Za-z0-9_-]*)(={0,2})$/
 /** Reads the rest of a path as base64, its percent-escapes decoded once. */
 function decodeBase64(escaped: string): Uint8Array {
   const text = percentDecoded(escaped)
-  if (text === undefined) throw new BadRequestError('BAD_BODY', 'what follows /preview/ has a broken escape')
+  if (text === undefined)
+    throw new BadRequestError('BAD_BODY', 'the path after /preview/ has an invalid percent-escape')
   const padding = BASE64.exec(text)?.[1]
   const left = (text.length - (padding?.length ?? 0)) % 4
   // One letter is six bits, no byte; and padding, where there is any, fills the last four.
   const whole = left !== 1 && (padding === '' || text.length % 4 === 0)
   if (padding === undefined || !whole)
-    throw new BadRequestError('BAD_BODY', 'what follows /preview/ must be base64 or base64url')
+    throw new BadRequestError('BAD_BODY', 'the path after /preview/ must be base64 or base64url')
   return Buffer.from(text, 'base64')
 }
 
 function nothingToShow(): BadRequestError {
   return new BadRequestError('BAD_BODY', 'there is nothing to preview')
+}
+
+export const PREVIEW_OPERATIONS: OperationGroup = {
+  tag: 'preview',
+  operations: {
+    previewHtml: {
+      route: 'GET /preview/{html}',
+      summary: 'HTML as it would be served if it were inscribed; nothing is stored',
+      params: z.object({
+        html: z
+          .string()
+          .min(2)
+          .regex(BASE64)
+          .describe('The HTML as base64 or base64url, padded or not. Slashes of base64 need no escape.'),
+      }),
+      headers: SERVICE_WORKER,
+      answer: { description: 'The HTML, sandboxed.', headers: CONTENT_HEADERS, types: ['text/html'] },
+      errors: {
+        BAD_BODY: 'The path does not end with base64, or a service worker is being installed.',
+        '414 TOO_LARGE': 'The path is longer than the operator allows.',
+        '431 TOO_LARGE': 'The path and the headers together are longer than the operator allows.',
+      },
+    },
+    preview: {
+      route: 'POST /preview',
+      summary: 'A body as it would be served if it were inscribed; nothing is stored',
+      headers: SERVICE_WORKER,
+      body: { description: 'Up to 1 MiB, with the `Content-Type` to show it as.', types: ['*/*'] },
+      answer: { description: 'The body, sandboxed like content.', headers: CONTENT_HEADERS, types: ['*/*'] },
+      errors: {
+        BAD_BODY: 'The body is empty or not encoded as it says, or a service worker is being installed.',
+        TOO_LARGE: 'The body is over 1 MiB.',
+      },
+    },
+  },
 }

@@ -1,27 +1,36 @@
 import { type RequestHandler, Router } from 'express'
+import { z } from 'zod'
 import { BlockedError } from '../../../backend/src/graph/blocked-error.js'
-import { type GraphReader, ORIGIN } from '../../../backend/src/graph/graph-store.js'
-import { UnstableReadError } from '../../../backend/src/graph/optimistic-read.js'
 import {
+  type ByteRange,
+  type GraphReader,
+  ORIGIN,
+  type StreamChunk,
+  type StreamQuery,
+  type StreamSegment,
+  type StreamSummary,
+} from '../../../backend/src/graph/graph-store.js'
+import { UnstableReadError } from '../../../backend/src/graph/optimistic-read.js'
+import { segmentOf } from '../../../backend/src/graph/stream.js'
+import {
+  decodedPointer,
   formatOutpoint,
   type Outpoint,
-  PointerError,
   parseOutpoint,
 } from '../../../backend/src/protocol/outpoint.js'
-import { CACHE } from '../http/cache-policy.js'
+import { CACHE } from '../http/caching.js'
 import { NotFoundError } from '../http/errors.js'
 import { leavingOf } from '../http/long-read.js'
-import { percentDecoded } from '../http/percent-decode.js'
-import { sendChunks } from '../http/send-chunks.js'
-import { sendHead } from '../http/send-head.js'
-import { refuseServiceWorkers } from '../http/service-worker.js'
-import { streamBody } from './stream-chunks.js'
+import { CONTENT_HEADERS, type OperationGroup, SERVICE_WORKER, STORE_ERRORS } from '../http/operation.js'
+import { askedOutpoint } from '../http/schemas.js'
+import { refuseServiceWorkers } from '../http/security-headers.js'
+import { ofLength, sendChunks, sendHead } from '../http/send-body.js'
 
 export interface StreamOptions {
   store: GraphReader
   /** The content types of a stream's further chunks (`Profile`). */
   chunkTypes: string[]
-  /** The `Content-Security-Policy` of what a browser would run. */
+  /** The `Content-Security-Policy` of active content. */
   policy: string
 }
 
@@ -30,11 +39,11 @@ export interface StreamOptions {
  * one body (`service.md` 4.3; `spec/http.md`, Streams).
  */
 export function streamRoutes({ prefixes, ...options }: StreamOptions & { prefixes: string[] }): Router {
-  // Not a path with a parameter: what Express cannot decode is no outpoint, as any other text.
+  // Not a path with a parameter: text that Express cannot decode is no outpoint, like any other.
   return Router().use(prefixes, Router().get(/^\/stream\//, refuseServiceWorkers, serveStream(options)))
 }
 
-/** Where the stream's ordinal starts: of a stream from the middle on, what it starts with may be blocked. */
+/** The origin of the stream's ordinal; undefined if it is blocked, which does not block a stream from a later step. */
 async function originOf(outpoint: Outpoint, store: GraphReader): Promise<Outpoint | undefined> {
   try {
     return (await store.ordinals.at(outpoint, ORIGIN))?.origin
@@ -44,7 +53,7 @@ async function originOf(outpoint: Outpoint, store: GraphReader): Promise<Outpoin
   }
 }
 
-/** How often a stream is begun that turns before any byte of it is out. */
+/** How often a stream is started again that changes before its first byte is sent. */
 const TRIES = 5
 
 function serveStream(options: StreamOptions): RequestHandler {
@@ -66,12 +75,10 @@ function serveStream(options: StreamOptions): RequestHandler {
 
 function sendStream({ store, chunkTypes, policy }: StreamOptions): RequestHandler {
   return async (request, response) => {
-    const written = request.path.slice('/stream/'.length)
-    const text = percentDecoded(written)
-    if (text === undefined) throw new PointerError('BAD_OUTPOINT', written)
-    const query = { outpoint: parseOutpoint(text), chunkTypes }
+    const pointer = decodedPointer(request.path.slice('/stream/'.length))
+    const query = { outpoint: parseOutpoint(pointer), chunkTypes }
     const stream = await store.streams.summary({ ...query, signal: leavingOf(response) })
-    if (stream === undefined) throw new NotFoundError('no content at this outpoint in this store')
+    if (stream === undefined) throw new NotFoundError('this store has no content at this outpoint')
     const origin = await originOf(query.outpoint, store)
     response.setHeader('Cache-Control', CACHE.revalidate)
     response.setHeader('X-Outpoint', formatOutpoint(query.outpoint))
@@ -79,8 +86,95 @@ function sendStream({ store, chunkTypes, policy }: StreamOptions): RequestHandle
     const range = sendHead({ request, response, content: stream, policy })
     if (range === undefined) return
     await sendChunks(response, {
-      pieces: streamBody({ store, query, stream, range }),
+      chunks: streamBody({ store, query, stream, range }),
       length: range.length,
     })
   }
+}
+
+/**
+ * Exactly the bytes of a range of a stream, in chunks. The steps of the segments that overlap the range are read again, and
+ * bodies only as far as the range needs them.
+ *
+ * @throws Error if a body is incomplete in the store.
+ * @throws UnstableReadError before any byte of a segment that is no longer the one in the summary.
+ */
+async function* streamBody({
+  store,
+  query,
+  stream: { segments },
+  range,
+}: {
+  store: GraphReader
+  query: StreamQuery
+  stream: StreamSummary
+  range: ByteRange
+}): AsyncGenerator<Uint8Array> {
+  const end = range.from + range.length
+  let start = 0
+  let skipped = 0
+  let chunks: AsyncIterator<StreamChunk> | undefined
+  try {
+    for (const segment of segments) {
+      if (start >= end) return
+      if (start + segment.length > range.from) {
+        chunks ??= store.streams.chunks(query, skipped)[Symbol.asyncIterator]()
+        for (const chunk of await segmentChunks(chunks, segment)) {
+          const from = Math.max(range.from - start, 0)
+          const length = Math.min(end - start, chunk.length) - from
+          if (length > 0) yield* ofLength(store.content.chunks(chunk.sha256, { from, length }), length)
+          start += chunk.length
+        }
+      } else {
+        skipped += segment.chunks
+        start += segment.length
+      }
+    }
+  } finally {
+    await chunks?.return?.()
+  }
+}
+
+async function segmentChunks(
+  chunks: AsyncIterator<StreamChunk>,
+  segment: StreamSegment,
+): Promise<StreamChunk[]> {
+  const read: StreamChunk[] = []
+  while (read.length < segment.chunks) {
+    const { done, value } = await chunks.next()
+    if (done) throw changed()
+    read.push(value)
+  }
+  if (segmentOf(read).sha256 !== segment.sha256) throw changed()
+  return read
+}
+
+function changed(): UnstableReadError {
+  return new UnstableReadError('the stream changed while it was read; try again')
+}
+
+export const STREAM_OPERATIONS: OperationGroup = {
+  tag: 'content',
+  operations: {
+    stream: {
+      route: 'GET /stream/{outpoint}',
+      summary: 'The content of an ordinal from an output on, step after step, as one body',
+      description:
+        "The output's own content and that of the following steps, up to the first one that has no content, has a type that chunks do not have, or is not in this store. It may start at any chunk.",
+      params: z.object({ outpoint: askedOutpoint }),
+      headers: SERVICE_WORKER,
+      answer: {
+        description: 'The stream, with the type of its very first chunk, wherever it starts.',
+        headers: [...CONTENT_HEADERS, 'ETag', 'Accept-Ranges', 'X-Outpoint', 'X-Origin'],
+        types: ['*/*'],
+      },
+      errors: {
+        BAD_OUTPOINT: 'The path does not end with an outpoint.',
+        BAD_BODY: 'A service worker is being installed.',
+        NOT_FOUND: 'This store has no content there.',
+        BLOCKED: 'The operator has blocked the output or one of its chunks.',
+        ...STORE_ERRORS,
+      },
+    },
+  },
 }

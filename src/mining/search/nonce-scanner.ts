@@ -1,33 +1,33 @@
 import { concatBytes, utf8 } from '../../../backend/src/protocol/bytes.js'
-import { COUNTERS, FIXED_WORDS, MESSAGE_SIZE, type NonceKernel } from './nonce-kernel.js'
+import { COUNTERS, FIXED_WORDS, MESSAGE_SIZE, type NonceKernel } from './plain-kernel.js'
 
-/** What a nonce is searched for. */
+/** What to search a nonce for. */
 export interface SearchTask {
   /** 32 bytes, or none. */
   seed: Uint8Array
   character: string
   /** Zero bits, 1 to 64. */
   difficulty: number
-  /** What every nonce starts with: 0 to {@link MAX_PREFIX} bytes. */
+  /** The start of every nonce: 0 to {@link MAX_PREFIX} bytes. */
   noncePrefix: Uint8Array
 }
 
 /**
- * The longest prefix of a nonce, in bytes. Behind a seed it leaves 11 bytes to draw, so that no two stretches are ever
- * the same.
+ * The longest prefix of a nonce, in bytes. After a seed it leaves 11 random bytes, so that no two ranges are ever the
+ * same.
  */
 export const MAX_PREFIX = 8
 
-/** Nonces between two looks at the clock: fewer than a millisecond's with the fast kernel, some ten's with the plain one. */
+/** Nonces between two checks of the clock: less than a millisecond with the fast kernel, about ten with the plain one. */
 const STEP = 2 ** 12
 
 const FIXED_SIZE = 4 * FIXED_WORDS
 
 /**
- * Goes through nonces, one stretch after another. A stretch is as many as the counter can tell apart; all else in its
- * nonces, apart from their prefix, is drawn anew for each. So no two workers, miners or restarts do the same work.
+ * Tries nonces, one range after another. A range is all values of the counter; the other bytes of its nonces, apart from
+ * the prefix, are random. So no two workers, miners or restarts do the same work.
  *
- * A nonce fills the message up to {@link MESSAGE_SIZE} bytes, prefix and counter included: 22 behind a seed, 54 without
+ * A nonce fills the message up to {@link MESSAGE_SIZE} bytes, prefix and counter included: 22 after a seed, 54 without
  * one.
  */
 export class NonceScanner {
@@ -38,7 +38,7 @@ export class NonceScanner {
   #fixed = new Uint8Array()
   #counter = COUNTERS
 
-  /** @param scanner.random Fills an array with what nobody else draws. */
+  /** @param scanner.random Fills an array with random bytes. */
   constructor(scanner: {
     task: SearchTask
     kernel: NonceKernel
@@ -49,9 +49,9 @@ export class NonceScanner {
     this.#random = scanner.random ?? ((bytes) => crypto.getRandomValues(bytes))
   }
 
-  /** Looks at the next nonces, no more than `count`, and no more than are left of the stretch. */
+  /** Tries the next nonces: at most `count`, and at most as many as are left in the range. */
   scan(count: number): { hashes: number; nonce?: Uint8Array } {
-    if (this.#counter === COUNTERS) this.#startStretch()
+    if (this.#counter === COUNTERS) this.#startRange()
     const from = this.#counter
     const to = Math.min(from + count, COUNTERS)
     const found = this.#kernel.scan(from, to)
@@ -63,7 +63,7 @@ export class NonceScanner {
     return { hashes: found + 1 - from, nonce: this.#nonceOf(found) }
   }
 
-  /** Looks at nonces until one is found, or the time is over. */
+  /** Tries nonces until one is found, or the time is over. */
   scanFor(milliseconds: number): { hashes: number; nonce?: Uint8Array } {
     const end = performance.now() + milliseconds
     let hashes = 0
@@ -75,7 +75,7 @@ export class NonceScanner {
     return { hashes }
   }
 
-  #startStretch(): void {
+  #startRange(): void {
     const { seed, character, noncePrefix, difficulty } = this.#task
     const start = concatBytes(seed, utf8(character), noncePrefix)
     const drawn = new Uint8Array(FIXED_SIZE - start.length)

@@ -1,30 +1,24 @@
+import { CodedError } from '../../../backend/src/protocol/coded-error.js'
+
 export type SearchErrorCode =
-  /** No seed of a node: neither 32 bytes nor none. */
+  /** A seed has 32 bytes or none. */
   | 'BAD_SEED'
-  /** Not one character that names are made of. */
+  /** Not exactly one character that names may contain. */
   | 'BAD_CHARACTER'
   /** Not a whole number of bits from 1 to 64. */
   | 'BAD_DIFFICULTY'
-  /** A prefix for nonces that is too long. */
+  /** The nonce prefix is too long. */
   | 'BAD_PREFIX'
   /** Not a whole number of workers, or more than anyone has cores. */
   | 'BAD_WORKERS'
-  /** Workers, or the kernel that was asked for, are not to be had here. */
+  /** Workers, or the requested kernel, are not available here. */
   | 'UNAVAILABLE'
-  /** A worker broke off, or could not be started. */
+  /** A worker failed, or could not be started. */
   | 'WORKER_FAILED'
-  /** What a worker gave as found does not meet the difficulty, or does not start with the prefix. */
+  /** A worker reported a nonce that does not meet the difficulty, or does not start with the prefix. */
   | 'BAD_NONCE'
 
-/** A search that cannot start, or that came to no good end; the message is one sentence about what it was. */
-export class SearchError extends Error {
+/** A search that cannot start, or that failed. */
+export class SearchError extends CodedError<SearchErrorCode> {
   override readonly name = 'SearchError'
-
-  constructor(
-    readonly code: SearchErrorCode,
-    message: string,
-    options: { cause?: unknown } = {},
-  ) {
-    super(message, options)
-  }
 }

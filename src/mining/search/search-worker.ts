@@ -1,33 +1,32 @@
 import { NonceScanner } from './nonce-scanner.js'
-import { openKernel } from './open-kernel.js'
-import type { WorkerMessage, WorkerTask } from './search-messages.js'
-import { workerParent } from './worker-host.js'
+import { type WorkerMessage, type WorkerTask, workerParent } from './search-workers.js'
+import { openKernel } from './simd-kernel.js'
 
-/** A worker of a search, in Node and in browsers. It says that it is ready, is told what to search for, and searches. */
+/** The worker of a search, in Node and in browsers. It reports that it is ready, gets its task, and searches. */
 
-/** Milliseconds between two words of how many were tried. */
+/** Milliseconds between two reports. */
 const BATCH = 75
 
 const parent = await workerParent()
-const say = (message: WorkerMessage): void => parent.post(message)
+const send = (message: WorkerMessage): void => parent.post(message)
 
 parent.onMessage((task) => {
   search(task as WorkerTask).catch((cause: unknown) => {
-    // Said, not thrown: a browser keeps to itself what its workers reject.
-    say({ kind: 'failed', message: String(cause) })
+    // Reported, not thrown: a browser does not forward a worker's rejected promises.
+    send({ kind: 'failed', message: String(cause) })
   })
 })
-say({ kind: 'ready' })
+send({ kind: 'ready' })
 
-/** Never gives way: it is ended from outside, and what it says is heard all the same. */
+/** Never yields: it is terminated from outside, and its messages are delivered all the same. */
 async function search(task: WorkerTask): Promise<void> {
   const scanner = new NonceScanner({ task, kernel: await openKernel(task.kernel) })
   for (;;) {
     const { hashes, nonce } = scanner.scanFor(BATCH)
     if (nonce !== undefined) {
-      say({ kind: 'found', hashes, nonce })
+      send({ kind: 'found', hashes, nonce })
       return
     }
-    say({ kind: 'tried', hashes })
+    send({ kind: 'tried', hashes })
   }
 }

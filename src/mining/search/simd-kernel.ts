@@ -1,9 +1,34 @@
 import { LANES, MEMORY, writeKernel } from './kernel/write-kernel.js'
-import type { NonceKernel } from './nonce-kernel.js'
-import { PlainKernel } from './plain-kernel.js'
-import { zeroBitMasks } from './zero-bits.js'
+import { type KernelName, type NonceKernel, PlainKernel, zeroBitMasks } from './plain-kernel.js'
+import { SearchError } from './search-error.js'
 
-/** The part of the standard object that is used here; neither the language's types nor Node's have it. */
+/**
+ * The fastest kernel that is available.
+ * @param name The only acceptable kernel.
+ * @throws SearchError (`UNAVAILABLE`) if that one is not available.
+ */
+export async function openKernel(name?: KernelName): Promise<NonceKernel> {
+  if (name === 'plain') return new PlainKernel()
+  try {
+    return await SimdKernel.open()
+  } catch (cause) {
+    if (!isUnavailable(cause)) throw cause
+    if (name === 'simd')
+      throw new SearchError('UNAVAILABLE', 'WebAssembly with SIMD is not available here', { cause })
+    return new PlainKernel()
+  }
+}
+
+/**
+ * Whether a host has no WebAssembly, none with SIMD, or a content security policy against it, for which Safari has its own
+ * error. Compared by name, since each realm has its own error classes.
+ */
+function isUnavailable(cause: unknown): boolean {
+  const { name } = cause as Error
+  return ['ReferenceError', 'CompileError', 'EvalError'].includes(name)
+}
+
+/** The part of the standard object that is used here; neither the language's types nor Node's include it. */
 declare const WebAssembly: {
   instantiate(bytes: Uint8Array): Promise<{ instance: { exports: object } }>
 }
@@ -19,7 +44,7 @@ export class SimdKernel implements NonceKernel {
   readonly name = 'simd'
   readonly #exports: Exports
   readonly #memory: DataView
-  /** Tells which of four it was, and whether the bits do that the kernel does not look at. */
+  /** Finds which of four candidates it was, and checks the bits that the kernel ignores. */
   readonly #check = new PlainKernel()
 
   private constructor(exports: Exports) {
@@ -27,7 +52,7 @@ export class SimdKernel implements NonceKernel {
     this.#memory = new DataView(exports.memory.buffer)
   }
 
-  /** @throws whatever the host throws where it has no WebAssembly, no SIMD, or a page's policy forbids both. */
+  /** @throws the host's error if it has no WebAssembly, no SIMD, or a page's policy forbids it. */
   static async open(): Promise<SimdKernel> {
     const { instance } = await WebAssembly.instantiate(writeKernel())
     return new SimdKernel(instance.exports as Exports)

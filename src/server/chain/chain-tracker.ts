@@ -47,7 +47,7 @@ function headersService(url: string): Dialect {
       if (confirmationState !== 'CONFIRMED') return confirmationState === 'INVALID' ? 'no' : 'unknown'
       const [block] = confirmed.parse(data).confirmations
       if (block?.blockHeight !== asked.height || block.merkleRoot.toLowerCase() !== asked.root)
-        throw new Error(`it was asked about the block at ${asked.height}, and confirms another one`)
+        throw new Error(`asked about the block at ${asked.height}, it confirmed another one`)
       return 'yes'
     },
     checkTip: (data) => void z.object({ height }).parse(data),
@@ -62,7 +62,7 @@ function whatsOnChain(network: Config['network']): Dialect {
       if (status === 404) return 'unknown'
       const block = header.parse(data)
       if (block.height !== asked.height)
-        throw new Error(`it was asked about the block at ${asked.height}, and tells of another one`)
+        throw new Error(`asked about the block at ${asked.height}, it described another one`)
       return block.merkleroot === asked.root ? 'yes' : 'no'
     },
     checkTip: (data) => void z.tuple([z.object({ height })], z.unknown()).parse(data),
@@ -111,7 +111,7 @@ export class HeadersSource implements ChainTracker {
   /** Why no proof can be checked: it did not answer when it was asked last. Undefined while it does. */
   get outage(): string | undefined {
     const since = this.silentSince?.toISOString()
-    return since && `the chain tracker ${this.name} has not answered since ${since}`
+    return since && `the chain tracker ${this.name} has not responded since ${since}`
   }
 
   /** A tracker for one submission, which is asked about each block once, and not about more than the limits say. */
@@ -180,7 +180,7 @@ export class HeadersSource implements ChainTracker {
     } catch (cause) {
       this.silentSince ??= new Date()
       this.probeLater()
-      throw new ChainTrackerError(`the chain tracker ${this.name} did not answer`, { cause })
+      throw new ChainTrackerError(`the chain tracker ${this.name} did not respond`, { cause })
     }
   }
 
@@ -198,7 +198,7 @@ export class HeadersSource implements ChainTracker {
 /** Over the blocks that the chain tracker is asked about for one submission. */
 class TooManyBlocksError extends SubmissionTooLargeError {
   constructor(maxBlocks: number) {
-    super(`the proofs of a submission lead to at most ${maxBlocks} blocks`)
+    super(`the proofs of a submission may lead to at most ${maxBlocks} blocks`)
   }
 }
 
@@ -250,7 +250,7 @@ export class OnceAsked implements SubmissionTracker {
   private requireTime(): void {
     if (performance.now() > this.end)
       throw new ChainTrackerError(
-        'the chain tracker takes too long to answer about all blocks of the submission',
+        'the chain tracker is too slow to answer about all blocks of the submission',
       )
   }
 }

@@ -47,7 +47,7 @@ export class ProofVerifier {
   async takeBack(block: Block): Promise<number> {
     const transactions = await this.graph.disprove(block)
     if (transactions > 0)
-      this.logger.warn({ ...block, transactions }, 'the chain has another block there: proofs are taken back')
+      this.logger.warn({ ...block, transactions }, 'a block was reorganised away: its proofs are dropped')
     return transactions
   }
 

@@ -55,7 +55,7 @@ export class ReorgMonitor {
 
   /** Ends what is under way, and waits until the store is left alone. */
   async stop(): Promise<void> {
-    this.stopping.abort(new ChainTrackerError('the node stops'))
+    this.stopping.abort(new ChainTrackerError('the node is stopping'))
     await this.polling
     await this.rounds.waitForUnlock()
   }
@@ -82,7 +82,7 @@ export class ReorgMonitor {
         const level = err instanceof ChainTrackerError ? 'warn' : 'error'
         logger[level](
           { err },
-          'the kept proofs could not be checked: the next round covers what this one left out',
+          'failed to check stored proofs; the next round will check what this one missed',
         )
       }
       // Aborted, it is done; the loop sees why.
@@ -95,7 +95,7 @@ export class ReorgMonitor {
     const tip = await this.unlessStopped(() => headers.currentHeight())
     const last = await this.lastTip(tip)
     if (asked === undefined && tip < last - reorgDepth)
-      throw new ChainTrackerError(`the chain tracker is at ${tip} and was at ${last}: it lies too low`)
+      throw new ChainTrackerError(`the chain tracker is at ${tip}, too far below its earlier ${last}`)
     const usual = lowest(Math.min(tip, last), reorgDepth)
     const found = { tip, from: Math.min(asked ?? usual, usual), blocks: 0, disproved: 0 }
     let settled = true

@@ -94,7 +94,7 @@ const bearerToken = z
   .min(16, 'must be at least 16 characters')
   .max(1000, 'must be at most 1000 characters')
   // What a header can carry behind `Bearer` (RFC 6750 2.1).
-  .regex(/^[A-Za-z0-9._~+/-]+=*$/, 'must be of A-Z a-z 0-9 - . _ ~ + /, with = at the end only')
+  .regex(/^[A-Za-z0-9._~+/-]+=*$/, 'may only have characters of A-Z a-z 0-9 - . _ ~ + /, and = at the end')
 
 /** How many bytes a direct push of the marker may have. */
 const MAX_PUSH = 75
@@ -107,12 +107,12 @@ const environment = z.object({
     .string()
     .refine(
       (url) => URL.canParse(url) && isDatabase(new URL(url)),
-      'must be as mysql://user:password@host:port/database',
+      'must look like mysql://user:password@host:port/database',
     )
     .optional(),
   MONGO_URL: z
     .string()
-    .refine(isMongoUrl, 'must be as mongodb://user:password@host:port/database, or mongodb+srv://…')
+    .refine(isMongoUrl, 'must look like mongodb://user:password@host:port/database or mongodb+srv://…')
     .optional(),
   PROFILE: z.enum(['local', 'mainnet'], 'must be local or mainnet').default('local'),
   GENESIS: outpoint.optional(),
@@ -160,7 +160,7 @@ const environment = z.object({
     .transform((list) => list.split(',').map((type) => type.trim().toLowerCase()))
     .refine(
       (types) => types.every(isContentTypePattern),
-      'must be content types with commas between them, as text/plain,image/*',
+      'must be comma-separated content types, such as text/plain,image/*',
     )
     .optional(),
   CONTENT_SECURITY_POLICY: z
@@ -171,7 +171,7 @@ const environment = z.object({
       /^[\x21-\x2b\x2d-\x7e]+(?: [\x21-\x2b\x2d-\x7e]+)*$/,
       'must be directives in ASCII, without commas',
     )
-    .refine((policy) => !/(?:^|;)\s*sandbox/i.test(policy), 'cannot say sandbox: that is said already')
+    .refine((policy) => !/(?:^|;)\s*sandbox/i.test(policy), 'must not contain sandbox, which is always set')
     .optional(),
   SEED: z.enum(['local', 'none'], 'must be local or none').optional(),
   ADMIN_TOKEN: bearerToken.optional(),
@@ -179,7 +179,7 @@ const environment = z.object({
     .string()
     .default('')
     .transform((list) => [...new Set(list.split(',').map((url) => url.trim()))].filter((url) => url !== ''))
-    .refine((urls) => urls.every(isPeerUrl), 'must be URLs of hosts with commas between them'),
+    .refine((urls) => urls.every(isPeerUrl), 'must be comma-separated URLs of hosts'),
   SYNC_INTERVAL_MS: wholeNumber(0, 86_400_000).default(60_000),
   LOG_LEVEL: z
     .enum(
@@ -230,10 +230,10 @@ export function readConfig(env: Record<string, string | undefined>): Config {
   const misspelled = misspelledSettings(set, SETTINGS)
   const certain = misspelled.find(({ isCertain }) => isCertain)
   if (certain !== undefined)
-    throw new ConfigError(`${certain.name}: there is no such setting; did you mean ${certain.setting}?`)
+    throw new ConfigError(`${certain.name}: unknown setting; did you mean ${certain.setting}?`)
   const settings = parseSettings(environment, set)
   if (settings.KNEX_URL !== undefined && settings.MONGO_URL !== undefined)
-    throw new ConfigError('MONGO_URL: the store is where KNEX_URL says; unset one of them')
+    throw new ConfigError('MONGO_URL: KNEX_URL is set, too; unset one of them')
   const profile = PROFILES[settings.PROFILE]
   const { GENESIS: genesis, COVENANT_VERSION: covenantVersion } = settings
   const { DIFFICULTY: difficulty, NAME_MARKER: nameMarker, NAME_TLD: nameTld } = settings
@@ -246,13 +246,13 @@ export function readConfig(env: Record<string, string | undefined>): Config {
   const deployment = deploymentOf(profile, { ...overrides, ...(genesis && { genesis }) })
   const isLive = deployment !== undefined && formatOutpoint(deployment.genesis) === profile.genesis
   if (isLive && deployment.covenantVersion !== profile.covenantVersion)
-    throw new ConfigError(`COVENANT_VERSION: the live tree has ${profile.covenantVersion}`)
+    throw new ConfigError(`COVENANT_VERSION: must be ${profile.covenantVersion} for the live tree`)
   // A network of one's own has no headers to ask for; the live one is never left unchecked without a word.
   const chainTracker =
     settings.CHAIN_TRACKER ?? (profile.name === 'mainnet' ? 'whatsonchain' : 'scripts-only')
   const canSeed = deployment === undefined && chainTracker === 'scripts-only'
   if (settings.SEED === 'local' && !canSeed)
-    throw new ConfigError('SEED: local needs PROFILE=local, CHAIN_TRACKER=scripts-only and no GENESIS')
+    throw new ConfigError('SEED: local requires PROFILE=local, CHAIN_TRACKER=scripts-only and no GENESIS')
   return {
     port: settings.PORT,
     host: settings.HOST,
@@ -284,7 +284,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     logRequests: settings.LOG_REQUESTS,
     unused: UNUSED_SETTINGS.filter((name) => name in set),
     warnings: misspelled.map(
-      ({ name, setting }) => `${name} is set and is no setting; if ${setting} is meant, set that`,
+      ({ name, setting }) => `${name} is set but is not a setting; did you mean ${setting}?`,
     ),
   }
 }

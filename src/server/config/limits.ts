@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { DEFAULT_SCRIPT_WORK } from '../../../backend/src/protocol/script-cost.js'
-import { GATEWAY_LIMITS } from '../../gateway/http/gateway-limits.js'
+import { GATEWAY_LIMITS } from '../../gateway/gateway-limits.js'
 import { ConfigError } from './config-error.js'
 import { parseSettings, wholeNumber } from './parse-settings.js'
 
@@ -141,6 +141,6 @@ export function readLimits(set: Record<string, unknown>): Limits {
     Object.entries(LIMITS).map(([name, { setting }]) => [name, settings[setting]]),
   ) as Limits
   if (limits.headersTimeout > limits.requestTimeout)
-    throw new ConfigError('HEADERS_TIMEOUT_MS: must not be longer than REQUEST_TIMEOUT_MS')
+    throw new ConfigError('HEADERS_TIMEOUT_MS: must not exceed REQUEST_TIMEOUT_MS')
   return limits
 }

@@ -5,6 +5,6 @@ import { dirname, join } from 'node:path'
 export function packageFolder(below = import.meta.dirname): string {
   if (existsSync(join(below, 'package.json'))) return below
   const above = dirname(below)
-  if (above === below) throw new Error('there is no package.json above these files')
+  if (above === below) throw new Error('there is no package.json in any parent folder')
   return packageFolder(above)
 }

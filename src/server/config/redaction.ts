@@ -1,4 +1,4 @@
-import { percentDecoded } from '../../gateway/http/percent-decode.js'
+import { percentDecoded } from '../../../backend/src/protocol/bytes.js'
 import { mongoSecrets } from './mongo-url.js'
 
 /** Settings that nobody but the operator may read, whichever command uses them. */

@@ -64,9 +64,9 @@ class Collector {
     this.steps.push({ outpoint: offered, topic })
     for (let step = this.steps.pop(); step !== undefined; step = this.steps.pop()) await this.follow(step)
     if (!this.graph.transactions.has(offered.txid))
-      throw new BadGraphError('the peer does not have what it offers')
+      throw new BadGraphError('the peer does not have the output that it offers')
     if (this.graph.steps().at(-1)?.txid !== offered.txid)
-      throw new BadGraphError('the peer does not have what it takes to verify what it offers')
+      throw new BadGraphError('the peer does not have all ancestors of the output that it offers')
     return this.graph
   }
 
@@ -105,7 +105,7 @@ class Collector {
       return needed.map(({ txid, outputIndex: vout }) => ({ txid, vout }))
     } catch (cause) {
       if (!isOffered) return []
-      throw new UnwantedGraphError('what is offered is no mint of the tree that is followed here', { cause })
+      throw new UnwantedGraphError('the offered output is not of a mint of the followed tree', { cause })
     }
   }
 

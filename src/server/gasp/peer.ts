@@ -6,7 +6,7 @@ import type { Proof } from '../../../backend/src/graph/records.js'
 import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { outputOf, readTransaction, type TransactionView } from '../../../backend/src/protocol/transaction.js'
 import { fetchBounded } from '../../client/bounded-fetch.js'
-import type { SourceError } from '../../client/source-error.js'
+import type { SourceError } from '../../client/errors.js'
 import { BadGraphError, PeerAwayError, UnwantedGraphError } from './sync-errors.js'
 import {
   formatGaspOutpoint,
@@ -58,10 +58,9 @@ export class Peer {
       signal,
     })
     if (answer === 'too long' || answer.status !== 200)
-      throw new PeerAwayError(`the peer does not say what it has of ${topic}`)
+      throw new PeerAwayError(`the peer does not list its outputs of ${topic}`)
     const told = parsed(syncResponse, answer.body)
-    if (told === undefined)
-      throw new PeerAwayError(`what the peer says it has of ${topic} is no list of outputs`)
+    if (told === undefined) throw new PeerAwayError(`the peer returned no valid list of outputs for ${topic}`)
     return told.UTXOList
   }
 
@@ -82,14 +81,13 @@ export class Peer {
       maxBytes: 2 * this.options.maxBytes + MAX_NODE_REST,
       signal,
     })
-    if (answer === 'too long')
-      throw new UnwantedGraphError(`${txid} is longer than a transaction may be here`)
+    if (answer === 'too long') throw new UnwantedGraphError(`${txid} exceeds the limit for a transaction`)
     // Hosts say in many ways that they do not have something, and in one that they cannot be asked now.
     if (answer.status >= 400 && answer.status < 500) return undefined
     const told = parsed(gaspNode, answer.body)
-    if (told === undefined) throw new BadGraphError(`what the peer gives for ${txid} is no node of a graph`)
+    if (told === undefined) throw new BadGraphError(`the peer returned no valid graph node for ${txid}`)
     if (told.graphID !== graphID || told.outputIndex !== outputIndex)
-      throw new BadGraphError(`asked for ${txid} the peer gives the node of another graph`)
+      throw new BadGraphError(`asked for ${txid}, the peer returned a node of another graph`)
     return readNode(txid, told)
   }
 
@@ -109,10 +107,9 @@ export class Peer {
         signal,
       })
       if (answer === 'too long') return answer
-      if (answer.status >= 500) throw new PeerAwayError(`the peer answers ${path} with ${answer.status}`)
+      if (answer.status >= 500) throw new PeerAwayError(`the peer answered ${path} with ${answer.status}`)
       if (answer.status !== 429) return answer
-      if (waits === MAX_WAITS)
-        throw new PeerAwayError('the peer is asked too much, however long it is waited for')
+      if (waits === MAX_WAITS) throw new PeerAwayError('the peer kept answering 429 despite waits')
       await setTimeout(Math.min(answer.retryAfter * 1000, MAX_WAIT), undefined, { signal, ref: false })
     }
   }
@@ -132,7 +129,7 @@ export class Peer {
       signal.throwIfAborted()
       const { code } = cause as SourceError
       if (code === 'TOO_LARGE') return 'too long'
-      const why = code === 'TIMEOUT' ? `does not answer within ${timeout} ms` : 'does not answer'
+      const why = code === 'TIMEOUT' ? `did not respond within ${timeout} ms` : 'did not respond'
       throw new PeerAwayError(`the peer ${why}`, { cause })
     }
   }
@@ -156,14 +153,14 @@ function parsed<Schema extends z.ZodType>(schema: Schema, body: Uint8Array): z.o
 
 function readNode(txid: string, told: z.output<typeof gaspNode>): PeerTransaction {
   const { outputIndex, rawTx, proof } = told
-  const view = soundly(`what the peer gives for ${txid} cannot be read`, () =>
+  const view = soundly(`the transaction that the peer returned for ${txid} cannot be read`, () =>
     readTransaction(bytesOf(rawTx), { hash: nativeHash256 }),
   )
-  if (view.txid !== txid) throw new BadGraphError(`asked for ${txid} the peer gives ${view.txid}`)
+  if (view.txid !== txid) throw new BadGraphError(`asked for ${txid}, the peer returned ${view.txid}`)
   if (outputOf(view, outputIndex) === undefined)
-    throw new BadGraphError(`${txid} has no output ${outputIndex}, which the peer has a graph of`)
+    throw new BadGraphError(`${txid} has no output ${outputIndex}, but the peer returned a graph node for it`)
   if (proof == null) return { view }
-  const held = soundly(`the merkle path of ${txid} does not hold together`, () =>
+  const held = soundly(`the merkle path of ${txid} is invalid`, () =>
     readProof({ txid, bump: bytesOf(proof) }),
   )
   return { view, proof: held }
@@ -180,6 +177,6 @@ function soundly<Result>(message: string, read: () => Result): Result {
 /** As fast as a transaction is long. @throws RangeError where it is no hex. */
 function bytesOf(hex: string): Uint8Array {
   const { buffer, byteOffset, length } = Buffer.from(hex, 'hex')
-  if (2 * length !== hex.length) throw new RangeError('not hex of even length')
+  if (2 * length !== hex.length) throw new RangeError('must be hex of even length')
   return new Uint8Array(buffer, byteOffset, length)
 }

@@ -32,7 +32,7 @@ export class PeersSync {
 
   /** Ends what is under way, and waits until the store is left alone. */
   async stop(): Promise<void> {
-    this.stopping.abort(new PeerAwayError('the node stops'))
+    this.stopping.abort(new PeerAwayError('the node is stopping'))
     await this.polling
   }
 
@@ -48,7 +48,7 @@ export class PeersSync {
           const isPassing = PASSING.some((kind) => err instanceof kind)
           logger[isPassing ? 'warn' : 'error'](
             { err, peer },
-            'a sync broke off: the next one goes on from there',
+            'a sync was interrupted; the next one will continue it',
           )
         }
       }

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
+import { txid } from '../../gateway/http/schemas.js'
 
 /** What peers ask and tell each other (GASP, as `@bsv/gasp` has it), held to its form wherever it comes in. */
 
@@ -8,31 +9,39 @@ export const GASP_VERSION = 1
 /** The most outputs that are offered at once: what the engine's own sync asks for. */
 export const MAX_OFFERED = 10_000
 
-const txid = z.string().regex(/^[0-9a-f]{64}$/)
-const vout = z.int().min(0).max(0xffffffff)
+/** Milliseconds since 1970. */
+const score = z.int().nonnegative()
+export const outputIndex = z.int().min(0).max(0xffffffff)
 
 /** An outpoint as GASP writes it: with a dot. */
+const GASP_OUTPOINT = /^[0-9a-f]{64}\.(?:0|[1-9][0-9]{0,9})$/
 const gaspOutpoint = z
   .string()
-  .regex(/^[0-9a-f]{64}\.(?:0|[1-9][0-9]{0,9})$/)
+  .regex(GASP_OUTPOINT)
+  .describe('`<txid>.<vout>`')
   .transform((text): Outpoint => ({ txid: text.slice(0, 64), vout: Number(text.slice(65)) }))
   .refine((outpoint) => outpoint.vout <= 0xffffffff)
 
 export const syncRequest = z.object({
   version: z.literal(GASP_VERSION),
   /** The score from which on outputs are asked for. */
-  since: z.int().nonnegative(),
+  since: score,
   limit: z.int().positive().optional(),
 })
 
-export const nodeRequest = z.object({ graphID: gaspOutpoint, txid, outputIndex: vout })
+export const nodeRequest = z.object({ graphID: gaspOutpoint, txid, outputIndex })
 
 /** An output that a peer offers. */
-const offeredOutput = z.object({ txid, outputIndex: vout, score: z.int().nonnegative() })
+const offeredOutput = z.object({ txid, outputIndex, score })
 
 export type OfferedOutput = z.output<typeof offeredOutput>
 
 export const syncResponse = z.object({ UTXOList: z.array(offeredOutput) })
+/** What this host answers of that: nothing more. */
+export const syncAnswer = z.strictObject({
+  UTXOList: z.array(z.strictObject(offeredOutput.shape)),
+  since: score,
+})
 
 /** Not held to its form here: a transaction may have more characters than a regular expression bears. */
 const hex = z.string()
@@ -40,8 +49,16 @@ const hex = z.string()
 export const gaspNode = z.object({
   graphID: z.string(),
   rawTx: hex,
-  outputIndex: vout,
+  outputIndex,
   proof: hex.nullish(),
+})
+/** What this host answers of that. */
+const writtenHex = hex.meta({ pattern: '^([0-9a-f]{2})+$' })
+export const nodeAnswer = z.strictObject({
+  graphID: z.string().regex(GASP_OUTPOINT),
+  outputIndex,
+  rawTx: writtenHex,
+  proof: writtenHex.optional(),
 })
 
 export function formatGaspOutpoint({ txid, vout }: Outpoint): string {

@@ -109,7 +109,7 @@ export class TopicSync {
     for (let limit = PAGE, pages = 0; pages < MAX_PAGES; pages++) {
       const page = await peer.offered({ topic, since, limit }, signal)
       if (page.some(({ score }) => score < since))
-        throw new PeerAwayError(`the peer offers of ${topic} what it was not asked for`)
+        throw new PeerAwayError(`the peer listed outputs of ${topic} that were not requested`)
       await this.takePage(page, { tally, signal })
       const last = page.reduce(
         (highest, { score }) => (isScore(score) ? Math.max(highest, score) : highest),
@@ -144,7 +144,7 @@ export class TopicSync {
       }
     } finally {
       // What ended this ends those ahead of it, too: the store is left alone then.
-      ending.abort(new PeerAwayError('the page is given up'))
+      ending.abort(new PeerAwayError('the page was abandoned'))
       await Promise.allSettled(ahead)
     }
   }
@@ -169,7 +169,7 @@ export class TopicSync {
     const { topic, engine, graph, limits } = this.options
     const late = new AbortController()
     const timer = setTimeout(
-      () => late.abort(new BadGraphError(`the graph takes longer than ${limits.graphTimeout} ms`)),
+      () => late.abort(new BadGraphError(`the graph took longer than ${limits.graphTimeout} ms`)),
       limits.graphTimeout,
     ).unref()
     const signal = AbortSignal.any([stopping, late.signal])
@@ -219,7 +219,7 @@ export class TopicSync {
           signal: told.signal,
         })
       if (!(await graph.admissions.isApplied(topic, txid)))
-        throw new UnwantedGraphError('its topic admits nothing of what is offered')
+        throw new UnwantedGraphError('the topic admits no output of the offered transaction')
       const winner = await graph.transactions.winnerOver(txid)
       if (winner !== undefined) throw new ConflictError({ txid, winner })
       this.open.close(txid)
@@ -238,13 +238,13 @@ export class TopicSync {
       // What is kept may be what is wrong with it.
       this.kept.clear()
       if (error instanceof BadGraphError && ++this.failures > MAX_FAILURES)
-        throw new PeerAwayError('the peer offers one graph after another that does not hold', {
+        throw new PeerAwayError('the peer offers one invalid graph after another', {
           cause: error,
         })
       if (tally.open + tally.unwanted <= MAX_LINES)
         logger.warn(
           { peer: url, topic, offered: formatOutpoint(outpoint), reason: error.message, again: isOpen },
-          'what a peer offers is not taken',
+          'rejected an output offered by a peer',
         )
     }
   }

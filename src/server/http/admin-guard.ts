@@ -1,7 +1,8 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { RequestHandler } from 'express'
-import { CACHE } from '../../gateway/http/cache-policy.js'
+import { CACHE } from '../../gateway/http/caching.js'
 import { AnswerError, NotFoundError } from '../../gateway/http/errors.js'
+import { STORE_ERRORS } from '../../gateway/http/operation.js'
 
 /** Whoever asks has not shown the token that it takes. */
 export class UnauthorizedError extends AnswerError {
@@ -12,8 +13,15 @@ export class UnauthorizedError extends AnswerError {
 
   /** @param what Which token, for a person. */
   constructor(what: string) {
-    super(`this takes ${what}, as Authorization: Bearer <token>`)
+    super(`this route requires ${what}, sent as Authorization: Bearer <token>`)
   }
+}
+
+/** Errors of every operation behind {@link requireAdmin}. */
+export const OPERATOR_ERRORS = {
+  UNAUTHORIZED: 'The token is missing or wrong.',
+  NOT_FOUND: 'The operator has set no token, so there are no such routes.',
+  ...STORE_ERRORS,
 }
 
 /**
@@ -27,7 +35,7 @@ export class UnauthorizedError extends AnswerError {
 export function requireAdmin(token: string | undefined): RequestHandler {
   const guard = token === undefined ? undefined : requireBearer(token, "the operator's token")
   return function adminGuard(request, response, next) {
-    if (guard === undefined) throw new NotFoundError('ADMIN_TOKEN is not set here: there are no such routes')
+    if (guard === undefined) throw new NotFoundError('this route is disabled: ADMIN_TOKEN is not set')
     response.set('Cache-Control', CACHE.none)
     guard(request, response, next)
   }

@@ -1,8 +1,21 @@
+import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import { createServer, type RequestListener, type Server, type ServerResponse } from 'node:http'
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+} from 'node:http'
 import type { Socket } from 'node:net'
+import { performance } from 'node:perf_hooks'
 import type { Duplex } from 'node:stream'
+import type { Express, Request, Response } from 'express'
+import type { Logger } from 'pino'
+import type { ErrorCode } from '../../gateway/http/errors.js'
 import type { Limits } from '../config/limits.js'
+import type { EndedRequest } from '../telemetry/request-metrics.js'
+import { addressKey } from './gates.js'
 import {
   type Refusal,
   refusalOf,
@@ -11,47 +24,49 @@ import {
   UNMET_EXPECTATION,
   writeRefusal,
 } from './http-refusal.js'
-import { InFlightRequests } from './in-flight-requests.js'
-import { addressKey } from './rate-limits.js'
 
 /**
- * How many requests are under way on one connection, of a client that does not wait for answers. Those come in the order of the
- * requests, so that all but one of them wait in memory; and one packet may hold hundreds of requests.
+ * The most requests in flight on one connection, of a client that does not wait for responses. Those are sent in the order of
+ * the requests, so all but one of them wait in memory; and one packet may hold hundreds of requests.
  */
 const MAX_PIPELINED = 64
-/** How often connections are looked at for what takes too long to come, in milliseconds, at the longest. */
+/** How often at least Node checks connections for its timeouts, in milliseconds. */
 const CHECKING = 30_000
+
+export interface HttpServerOptions {
+  app: Express
+  limits: Limits
+  /** Called once for each request, whether its response was sent or the client left. */
+  onEnd: (ended: EndedRequest) => void
+  /** Logs a line for each request; by default, only errors are logged, by the routes. */
+  log?: Logger
+}
 
 export interface HttpServer extends Server {
   /**
-   * Takes no more connections, and ends those that there are: with the answer that is due, and at once where none is.
-   * Node leaves those open whose answer is under way, and those on which nobody has said a word yet, as browsers and
-   * proxies open them in advance. Answers whose head is not out yet say `Connection: close`, so that whoever asks next
-   * does so on another connection.
+   * Accepts no more connections, and closes the open ones: after the response that is due, or at once if none is. Node
+   * itself would leave open those with a request in flight, and those without any request yet, which browsers and proxies
+   * open in advance. Responses whose head is not sent yet say `Connection: close`, so that the client's next request uses
+   * another connection.
    */
   finish(): Promise<void>
 }
 
 /**
- * An HTTP server that strangers may connect to: what is slow, silent or no HTTP costs it no more than the limits say, and
- * is answered as any other error where there is still somebody to answer.
+ * An HTTP server for the public: clients that are slow, silent or do not speak HTTP cost it no more than the limits say, and
+ * get an error response like any other as long as there is somebody to read it.
  *
- * - Headers and requests that take too long to come are answered 408, and the connection ends.
- * - A connection on which nothing moves ends, where it is the other side's turn: to send on, or to read. While an answer
- *   is worked on here, nothing needs to move.
- * - One address has so many connections and no more, so that it leaves some for others; and one connection so many requests
- *   under way. It ends with one more.
- * - What Node would refuse without a body, or without our headers, is refused as everything else is.
- *
- * @param watched Puts a watch before whatever answers requests, refusals of their heads among it.
+ * - Each request has an id, in `X-Request-Id` of its response and in its log lines.
+ * - Headers and requests that take too long to arrive are answered 408, and the connection ends.
+ * - A stalled connection ends, if the client is the one to send or to read. While the server works on a response, nothing
+ *   needs to move.
+ * - An address has a limited number of connections, and a connection a limited number of requests in flight. One more ends
+ *   the connection.
+ * - What Node would refuse without a body, or without our headers, is refused like everything else.
  */
-export function openHttpServer(
-  listener: RequestListener,
-  limits: Limits,
-  watched: (answering: RequestListener) => RequestListener = (answering) => answering,
-): HttpServer {
+export function openHttpServer({ app, limits, onEnd, log }: HttpServerOptions): HttpServer {
   const { headersTimeout, requestTimeout, keepAliveTimeout, stallTimeout } = limits
-  const exchanges = new InFlightRequests()
+  const inFlight = new InFlightRequests()
   const connections = new AddressConnections(limits)
   const server = createServer({
     maxHeaderSize: limits.maxHeaderBytes,
@@ -59,65 +74,69 @@ export function openHttpServer(
     requestTimeout,
     keepAliveTimeout,
     connectionsCheckingInterval: Math.min(CHECKING, headersTimeout, requestTimeout),
-    // Said here, with a body.
+    // Refused below, with a body.
     requireHostHeader: false,
   })
   server.maxConnections = limits.maxConnections
-  const answer = watched((request, response) => {
-    const refusal = refusalOfHead(request, limits)
-    if (refusal === undefined) listener(request, response)
-    else sendRefusal(response, refusal)
-  })
-  const refuseExpectation = watched((_request, response) => sendRefusal(response, UNMET_EXPECTATION))
   const endAfter = (response: ServerResponse): void => {
     response.once('close', () => server.closeIdleConnections())
   }
-  const begun =
-    (answering: RequestListener): RequestListener =>
-    (request, response) => {
-      if (request.socket.destroyed) return
-      if (exchanges.add(request, response) > MAX_PIPELINED) {
-        connections.end(request.socket)
-        return
-      }
-      if (!server.listening) {
-        response.shouldKeepAlive = false
-        endAfter(response)
-      }
-      answering(request, response)
+  /** Whether to answer the request. One pass, as it precedes every response. */
+  const begin = (request: IncomingMessage, response: ServerResponse): boolean => {
+    if (request.socket.destroyed) return false
+    if (inFlight.add(response) > MAX_PIPELINED) {
+      connections.end(request.socket)
+      return false
     }
-  server.on('request', begun(answer))
-  server.on('checkExpectation', begun(refuseExpectation))
+    if (!server.listening) {
+      response.shouldKeepAlive = false
+      endAfter(response)
+    }
+    const started = performance.now()
+    const requestId = requestIdOf(request)
+    response.setHeader('X-Request-Id', requestId)
+    response.on('close', () => {
+      const ended = endedRequest(request, response, started)
+      onEnd(ended)
+      log?.info({ requestId, ...logFields(ended) }, 'answered')
+    })
+    return true
+  }
+  const answer = listenerOf(app)
+  server.on('request', (request, response) => {
+    if (!begin(request, response)) return
+    const refusal = refusalOfHead(request, limits)
+    if (refusal === undefined) answer(request, response)
+    else sendRefusal(response, refusal)
+  })
+  server.on('checkExpectation', (request, response) => {
+    if (begin(request, response)) sendRefusal(response, UNMET_EXPECTATION)
+  })
   const refused = new WeakSet<Duplex>()
   server.on('clientError', (error: NodeJS.ErrnoException & { rawPacket?: Buffer }, socket) => {
-    // While it ends, what still comes cannot be read either.
+    // Until the connection has ended, whatever follows cannot be parsed either.
     if (refused.has(socket)) return
     refused.add(socket)
     const bodiless = error.rawPacket?.subarray(0, 5).toString('latin1') === 'HEAD '
-    refuse(socket, { exchanges, refusal: refusalOf(error), bodiless })
+    refuse(socket, { inFlight, refusal: refusalOf(error), bodiless })
   })
-  const sockets = new Set<Socket>()
   server.on('connection', (socket) => {
-    if (!connections.admit(socket)) {
-      socket.destroy()
-      return
-    }
-    sockets.add(socket)
-    socket.once('close', () => sockets.delete(socket))
+    if (connections.admit(socket)) inFlight.open(socket)
+    else socket.destroy()
   })
   server.setTimeout(stallTimeout, (socket) => {
-    if (exchanges.isWorkedOn(socket)) socket.setTimeout(stallTimeout)
+    if (inFlight.isWorkedOn(socket)) socket.setTimeout(stallTimeout)
     else socket.destroy()
   })
   return Object.assign(server, {
     async finish() {
       const closed = once(server, 'close')
       server.close()
-      for (const socket of sockets) {
-        const due = exchanges.on(socket)
-        for (const { response } of due) endAfter(response)
-        // Not of those before it: Node ends the connection behind the first that says so.
-        const last = due.at(-1)?.response
+      for (const socket of inFlight.sockets()) {
+        const due = inFlight.on(socket)
+        for (const response of due) endAfter(response)
+        // Not on those before it: Node ends the connection after the first that says so.
+        const last = due.at(-1)
         if (last?.headersSent === false) last.shouldKeepAlive = false
         if (socket.bytesRead === 0) socket.destroy()
       }
@@ -126,13 +145,86 @@ export function openHttpServer(
   })
 }
 
-/** How long an address is not heard that sent what it may not, in milliseconds. */
+/** An id that a proxy assigned: short, and of characters that are special nowhere. */
+const SAFE_ID = /^[\w.-]{1,64}$/
+
+function requestIdOf({ headers }: IncomingMessage): string {
+  const given = headers['x-request-id']
+  return typeof given === 'string' && SAFE_ID.test(given) ? given : randomUUID()
+}
+
+function endedRequest(request: IncomingMessage, response: ServerResponse, started: number): EndedRequest {
+  // Express adds its own properties to both, unless the request was refused before.
+  const { locals } = response as Response
+  return {
+    request: request as Request,
+    status: response.statusCode,
+    complete: response.writableFinished,
+    code: locals?.code as ErrorCode | undefined,
+    started,
+  }
+}
+
+function logFields({ request, status, code, complete, started }: EndedRequest): Record<string, unknown> {
+  const milliseconds = Math.round(performance.now() - started)
+  const { method, originalUrl, url } = request
+  return { method, url: originalUrl ?? url, status, code, milliseconds, ...(!complete && { aborted: true }) }
+}
+
+/**
+ * Express sends a request whose target it cannot parse (`http://[/`) past all routes, to an error page of its own: such a
+ * request is passed to the app again, with a target that has no route.
+ */
+function listenerOf(app: Express): RequestListener {
+  const handle = app as (...given: [...Parameters<RequestListener>, next?: () => void]) => void
+  return (request, response) => {
+    handle(request, response, () => {
+      request.url = '/'
+      handle(request, response)
+    })
+  }
+}
+
+/** The open connections, each with the responses that are due on it: several, if a client does not wait for them. */
+class InFlightRequests {
+  private readonly responses = new Map<Duplex, ServerResponse[]>()
+
+  open(socket: Socket): void {
+    this.responses.set(socket, [])
+    socket.once('close', () => this.responses.delete(socket))
+  }
+
+  sockets(): Iterable<Socket> {
+    return this.responses.keys() as Iterable<Socket>
+  }
+
+  /** @returns How many requests are in flight on the connection now. */
+  add(response: ServerResponse): number {
+    const responses = this.responses.get(response.req.socket) ?? []
+    // Removing them here costs nearly nothing, where a listener for each would.
+    while (responses[0]?.closed) responses.shift()
+    return responses.push(response)
+  }
+
+  /** In the order of the requests, which is that of the responses. */
+  on(socket: Duplex): ServerResponse[] {
+    return this.responses.get(socket)?.filter(({ closed }) => !closed) ?? []
+  }
+
+  /** Whether the server is to move next: a request has arrived completely, and nothing of its response waits to be read. */
+  isWorkedOn(socket: Duplex): boolean {
+    const [first] = this.on(socket)
+    return first?.req.complete === true && socket.writableLength === 0
+  }
+}
+
+/** How long connections of an offending address are refused, in milliseconds. */
 const PENALTY = 10_000
 
-/** The connections of each address. Behind a proxy they are all the proxy's, and not counted. */
+/** The connections of each address. Behind a proxy all are the proxy's, and not counted. */
 class AddressConnections {
   private readonly open = new Map<string, Set<Socket>>()
-  private readonly unheard = new Set<string>()
+  private readonly banned = new Set<string>()
   private readonly most: number
 
   constructor({ maxClientConnections, trustedProxies }: Limits) {
@@ -140,11 +232,11 @@ class AddressConnections {
       maxClientConnections === 0 || trustedProxies > 0 ? Number.POSITIVE_INFINITY : maxClientConnections
   }
 
-  /** Counts a connection until it closes; false where its address has as many as it may, or is not heard. */
+  /** Counts a connection until it closes; false if its address is banned or has as many as it may. */
   admit(socket: Socket): boolean {
     const address = addressKey(socket.remoteAddress ?? '')
     const open = this.open.get(address) ?? new Set()
-    if (open.size >= this.most || this.unheard.has(address)) return false
+    if (open.size >= this.most || this.banned.has(address)) return false
     this.open.set(address, open.add(socket))
     socket.once('close', () => {
       open.delete(socket)
@@ -154,28 +246,29 @@ class AddressConnections {
   }
 
   /**
-   * Ends a connection, and with it all others of its address, which is not heard for a while: where hundreds of them send the
-   * same, to read what is there of each takes seconds.
+   * Ends a connection with all others of its address, and bans the address for a while: if hundreds of connections send the
+   * same, parsing what has arrived on each takes seconds.
    */
   end(socket: Socket): void {
     const address = addressKey(socket.remoteAddress ?? '')
     socket.destroy()
     if (this.most === Number.POSITIVE_INFINITY) return
-    this.unheard.add(address)
-    setTimeout(() => this.unheard.delete(address), PENALTY).unref()
+    this.banned.add(address)
+    setTimeout(() => this.banned.delete(address), PENALTY).unref()
     for (const other of this.open.get(address) ?? []) other.destroy()
   }
 }
 
-/** In its turn behind the answers that are due on the connection, and never into one that has begun. */
+/** Refuses after the responses that are due on the connection, and never within one that has begun. */
 function refuse(
   socket: Duplex,
-  told: { exchanges: InFlightRequests; refusal: Refusal | undefined; bodiless: boolean },
+  options: { inFlight: InFlightRequests; refusal: Refusal | undefined; bodiless: boolean },
 ): void {
-  const { exchanges, refusal, bodiless } = told
-  const due = exchanges.on(socket).find(({ request }) => request.complete)
+  const { inFlight, refusal, bodiless } = options
+  const due = inFlight.on(socket)
+  const next = due.find(({ req }) => req.complete)
   if (refusal === undefined || !socket.writable) socket.destroy()
-  else if (due !== undefined) due.response.once('close', () => refuse(socket, told))
-  else if (exchanges.on(socket).some(({ response }) => response.headersSent)) socket.destroy()
+  else if (next !== undefined) next.once('close', () => refuse(socket, options))
+  else if (due.some(({ headersSent }) => headersSent)) socket.destroy()
   else writeRefusal(socket, refusal, { bodiless })
 }

@@ -1,59 +1,29 @@
-import type { RequestHandler } from 'express'
-import { NotReadyError } from '../../gateway/http/errors.js'
-import { OVERLAY_PATHS } from '../openapi/overlay-paths.js'
 import type { IndexStatus } from '../store/index-maintenance.js'
 
-/** Whether a path is answered whatever the index is like: it is about the host. */
-export function isAboutHost(path: string): boolean {
-  return /^\/(health|metrics)(\/|$)/.test(path)
-}
-
 /**
- * Why a host is not ready, if it is not: each of its parts says so under a name, in one line where it is put together.
- * What is ready takes traffic, so a part says no where it would answer wrongly, or nothing that is asked of it.
+ * Why a host is not ready, if it is not: each of its parts gives a reason in one line, under a name. A host that is ready
+ * gets traffic, so a part gives a reason if it would answer wrongly, or not at all.
  */
 export class Readiness {
   private readonly checks = new Map<string, () => string | undefined>()
 
-  /** @param check Says in a sentence for a person why the host is not ready; undefined where it is. Called for each question. */
+  /** @param check Returns the reason in a sentence; undefined if the part is ready. Called for each question. */
   add(name: string, check: () => string | undefined): void {
     this.checks.set(name, check)
   }
 
-  /** What stands against it, by the names of the parts. */
+  /** The reasons by the names of the parts; empty if the host is ready. */
   reasons(): Record<string, string> {
-    const said = [...this.checks].map(([name, check]) => [name, check()] as const)
-    return Object.fromEntries(said.filter((each): each is [string, string] => each[1] !== undefined))
+    const reasons = [...this.checks].map(([name, check]) => [name, check()] as const)
+    return Object.fromEntries(reasons.filter((each): each is [string, string] => each[1] !== undefined))
   }
 }
 
-/** What a host says of itself while its index is not known to be equal to what topics hold. */
+/** Why a host is not ready until its index is known to match the admitted set. */
 export function notReadyReason({ state, done }: IndexStatus): string | undefined {
   const left = `${Math.ceil((1 - done) * 100)} % left`
-  if (state === 'comparing') return `what is answered is being compared with what was admitted: ${left}`
-  if (state === 'rebuilding') return `what is answered is being made anew of what was admitted: ${left}`
-  if (state === 'unequal') return 'what is answered is not all that was admitted; it is tried again'
+  if (state === 'comparing') return `comparing the index with the admitted set: ${left}`
+  if (state === 'rebuilding') return `rebuilding the index: ${left}`
+  if (state === 'unequal') return 'the index does not match the admitted set; will retry'
   return undefined
-}
-
-/** Whether overlay clients speak to a path: errors have another shape there. */
-export function isOverlayPath(path: string): boolean {
-  return Object.hasOwn(OVERLAY_PATHS, path)
-}
-
-/**
- * Keeps everybody out while the index is made anew: half of one is no truth.
- *
- * @param isMeant Which paths; by default, all. Those that are about the host are answered whatever it says.
- */
-export function refuseWhileRebuilding(
-  status: () => IndexStatus,
-  isMeant: (path: string) => boolean = () => true,
-): RequestHandler {
-  return function closedGate({ path }, _response, next) {
-    const current = status()
-    if (current.state === 'rebuilding' && isMeant(path) && !isAboutHost(path))
-      throw new NotReadyError(notReadyReason(current))
-    next()
-  }
 }

@@ -8,7 +8,7 @@ class UploadsFullError extends NotReadyError {
   override readonly headers = { 'Retry-After': '5' }
 
   constructor() {
-    super('too many bytes are being uploaded at the moment; try again')
+    super('too many bytes are being uploaded; try again')
   }
 }
 
@@ -90,6 +90,6 @@ export class Uploads {
 /** Of a few: there are no more of them than connections, and it is only asked when there is too much. */
 function largest<Held extends { bytes: number }>(held: Iterable<Held>): Held {
   const [first, ...others] = held
-  if (first === undefined) throw new RangeError('nothing is held')
+  if (first === undefined) throw new RangeError('there are no uploads')
   return others.reduce((most, each) => (each.bytes > most.bytes ? each : most), first)
 }

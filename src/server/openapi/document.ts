@@ -1,22 +1,56 @@
+import { z } from 'zod'
 import type { Profile } from '../../../backend/src/protocol/profile.js'
-import { HEADERS, PARAMETERS, SCHEMAS } from '../../gateway/openapi/components.js'
-import { gatewayPaths } from '../../gateway/openapi/gateway-paths.js'
+import { CONTENT_OPERATIONS } from '../../gateway/content/content.js'
+import { ERROR_STATUSES, type ErrorCode } from '../../gateway/http/errors.js'
 import {
-  answer,
-  errorAnswer,
+  HEADERS,
+  type HeaderName,
   type Operation,
-  type PathItem,
-  type Paths,
-  parameters,
-  preconditionFailed,
-} from '../../gateway/openapi/operation.js'
-import { isAboutHost } from '../http/readiness.js'
-import { ADMIN_PATHS } from './admin-paths.js'
-import { DEPLOYMENT_PATHS } from './deployment-paths.js'
-import { HEALTH_PATHS } from './health-paths.js'
-import { METRICS_PATHS } from './metrics-paths.js'
-import { MINE_PAGE_PATHS } from './mine-page-paths.js'
-import { OVERLAY_PATHS } from './overlay-paths.js'
+  type OperationGroup,
+  TAGS,
+} from '../../gateway/http/operation.js'
+import { errorBodies, optionalText } from '../../gateway/http/schemas.js'
+import { METADATA_OPERATIONS } from '../../gateway/metadata/metadata.js'
+import { PROVENANCE_OPERATIONS } from '../../gateway/metadata/provenance.js'
+import { NAMES_OPERATIONS } from '../../gateway/names/names.js'
+import { PREVIEW_OPERATIONS } from '../../gateway/preview/preview.js'
+import { STREAM_OPERATIONS } from '../../gateway/streams/stream.js'
+import { isAboutHost } from '../http/gates.js'
+import { ARC_OPERATIONS } from '../routes/arc-ingest.js'
+import { BLOCKING_OPERATIONS } from '../routes/blocking-routes.js'
+import { DEPLOYMENT_OPERATIONS } from '../routes/deployment-routes.js'
+import { HEADERS_OPERATIONS } from '../routes/headers-routes.js'
+import { HEALTH_OPERATIONS } from '../routes/health-routes.js'
+import { METRICS_OPERATIONS } from '../routes/metrics-routes.js'
+import { MINE_PAGE_OPERATIONS } from '../routes/mine-page-routes.js'
+import { OPENAPI_OPERATIONS } from '../routes/openapi-routes.js'
+import { OVERLAY_OPERATIONS } from '../routes/overlay-routes.js'
+import { SYNC_OPERATIONS } from '../routes/sync-routes.js'
+
+/** A JSON Schema (2020-12). */
+type JsonSchema = Record<string, unknown>
+/** Bodies by their media types. */
+type Content = Record<string, { schema: JsonSchema }>
+/** Text as a schema says, or JSON. */
+type DescribedText = { description: string; schema?: JsonSchema; content?: Content }
+type IO = 'input' | 'output'
+type Place = 'path' | 'query' | 'header'
+type Responses = Record<string, { description: string; headers: Record<string, unknown>; content?: Content }>
+
+export interface OperationObject {
+  operationId: string
+  tags: string[]
+  summary: string
+  description?: string
+  /** Who may send it; absent for everyone. */
+  security?: JsonSchema[]
+  parameters: (DescribedText & { name: string; in: Place; required: boolean })[]
+  requestBody?: { description: string; required: true; content: Content }
+  /** By status; `default` is 500. */
+  responses: Responses
+}
+
+export type PathItem = Partial<Record<'get' | 'head' | 'post', OperationObject>>
 
 /** An OpenAPI 3.1 document, in the fields that are used here. */
 export interface OpenapiDocument {
@@ -24,54 +58,23 @@ export interface OpenapiDocument {
   info: { title: string; version: string; description: string; license: { name: string; identifier: string } }
   servers: { url: string; description: string }[]
   tags: { name: string; description: string }[]
-  paths: Paths
-  components: {
-    headers: typeof HEADERS
-    parameters: typeof PARAMETERS
-    schemas: typeof SCHEMAS
-    securitySchemes: typeof SECURITY_SCHEMES
+  paths: Record<string, PathItem>
+  components: Record<'schemas' | 'securitySchemes', Record<string, JsonSchema>> & {
+    headers: Record<string, DescribedText>
   }
 }
 
-const DESCRIPTION = `Names that are mined, and content that lives on the chain, from what this host has admitted.
+const DESCRIPTION = `Names that are mined, and content that lives on the chain, as this host has admitted them.
 
-Pages of any origin may ask: preflights are answered at every path (204), but for those of the operator.
-Every error is \`{"error": "<sentence>", "code": "<CODE>"}\` and is not to be stored; a path that is not in here is 404 \`NOT_FOUND\`.
-Before any route, a path may be too long (414 \`TOO_LARGE\`), the head of a request, too (431), and a request may come too slowly (408 \`BAD_BODY\`), or not be one (400, 417).
+Pages of any origin may send requests: preflights are answered on every path (204), except those of the operator.
+Every error is \`{"error": "<sentence>", "code": "<CODE>"}\` and must not be stored; a path that is not described here is 404 \`NOT_FOUND\`.
+Before any route is chosen, a path may be too long (414 \`TOO_LARGE\`), or the head of a request (431); a request may arrive too slowly (408 \`BAD_BODY\`) or be malformed (400, 417).
 
-Compressed bodies are refused (415 \`UNSUPPORTED_ENCODING\`), unless the operator accepts them. A body may be given up half-way where too many are uploaded at once (503 \`NOT_READY\` with \`Retry-After\`), and nothing is written while the store is full (503 \`STORE_FULL\`).
+Compressed bodies are refused (415 \`UNSUPPORTED_ENCODING\`) unless the operator accepts them. An upload may be aborted if there are too many at once (503 \`NOT_READY\` with \`Retry-After\`), and nothing is written while the store is full (503 \`STORE_FULL\`).
 
-Requests of a client are counted, but for those that come from the machine itself and those to \`/health\`: \`RateLimit\` says how many are left.`
+The requests of a client are counted, except those from the machine itself and those to \`/health\`: \`RateLimit\` says how many are left.`
 
-const SECURITY_SCHEMES = {
-  operator: { type: 'http', scheme: 'bearer', description: 'The `ADMIN_TOKEN` of the settings.' },
-} as const
-
-/** The document describes itself, too. */
-const OWN_PATHS: Paths = {
-  '/openapi.json': {
-    get: {
-      operationId: 'openapi',
-      tags: ['health'],
-      summary: 'This document',
-      parameters: parameters('If-Match', 'If-None-Match'),
-      responses: {
-        '200': answer({
-          description: 'An OpenAPI 3.1 document.',
-          headers: ['Cache-Control', 'ETag'],
-          content: { 'application/json': { type: 'object' } },
-        }),
-        '304': answer({
-          description: 'It is what whoever asks has.',
-          headers: ['Cache-Control', 'ETag'],
-        }),
-        '412': preconditionFailed(),
-      },
-    },
-  },
-}
-
-/** Describes every route that the server has under a profile. */
+/** Describes every route that the server has under a profile. Takes some dozens of milliseconds. */
 export function openapiDocument({
   profile,
   version,
@@ -79,18 +82,23 @@ export function openapiDocument({
   profile: Profile
   version: string
 }): OpenapiDocument {
-  const paths = {
-    ...counted({
-      ...gatewayPaths(profile),
-      ...DEPLOYMENT_PATHS,
-      ...MINE_PAGE_PATHS,
-      ...OVERLAY_PATHS,
-      ...ADMIN_PATHS,
-      ...OWN_PATHS,
-    }),
-    ...HEALTH_PATHS,
-    ...METRICS_PATHS,
-  }
+  const { gatewayPrefixes, namesPrefixes } = profile
+  const writer = new DocumentWriter()
+  writer.add([''], CONTENT_OPERATIONS)
+  writer.add(namesPrefixes, NAMES_OPERATIONS)
+  writer.add(
+    gatewayPrefixes,
+    STREAM_OPERATIONS,
+    METADATA_OPERATIONS,
+    PROVENANCE_OPERATIONS,
+    PREVIEW_OPERATIONS,
+  )
+  writer.add([''], OVERLAY_OPERATIONS, ARC_OPERATIONS, SYNC_OPERATIONS)
+  writer.add([''], DEPLOYMENT_OPERATIONS, MINE_PAGE_OPERATIONS)
+  writer.add(['/admin'], BLOCKING_OPERATIONS, HEADERS_OPERATIONS)
+  writer.add([''], HEALTH_OPERATIONS, METRICS_OPERATIONS, OPENAPI_OPERATIONS)
+  const headers = Object.entries(HEADERS).map(([name, schema]) => [name, writer.text(schema)])
+  const operator = { type: 'http', scheme: 'bearer', description: 'The `ADMIN_TOKEN` of the settings.' }
   return {
     openapi: '3.1.1',
     info: {
@@ -100,94 +108,195 @@ export function openapiDocument({
       license: { name: 'MIT', identifier: 'MIT' },
     },
     servers: [{ url: '/', description: 'The host that serves this document.' }],
-    tags: [
-      { name: 'content', description: 'The bytes that outputs hold.' },
-      { name: 'names', description: 'The tree of names.' },
-      { name: 'preview', description: 'What an inscription would look like.' },
-      { name: 'overlay', description: 'What overlay clients speak.' },
-      { name: 'operator', description: 'What the operator asks, with a token.' },
-      { name: 'health', description: 'For whoever watches the host, or reads about it.' },
-    ],
-    paths: Object.fromEntries(
-      Object.entries(paths).map(([path, item]) => [path, withHead(withNotReady(path, withBody(item)))]),
-    ),
+    tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
+    paths: writer.paths,
     components: {
-      headers: HEADERS,
-      parameters: PARAMETERS,
-      schemas: SCHEMAS,
-      securitySchemes: SECURITY_SCHEMES,
+      headers: Object.fromEntries(headers),
+      schemas: writer.schemas,
+      securitySchemes: { operator },
     },
   }
 }
 
-/** Paths whose requests are counted, with what is answered to those that are too many. */
-function counted(paths: Paths): Paths {
-  const items = Object.entries(paths).map(([path, item]) => {
-    const operations = Object.entries(item).map(([method, operation]: [string, Operation]) => {
-      const isOperators = operation.tags[0] === 'operator'
-      const tooMany = errorAnswer({
-        codes: ['RATE_LIMITED'],
-        description: 'More requests of one client than the operator allows.',
-        headers: ['RateLimit', 'RateLimit-Policy', 'Retry-After'],
-        shape: operation.tags[0] === 'overlay' || isOperators ? 'OverlayError' : 'Error',
-        shut: isOperators,
-      })
-      return [method, { ...operation, responses: { ...operation.responses, '429': tooMany } }] as const
-    })
-    return [path, Object.fromEntries(operations)] as const
-  })
-  return Object.fromEntries(items)
-}
+/** Headers that describe a body, which errors do not have. */
+const OF_BODY: readonly HeaderName[] = ['Content-Length', 'ETag', 'Accept-Ranges']
 
-/** No operation takes a body that is compressed, unless a setting allows it. */
-function withBody(item: PathItem): PathItem {
-  const { post } = item
-  if (post?.requestBody === undefined) return item
-  const isOperators = post.tags[0] === 'operator'
-  const unsupported = errorAnswer({
-    codes: ['UNSUPPORTED_ENCODING'],
-    description: 'The body is compressed; send it as `Accept-Encoding` says.',
-    headers: ['Accept-Encoding'],
-    shape: post.tags[0] === 'overlay' || isOperators ? 'OverlayError' : 'Error',
-    shut: isOperators,
-  })
-  return { ...item, post: { ...post, responses: { ...post.responses, '415': unsupported } } }
-}
-
-/** Nothing but what is about the host is answered while the index is made anew. */
-function withNotReady(path: string, item: PathItem): PathItem {
-  if (isAboutHost(path)) return item
-  const operations = Object.entries(item).map(([method, operation]: [string, Operation]) => {
-    const isOperators = operation.tags[0] === 'operator'
-    const notReady = errorAnswer({
-      codes: ['NOT_READY'],
-      description: 'What is answered is made anew of what was admitted; later.',
-      shape: operation.tags[0] === 'overlay' || isOperators ? 'OverlayError' : 'Error',
-      shut: isOperators,
-    })
-    return [method, { ...operation, responses: { '503': notReady, ...operation.responses } }]
-  })
-  return Object.fromEntries(operations)
-}
-
-/** Ranges are of GET alone (RFC 9110 14.2). */
+const PRECONDITIONS = z.object({
+  'If-Match': optionalText('ETags: if none of them is the current one, 412.'),
+  'If-None-Match': optionalText('ETags: if one of them is the current one, 304.'),
+})
+const RANGES = z.object({
+  Range: optionalText('`bytes=`: one range is answered with that part, several with the whole body.'),
+  'If-Range': optionalText('An ETag: if it is not the current one, `Range` is ignored.'),
+})
 const RANGE_STATUSES = ['206', '416']
-const RANGE_PARAMETERS = parameters('Range', 'If-Range').map(({ $ref }) => $ref)
 
-/** Wherever GET is answered, so is HEAD: the same without a body. */
-function withHead(item: PathItem): PathItem {
-  return item.get === undefined ? item : { ...item, head: headOf(item.get) }
+/** The group of an operation, and where the operation is mounted. */
+type Group = Omit<OperationGroup, 'operations'> & { template: string }
+
+/** Collects paths, and the schemas that they refer to. */
+class DocumentWriter {
+  readonly paths: Record<string, PathItem> = {}
+  readonly schemas: Record<string, JsonSchema> = {}
+  /** Many operations share a schema, and each takes a while. */
+  private readonly known = {
+    input: new Map<z.ZodType, JsonSchema>(),
+    output: new Map<z.ZodType, JsonSchema>(),
+  }
+
+  /** Adds operations below each prefix. From the second prefix on, their ids end with its number, as ids are unique. */
+  add(prefixes: readonly string[], ...groups: OperationGroup[]): void {
+    for (const [at, prefix] of prefixes.entries()) {
+      for (const { operations, ...group } of groups) {
+        for (const [id, operation] of Object.entries(operations)) {
+          const [method = '', path = ''] = operation.route.split(' ')
+          const template = prefix + (path === '/' ? '' : path)
+          const operationId = at === 0 ? id : `${id}${at + 1}`
+          const described = { operationId, ...this.operation(operation, { ...group, template }) }
+          const item = method === 'GET' ? { get: described, head: headOf(described) } : { post: described }
+          this.paths[template] = { ...this.paths[template], ...item }
+        }
+      }
+    }
+  }
+
+  /** What a header or a parameter holds. */
+  text(schema: z.ZodType): DescribedText {
+    const { description = '', ...body } = this.schema(schema, 'output')
+    const isJson = schema instanceof z.ZodRecord || schema instanceof z.ZodArray
+    const held = isJson ? { content: { 'application/json': { schema: body } } } : { schema: body }
+    return { description: String(description), ...held }
+  }
+
+  private operation(operation: Operation, group: Group): Omit<OperationObject, 'operationId'> {
+    const { summary, description, body, answer } = operation
+    const { headers = [] } = answer
+    return {
+      tags: [group.tag],
+      ...(group.tag === 'operator' && { security: [{ operator: [] }] }),
+      summary,
+      ...(description !== undefined && { description }),
+      parameters: [
+        ...this.parameters('path', operation.params),
+        ...this.parameters('query', operation.query),
+        ...this.parameters('header', operation.headers),
+        ...this.parameters('header', headers.includes('Accept-Ranges') ? RANGES : undefined),
+        ...this.parameters('header', headers.includes('ETag') ? PRECONDITIONS : undefined),
+      ],
+      ...(body && {
+        requestBody: { description: body.description, required: true, content: this.content(body, 'input') },
+      }),
+      responses: { ...this.answers(operation, group), ...this.errors(operation, group) },
+    }
+  }
+
+  private parameters(place: Place, object: z.ZodObject = z.object()): OperationObject['parameters'] {
+    return Object.entries(object.shape as Record<string, z.ZodType>).map(([name, schema]) => {
+      return { name, in: place, required: !schema.safeParse(undefined).success, ...this.text(schema) }
+    })
+  }
+
+  private answers({ answer, otherAnswers }: Operation, { tag }: Group): Responses {
+    const { headers = [], description: _, ...body } = answer
+    const all: Record<string, Operation['answer']> = { 200: answer, ...otherAnswers }
+    if (headers.includes('Accept-Ranges'))
+      all[206] = { description: 'The requested range.', headers: ['Content-Range', ...headers], ...body }
+    if (headers.includes('ETag')) {
+      const kept = headers.filter((name) => name !== 'Content-Length')
+      all[304] = { description: 'The client has the current body.', headers: kept }
+    }
+    return mapped(all, ({ description, headers: own = [], ...described }) => {
+      const content = this.content(described, 'output')
+      const hasBody = Object.keys(content).length > 0
+      const cache: HeaderName[] = tag === 'overlay' ? [] : ['Cache-Control']
+      return { description, headers: headersOf(tag, [...cache, ...own]), ...(hasBody && { content }) }
+    })
+  }
+
+  private errors({ body, answer, errors }: Operation, { tag, template, errors: shared }: Group): Responses {
+    const { headers = [] } = answer
+    const isWatched = isAboutHost(template)
+    const own = { ...shared, ...errors }
+    const all: Record<string, string> = {
+      ...(!isWatched && { RATE_LIMITED: 'The client has sent more requests than the operator allows.' }),
+      ...(!isWatched && { NOT_READY: 'The index is being rebuilt; try again later.' }),
+      ...(body && { UNSUPPORTED_ENCODING: 'The body is compressed; send it as `Accept-Encoding` says.' }),
+      ...(headers.includes('ETag') && { PRECONDITION_FAILED: '`If-Match` names other ETags only.' }),
+      ...(headers.includes('Accept-Ranges') && {
+        RANGE_NOT_SATISFIABLE: 'The body has no byte in that range.',
+      }),
+      ...own,
+    }
+    const kept = headers.filter((name) => !OF_BODY.includes(name))
+    const saysWhen = !isWatched && ('NOT_READY' in own || 'STORE_FULL' in own)
+    const further: Record<string, readonly HeaderName[]> = {
+      401: ['WWW-Authenticate'],
+      412: kept,
+      415: ['Accept-Encoding'],
+      416: ['Content-Range', ...kept],
+      429: ['RateLimit', 'RateLimit-Policy', 'Retry-After'],
+      503: saysWhen ? ['Retry-After'] : [],
+    }
+    const statuses: Record<string, { code: ErrorCode; meaning: string }[]> = {}
+    for (const [key, meaning] of Object.entries(all)) {
+      const [code, status] = key.split(' ').reverse() as [ErrorCode, string?]
+      const at = code === 'INTERNAL' ? 'default' : (status ?? ERROR_STATUSES[code])
+      statuses[at] = [...(statuses[at] ?? []), { code, meaning }]
+    }
+    const shape = tag === 'overlay' || tag === 'operator' ? 'OverlayError' : 'Error'
+    return mapped(statuses, (codes, status) => {
+      const body = this.schema(errorBodies[status === '409' ? 'ConflictError' : shape], 'output')
+      const code = { enum: codes.map((each) => each.code) }
+      return {
+        description: codes.map((each) => `\`${each.code}\`: ${each.meaning}`).join('\n'),
+        headers: headersOf(tag, ['Cache-Control', ...(further[status] ?? [])]),
+        content: { 'application/json': { schema: { type: 'object', properties: { code }, ...body } } },
+      }
+    })
+  }
+
+  private content({ json, types = [] }: Pick<Operation['answer'], 'json' | 'types'>, io: IO): Content {
+    // Bytes have no schema.
+    const bodies = types.map((type) => [type, { schema: type.startsWith('text/') ? { type: 'string' } : {} }])
+    return {
+      ...(json && { 'application/json': { schema: this.schema(json, io) } }),
+      ...Object.fromEntries(bodies),
+    }
+  }
+
+  /** As JSON Schema. Schemas with an id become components. */
+  private schema(schema: z.ZodType, io: IO): JsonSchema {
+    const known = this.known[io].get(schema)
+    if (known) return known
+    const text = JSON.stringify(z.toJSONSchema(schema, { io }))
+    const { $schema, $defs, ...body } = JSON.parse(text.replaceAll('"#/$defs/', '"#/components/schemas/'))
+    Object.assign(this.schemas, $defs)
+    this.known[io].set(schema, body)
+    return body
+  }
 }
 
-function headOf({ operationId, responses, parameters: taken, ...operation }: Operation): Operation {
-  const bodiless = Object.entries(responses)
-    .filter(([status]) => !RANGE_STATUSES.includes(status))
-    .map(([status, { content: _, ...head }]) => [status, head])
-  const kept = taken?.filter((each) => !('$ref' in each && RANGE_PARAMETERS.includes(each.$ref)))
+/** Refers to headers, and to those of every answer. Pages of other origins may not read what is for the operator. */
+function headersOf(tag: Group['tag'], names: readonly HeaderName[]): Record<string, unknown> {
+  const shared: HeaderName[] = ['Access-Control-Allow-Origin', 'Access-Control-Expose-Headers']
+  const all: HeaderName[] = [...names, 'X-Request-Id', ...(tag === 'operator' ? [] : shared)]
+  return Object.fromEntries(all.map((name) => [name, { $ref: `#/components/headers/${name}` }]))
+}
+
+/** Every GET is a HEAD as well: the same without a body, and without ranges (RFC 9110 14.2). */
+function headOf({ operationId, parameters, responses, ...operation }: OperationObject): OperationObject {
+  const kept = Object.entries(responses).filter(([status]) => !RANGE_STATUSES.includes(status))
   return {
     ...operation,
     operationId: `${operationId}Head`,
-    ...(kept && { parameters: kept }),
-    responses: Object.fromEntries(bodiless),
+    parameters: parameters.filter(({ name }) => !Object.hasOwn(RANGES.shape, name)),
+    responses: mapped(Object.fromEntries(kept), ({ content: _, ...head }) => head),
   }
+}
+
+function mapped<From, To>(
+  record: Record<string, From>,
+  to: (value: From, key: string) => To,
+): Record<string, To> {
+  return Object.fromEntries(Object.entries(record).map(([key, value]) => [key, to(value, key)]))
 }

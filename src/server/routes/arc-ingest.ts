@@ -7,7 +7,9 @@ import { spendsBy } from '../../../backend/src/graph/transaction-records.js'
 import { fromHex } from '../../../backend/src/protocol/bytes.js'
 import { readTransaction } from '../../../backend/src/protocol/transaction.js'
 import { BadRequestError, NotFoundError } from '../../gateway/http/errors.js'
+import { type OperationGroup, STORE_ERRORS } from '../../gateway/http/operation.js'
 import type { RequestBodies } from '../../gateway/http/request-body.js'
+import { count, validate } from '../../gateway/http/schemas.js'
 import type { ProofVerifier } from '../chain/proof-verifier.js'
 import { requireBearer } from '../http/admin-guard.js'
 import type { OverlayEngine } from '../submission/overlay-engine.js'
@@ -25,38 +27,39 @@ export interface ArcIngestOptions {
   token?: string | undefined
 }
 
-const hex = z.string().regex(/^(?:[0-9a-f]{2})+$/i)
+const hex = z.string().regex(/^(?:[0-9a-fA-F]{2})+$/)
 /** Of a notice of ARC, what counts here; it says more. */
 const notice = z.object({
   txid: z
     .string()
-    .regex(/^[0-9a-f]{64}$/i)
+    .regex(/^[0-9a-fA-F]{64}$/)
     .transform((txid) => txid.toLowerCase()),
   merklePath: hex,
-  blockHeight: z.int().nonnegative().optional(),
+  blockHeight: count.optional(),
 })
+const noticeAnswer = z.strictObject({ status: z.literal('success'), message: z.string() })
 
 /** `POST /arc-ingest`: a transaction processor (ARC) brings the merkle path of a transaction (`spec/http.md`, Overlay). */
 export function arcIngestRoutes(options: ArcIngestOptions): Router {
   const { token, bodies } = options
-  const guards = token === undefined ? [] : [requireBearer(token, 'the token of the callback')]
+  const guards = token === undefined ? [] : [requireBearer(token, 'the callback token')]
   return Router().post('/arc-ingest', ...guards, bodies.json({ limit: MAX_BODY_BYTES }), ingest(options))
 }
 
 function ingest(options: ArcIngestOptions): RequestHandler {
   const { engine, graph, proofs } = options
   return async (request, response) => {
-    const told = notice.safeParse(request.body)
-    if (!told.success) {
-      throw new BadRequestError(
-        'BAD_BODY',
-        'the body must be {"txid": "<hex>", "merklePath": "<hex>", "blockHeight": <number>}',
-      )
-    }
-    const { txid, merklePath, blockHeight } = told.data
+    const { txid, merklePath, blockHeight } = validate(
+      notice,
+      request.body,
+      'the body must be {"txid": "<hex>", "merklePath": "<hex>", "blockHeight": <number>}',
+    )
     const proof = readProof({ txid, bump: fromHex(merklePath) })
     if (blockHeight !== undefined && blockHeight !== proof.height)
-      throw new BadRequestError('BAD_BODY', `the merkle path is of a block at ${proof.height}`)
+      throw new BadRequestError(
+        'BAD_BODY',
+        `blockHeight is ${blockHeight}, but the merkle path is of a block at ${proof.height}`,
+      )
     if (!(await graph.transactions.has(txid))) throw unknownTransaction()
     await requireHeld(proof, proofs)
     await engine.exclusively(async () => {
@@ -73,14 +76,44 @@ function ingest(options: ArcIngestOptions): RequestHandler {
 }
 
 function unknownTransaction(): NotFoundError {
-  return new NotFoundError('this store holds no such transaction')
+  return new NotFoundError('this store does not have the transaction')
 }
 
 /** Before anything has to wait for it: an answer may take long. What turns out since then, the next round finds. */
 async function requireHeld(proof: Proof, proofs: ProofVerifier): Promise<void> {
   const verdict = await proofs.verdict(proof)
   if (verdict === 'no')
-    throw new BadRequestError('BAD_BODY', `the block at ${proof.height} has another merkle root`)
+    throw new BadRequestError(
+      'BAD_BODY',
+      `the merkle path leads to a root that the block at ${proof.height} does not have`,
+    )
   if (verdict === 'unknown')
-    throw new ChainTrackerError(`the chain tracker knows of no block at ${proof.height} yet`)
+    throw new ChainTrackerError(`the chain tracker has no block at ${proof.height} yet; try again`)
+}
+
+export const ARC_OPERATIONS: OperationGroup = {
+  tag: 'overlay',
+  operations: {
+    ingestProof: {
+      route: 'POST /arc-ingest',
+      summary: 'Delivers the merkle path of a transaction that this host has',
+      description:
+        'The callback of a transaction processor (ARC); other fields are ignored. If the operator has set a token for it, it is sent as `Authorization: Bearer <token>`.',
+      body: {
+        description:
+          'The transaction, its merkle path (BUMP, BRC-74), the height of its block; up to 32 KiB.',
+        json: notice,
+      },
+      answer: { description: 'The proof is stored.', json: noticeAnswer },
+      errors: {
+        BAD_BODY: 'The body has another form, or the path is of another transaction, height or chain.',
+        UNAUTHORIZED: 'The token is missing or wrong.',
+        NOT_FOUND: 'This host does not have the transaction.',
+        TOO_LARGE: 'The body is over 32 KiB.',
+        NOT_READY: 'The source of block headers did not answer, or does not know that height yet; try again.',
+        STORE_FULL: 'The store has no space left.',
+        ...STORE_ERRORS,
+      },
+    },
+  },
 }

@@ -8,14 +8,18 @@ import {
   type BlockedSubject,
 } from '../../../backend/src/graph/blocklist.js'
 import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
-import { isName } from '../../../backend/src/protocol/mine-node.js'
+import { isName, NAME_PATTERN } from '../../../backend/src/protocol/mine-node.js'
 import { formatOutpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { BadRequestError } from '../../gateway/http/errors.js'
+import type { OperationGroup } from '../../gateway/http/operation.js'
 import type { RequestBodies } from '../../gateway/http/request-body.js'
+import { askedOutpoint, text, validate, wholeNumber } from '../../gateway/http/schemas.js'
+import { OPERATOR_ERRORS } from '../http/admin-guard.js'
 
 const MAX_BODY_BYTES = 16 * 1024
 const MAX_LISTED = 1000
 const MAX_REASON = 1000
+const SHA256 = /^[0-9a-fA-F]{64}$/
 
 /** What each kind is called in a body: the value says what it is. */
 const FIELDS = { content: 'sha256', name: 'name', outpoint: 'outpoint' } as const satisfies Record<
@@ -41,80 +45,90 @@ export function blockingRoutes(options: BlockingOptions): Router {
     .get('/blocked', list(options))
 }
 
+// What the three hold is read by `subjectOf`: it has a code for each.
 const subjectFields = {
-  outpoint: z.string().optional(),
-  sha256: z.string().optional(),
-  name: z.string().optional(),
-}
-const unblocking = z.strictObject(subjectFields)
-const blocking = z.strictObject({
-  ...subjectFields,
-  reason: z
+  outpoint: askedOutpoint.optional().describe('An output.'),
+  sha256: z
     .string()
-    .max(MAX_REASON)
-    .refine((reason) => reason.trim() !== ''),
+    .meta({ pattern: SHA256.source })
+    .optional()
+    .describe('Content, in any output: the hash of its body.'),
+  name: z.string().meta({ pattern: NAME_PATTERN.source }).optional().describe('A name, and its origin.'),
+}
+const kind = z.enum(BLOCKED_KINDS)
+const reason = z
+  .string()
+  .min(1)
+  .max(MAX_REASON)
+  .refine((text) => text.trim() !== '')
+  .describe('For the operator; it is shown to nobody else.')
+
+const unblockBody = z.strictObject(subjectFields).meta({ minProperties: 1, maxProperties: 1 })
+const blockBody = z.strictObject({ ...subjectFields, reason }).meta({ minProperties: 2, maxProperties: 2 })
+const blockedShape = z.strictObject({
+  kind,
+  ...subjectFields,
+  reason,
+  since: z
+    .string()
+    .regex(/^\d{4}-\d\d-\d\dT.+Z$/)
+    .describe('When it was first blocked.'),
 })
+const unblockedShape = z.strictObject({ kind, ...subjectFields, wasBlocked: z.boolean() })
 
 function block({ graph, logger }: BlockingOptions): RequestHandler {
   return async ({ body }, response) => {
-    const asked = blocking.safeParse(body)
-    if (!asked.success) {
-      throw new BadRequestError(
-        'BAD_BODY',
-        `the body must be {"outpoint" or "sha256" or "name": …, "reason": …}, the reason of 1 to ${MAX_REASON} characters`,
-      )
-    }
-    const { reason, ...fields } = asked.data
+    const { reason, ...fields } = validate(
+      blockBody,
+      body,
+      `the body must be {"outpoint" or "sha256" or "name": …, "reason": …}, with a reason of 1 to ${MAX_REASON} characters`,
+    )
     const record = await graph.blocklist.add({ ...subjectOf(fields), reason, since: Date.now() })
-    logger.info({ blocked: { kind: record.kind, value: record.value, reason } }, 'blocked by the operator')
+    logger.info(
+      { blocked: { kind: record.kind, value: record.value, reason } },
+      'the operator blocked an entry',
+    )
     response.json(shown(record))
   }
 }
 
 function unblock({ graph, logger }: BlockingOptions): RequestHandler {
   return async ({ body }, response) => {
-    const asked = unblocking.safeParse(body)
-    if (!asked.success)
-      throw new BadRequestError('BAD_BODY', 'the body must be {"outpoint" or "sha256" or "name": …}')
-    const subject = subjectOf(asked.data)
+    const subject = subjectOf(
+      validate(unblockBody, body, 'the body must be {"outpoint" or "sha256" or "name": …}'),
+    )
     const wasBlocked = await graph.blocklist.remove(subject)
-    logger.info({ unblocked: { ...subject, wasBlocked } }, 'unblocked by the operator')
+    logger.info({ unblocked: { ...subject, wasBlocked } }, 'the operator unblocked an entry')
     response.json({ kind: subject.kind, [FIELDS[subject.kind]]: subject.value, wasBlocked })
   }
 }
 
 const listQuery = z.object({
-  kind: z.enum(BLOCKED_KINDS).optional(),
-  limit: z
-    .string()
-    .regex(/^[1-9]\d{0,3}$/)
-    .transform(Number)
-    .refine((limit) => limit <= MAX_LISTED)
-    .default(100),
+  kind: kind.optional().describe('Only what is blocked by this.'),
+  limit: wholeNumber({ most: MAX_LISTED, usual: 100 }).describe('The most to return.'),
   after: z
     .string()
     .max(300)
-    .transform((text, context): BlockedSubject => {
-      const [, kind, value] = /^(\w+):(.+)$/.exec(text) ?? []
-      const known = BLOCKED_KINDS.find((each) => each === kind)
-      if (known !== undefined && value !== undefined) return { kind: known, value }
-      context.addIssue('is no place in the list')
-      return z.NEVER
-    })
-    .optional(),
+    .regex(new RegExp(`^(?:${BLOCKED_KINDS.join('|')}):.+$`))
+    .optional()
+    .describe('Only what comes after this: the `next` of the page before.'),
 })
+
+function placeOf(next: string): BlockedSubject | undefined {
+  const kind = BLOCKED_KINDS.find((each) => next.startsWith(`${each}:`))
+  return kind && { kind, value: next.slice(kind.length + 1) }
+}
 
 /** What is blocked, a page at a time; `next` is the `after` of the page behind it, absent on the last. */
 function list({ graph }: BlockingOptions): RequestHandler {
   return async ({ query }, response) => {
-    const asked = listQuery.safeParse(query)
-    if (!asked.success) {
-      throw new BadRequestError(
-        'BAD_BODY',
-        `a kind is one of ${BLOCKED_KINDS.join(', ')}; a limit a whole number from 1 to ${MAX_LISTED}; after, the next of the page before`,
-      )
-    }
-    const { kind, after, limit } = asked.data
+    const asked = validate(
+      listQuery,
+      query,
+      `kind must be one of ${BLOCKED_KINDS.join(', ')}, limit a whole number from 1 to ${MAX_LISTED}, and after the next of the previous page`,
+    )
+    const { kind, limit } = asked
+    const after = placeOf(asked.after ?? '')
     // One more than is shown tells whether there is a page behind this one.
     const found = await graph.blocklist.page({
       ...(kind && { kind }),
@@ -134,16 +148,59 @@ function shown({ kind, value, reason, since }: BlockedRecord): Record<string, st
 }
 
 /** @throws BadRequestError where it is not one thing, or not what it should be; PointerError for no outpoint. */
-function subjectOf({ outpoint, sha256, name }: z.output<typeof unblocking>): BlockedSubject {
+function subjectOf({ outpoint, sha256, name }: z.output<typeof unblockBody>): BlockedSubject {
   const given = [outpoint, sha256, name].filter((value) => value !== undefined)
-  if (given.length !== 1) throw new BadRequestError('BAD_BODY', 'give one of outpoint, sha256 and name')
+  if (given.length !== 1)
+    throw new BadRequestError('BAD_BODY', 'exactly one of outpoint, sha256 and name is required')
   if (outpoint !== undefined) return { kind: 'outpoint', value: formatOutpoint(parseOutpoint(outpoint)) }
   if (name !== undefined) {
-    if (!isName(name)) throw new BadRequestError('BAD_NAME', 'a name is 1 to 255 characters of a-z 0-9 -')
+    if (!isName(name))
+      throw new BadRequestError('BAD_NAME', 'a name must be 1 to 255 characters of a-z 0-9 -')
     return { kind: 'name', value: name }
   }
-  const hash = sha256?.toLowerCase() ?? ''
-  if (!/^[0-9a-f]{64}$/.test(hash))
-    throw new BadRequestError('BAD_BODY', 'a sha256 is 64 characters of hex: that of the whole body')
-  return { kind: 'content', value: hash }
+  const hash = sha256 ?? ''
+  if (!SHA256.test(hash))
+    throw new BadRequestError('BAD_BODY', 'sha256 must be 64 characters of hex: the hash of the whole body')
+  return { kind: 'content', value: hash.toLowerCase() }
+}
+
+const errors = {
+  BAD_BODY: 'The body does not name exactly one thing, or lacks a reason.',
+  BAD_OUTPOINT: 'The outpoint is not one.',
+  BAD_NAME: 'The name cannot be one.',
+  TOO_LARGE: 'The body is over 16 KiB.',
+  STORE_FULL: 'The store has no space left.',
+}
+
+export const BLOCKING_OPERATIONS: OperationGroup = {
+  tag: 'operator',
+  errors: OPERATOR_ERRORS,
+  operations: {
+    block: {
+      route: 'POST /block',
+      summary: 'Blocks an output, content or a name',
+      description:
+        'From then on it is answered with 451 `BLOCKED`, and left out of lists. It does not have to be in this store yet. Blocking it again replaces the reason.',
+      body: { description: 'One of `outpoint`, `sha256` and `name`; up to 16 KiB.', json: blockBody },
+      answer: { description: 'It is blocked.', json: blockedShape },
+      errors,
+    },
+    unblock: {
+      route: 'POST /unblock',
+      summary: 'Unblocks an output, content or a name',
+      body: { description: 'One of `outpoint`, `sha256` and `name`; up to 16 KiB.', json: unblockBody },
+      answer: { description: 'It is not blocked.', json: unblockedShape },
+      errors,
+    },
+    blocked: {
+      route: 'GET /blocked',
+      summary: 'What is blocked, a page at a time',
+      query: listQuery,
+      answer: {
+        description: 'A page, in order of kind and value. `next` is absent from the last one.',
+        json: z.strictObject({ blocked: z.array(blockedShape), next: text.optional() }),
+      },
+      errors: { BAD_BODY: 'There is no such kind or place, or the limit is out of range.' },
+    },
+  },
 }

@@ -1,11 +1,38 @@
 import { Router } from 'express'
+import { z } from 'zod'
 import type { HostStore } from '../../../backend/src/graph/host-store.js'
 import { readUtf8 } from '../../../backend/src/protocol/bytes.js'
-import { type CovenantVersion, longestName } from '../../../backend/src/protocol/mint.js'
+import { MAX_NAME_LENGTH } from '../../../backend/src/protocol/mine-node.js'
+import { COVENANT_VERSIONS, type CovenantVersion, longestName } from '../../../backend/src/protocol/mint.js'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
-import { CACHE } from '../../gateway/http/cache-policy.js'
+import { PROFILES } from '../../../backend/src/protocol/profile.js'
+import { CACHE } from '../../gateway/http/caching.js'
+import type { OperationGroup } from '../../gateway/http/operation.js'
+import { outpoint, text } from '../../gateway/http/schemas.js'
 import type { Config } from '../config/config.js'
 import { versionOfTree } from '../store/pinned-genesis.js'
+
+const deploymentShape = z.strictObject({
+  profile: z.literal(Object.keys(PROFILES)),
+  network: z.enum(['main', 'test']).describe('The network of the addresses.'),
+  genesis: outpoint
+    .optional()
+    .describe('The root as deployed. Absent, with everything below, if the host follows no tree.'),
+  covenantVersion: z
+    .literal(COVENANT_VERSIONS)
+    .optional()
+    .describe('The rules of its covenant: see docs/covenant.md. Older servers leave it out: 1.'),
+  difficulty: z.int().min(1).max(64).optional().describe('The zero bits of a solution.'),
+  nameContentType: text.optional(),
+  marker: text.optional().describe('The protocol marker of name outputs.'),
+  maxNameLength: z
+    .int()
+    .min(1)
+    .max(MAX_NAME_LENGTH)
+    .optional()
+    .describe('The longest name that the covenant of this tree can write.'),
+  tld: text.optional().describe('What follows every name, after a dot.'),
+})
 
 /**
  * `/deployment.json`: which tree of names this host follows, and by what rules names are mined in it. On the host's
@@ -32,4 +59,15 @@ export function deploymentRoutes(
       .set('Cache-Control', CACHE.revalidate)
       .json({ profile: profile.name, network, ...tree, ...(version && { covenantVersion: version }) })
   })
+}
+
+export const DEPLOYMENT_OPERATIONS: OperationGroup = {
+  tag: 'names',
+  operations: {
+    deployment: {
+      route: 'GET /deployment.json',
+      summary: 'Which tree of names this host follows, and how names are mined in it',
+      answer: { description: 'The tree, as this host claims it.', json: deploymentShape },
+    },
+  },
 }

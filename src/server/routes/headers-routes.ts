@@ -1,13 +1,22 @@
 import { Router } from 'express'
 import { z } from 'zod'
-import { BadRequestError, NotFoundError } from '../../gateway/http/errors.js'
+import { NotFoundError } from '../../gateway/http/errors.js'
+import type { OperationGroup } from '../../gateway/http/operation.js'
 import type { RequestBodies } from '../../gateway/http/request-body.js'
+import { count, validate } from '../../gateway/http/schemas.js'
 import type { ReorgMonitor } from '../chain/reorg-monitor.js'
+import { OPERATOR_ERRORS } from '../http/admin-guard.js'
 import type { OverlayEngine } from '../submission/overlay-engine.js'
 
 const MAX_BODY_BYTES = 1024
 
-const told = z.object({ height: z.int().nonnegative().optional() })
+const headersBody = z.object({ height: count.optional() })
+const roundShape = z.strictObject({
+  tip: count.describe('The height of the chain.'),
+  from: count.describe('The lowest height that was checked.'),
+  blocks: count.describe('How many blocks were checked.'),
+  disproved: count.describe('How many transactions lost their proof.'),
+})
 
 /**
  * `POST /admin/headers`: the operator, or the operator's node, tells that the chain has changed, from a height on where one
@@ -20,14 +29,35 @@ export function headersRoutes(
   { engine, bodies }: { engine: Pick<OverlayEngine, 'releaseHeld'>; bodies: RequestBodies },
 ): Router {
   return Router().post('/headers', bodies.json({ limit: MAX_BODY_BYTES }), async (request, response) => {
-    const asked = told.safeParse(request.body ?? {})
-    if (!asked.success)
-      throw new BadRequestError('BAD_BODY', 'the body must be {"height": <number>}, or nothing')
+    const body: unknown = request.body ?? {}
+    const { height } = validate(headersBody, body, 'the body must be {"height": <number>} or empty')
     if (watch === undefined)
-      throw new NotFoundError('this host checks no proofs: CHAIN_TRACKER is scripts-only')
-    const round = await watch.round(asked.data.height)
+      throw new NotFoundError('this host does not check proofs: CHAIN_TRACKER is scripts-only')
+    const round = await watch.round(height)
     // A longer chain may hold what was not final before.
     while ((await engine.releaseHeld()) > 0);
     response.json(round)
   })
+}
+
+export const HEADERS_OPERATIONS: OperationGroup = {
+  tag: 'operator',
+  errors: OPERATOR_ERRORS,
+  operations: {
+    headersChanged: {
+      route: 'POST /headers',
+      summary: 'Reports that the chain has changed',
+      description:
+        'The host checks the blocks that its stored proofs lead to, as it does from time to time on its own. A proof that leads to a block outside the chain is discarded.',
+      body: { description: 'Optionally, the lowest height to check; up to 1 KiB.', json: headersBody },
+      answer: { description: 'The check is done.', json: roundShape },
+      errors: {
+        BAD_BODY: 'The height is not a number from 0 up.',
+        TOO_LARGE: 'The body is over 1 KiB.',
+        NOT_FOUND: 'The operator has set no token, or this host does not check proofs.',
+        NOT_READY:
+          'The source of block headers did not answer, or is far below its last height. What it had answered by then is done.',
+      },
+    },
+  },
 }

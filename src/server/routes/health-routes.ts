@@ -1,7 +1,32 @@
 import { Router } from 'express'
+import { z } from 'zod'
 import { NotReadyError } from '../../gateway/http/errors.js'
+import type { OperationGroup } from '../../gateway/http/operation.js'
 import type { Readiness } from '../http/readiness.js'
 import type { IndexStatus } from '../store/index-maintenance.js'
+
+const okShape = z.strictObject({ status: z.literal('ok') })
+
+/** What `/health` answers while the host is ready, or not. */
+function healthShape(ready: boolean) {
+  return z.strictObject({
+    status: z.literal(ready ? 'ok' : 'error'),
+    live: z.literal(true),
+    ready: z.literal(ready),
+    reasons: z.record(z.string(), z.string()).describe('Why it is not ready, by the part of the host.'),
+    index: z
+      .strictObject({
+        state: z.enum(['comparing', 'rebuilding', 'equal', 'unequal'] satisfies IndexStatus['state'][]),
+        done: z.number().min(0).max(1).describe('How much of it is done.'),
+      })
+      .describe(
+        'Whether the index is known to match the admitted set. While it is `rebuilding`, nothing else is answered.',
+      ),
+    refused: z
+      .record(z.string(), z.record(z.string(), z.int().min(1)))
+      .describe('How often each topic has refused something since the start, by topic and code.'),
+  })
+}
 
 /**
  * `/health/live`: the process answers. `/health/ready`: the store does too, and no part of the host says that it is not
@@ -28,7 +53,7 @@ export function healthRoutes({
       await pinging
     } catch {
       // What the store said is in the log of whatever needed it; here it is a yes or a no.
-      return { store: 'the store does not answer' }
+      return { store: 'the store does not respond' }
     }
     return readiness.reasons()
   }
@@ -56,4 +81,30 @@ export function healthRoutes({
           refused: refused(),
         })
     })
+}
+
+export const HEALTH_OPERATIONS: OperationGroup = {
+  tag: 'health',
+  operations: {
+    live: {
+      route: 'GET /health/live',
+      summary: 'Whether the process answers',
+      answer: { description: 'It does.', json: okShape },
+    },
+    ready: {
+      route: 'GET /health/ready',
+      summary:
+        'Whether the store answers and has space, the chain tracker answers, and the index matches the admitted set',
+      answer: { description: 'All of that is true.', json: okShape },
+      errors: { NOT_READY: 'Something is not; `error` has the first reason, and `/health` all of them.' },
+    },
+    health: {
+      route: 'GET /health',
+      summary: 'Liveness and readiness in detail, and what was refused',
+      answer: { description: 'The host is ready.', json: healthShape(true) },
+      otherAnswers: {
+        503: { description: 'The process answers, but is not ready.', json: healthShape(false) },
+      },
+    },
+  },
 }

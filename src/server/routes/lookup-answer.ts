@@ -11,9 +11,8 @@ import { yieldToEventLoop } from '../../../backend/src/graph/yield-to-event-loop
 import type { AnsweringOutput, Reading } from '../../../backend/src/lookup-services/output-history.js'
 import { fromHex } from '../../../backend/src/protocol/bytes.js'
 import { UNTYPED } from '../../../backend/src/protocol/media-type.js'
-import { countTransactions } from '../../gateway/http/answer-cost.js'
-import { longRead } from '../../gateway/http/long-read.js'
-import { sendChunks } from '../../gateway/http/send-chunks.js'
+import { countTransactions, longRead } from '../../gateway/http/long-read.js'
+import { sendChunks } from '../../gateway/http/send-body.js'
 
 interface LookupAnswer {
   request: Request
@@ -47,10 +46,10 @@ export async function sendLookupAnswer(answer: LookupAnswer): Promise<void> {
     const { binary: beef } = laidOut
     response.setHeader('Content-Type', UNTYPED)
     response.setHeader('Content-Length', beef.length)
-    await sendChunks(response, { pieces: beef.bytes(), length: beef.length })
+    await sendChunks(response, { chunks: beef.bytes(), length: beef.length })
   } else {
     response.setHeader('Content-Type', 'application/json; charset=utf-8')
-    await sendChunks(response, { pieces: jsonChunks(laidOut, graph) })
+    await sendChunks(response, { chunks: jsonChunks(laidOut, graph) })
   }
 }
 
@@ -100,7 +99,7 @@ async function listedApart(
 }
 
 function notHeld(txid: string): Error {
-  return new Error(`the index names a transaction that the store does not hold: ${txid}`)
+  return new Error(`the index refers to ${txid}, which is missing from the store`)
 }
 
 /** Count, then txid, index and context of each output (no context here). */

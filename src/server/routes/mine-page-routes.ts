@@ -1,9 +1,11 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { type RequestHandler, Router } from 'express'
-import { CACHE } from '../../gateway/http/cache-policy.js'
-import { endedByPrecondition, entityTag } from '../../gateway/http/entity-tag.js'
+import { z } from 'zod'
+import { CACHE, endedByPrecondition, entityTag } from '../../gateway/http/caching.js'
 import { NotFoundError } from '../../gateway/http/errors.js'
+import type { HeaderName, Operation, OperationGroup } from '../../gateway/http/operation.js'
+import { optionalText } from '../../gateway/http/schemas.js'
 
 /** What the build leaves in the folder of the page, and what it is served as. */
 export const MINE_PAGE_FILES = {
@@ -40,7 +42,7 @@ const HEADERS = {
   'Cross-Origin-Resource-Policy': 'same-origin',
   'Referrer-Policy': 'no-referrer',
   'X-Content-Type-Options': 'nosniff',
-}
+} satisfies Partial<Record<HeaderName, string>>
 
 type FileName = keyof typeof MINE_PAGE_FILES
 
@@ -68,8 +70,8 @@ export function readMinePage(folder: URL): MinePage {
 export function minePageRoutes(page: MinePage | undefined): Router {
   const send = (name: string): RequestHandler => {
     return (request, response) => {
-      if (page === undefined) throw new NotFoundError('the page for mining was not built here')
-      if (!isFile(name)) throw new NotFoundError('the page for mining has no such file')
+      if (page === undefined) throw new NotFoundError('the mine page is not part of this build')
+      if (!isFile(name)) throw new NotFoundError('the mine page has no such file')
       const { body, tag } = page[name]
       response.set({ ...HEADERS, ETag: tag })
       if (endedByPrecondition({ request, response, tag })) return
@@ -83,4 +85,29 @@ export function minePageRoutes(page: MinePage | undefined): Router {
 
 function isFile(name: string): name is FileName {
   return Object.hasOwn(MINE_PAGE_FILES, name)
+}
+
+const answer: Operation['answer'] = {
+  description: 'The file as it was built.',
+  headers: ['Content-Length', 'ETag', ...(Object.keys(HEADERS) as HeaderName[])],
+}
+
+export const MINE_PAGE_OPERATIONS: OperationGroup = {
+  tag: 'names',
+  operations: {
+    minePage: {
+      route: 'GET /mine',
+      summary: 'A page that mines names in the browser',
+      query: z.object({ name: optionalText('What the name field holds when the page opens.') }),
+      answer: { ...answer, types: ['text/html'] },
+      errors: { NOT_FOUND: 'The page was not built on this host.' },
+    },
+    minePageFile: {
+      route: 'GET /mine/{file}',
+      summary: 'A script or a style sheet of that page',
+      params: z.object({ file: z.literal(Object.keys(MINE_PAGE_FILES)).describe('The name of the file.') }),
+      answer: { ...answer, types: ['text/html', 'text/javascript', 'text/css'] },
+      errors: { NOT_FOUND: 'The page has no such file.' },
+    },
+  },
 }

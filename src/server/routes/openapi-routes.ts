@@ -1,16 +1,35 @@
 import { createHash } from 'node:crypto'
 import { Router } from 'express'
-import type { Profile } from '../../../backend/src/protocol/profile.js'
-import { CACHE } from '../../gateway/http/cache-policy.js'
-import { endedByPrecondition, entityTag } from '../../gateway/http/entity-tag.js'
-import { openapiDocument } from '../openapi/document.js'
+import { z } from 'zod'
+import { CACHE, endedByPrecondition, entityTag } from '../../gateway/http/caching.js'
+import type { OperationGroup } from '../../gateway/http/operation.js'
 
-/** `/openapi.json`: all routes in words that machines read. It is another after an update, and never in between. */
-export function openapiRoutes(options: { profile: Profile; version: string }): Router {
-  const text = JSON.stringify(openapiDocument(options))
-  const tag = entityTag(createHash('sha256').update(text).digest('hex'))
+/**
+ * `/openapi.json`: a description of all routes.
+ *
+ * @param document Generates it, on the first request: that takes longer than starting a server should. It never changes.
+ */
+export function openapiRoutes(document: () => object): Router {
+  let written: { text: string; tag: string } | undefined
+  const write = () => {
+    const text = JSON.stringify(document())
+    return { text, tag: entityTag(createHash('sha256').update(text).digest('hex')) }
+  }
   return Router().get('/openapi.json', (request, response) => {
+    written ??= write()
+    const { text, tag } = written
     response.set({ 'Cache-Control': CACHE.revalidate, ETag: tag })
     if (!endedByPrecondition({ request, response, tag })) response.type('application/json').send(text)
   })
+}
+
+export const OPENAPI_OPERATIONS: OperationGroup = {
+  tag: 'health',
+  operations: {
+    openapi: {
+      route: 'GET /openapi.json',
+      summary: 'This document',
+      answer: { description: 'An OpenAPI 3.1 document.', headers: ['ETag'], json: z.looseObject({}) },
+    },
+  },
 }

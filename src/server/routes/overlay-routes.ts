@@ -7,8 +7,11 @@ import type { AnsweringOutput } from '../../../backend/src/lookup-services/outpu
 import { ByteCursor } from '../../../backend/src/protocol/byte-cursor.js'
 import type { Profile } from '../../../backend/src/protocol/profile.js'
 import { BadRequestError, NotFoundError, TooLargeError } from '../../gateway/http/errors.js'
+import { type OperationGroup, STORE_ERRORS } from '../../gateway/http/operation.js'
 import type { RequestBodies } from '../../gateway/http/request-body.js'
-import { clientKey, isLocal } from '../http/rate-limits.js'
+import { optionalText, validate } from '../../gateway/http/schemas.js'
+import { outputIndex } from '../gasp/sync-messages.js'
+import { clientKey, isLocal } from '../http/gates.js'
 import { asUint8Array } from '../submission/as-uint8array.js'
 import { withOrdinals } from '../submission/overlay.js'
 import type { OverlayEngine } from '../submission/overlay-engine.js'
@@ -32,6 +35,37 @@ export interface OverlayRoutesOptions {
   submit: Submit
 }
 
+/** What a host runs, by name and alias. */
+const runningShape = z.record(z.string(), z.strictObject({ name: z.string(), shortDescription: z.string() }))
+const outputIndexes = z.array(outputIndex)
+const steakShape = z.record(
+  z.string(),
+  z.strictObject({
+    outputsToAdmit: outputIndexes,
+    coinsToRetain: outputIndexes,
+    coinsRemoved: outputIndexes.optional(),
+  }),
+)
+const outputListShape = z.strictObject({
+  type: z.literal('output-list'),
+  outputs: z.array(
+    z.strictObject({
+      beef: z.array(z.int().min(0).max(255)).describe('The BEEF of the transaction, a number for each byte.'),
+      outputIndex,
+    }),
+  ),
+  truncated: z
+    .literal(true)
+    .optional()
+    .describe('Present if a page ends before its limit because its BEEF is long: continue with `after`.'),
+})
+const topicDocumentationQuery = z.object({ manager: z.string().describe('A topic, as `tm_names`.') })
+const lookupDocumentationQuery = z.object({
+  lookupService: z.string().describe('A lookup service, as `ls_names`.'),
+})
+const topicsHeader = z.array(z.string()).min(1).max(32).describe('The topics, as `["tm_names"]`.')
+const lookupBody = z.object({ service: z.string(), query: z.unknown() })
+
 /** The surface that overlay clients speak, as OverlayExpress 2.x has it (`spec/http.md`, Overlay). */
 export function overlayRoutes(options: OverlayRoutesOptions): Router {
   const { engine, graph, profile, maxBodyBytes, maxQueryBytes, bodies } = options
@@ -45,15 +79,15 @@ export function overlayRoutes(options: OverlayRoutesOptions): Router {
       response.json(withAliases(await engine.listLookupServiceProviders(), profile.lookupServiceAliases))
     })
     .get('/getDocumentationForTopicManager', async ({ query }, response) => {
-      const topic = topics(String(query.manager))
-      if (!Object.hasOwn(engine.managers, topic))
-        throw new NotFoundError('this host has no such topic manager')
+      const unknown = () => new NotFoundError('this host does not have this topic manager')
+      const topic = topics(validate(topicDocumentationQuery, query, unknown).manager)
+      if (!Object.hasOwn(engine.managers, topic)) throw unknown()
       response.type('text/markdown').send(await engine.managers[topic]?.getDocumentation())
     })
     .get('/getDocumentationForLookupServiceProvider', async ({ query }, response) => {
-      const service = services(String(query.lookupService))
-      if (!Object.hasOwn(engine.lookupServices, service))
-        throw new NotFoundError('this host has no such lookup service')
+      const unknown = () => new NotFoundError('this host does not have this lookup service')
+      const service = services(validate(lookupDocumentationQuery, query, unknown).lookupService)
+      if (!Object.hasOwn(engine.lookupServices, service)) throw unknown()
       response.type('text/markdown').send(await engine.lookupServices[service]?.getDocumentation())
     })
     .post('/submit', bodies.raw({ limit: maxBodyBytes }), submit(options, topics))
@@ -95,7 +129,7 @@ function submit(
     const asked = readTopics(request.get('X-Topics'))
     const received: unknown = request.body
     if (!(received instanceof Uint8Array) || received.length === 0) {
-      throw new BadRequestError('BAD_BODY', 'the body must be a BEEF, as application/octet-stream')
+      throw new BadRequestError('BAD_BODY', 'the body must be a BEEF, sent as application/octet-stream')
     }
     const body = asUint8Array(received)
     const offChain = request.get('x-includes-off-chain-values') === 'true'
@@ -122,14 +156,8 @@ function withAsked(steak: STEAK, asked: string[], topics: (name: string) => stri
 }
 
 function readTopics(header: string | undefined): string[] {
-  const topics = z.array(z.string()).min(1).max(32).safeParse(parseJson(header))
-  if (!topics.success) {
-    throw new BadRequestError(
-      'BAD_BODY',
-      'the header X-Topics must be a JSON array of topics, as ["tm_names"]',
-    )
-  }
-  return topics.data
+  const message = 'the header X-Topics must be a JSON array of topics, such as ["tm_names"]'
+  return validate(topicsHeader, parseJson(header), message)
 }
 
 function parseJson(text: string | undefined): unknown {
@@ -151,11 +179,9 @@ function withoutOffChainValues(body: Uint8Array, limit: number): Uint8Array {
   const cursor = new ByteCursor(body, (message) => new BadRequestError('BAD_BODY', message))
   const beef = cursor.take(cursor.varint())
   if (body.length - cursor.at > limit)
-    throw new TooLargeError(`off-chain values are over the limit of ${limit} bytes`)
+    throw new TooLargeError(`the off-chain values exceed the limit of ${limit} bytes`)
   return beef.slice()
 }
-
-const question = z.object({ service: z.string(), query: z.unknown() })
 
 function lookup(options: {
   engine: OverlayEngine
@@ -165,16 +191,19 @@ function lookup(options: {
 }): RequestHandler {
   const { engine, graph, services, maxPageBytes } = options
   return async (request, response) => {
-    const asked = question.safeParse(request.body)
-    if (!asked.success)
-      throw new BadRequestError('BAD_BODY', 'the body must be {"service": "ls_…", "query": …}')
-    const service = services(asked.data.service)
+    const { query, ...asked } = validate(
+      lookupBody,
+      request.body,
+      'the body must be {"service": "ls_…", "query": …}',
+    )
+    const service = services(asked.service)
     const provider = Object.hasOwn(engine.lookupServices, service)
       ? engine.lookupServices[service]
       : undefined
-    if (provider === undefined) throw new BadRequestError('BAD_BODY', 'this host has no such lookup service')
-    const formula: AnsweringOutput[] = await provider.lookup({ service, query: asked.data.query })
-    const pageBytes = isPage(asked.data.query) ? maxPageBytes : undefined
+    if (provider === undefined)
+      throw new BadRequestError('BAD_BODY', 'this host does not have this lookup service')
+    const formula: AnsweringOutput[] = await provider.lookup({ service, query })
+    const pageBytes = isPage(query) ? maxPageBytes : undefined
     await sendLookupAnswer({ request, response, formula, graph: graph.transactions, pageBytes })
   }
 }
@@ -184,4 +213,87 @@ const PAGED = ['prefix', 'map', 'parent', 'contentType', 'owner']
 
 function isPage(query: unknown): boolean {
   return typeof query === 'object' && query !== null && PAGED.some((form) => Object.hasOwn(query, form))
+}
+
+export const OVERLAY_OPERATIONS: OperationGroup = {
+  tag: 'overlay',
+  operations: {
+    topicManagers: {
+      route: 'GET /listTopicManagers',
+      summary: 'The topics of this host',
+      answer: { description: 'The topics, each with a line about it.', json: runningShape },
+    },
+    lookupServices: {
+      route: 'GET /listLookupServiceProviders',
+      summary: 'The lookup services of this host',
+      answer: { description: 'The services, each with a line about it.', json: runningShape },
+    },
+    topicDocumentation: {
+      route: 'GET /getDocumentationForTopicManager',
+      summary: 'What a topic admits',
+      query: topicDocumentationQuery,
+      answer: { description: 'Its documentation.', types: ['text/markdown'] },
+      errors: { NOT_FOUND: 'This host has no such topic.' },
+    },
+    lookupDocumentation: {
+      route: 'GET /getDocumentationForLookupServiceProvider',
+      summary: 'The queries that a lookup service answers',
+      query: lookupDocumentationQuery,
+      answer: { description: 'Its documentation.', types: ['text/markdown'] },
+      errors: { NOT_FOUND: 'This host has no such lookup service.' },
+    },
+    submit: {
+      route: 'POST /submit',
+      summary: 'Submits a transaction to topics',
+      description:
+        'A transaction for `tm_names` is submitted to `tm_ordinals` as well: a mint belongs in both.',
+      headers: z.object({
+        'X-Topics': topicsHeader,
+        'x-includes-off-chain-values': optionalText(
+          'With `true`, the body is a varint, a BEEF of that many bytes, and off-chain values after it. No topic here reads those.',
+        ),
+      }),
+      body: {
+        description:
+          'A BEEF that ends with the submitted transaction, up to the size that the operator has set.',
+        types: ['application/octet-stream'],
+      },
+      answer: {
+        description: 'For each topic, which outputs it admitted, and which of the spent coins it keeps.',
+        json: steakShape,
+      },
+      errors: {
+        BAD_BODY: 'There is no such topic, the body is not a BEEF, or the transaction is invalid.',
+        CONFLICT: 'It spends what an admitted transaction already spends.',
+        TOO_LARGE:
+          'The body, the off-chain values or the BEEF is over a limit: its transactions, the depth of unproven ones, their inputs and outputs, a script, or the blocks that its proofs lead to.',
+        NOT_READY:
+          'The source of block headers did not answer, too many submissions are queued, or this one could not be verified in time; try again.',
+        STORE_FULL: 'The store has no space left.',
+        ...STORE_ERRORS,
+      },
+    },
+    lookup: {
+      route: 'POST /lookup',
+      summary: 'Queries a lookup service',
+      headers: z.object({
+        'X-Aggregation': optionalText(
+          'With `yes`, the answer is binary; one with a history, only if `Accept` asks for it.',
+        ),
+      }),
+      body: { description: 'A service, and a query of a form that it documents.', json: lookupBody },
+      answer: {
+        description:
+          'The matching outputs. In binary: their number (varint); for each its txid, index (varint), and context after its length (varint); and one BEEF with all of their transactions.',
+        json: outputListShape,
+        types: ['application/octet-stream'],
+      },
+      errors: {
+        BAD_BODY: 'The body has another form, or there is no such service or query.',
+        TOO_LARGE: 'The body is over the limit.',
+        BLOCKED: 'The operator has blocked the output. Lists leave it out.',
+        ...STORE_ERRORS,
+      },
+    },
+  },
 }

@@ -1,13 +1,22 @@
 import { type RequestHandler, type Response, Router } from 'express'
+import { z } from 'zod'
 import type { BlocklistFilter } from '../../../backend/src/graph/blocklist-filter.js'
 import type { GraphStore, RawTransaction } from '../../../backend/src/graph/graph-store.js'
 import { toHex } from '../../../backend/src/protocol/bytes.js'
 import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { BadRequestError, NotFoundError } from '../../gateway/http/errors.js'
+import { type OperationGroup, STORE_ERRORS } from '../../gateway/http/operation.js'
 import type { RequestBodies } from '../../gateway/http/request-body.js'
-import { sendChunks } from '../../gateway/http/send-chunks.js'
+import { validate } from '../../gateway/http/schemas.js'
+import { sendChunks } from '../../gateway/http/send-body.js'
 import { offeredOutputs } from '../gasp/offered-outputs.js'
-import { formatGaspOutpoint, nodeRequest, syncRequest } from '../gasp/sync-messages.js'
+import {
+  formatGaspOutpoint,
+  nodeAnswer,
+  nodeRequest,
+  syncAnswer,
+  syncRequest,
+} from '../gasp/sync-messages.js'
 
 /** Either question takes some hundred characters. */
 const MAX_BODY_BYTES = 4096
@@ -34,27 +43,23 @@ function offer({ graph, guard, topicOf }: SyncRoutesOptions): RequestHandler {
   return async (request, response) => {
     const topic = topicOf(request.get('x-bsv-topic') ?? '')
     if (topic === undefined)
-      throw new BadRequestError('BAD_BODY', 'the header x-bsv-topic must be a topic of this host')
-    const asked = syncRequest.safeParse(request.body)
-    if (!asked.success)
-      throw new BadRequestError(
-        'BAD_BODY',
-        'the body must be {"version": 1, "since": <score>, "limit": <number>}',
-      )
-    const { since, limit } = asked.data
+      throw new BadRequestError('BAD_BODY', 'the header x-bsv-topic must name a topic of this host')
+    const { since, limit } = validate(
+      syncRequest,
+      request.body,
+      'the body must be {"version": 1, "since": <score>, "limit": <number>}',
+    )
     response.json({ UTXOList: await offeredOutputs({ topic, since, limit }, { graph, guard }), since })
   }
 }
 
 function hydrate({ graph, guard }: SyncRoutesOptions): RequestHandler {
   return async (request, response) => {
-    const asked = nodeRequest.safeParse(request.body)
-    if (!asked.success)
-      throw new BadRequestError(
-        'BAD_BODY',
-        'the body must be {"graphID": "<txid>.<vout>", "txid": "<hex>", "outputIndex": <number>}',
-      )
-    const { graphID, txid, outputIndex } = asked.data
+    const { graphID, txid, outputIndex } = validate(
+      nodeRequest,
+      request.body,
+      'the body must be {"graphID": "<txid>.<vout>", "txid": "<hex>", "outputIndex": <number>}',
+    )
     const outpoint = { txid, vout: outputIndex }
     // Bytes are read for nobody who asks for anything else.
     if (!(await isOfGraph(outpoint, graph)) || !(await isOffered(graphID, graph))) throw notOffered()
@@ -69,7 +74,7 @@ function hydrate({ graph, guard }: SyncRoutesOptions): RequestHandler {
 }
 
 function notOffered(): NotFoundError {
-  return new NotFoundError('this host has no such output in a graph that it offers')
+  return new NotFoundError('this host has no such output in any graph that it offers')
 }
 
 /** Whether a topic holds an output, and its transaction counts. */
@@ -94,7 +99,7 @@ async function sendNode(
   const tail = '"}'
   const length = head.length + 2 * transaction.length + tail.length
   response.type('json').set('Content-Length', String(length))
-  await sendChunks(response, { pieces: written({ head, transaction, tail }), length })
+  await sendChunks(response, { chunks: written({ head, transaction, tail }), length })
 }
 
 async function* written(text: {
@@ -107,4 +112,44 @@ async function* written(text: {
     for (let at = 0; at < bytes.length; at += PIECE)
       yield Buffer.from(bytes.subarray(at, at + PIECE)).toString('hex')
   yield text.tail
+}
+
+export const SYNC_OPERATIONS: OperationGroup = {
+  tag: 'overlay',
+  errors: { TOO_LARGE: 'The body is over 4 KiB.', ...STORE_ERRORS },
+  operations: {
+    offeredOutputs: {
+      route: 'POST /requestSyncResponse',
+      summary: 'The unspent outputs of a topic, for a peer that syncs',
+      headers: z.object({ 'x-bsv-topic': z.string().describe('A topic, as `tm_names`.') }),
+      body: {
+        description: 'The lowest score, and the most outputs to return; the version is that of GASP.',
+        json: syncRequest,
+      },
+      answer: {
+        description:
+          'The outputs in order of their scores, which are milliseconds since 1970: at most 10,000, unless more have the first score.',
+        json: syncAnswer,
+      },
+      errors: { BAD_BODY: 'There is no such topic, or the body has another form or version.' },
+    },
+    syncNode: {
+      route: 'POST /requestForeignGASPNode',
+      summary: 'A transaction of the graph behind an offered output, for a peer that syncs',
+      body: {
+        description: 'The offered output, and the output of its graph whose transaction is requested.',
+        json: nodeRequest,
+      },
+      answer: {
+        description: 'The transaction, and its merkle path (BUMP, BRC-74) if it is known to be mined.',
+        headers: ['Content-Length'],
+        json: nodeAnswer,
+      },
+      errors: {
+        BAD_BODY: 'The body does not have the form that GASP gives it.',
+        NOT_FOUND: 'The graph is not offered here, or the output is of no graph here.',
+        BLOCKED: 'The operator has blocked it.',
+      },
+    },
+  },
 }

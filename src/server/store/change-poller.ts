@@ -61,10 +61,10 @@ export class ChangePoller {
   private async tryToLook(): Promise<void> {
     try {
       await this.look()
-      if (this.isAway) this.options.logger.info('the database answers again')
+      if (this.isAway) this.options.logger.info('the database responds again')
       this.isAway = false
     } catch (error) {
-      if (!this.isAway) this.options.logger.warn({ err: error }, 'the database does not answer')
+      if (!this.isAway) this.options.logger.warn({ err: error }, 'the database does not respond')
       this.isAway = true
     }
   }

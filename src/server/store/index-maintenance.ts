@@ -87,7 +87,7 @@ export class IndexMaintenance {
     this.running = this.run()
       .catch((error: unknown) => {
         if (error instanceof StoppedError) return
-        logger.error({ err: error }, 'the index could not be compared')
+        logger.error({ err: error }, 'failed to compare the index with the admitted set; will retry')
       })
       .then(() => {
         if (this.stopped || this.current.state === 'equal') return
@@ -160,7 +160,7 @@ export class IndexMaintenance {
       found.extra += part.extra
       found.lost += part.lost.length
       for (const txid of part.lost) {
-        logger.warn({ txid }, 'what was admitted of a transaction is forgotten: its bytes are gone')
+        logger.warn({ txid }, 'removed the admissions of a transaction whose bytes are missing')
         await store.unadmit(txid)
       }
       await this.tellAgain(part.missing.filter(({ outpoint }) => !part.lost.includes(outpoint.txid)))
@@ -168,7 +168,7 @@ export class IndexMaintenance {
       await this.pause()
     } while (after !== undefined)
     if (found.missing + found.extra + found.lost === 0) return 'no'
-    logger.warn(found, 'the index was not what topics hold')
+    logger.warn(found, 'the index did not match the admitted set')
     return found.extra > 0 || found.lost > 0 ? 'too much' : 'mended'
   }
 
@@ -188,7 +188,7 @@ export class IndexMaintenance {
     if (mark === undefined) return
     this.progress('rebuilding', 0)
     if (mark.state === 'needed') {
-      logger.info('making the index anew')
+      logger.info('rebuilding the index')
       await store.empty()
       mark = { state: 'under way', place: START }
       await store.setRebuildCheckpoint(mark)
@@ -213,7 +213,7 @@ export class IndexMaintenance {
     }
     await flush()
     await store.setRebuildCheckpoint(undefined)
-    logger.info('the index is made anew')
+    logger.info('rebuilt the index')
   }
 
   /** A transaction as it came, to be judged again; undefined where its bytes are none. */
@@ -224,10 +224,7 @@ export class IndexMaintenance {
       return graphRecords({ transactions: [{ txid, raw }], spends })
     } catch (error) {
       // The others are told all the same; the comparison says that this one is not.
-      this.options.logger.error(
-        { err: error, txid },
-        'what was admitted of a transaction cannot be told again',
-      )
+      this.options.logger.error({ err: error, txid }, 'failed to rebuild the records of a transaction')
       return undefined
     }
   }
@@ -243,7 +240,7 @@ export class IndexMaintenance {
   /** Lets readers have their turn. */
   private async pause(): Promise<void> {
     await setImmediate()
-    if (this.stopped) throw new StoppedError('the service stops')
+    if (this.stopped) throw new StoppedError('the service is stopping')
   }
 }
 

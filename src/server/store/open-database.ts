@@ -68,7 +68,7 @@ class LibsqlClient extends BetterSqlite3Client {
     if (this.transacting !== true) return undefined
     const ask = async <Result>(sql: string, by: (statement: Statement) => Result): Promise<Result> => {
       const connection = (await this.acquireConnection()) as Connection
-      if (trx.isCompleted()) throw new Error('asked of a transaction that is over')
+      if (trx.isCompleted()) throw new Error('the database transaction has already ended')
       return by(connection.prepare(sql))
     }
     return {
@@ -207,7 +207,7 @@ function lock(folder: string): () => void {
   } catch (cause) {
     connection.close()
     if (!(cause instanceof Error && 'code' in cause && cause.code === 'SQLITE_BUSY')) throw cause
-    throw new Error('another minetree has it open', { cause })
+    throw new Error('another minetree process has it open', { cause })
   }
   return () => connection.close()
 }

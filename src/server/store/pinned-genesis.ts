@@ -38,7 +38,7 @@ export async function pinGenesis({
 }): Promise<{ config: Config; deployed?: DeployedTree }> {
   if ((await graph.settings.get(RESTORE_MARK)) !== undefined)
     throw new ConfigError(
-      `the store in ${placeOf(config)} holds part of a backup, whose restore was stopped: empty it and restore again`,
+      `the store in ${placeOf(config)} holds part of a backup whose restore was interrupted: empty it and restore again`,
     )
   const pinned = await graph.settings.get('genesis')
   // Where the start that deployed a tree ended before it was stored, that tree has never been.

@@ -24,7 +24,8 @@ export class StoreSpace {
 
   /** A write has found no space. */
   found(): void {
-    if (!this.full) this.options.logger.error('the store is full: nothing can be written until there is room')
+    if (!this.full)
+      this.options.logger.error('the store is full: nothing can be written until space is freed')
     this.full = true
     this.lookedAt = this.now()
   }
@@ -45,7 +46,7 @@ export class StoreSpace {
       // A larger write may have failed meanwhile.
       if (this.lookedAt !== before) return
       this.full = false
-      logger.info('the store takes writes again')
+      logger.info('the store accepts writes again')
     } catch {
       // Still full, or gone: then the ping of readiness says so.
       this.lookedAt = this.now()

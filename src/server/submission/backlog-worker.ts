@@ -64,7 +64,7 @@ export class BacklogWorker {
           if (isWriting()) await sleep(took, undefined, { signal, ref: false }).catch(() => {})
         }
       } catch (err) {
-        logger.error({ err }, 'what earlier submissions have left to be done failed; it is tried again')
+        logger.error({ err }, 'failed to process work left by earlier submissions; will retry')
         this.again = setTimeout(() => this.notice(), AGAIN).unref()
         break
       }

@@ -1,7 +1,7 @@
 import { yieldToEventLoop } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { NotReadyError } from '../../gateway/http/errors.js'
 import type { Limits } from '../config/limits.js'
-import { RateLimitedError } from '../http/rate-limits.js'
+import { RateLimitedError } from '../http/gates.js'
 import type { Submit } from './submit.js'
 
 /** When whoever is turned away may come again, in seconds. */
@@ -12,7 +12,7 @@ class BusyError extends NotReadyError {
   override readonly headers = RETRY
 
   constructor(waiting: number) {
-    super(`${waiting} submissions wait already; try again`)
+    super(`${waiting} submissions are already waiting; try again`)
   }
 }
 
@@ -21,7 +21,7 @@ class ClientBusyError extends RateLimitedError {
   override readonly headers = RETRY
 
   constructor(waiting: number) {
-    super(`${waiting} of your submissions wait already; send more when they are answered`)
+    super(`${waiting} of your submissions are already waiting; send more once they are answered`)
   }
 }
 

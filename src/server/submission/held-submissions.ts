@@ -31,12 +31,12 @@ export class HeldWatch {
       try {
         const released = await engine.releaseHeld()
         if (released > 0) {
-          logger.info({ released }, 'submissions are final by now and were taken')
+          logger.info({ released }, 'processed submissions that have become final')
           continue
         }
       } catch (err) {
         const level = err instanceof ChainTrackerError ? 'warn' : 'error'
-        logger[level]({ err }, 'submissions that were not final could not be taken; they are tried again')
+        logger[level]({ err }, 'failed to process submissions that have become final; will retry')
       }
       await sleep(every, undefined, { signal, ref: false }).catch(() => {})
     }

@@ -47,8 +47,8 @@ class ThreadEndedError extends NotReadyError {
   override readonly headers = { 'Retry-After': '5' }
 
   constructor(code?: number, cause?: unknown) {
-    super('the thread that verifies large submissions has ended; try again')
-    this.cause = cause ?? `it ended with ${code}`
+    super('the worker thread for large submissions has crashed; try again')
+    this.cause = cause ?? `it exited with code ${code}`
   }
 }
 
@@ -180,7 +180,7 @@ class SubmissionThread {
 
   async admit(verified: number): Promise<STEAK> {
     const steak = await this.ask({ kind: 'admit', verified })
-    if (steak === undefined) throw new Error('the thread that admits large transactions says nothing of one')
+    if (steak === undefined) throw new Error('the worker thread for large submissions returned no result')
     return steak
   }
 

@@ -282,7 +282,7 @@ export class OverlayEngine {
     const { txid } = contents.subject
     const beef = encodeBeef([...knownTransactions(contents)].reverse())
     if (held === undefined || beef.length > MAX_HELD_BYTES)
-      throw new InvalidSubmissionError(`${txid} is not final yet: submit it when a block can hold it`)
+      throw new InvalidSubmissionError(`${txid} is not final yet: submit it once its lock time is reached`)
     await this.exclusively(() => held.hold({ txid, lock, beef }, { maxCount: MAX_HELD }))
     return Object.fromEntries(topics.map((topic) => [topic, { outputsToAdmit: [], coinsToRetain: [] }]))
   }
@@ -294,7 +294,7 @@ export class OverlayEngine {
     for (const topic of topics) if (!Object.hasOwn(this.managers, topic)) throw new UnknownTopicError(topic)
     requireWithinLimits(beef, { limits: this.options.limits, checksPaths })
     const unsound = unsoundness(beef)
-    if (unsound !== undefined) throw new InvalidSubmissionError(`no block can hold this: ${unsound}`)
+    if (unsound !== undefined) throw new InvalidSubmissionError(`the transaction is invalid: ${unsound}`)
   }
 
   private async takeTurn(

@@ -37,7 +37,9 @@ export class ConflictError extends SubmissionError {
 
   /** @param options.winner The transaction that counts. */
   constructor({ txid, winner }: { txid: string; winner: string }) {
-    super(`${txid} spends what ${winner} spends already, or is built on what does`)
+    super(
+      `${txid} conflicts with ${winner}, which counts: they, or transactions they build on, spend the same output`,
+    )
     this.data = { txid: winner }
   }
 }

@@ -35,7 +35,7 @@ export function requireWithinLimits(
 ): void {
   const { maxBeefTransactions, maxBeefDepth } = limits
   if (beef.txids.length > maxBeefTransactions)
-    throw new SubmissionTooLargeError(`a BEEF has at most ${maxBeefTransactions} transactions`)
+    throw new SubmissionTooLargeError(`a BEEF may have at most ${maxBeefTransactions} transactions`)
   for (const txid of beef.txids) requireNoInnerNode(beef.transaction(txid))
   let parts = 0
   for (const txid of beef.txids) {
@@ -50,9 +50,9 @@ export function requireWithinLimits(
     parts += inputs + outputs
   }
   if (parts > limits.maxBeefParts)
-    throw new SubmissionTooLargeError(`a BEEF has at most ${limits.maxBeefParts} inputs and outputs`)
+    throw new SubmissionTooLargeError(`a BEEF may have at most ${limits.maxBeefParts} inputs and outputs`)
   if (unprovenDepth(beef, admittedTransactions(beef)) > maxBeefDepth)
-    throw new SubmissionTooLargeError(`a chain of unproven transactions has at most ${maxBeefDepth}`)
+    throw new SubmissionTooLargeError(`a chain of unproven transactions may have at most ${maxBeefDepth}`)
 }
 
 /** Two hashes side by side: of inner nodes of merkle trees, everything but the length is a matter of work. */
@@ -61,7 +61,7 @@ const INNER_NODE_BYTES = 64
 function requireNoInnerNode(transaction: TransactionView | undefined): void {
   if (transaction?.raw.length === INNER_NODE_BYTES)
     throw new InvalidSubmissionError(
-      `${transaction.txid} has 64 bytes, as an inner node of a merkle tree has`,
+      `${transaction.txid} has 64 bytes, so it could be an inner node of a merkle tree`,
     )
 }
 
@@ -70,7 +70,7 @@ function requireHoldable(transaction: TransactionView, { maxProvenInputs }: Subm
   const { inputs } = countParts(transaction)
   if (inputs > maxProvenInputs)
     throw new SubmissionTooLargeError(
-      `${transaction.txid} has ${inputs} inputs; this host takes at most ${maxProvenInputs} (MAX_PROVEN_INPUTS)`,
+      `${transaction.txid} has ${inputs} inputs; this host accepts at most ${maxProvenInputs} (MAX_PROVEN_INPUTS)`,
     )
 }
 

@@ -41,7 +41,7 @@ export interface LogRecord {
  * once goes on in turn; it admits when it is told to.
  */
 const port = parentPort
-if (port === null) throw new Error('this is the code of a worker')
+if (port === null) throw new Error('this module must run in a worker thread')
 const report = (message: SubmissionReport): void => port.postMessage(message)
 const config = workerData as Config
 const logger = pino(
@@ -85,7 +85,7 @@ async function verify(id: number, { beef, topics, requestId }: Submitted): Promi
 async function admit(id: number): Promise<STEAK> {
   const verified = kept.get(id)
   kept.delete(id)
-  if (verified === undefined) throw new Error('what is to be admitted was not verified here')
+  if (verified === undefined) throw new Error('the transaction to admit was not verified in this thread')
   const { engine } = await overlay()
   return await admitting.runExclusive(() => engine.admit(verified))
 }

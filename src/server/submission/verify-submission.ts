@@ -4,15 +4,12 @@ import { readPath } from '../../../backend/src/graph/read-proof.js'
 import type { Proof } from '../../../backend/src/graph/records.js'
 import { admittedTransactions, knownTransactions } from '../../../backend/src/graph/transaction-records.js'
 import type { Deployment } from '../../../backend/src/protocol/mint.js'
-import {
-  likelyWork,
-  type ScriptSpender,
-  type SpentOutput,
-} from '../../../backend/src/protocol/run-scripts.js'
+import { likelyWork, type ScriptSpender } from '../../../backend/src/protocol/run-scripts.js'
 import {
   countParts,
   isCoinbase,
   outputOf,
+  type SpentOutput,
   type TransactionView,
 } from '../../../backend/src/protocol/transaction.js'
 import { notStrictError, spendsNodeNonStrictly } from './node-spends.js'
@@ -124,10 +121,12 @@ function placeOf(transaction: TransactionView, { merklePath }: Proof): Pick<Prov
   const { txid } = transaction
   const path = readPath(merklePath)
   const offset = path.offsetOf(txid)
-  if (offset === undefined) throw new Error(`the merkle path of ${txid} does not hold it`)
+  if (offset === undefined) throw new Error(`the merkle path of ${txid} does not contain it`)
   const mintsCoins = countParts(transaction).inputs === 1 && isCoinbase(transaction)
   if (mintsCoins !== (offset === 0))
-    throw new Error(`a coinbase is the first of its block, and nothing else is: ${txid} stands at ${offset}`)
+    throw new Error(
+      `a coinbase, and nothing else, is the first transaction of a block: ${txid} is at offset ${offset}`,
+    )
   return { offset, depth: path.depth }
 }
 
@@ -141,7 +140,9 @@ function requireSameDepths(proven: Proven[]): void {
     const other = depths.get(proof.root) ?? depth
     depths.set(proof.root, depth)
     if (other !== depth)
-      throw new Error(`the merkle path of ${transaction.txid} is not as deep as another one of its block`)
+      throw new Error(
+        `the merkle path of ${transaction.txid} has another depth than another one of its block`,
+      )
   }
 }
 
@@ -153,12 +154,12 @@ async function requireBlocks(
   for (const { transaction, proof, offset } of proven) {
     const { txid } = transaction
     if (!(await tracker.isValidRootForHeight(proof.root, proof.height)))
-      throw new Error(`the merkle path of ${txid} does not hold`)
+      throw new Error(`the merkle path of ${txid} leads to a root that its block does not have`)
     if (offset !== 0 || !spentTxids.has(txid)) continue
     const confirmations = (await tracker.currentHeight()) - proof.height + 1
     if (confirmations < COINBASE_MATURITY)
       throw new Error(
-        `the coinbase ${txid} has ${confirmations} confirmations, and can be spent with ${COINBASE_MATURITY}`,
+        `the coinbase ${txid} has ${confirmations} confirmations, and needs ${COINBASE_MATURITY} to be spent`,
       )
   }
 }
@@ -171,11 +172,11 @@ function spenderOf({ txid, raw, inputs, outputs }: TransactionView, beef: BeefCo
     const parent = beef.transaction(source)
     const output = parent && outputOf(parent, vout)
     if (output === undefined)
-      throw new Error(`${txid} is not proven, and the BEEF does not hold ${source}_${vout}, which it spends`)
+      throw new Error(`${txid} is unproven, and the BEEF does not contain ${source}_${vout}, which it spends`)
     spent.push({ satoshis: output.satoshis, lockingScript: output.lockingScript })
     left += output.satoshis
   }
   for (const { satoshis } of outputs) left -= satoshis
-  if (left < 0) throw new Error(`${txid} has more in its outputs than in its inputs`)
+  if (left < 0) throw new Error(`${txid} spends more satoshis than its inputs have`)
   return { txid, raw, spent, unlockingScripts: inputs.map(({ unlockingScript }) => unlockingScript) }
 }

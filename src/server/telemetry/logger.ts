@@ -41,7 +41,7 @@ function recordIn(line: string): unknown {
   try {
     return JSON.parse(line)
   } catch {
-    return { level: pino.levels.values.error, time: Date.now(), line, msg: 'a line of the log is not JSON' }
+    return { level: pino.levels.values.error, time: Date.now(), line, msg: 'a log line is not JSON' }
   }
 }
 

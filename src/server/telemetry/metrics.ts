@@ -48,46 +48,46 @@ export class Metrics {
   ])
   private readonly transactions = this.counter(
     'minetree_admitted_transactions_total',
-    'Transactions of which something was admitted, by topic.',
+    'Transactions with admitted outputs, by topic.',
     ['topic'],
   )
   private readonly refusals = this.counter(
     'minetree_refusals_total',
-    'What topics have refused, by topic and code.',
+    'Refusals by topics, by topic and code.',
     ['topic', 'code'],
   )
   private readonly refusedSubmissions = this.counter(
     'minetree_refused_submissions_total',
-    'Submissions answered with an error, by its code.',
+    'Submissions answered with an error, by code.',
     ['code'],
   )
   private gathering: Promise<string> | undefined
   private readonly conflicts = this.counter(
     'minetree_conflicts_total',
-    'Submissions refused as they spend what a transaction that counts spends already.',
+    'Submissions refused because they conflict with a transaction that counts.',
   )
   private readonly turned = this.counter(
     'minetree_turned_transactions_total',
-    'Transactions that became silent or count again, as a conflict was decided anew.',
+    'Transactions deactivated or reactivated because a conflict was resolved differently.',
   )
   private readonly synced = this.counter(
     'minetree_sync_graphs_total',
-    'Graphs that peers offer and this host lacks, by what came of them.',
+    'Graphs offered by peers and missing here, by result.',
     ['result'],
   )
   private readonly failedHooks = this.counter(
     'minetree_failed_hooks_total',
-    'Hooks that failed after their submission was written, or again when repeated, by service and where it is remembered.',
+    'Hooks that failed after their submission was written, or failed again on retry, by service and by where they are recorded.',
     ['service', 'kept'],
   )
   private readonly waiting = new Gauge({
     name: 'minetree_submissions_waiting',
-    help: 'Submissions that have come and are not answered: they are verified, wait for their turn, or have it.',
+    help: 'Submissions received and not answered yet: being verified, waiting or being written.',
     registers: [this.registry],
   })
   private readonly submissionTimes = new Histogram({
     name: 'minetree_submission_duration_seconds',
-    help: 'Time from when a submission has come whole to when it is done, with its wait for those before it.',
+    help: 'Time from receiving a complete submission to finishing it, including its wait for earlier ones.',
     buckets: SECONDS,
     registers: [this.registry],
   })
@@ -175,7 +175,7 @@ export class Metrics {
     const { registry, sources } = this
     new Gauge({
       name: 'minetree_failed_hooks_waiting',
-      help: 'Hooks that failed, are noted, and wait to be repeated.',
+      help: 'Failed hooks recorded for a retry.',
       registers: [registry],
       async collect() {
         this.set(await told(sources.failedHooksWaiting))
@@ -183,7 +183,7 @@ export class Metrics {
     })
     new Gauge({
       name: 'minetree_reevaluating',
-      help: 'Whether transactions are looked at again that waited for others: 1 until none is left.',
+      help: '1 while transactions that waited for others are being reevaluated, else 0.',
       registers: [registry],
       async collect() {
         this.set(await told(sources.reevaluating))
@@ -191,7 +191,7 @@ export class Metrics {
     })
     new Gauge({
       name: 'minetree_index_lag_transactions',
-      help: 'Transactions that the index is behind the engine, as far as that is known.',
+      help: 'Transactions that the index still has to compare or rebuild.',
       registers: [registry],
       async collect() {
         this.set(await told(sources.indexLag))
@@ -199,7 +199,7 @@ export class Metrics {
     })
     new Counter({
       name: 'minetree_cache_lookups_total',
-      help: 'What caches were asked for, by cache and by whether they had it.',
+      help: 'Cache lookups, by cache and result.',
       labelNames: ['cache', 'result'],
       registers: [registry],
       collect() {

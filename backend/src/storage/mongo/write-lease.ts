@@ -246,6 +246,6 @@ export class WriteLease {
     const { matchedCount } = await withTimeout((options) =>
       state.updateOne(own, update, { ...DURABLE, ...options }),
     )
-    if (matchedCount === 0) throw new LostLeaseError('another writer took the write lease')
+    if (matchedCount === 0) throw new LostLeaseError('another process took the write lease')
   }
 }

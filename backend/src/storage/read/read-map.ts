@@ -77,7 +77,7 @@ export async function readMap(blobs: BlobChunks, part: MapPart): Promise<MapChan
   for (let length = 0, position = 0; length < part.length; position++) {
     const chunk = await blobs.chunk(owner, position)
     if (chunk === undefined)
-      throw new Error(`the MAP of ${formatOutpoint(part.outpoint)} is not in the store`)
+      throw new Error(`the MAP of ${formatOutpoint(part.outpoint)} is missing from the store`)
     found.push(chunk)
     length += chunk.length
   }

@@ -105,7 +105,7 @@ async function* stepsFrom(
     const gap = rows.findIndex(({ away }, at) => Math.abs(away) !== from + at)
     const unbroken = gap === -1 ? rows : rows.slice(0, gap)
     if (read > skipped && unbroken.length === 0)
-      throw new UnstableReadError('an output disappeared while its lineage was read')
+      throw new UnstableReadError('an output was removed while its lineage was read; try again')
     yield unbroken.slice(read - from).map(stepOf)
     if (unbroken.length < limit) return
     read = from + limit

@@ -283,7 +283,9 @@ async function requireActive(tables: TransactionTables, subject: string, left: s
   if (!status.isInactive && left.length === 0) return
   // Its winner or its parents may be about to become inactive: that is decided first.
   if (left.length > 0 || (await tables.hasBacklog('decide')))
-    throw new UnstableReadError('conflicts are being decided: submit it again in a moment')
+    throw new UnstableReadError(
+      'conflicts of this transaction are still being resolved; submit it again in a moment',
+    )
   const winner = await tables.winnerOver(subject)
   if (winner !== undefined) throw new LostConflictError(subject, winner)
 }

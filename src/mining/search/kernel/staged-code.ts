@@ -16,19 +16,19 @@ import {
  * A number of 32 bits, by when it is known:
  * - `always`: when the kernel is written, as a number;
  * - `prepare`: when the function `prepare` runs, as code for it;
- * - `scan`: anew in each turn of the loop of the function `scan`, as code for four of them at once.
+ * - `scan`: in each iteration of the loop of the function `scan`, as code for four numbers at once.
  */
-export type Value =
+export type StagedValue =
   | { known: 'always'; bits: number }
   | { known: 'prepare'; code: Code }
   | { known: 'scan'; code: Code }
 
-/** A value that is known from the start. */
-export function always(bits: number): Value {
+/** A constant. */
+export function always(bits: number): StagedValue {
   return { known: 'always', bits: bits | 0 }
 }
 
-/** Operations whose operands may be joined in any order. */
+/** Operations whose operands may be combined in any order. */
 type Joining = 'add' | 'and' | 'or' | 'xor'
 
 const JOIN: Record<Joining, (a: number, b: number) => number> = {
@@ -38,29 +38,29 @@ const JOIN: Record<Joining, (a: number, b: number) => number> = {
   xor: (a, b) => a ^ b,
 }
 
-/** What changes nothing when it is joined. */
+/** The neutral element of each operation. */
 const NEUTRAL: Record<Joining, number> = { add: 0, and: -1, or: 0, xor: 0 }
 
 /** Bytes of four numbers. */
 export const VECTOR_SIZE = 16
 
 /**
- * Writes the functions `prepare` and `scan` together. Every operation goes where its operands are known, so whoever
- * writes a formula with them says it once, and what depends on no nonce is worked out before the loop.
+ * Writes the functions `prepare` and `scan` together. Each operation goes to the earliest place where its operands are
+ * known, so a formula is written once, and whatever does not depend on the nonce is computed before the loop.
  */
 export class StagedCode {
-  /** What has been written of `prepare`, and of one turn of the loop in `scan`. */
+  /** The code so far of `prepare`, and of one iteration of the loop in `scan`. */
   readonly statements: { prepare: Code[]; scan: Code[] } = { prepare: [], scan: [] }
-  /** How many locals are in use, parameters and all. */
+  /** How many locals are in use, including parameters. */
   readonly locals: { prepare: number; scan: number }
   readonly #loopCounter: number
   readonly #vectors = new Map<Code, number>()
   #free: number
 
   /**
-   * @param options.locals How many locals the functions have already.
-   * @param options.loopCounter A local of `scan`, of one number, that {@link repeat} may use.
-   * @param options.free Address from which on the memory is free for what `prepare` leaves to `scan`.
+   * @param options.locals How many locals the functions already have.
+   * @param options.loopCounter A local of `scan`, for one number, that {@link repeat} may use.
+   * @param options.free The start of the memory that `prepare` may use to pass values to `scan`.
    */
   constructor(options: {
     locals: { prepare: number; scan: number }
@@ -72,55 +72,55 @@ export class StagedCode {
     this.#free = options.free
   }
 
-  add(...values: Value[]): Value {
+  add(...values: StagedValue[]): StagedValue {
     return this.#join('add', values)
   }
 
-  and(...values: Value[]): Value {
+  and(...values: StagedValue[]): StagedValue {
     return this.#join('and', values)
   }
 
-  xor(...values: Value[]): Value {
+  xor(...values: StagedValue[]): StagedValue {
     return this.#join('xor', values)
   }
 
-  /** Shifted to the right; zeros come in. */
-  shr(value: Value, count: number): Value {
+  /** Shifted right, with zeros. */
+  shr(value: StagedValue, count: number): StagedValue {
     if (value.known === 'always') return always(value.bits >>> count)
     return { ...value, code: [value.code, i32Const(count), operations(value).shr] }
   }
 
-  /** Shifted to the left. */
-  shl(value: Value, count: number): Value {
+  /** Shifted left. */
+  shl(value: StagedValue, count: number): StagedValue {
     if (value.known === 'always') return always(value.bits << count)
     return { ...value, code: [value.code, i32Const(count), operations(value).shl] }
   }
 
-  /** Rotated to the right: of two shifts, there being no such instruction for four numbers. */
-  rotr(value: Value, count: number): Value {
+  /** Rotated right, by two shifts: vectors have no such instruction. */
+  rotr(value: StagedValue, count: number): StagedValue {
     return this.#join('or', [this.shr(value, count), this.shl(value, 32 - count)])
   }
 
-  /** The same value, computed here, once, however often it is used. */
-  keep(value: Value): Value {
+  /** The same value, computed here once, however often it is used. */
+  keep(value: StagedValue): StagedValue {
     if (value.known === 'always') return value
     const local = this.locals[value.known]++
     this.statements[value.known].push(value.code, localSet(local))
     return { known: value.known, code: localGet(local) }
   }
 
-  /** The number that stands in the memory when `prepare` runs. */
-  given(address: number): Value {
+  /** The number in memory when `prepare` runs. */
+  given(address: number): StagedValue {
     return this.keep({ known: 'prepare', code: i32Load(address) })
   }
 
-  /** Four numbers of the memory, for the loop. In {@link repeat}, `address` is that of the first turn. */
-  load(address: number, options: { inRepeat?: boolean } = {}): Value {
+  /** Four numbers from memory, for the loop. In {@link repeat}, `address` is that of the first iteration. */
+  load(address: number, options: { inRepeat?: boolean } = {}): StagedValue {
     return { known: 'scan', code: v128Load(address, options.inRepeat ? this.#loopCounter : undefined) }
   }
 
-  /** Leaves a value in the memory, as four numbers, as early as it is known. `address` as in {@link load}. */
-  store(address: number, value: Value, options: { inRepeat?: boolean } = {}): void {
+  /** Stores a value in memory, as four numbers, as early as it is known. `address` as in {@link load}. */
+  store(address: number, value: StagedValue, options: { inRepeat?: boolean } = {}): void {
     if (options.inRepeat)
       this.statements.scan.push(v128Store(address, this.#inScan(value), this.#loopCounter))
     else if (value.known === 'scan') this.statements.scan.push(v128Store(address, value.code))
@@ -128,44 +128,44 @@ export class StagedCode {
   }
 
   /**
-   * Writes `turn` once, and runs it several times within one turn of the loop in `scan`.
+   * Writes `body` once, and runs it several times within one iteration of the loop in `scan`.
    *
-   * @param repeat.stride Bytes by which the addresses of {@link load} and {@link store} move with each turn.
-   * @param repeat.state What the first turn starts with; each further one starts with what the one before gave.
-   * @returns what the last turn gave.
+   * @param repeat.stride Bytes by which the addresses of {@link load} and {@link store} advance with each run.
+   * @param repeat.state The input of the first run; the output of each run is the input of the next.
+   * @returns the output of the last run.
    */
   repeat(repeat: {
-    turns: number
+    times: number
     stride: number
-    state: readonly Value[]
-    turn: (state: readonly Value[]) => readonly Value[]
-  }): readonly Value[] {
+    state: readonly StagedValue[]
+    body: (state: readonly StagedValue[]) => readonly StagedValue[]
+  }): readonly StagedValue[] {
     const locals = repeat.state.map(() => this.locals.scan++)
-    // All are read before the first is set: a turn may give what it was given, in other places.
-    const setAll = (values: readonly Value[]): Code => [
+    // All are read before the first is set: the output may be a permutation of the input.
+    const setAll = (values: readonly StagedValue[]): Code => [
       values.map((value) => this.#inScan(value)),
       locals.toReversed().map(localSet),
     ]
     const { scan } = this.statements
     scan.push(setAll(repeat.state), i32Const(0), localSet(this.#loopCounter))
     this.statements.scan = []
-    const state = locals.map((local): Value => ({ known: 'scan', code: localGet(local) }))
-    const given = repeat.turn(state)
+    const state = locals.map((local): StagedValue => ({ known: 'scan', code: localGet(local) }))
+    const given = repeat.body(state)
     const counter = localGet(this.#loopCounter)
     scan.push(
       loop([
         this.statements.scan,
         setAll(given),
         [counter, i32Const(repeat.stride), I32.add, localSet(this.#loopCounter)],
-        [counter, i32Const(repeat.stride * repeat.turns), I32.isBelow, branchIf(0)],
+        [counter, i32Const(repeat.stride * repeat.times), I32.isBelow, branchIf(0)],
       ]),
     )
     this.statements.scan = scan
     return state
   }
 
-  /** A value as four numbers in the loop; what is known before is left in the memory for it, once. */
-  #inScan(value: Value): Code {
+  /** A value as four numbers in the loop; one that is known earlier is passed through memory, once. */
+  #inScan(value: StagedValue): Code {
     if (value.known === 'scan') return value.code
     const key = value.known === 'always' ? value.bits : value.code
     const known = this.#vectors.get(key)
@@ -177,8 +177,8 @@ export class StagedCode {
     return v128Load(address)
   }
 
-  /** Joins what is known first, first, so that the loop is left with one operand for all that was known before. */
-  #join(operation: Joining, values: readonly Value[]): Value {
+  /** Combines what is known earliest first, so that the loop has a single operand for everything known before it. */
+  #join(operation: Joining, values: readonly StagedValue[]): StagedValue {
     const bits: number[] = []
     const prepared: Code[] = []
     const scanned: Code[] = []
@@ -188,7 +188,7 @@ export class StagedCode {
     }
     const constant = bits.reduce(JOIN[operation], NEUTRAL[operation])
     if (constant !== NEUTRAL[operation] && prepared.length > 0) prepared.unshift(i32Const(constant))
-    let early: Value | undefined
+    let early: StagedValue | undefined
     if (prepared.length > 0) early = { known: 'prepare', code: joined(prepared, I32[operation]) }
     else if (constant !== NEUTRAL[operation] || scanned.length === 0) early = always(constant)
     if (scanned.length === 0 && early !== undefined) return early
@@ -201,11 +201,11 @@ function joined(parts: readonly Code[], operation: Code): Code {
   return parts.reduce((before, part) => [before, part, operation])
 }
 
-function operations(value: Value): { shl: Code; shr: Code } {
+function operations(value: StagedValue): { shl: Code; shr: Code } {
   return value.known === 'prepare' ? I32 : I32X4
 }
 
 /** A value as one number in `prepare`. */
-function oneNumber(value: Exclude<Value, { known: 'scan' }>): Code {
+function oneNumber(value: Exclude<StagedValue, { known: 'scan' }>): Code {
   return value.known === 'always' ? i32Const(value.bits) : value.code
 }

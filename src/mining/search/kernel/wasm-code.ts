@@ -1,11 +1,10 @@
 /**
- * The instructions of WebAssembly that the kernel is made of, as bytes (WebAssembly core specification, 5.4), in lists
- * of lists: {@link bytesOf} lays them out. What an instruction works on comes before it: `[a, b, I32.add]` is the sum of
- * what `a` and `b` leave.
+ * The WebAssembly instructions that the kernel uses, as bytes (WebAssembly core specification, 5.4), in nested lists:
+ * {@link bytesOf} flattens them. Operands come first: `[a, b, I32.add]` is the sum of the results of `a` and `b`.
  */
 export type Code = number | readonly Code[]
 
-/** All bytes of a code in order. */
+/** All bytes of a code, in order. */
 export function bytesOf(code: Code): number[] {
   const bytes: number[] = []
   const append = (part: Code): void => {
@@ -28,18 +27,18 @@ export const I32 = {
   shr: 0x76,
 } satisfies Record<string, Code>
 
-/** The instructions on vectors share their first byte; a number in LEB128 follows. */
+/** Vector instructions share their first byte; a number in LEB128 follows. */
 const VECTOR = 0xfd
 const vector = (instruction: number): Code => [VECTOR, unsigned(instruction)]
 
-/** On four numbers of 32 bits at once, each as if it were alone. */
+/** On four numbers of 32 bits at once, independently. */
 export const I32X4 = {
   /** One number in all four lanes. */
   splat: vector(0x11),
   and: vector(0x4e),
   or: vector(0x50),
   xor: vector(0x51),
-  /** 1 where none of the four is 0, else 0: one number. */
+  /** 1 if none of the four is 0, otherwise 0: one number. */
   allTrue: vector(0xa3),
   shl: vector(0xab),
   shr: vector(0xad),
@@ -50,28 +49,28 @@ export const i32Const = (value: number): Code => [0x41, signed(value)]
 export const localGet = (local: number): Code => [0x20, unsigned(local)]
 export const localSet = (local: number): Code => [0x21, unsigned(local)]
 
-/** Runs `body`; whatever branches to it leaves it. */
+/** Runs `body`; a branch to it leaves it. */
 export const block = (body: Code): Code => [0x02, NO_RESULT, body, END]
-/** Runs `body`; whatever branches to it starts it again. */
+/** Runs `body`; a branch to it restarts it. */
 export const loop = (body: Code): Code => [0x03, NO_RESULT, body, END]
-/** Branches to a block or loop, counted from the innermost, where the number before it is not 0. */
+/** Branches to a block or loop, counted from the innermost, if the number before it is not 0. */
 export const branchIf = (depth: number): Code => [0x0d, unsigned(depth)]
 export const END = 0x0b
 const NO_RESULT = 0x40
 
-/** What loads and stores say of their alignment: a power of two. */
+/** The alignment of loads and stores: a power of two. */
 const ALIGNED_TO_4 = 2
 const ALIGNED_TO_16 = 4
 
-/** One number of the memory. */
+/** One number from memory. */
 export const i32Load = (address: number): Code => [i32Const(0), 0x28, ALIGNED_TO_4, unsigned(address)]
 
-/** Four numbers of the memory. Where a local is given, it holds how many bytes behind the address. */
+/** Four numbers from memory. If a local is given, it is added to the address. */
 export function v128Load(address: number, behind?: number): Code {
   return [base(behind), vector(0x00), ALIGNED_TO_16, unsigned(address)]
 }
 
-/** Leaves the four numbers of `value` in the memory, `address` as in {@link v128Load}. */
+/** Stores the four numbers of `value` in memory; `address` as in {@link v128Load}. */
 export function v128Store(address: number, value: Code, behind?: number): Code {
   return [base(behind), value, vector(0x0b), ALIGNED_TO_16, unsigned(address)]
 }
@@ -83,7 +82,7 @@ export function v128Const(...lanes: [number, number, number, number]): Code {
   return [vector(0x0c), ...new Uint8Array(Uint32Array.from(lanes).buffer)]
 }
 
-/** LEB128: seven bits a byte, the lowest first; all bytes but the last have the high bit set. */
+/** LEB128: seven bits per byte, the lowest first; all bytes but the last have the high bit set. */
 export function unsigned(value: number): Code {
   return value < 0x80 ? value : [(value & 0x7f) | 0x80, unsigned(value >>> 7)]
 }
@@ -93,4 +92,55 @@ function signed(value: number): Code {
   const [low, rest] = [value & 0x7f, value >> 7]
   const sign = (low & 0x40) === 0 ? 0 : -1
   return rest === sign ? low : [low | 0x80, signed(rest)]
+}
+
+/** A function to export, on numbers of 32 bits. */
+export interface WasmFunction {
+  name: string
+  parameters: number
+  results: number
+  /** How many locals follow the parameters: first those for one number, then those for four. */
+  locals: { i32: number; v128: number }
+  body: Code
+}
+
+const TYPE = { i32: 0x7f, v128: 0x7b, function: 0x60 } as const
+const EXPORT = { function: 0, memory: 2 } as const
+const MAGIC_AND_VERSION: Code = [0x00, 0x61, 0x73, 0x6d, 1, 0, 0, 0]
+
+/**
+ * A module without imports: functions, and a memory of 64 KiB exported as `memory` (WebAssembly core specification,
+ * 5.5).
+ */
+export function encodeModule(functions: readonly WasmFunction[]): Uint8Array<ArrayBuffer> {
+  const numbers = (count: number): Code => list(Array.from({ length: count }, () => [TYPE.i32]))
+  const types = functions.map((each) => [TYPE.function, numbers(each.parameters), numbers(each.results)])
+  const exports = functions.map(({ name }, index) => [text(name), EXPORT.function, unsigned(index)])
+  const bodies = functions.map(({ locals, body }) => {
+    const declared = list([
+      [unsigned(locals.i32), TYPE.i32],
+      [unsigned(locals.v128), TYPE.v128],
+    ])
+    return sized([declared, body, END])
+  })
+  return Uint8Array.from(
+    bytesOf([
+      MAGIC_AND_VERSION,
+      section(1, list(types)),
+      section(3, list(functions.map((_, index) => unsigned(index)))),
+      // One memory, of one page initially, without a maximum.
+      section(5, list([[0, 1]])),
+      section(7, list([[text('memory'), EXPORT.memory, 0], ...exports])),
+      section(10, list(bodies)),
+    ]),
+  )
+}
+
+const section = (id: number, content: Code): Code => [id, sized(content)]
+const list = (items: readonly Code[]): Code => [unsigned(items.length), items]
+const text = (name: string): Code => sized([...new TextEncoder().encode(name)])
+
+function sized(content: Code): Code {
+  const bytes = bytesOf(content)
+  return [unsigned(bytes.length), bytes]
 }

@@ -69,7 +69,7 @@ export async function writeBackup(backup: {
   signal: AbortSignal
 }): Promise<BackupSummary> {
   const { file, expectedBytes } = backup
-  if (await exists(file)) throw new BackupError(`${file} exists: a backup overwrites nothing`)
+  if (await exists(file)) throw new BackupError(`${file} already exists: a backup never overwrites a file`)
   await requireRoom(file, expectedBytes)
   const part = `${file}.part`
   const handle = await openNew(part, file)
@@ -79,9 +79,10 @@ export async function writeBackup(backup: {
     await handle.close()
     const read = await checkBackup(part)
     if (read.rows !== rows || read.sha256 !== sha256)
-      throw new BackupError(`${file} reads otherwise than it was written: is the disk sound?`)
+      throw new BackupError(`${file} reads back differently than it was written: check the disk`)
     // A link and not a rename, which would overwrite what came there meanwhile, would be better; not every file system has them.
-    if (await exists(file)) throw new BackupError(`${file} exists by now: a backup overwrites nothing`)
+    if (await exists(file))
+      throw new BackupError(`${file} was created meanwhile: a backup never overwrites a file`)
     await rename(part, file)
     await syncFolder(dirname(resolve(file)))
     return read
@@ -90,7 +91,7 @@ export async function writeBackup(backup: {
     await rm(part, { force: true })
     const { code } = error as NodeJS.ErrnoException
     if (code === 'ENOSPC' || code === 'EDQUOT')
-      throw new BackupError(`there is no room for ${file}`, { cause: error })
+      throw new BackupError(`there is not enough space for ${file}`, { cause: error })
     throw error
   }
 }
@@ -170,7 +171,7 @@ export class BackupReader {
     let shape: z.infer<typeof tableLine> | undefined
     let end: { rows: number; sha256: string } | undefined
     for await (const line of this.lines()) {
-      if (end !== undefined) throw new BackupError(`${this.file} goes on after its end`)
+      if (end !== undefined) throw new BackupError(`${this.file} has data after its end`)
       const value = this.parse(line)
       const last = endLine.safeParse(value)
       if (last.success) {
@@ -184,21 +185,22 @@ export class BackupReader {
       }
       if (!Array.isArray(value)) {
         shape = tableLine.safeParse(value).data
-        if (shape === undefined) throw new BackupError(`${this.file} has a line that is no row and no table`)
+        if (shape === undefined)
+          throw new BackupError(`${this.file} has a line that is neither a row nor a table`)
         continue
       }
       if (shape === undefined || value.length !== shape.columns.length)
-        throw new BackupError(`${this.file} has a row of no table`)
+        throw new BackupError(`${this.file} has a row before any table`)
       this.count++
       const row = Object.fromEntries(
         shape.columns.map((column, index) => [column, decodeValue(value[index])]),
       )
       yield { table: shape.table, row }
     }
-    if (end === undefined) throw new BackupError(`${this.file} breaks off: it is not a complete backup`)
+    if (end === undefined) throw new BackupError(`${this.file} is truncated: it is not a complete backup`)
     this.sha256 = this.hash.digest('hex')
     if (end.rows !== this.count || end.sha256 !== this.sha256)
-      throw new BackupError(`${this.file} is not as it was written: its checksum differs`)
+      throw new BackupError(`${this.file} is corrupt: its checksum differs`)
   }
 
   /** What was read, at its end. */
@@ -210,7 +212,7 @@ export class BackupReader {
 
   private readHeader(value: unknown): ReadHeader {
     const read = header.safeParse(value)
-    if (!read.success) throw new BackupError(`${this.file} is no backup of minetree`)
+    if (!read.success) throw new BackupError(`${this.file} is not a minetree backup`)
     if (read.data.version !== VERSION)
       throw new BackupError(`${this.file} was written by minetree ${read.data.minetree}, in another format`)
     return read.data
@@ -220,7 +222,7 @@ export class BackupReader {
     try {
       return JSON.parse(line.toString('utf8'))
     } catch (cause) {
-      throw new BackupError(`${this.file} has a line that is no JSON`, { cause })
+      throw new BackupError(`${this.file} has a line that is not JSON`, { cause })
     }
   }
 
@@ -252,7 +254,7 @@ export class BackupReader {
       source.destroy()
       unzipped.destroy()
     }
-    if (parts.length > 0) throw new BackupError(`${this.file} breaks off: it is not a complete backup`)
+    if (parts.length > 0) throw new BackupError(`${this.file} is truncated: it is not a complete backup`)
   }
 }
 
@@ -298,7 +300,7 @@ async function requireRoom(file: string, expectedBytes: number | undefined): Pro
   const free = bavail * bsize
   if (expectedBytes !== undefined && free < expectedBytes)
     throw new BackupError(
-      `there is no room for ${file}: the store has ${expectedBytes} bytes, and ${free} are free in ${folder}`,
+      `there is not enough space for ${file}: the store has ${expectedBytes} bytes, and ${folder} has ${free} free`,
     )
 }
 

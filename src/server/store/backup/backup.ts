@@ -73,7 +73,7 @@ export async function restore({
   })
   const { header } = checked
   if (header.profile !== config.profile.name)
-    throw new BackupError(`the backup is of PROFILE=${header.profile}, and PROFILE is ${config.profile.name}`)
+    throw new BackupError(`the backup is of PROFILE=${header.profile}, but PROFILE is ${config.profile.name}`)
   await reaching({ config, signal }, () =>
     load(config, header.schema, async (tables) => {
       const reader = new BackupReader(file, (share) => onProgress('loading', share))

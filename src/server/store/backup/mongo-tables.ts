@@ -57,7 +57,7 @@ export async function saveMongo<Result>(
         result = { value }
       }),
     )
-    if (result === undefined) throw new Error('the backup gave no result')
+    if (result === undefined) throw new Error('the write lease returned no result')
     return result.value
   })
 }
@@ -75,12 +75,12 @@ export async function loadMongo(
 ): Promise<void> {
   if (schema.join() !== schemaNames().join())
     throw new BackupError(
-      'the backup is of another version of minetree: restore it with that one, or into another engine first',
+      'the backup is of another version of minetree: restore it with that version, or into another engine first',
     )
   await withDatabase(url, async (db) => {
     for (const name of NAMES) {
       if ((await collectionIn(db, name).findOne({})) !== null)
-        throw new BackupError('there is a store in it already: a backup is restored into an empty one')
+        throw new BackupError('it already holds a store: restore a backup into an empty one')
     }
     const graph = new MongoGraphStore({ db })
     await graph.open()
@@ -89,7 +89,7 @@ export async function loadMongo(
       async load(table, rows) {
         const name = NAMES.find((each) => each === table)
         if (name === undefined)
-          throw new BackupError(`the backup has a table that no store has: ${JSON.stringify(table)}`)
+          throw new BackupError(`the backup has an unknown table: ${JSON.stringify(table)}`)
         await collectionIn(db, name).insertMany(rows.map((row) => withId(name, row as Doc)))
       },
     })

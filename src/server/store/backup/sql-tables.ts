@@ -169,7 +169,7 @@ export async function loadSql(
   work: (tables: LoadedTables) => Promise<void>,
 ): Promise<void> {
   if (schema.some((name, index) => schemaNames()[index] !== name))
-    throw new BackupError('the backup is of a newer minetree than this one, or of another program')
+    throw new BackupError('the backup is of a newer minetree or of another program')
   const { writer, close } = await openDatabase(place)
   try {
     await requireEmpty(writer, schema)
@@ -180,7 +180,7 @@ export async function loadSql(
         async load(table, rows) {
           const [first] = rows
           if (!/^graph_[a-z_]+$/.test(table) || first === undefined || !Object.keys(first).every(isColumn))
-            throw new BackupError(`the backup has a table that no store has: ${JSON.stringify(table)}`)
+            throw new BackupError(`the backup has an unknown table: ${JSON.stringify(table)}`)
           await insertNew(target, table, rows)
         },
       })
@@ -203,9 +203,9 @@ async function requireEmpty(writer: Knex, schema: readonly string[]): Promise<vo
   const settings = await writer('graph_settings').whereNot({ name: 'writes' }).first('name')
   const transaction = await writer('graph_transactions').first('txid')
   if (settings !== undefined || transaction !== undefined)
-    throw new BackupError('there is a store in it already: a backup is restored into an empty one')
+    throw new BackupError('it already holds a store: restore a backup into an empty one')
   if (!isSame)
     throw new BackupError(
-      `its tables were made by another version than the backup: ${isMysql(writer) ? 'empty the database' : 'empty the folder'}`,
+      `its tables were created by another version than the backup: ${isMysql(writer) ? 'empty the database' : 'empty the folder'}`,
     )
 }

@@ -1,0 +1,25 @@
+/**
+ * Base class of every error that callers tell apart by its code, never by its message. The message is one line that
+ * quotes what was wrong.
+ *
+ * Each class spells its `name` out: bundlers rename classes, and an error from a worker thread arrives as plain data.
+ */
+export abstract class CodedError<Code extends string = string> extends Error {
+  abstract override readonly name: string
+  /** More facts for programs; anything that JSON can hold. */
+  declare readonly data?: Readonly<Record<string, unknown>>
+
+  constructor(
+    readonly code: Code,
+    message: string,
+    { cause, data }: { cause?: unknown; data?: Readonly<Record<string, unknown>> } = {},
+  ) {
+    super(message, cause === undefined ? undefined : { cause })
+    if (data !== undefined) this.data = data
+  }
+}
+
+/** The message of anything that was thrown. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

@@ -1,0 +1,121 @@
+import { setMaxListeners } from 'node:events'
+import { InvalidArgumentError } from 'commander'
+import { addressLock, type Network } from '../../backend/src/protocol/address.js'
+import { CodedError } from '../../backend/src/protocol/coded-error.js'
+import type { Config } from '../server/config/config.js'
+import type { CommandOutput } from './output.js'
+
+/** The exit codes of the process: docs/cli.md. */
+export const EXIT_CODES = {
+  ok: 0,
+  /** A failure that no other code describes. */
+  failure: 1,
+  /** The command line, a setting or an input file is invalid; nothing was done. */
+  usage: 2,
+  /** What was asked for does not exist. */
+  notFound: 3,
+  /** The input was rejected, or nothing of it was admitted. */
+  refused: 4,
+  /** A server, a database or a service cannot be reached, or the store cannot be opened: try again later. */
+  unavailable: 5,
+} as const
+
+export type ExitCode = keyof typeof EXIT_CODES
+
+/** The codes of errors that have none of their own. */
+export const GENERAL_CODES: Record<ExitCode, string> = {
+  ok: 'OK',
+  failure: 'FAILED',
+  usage: 'USAGE',
+  notFound: 'NOT_FOUND',
+  refused: 'REFUSED',
+  unavailable: 'UNAVAILABLE',
+}
+
+/** Why a command cannot do what it was asked to, and the exit code of its process. */
+export class CommandError extends CodedError {
+  override readonly name = 'CommandError'
+  readonly exit: ExitCode
+
+  constructor(message: string, { exit = 'failure', cause }: { exit?: ExitCode; cause?: unknown } = {}) {
+    super(GENERAL_CODES[exit], message, { cause })
+    this.exit = exit
+  }
+}
+
+/** A signal ended the command before it was done. */
+export class InterruptedError extends CodedError<'INTERRUPTED'> {
+  override readonly name = 'InterruptedError'
+
+  constructor(
+    readonly signal: 'SIGINT' | 'SIGTERM',
+    message = 'stopped: run the same command again to continue',
+  ) {
+    super('INTERRUPTED', message)
+  }
+}
+
+/** Shared by all commands. */
+export interface CommandContext {
+  /** The running command's output, known when its action is called. */
+  output: CommandOutput
+  /** Removes the settings' secrets from a text. */
+  hideSecrets: (text: string) => string
+}
+
+/** A parser for options that are whole numbers within a range. */
+export function wholeNumber(least: number, most: number): (text: string) => number {
+  return (text) => {
+    const value = Number(text)
+    if (/^\d{1,10}$/.test(text) && value >= least && value <= most) return value
+    throw new InvalidArgumentError(`It must be a whole number from ${least} to ${most}.`)
+  }
+}
+
+/** The log level next to a command's own output, which already reports what goes well. */
+export function quieter(level: Config['logLevel']): Config['logLevel'] {
+  return level === 'info' ? 'warn' : level
+}
+
+/** The URL of a server on this machine that was started with the same settings. */
+export const DEFAULT_URL = `http://127.0.0.1:${process.env.PORT || 8080}`
+
+/** Ends a command between two of its steps. */
+export interface Interruption {
+  /** Aborted by SIGINT or SIGTERM; its reason is an {@link InterruptedError}. */
+  signal: AbortSignal
+  /** Runs work; any error after a signal is reported as the interruption. */
+  during<Result>(work: () => Promise<Result>): Promise<Result>
+}
+
+/** Handles SIGINT and SIGTERM once; a second one ends the process as usual. */
+export function untilSignal(): Interruption {
+  const stop = new AbortController()
+  // Every open request listens to it.
+  setMaxListeners(0, stop.signal)
+  for (const name of ['SIGINT', 'SIGTERM'] as const)
+    process.once(name, () => stop.abort(new InterruptedError(name)))
+  return {
+    signal: stop.signal,
+    async during(work) {
+      try {
+        return await work()
+      } catch (error) {
+        throw stop.signal.aborted ? stop.signal.reason : error
+      }
+    },
+  }
+}
+
+/**
+ * The lock of a P2PKH address on the command line.
+ *
+ * @param network The network that the address must belong to; by default, either will do.
+ * @throws CommandError (`usage`) if it is not such an address.
+ */
+export function ownerLock(address: string, network?: Network): Uint8Array {
+  const lock = addressLock(address, network)
+  if (lock instanceof Uint8Array) return lock
+  const why = lock === 'other network' ? `not an address of NETWORK=${network}` : 'not a P2PKH address'
+  throw new CommandError(`${why}: ${JSON.stringify(address)}`, { exit: 'usage' })
+}

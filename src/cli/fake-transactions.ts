@@ -1,0 +1,140 @@
+import { Utils } from '@bsv/sdk'
+import { encodeBeef } from '../../backend/src/graph/assemble-beef.js'
+import { nativeHash256 } from '../../backend/src/graph/native-hash.js'
+import type { TransactionRecord } from '../../backend/src/graph/records.js'
+import { reversed, toHex } from '../../backend/src/protocol/bytes.js'
+import { type DeploymentTerms, MINT_SATOSHIS } from '../../backend/src/protocol/mint.js'
+import { encodeOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
+import { CovenantError, DEPLOYED_VERSION, rootLock } from '../mining/covenant.js'
+import { randomTxid, singleTransactionPath } from '../mining/fake-funding.js'
+import { ConfigError } from '../server/config/config.js'
+import type { DeployedTree } from '../server/store/pinned-genesis.js'
+
+// Transactions with fake funding that are in no chain and need no signatures: see mining/fake-funding.ts.
+
+interface Output {
+  satoshis: number
+  lockingScript: Uint8Array
+}
+
+/** A transaction that is in no chain, and the BEEF that a local network accepts. */
+export interface FakeTransaction {
+  txid: string
+  height: number
+  beef: Uint8Array
+}
+
+/**
+ * A transaction with these outputs, funded by a fake coin. It includes the coin's transaction: its value, which is not 1
+ * satoshi, shows an indexer that ordinals start here (BRC-159).
+ *
+ * @param source The txid that the coin's transaction spends, which no transaction has; random by default. The same outputs
+ * with the same source are the same transaction.
+ */
+export function fundedTransaction(outputs: readonly Output[], source = randomTxid()): FakeTransaction {
+  const coin = coinFor(outputs, source)
+  const made = record({ spends: [{ txid: coin.txid, vout: 0 }], outputs, height: 2 })
+  return { txid: made.txid, height: 2, beef: encodeBeef([coin, made]) }
+}
+
+/** A transaction that spends output 0 of another, which the host has, into one output. */
+export function spendingTransaction(spent: FakeTransaction, output: Output): FakeTransaction {
+  const height = spent.height + 1
+  const made = record({ spends: [{ txid: spent.txid, vout: 0 }], outputs: [output], height })
+  return { txid: made.txid, height, beef: encodeBeef([made]) }
+}
+
+/**
+ * A transaction that spends an ordinal, which the host has, and a fake coin for the outputs. The ordinal is the first
+ * input, so that it moves to output 0 (BRC-159).
+ *
+ * @param spent.height The height of the block that holds the ordinal's transaction.
+ * @param spent.source As for {@link fundedTransaction}.
+ */
+export function reinscribingTransaction({
+  ordinal,
+  height,
+  outputs,
+  source = randomTxid(),
+}: {
+  ordinal: Outpoint
+  height: number
+  outputs: readonly Output[]
+  source?: string
+}): FakeTransaction {
+  const coin = coinFor(outputs, source)
+  const made = record({ spends: [ordinal, { txid: coin.txid, vout: 0 }], outputs, height: height + 1 })
+  return { txid: made.txid, height: height + 1, beef: encodeBeef([coin, made]) }
+}
+
+/**
+ * A tree of names with our covenant, whose root as deployed holds a fake coin.
+ *
+ * @throws CovenantError if no covenant can have these terms.
+ */
+export function deployTree(terms: DeploymentTerms): DeployedTree {
+  const { txid, beef } = fundedTransaction([{ satoshis: MINT_SATOSHIS, lockingScript: rootLock(terms) }])
+  return { genesis: { txid, vout: 0 }, beef }
+}
+
+const NO_LOCK = new Uint8Array()
+const FINAL = 0xffffffff
+
+/** A coin with more satoshis than the outputs, and so never 1. */
+function coinFor(outputs: readonly Output[], source: string): TransactionRecord {
+  return fakeCoin(
+    outputs.reduce((sum, { satoshis }) => sum + satoshis, 1),
+    source,
+  )
+}
+
+function fakeCoin(satoshis: number, source: string): TransactionRecord {
+  const outputs = [{ satoshis, lockingScript: NO_LOCK }]
+  return record({ spends: [{ txid: source, vout: 0 }], outputs, height: 1 })
+}
+
+function record(parts: {
+  spends: readonly Outpoint[]
+  outputs: readonly Output[]
+  height: number
+}): TransactionRecord {
+  const { spends, outputs, height } = parts
+  const writer = new Utils.Writer()
+  writer.writeUInt32LE(1).writeVarIntNum(spends.length)
+  for (const spent of spends) {
+    writer.write(encodeOutpoint(spent)).writeVarIntNum(0).writeUInt32LE(FINAL)
+  }
+  writer.writeVarIntNum(outputs.length)
+  for (const { satoshis, lockingScript } of outputs) {
+    writer.writeUInt64LE(satoshis).writeVarIntNum(lockingScript.length).write(lockingScript)
+  }
+  return proven(writer.writeUInt32LE(0).toUint8Array(), height)
+}
+
+/** A transaction with the merkle path of a block that holds only it. */
+function proven(raw: Uint8Array, height: number): TransactionRecord {
+  const txid = toHex(reversed(nativeHash256(raw)))
+  const path = singleTransactionPath({ txid, height })
+  return {
+    txid,
+    raw,
+    proof: { merklePath: Uint8Array.from(path.toBinary()), height, root: path.computeRoot(txid) },
+  }
+}
+
+/**
+ * Deploys a tree with the given settings. Some trees can be followed but not deployed: those of covenant version 1, or of a
+ * difficulty of more than 32 bits.
+ *
+ * @throws ConfigError if no covenant can have these terms.
+ */
+export function deployHere(terms: DeploymentTerms): DeployedTree {
+  if (terms.covenantVersion !== DEPLOYED_VERSION)
+    throw new ConfigError(`COVENANT_VERSION: new trees are deployed with version ${DEPLOYED_VERSION}`)
+  try {
+    return deployTree(terms)
+  } catch (error) {
+    if (!(error instanceof CovenantError)) throw error
+    throw new ConfigError(`DIFFICULTY: cannot deploy this tree: ${error.message}`, { cause: error })
+  }
+}

@@ -1,0 +1,84 @@
+import type { Logger } from 'pino'
+import type { Config } from '../server/config/config.js'
+import { openNode } from '../server/node.js'
+import { type BackupOptions, backUp, restore } from '../server/store/backup/backup.js'
+import { CommandError } from './command.js'
+import { bytesText, type CommandOutput, grouped } from './output.js'
+
+type CommandOptions = BackupOptions & { output: CommandOutput }
+
+/** Writes a backup and reports its size. @throws as {@link backUp}. */
+export async function runBackup({ output, ...options }: CommandOptions): Promise<void> {
+  const { file } = options
+  const progress = output.progress()
+  try {
+    const { rows, bytes, sha256 } = await backUp({
+      ...options,
+      onProgress: ({ rows, share }) =>
+        progress.update(() => ({
+          text: `${grouped(rows)} rows`,
+          share,
+        })),
+    })
+    progress.end()
+    output.result(
+      { file, rows, bytes, sha256 },
+      `wrote ${file}: ${grouped(rows)} rows, ${bytesText(bytes)}, verified`,
+    )
+  } finally {
+    progress.end()
+  }
+}
+
+/** Loads a backup and reports what it held. @throws as {@link restore}. */
+export async function runRestore({ output, ...options }: CommandOptions): Promise<void> {
+  const { file } = options
+  const progress = output.progress()
+  try {
+    const { rows, header } = await restore({
+      ...options,
+      onProgress: (step, share) => progress.update(() => ({ text: `${step} ${file}`, share })),
+    })
+    progress.end()
+    output.result(
+      { file, rows, genesis: header.genesis ?? null, writtenAt: header.at, writtenBy: header.minetree },
+      `restored ${grouped(rows)} rows from ${file}, written at ${header.at}`,
+    )
+  } finally {
+    progress.end()
+  }
+}
+
+export interface ReindexOptions {
+  config: Config
+  logger: Logger
+  output: CommandOutput
+}
+
+/** How often the progress line is updated, in milliseconds. */
+const TICK = 100
+
+/**
+ * Rebuilds the index of a store. If it is interrupted, the next process that opens the store continues.
+ *
+ * @throws StartError if the store cannot be opened, for example because a server has it open; CommandError if the new index
+ * does not match the admitted set.
+ */
+export async function runReindex({ config, logger, output }: ReindexOptions): Promise<void> {
+  const node = await openNode({ config, logger })
+  const { maintenance } = node
+  const progress = output.progress()
+  const ticking = setInterval(() => {
+    progress.update(() => ({ text: maintenance.status.state, share: maintenance.status.done }))
+  }, TICK)
+  try {
+    await maintenance.rebuild()
+  } finally {
+    clearInterval(ticking)
+    progress.end()
+    await node.close()
+  }
+  if (maintenance.status.state !== 'equal')
+    throw new CommandError('the rebuilt index does not match the admitted set: see the log')
+  output.result({ state: maintenance.status.state }, 'rebuilt the index')
+}

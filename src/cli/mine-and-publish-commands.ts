@@ -1,0 +1,114 @@
+import type { Command } from 'commander'
+import type { MiningBudget } from '../mining/budget.js'
+import { readConfig } from '../server/config/config.js'
+import { type CommandContext, DEFAULT_URL, untilSignal, wholeNumber } from './command.js'
+import { KnownTrees } from './known-trees.js'
+import { type MineOptions, runMine, terminalAsk } from './mine.js'
+import { DEFAULT_MAX_TRANSACTIONS, runPublish } from './publish.js'
+import { MAX_TRANSACTION_BYTES } from './publish-files.js'
+
+interface PublishArguments {
+  stream: boolean
+  chunkSize?: number
+  maxTransactions: number
+  owner?: string
+  url: string
+}
+
+type MineArguments = Pick<
+  MineOptions,
+  'url' | 'owner' | 'workers' | 'wallet' | 'keyFile' | 'feeRate' | 'arc' | 'folder' | 'yes'
+> &
+  Omit<Partial<MiningBudget>, 'maxTime'> & {
+    coins?: string[]
+    /** In seconds. */
+    maxTime?: number
+  }
+
+/** More than anyone pays for a name. */
+const MAX_SATOSHIS = 1_000_000_000
+/** The longest delay of a timer. */
+const MAX_SECONDS = 2_000_000
+
+/** Adds `publish` and `mine`, which make transactions and submit them to a server. */
+export function addMineAndPublishCommands(program: Command, context: CommandContext): void {
+  program
+    .command('publish')
+    .description(
+      'publish to a local network, which accepts transactions with fake funding: see docs/publish.md',
+    )
+    .argument('<path>', 'a file, or a folder to publish as a directory')
+    .option('--stream', 'split a file into chunks of 1 MiB, each in its own transaction', false)
+    .option(
+      '--chunk-size <bytes>',
+      'split it into chunks of this many bytes',
+      wholeNumber(1, MAX_TRANSACTION_BYTES),
+    )
+    .option(
+      '--max-transactions <count>',
+      'refuse to submit more transactions than this',
+      wholeNumber(1, 1_000_000_000),
+      DEFAULT_MAX_TRANSACTIONS,
+    )
+    .option('--owner <address>', 'the owner; by default, nobody can spend it')
+    .option('--url <url>', 'where the server listens', DEFAULT_URL)
+    .action(async (path: string, options: PublishArguments) => {
+      const interruption = untilSignal()
+      const { output } = context
+      await interruption.during(() => runPublish({ ...options, path, output, signal: interruption.signal }))
+    })
+
+  program
+    .command('mine')
+    .description('mine a name, a character at a time: see docs/mining.md')
+    .argument('<name>', 'of a-z 0-9 -')
+    .option('--url <url>', 'a server that follows the tree', DEFAULT_URL)
+    .option('--owner <address>', 'the owner of the name, fixed before the search; by default, the payer')
+    .option('--workers <count>', 'threads that search; by default, one per core', wholeNumber(1, 1024))
+    .option('--wallet <url>', 'a wallet (BRC-100) that pays, such as http://127.0.0.1:3321')
+    .option('--key-file <file>', 'a file with the key that pays, as WIF')
+    .option('--coins <paths...>', 'files or folders with coins of the key, in BEEF')
+    .option('--fee-rate <satoshis>', 'the fee per 1,000 bytes, if the key pays', wholeNumber(1, 1_000_000))
+    .option('--arc <url>', 'the ARC service for mints that the key pays for; by default, the one of the SDK')
+    .option('--folder <folder>', 'where paid mints are stored', './mints')
+    .option(
+      '--max-fee <satoshis>',
+      'the highest fee of one mint; 5000 by default',
+      wholeNumber(1, MAX_SATOSHIS),
+    )
+    .option('--max-total <satoshis>', 'the highest fee of all mints together', wholeNumber(1, MAX_SATOSHIS))
+    .option(
+      '--max-mints <count>',
+      'the most mints to pay for; by default, three more than characters are missing',
+      wholeNumber(1, 1000),
+    )
+    .option('--max-time <seconds>', 'how long it may take; an hour by default', wholeNumber(1, MAX_SECONDS))
+    .option('--yes', 'pay without being asked', false)
+    .action(async (name: string, options: MineArguments) => {
+      const { output } = context
+      const { maxFee, maxTotal, maxMints, maxTime, ...given } = options
+      const config = readConfig(process.env)
+      for (const warning of config.warnings) output.warn(warning)
+      const arcApiKey = process.env.ARC_API_KEY
+      const isNetworkSet = process.env.NETWORK !== undefined || config.profile.name === 'mainnet'
+      const interruption = untilSignal()
+      const { signal } = interruption
+      await interruption.during(() =>
+        runMine({
+          ...given,
+          ...{ name, config, output, signal },
+          network: isNetworkSet ? config.network : undefined,
+          knownTrees: KnownTrees.open(process.env),
+          coins: options.coins ?? [],
+          budget: {
+            maxFee,
+            maxTotal,
+            maxMints,
+            ...(maxTime !== undefined && { maxTime: 1000 * maxTime }),
+          },
+          ask: terminalAsk(signal),
+          arcApiKey,
+        }),
+      )
+    })
+}

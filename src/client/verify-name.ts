@@ -1,0 +1,281 @@
+import type { Transaction } from '@bsv/sdk'
+import { type Deployment, MintError } from '../../backend/src/protocol/mint.js'
+import { followMint, followUnprovenMint } from '../../backend/src/protocol/mint-outputs.js'
+import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
+import { Bundle, type ReadOptions, readOutpointBeef, type Spender } from './bundle.js'
+import { ProofError } from './errors.js'
+import { TransactionVerifier, type Trust } from './verify-transactions.js'
+
+/** A mint that descends from the genesis through checked mints only. */
+export interface GenuineMint {
+  /** The name that it claims. */
+  name: string
+  txid: string
+  /** The mint that created the node which this one spends; undefined if that node is the genesis. */
+  parent: GenuineMint | undefined
+}
+
+/** Which output of a mint holds the name (service.md 2.7). */
+export const NAME_VOUT = 2
+/** The outputs of a mint that hold nodes. */
+export const NODE_VOUTS: readonly number[] = [0, 1]
+
+/**
+ * The mints of a bundle that descend from the genesis, by txid (protocol.md 6 and 7). Nothing is recognised by pattern:
+ * the genesis outpoint is genuine because the caller says so, and from there on only nodes created by a checked mint
+ * are. A copy of the covenant is not, whatever its state.
+ *
+ * @throws ProofError `NO_GENESIS`; `BAD_MINT` if a transaction that spends a genuine node breaks a rule of mints.
+ */
+export function readMints(bundle: Bundle, deployment: Deployment): Map<string, GenuineMint> {
+  const { genesis } = deployment
+  if (bundle.output(genesis) === undefined)
+    throw new ProofError('NO_GENESIS', `the genesis ${formatOutpoint(genesis)} is not in the proof`)
+  const mints = new Map<string, GenuineMint>()
+  const spent = new Map<string, { node: Outpoint; spender: Spender; parent?: GenuineMint }>()
+  const addNode = (node: Outpoint, parent?: GenuineMint): void => {
+    const spender = bundle.spenderOf(node)
+    if (spender === undefined) return
+    const { txid } = spender.transaction
+    if (spent.has(txid)) throw badMint(txid, 'it spends more than one node')
+    spent.set(txid, { node, spender, ...(parent && { parent }) })
+  }
+  addNode(genesis)
+  // Parents come before children, so every node that a transaction spends is known by then.
+  for (const { txid } of bundle.transactions) {
+    const found = spent.get(txid)
+    if (found === undefined) continue
+    const { name } = checkedMint(bundle, { ...found, deployment })
+    const genuine: GenuineMint = { name, txid, parent: found.parent }
+    mints.set(txid, genuine)
+    for (const vout of NODE_VOUTS) addNode({ txid, vout }, genuine)
+  }
+  return mints
+}
+
+function checkedMint(
+  bundle: Bundle,
+  { node, spender, deployment }: { node: Outpoint; spender: Spender; deployment: Deployment },
+): { name: string } {
+  const { transaction, input } = spender
+  const output = bundle.output(node)
+  try {
+    // A mint without a path gets the strict rules here, and its scripts are run by the TransactionVerifier.
+    const follow = bundle.hasPath(transaction.txid) ? followMint : followUnprovenMint
+    return follow({ transaction, input, deployment, hash: bundle.hash, ...(output && { spent: output }) })
+  } catch (cause) {
+    if (!(cause instanceof MintError)) throw cause
+    throw badMint(transaction.txid, cause.message, cause)
+  }
+}
+
+function badMint(txid: string, reason: string, cause?: MintError): ProofError {
+  return new ProofError('BAD_MINT', `${txid} spends a node of the tree but is not a mint: ${reason}`, {
+    cause,
+  })
+}
+
+/** The mints from the genesis to this one, in order. */
+export function lineOf(last: GenuineMint): GenuineMint[] {
+  const line: GenuineMint[] = []
+  for (let at: GenuineMint | undefined = last; at !== undefined; at = at.parent) line.push(at)
+  return line.reverse()
+}
+
+/** The output that holds the name of a mint: the name's origin. */
+export function nameOutpoint({ txid }: Pick<GenuineMint, 'txid'>): Outpoint {
+  return { txid, vout: NAME_VOUT }
+}
+
+/** One mint on the path from the genesis to a name. */
+export interface VerifiedMint {
+  txid: string
+  /** The name that it claimed. */
+  name: string
+  /** The height of its block; undefined if it is in none, or if no headers were asked. */
+  height?: number
+}
+
+/** A name that was mined in the tree of the genesis. */
+export interface VerifiedName {
+  name: string
+  /** The output in which it was minted; it never changes once the mint is in the chain. */
+  origin: Outpoint
+  /** The mints from the genesis to the name, in order. */
+  line: VerifiedMint[]
+  /**
+   * Whether every mint of the line is in a block that the chain tracker knows. If not, a conflicting mint may still
+   * replace one of them, or no headers were asked (`'scripts only'`).
+   */
+  proven: boolean
+  /** The height of the block that holds the mint of the name. */
+  height?: number
+}
+
+/** What is needed to check a name offline. */
+export interface NameTrust extends Trust, ReadOptions {
+  /** The tree: its genesis outpoint, and how it was deployed. */
+  deployment: Deployment
+}
+
+/**
+ * Checks that a name is genuine (BRC-174 section 4, step 3.2; service.md 3.3), given only the genesis outpoint and block
+ * headers. The proof is an Outpoint BEEF (BRC-158) of the name's origin with every mint from the genesis to it. Other
+ * transactions in it are parsed but not trusted.
+ *
+ * @param check.proof The answer of `GET /svc/names/proof/{name}`.
+ * @throws ProofError; HeadersError if the chain tracker does not answer; the reason of the signal.
+ */
+export async function verifyNameProof(
+  check: NameTrust & { proof: Uint8Array; name: string },
+): Promise<VerifiedName> {
+  const { proof, name, deployment } = check
+  const { subject, bundle } = readOutpointBeef(proof, check)
+  const mint = readMints(bundle, deployment).get(subject.txid)
+  if (mint === undefined) throw notInTree(subject, 'name')
+  if (subject.vout !== NAME_VOUT)
+    throw new ProofError(
+      'OTHER_NAME',
+      `output ${subject.vout} of a mint holds no name: output ${NAME_VOUT} does`,
+    )
+  if (mint.name !== name) throw new ProofError('OTHER_NAME', `the proof is of ${mint.name}, not of ${name}`)
+  return await verifiedName(mint, new TransactionVerifier(bundle, check, deployment.genesis.txid))
+}
+
+/**
+ * Checks only the mint of a name, from any BEEF that holds the mints from the genesis to it. Where the name has moved
+ * since does not matter.
+ *
+ * @returns The name, and the script of its origin, which starts with the lock that the mint gave it.
+ * @throws as {@link verifyNameProof}.
+ */
+export async function verifyNameMint(
+  check: NameTrust & { beef: Uint8Array; name: string },
+): Promise<VerifiedName & { lockingScript: Uint8Array }> {
+  const { beef, deployment } = check
+  const bundle = new Bundle(beef, check)
+  const verified = await verifiedName(
+    mintOf(bundle, check),
+    new TransactionVerifier(bundle, check, deployment.genesis.txid),
+  )
+  const output = bundle.output(verified.origin)
+  if (output === undefined) throw new ProofError('BAD_BEEF', `${formatOutpoint(verified.origin)} is missing`)
+  return { ...verified, lockingScript: output.lockingScript }
+}
+
+/** Finds the mint of a name in a bundle. @throws ProofError `NOT_IN_TREE`. */
+export function mintOf(
+  bundle: Bundle,
+  { name, deployment }: { name: string; deployment: Deployment },
+): GenuineMint {
+  const mints = [...readMints(bundle, deployment).values()]
+  const found = mints.find((mint) => mint.name === name)
+  if (found !== undefined) return found
+  throw new ProofError('NOT_IN_TREE', `no mint that descends from the genesis claims ${name}`)
+}
+
+/** Verifies each mint of the line, from the genesis on. */
+export async function verifiedName(last: GenuineMint, verifier: TransactionVerifier): Promise<VerifiedName> {
+  const line: VerifiedMint[] = []
+  for (const { txid, name } of lineOf(last)) {
+    const height = await verifier.verify(txid)
+    line.push({ txid, name, ...(height !== undefined && { height }) })
+  }
+  const height = line.at(-1)?.height
+  return {
+    name: last.name,
+    origin: nameOutpoint(last),
+    line,
+    proven: line.every((mint) => mint.height !== undefined),
+    ...(height !== undefined && { height }),
+  }
+}
+
+/** A node that descends from the genesis of its tree: names can be mined from it, unless it has been spent since. */
+export interface VerifiedNode {
+  /** The prefix that the node stands for; empty for the root. */
+  domain: string
+  outpoint: Outpoint
+  satoshis: number
+  lockingScript: Uint8Array
+  /** The mints from the genesis to the node, in order; empty for the root as deployed. */
+  line: VerifiedMint[]
+  /** Whether every mint of the line is in a block that the chain tracker knows. */
+  proven: boolean
+  /** The transaction that holds the node, with its merkle path, or its ancestors down to proven ones. */
+  transaction: Transaction
+}
+
+/**
+ * Checks that an output is a node of a tree, given only the genesis outpoint and block headers. Each mint copies the
+ * covenant of the node it spends into the nodes it creates, so a genuine node has the covenant of the genesis.
+ *
+ * No proof can show that the node is still unspent.
+ *
+ * @param check.beef A BEEF with every mint from the genesis to the node, as `ls_names` answers `{mine, history: true}`.
+ * @param check.after A node verified earlier: the line must contain a mint that spends it.
+ * @throws as {@link verifyNameProof}.
+ */
+export async function verifyNode(
+  check: NameTrust & { beef: Uint8Array; outpoint: Outpoint; after?: Outpoint },
+): Promise<VerifiedNode> {
+  const { beef, outpoint, after, deployment } = check
+  const bundle = new Bundle(beef, check)
+  const mint = mintBefore(bundle, { outpoint, deployment })
+  if (after !== undefined) requireDescent(bundle, { mint, after, outpoint })
+  const verifier = new TransactionVerifier(bundle, check, deployment.genesis.txid)
+  const { line, proven } =
+    mint === undefined ? { line: [], proven: true } : await verifiedName(mint, verifier)
+  const output = bundle.output(outpoint)
+  const transaction = bundle.sdkTransaction(outpoint.txid)
+  if (output === undefined || transaction === undefined)
+    throw new ProofError('BAD_BEEF', `the BEEF does not hold ${formatOutpoint(outpoint)}`)
+  const spender = bundle.spenderOf(outpoint)
+  if (spender !== undefined)
+    throw new ProofError(
+      'STALE_TIP',
+      `the node ${formatOutpoint(outpoint)} is spent by ${spender.transaction.txid}, in the same BEEF`,
+    )
+  const { satoshis, lockingScript } = output
+  const domain = domainOf(mint, outpoint)
+  return { domain, outpoint, satoshis, lockingScript, line, proven, transaction }
+}
+
+/** The mint that created a node; undefined for the root as deployed. */
+function mintBefore(
+  bundle: Bundle,
+  { outpoint, deployment }: { outpoint: Outpoint; deployment: Deployment },
+): GenuineMint | undefined {
+  const mints = readMints(bundle, deployment)
+  if (formatOutpoint(outpoint) === formatOutpoint(deployment.genesis)) return undefined
+  const mint = mints.get(outpoint.txid)
+  if (mint !== undefined && NODE_VOUTS.includes(outpoint.vout)) return mint
+  throw notInTree(outpoint, 'node')
+}
+
+function notInTree(outpoint: Outpoint, kind: 'name' | 'node'): ProofError {
+  const shown = formatOutpoint(outpoint)
+  return new ProofError(
+    'NOT_IN_TREE',
+    `${shown} is no ${kind} of this tree: no mints lead to it from the genesis`,
+  )
+}
+
+function requireDescent(
+  bundle: Bundle,
+  { mint, after, outpoint }: { mint: GenuineMint | undefined; after: Outpoint; outpoint: Outpoint },
+): void {
+  const spender = bundle.spenderOf(after)?.transaction.txid
+  const line = mint === undefined ? [] : lineOf(mint)
+  if (line.some(({ txid }) => txid === spender)) return
+  throw new ProofError(
+    'NOT_DESCENDED',
+    `${formatOutpoint(outpoint)} does not descend from a mint that spends ${formatOutpoint(after)}`,
+  )
+}
+
+/** Output 0 of a mint keeps the domain of the node it spends; output 1 adds the claimed character. */
+function domainOf(mint: GenuineMint | undefined, { vout }: Outpoint): string {
+  if (mint === undefined) return ''
+  return vout === 0 ? mint.name.slice(0, -1) : mint.name
+}

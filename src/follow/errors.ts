@@ -1,0 +1,33 @@
+import { CodedError } from '../../backend/src/protocol/coded-error.js'
+
+/** Why a chain source is of no use. */
+type ChainSourceErrorCode =
+  /** It could not be reached, or was busy or too slow, in every attempt. Other questions will fare no better: try again later. */
+  | 'NO_ANSWER'
+  /** Its answer does not fit the question. */
+  | 'BAD_ANSWER'
+  /** A transaction is longer than requested. */
+  | 'TOO_LARGE'
+
+/** A chain source gave no usable answer. */
+export class ChainSourceError extends CodedError<ChainSourceErrorCode> {
+  override readonly name = 'ChainSourceError'
+}
+
+/** Why a branch of the tree, or the complete crawl, cannot be followed. */
+type CrawlErrorCode =
+  /** The chain source does not know a transaction that it must know. */
+  | 'NOT_KNOWN'
+  /** It names a spender that does not spend. */
+  | 'NO_SPEND'
+  /** The ancestors that verify a transaction exceed the limits of a submission. */
+  | 'TOO_LARGE'
+  /** It is unmined, and so were enough others that were followed before. */
+  | 'UNPROVEN'
+  /** The node refused a transaction of the source. */
+  | 'REFUSED'
+
+/** A crawl cannot continue. */
+export class CrawlError extends CodedError<CrawlErrorCode> {
+  override readonly name = 'CrawlError'
+}

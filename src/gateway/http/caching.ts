@@ -1,0 +1,61 @@
+import type { Request, Response } from 'express'
+import type { GraphReader, OrdinalStep } from '../../../backend/src/graph/graph-store.js'
+import { PreconditionFailedError } from './errors.js'
+
+/** `Cache-Control` values (`spec/http.md`). */
+export const CACHE = {
+  /** The bytes of an outpoint never change. */
+  immutable: 'public, max-age=31536000, immutable',
+  /** A step that is not mined may still be replaced by another. */
+  unproven: 'public, max-age=60',
+  /** The answer may change at any time: a name is claimed, a node is spent, an ordinal moves. */
+  revalidate: 'no-cache',
+  /** For an answer made of the request itself, and for the operator's answers. */
+  none: 'no-store',
+} as const
+
+/** `Cache-Control` for an ordinal at a counted step: immutable once the step is mined. */
+export async function stepCache(store: GraphReader, { output }: OrdinalStep): Promise<string> {
+  const height = await store.transactions.heightOf(output.outpoint.txid)
+  return height === undefined ? CACHE.unproven : CACHE.immutable
+}
+
+/** A strong entity tag (RFC 9110 8.8.3) from the SHA-256 of a body, hex. */
+export function entityTag(sha256: string): string {
+  return `"${sha256}"`
+}
+
+/**
+ * Evaluates the preconditions of a GET or HEAD, in the order of RFC 9110 13.2.2, against the strong entity tag of the
+ * response, and sends 304 if the client has it already. The request's `Cache-Control` is for caches and ignored here. So are
+ * dates, as no response has one. `If-Range` belongs to the range.
+ *
+ * @returns Whether the response has ended.
+ * @throws PreconditionFailedError if `If-Match` does not name the tag.
+ */
+export function endedByPrecondition({
+  request,
+  response,
+  tag,
+}: {
+  request: Request
+  response: Response
+  tag: string
+}): boolean {
+  const { 'if-match': ifMatch, 'if-none-match': ifNoneMatch } = request.headers
+  // Strong comparison (13.1.1): a weak tag never matches.
+  if (ifMatch !== undefined && !matches(ifMatch, (each) => each === tag)) throw new PreconditionFailedError()
+  // Weak comparison (13.1.2).
+  if (ifNoneMatch === undefined || !matches(ifNoneMatch, (each) => each === tag || each === `W/${tag}`))
+    return false
+  response.status(304).end()
+  return true
+}
+
+/** A tag of a list. A tag may contain a comma, so the list is not split at commas. */
+const TAG = /(?:W\/)?"[^"]*"/g
+
+/** @param header `*`, which matches any tag, or a list of tags. */
+function matches(header: string, isMatch: (tag: string) => boolean): boolean {
+  return header.trim() === '*' || (header.match(TAG)?.some(isMatch) ?? false)
+}

@@ -1,0 +1,83 @@
+import type { ErrorRequestHandler, Request, Response } from 'express'
+import { LRUCache } from 'lru-cache'
+import type { BaseLogger } from 'pino'
+import { type Answer, answerFor } from './errors.js'
+import { ReaderLeftError } from './long-read.js'
+import { sendJson } from './send-body.js'
+
+/** Headers of the body that is not sent; they may be set already. */
+const BODY_HEADERS = ['ETag', 'Content-Type', 'Content-Length', 'Content-Range', 'Accept-Ranges']
+
+export interface ErrorResponseOptions {
+  logger: Pick<BaseLogger, 'error' | 'warn'>
+  /** Add the fields that overlay clients expect (`spec/http.md`, Overlay). */
+  overlay?: boolean
+}
+
+/** Sends every error in the one shape that all routes share. */
+export function errorResponse({ logger, overlay = false }: ErrorResponseOptions): ErrorRequestHandler {
+  return (error: unknown, request, response: Response, _next) => {
+    // The client has left, and nothing went wrong.
+    if (error instanceof ReaderLeftError && response.destroyed) return
+    const answer = answerFor(error) ?? {
+      status: 500,
+      code: 'INTERNAL',
+      message: 'internal error; it has been logged',
+    }
+    // For metrics and the request log.
+    response.locals.code = answer.code
+    if (answer.status === 503) logUnavailable(logger, { answer, error, request, response })
+    else if (answer.status >= 500)
+      logger.error({ ...requestFields(request, response), err: error }, 'request failed')
+    if (response.headersSent) {
+      // The head is sent: only a broken connection tells the client that the body is incomplete.
+      response.destroy()
+      return
+    }
+    for (const name of BODY_HEADERS) response.removeHeader(name)
+    response.status(answer.status).set({ ...answer.headers, 'Cache-Control': 'no-store' })
+    sendJson(response, {
+      ...answer.data,
+      error: answer.message,
+      code: answer.code,
+      ...(overlay && { status: 'error', message: answer.message }),
+    })
+  }
+}
+
+function requestFields(request: Request, response: Response): Record<string, unknown> {
+  // The client has the id too, so a user's report leads to the line.
+  return {
+    requestId: response.getHeader('X-Request-Id'),
+    method: request.method,
+    url: request.originalUrl,
+  }
+}
+
+const MINUTE = 60_000
+const MAX_REASONS = 100
+/** The reasons that each log has had within the last minute. */
+const recent = new WeakMap<ErrorResponseOptions['logger'], LRUCache<string, true>>()
+
+/**
+ * A 503 is expected, and every request may get one: each reason is logged once a minute, without a stack. Reasons that differ
+ * only in numbers are one.
+ */
+function logUnavailable(
+  logger: ErrorResponseOptions['logger'],
+  {
+    answer,
+    error,
+    request,
+    response,
+  }: { answer: Answer; error: unknown; request: Request; response: Response },
+): void {
+  const logged = recent.get(logger) ?? new LRUCache({ max: MAX_REASONS, ttl: MINUTE })
+  recent.set(logger, logged)
+  const reason = answer.message.replace(/\d+/g, '#')
+  if (logged.has(reason)) return
+  logged.set(reason, true)
+  const cause = error instanceof Error && error.cause instanceof Error ? error.cause.message : undefined
+  const fields = { ...requestFields(request, response), code: answer.code, reason: answer.message, cause }
+  logger.warn(fields, 'answered 503; logged at most once a minute per reason')
+}

@@ -1,0 +1,143 @@
+import { z } from 'zod'
+import type { ErrorCode } from './errors.js'
+import { count, map, outpoint, text } from './schemas.js'
+
+/** The operations of a route group. The OpenAPI document is generated from these; nothing else reads them. */
+export interface OperationGroup {
+  tag: keyof typeof TAGS
+  /** Errors of every operation in the group. */
+  errors?: Errors
+  /** By id, which is unique in the document. */
+  operations: Record<string, Operation>
+}
+
+/** What one method of one path takes and answers. */
+export interface Operation {
+  /** The method, and the path below the prefixes of the group. */
+  route: `${'GET' | 'POST'} /${string}`
+  summary: string
+  description?: string
+  /** Parameters of the path, in its order. */
+  params?: z.ZodObject
+  query?: z.ZodObject
+  /** Request headers, except those for preconditions and ranges. */
+  headers?: z.ZodObject
+  body?: Body
+  /** The answer with status 200. */
+  answer: Answer
+  /** Answers with other statuses, except those to preconditions and ranges. */
+  otherAnswers?: Record<string, Answer>
+  errors?: Errors
+}
+
+/** Bytes or text of some media types, JSON of some shape, or either. */
+interface Body {
+  description: string
+  json?: z.ZodType
+  types?: readonly string[]
+}
+
+interface Answer extends Body {
+  /** Without those that every answer has. `ETag` implies preconditions, `Accept-Ranges` implies ranges. */
+  headers?: readonly HeaderName[]
+}
+
+/** What each code means here. A key may name another status than the usual one of the code: `414 TOO_LARGE`. */
+type Errors = Partial<Record<ErrorCode | `${number} ${ErrorCode}`, string>>
+
+export const TAGS = {
+  content: 'The content of outputs.',
+  names: 'The tree of names.',
+  preview: 'What an inscription would look like.',
+  overlay: 'The overlay protocol.',
+  operator: 'For the operator, with a token.',
+  health: 'For monitoring, and about this host.',
+}
+
+/** Errors of every operation that reads or writes the store. */
+export const STORE_ERRORS: Errors = {
+  INTERNAL: '500: the fault of this host, and explained only in its log.',
+}
+
+/** The request header of operations that refuse service workers. */
+export const SERVICE_WORKER = z.object({
+  'Service-Worker': z
+    .string()
+    .meta({ not: { const: 'script' } })
+    .optional()
+    .describe('`script`, as browsers send it to install a service worker, is refused.'),
+})
+
+const BYTES: readonly HeaderName[] = [
+  'Content-Length',
+  'X-Content-Type-Options',
+  'Cross-Origin-Resource-Policy',
+]
+/** Headers of bytes whose type is a stranger's. */
+export const CONTENT_HEADERS: readonly HeaderName[] = [...BYTES, 'Content-Security-Policy']
+
+/** The answer of operations that prove something. */
+export const PROOF_ANSWER: Answer = {
+  description: 'An Outpoint BEEF (BRC-158), which can be verified offline.',
+  headers: [...BYTES, 'ETag'],
+  types: ['application/octet-stream'],
+}
+
+const matching = (pattern: RegExp, description: string) => z.string().regex(pattern).describe(description)
+
+export type HeaderName = keyof typeof HEADERS
+
+/** The headers of answers. */
+export const HEADERS = {
+  'Accept-Encoding': text.describe('The codings that a body may be sent in.'),
+  'Accept-Ranges': z.literal('bytes').describe('The body can be requested in ranges.'),
+  'Access-Control-Allow-Origin': z.literal('*').describe('Pages of any origin may send requests.'),
+  'Access-Control-Expose-Headers': text.describe('The headers that pages of other origins may read.'),
+  'Cache-Control': z
+    .enum(['public, max-age=31536000, immutable', 'public, max-age=60', 'no-cache', 'no-store'])
+    .describe(
+      'Immutable for content at an outpoint, and at a step of an ordinal that is mined; a minute for a step that is not mined yet; `no-cache` for everything else that may change; `no-store` for errors.',
+    ),
+  'Content-Length': count.describe('The length of the body in bytes.'),
+  'Content-Range': matching(
+    /^bytes ([0-9]+-[0-9]+|\*)\/[0-9]+$/,
+    'Which bytes these are, and of how many; `bytes */<length>` if the range has none.',
+  ),
+  'Content-Security-Policy': matching(
+    /^(sandbox allow-scripts allow-forms allow-modals allow-popups allow-downloads|default-src 'none'; )/,
+    "With every type that a browser would run: content runs in a sandbox, the host's own page only its own scripts.",
+  ),
+  'Cross-Origin-Opener-Policy': z
+    .literal('same-origin')
+    .describe('Pages of other origins have no handle on this one, even if they opened it.'),
+  'Cross-Origin-Resource-Policy': z
+    .enum(['cross-origin', 'same-origin'])
+    .describe('Whether pages of any origin may embed this, or only those of this host.'),
+  ETag: matching(/^"[0-9a-f]{64}"$/, 'A strong tag: the SHA-256 of the whole body.'),
+  Location: text.describe('The same path with `/index.html` at its end.'),
+  RateLimit: matching(
+    /^"[a-z]+"; r=[0-9]+; t=[0-9]+$/,
+    'How many requests are left of which limit, and in how many seconds it starts again.',
+  ),
+  'RateLimit-Policy': matching(
+    /^"[a-z]+"; q=[0-9]+; w=60; pk=:[^:]+:$/,
+    'The limit: how many requests a client may send in how many seconds.',
+  ),
+  'Referrer-Policy': z.literal('no-referrer').describe('Links do not tell where they were followed from.'),
+  'Retry-After': count.describe('In how many seconds to try again.'),
+  'WWW-Authenticate': z
+    .literal('Bearer realm="minetree"')
+    .describe('The request needs a token that the operator has set.'),
+  'X-Content-Type-Options': z.literal('nosniff').describe('Browsers must not guess another type.'),
+  'X-Map': map.describe(
+    'The MAP of the output; with a sequence, merged up to the step. Absent over 4,096 bytes: the metadata has all of it.',
+  ),
+  'X-Ord-Seq': count.describe('The step of the ordinal; only with a sequence.'),
+  'X-Origin': outpoint.describe('The origin of the ordinal; only with a sequence, or of a stream.'),
+  'X-Outpoint': outpoint.describe('The resolved outpoint; with a sequence, that of the ordinal at the step.'),
+  'X-Parent': outpoint.describe('The parent that it was inscribed under.'),
+  'X-Request-Id': matching(
+    /^[A-Za-z0-9_.-]{1,64}$/,
+    'The id in the log of this host: that of the request, if it came with one of up to 64 characters of `A-Z a-z 0-9 _ . -`, else a new one.',
+  ),
+}

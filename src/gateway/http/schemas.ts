@@ -1,0 +1,108 @@
+import { z } from 'zod'
+import { NAME_PATTERN } from '../../../backend/src/protocol/mine-node.js'
+import { OUTPOINT_PATTERNS } from '../../../backend/src/protocol/outpoint.js'
+import { BadRequestError } from './errors.js'
+
+// The shapes that several routes share. One with an id is a component of the OpenAPI document.
+
+export const outpoint = z
+  .string()
+  .regex(OUTPOINT_PATTERNS.written)
+  .meta({ id: 'Outpoint', description: '`<txid>_<vout>`.' })
+
+/** Only described: `parseOutpoint` reads it, and its error has a code of its own. */
+export const askedOutpoint = z.string().meta({
+  id: 'AskedOutpoint',
+  pattern: OUTPOINT_PATTERNS.asked.source,
+  description: '`<txid>_<vout>` or `<txid>.<vout>`, hex in either case.',
+})
+
+/** Only described: `parseContentReference` reads it, and its errors have codes of their own. */
+export const askedReference = z.string().meta({
+  id: 'AskedReference',
+  pattern: OUTPOINT_PATTERNS.reference.source,
+  description:
+    '`<txid>_<vout>`, `<txid>.<vout>`, or `<txid>` for the first output with content. `:<sequence>` after it selects a step of the ordinal: 0 and up, `-1` for the current one, `-2` for the origin.',
+})
+
+export const name = z
+  .string()
+  .regex(NAME_PATTERN)
+  .meta({ id: 'Name', description: '1 to 255 characters of a set in which no two names look alike.' })
+
+export const domain = z
+  .string()
+  .refine((text) => text === '' || NAME_PATTERN.test(text))
+  .meta({
+    id: 'Domain',
+    pattern: NAME_PATTERN.source.replace('{1,', '{0,'),
+    description: 'The prefix that a node covers; the root covers the empty one.',
+  })
+
+export const map = z.record(z.string(), z.unknown()).meta({
+  id: 'Map',
+  description: 'MAP metadata: strings and lists of strings, up to 64 KiB or the limit of the host.',
+})
+
+export const mapTruncated = z
+  .literal(true)
+  .meta({ id: 'MapTruncated', description: 'Present if entries are missing from `map` for lack of room.' })
+
+export const text = z.string().min(1)
+/** Text that may be absent, of a query or a header. */
+export const optionalText = (description: string) => z.string().optional().describe(description)
+export const count = z.int().nonnegative()
+export const txid = z.string().regex(/^[0-9a-f]{64}$/)
+export const address = text.describe('The address of the owner, if the lock is P2PKH.')
+export const blockHeight = count.describe('The height of the block that proves it.')
+
+const errorFields = {
+  error: text.describe('A sentence for people.'),
+  code: z.string().describe('A word for programs.'),
+}
+const overlayErrorFields = {
+  ...errorFields,
+  status: z.literal('error'),
+  message: z.string().describe('The same as `error`, where overlay clients look for it.'),
+}
+
+/** The bodies of errors (`spec/http.md`, Errors). */
+export const errorBodies = {
+  Error: z.strictObject(errorFields).meta({ id: 'Error' }),
+  OverlayError: z
+    .strictObject(overlayErrorFields)
+    .meta({ id: 'OverlayError', description: 'An error as overlay clients expect it.' }),
+  ConflictError: z
+    .strictObject({ ...overlayErrorFields, txid: txid.describe('The admitted transaction.') })
+    .meta({
+      id: 'ConflictError',
+      description:
+        'An error as overlay clients expect it, with the admitted transaction that it conflicts with.',
+    }),
+}
+
+/** A whole number of a query string: digits, from 1 to `most`. */
+export function wholeNumber({ most, usual }: { most: number; usual: number }) {
+  return z
+    .string()
+    .regex(/^[1-9]\d{0,15}$/)
+    .transform(Number)
+    .pipe(z.int().min(1).max(most))
+    .default(usual)
+}
+
+/**
+ * Reads a value of a request.
+ *
+ * @param refusal The message of the error, or what makes the error of what is wrong.
+ * @throws BadRequestError (`BAD_BODY`) where the schema does not match, or the error that `refusal` makes.
+ */
+export function validate<Schema extends z.ZodType>(
+  schema: Schema,
+  value: unknown,
+  refusal: string | ((issues: z.core.$ZodIssue[]) => Error),
+): z.output<Schema> {
+  const result = schema.safeParse(value)
+  if (result.success) return result.data
+  throw typeof refusal === 'string' ? new BadRequestError('BAD_BODY', refusal) : refusal(result.error.issues)
+}

@@ -1,0 +1,113 @@
+import { pipeline } from 'node:stream/promises'
+import type { Request, Response } from 'express'
+import type { ByteRange } from '../../../backend/src/graph/graph-store.js'
+import type { ContentSummary } from '../../../backend/src/graph/records.js'
+import { TimeSlice } from '../../../backend/src/graph/yield-to-event-loop.js'
+import { endedByPrecondition, entityTag } from './caching.js'
+import { RangeNotSatisfiableError } from './errors.js'
+import { contentRange, requestedRange } from './range.js'
+import { servedType, setSecurityHeaders } from './security-headers.js'
+
+/**
+ * Sets the status and the headers of a body whose length and hash are known (`spec/http.md`, Content).
+ *
+ * @returns The bytes to send; undefined if the response has ended, as for HEAD or a client that has the content already.
+ * @throws RangeNotSatisfiableError if the requested range has none of the bytes; PreconditionFailedError if `If-Match` names
+ * other bytes.
+ */
+export function sendHead({
+  request,
+  response,
+  content,
+  policy,
+}: {
+  request: Request
+  response: Response
+  content: ContentSummary
+  /** The `Content-Security-Policy` of active content. */
+  policy: string
+}): ByteRange | undefined {
+  const type = servedType(content.contentType)
+  const tag = entityTag(content.sha256)
+  setSecurityHeaders(response, { active: type.active, policy })
+  response.setHeader('ETag', tag)
+  response.setHeader('Accept-Ranges', 'bytes')
+  if (endedByPrecondition({ request, response, tag })) return undefined
+  const requested = requestedRange(request, { tag, length: content.length })
+  if (requested === 'unsatisfiable') throw new RangeNotSatisfiableError(content.length)
+  const range = requested ?? { from: 0, length: content.length }
+  if (requested !== undefined)
+    response.status(206).setHeader('Content-Range', contentRange(requested, content.length))
+  // Not `response.type()`, which would add a charset that was not inscribed.
+  response.setHeader('Content-Type', type.value)
+  response.setHeader('Content-Length', range.length)
+  if (request.method !== 'HEAD') return range
+  response.end()
+  return undefined
+}
+
+/**
+ * Sends chunks with backpressure. A client that disconnects stops the reading, which is not an error. The first chunk is read
+ * before the head is sent: an error up to then still gets a response, while a later one can only break the connection. If the
+ * first chunk is the whole body, nothing is streamed.
+ *
+ * @param body.length In bytes, if known.
+ */
+export async function sendChunks<Chunk extends Uint8Array | string>(
+  response: Response,
+  { chunks, length }: { chunks: AsyncGenerator<Chunk>; length?: number },
+): Promise<void> {
+  const first = await chunks.next()
+  const isAll = first.done || first.value.length === length
+  if (response.destroyed || isAll) await chunks.return(undefined)
+  if (response.destroyed) return
+  if (isAll) {
+    response.end(first.value)
+    return
+  }
+  try {
+    await pipeline(resumed(first, chunks), response)
+  } catch (error) {
+    const left = response.destroyed && !response.writableEnded
+    // By its code alone: Node's own errors are of no class of ours, and of another realm under jest.
+    if (!left || (error as { code?: unknown }).code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error
+  }
+}
+
+/** The embedded store and a socket with room never wait: without a yield, one long body would keep out other requests. */
+async function* resumed<Chunk>(first: IteratorResult<Chunk>, others: AsyncGenerator<Chunk>) {
+  if (first.done) return
+  yield first.value
+  const slice = new TimeSlice()
+  for await (const chunk of others) {
+    yield chunk
+    await slice.yieldIfOver()
+  }
+}
+
+/** The chunks, if they add up to `length` bytes: a body that is short fails instead of ending early. */
+export async function* ofLength(
+  chunks: AsyncIterable<Uint8Array>,
+  length: number,
+): AsyncGenerator<Uint8Array> {
+  let sent = 0
+  for await (const chunk of chunks) {
+    sent += chunk.length
+    yield chunk
+  }
+  if (sent !== length) throw shortOf(length, sent)
+}
+
+export function shortOf(length: number, stored: number): Error {
+  return new Error(`the store has ${stored} of the ${length} bytes to send`)
+}
+
+export const JSON_TYPE = 'application/json; charset=utf-8'
+
+/** Not `response.json()`, which depends on settings of the host's app. */
+export function sendJson(response: Response, value: unknown): void {
+  const body = Buffer.from(JSON.stringify(value), 'utf8')
+  response.setHeader('Content-Type', JSON_TYPE)
+  response.setHeader('Content-Length', body.length)
+  response.end(body)
+}

@@ -1,0 +1,260 @@
+import { messageOf } from '../../backend/src/protocol/coded-error.js'
+import { isName } from '../../backend/src/protocol/mine-node.js'
+import { longestName } from '../../backend/src/protocol/mint.js'
+import type { HttpMineIndex, MineIndex } from '../mining/mine-index.js'
+import type { MiningEvent } from '../mining/mine-name.js'
+import type { ServerDeployment } from '../mining/server-deployment.js'
+import { element } from './elements.js'
+import { type MiningOrder, nameRule, OrderError, type OrderFields, readOrder } from './mining-order.js'
+import { forgetMint, resend, runOrder, type ShownMint, savedMints } from './mining-run.js'
+import { type CardState, cardOf, MintCard } from './mint-card.js'
+import { ProgressView } from './progress-view.js'
+
+interface Served {
+  server: ServerDeployment
+  index: HttpMineIndex
+  workerUrl: URL
+}
+
+interface PaidCard {
+  card: MintCard
+  beef: Uint8Array
+}
+
+/** @param isBound Whether only one owner can use a solution. */
+function ownerHint(payer: string, isBound: boolean): string {
+  if (payer === 'fake')
+    return 'The name is locked to it. If empty, the name has no owner, which may be fine on a local network.'
+  if (payer === 'wallet') return 'The name is locked to it. If empty, the name belongs to the wallet.'
+  const needed = 'Needed before the search: the name is locked to it.'
+  return isBound
+    ? `${needed} Only this owner can use the solution.`
+    : `${needed} In this tree, anyone who sees the solution can use it for another owner: show it to nobody.`
+}
+
+/** The form of the page, and the mining that it starts. */
+export class MiningForm {
+  readonly #served: Served
+  readonly #form = element('form', HTMLFormElement)
+  readonly #name = element('name', HTMLInputElement)
+  readonly #start = element('start', HTMLButtonElement)
+  readonly #stop = element('stop', HTMLButtonElement)
+  readonly #error = element('form-error', HTMLElement)
+  readonly #mints = element('mints', HTMLElement)
+  readonly #progress = new ProgressView()
+  #running: AbortController | undefined
+  readonly #nameState: NameState
+  /** The paid mint that is being submitted. */
+  #pending: PaidCard | undefined
+
+  constructor(served: Served) {
+    this.#served = served
+    this.#nameState = new NameState(served.index)
+  }
+
+  /** Prepares the form. */
+  open(): void {
+    const isLocal = this.#served.server.profile === 'local'
+    const name = this.#name
+    const { deployment } = this.#served.server
+    name.maxLength = longestName(deployment)
+    element('name-hint', HTMLElement).textContent = nameRule(deployment)
+    element('fake-choice', HTMLElement).hidden = !isLocal
+    this.#choose(isLocal ? 'fake' : 'wallet')
+    element('workers', HTMLInputElement).value = String(navigator.hardwareConcurrency)
+    name.addEventListener('input', () => this.#nameState.look(name.value.trim()))
+    element('payers', HTMLFieldSetElement).addEventListener('change', () => this.#hint())
+    this.#form.addEventListener('submit', (event) => {
+      event.preventDefault()
+      void this.#submit()
+    })
+    this.#stop.addEventListener('click', () => this.#running?.abort())
+    // A link may set the name, but not the owner.
+    const linked = new URLSearchParams(location.search).get('name')
+    if (linked !== null && name.value === '') name.value = linked
+    this.#nameState.look(name.value.trim())
+    this.#showStored()
+    this.#start.disabled = false
+  }
+
+  /** Shows the paid mints from before the page was closed, each with a button to send it again. */
+  #showStored(): void {
+    for (const stored of savedMints()) {
+      const card = new MintCard(stored)
+      this.#mints.prepend(card.root)
+      const { beef } = stored
+      this.#offerAgain({ card, beef }, new Error('the page was closed before the server had it'))
+    }
+  }
+
+  #choose(payer: string): void {
+    for (const choice of this.#form.querySelectorAll<HTMLInputElement>('input[name=payer]'))
+      choice.checked = choice.value === payer
+    this.#hint()
+  }
+
+  #fields(): OrderFields {
+    const data = new FormData(this.#form)
+    const text = (name: string): string => String(data.get(name) ?? '')
+    return { name: text('name'), owner: text('owner'), payer: text('payer'), workers: text('workers') }
+  }
+
+  #hint(): void {
+    const { payer } = this.#fields()
+    const isBound = this.#served.server.deployment.covenantVersion !== 1
+    element('owner-hint', HTMLElement).textContent = ownerHint(payer, isBound)
+    element('owner', HTMLInputElement).required = payer === 'nobody'
+  }
+
+  async #submit(): Promise<void> {
+    const order = this.#order()
+    if (order === undefined || this.#running !== undefined) return
+    this.#running = new AbortController()
+    const { signal } = this.#running
+    this.#busy(true)
+    this.#progress.begin(order.name)
+    try {
+      await runOrder({
+        ...this.#served,
+        order,
+        signal,
+        onEvent: (event) => this.#onEvent(event),
+        onMint: (mint) => this.#show(mint),
+      })
+      this.#progress.end(doneText(order))
+    } catch (error) {
+      this.#fail(error, signal)
+    } finally {
+      this.#running = undefined
+      this.#pending = undefined
+      this.#busy(false)
+      this.#nameState.look(order.name)
+    }
+  }
+
+  /** The order in the form; undefined if a field is invalid, which is then shown. */
+  #order(): MiningOrder | undefined {
+    for (const field of this.#form.querySelectorAll('[aria-invalid]')) field.removeAttribute('aria-invalid')
+    this.#error.hidden = true
+    try {
+      return readOrder(this.#fields(), this.#served.server)
+    } catch (error) {
+      if (!(error instanceof OrderError)) throw error
+      this.#error.textContent = error.message
+      this.#error.hidden = false
+      const field = this.#form.querySelector<HTMLInputElement>(`input[name=${error.field}]`)
+      field?.closest('details')?.setAttribute('open', '')
+      field?.setAttribute('aria-invalid', 'true')
+      field?.focus()
+      return undefined
+    }
+  }
+
+  #busy(isBusy: boolean): void {
+    const heldFocus = document.activeElement === this.#start || document.activeElement === this.#stop
+    for (const field of this.#form.querySelectorAll('input')) field.disabled = isBusy
+    this.#start.disabled = isBusy
+    this.#stop.hidden = !isBusy
+    // Hiding a control that has the keyboard focus would lose it.
+    if (heldFocus) (isBusy ? this.#stop : this.#start).focus()
+  }
+
+  #onEvent(event: MiningEvent): void {
+    this.#progress.update(event)
+    if (event.kind === 'minted')
+      this.#finish(this.#pending, event.byOther ? { kind: 'by-other', by: event.txid } : { kind: 'known' })
+    if (event.kind === 'moved') this.#finish(this.#pending, { kind: 'lost' })
+    if (event.kind === 'minted' || event.kind === 'moved') this.#pending = undefined
+  }
+
+  #finish(paid: PaidCard | undefined, state: Exclude<CardState, { kind: 'sending' | 'unsent' }>): void {
+    if (paid === undefined) return
+    paid.card.show(state)
+    forgetMint(paid.card.txid)
+  }
+
+  #show(mint: ShownMint): void {
+    const card = new MintCard(cardOf(mint, this.#served.server))
+    this.#mints.prepend(card.root)
+    if (mint.beef !== undefined) this.#pending = { card, beef: mint.beef }
+  }
+
+  /** A paid mint is not lost if its run fails. */
+  #offerAgain({ card, beef }: PaidCard, error: unknown): void {
+    const { txid, name } = card
+    const again = (): void => {
+      card.show({ kind: 'sending' })
+      resend(this.#served, { beef, txid, name }).then(
+        (state) => this.#finish({ card, beef }, state),
+        (failure: unknown) => this.#offerAgain({ card, beef }, failure),
+      )
+    }
+    card.show({ kind: 'unsent', reason: reasonOf(error), again })
+  }
+
+  #fail(error: unknown, signal: AbortSignal): void {
+    if (signal.aborted && error === signal.reason) {
+      this.#progress.end('Stopped. What was minted remains: mine the same name again to continue from there.')
+      return
+    }
+    if (this.#pending !== undefined) this.#offerAgain(this.#pending, error)
+    this.#progress.end(`Mining ended: ${reasonOf(error)}`)
+  }
+}
+
+function doneText({ name, payer }: MiningOrder): string {
+  return payer === 'nobody'
+    ? 'Found. The mint below is yours to pay for and to send.'
+    : `All of ${name} is mined.`
+}
+
+function reasonOf(error: unknown): string {
+  const message = messageOf(error)
+  return message.endsWith('.') ? message : `${message}.`
+}
+
+/** How long to wait after the last key before the server is asked, in milliseconds. */
+const PAUSE = 250
+
+/** Shows below the name, while it is typed, how much of it is mined already. */
+export class NameState {
+  readonly #line = element('name-state', HTMLElement)
+  readonly #index: Pick<MineIndex, 'liveNode'>
+  #waiting: ReturnType<typeof setTimeout> | undefined
+  #asked = 0
+
+  constructor(index: Pick<MineIndex, 'liveNode'>) {
+    this.#index = index
+  }
+
+  look(name: string): void {
+    clearTimeout(this.#waiting)
+    const question = ++this.#asked
+    if (name === '') this.#show('none', '')
+    else if (!isName(name)) this.#show('error', 'This is not a name.')
+    else this.#waiting = setTimeout(() => this.#ask(name, question), PAUSE)
+  }
+
+  async #ask(name: string, question: number): Promise<void> {
+    const [kind, text] = await this.#stateOf(name)
+    // Answers may arrive out of order; only the one to the last question counts.
+    if (question === this.#asked) this.#show(kind, text)
+  }
+
+  async #stateOf(name: string): Promise<[kind: string, text: string]> {
+    try {
+      const node = await this.#index.liveNode(name)
+      if (node === undefined) return ['taken', `${name} is taken.`]
+      const { domain } = node
+      const missing = name.slice(domain.length)
+      return ['free', domain === '' ? 'None of it is mined yet.' : `Mined: ${domain}. Missing: ${missing}.`]
+    } catch (error) {
+      return ['error', messageOf(error)]
+    }
+  }
+
+  #show(kind: string, text: string): void {
+    this.#line.dataset.kind = kind
+    this.#line.textContent = text
+  }
+}

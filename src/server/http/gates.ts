@@ -1,0 +1,220 @@
+import { isIP } from 'node:net'
+import { Semaphore } from 'async-mutex'
+import type { Request, RequestHandler } from 'express'
+import { ipKeyGenerator, MemoryStore, rateLimit } from 'express-rate-limit'
+import onHeaders from 'on-headers'
+import { AnswerError, NotReadyError } from '../../gateway/http/errors.js'
+import { countTransactionsWith } from '../../gateway/http/long-read.js'
+import { crossOrigin } from '../../gateway/http/security-headers.js'
+import type { Limits } from '../config/limits.js'
+import type { IndexStatus } from '../store/index-maintenance.js'
+import { notReadyReason } from './readiness.js'
+
+/** The client is over its limit. Headers say when to retry. */
+export class RateLimitedError extends AnswerError {
+  override readonly name = 'RateLimitedError'
+  readonly status = 429
+  readonly code = 'RATE_LIMITED'
+}
+
+/** Over the rate: the connection ends, as the next request on it would cost as much. */
+class OverRateError extends RateLimitedError {
+  override readonly headers: Record<string, string> = { Connection: 'close' }
+}
+
+const MINUTE = 60_000
+
+const ADMIN = /^\/admin(?:\/|$)/i
+/** These are for monitoring: never limited, or a flood would look like an outage. */
+const ABOUT_HOST = /^\/(?:health|metrics)(?:\/|$)/
+/** These wait for the write lock, or cost as much. */
+const SUBMISSIONS = /^\/(?:submit|arc-ingest|requestSyncResponse|requestForeignGASPNode)\/?$/i
+const LOOKUPS = /^\/(?:lookup|listTopicManagers|listLookupServiceProviders|getDocumentationFor\w+)\/?$/i
+
+/** Whether a path is about the host itself, and answered whatever state the index is in. */
+export function isAboutHost(path: string): boolean {
+  return ABOUT_HOST.test(path)
+}
+
+/** Whether a path is one of the overlay protocol, whose errors have other fields: limits apply in front of those routes. */
+function isOverlayPath(path: string): boolean {
+  return SUBMISSIONS.test(path) || LOOKUPS.test(path)
+}
+
+export interface GatesOptions {
+  limits: Pick<Limits, 'readRate' | 'submissionRate' | 'transactionsPerRead' | 'maxClientReads'>
+  index: () => IndexStatus
+}
+
+/** What a request passes before a route: each gate is a single handler, as Express takes as long to find a handler. */
+export interface Gates {
+  /** Before all routes but those below `/admin`; leaves overlay paths to `overlay`. Sets the CORS headers of both. */
+  gateway: RequestHandler
+  /** Before the routes of the overlay protocol. */
+  overlay: RequestHandler
+  /** Limits the routes below `/admin`, where a token could be guessed. No CORS headers: a preflight has no token. */
+  operator: RequestHandler
+  /** Refuses everything while the index is rebuilt: half an index is wrong. */
+  index: RequestHandler
+}
+
+/**
+ * The gates of a server. They limit how many requests a minute a client may send, reads and submissions counted apart, so that
+ * a page with many files does not cost its reader a submission. Over the limit, the answer is 429 `RATE_LIMITED` with
+ * `Retry-After`; every counted answer has the remaining number in `RateLimit`. A client also has a limited number of reads
+ * that are worked on at once. After that they refuse requests while the index is rebuilt.
+ *
+ * A client is what {@link clientKey} returns. A program on this machine that connects without a proxy is not limited.
+ */
+export function createGates({ limits, index }: GatesOptions): Gates {
+  const { readRate, submissionRate, transactionsPerRead, maxClientReads } = limits
+  const rate = limiter('reads', readRate, transactionsPerRead)
+  const concurrency = clientConcurrency(maxClientReads, clientKey)
+  const reads: RequestHandler = (request, response, next) =>
+    rate(request, response, (refusal?: unknown) => {
+      if (refusal === undefined) concurrency(request, response, next)
+      else next(refusal)
+    })
+  const submissions = limiter('submissions', submissionRate)
+  const cors = crossOrigin()
+  const unlessRebuilding: RequestHandler = (_request, _response, next) => {
+    const status = index()
+    if (status.state === 'rebuilding') next(new NotReadyError(notReadyReason(status)))
+    else next()
+  }
+  return {
+    index: unlessRebuilding,
+    operator(request, response, next) {
+      if (isLocal(request)) next()
+      else submissions(request, response, next)
+    },
+    gateway(request, response, next) {
+      const { path } = request
+      if (ADMIN.test(path)) {
+        next()
+        return
+      }
+      cors(request, response, () => {
+        if (isAboutHost(path) || isOverlayPath(path)) next()
+        else if (isLocal(request)) unlessRebuilding(request, response, next)
+        else {
+          reads(request, response, (refusal?: unknown) => {
+            if (refusal === undefined) unlessRebuilding(request, response, next)
+            else next(refusal)
+          })
+        }
+      })
+    },
+    overlay(request, response, next) {
+      const { path } = request
+      if (!isOverlayPath(path)) {
+        next()
+        return
+      }
+      const limit = SUBMISSIONS.test(path) ? submissions : reads
+      const passed = (refusal?: unknown): void => {
+        if (refusal === undefined) unlessRebuilding(request, response, next)
+        else next(refusal)
+      }
+      if (isLocal(request)) passed()
+      else limit(request, response, passed)
+    },
+  }
+}
+
+/**
+ * @param rate Requests a minute; 0 is no limit.
+ * @param transactionsPerRead An answer counts as one more request for each so many transactions in it.
+ */
+function limiter(
+  identifier: string,
+  rate: number,
+  transactionsPerRead = Number.POSITIVE_INFINITY,
+): RequestHandler {
+  if (rate === 0) return (_request, _response, next) => next()
+  const store = new MemoryStore()
+  const limit = rateLimit({
+    store,
+    windowMs: MINUTE,
+    limit: rate,
+    identifier,
+    standardHeaders: 'draft-8',
+    legacyHeaders: false,
+    keyGenerator: clientKey,
+    handler: (_request, _response, next) =>
+      next(new OverRateError(`more than ${rate} ${identifier} a minute; Retry-After says when to try again`)),
+    // It warns of a header that any stranger can send.
+    validate: { xForwardedForHeader: false, forwardedHeader: false },
+  })
+  return (request, response, next) => {
+    countTransactionsWith(response, (transactions) => {
+      const more = Math.min(Math.floor(transactions / transactionsPerRead), rate)
+      for (let counted = 0; counted < more; counted++) void store.increment(clientKey(request))
+    })
+    return limit(request, response, next)
+  }
+}
+
+/**
+ * Limits how many requests of one client are worked on at a time; its others wait, first come first served. A client that
+ * sends many requests on many connections waits for itself: others queue behind so many of its requests, not behind all.
+ *
+ * A request is worked on until the head of its response is sent. The body takes as long as its reader does.
+ */
+export function clientConcurrency(most: number, clientOf: (request: Request) => string): RequestHandler {
+  const clients = new Map<string, Semaphore>()
+  return (request, response, next) => {
+    const client = clientOf(request)
+    const semaphore = clients.get(client) ?? new Semaphore(most)
+    clients.set(client, semaphore)
+    void semaphore.acquire().then(([, release]) => {
+      const leave = (): void => {
+        release()
+        if (semaphore.getValue() === most && clients.get(client) === semaphore) clients.delete(client)
+      }
+      if (response.destroyed) {
+        leave()
+        return
+      }
+      onHeaders(response, leave)
+      response.once('close', leave)
+      next()
+    })
+  }
+}
+
+/** The prefix length of one IPv6 network (RFC 4291 2.5.1): a single host may use every address in it. */
+const IPV6_PREFIX = 64
+
+/** All clients whose address cannot be parsed: an invalid address must not make anyone a client of their own. */
+const UNREADABLE = 'unreadable'
+
+/**
+ * The client that a request counts for: an IPv4 address, or the /64 of an IPv6 one, as `TRUST_PROXY` lets Express take it
+ * from `X-Forwarded-For`. It is the same client however a proxy writes the address: with a port, in brackets, with a zone, in
+ * capitals, or an IPv4 address as an IPv6 one.
+ */
+export function clientKey({ ip }: Pick<Request, 'ip'>): string {
+  return addressKey(ip ?? '')
+}
+
+/** {@link clientKey} of an address. */
+export function addressKey(written: string): string {
+  const address = plainAddress(written.trim())
+  return isIP(address) === 0 ? UNREADABLE : ipKeyGenerator(address, IPV6_PREFIX)
+}
+
+/** The address in `a.b.c.d:port`, `[v6]`, `[v6]:port` or `v6%zone`. */
+function plainAddress(written: string): string {
+  const address = /^\[(.*)\](?::\d+)?$/.exec(written)?.[1] ?? written.replace(/^([\d.]+):\d+$/, '$1')
+  return address.replace(/%.*$/, '')
+}
+
+const FORWARDING = ['x-forwarded-for', 'forwarded', 'x-real-ip', 'via']
+
+/** Whether a request comes from this machine, and not through a proxy on it. */
+export function isLocal({ socket, headers }: Pick<Request, 'socket' | 'headers'>): boolean {
+  const { remoteAddress = '' } = socket
+  if (!/^(?:::1$|127\.|::ffff:127\.)/.test(remoteAddress)) return false
+  return FORWARDING.every((name) => headers[name] === undefined)
+}

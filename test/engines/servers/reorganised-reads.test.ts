@@ -1,0 +1,134 @@
+import {
+  beefOf,
+  FakeChain,
+  type FakeTransaction,
+  OPEN_LOCK,
+  p2pkh,
+} from '../../support/protocol/fake-chain.js'
+import {
+  type Environment,
+  posted,
+  sqlOf,
+  type TestServer,
+  treeOf,
+  useServers,
+} from '../../support/server/test-server.js'
+import { eventually } from '../../support/server/waiting.js'
+import { onEachSharedEngine } from '../../support/storage/databases.js'
+
+/** Starts a server that is read from, and one that is written to: the same, or another on the same database. */
+type StartPair = (env: Environment) => Promise<{ server: TestServer; writer: TestServer }>
+
+/** A name that is mined twice from one node: by a mint without a proof that counts, and by one that a proof brings. */
+async function contestedOn(startPair: StartPair) {
+  const chain = new FakeChain()
+  const { server, writer } = await startPair(treeOf(chain.deployment))
+  const purse = chain.spend({ inputs: [], outputs: [{ satoshis: 1000, lockingScript: OPEN_LOCK }] })
+  const root = chain.node('')
+  const first = chain.mint('a', { funding: [{ transaction: purse, vout: 0 }] })
+  const rival = chain.mint('a', { from: root, ownerLock: p2pkh(9) })
+  expect((await writer.submit(beefOf(chain.genesis))).status).toBe(200)
+  const unproven = beefOf(first, { proven: false, with: [chain.genesis, purse] })
+  expect((await writer.submit(unproven)).status).toBe(200)
+  await eventually(async () => expect((await server.ask('/svc/names/a')).status).toBe(200))
+  return { server, writer, first, rival }
+}
+
+/** What the answers say of the name, whatever else they have. */
+const saysOf = (json: unknown, { first, rival }: { first: FakeTransaction; rival: FakeTransaction }) => {
+  const text = JSON.stringify(json)
+  return { first: text.includes(first.txid), rival: text.includes(rival.txid) }
+}
+
+function readersOf(startPair: StartPair): void {
+  const contested = () => contestedOn(startPair)
+
+  test('whoever reads a name while its branch turns is told of one branch alone', async () => {
+    const world = await contested()
+    const { server, writer, rival } = world
+    const { graph } = server.node
+    const nameOrigin = graph.names.originOf.bind(graph)
+    let turned = 0
+    Object.defineProperty(graph, 'nameOrigin', {
+      configurable: true,
+      value: async (name: string) => {
+        const origin = await nameOrigin(name)
+        // Between this read and the next of the same answer.
+        if (turned++ === 0) expect((await writer.submit(beefOf(rival))).status).toBe(200)
+        return origin
+      },
+    })
+    try {
+      const { status, json } = await server.ask('/svc/names/a')
+      expect({ status, json }).toMatchObject({ status: 200, json: { origin: rival.outpoint(2) } })
+      expect(saysOf(json, world)).toEqual({ first: false, rival: true })
+    } finally {
+      Reflect.deleteProperty(graph, 'nameOrigin')
+    }
+    expect(turned).toBe(2)
+  })
+
+  test('whoever reads it over and over meanwhile never finds two origins, nor parts of both', async () => {
+    const world = await contested()
+    const { server, writer, first, rival } = world
+    let isTurning = true
+    const turn = writer.submit(beefOf(rival)).finally(() => {
+      isTurning = false
+    })
+    const said: { first: boolean; rival: boolean }[] = []
+    while (isTurning) {
+      said.push(saysOf((await server.ask('/svc/names/a')).json, world))
+      const origins = await server.ask('/svc/names/origins', posted([first.outpoint(2), rival.outpoint(2)]))
+      expect(Object.values(origins.json as Record<string, boolean>).filter(Boolean)).toHaveLength(1)
+    }
+    expect((await turn).status).toBe(200)
+    // Another process sees it within a second.
+    await eventually(async () => {
+      said.push(saysOf((await server.ask('/svc/names/a')).json, world))
+      expect(said.at(-1)).toEqual({ first: false, rival: true })
+    })
+    for (const { first: one, rival: other } of said) expect(one).toBe(!other)
+  })
+}
+
+function readersOfSql(startPair: StartPair): void {
+  test('of a list that takes several reads, no two are origins of one name', async () => {
+    const { server, writer, first, rival } = await contestedOn(startPair)
+    const { reader } = sqlOf(server.node)
+    const all = reader.all.bind(reader)
+    let statements = 0
+    reader.all = async (sql, values) => {
+      const rows = await all(sql, values)
+      if (sql.includes('from graph_names where') && statements++ === 0)
+        expect((await writer.submit(beefOf(rival))).status).toBe(200)
+      return rows
+    }
+    const others = Array.from({ length: 998 }, (_, vout) => `${'0'.repeat(64)}_${vout}`)
+    const asked = [first.outpoint(2), ...others, rival.outpoint(2)]
+    const { json } = await server.ask('/svc/names/origins', posted(asked))
+    const genuine = Object.entries(json as Record<string, boolean>).filter(([, isGenuine]) => isGenuine)
+    expect(genuine).toEqual([[rival.outpoint(2), true]])
+    expect(statements).toBeGreaterThan(2)
+  })
+}
+
+describe('on the one server that there is', () => {
+  const { start } = useServers()
+  const one: StartPair = async (env) => {
+    const server = await start(env)
+    return { server, writer: server }
+  }
+  readersOf(one)
+  readersOfSql(one)
+})
+
+onEachSharedEngine('on another server of the same', (databases) => {
+  const { start } = useServers()
+  const two: StartPair = async (env) => {
+    const shared = { ...env, ...(await databases.settings()) }
+    const [server, writer] = await Promise.all([start(shared), start(shared)])
+    return { server, writer }
+  }
+  readersOf(two)
+  if (databases.isSql) readersOfSql(two)
+})

@@ -1,0 +1,51 @@
+import type { Page } from 'puppeteer-core'
+import { fromHex } from '../../../backend/src/protocol/bytes.js'
+import { readTransaction, type TransactionView } from '../../../backend/src/protocol/transaction.js'
+
+/** What a card shows of a mint. */
+export interface ShownMint {
+  title: string
+  badge: string
+  /** By their terms. */
+  fields: Record<string, string>
+  transaction: TransactionView
+}
+
+/** The mints that the page shows, the last one first. */
+export async function shownMints(page: Page): Promise<ShownMint[]> {
+  const cards = await page.$$eval('article', (articles) =>
+    articles.map((article) => ({
+      title: article.querySelector('h2')?.textContent ?? '',
+      badge: article.querySelector('.badge')?.textContent ?? '',
+      fields: Object.fromEntries(
+        Array.from(article.querySelectorAll('dd'), (field) => [field.dataset.field, field.textContent]),
+      ) as Record<string, string>,
+      hex: article.querySelector('textarea')?.value ?? '',
+    })),
+  )
+  return cards.map(({ hex, ...card }) => ({ ...card, transaction: readTransaction(fromHex(hex)) }))
+}
+
+/** Fills the form in, as a person with a keyboard does, and sends it off. */
+export async function order(
+  page: Page,
+  fields: { name: string; owner?: string; payer?: 'fake' | 'wallet' | 'nobody'; workers?: number },
+): Promise<void> {
+  await page.waitForSelector('#start:not(:disabled)')
+  await page.focus('#name')
+  await page.keyboard.type(fields.name)
+  await page.keyboard.press('Tab')
+  if (fields.owner !== undefined) await page.keyboard.type(fields.owner)
+  if (fields.payer !== undefined) {
+    await page.focus(`input[value=${fields.payer}]`)
+    await page.keyboard.press('Space')
+  }
+  if (fields.workers !== undefined) {
+    await page.focus('summary')
+    await page.keyboard.press('Enter')
+    await page.click('#workers', { count: 3 })
+    await page.keyboard.type(String(fields.workers))
+  }
+  await page.focus('#start')
+  await page.keyboard.press('Enter')
+}

@@ -1,0 +1,78 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import type { Environment } from '../server/test-server.js'
+import { builtPackage } from './built-package.js'
+
+/** A run of the command that has ended. */
+export interface Ended {
+  code: number | null
+  signal: NodeJS.Signals | null
+  stdout: string
+  stderr: string
+}
+
+/** A run of the command that goes on. */
+export interface Running {
+  child: ChildProcess
+  /** Where the server listens, as soon as its log says so. */
+  url: Promise<string>
+  ended: Promise<Ended>
+}
+
+/**
+ * The command as it is installed, for the tests of one file: compiled from the sources as they are, and run as a process
+ * of its own. What still runs when the tests are done is killed.
+ */
+export function useBuiltCli(): {
+  /** Runs to the end. */
+  run(args: string[], env?: Environment): Promise<Ended>
+  start(args: string[], env?: Environment): Running
+  /** The folder of the package, with what is built in its `dist`. */
+  folder(): string
+} {
+  const children: ChildProcess[] = []
+  let folder = ''
+  beforeAll(async () => {
+    folder = await builtPackage()
+  }, 300_000)
+  afterAll(async () => {
+    for (const child of children) {
+      if (child.exitCode !== null || child.signalCode !== null) continue
+      child.kill('SIGKILL')
+      await once(child, 'exit')
+    }
+  })
+
+  const start = (args: string[], env: Environment = {}): Running => {
+    const child = spawn(process.execPath, [join(folder, 'dist/src/cli/main.js'), ...args], {
+      // Nothing of the environment that the tests run in, but the way to the programs.
+      env: { PATH: process.env.PATH, ...env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    children.push(child)
+    let stdout = ''
+    let stderr = ''
+    let heard: (url: string) => void = () => {}
+    const url = new Promise<string>((found) => {
+      heard = found
+    })
+    child.stdout.on('data', (piece: Buffer) => {
+      stdout += piece.toString('utf8')
+      const [, listening] = /listening on (http:[^"]+)/.exec(stdout) ?? []
+      if (listening !== undefined) heard(listening)
+    })
+    child.stderr.on('data', (piece: Buffer) => {
+      stderr += piece.toString('utf8')
+    })
+    const ended = once(child, 'close').then(([code, signal]): Ended => ({ code, signal, stdout, stderr }))
+    const failed = ended.then((end): never => {
+      throw new Error(`ended before it listened: ${JSON.stringify(end)}`)
+    })
+    const listening = Promise.race([url, failed])
+    // Whoever waits for the end only does not ask for the url.
+    listening.catch(() => {})
+    return { child, url: listening, ended }
+  }
+  return { start, run: async (args, env) => await start(args, env).ended, folder: () => folder }
+}

@@ -1,0 +1,77 @@
+import { once } from 'node:events'
+import { createServer, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { ask } from '../server/test-server.js'
+
+/** What an index answers instead of the server behind it. */
+export interface ToldAnswer {
+  /** 200 unless set. */
+  status?: number
+  headers?: Record<string, string>
+  /** JSON, unless it is bytes. */
+  body: unknown
+}
+
+/** What is told for one path: an answer, what becomes of the true one, or whatever is done to the connection. */
+export type RouteAnswer =
+  | ToldAnswer
+  | { change: (json: unknown) => unknown }
+  | { does: (response: ServerResponse) => void }
+
+export interface NameIndex {
+  url: string
+  /** The paths that were asked for, in order. */
+  asked: string[]
+}
+
+/**
+ * Servers that stand before a real one and answer some paths themselves, for the tests of one file: what a host that lies
+ * would be. They are stopped when the tests are done.
+ */
+export function useNameIndexes(): {
+  /** @param behind The URL of the real server; without one, every other path is a 404. */
+  start(told: Record<string, RouteAnswer>, behind?: string): Promise<NameIndex>
+} {
+  const servers: Server[] = []
+  afterAll(async () => {
+    for (const server of servers) {
+      server.closeAllConnections()
+      server.close()
+      await once(server, 'close')
+    }
+  })
+  return {
+    async start(told, behind) {
+      const asked: string[] = []
+      const server = createServer(async (request, response) => {
+        const path = request.url ?? ''
+        asked.push(path)
+        const pieces: Buffer[] = []
+        for await (const piece of request) pieces.push(piece as Buffer)
+        const one = told[path]
+        if (one !== undefined && 'does' in one) return one.does(response)
+        if (one !== undefined && 'body' in one) return tell(response, one)
+        if (behind === undefined) return tell(response, NOT_FOUND)
+        const { method = 'GET' } = request
+        const headers = { 'content-type': request.headers['content-type'] ?? '' }
+        const real = await ask(behind, path, { method, headers, body: Buffer.concat(pieces) })
+        const type = real.headers['content-type'] ?? ''
+        const body = one === undefined ? Uint8Array.from(real.body) : one.change(real.json)
+        tell(response, { status: real.status, headers: { 'content-type': type }, body })
+      })
+      servers.push(server)
+      server.listen(0, '127.0.0.1')
+      await once(server, 'listening')
+      return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked }
+    },
+  }
+}
+
+const NOT_FOUND: ToldAnswer = { status: 404, body: { error: 'nothing here', code: 'NOT_FOUND' } }
+
+function tell(response: ServerResponse, { status = 200, headers, body }: ToldAnswer): void {
+  const isBytes = body instanceof Uint8Array
+  const type = isBytes ? 'application/octet-stream' : 'application/json'
+  response.writeHead(status, { 'content-type': type, ...headers })
+  response.end(isBytes ? body : JSON.stringify(body))
+}

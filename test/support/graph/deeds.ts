@@ -1,0 +1,88 @@
+import type { BlockedSubject } from '../../../backend/src/graph/blocklist.js'
+import { concatBytes, utf8 } from '../../../backend/src/protocol/bytes.js'
+import { parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
+import { TOPICS } from '../../../backend/src/protocol/profile.js'
+import type { Node } from '../../../src/server/node.js'
+import {
+  beefOf,
+  type FakeChain,
+  type FakeOutput,
+  type FakeTransaction,
+  inscriptionScript,
+  mapTail,
+  OPEN_LOCK,
+  p2pkh,
+} from '../protocol/fake-chain.js'
+
+/** Something that a host is asked to do, in plain text, for a file. `beef` is in hex. */
+export type Deed =
+  | { do: 'submit'; beef: string; topics: string[] }
+  | { do: 'evict'; outpoint: string }
+  | ({ do: 'block' } & BlockedSubject)
+  | { do: 'reindex' }
+
+/** Has a node do it. */
+export async function does({ overlay, graph, maintenance }: Node, deed: Deed): Promise<void> {
+  if (deed.do === 'reindex') await maintenance.rebuild()
+  else if (deed.do === 'evict') await graph.evict(parseOutpoint(deed.outpoint))
+  else if (deed.do === 'block') {
+    const { kind, value } = deed
+    await graph.blocklist.add({ kind, value, reason: 'for a test', since: Date.now() })
+  } else {
+    const beef = Uint8Array.from(Buffer.from(deed.beef, 'hex'))
+    await overlay.engine.submit({ beef, topics: deed.topics })
+  }
+}
+
+const BOTH = Object.values(TOPICS)
+const KiB = 1024
+
+/** Every kind of write that there is, as few times as it takes: of a host that follows the chain's tree. */
+export function everyDeed(chain: FakeChain): Deed[] {
+  const submit = (transaction: FakeTransaction, options?: Parameters<typeof beefOf>[1]): Deed => {
+    const beef = Buffer.from(beefOf(transaction, options)).toString('hex')
+    return { do: 'submit', beef, topics: BOTH }
+  }
+  const coin = (lockingScript: Uint8Array, satoshis = 1): FakeOutput => ({ satoshis, lockingScript })
+  const next = (transaction: FakeTransaction, ...outputs: FakeOutput[]): FakeTransaction =>
+    chain.spend({ inputs: [{ transaction, vout: 0 }], outputs })
+
+  // An ordinal that goes on: with a chunk of several pieces, and with MAP that is kept merged.
+  const first = chain.inscribe({ contentType: 'video/mp4', body: utf8('first'), suffix: mapTail({ a: '1' }) })
+  const body = new Uint8Array(300 * KiB).fill(7)
+  const chunk = next(first, coin(inscriptionScript({ contentType: 'gw/stream', body })))
+  const said = next(chunk, coin(concatBytes(p2pkh(4), mapTail({ a: 'x'.repeat(3 * KiB) }))))
+
+  // A name and its rival, which a block decides for; and what is built on the loser.
+  const node = chain.node('')
+  const purse = chain.spend({ inputs: [], outputs: [coin(OPEN_LOCK, 1000)] })
+  const funding = [{ transaction: purse, vout: 0 }]
+  const lost = chain.mint('b', { from: node, ownerLock: OPEN_LOCK, funding })
+  const built = chain.spend({ inputs: [{ transaction: lost, vout: 2 }], outputs: [coin(OPEN_LOCK)] })
+  const mint = chain.mint('a')
+
+  // One that is burnt, by a transaction that admits nothing; and one that is not wanted.
+  const burnt = chain.inscribe({ contentType: 'text/plain', body: utf8('burnt') })
+  const burn = next(burnt, coin(p2pkh(9), 5))
+  const unwanted = chain.inscribe({
+    contentType: 'text/plain',
+    body: utf8('no'),
+    suffix: mapTail({ b: '2' }),
+  })
+  return [
+    submit(chain.genesis),
+    submit(lost, { proven: false, with: [chain.genesis, purse] }),
+    submit(built, { proven: false, with: [chain.genesis, purse, lost], unproven: [lost] }),
+    submit(mint, { with: [chain.genesis] }),
+    submit(first),
+    submit(chunk, { with: [first] }),
+    submit(said, { with: [chunk] }),
+    submit(burnt),
+    submit(burn, { with: [burnt] }),
+    submit(unwanted),
+    { do: 'evict', outpoint: unwanted.outpoint(0) },
+    // What the ordinal said there, it says no more further on.
+    { do: 'block', kind: 'outpoint', value: first.outpoint(0) },
+    { do: 'block', kind: 'name', value: 'a' },
+  ]
+}

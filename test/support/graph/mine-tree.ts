@@ -1,0 +1,52 @@
+import { namesRecords } from '../../../backend/src/graph/names-records.js'
+import { type GraphRecords, graphRecords, mergeRecords } from '../../../backend/src/graph/records.js'
+import { recordOf } from '../protocol/block.js'
+import { FakeChain, type FakeTransaction, type MintOverrides } from '../protocol/fake-chain.js'
+
+/** A mine tree on a fake chain that remembers which transaction left the node that each mint spends. */
+export class MineTree {
+  readonly chain = new FakeChain()
+  private readonly mints = new Map<string, FakeTransaction>()
+  private readonly before = new Map<FakeTransaction, FakeTransaction>()
+
+  mint(name: string, overrides?: MintOverrides): FakeTransaction {
+    const { txid } = this.chain.node(name.slice(0, -1)).outpoint
+    const parent = this.transactions.find((each) => each.txid === txid)
+    const mint = this.chain.mint(name, overrides)
+    if (parent === undefined) throw new Error(`the node that ${name} spends is not of this tree`)
+    this.mints.set(name, mint)
+    this.before.set(mint, parent)
+    return mint
+  }
+
+  /** The genesis transaction and all mints, in order. */
+  get transactions(): FakeTransaction[] {
+    return [this.chain.genesis, ...this.mints.values()]
+  }
+
+  mintOf(name: string): FakeTransaction {
+    const mint = this.mints.get(name)
+    if (mint === undefined) throw new RangeError(`${name} is not minted`)
+    return mint
+  }
+
+  /** The genesis transaction and the mints on the way from it to that of a name. */
+  way(name: string): FakeTransaction[] {
+    const way = [this.mintOf(name)]
+    for (let each = way[0]; each !== undefined; ) {
+      each = this.before.get(each)
+      if (each !== undefined) way.unshift(each)
+    }
+    return way
+  }
+
+  /** What a store is told of a transaction of the tree, proven at its height unless it is said not to be. */
+  records(transaction: FakeTransaction, { proven = true }: { proven?: boolean } = {}): GraphRecords {
+    const { genesis } = this.chain.deployment
+    const vouts = transaction === this.chain.genesis ? [0] : [0, 1, 2]
+    return mergeRecords([
+      graphRecords({ transactions: [recordOf(transaction, proven ? transaction.height : undefined)] }),
+      ...vouts.map((vout) => namesRecords({ transaction: transaction.transaction, vout, genesis })),
+    ])
+  }
+}

@@ -1,0 +1,180 @@
+import { execFile } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { cp, mkdir, mkdtemp, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import { promisify } from 'node:util'
+import { build, stop } from 'esbuild'
+import { removeOld } from '../cli/built-package.js'
+
+const ROOT = resolve(import.meta.dirname, '../../..')
+/** With what npm has installed: git does not see it, and whoever installs anew has none. */
+const INSTALLED = join(ROOT, 'node_modules/.cache/minetree-containers')
+/** How a fetch fails that finds no registry; anything else is no excuse. */
+const NO_REGISTRY = /ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|EHOSTUNREACH/
+
+const run = promisify(execFile)
+
+export interface DeploymentInfo {
+  topicManagers: Record<string, string>
+  lookupServices: Record<string, { serviceFactory: string; hydrateWith: 'knex' | 'mongo' }>
+}
+
+/** What `deployment-info.json` says. */
+export async function deploymentInfo(): Promise<DeploymentInfo> {
+  return JSON.parse(await readFile(join(ROOT, 'deployment-info.json'), 'utf8')) as DeploymentInfo
+}
+
+/** The same, with the factories that stand beside those for MongoDB. */
+export function onKnex({ topicManagers, lookupServices }: DeploymentInfo): DeploymentInfo {
+  const services = Object.entries(lookupServices).map(([name, { serviceFactory }]) => {
+    const beside = serviceFactory.replace('MongoFactory.ts', 'Factory.ts')
+    return [name, { serviceFactory: beside, hydrateWith: 'knex' as const }]
+  })
+  return { topicManagers, lookupServices: Object.fromEntries(services) }
+}
+
+/**
+ * The program that LARS 1.5 writes for a deployment, but for its port, which is 8080 there.
+ *
+ * @param app Where its container has the sources: `/app` there.
+ */
+export function larsProgram({ topicManagers, lookupServices }: DeploymentInfo, app: string): string {
+  const pathOf = (path: string): string => join(app, path.replace(/^(\.\/)?backend\//, ''))
+  const managers = Object.entries(topicManagers).map(([name, path]) => ({
+    imported: `import tm_${name} from '${pathOf(path)}'`,
+    configured: `server.configureTopicManager('${name}', new tm_${name}())`,
+  }))
+  const services = Object.entries(lookupServices).map(([name, { serviceFactory, hydrateWith }]) => {
+    const method = hydrateWith === 'knex' ? 'WithKnex' : 'WithMongo'
+    return {
+      imported: `import lsf_${name} from '${pathOf(serviceFactory)}'`,
+      configured: `server.configureLookupService${method}('${name}', lsf_${name})`,
+    }
+  })
+  const parts = [...managers, ...services]
+  return `
+import OverlayExpress from '@bsv/overlay-express'
+${parts.map(({ imported }) => imported).join('\n')}
+
+const main = async () => {
+    const server = new OverlayExpress(
+        \`LARS\`,
+        process.env.SERVER_PRIVATE_KEY!,
+        process.env.HOSTING_URL!,
+        process.env.ADMIN_BEARER_TOKEN
+    )
+    server.configurePort(0)
+    server.configureVerboseRequestLogging(process.env.REQUEST_LOGGING === 'true')
+    server.configureNetwork(process.env.NETWORK === 'mainnet' ? 'main' : 'test')
+    await server.configureKnex(process.env.KNEX_URL!)
+    await server.configureMongo(process.env.MONGO_URL!)
+    server.configureEnableGASPSync(process.env.GASP_SYNC === 'true')
+    server.configureEngineParams({
+      logTime: process.env.LOG_TIME === 'true',
+      logPrefix: process.env.LOG_PREFIX || '[LARS OVERLAY ENGINE] ',
+      throwOnBroadcastFailure: process.env.THROW_ON_BROADCAST_FAIL === 'true',
+      syncConfiguration: {}
+    })
+${parts.map(({ configured }) => `    ${configured}`).join('\n')}
+    await server.configureEngine()
+    await server.start()
+}
+
+main()
+`
+}
+
+/** Why there is no container: `missing` says what this machine has not. */
+export type Installed = { modules: string } | { missing: string }
+
+/**
+ * What a container of LARS has installed: the dependencies of `backend/package.json`, a database driver, and a host, in place
+ * of which stands {@link OverlayExpress} on Express 4. Installed once for as long as all of that stays the same.
+ */
+export async function installContainer(): Promise<Installed> {
+  const backend = JSON.parse(await readFile(join(ROOT, 'backend/package.json'), 'utf8')) as {
+    dependencies: Record<string, string>
+  }
+  const versions = (JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')) as typeof backend)
+    .dependencies
+  const versionOf = (name: string): string => versions[name] ?? '*'
+  // As LARS has it: nothing of the package but what it depends on, `overrides` left out.
+  const container = {
+    name: 'overlay-express-dev',
+    version: '1.0.0',
+    main: 'index.ts',
+    dependencies: {
+      ...backend.dependencies,
+      '@bsv/overlay-express': 'file:./overlay-express',
+      mysql2: '^3.11.5',
+      tsx: '^4.19.2',
+    },
+    devDependencies: { '@types/node': '^22.10.1' },
+  }
+  const host = {
+    name: '@bsv/overlay-express',
+    version: '0.9.1',
+    main: 'index.js',
+    dependencies: {
+      '@bsv/overlay': versionOf('@bsv/overlay'),
+      express: '^4.21.0',
+      knex: versionOf('knex'),
+      libsql: versionOf('libsql'),
+      'lru-cache': versionOf('lru-cache'),
+      mongodb: versionOf('mongodb'),
+    },
+  }
+  const code = await hostCode()
+  const hash = createHash('sha256')
+    .update(JSON.stringify([container, host]))
+    .update(code)
+    .digest('hex')
+  const folder = join(INSTALLED, hash.slice(0, 16))
+  const installed = { modules: join(folder, 'node_modules') }
+  if (existsSync(folder)) return installed
+  await mkdir(INSTALLED, { recursive: true })
+  await removeOld(INSTALLED)
+  const made = await mkdtemp(join(INSTALLED, 'making-'))
+  await mkdir(join(made, 'overlay-express'))
+  await writeFile(join(made, 'package.json'), JSON.stringify(container))
+  await writeFile(join(made, 'overlay-express/package.json'), JSON.stringify(host))
+  await writeFile(join(made, 'overlay-express/index.js'), code)
+  try {
+    await run('npm', ['install', '--prefer-offline', '--no-audit', '--no-fund'], { cwd: made })
+  } catch (error) {
+    await rm(made, { recursive: true })
+    const { stderr } = error as { stderr?: unknown }
+    if (NO_REGISTRY.test(String(stderr))) return { missing: 'no registry to install from' }
+    throw error
+  }
+  // What stands under its name is whole; another process may have been faster, with the same.
+  await rename(made, folder).catch(async (error: unknown) => {
+    if (!existsSync(folder)) throw error
+    await rm(made, { recursive: true })
+  })
+  return installed
+}
+
+async function hostCode(): Promise<string> {
+  const { outputFiles } = await build({
+    entryPoints: [join(import.meta.dirname, 'overlay-express.ts')],
+    bundle: true,
+    write: false,
+    packages: 'external',
+    platform: 'node',
+    format: 'cjs',
+    target: 'node20',
+  })
+  await stop()
+  return outputFiles[0]?.text ?? ''
+}
+
+/** Makes an empty folder a container: `backend/src` alone, what is installed, and a program. */
+export async function fillContainer(folder: string, { modules }: { modules: string }): Promise<void> {
+  await cp(join(ROOT, 'backend/src'), join(folder, 'src'), { recursive: true })
+  await writeFile(join(folder, 'package.json'), await readFile(join(modules, '../package.json')))
+  const compilerOptions = { experimentalDecorators: true, emitDecoratorMetadata: true }
+  await writeFile(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions }))
+  await symlink(modules, join(folder, 'node_modules'))
+}

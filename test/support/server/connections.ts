@@ -1,0 +1,75 @@
+import { once } from 'node:events'
+import { createServer, type RequestListener } from 'node:http'
+import { type AddressInfo, connect, type Socket } from 'node:net'
+
+/** A server that is none of ours. */
+export async function listening(listener: RequestListener): Promise<{ url: string; close(): Promise<void> }> {
+  // A test that fails before it closes this one is not to keep the process up.
+  const server = createServer(listener).unref()
+  await new Promise<void>((ready) => server.listen(0, '127.0.0.1', ready))
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    async close() {
+      server.closeAllConnections()
+      await new Promise((closed) => server.close(closed))
+    },
+  }
+}
+
+/** How long a connection is quiet when there is no more to come, in milliseconds. */
+const QUIET = 300
+
+/** Sends bytes as they are to where a server listens, and reads what comes back, as latin1, until the connection ends. */
+export async function sendRaw(url: string, bytes: string): Promise<string> {
+  const { hostname, port } = new URL(url)
+  return await new Promise((resolve, reject) => {
+    let text = ''
+    // Ended only when an answer has come: a server may drop a request of somebody who has hung up.
+    let quiet: NodeJS.Timeout | undefined
+    const socket = connect({ host: hostname, port: Number(port) }, () => socket.write(bytes, 'latin1'))
+    socket.setEncoding('latin1')
+    socket.on('data', (piece: string) => {
+      text += piece
+      quiet ??= setTimeout(() => socket.end(), QUIET)
+      quiet.refresh()
+    })
+    socket.on('close', () => clearTimeout(quiet))
+    socket.on('end', () => resolve(text))
+    socket.on('error', reject)
+  })
+}
+
+/** A connection on which a test sends what it likes, and hears what comes back, as latin1. */
+export interface OpenSocket {
+  socket: Socket
+  send(bytes: string): void
+  heard(): string
+  /** Resolves when the other side has ended the connection, however. */
+  ended: Promise<void>
+}
+
+/** Connects to where a server listens; every socket is destroyed when the tests of the file are done. */
+export function useSockets(): (url: string) => Promise<OpenSocket> {
+  const sockets: Socket[] = []
+  afterAll(() => {
+    for (const socket of sockets) socket.destroy()
+  })
+  return async (url) => {
+    const { hostname, port } = new URL(url)
+    const socket = connect({ host: hostname, port: Number(port) })
+    sockets.push(socket)
+    let text = ''
+    socket.setEncoding('latin1')
+    socket.on('data', (piece: string) => {
+      text += piece
+    })
+    const ended = new Promise<void>((resolve) => {
+      socket.once('end', resolve)
+      // A connection that is reset has ended, too; it may be told of it more than once.
+      socket.on('error', () => resolve())
+      socket.once('close', () => resolve())
+    })
+    await once(socket, 'connect')
+    return { socket, send: (bytes) => void socket.write(bytes, 'latin1'), heard: () => text, ended }
+  }
+}

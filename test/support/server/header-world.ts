@@ -1,0 +1,80 @@
+import { FakeChain, type FakeTransaction } from '../protocol/fake-chain.js'
+import { HeaderChain } from './header-chain.js'
+import { type HeaderService, useHeaderServices } from './header-service.js'
+import {
+  type Answer,
+  type Environment,
+  posted,
+  type StartOptions,
+  type TestServer,
+  treeOf,
+  useServers,
+} from './test-server.js'
+
+/** Settings for a test in which the service says nothing: how long the server waits, long enough for one that answers. */
+export const IMPATIENT = { CHAIN_TRACKER_TIMEOUT_MS: '5000' }
+
+const ADMIN_TOKEN = 'a-token-of-the-operator'
+
+/** A server that asks a service about the headers of a chain, on which the transactions of a fake chain are mined. */
+export interface HeaderWorld {
+  chain: FakeChain
+  headers: HeaderChain
+  service: HeaderService
+  server: TestServer
+  /** Mines transactions in one block of the branch that counts, and submits them in order, each with its path. */
+  mined(...transactions: FakeTransaction[]): Promise<void>
+  /** Submits a transaction as the branch that counts proves it. */
+  submit(transaction: FakeTransaction, ancestors?: readonly FakeTransaction[]): Promise<Answer>
+  /** Tells the server that the chain has changed. */
+  tell(height?: number): Promise<Answer>
+  /** What the server says of a name. */
+  name(name: string): Promise<Answer>
+  /** Another server over the same store, once the first has ended. */
+  restart(env?: Environment): Promise<HeaderWorld>
+}
+
+/** Worlds for the tests of one file. A server asks at start and when it is told, unless the settings say how often. */
+export function useHeaderWorlds(): {
+  start(env?: Environment, options?: StartOptions & { chain?: FakeChain }): Promise<HeaderWorld>
+} {
+  const servers = useServers()
+  const services = useHeaderServices()
+  return {
+    async start(env = {}, { chain: given, ...options } = {}) {
+      const chain = given ?? new FakeChain({ covenantVersion: env.COVENANT_VERSION === '1' ? 1 : 2 })
+      const headers = new HeaderChain()
+      const { url: CHAIN_TRACKER, service } = await services.start(headers)
+      const usual = { CHAIN_TRACKER, HEADERS_POLL_MS: '0', ADMIN_TOKEN }
+      const settings = { ...treeOf(chain.deployment), ...usual, ...env }
+      const over = (server: TestServer): HeaderWorld => {
+        const submit: HeaderWorld['submit'] = (transaction, ancestors) =>
+          server.submit(headers.branch.beef(transaction, ancestors))
+        return {
+          ...{ chain, headers, service, server, submit },
+          async mined(...transactions) {
+            headers.mine(transactions)
+            for (const transaction of transactions) {
+              const { status, body } = await submit(transaction)
+              if (status !== 200) throw new Error(`not taken: ${body.toString()}`)
+            }
+          },
+          tell(height) {
+            const { headers: head, ...question } = posted(height === undefined ? {} : { height })
+            const shown = { Authorization: `Bearer ${ADMIN_TOKEN}` }
+            return server.ask('/admin/headers', { ...question, headers: { ...head, ...shown } })
+          },
+          name: (name) => server.ask(`/svc/names/${name}`),
+          async restart(more = {}) {
+            await server.stop()
+            const again = { ...settings, ...more, DATA_DIR: server.dataDir }
+            return over(await servers.start(again, options))
+          },
+        }
+      }
+      const world = over(await servers.start(settings, options))
+      await world.mined(chain.genesis)
+      return world
+    },
+  }
+}

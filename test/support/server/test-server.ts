@@ -1,0 +1,186 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { type IncomingHttpHeaders, request } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import Database from 'libsql'
+import { pino } from 'pino'
+import type { Deployment } from '../../../backend/src/protocol/mint.js'
+import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
+import { SqlGraphStore } from '../../../backend/src/storage/sql/graph-store.js'
+import { readConfig } from '../../../src/server/config/config.js'
+import type { Node } from '../../../src/server/node.js'
+import { type RunningServer, startServer } from '../../../src/server/server.js'
+import { until } from './waiting.js'
+
+export const SILENT = pino({ level: 'silent' })
+
+export type Environment = Record<string, string>
+
+/** What a server answered, read to its end. */
+export interface Answer {
+  status: number
+  headers: IncomingHttpHeaders
+  body: Buffer
+  /** The body read as JSON; throws where it is none. */
+  readonly json: unknown
+}
+
+export interface Question {
+  method?: string
+  headers?: Record<string, string | string[]>
+  body?: Uint8Array | string
+}
+
+/** Asks with `node:http`, which sends a path as it is written and follows no redirect. */
+export async function ask(url: string, path: string, question: Question = {}): Promise<Answer> {
+  const { method = 'GET', headers = {}, body } = question
+  const { hostname, port } = new URL(url)
+  return await new Promise((resolve, reject) => {
+    const asked = request({ hostname, port, path, method, headers, agent: false }, (response) => {
+      const pieces: Buffer[] = []
+      response.on('data', (piece: Buffer) => pieces.push(piece))
+      response.on('error', reject)
+      response.on('end', () => {
+        const whole = Buffer.concat(pieces)
+        resolve({
+          status: response.statusCode ?? 0,
+          headers: response.headers,
+          body: whole,
+          get json(): unknown {
+            return JSON.parse(whole.toString('utf8'))
+          },
+        })
+      })
+    })
+    asked.on('error', reject)
+    asked.end(body)
+  })
+}
+
+/** The question that submits a BEEF. */
+export function submission(beef: Uint8Array, topics: string[] = ['tm_names']): Question {
+  const headers = { 'Content-Type': 'application/octet-stream', 'X-Topics': JSON.stringify(topics) }
+  return { method: 'POST', headers, body: beef }
+}
+
+/** A POST of JSON. */
+export function posted(value: unknown): Question {
+  return { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(value) }
+}
+
+/** The settings that make a server follow the tree of a fake chain. */
+export function treeOf({ genesis, covenantVersion, difficulty, marker, tld }: Deployment): Environment {
+  return {
+    GENESIS: formatOutpoint(genesis),
+    COVENANT_VERSION: String(covenantVersion),
+    DIFFICULTY: String(difficulty),
+    NAME_MARKER: Buffer.from(marker).toString('utf8'),
+    ...(tld !== undefined && { NAME_TLD: tld }),
+  }
+}
+
+export interface TestServer {
+  url: string
+  dataDir: string
+  node: RunningServer['node']
+  ask(path: string, question?: Question): Promise<Answer>
+  submit(beef: Uint8Array, topics?: string[]): Promise<Answer>
+  /** Every row of every table of the graph, as text. */
+  rows(): Record<string, string[]>
+  stop(): Promise<void>
+}
+
+/** `logger` takes what the server logs; without one, nobody does. */
+export type StartOptions = Partial<Pick<Parameters<typeof startServer>[0], 'logger' | 'minePage' | 'deploy'>>
+
+/** Servers and folders for the tests of one file; all are stopped and removed when its tests are done. */
+export function useServers(): {
+  start(env?: Environment, options?: StartOptions): Promise<TestServer>
+  folder(): Promise<string>
+} {
+  const servers: TestServer[] = []
+  const folders: string[] = []
+  afterAll(async () => {
+    await Promise.all(servers.map((server) => server.stop()))
+    await Promise.all(folders.map((folder) => rm(folder, { recursive: true, force: true })))
+  })
+  const folder = async (): Promise<string> => {
+    const path = await mkdtemp(join(tmpdir(), 'minetree-test-'))
+    folders.push(path)
+    return path
+  }
+  return {
+    folder,
+    async start(env = {}, { logger = SILENT, ...options } = {}) {
+      const config = readConfig({ PORT: '0', DATA_DIR: await folder(), ...env })
+      const server = testServer(await startServer({ config, logger, ...options }), config.dataDir)
+      servers.push(server)
+      return server
+    },
+  }
+}
+
+function testServer({ url, node, stop }: RunningServer, dataDir: string): TestServer {
+  let stopped: Promise<void> | undefined
+  return {
+    url,
+    dataDir,
+    node,
+    ask: (path, question) => ask(url, path, question),
+    submit: (beef, topics) => ask(url, '/submit', submission(beef, topics)),
+    rows: () => storedRows(dataDir),
+    stop: () => {
+      stopped ??= stop()
+      return stopped
+    },
+  }
+}
+
+/** What the store in a folder holds, read past the server. */
+export function storedRows(dataDir: string): Record<string, string[]> {
+  const database = new Database(join(dataDir, 'minetree.sqlite'), { readonly: true })
+  try {
+    const tables = database
+      .prepare("select name from sqlite_master where type = 'table' and name like 'graph_%' order by name")
+      .all() as { name: string }[]
+    // In which order things came, is told by no fact.
+    const columnsOf = (table: string): string[] =>
+      (database.prepare(`select name from pragma_table_info('${table}')`).all() as { name: string }[])
+        .map(({ name }) => name)
+        .filter((name) => name !== 'arrival')
+    const rowsOf = (table: string): string[] =>
+      (
+        database
+          .prepare(`select ${columnsOf(table)} from ${table}`)
+          .raw()
+          .all() as unknown[][]
+      )
+        .map((row) => row.map((value) => (isBytes(value) ? Buffer.from(value).toString('hex') : value)))
+        .map((row) => JSON.stringify(row))
+        .sort()
+    return Object.fromEntries(tables.map(({ name }) => [name, rowsOf(name)]))
+  } finally {
+    database.close()
+  }
+}
+
+function isBytes(value: unknown): value is Uint8Array {
+  return value instanceof Uint8Array || Object.prototype.toString.call(value) === '[object ArrayBuffer]'
+}
+
+/** Waits until a server answers that it is ready: that its index is known to match what was admitted. */
+export async function untilReady(server: Pick<TestServer, 'ask'>): Promise<void> {
+  await until(async () => (await server.ask('/health/ready')).status === 200, 'the server is ready')
+}
+
+/** The headers of an answer without those that are others each time: its date, and its id. */
+export function lastingHeaders({ headers }: Answer): IncomingHttpHeaders {
+  const { date: _, 'x-request-id': __, ...lasting } = headers
+  return lasting
+}
+
+/** The store of a node on SQL, with its connections. */
+export function sqlOf({ graph: { store } }: Pick<Node, 'graph'>): SqlGraphStore {
+  if (!(store instanceof SqlGraphStore)) throw new TypeError('the node is not on SQL')
+  return store
+}

@@ -1,0 +1,40 @@
+import { setTimeout } from 'node:timers/promises'
+
+/** How long a busy machine may take, in milliseconds, for something that takes no time by itself. */
+const PATIENCE = 90_000
+/** How often it is looked at, in milliseconds. */
+const INTERVAL = 10
+
+/** Checks again and again until it holds; fails as the last check does. */
+export async function eventually(check: () => Promise<void>): Promise<void> {
+  for (const until = Date.now() + PATIENCE; ; ) {
+    try {
+      return await check()
+    } catch (error) {
+      if (Date.now() > until) throw error
+      await setTimeout(INTERVAL)
+    }
+  }
+}
+
+/** Waits until something is so, and gives it; fails where it never is. `what` says what is waited for. */
+export async function until<Found>(
+  find: () => Found | Promise<Found>,
+  what = find.toString(),
+): Promise<NonNullable<Found>> {
+  for (const end = Date.now() + PATIENCE; Date.now() < end; await setTimeout(INTERVAL)) {
+    const found = await find()
+    if (found) return found
+  }
+  throw new Error(`it never came to be: ${what}`)
+}
+
+const TURNS = 20
+
+/**
+ * Lets this process hear what the network has for it by now, as that a client has left. Counted in turns of its loop, each
+ * of which asks the network: how long one takes is the machine's to say.
+ */
+export async function loopTurns(): Promise<void> {
+  for (let turn = 0; turn < TURNS; turn++) await setTimeout(5)
+}

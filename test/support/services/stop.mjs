@@ -1,0 +1,4 @@
+/** Runs once after all tests. */
+export default async function stopServers() {
+  await globalThis.stopTestServers?.()
+}

@@ -1,0 +1,46 @@
+import type { AdmissionOptions } from '../../../backend/src/graph/admission-rules.js'
+import type { HostStore } from '../../../backend/src/graph/host-store.js'
+import type { CachingStore } from '../../../src/server/store/caching-store.js'
+
+/** Something that was written to a store, to be done to another. */
+export type RecordedWrite = (store: HostStore) => Promise<unknown>
+
+/**
+ * All that is written to a store from now on, in its order, whether it was refused or not.
+ *
+ * @param admission By what the store derives admissions, and so does one to which this is done.
+ */
+export function recordWrites(graph: CachingStore, admission: AdmissionOptions): RecordedWrite[] {
+  const writes: RecordedWrite[] = []
+  const { record, disprove, evict } = graph
+  const { add } = graph.blocklist
+  graph.record = async (...told) => {
+    writes.push((store) => {
+      store.deriveBy(admission)
+      return store.record(...told)
+    })
+    return await record.apply(graph, told)
+  }
+  graph.disprove = async (...told) => {
+    writes.push((store) => store.disprove(...told))
+    return await disprove.apply(graph, told)
+  }
+  graph.evict = async (...told) => {
+    writes.push((store) => store.evict(...told))
+    await evict.apply(graph, told)
+  }
+  graph.blocklist.add = async (...told) => {
+    writes.push((store) => store.blocklist.add(...told))
+    return await add(...told)
+  }
+  return writes
+}
+
+/** Does what was written once more. What had lost by then was refused, and is refused again. */
+export async function doAgain(write: RecordedWrite, store: HostStore): Promise<void> {
+  try {
+    await write(store)
+  } catch (error) {
+    if (!(error instanceof Error) || error.name !== 'LostConflictError') throw error
+  }
+}

@@ -1,0 +1,340 @@
+import { PrivateKey } from '@bsv/sdk'
+import type { Page } from 'puppeteer-core'
+import { encodeAddress } from '../../../backend/src/protocol/address.js'
+import { checkMint } from '../../../backend/src/protocol/mint.js'
+import { deployTree } from '../../../src/cli/fake-transactions.js'
+import { serverDeployment } from '../../../src/mining/server-deployment.js'
+import { says, textOf, useBrowser } from '../../support/browser/browser.js'
+import { hasChromium } from '../../support/browser/chromium.js'
+import { order, shownMints } from '../../support/browser/mine-page.js'
+import { builtMinePage } from '../../support/cli/built-package.js'
+import { publisher, text } from '../../support/gateway/site.js'
+import { reissuingServer } from '../../support/mining/reissuing-server.js'
+import { TestWallet } from '../../support/mining/test-wallet.js'
+import { FakeChain } from '../../support/protocol/fake-chain.js'
+import { coinsFor } from '../../support/protocol/transactions.js'
+import { type TestServer, useServers } from '../../support/server/test-server.js'
+
+// Payers, failures, and what strangers try.
+
+const ADDRESS = encodeAddress('ab'.repeat(20), 'main')
+
+const servers = useServers()
+const minePage = await builtMinePage()
+const browser = useBrowser()
+
+async function localNetwork(): Promise<TestServer> {
+  return await servers.start({ DIFFICULTY: '4' }, { minePage, deploy: deployTree })
+}
+
+// Without a browser on the machine these are skipped.
+const inBrowser = hasChromium ? test : test.skip
+
+/** Puts a wallet into the pages of a browser, as those do that bring one (BRC-100, `window.CWI`). */
+async function bringWallet(page: Page, wallet: TestWallet): Promise<void> {
+  // What goes through JSON: of bytes, lists.
+  const methods: Record<string, (args: never) => unknown> = {
+    getVersion: () => ({ version: 'test-1.0.0' }),
+    getPublicKey: (args) => wallet.getPublicKey(args),
+    createAction: (args) => wallet.createAction(args),
+    signAction: (args) => wallet.signAction(args),
+    abortAction: (args) => wallet.abortAction(args),
+  }
+  await page.exposeFunction('askWallet', async (method: string, args: string) => {
+    const answer = await methods[method]?.(JSON.parse(args) as never)
+    return JSON.stringify(answer, (_, value) => (value instanceof Uint8Array ? Array.from(value) : value))
+  })
+  await page.evaluateOnNewDocument((names) => {
+    const plain = (_: string, value: unknown) => (value instanceof Uint8Array ? Array.from(value) : value)
+    const host = window as unknown as Record<string, unknown>
+    const ask = host.askWallet as (method: string, args: string) => Promise<string>
+    host.CWI = Object.fromEntries(
+      names.map((name) => [
+        name,
+        async (args: unknown) => JSON.parse(await ask(name, JSON.stringify(args, plain))),
+      ]),
+    )
+  }, Object.keys(methods))
+}
+
+describe('a wallet', () => {
+  inBrowser('pays for a mint, and the name is its own', async () => {
+    const server = await localNetwork()
+    const wallet = new TestWallet(coinsFor(new PrivateKey(7), 50_000))
+    const { page, complaints } = await browser.open(`${server.url}/mine`, (each) => bringWallet(each, wallet))
+    await order(page, { name: 'q', payer: 'wallet' })
+    await says(page, '#status', 'All of q is mined.')
+    const [shown] = await shownMints(page)
+    const { deployment } = await serverDeployment(server.url)
+    if (shown === undefined) throw new Error('nothing is shown')
+    expect(checkMint({ transaction: shown.transaction, input: 0, deployment }).name).toBe('q')
+    expect(wallet.sent.map((each) => each.id('hex'))).toEqual([shown.transaction.txid])
+    expect(shown.transaction.outputs.length).toBeGreaterThan(3)
+    const { json } = await server.ask('/svc/names/q')
+    expect(json).toMatchObject({ origin: `${shown.transaction.txid}_2` })
+    expect(wallet.actions[0]?.outputs?.[2]).toMatchObject({ basket: 'minetree names' })
+    expect(complaints).toEqual([])
+  })
+
+  inBrowser('has signed a mint when the page is closed: it is there again, and sent', async () => {
+    const server = await localNetwork()
+    const wallet = new TestWallet(coinsFor(new PrivateKey(7), 50_000))
+    const asked = new Promise<void>((sending) => {
+      wallet.faults.send = () => {
+        sending()
+        return new Promise(() => {})
+      }
+    })
+    const { page } = await browser.open(`${server.url}/mine`, (each) => bringWallet(each, wallet))
+    await order(page, { name: 'q', payer: 'wallet' })
+    await asked
+    wallet.faults = {}
+    await page.reload()
+    await says(page, 'article .badge', 'the page was closed before the server had it')
+    expect((await server.ask('/svc/names/q')).status).toBe(404)
+    await page.click('article .badge button')
+    await says(page, 'article .badge', 'q is minted.')
+    const [sent] = wallet.sent
+    expect((await server.ask('/svc/names/q')).json).toMatchObject({ origin: `${sent?.id('hex')}_2` })
+    await page.reload()
+    await page.waitForSelector('#start:not(:disabled)')
+    expect(await page.$$('article')).toEqual([])
+  })
+
+  inBrowser('that is not there is missed before anything is mined', async () => {
+    const server = await localNetwork()
+    const { page } = await browser.open(`${server.url}/mine`)
+    await order(page, { name: 'q', payer: 'wallet' })
+    await says(page, '#status', 'no wallet answers in this browser or on this machine.')
+    expect(await shownMints(page)).toEqual([])
+  })
+
+  inBrowser('has paid for a mint that the server does not hear of: it is submitted again', async () => {
+    const server = await localNetwork()
+    let submitted = 0
+    const { page } = await browser.open(`${server.url}/mine`, async (each) => {
+      await each.setRequestInterception(true)
+      each.on('request', (request) => {
+        if (request.url().endsWith('/submit') && submitted++ === 0) void request.abort()
+        else void request.continue()
+      })
+    })
+    await order(page, { name: 'q' })
+    await says(page, '#status', 'Mining ended:')
+    await says(page, 'article .badge', 'this server does not have it')
+    expect((await server.ask('/svc/names/q')).status).toBe(404)
+    await page.click('article .badge button')
+    await says(page, 'article .badge', 'q is minted.')
+    expect((await server.ask('/svc/names/q')).status).toBe(200)
+  })
+})
+
+describe('a mint that somebody puts into another transaction', () => {
+  const settled = async (page: Page, server: TestServer, txid: string | undefined): Promise<void> => {
+    await says(page, 'article .badge', 'is minted for the same owner by another transaction')
+    const [shown] = await shownMints(page)
+    expect(shown?.badge).toContain(`${txid}_2`)
+    expect(shown?.transaction.txid).not.toBe(txid)
+    expect((await server.ask('/svc/names/q')).json).toMatchObject({ origin: `${txid}_2` })
+    expect(await page.evaluate(() => localStorage.length)).toBe(0)
+  }
+
+  inBrowser('still gives the name to its owner', async () => {
+    const server = await localNetwork()
+    const front = await reissuingServer(server.url)
+    const { page } = await browser.open(`${front.url}/mine`)
+    await order(page, { name: 'q', owner: ADDRESS })
+    await says(page, '#status', 'All of q is mined.')
+    await settled(page, server, front.reissued[0])
+    await front.close()
+  })
+
+  inBrowser('still gives the name to its owner where ours is sent again', async () => {
+    const server = await localNetwork()
+    const front = await reissuingServer(server.url)
+    let submitted = 0
+    const { page } = await browser.open(`${front.url}/mine`, async (each) => {
+      await each.setRequestInterception(true)
+      each.on('request', (request) => {
+        if (request.url().endsWith('/submit') && submitted++ === 0) void request.abort()
+        else void request.continue()
+      })
+    })
+    await order(page, { name: 'q', owner: ADDRESS })
+    await says(page, 'article .badge', 'this server does not have it')
+    await page.click('article .badge button')
+    await says(page, 'article .badge', 'is minted for the same owner by another transaction')
+    await settled(page, server, front.reissued[0])
+    await front.close()
+  })
+})
+
+describe('what cannot be', () => {
+  inBrowser('is said at the field that it is about', async () => {
+    const server = await localNetwork()
+    const { page } = await browser.open(`${server.url}/mine`)
+    await says(page, '#name-hint', '1 to 75 characters of')
+    await order(page, { name: 'a b' })
+    await says(page, '#form-error', 'A name is 1 to 75 characters')
+    expect(await page.$eval('[aria-invalid]', ({ id }) => id)).toBe('name')
+    expect(await page.evaluate(() => document.activeElement?.id)).toBe('name')
+    await page.click('#name', { count: 3 })
+    await order(page, { name: 'ab', owner: `${ADDRESS.slice(0, -1)}0` })
+    await says(page, '#form-error', 'This is not a P2PKH address')
+    expect(await page.$eval('[aria-invalid]', ({ id }) => id)).toBe('owner')
+    expect(await textOf(page, '#status')).toBe('')
+  })
+
+  inBrowser('a search for nobody: where nobody pays yet, the owner is asked for first', async () => {
+    const server = await localNetwork()
+    const { page } = await browser.open(`${server.url}/mine`)
+    await order(page, { name: 'q', payer: 'nobody' })
+    await says(page, '#form-error', 'The search is for one owner: give the address first.')
+    await says(page, '#owner-hint', 'Only this owner can use the solution.')
+    expect(await page.$eval('#owner', (field) => (field as HTMLInputElement).required)).toBe(true)
+    expect(await page.evaluate(() => document.activeElement?.id)).toBe('owner')
+    await page.keyboard.type(encodeAddress('ab'.repeat(20), 'test'))
+    await page.keyboard.press('Enter')
+    await says(page, '#form-error', 'This is not an address of the main network')
+    expect(await page.$eval('#progress', (section) => (section as HTMLElement).hidden)).toBe(true)
+    await page.click('#owner', { count: 3 })
+    await page.keyboard.type(ADDRESS)
+    await page.keyboard.press('Enter')
+    await says(page, '#status', 'Found.')
+    const [shown] = await shownMints(page)
+    expect(shown?.fields.Owner).toBe(ADDRESS)
+  })
+
+  inBrowser('a search for a wallet that gives no key', async () => {
+    const server = await localNetwork()
+    const wallet = new TestWallet(coinsFor(new PrivateKey(7), 50_000))
+    const { page } = await browser.open(`${server.url}/mine`, (each) => bringWallet(each, wallet))
+    wallet.faults.key = () => {
+      throw new Error('the user said no')
+    }
+    await order(page, { name: 'q', payer: 'wallet' })
+    await says(page, '#status', 'Mining ended:')
+    expect(await textOf(page, '#hashes')).toBe('0')
+    expect(wallet.actions).toEqual([])
+  })
+
+  inBrowser('a name that is taken', async () => {
+    const server = await localNetwork()
+    const { page } = await browser.open(`${server.url}/mine`)
+    await order(page, { name: 'q' })
+    await says(page, '#status', 'All of q is mined.')
+    await page.click('#start')
+    await says(page, '#status', 'Mining ended: q is taken.')
+  })
+
+  inBrowser('a server that follows no tree', async () => {
+    const server = await servers.start({}, { minePage })
+    const { page } = await browser.open(`${server.url}/mine`)
+    await says(page, '#tree', 'Nothing can be mined here:')
+    expect(await textOf(page, '#tree')).toContain('follows no tree of names')
+    expect(await page.$eval('#start', (button) => (button as HTMLButtonElement).disabled)).toBe(true)
+  })
+
+  inBrowser('a server that is gone', async () => {
+    const server = await localNetwork()
+    const { page } = await browser.open(`${server.url}/mine`)
+    await page.waitForSelector('#start:not(:disabled)')
+    await page.setOfflineMode(true)
+    await order(page, { name: 'q' })
+    await says(page, '#status', 'does not answer')
+  })
+})
+
+describe('strangers', () => {
+  inBrowser('who make a link may say which name, and nothing more', async () => {
+    const server = await localNetwork()
+    const name = '"><img src=x onerror=alert(1)>'
+    const query = new URLSearchParams({ name, owner: ADDRESS, payer: 'nobody' })
+    const { page, complaints } = await browser.open(`${server.url}/mine?${query}`)
+    await says(page, '#name-state', 'This is not a name.')
+    expect(await page.$eval('#name', (field) => (field as HTMLInputElement).value)).toBe(name)
+    expect(await page.$eval('#owner', (field) => (field as HTMLInputElement).value)).toBe('')
+    expect(await page.$$('img')).toEqual([])
+    expect(await page.$eval('#progress', (section) => (section as HTMLElement).hidden)).toBe(true)
+    expect(complaints).toEqual([])
+  })
+
+  inBrowser('whose script got into the page could not run it', async () => {
+    const server = await localNetwork()
+    const { page } = await browser.open(`${server.url}/mine`)
+    await page.evaluate(() => {
+      const host = window as unknown as { ran: string[]; refused: string[] }
+      host.ran = []
+      host.refused = []
+      document.addEventListener('securitypolicyviolation', (event) => {
+        host.refused.push(event.effectiveDirective)
+      })
+      const script = document.createElement('script')
+      script.textContent = "ran.push('inline')"
+      const button = document.createElement('button')
+      button.setAttribute('onclick', "ran.push('handler')")
+      const style = document.createElement('style')
+      const frame = document.createElement('iframe')
+      frame.src = '/content/x'
+      document.body.append(script, button, style, frame)
+      button.click()
+      fetch('https://example.com/').catch(() => {})
+    })
+    await page.waitForFunction(() => new Set((window as unknown as { refused: string[] }).refused).size === 5)
+    expect(await page.evaluate(() => (window as unknown as { ran: string[] }).ran)).toEqual([])
+    expect(
+      await page.evaluate(() => [...new Set((window as unknown as { refused: string[] }).refused)].sort()),
+    ).toEqual(['connect-src', 'frame-src', 'script-src-attr', 'script-src-elem', 'style-src-elem'])
+  })
+
+  inBrowser('whose content is on the same host cannot hold, open or run the page', async () => {
+    const server = await localNetwork()
+    const published = publisher({ server, chain: new FakeChain() })
+    const script = `
+      const frame = document.createElement('iframe')
+      frame.src = '/mine'
+      document.body.append(frame)
+      const script = document.createElement('script')
+      script.src = '/mine/main.js'
+      script.onerror = () => { document.title += 'no script; ' }
+      document.body.append(script)
+      try { new Worker('/mine/search-worker.js') } catch (error) { document.title += error.name + '; ' }
+      self.popup = open('/mine')
+    `
+    const html = `<!doctype html><title></title><body><script>${script}</script>`
+    const site = await published(text(html, 'text/html'))
+    const popups: Promise<Page | null>[] = []
+    const { page } = await browser.open(`${server.url}/content/${site.outpoint(0)}`, async (each) => {
+      popups.push(new Promise((resolve) => each.once('popup', resolve)))
+    })
+    await page.waitForFunction(() => document.title.includes('no script'))
+    const [popup] = await Promise.all(popups)
+    expect(await page.title()).toContain('SecurityError')
+    const tried = await page.evaluate(() => {
+      const attempt = (trial: () => unknown): unknown => {
+        try {
+          return trial()
+        } catch (error) {
+          return (error as Error).name
+        }
+      }
+      const { popup } = window as unknown as { popup: Window | null }
+      return {
+        framed: document.querySelector('iframe')?.contentDocument ?? null,
+        opened: attempt(() => popup?.document.title),
+      }
+    })
+    expect(tried.framed).toBeNull()
+    expect(tried.opened === undefined || tried.opened === 'SecurityError').toBe(true)
+    const frames = [...page.frames(), ...(popup?.frames() ?? [])]
+    // Each has come to something, if only to the browser’s own word that it is not shown.
+    for (const frame of frames)
+      await frame.waitForFunction(() => location.href !== 'about:blank' && document.readyState === 'complete')
+    const running = await Promise.all(
+      frames.map((frame) => frame.evaluate(() => document.getElementById('form') !== null)),
+    )
+    // The content, the frame in it, and what it opened.
+    expect(frames).toHaveLength(3)
+    expect(running).toEqual(frames.map(() => false))
+  })
+})

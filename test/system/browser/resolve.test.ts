@@ -1,0 +1,149 @@
+import { execFile } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { createServer, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { promisify } from 'node:util'
+import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
+import { documentOf, hasChromium, saidIn } from '../../support/browser/chromium.js'
+import { at, namedWorld, outpointBeef, proofOf, recordsOf } from '../../support/client/name-proofs.js'
+import { FakeChain } from '../../support/protocol/fake-chain.js'
+
+// The client bundled into a page, beside an index that is costly to check; and its worker, bundled as an entry of its own.
+
+const ROOT = resolve(import.meta.dirname, '../../..')
+const ESBUILD = join(ROOT, 'node_modules/esbuild/bin/esbuild')
+
+const { deployment, line, mints, origin, tip, way } = namedWorld()
+const genesis = formatOutpoint(deployment.genesis)
+
+/** A mint in no block whose coin takes a hundred milliseconds for each of a hundred steps. */
+const costly = (() => {
+  // OP_1, OP_DUP OP_CAT as often as not; OP_SHA256 of a copy, again and again.
+  const grow = new Array(20).fill([0x76, 0x7e]).flat()
+  const hash = new Array(250).fill([0x76, 0xa8, 0x75]).flat()
+  const chain = new FakeChain()
+  const coin = chain.spend({
+    inputs: [],
+    outputs: [{ satoshis: 1000, lockingScript: Uint8Array.from([0x51, ...grow, ...hash]) }],
+  })
+  const mint = chain.mint('a', { funding: [at(coin, 0)] })
+  const all = [chain.genesis, coin, mint]
+  return {
+    genesis: formatOutpoint(chain.deployment.genesis),
+    proof: proofOf(all, { unproven: [mint] }),
+  }
+})()
+
+const PAGE = `<!doctype html><title>resolve</title><p id="said"></p>
+<script type="module" src="/page.js"></script><img src="/held">`
+
+const PROGRAM = `
+import { deploymentOf, formatOutpoint, parseOutpoint, PROFILES, resolveName, verifyNameProof } from '../../browser/client.js'
+const tree = (genesis) => deploymentOf(PROFILES.local, {
+  genesis: parseOutpoint(genesis), difficulty: ${deployment.difficulty}, nameMarker: 'fake marker',
+})
+const base = { name: 'abc', deployment: tree('${genesis}'), chainTracker: { isValidRootForHeight: async () => true } }
+const summary = ({ tip, proven, reports }) => ({ tip: formatOutpoint(tip.tip), proven, verdicts: reports.map((each) => each.verdict) })
+const endOf = (promise) => promise.then(summary, (error) => error.code ?? String(error))
+const bytes = async (path) => new Uint8Array(await (await fetch(path)).arrayBuffer())
+const source = (index, evidence) => ({ index, ask: async () => [{ index, kind: 'claimed', evidence, spent: false }] })
+const run = async () => {
+  const sources = [location.origin]
+  const hostile = source('hostile', {
+    form: 'proofs', origin: parseOutpoint('${genesis}'), tip: parseOutpoint('${genesis}'),
+    proof: await bytes('/costly'), provenance: new Uint8Array(),
+  })
+  let turns = 0
+  const timer = setInterval(() => turns++)
+  const check = { proof: await bytes('/costly'), name: 'a', deployment: tree('${costly.genesis}'), chainTracker: base.chainTracker }
+  const refused = await verifyNameProof(check).catch((error) => error.code)
+  clearInterval(timer)
+  return {
+    inPage: await endOf(resolveName({ ...base, sources })),
+    inWorker: await endOf(resolveName({ ...base, sources, workerUrl: '/check-worker.js' })),
+    beside: await endOf(resolveName({ ...base, sources: [hostile, ...sources], workerUrl: '/check-worker.js' })),
+    broken: await endOf(resolveName({ ...base, sources, workerUrl: '/nowhere.js' })),
+    hanging: await endOf(resolveName({ ...base, sources, workerUrl: '/hanging.js', timeout: 1500 }).catch((error) => { throw error.reports[0].error })),
+    refused, hasTurns: turns > 5,
+  }
+}
+run().catch(String).then((said) => {
+  document.getElementById('said').textContent = JSON.stringify(said)
+  fetch('/done')
+})`
+
+let folder = ''
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'minetree-resolve-'))
+  const bundle = async (from: string, to: string): Promise<void> => {
+    const options = ['--bundle', '--format=esm', '--target=es2022', '--log-level=error']
+    await promisify(execFile)(ESBUILD, [join(ROOT, from), ...options, `--outfile=${join(folder, to)}`])
+  }
+  await bundle('src/client/index.ts', 'client.js')
+  await bundle('src/client/check-worker.ts', 'check-worker.js')
+}, 120_000)
+afterAll(async () => await rm(folder, { recursive: true }))
+
+const tell = (response: ServerResponse, type: string, body: string | Uint8Array): void =>
+  void response.setHeader('Content-Type', type).end(body)
+
+/** What is answered for each path. */
+const ANSWERS: Record<string, (response: ServerResponse) => void> = {
+  '/': (response) => tell(response, 'text/html', PAGE),
+  '/page.js': (response) => tell(response, 'text/javascript', PROGRAM),
+  '/hanging.js': (response) => tell(response, 'text/javascript', "postMessage({ kind: 'ready' }); for (;;);"),
+  '/costly': (response) => tell(response, 'application/octet-stream', costly.proof),
+  '/svc/names/abc': (response) =>
+    tell(
+      response,
+      'application/json',
+      JSON.stringify({
+        origin: formatOutpoint(origin),
+        tip: { outpoint: formatOutpoint(tip), spent: false },
+      }),
+    ),
+  '/svc/names/proof/abc': (response) => tell(response, 'application/octet-stream', proofOf(line)),
+  [`/svc/gateway/provenance/${formatOutpoint({ txid: mints.abc.txid, vout: 2 })}`]: (response) =>
+    tell(response, 'application/octet-stream', outpointBeef(tip, recordsOf(way))),
+}
+
+async function said(): Promise<unknown> {
+  let done = (): void => undefined
+  const isDone = new Promise<void>((ready) => (done = ready))
+  const site = createServer(async (request, response) => {
+    const path = request.url ?? '/'
+    if (path === '/done') done()
+    if (path === '/held') await isDone
+    const answer = ANSWERS[path]
+    if (answer !== undefined) return answer(response)
+    const file = /^\/(client|check-worker)\.js$/.test(path) ? await readFile(join(folder, path)) : undefined
+    response.writeHead(file === undefined ? 404 : 200, { 'Content-Type': 'text/javascript' }).end(file)
+  }).listen(0, '127.0.0.1')
+  await once(site, 'listening')
+  try {
+    const url = `http://127.0.0.1:${(site.address() as AddressInfo).port}/`
+    return saidIn(await documentOf(url, { realTime: true }), 'said')
+  } finally {
+    site.closeAllConnections()
+    site.close()
+  }
+}
+
+// Without a browser on the machine this is skipped.
+const inBrowser = hasChromium ? test : test.skip
+
+inBrowser('a name is resolved in a page and in workers, and what hangs or costs is ended', async () => {
+  const found = { tip: formatOutpoint(tip), proven: true }
+  expect(await said()).toEqual({
+    inPage: { ...found, verdicts: ['agrees'] },
+    inWorker: { ...found, verdicts: ['agrees'] },
+    beside: { ...found, verdicts: ['refuted', 'agrees'] },
+    broken: 'WORKER_FAILED',
+    hanging: 'TIMEOUT',
+    refused: 'TOO_COSTLY',
+    hasTurns: true,
+  })
+})

@@ -1,0 +1,86 @@
+import { once } from 'node:events'
+import { readFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { meetsDifficulty, proofOfWork } from '../../../backend/src/protocol/mint.js'
+import { documentOf, hasChromium, saidIn } from '../../support/browser/chromium.js'
+import { useBuiltCli } from '../../support/cli/built-cli.js'
+
+const built = useBuiltCli()
+
+/** The modules as built, in a page without a bundler; the page is not done loading before it says so. */
+const PAGE = `<!doctype html><title>search</title>
+<p id="said"></p>
+<script type="importmap">{ "imports": { "@bsv/sdk": "/node_modules/@bsv/sdk/dist/esm/mod.js" } }</script>
+<script type="module">
+  import { searchNonce } from '/dist/src/mining/search/search-nonce.js'
+  const options = { seed: new Uint8Array(32), character: 'a' }
+  const found = async (more) => Array.from((await searchNonce({ ...options, ...more })).nonce)
+  const nameOf = (error) => (error.name === 'SearchError' ? error.code : error.name)
+  const endOf = (more) => searchNonce({ ...options, ...more }).then(() => 'found', nameOf)
+  const run = async () => ({
+    inWorkers: await found({ difficulty: 16 }),
+    inPage: await found({ difficulty: 12, workers: 0 }),
+    withSimd: await endOf({ difficulty: 8, workers: 0, kernel: 'simd' }),
+    cancelled: await endOf({ difficulty: 64, signal: AbortSignal.timeout(500) }),
+    broken: await endOf({ difficulty: 64, workerUrl: '/nowhere.js' }),
+  })
+  run().catch(String).then((said) => {
+    document.getElementById('said').textContent = JSON.stringify(said)
+    fetch('/done')
+  })
+</script>
+<img src="/held">`
+
+/** What the page said, served with a policy for its scripts. */
+async function saidUnder(scripts: string): Promise<Record<string, unknown>> {
+  let done = (): void => undefined
+  const isDone = new Promise<void>((resolve) => (done = resolve))
+  const site = createServer(async (request, response) => {
+    const path = request.url ?? '/'
+    response.setHeader('Content-Security-Policy', `script-src 'self' 'unsafe-inline' ${scripts}`)
+    if (path === '/') {
+      response.setHeader('Content-Type', 'text/html').end(PAGE)
+      return
+    }
+    if (path === '/done') done()
+    if (path === '/held') await isDone
+    const file = path.endsWith('.js')
+      ? await readFile(join(built.folder(), path)).catch(() => undefined)
+      : undefined
+    response.writeHead(file === undefined ? 404 : 200, { 'Content-Type': 'text/javascript' }).end(file)
+  }).listen(0, '127.0.0.1')
+  await once(site, 'listening')
+  try {
+    const url = `http://127.0.0.1:${(site.address() as AddressInfo).port}/`
+    return saidIn(await documentOf(url, { realTime: true }), 'said') as Record<string, unknown>
+  } finally {
+    site.closeAllConnections()
+    site.close()
+  }
+}
+
+function isSolution(nonce: unknown, difficulty: number): boolean {
+  const solution = { seed: new Uint8Array(32), character: 'a', nonce: Uint8Array.from(nonce as number[]) }
+  return solution.nonce.length === 22 && meetsDifficulty(proofOfWork(solution), difficulty)
+}
+
+// Without a browser on the machine these are skipped.
+const inBrowser = hasChromium ? test : test.skip
+
+describe('the same search in a browser', () => {
+  inBrowser('finds nonces in workers and in the page, is cancelled, and says what fails', async () => {
+    const { inWorkers, inPage, ...rest } = await saidUnder("'wasm-unsafe-eval'")
+    expect(isSolution(inWorkers, 16)).toBe(true)
+    expect(isSolution(inPage, 12)).toBe(true)
+    expect(rest).toEqual({ withSimd: 'found', cancelled: 'TimeoutError', broken: 'WORKER_FAILED' })
+  })
+
+  inBrowser('does without WebAssembly where the policy of the page forbids it', async () => {
+    const { inWorkers, inPage, withSimd } = await saidUnder('')
+    expect(withSimd).toBe('UNAVAILABLE')
+    expect(isSolution(inWorkers, 16)).toBe(true)
+    expect(isSolution(inPage, 12)).toBe(true)
+  })
+})

@@ -1,0 +1,279 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { cp, writeFile } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import { createInterface } from 'node:readline'
+import { promisify } from 'node:util'
+import { createConnection } from 'mysql2/promise'
+import { readBeef } from '../../../backend/src/graph/read-beef.js'
+import { utf8 } from '../../../backend/src/protocol/bytes.js'
+import { formatOutpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
+import {
+  type DeploymentInfo,
+  deploymentInfo,
+  fillContainer,
+  installContainer,
+  larsProgram,
+  onKnex,
+} from '../../support/plugin/lars.js'
+import { beefOf, FakeChain, inscriptionScript, mapTail, p2pkh } from '../../support/protocol/fake-chain.js'
+import { mainnetTransaction, mainnetVectors } from '../../support/protocol/mainnet-vectors.js'
+import { type Answer, ask, posted, submission, useServers } from '../../support/server/test-server.js'
+import { MISSING_FOR_MARIADB, mariadbUrl } from '../../support/services/mariadb.js'
+import { MISSING_FOR_MONGO, mongoUrl } from '../../support/services/mongo.js'
+import { freshDatabaseName, portOfShared } from '../../support/services/shared.js'
+
+// The plugin as LARS runs it: `backend/src` and its dependencies alone, the program that LARS writes, a host that is none of
+// ours, and two copies of the SDK, as npm leaves them there.
+
+const { folder } = useServers()
+/** For a test, in milliseconds: a program is compiled as it starts, and what it needs may have to be installed. */
+const PATIENCE = 240_000
+const ROOT = resolve(import.meta.dirname, '../../..')
+const TYPESCRIPT = join(ROOT, 'node_modules/typescript/bin/tsc')
+
+const container = await installContainer()
+const info = await deploymentInfo()
+let running: ChildProcess | undefined
+/** Ends the program that runs. */
+async function ended(): Promise<void> {
+  const child = running
+  running = undefined
+  if (child?.kill('SIGKILL')) await once(child, 'close')
+}
+
+/** Starts a program in a container, and waits until it listens. */
+async function started(cwd: string, program: string, env: Record<string, string>): Promise<string> {
+  await writeFile(join(cwd, 'index.ts'), program)
+  const child = spawn(process.execPath, ['--import', 'tsx', 'index.ts'], {
+    cwd,
+    env: { PATH: process.env.PATH, HOSTING_URL: 'overlay.test', SERVER_PRIVATE_KEY: '11', ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  running = child
+  let said = ''
+  child.stderr.on('data', (piece: Buffer) => {
+    said += piece.toString('utf8')
+  })
+  const failed = once(child, 'close').then(() => {
+    throw new Error(`it ended before it listened: ${said}`)
+  })
+  const listening = new Promise<string>((found) => {
+    createInterface({ input: child.stdout }).on('line', (line) => {
+      const [, url] = /listening on (\S+)/.exec(line) ?? []
+      if (url !== undefined) found(url)
+    })
+  })
+  return await Promise.race([listening, failed])
+}
+
+async function filled(): Promise<string> {
+  if ('missing' in container) throw new Error(container.missing)
+  const path = await folder()
+  await fillContainer(path, container)
+  return path
+}
+
+const submitted = (url: string, beef: Uint8Array, topics: string[]): Promise<Answer> =>
+  ask(url, '/submit', submission(beef, topics))
+
+/** The outpoints that a lookup service answers with. */
+async function found(url: string, service: string, query: unknown): Promise<string[]> {
+  const answer = await ask(url, '/lookup', posted({ service, query }))
+  expect(answer).toMatchObject({ status: 200, json: { type: 'output-list' } })
+  const { outputs } = answer.json as { outputs: { beef: number[]; outputIndex: number }[] }
+  return outputs.map(({ beef, outputIndex }) => `${readBeef(beef).subject.txid}_${outputIndex}`)
+}
+
+interface HostDatabase {
+  /** The programmes that this machine lacks for it. */
+  missing: string[]
+  info: DeploymentInfo
+  /** Whether what the engine keeps outlives the host. */
+  lasts: boolean
+  /** An empty one. */
+  open(): Promise<OpenedDatabase>
+}
+
+interface OpenedDatabase {
+  KNEX_URL: string
+  MONGO_URL: string
+  close(): Promise<void>
+}
+
+const DATABASES: [name: string, database: HostDatabase][] = [
+  ['SQLite', { missing: [], info: onKnex(info), lasts: false, open: openSqlite }],
+  ['MariaDB', { missing: MISSING_FOR_MARIADB, info: onKnex(info), lasts: true, open: openMariadb }],
+  ['MongoDB', { missing: MISSING_FOR_MONGO, info, lasts: false, open: openMongo }],
+]
+
+async function openSqlite(): Promise<OpenedDatabase> {
+  return { KNEX_URL: `sqlite:${await folder()}`, MONGO_URL: '', close: async () => {} }
+}
+
+async function openMariadb(): Promise<OpenedDatabase> {
+  const port = await portOfShared('mariadb')
+  const name = freshDatabaseName()
+  const root = await createConnection(mariadbUrl(port, ''))
+  await root.query(`create database ${name}`)
+  const close = async () => {
+    await root.query(`drop database ${name}`)
+    await root.end()
+  }
+  return { KNEX_URL: mariadbUrl(port, name), MONGO_URL: '', close }
+}
+
+/** The engine's own storage is on SQL all the same. */
+async function openMongo(): Promise<OpenedDatabase> {
+  const MONGO_URL = mongoUrl(await portOfShared('mongo'), freshDatabaseName())
+  return { ...(await openSqlite()), MONGO_URL }
+}
+
+const chain = new FakeChain()
+const mints = ['a', 'ab', 'b'].map((name) => chain.mint(name))
+
+/** The same program, but for the tree that it follows: the genesis of the live one is not ours to mint from. */
+function onOurTree(program: string): string {
+  const { genesis, difficulty, marker, nameContentType } = chain.deployment
+  const deployment = JSON.stringify({ genesis, difficulty, nameContentType, marker: [...marker] })
+  return program
+    .replace(
+      'const main',
+      `const deployment = { ...${deployment}, marker: Uint8Array.from([${marker}]) }\n\nconst main`,
+    )
+    .replace('new tm_tm_names()', 'new tm_tm_names({ deployment })')
+    .replace('lsf_ls_names)', '(database) => lsf_ls_names(database, { deployment }))')
+}
+
+async function expectNames(url: string): Promise<void> {
+  for (const each of [chain.genesis, ...mints]) {
+    const { status, json } = await submitted(url, beefOf(each), ['tm_names', 'tm_ordinals'])
+    const outputsToAdmit = each === chain.genesis ? [0] : [0, 1, 2]
+    expect({ status, json }).toMatchObject({ status: 200, json: { tm_names: { outputsToAdmit } } })
+  }
+  const [a, ab, b] = mints
+  expect(await found(url, 'ls_names', { name: 'ab' })).toEqual([ab?.outpoint(2)])
+  expect(await found(url, 'ls_names', { mine: 'abc' })).toEqual([ab?.outpoint(1)])
+  expect(await found(url, 'ls_names', { node: '' })).toEqual([b?.outpoint(0)])
+  expect(await found(url, 'ls_names', { prefix: 'a' })).toEqual([a, ab].map((mint) => mint?.outpoint(2)))
+}
+
+async function expectOrdinals(url: string): Promise<void> {
+  const lockingScript = inscriptionScript({ contentType: 'text/plain', body: utf8('kept') })
+  const said = Uint8Array.from([...lockingScript, ...mapTail({ app: 'shop' })])
+  const purse = chain.spend({ inputs: [], outputs: [{ satoshis: 9, lockingScript: p2pkh(1) }] })
+  const origin = chain.spend({
+    inputs: [{ transaction: purse, vout: 0 }],
+    outputs: [{ satoshis: 1, lockingScript: said }],
+  })
+  const moved = chain.spend({
+    inputs: [{ transaction: origin, vout: 0 }],
+    outputs: [{ satoshis: 1, lockingScript: p2pkh(3) }],
+  })
+  for (const [each, parent] of [
+    [origin, purse],
+    [moved, origin],
+  ] as const) {
+    const { status, json } = await submitted(url, beefOf(each, { with: [parent] }), ['tm_ordinals'])
+    expect({ status, json }).toMatchObject({ status: 200, json: { tm_ordinals: { outputsToAdmit: [0] } } })
+  }
+  expect(await found(url, 'ls_ordinals', { outpoint: origin.outpoint(0), seq: -1 })).toEqual([
+    moved.outpoint(0),
+  ])
+  expect(await found(url, 'ls_ordinals', { map: { app: 'shop' } })).toEqual([moved.outpoint(0)])
+  const wrong = await ask(url, '/lookup', posted({ service: 'ls_ordinals', query: { unknown: 1 } }))
+  expect(wrong).toMatchObject({ status: 400, json: { status: 'error' } })
+}
+
+/** Where the live chain has lent its transactions. */
+async function expectLiveNames(url: string): Promise<void> {
+  const vectors = mainnetVectors()
+  if (vectors === undefined) return
+  const { genesis, mints } = vectors.mineTree
+  const txids = [parseOutpoint(genesis).txid, ...mints.map(({ txid }) => txid)]
+  for (const [at, txid] of txids.entries()) {
+    const transaction = mainnetTransaction(txid)
+    const outpoint = (vout: number): string => formatOutpoint({ txid, vout })
+    const subject = { txid, raw: transaction.raw, transaction, height: 806_214 + at, outpoint }
+    const { status, json } = await submitted(url, beefOf(subject), ['tm_names'])
+    const outputsToAdmit = at === 0 ? [0] : [0, 1, 2]
+    expect({ status, json }).toMatchObject({ status: 200, json: { tm_names: { outputsToAdmit } } })
+  }
+  for (const { txid, name } of mints)
+    expect(await found(url, 'ls_names', { origin: name.name })).toEqual([`${txid}_${name.vout}`])
+}
+
+const inContainer = 'missing' in container ? describe.skip : describe
+inContainer(`in a container of LARS${'missing' in container ? ` (${container.missing})` : ''}`, () => {
+  test(
+    'the sources compile by themselves, as the package that they are',
+    async () => {
+      const cwd = await filled()
+      await cp(join(ROOT, 'backend/package.json'), join(cwd, 'package.json'))
+      const options =
+        '--noEmit --strict --skipLibCheck --target es2022 --lib es2023 --module nodenext --types node'.split(
+          ' ',
+        )
+      const files = [
+        ...Object.values(info.topicManagers),
+        ...[info, onKnex(info)].flatMap(({ lookupServices }) =>
+          Object.values(lookupServices).map((each) => each.serviceFactory),
+        ),
+      ]
+      const sources = files.map((path) => path.replace('./backend/', ''))
+      await promisify(execFile)(process.execPath, [TYPESCRIPT, ...options, '--ignoreConfig', ...sources], {
+        cwd,
+      })
+    },
+    PATIENCE,
+  )
+
+  describe.each(DATABASES)('on %s', (_, database) => {
+    if (database.missing.length > 0) {
+      test.skip(`there is no ${database.missing.join(', no ')} here`, () => {})
+      return
+    }
+    // One for each program: a database has one tree.
+    let opened: OpenedDatabase
+    beforeEach(async () => {
+      opened = await database.open()
+    }, PATIENCE)
+    afterEach(async () => {
+      await ended()
+      await opened.close()
+    })
+
+    test(
+      'the program that LARS writes takes ordinals, and names of the live tree',
+      async () => {
+        const cwd = await filled()
+        const url = await started(cwd, larsProgram(database.info, cwd), {
+          KNEX_URL: opened.KNEX_URL,
+          MONGO_URL: opened.MONGO_URL,
+        })
+        const managers = (await ask(url, '/listTopicManagers')).json as object
+        expect(Object.keys(managers)).toEqual(['tm_names', 'tm_ordinals'])
+        await expectOrdinals(url)
+        await expectLiveNames(url)
+      },
+      PATIENCE,
+    )
+
+    test(
+      'a program that says which tree takes a chain of mints, and starts again on what it has',
+      async () => {
+        const cwd = await filled()
+        const program = onOurTree(larsProgram(database.info, cwd))
+        const url = await started(cwd, program, { KNEX_URL: opened.KNEX_URL, MONGO_URL: opened.MONGO_URL })
+        await expectNames(url)
+        // Its migrations have run by now.
+        await ended()
+        const again = await started(cwd, program, { KNEX_URL: opened.KNEX_URL, MONGO_URL: opened.MONGO_URL })
+        expect(await found(again, 'ls_names', { name: 'ab' })).toEqual(
+          database.lasts ? [mints[1]?.outpoint(2)] : [],
+        )
+      },
+      PATIENCE,
+    )
+  })
+})

@@ -1,0 +1,109 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { parse } from 'yaml'
+import { readConfig, SETTINGS, UNUSED_SETTINGS } from '../../../src/server/config/config.js'
+import { useServers } from '../../support/server/test-server.js'
+
+const root = resolve(import.meta.dirname, '../../..')
+const read = (file: string): string => readFileSync(join(root, file), 'utf8')
+const dockerfile = read('Dockerfile')
+const COMPOSE_FILES = ['compose.yaml', 'compose.mariadb.yaml', 'compose.mongo.yaml']
+const compose = COMPOSE_FILES.map(read)
+const servers = useServers()
+
+/** The settings that the tables of the two pages document, a name for each time. */
+const documented = ['docs/settings.md', 'docs/limits.md'].flatMap((page) =>
+  [...read(page).matchAll(/^\| ((?:`[A-Z_]+`(?:, )?)+) \|/gm)].flatMap(([, names = '']) =>
+    [...names.matchAll(/[A-Z_]+/g)].map(([name]) => name),
+  ),
+)
+
+test('the image and the compose files set nothing but settings', () => {
+  const [, image = ''] = /^ENV (.*)$/m.exec(dockerfile) ?? []
+  // Of the service, and not of the database beside it.
+  const ours = compose.map((file) => file.split(/^ {2}(?:mariadb|mongo):$/m)[0] ?? '').join('\n')
+  const set = [...image.matchAll(/([A-Z_]+)=/g), ...ours.matchAll(/^ {6}([A-Z_]+): /gm)].map(
+    ([, name]) => name,
+  )
+  expect(set).toEqual(expect.arrayContaining(['KNEX_URL', 'MONGO_URL']))
+  for (const name of set.filter((each) => each !== 'NODE_ENV')) expect(documented).toContain(name)
+})
+
+test('the image contains what the package needs to run', () => {
+  const copied = [...dockerfile.matchAll(/^COPY --from=build \/minetree\/(\S+)/gm)].map(([, path]) => path)
+  expect(copied.toSorted()).toEqual(['assets', 'dist', 'node_modules', 'package.json'])
+  expect(existsSync(join(root, 'assets'))).toBe(true)
+  const [, entry = ''] = /^CMD \["node", "([^"]+)", "serve"\]$/m.exec(dockerfile) ?? []
+  expect(JSON.parse(read('package.json')).bin).toEqual({ minetree: entry })
+  expect(dockerfile).toMatch(/^USER node$/m)
+})
+
+test('the health check of the image passes only while the service answers', async () => {
+  const server = await servers.start()
+  const [, line = ''] = /HEALTHCHECK[^\n]*\\\n\s+CMD (\[.*\])$/m.exec(dockerfile) ?? []
+  const [program, ...parameters] = JSON.parse(line) as string[]
+  expect(program).toBe('node')
+  const check = async (): Promise<unknown> => {
+    const { port } = new URL(server.url)
+    const child = spawn(process.execPath, parameters, { env: { PORT: port }, stdio: 'inherit' })
+    const [code] = await once(child, 'exit')
+    return code
+  }
+  expect(await check()).toBe(0)
+  await server.stop()
+  expect(await check()).toBe(1)
+})
+
+/** The settings of an environment file, also those that are commented out. */
+function settingsIn(file: string, { commented }: { commented: boolean }): [name: string, value: string][] {
+  const line = commented ? /^#([A-Z][A-Z0-9_]*)=(.*)$/gm : /^([A-Z][A-Z0-9_]*)=(.*)$/gm
+  return [...read(file).matchAll(line)].map(([, name = '', value = '']) => [name, value])
+}
+
+/** Settings without effect are not documented. */
+const usable = SETTINGS.filter((name) => !UNUSED_SETTINGS.includes(name))
+
+describe('the settings of a deployment', () => {
+  test('docs/settings.md and docs/limits.md document every setting once, and nothing else', () => {
+    expect(documented.toSorted()).toEqual(usable.toSorted())
+  })
+
+  test('the example file has each of them once, with a valid value', () => {
+    const example = settingsIn('minetree.env.example', { commented: true })
+    expect(example.map(([name]) => name).sort()).toEqual([...usable].sort())
+    // Copying it must not set anything.
+    expect(settingsIn('minetree.env.example', { commented: false })).toEqual([])
+    for (const [name, value] of example) expect(() => readConfig({ [name]: value })).not.toThrow()
+  })
+
+  test.each(COMPOSE_FILES)('%s reads settings from minetree.env, which is optional', (file) => {
+    const { services } = parse(read(file)) as {
+      services: Record<string, { env_file?: unknown; environment?: Record<string, string> }>
+    }
+    expect(services.minetree?.env_file).toEqual([
+      { path: 'compose.env' },
+      { path: 'minetree.env', required: false },
+    ])
+    // minetree.env cannot override `environment`.
+    const fixed = Object.keys(services.minetree?.environment ?? {})
+    expect(fixed.filter((name) => !['KNEX_URL', 'MONGO_URL'].includes(name))).toEqual([])
+  })
+
+  test('compose.env configures a mainnet node behind a proxy', () => {
+    const config = readConfig(Object.fromEntries(settingsIn('compose.env', { commented: false })))
+    expect(config).toMatchObject({ profile: { name: 'mainnet' }, chainTracker: 'whatsonchain', warnings: [] })
+    expect(config.limits.trustedProxies).toBe(1)
+  })
+
+  test('the file with the secrets is neither committed nor shipped', () => {
+    for (const file of ['.gitignore', '.dockerignore'])
+      expect(read(file).split('\n')).toContain('minetree.env')
+  })
+})
+
+test('the lockfile names no registry, and the image installs what it says', () => {
+  expect(read('package-lock.json')).not.toContain('"resolved"')
+  expect(dockerfile).toContain('RUN npm ci ')
+})

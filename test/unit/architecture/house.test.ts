@@ -1,0 +1,215 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { builtinModules } from 'node:module'
+import { dirname, join, relative, resolve } from 'node:path'
+import type { LookupService } from '@bsv/overlay'
+import { MongoClient } from 'mongodb'
+
+const root = resolve(import.meta.dirname, '../../..')
+const read = (path: string): string => readFileSync(join(root, path), 'utf8')
+const packageOf = (path: string) =>
+  JSON.parse(read(path)) as { version: string; dependencies: Record<string, string> }
+
+interface Import {
+  file: string
+  from: string
+}
+
+function sources(folder: string): string[] {
+  return readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))
+    .map((entry) => relative(root, join(entry.parentPath, entry.name)))
+}
+
+function importsOf(file: string): Import[] {
+  const found = read(file).matchAll(/(?:^|\s)(?:import|export)\s[^'"]*?from\s+'([^']+)'|import\('([^']+)'\)/g)
+  return [...found].map(([, from, lazily]) => ({ file, from: from ?? lazily ?? '' }))
+}
+
+const isRelative = ({ from }: Import): boolean => from.startsWith('.')
+const target = ({ file, from }: Import): string => relative(root, resolve(root, dirname(file), from))
+
+/** The room that a file stands in: `backend/src/protocol/mint.ts` in `protocol`, `src/cli/main.ts` in `cli`. */
+function roomOf(path: string): string {
+  const parts = path.split('/')
+  return (parts[0] === 'backend' ? parts[2] : parts[1]) ?? ''
+}
+
+/** `spec` of the house: what each room may import, beside itself. */
+const ARROWS: Record<string, string[]> = {
+  protocol: [],
+  graph: ['protocol'],
+  storage: ['protocol', 'graph'],
+  'topic-managers': ['protocol', 'graph'],
+  'lookup-services': ['protocol', 'graph'],
+  gateway: ['protocol', 'graph'],
+  // Of the client, how a stranger's answer is read within bounds: a headers service is one to both.
+  server: ['protocol', 'graph', 'storage', 'topic-managers', 'lookup-services', 'gateway', 'client'],
+  // For whoever wires a host of an engine: what it configures there, in one place.
+  plugin: ['protocol', 'graph', 'storage', 'topic-managers', 'lookup-services'],
+  // A miner verifies the node that an index shows before anything is signed.
+  mining: ['protocol', 'client'],
+  publish: ['protocol'],
+  client: ['protocol'],
+  // Runs in a browser: what the host says, it hears over HTTP as everybody does.
+  'mine-page': ['protocol', 'mining'],
+  follow: ['protocol', 'graph', 'client'],
+  cli: ['protocol', 'graph', 'server', 'mining', 'publish', 'client', 'follow'],
+}
+
+const files = [...sources('backend/src'), ...sources('src')]
+const imports = files.flatMap(importsOf)
+
+describe('the import arrows', () => {
+  test('every file stands in a room that the plan knows', () => {
+    expect([...new Set(files.map(roomOf))].sort()).toEqual(Object.keys(ARROWS).sort())
+  })
+
+  test('the scan sees imports at all', () => {
+    expect(imports.filter(isRelative).length).toBeGreaterThan(50)
+  })
+
+  test.each(Object.entries(ARROWS))('%s imports only what it may', (room, allowed) => {
+    const wrong = imports
+      .filter(isRelative)
+      .filter(({ file }) => roomOf(file) === room)
+      // A host's wiring of a service to a store: the one place in the plugin where the two meet.
+      .filter(({ file }) => !file.endsWith('Factory.ts'))
+      .filter((each) => ![room, ...allowed].includes(roomOf(target(each))))
+    expect(wrong).toEqual([])
+  })
+
+  test('nothing depends on the OpenAPI document but the app that serves it', () => {
+    const wrong = imports
+      .filter(isRelative)
+      .filter((each) => target(each).startsWith('src/server/openapi/'))
+      .filter(({ file }) => !file.startsWith('src/server/openapi/') && file !== 'src/server/app.ts')
+    expect(wrong).toEqual([])
+  })
+
+  test('a factory imports nothing but its service, the store and what they share', () => {
+    const wrong = imports
+      .filter(isRelative)
+      .filter(({ file }) => file.endsWith('Factory.ts'))
+      .filter((each) => !['protocol', 'graph', 'storage', 'lookup-services'].includes(roomOf(target(each))))
+    expect(wrong).toEqual([])
+  })
+
+  test('nothing in backend/src reaches outside it', () => {
+    const wrong = imports
+      .filter(isRelative)
+      .filter(({ file }) => file.startsWith('backend/src/'))
+      .filter((each) => !target(each).startsWith('backend/src/'))
+    expect(wrong).toEqual([])
+  })
+
+  // The one is pure, and the other runs in browsers.
+  test.each(['protocol', 'client'])('%s imports of packages only the SDK', (room) => {
+    const wrong = imports
+      .filter((each) => !isRelative(each) && roomOf(each.file) === room)
+      .filter(({ from }) => from !== '@bsv/sdk')
+    expect(wrong).toEqual([])
+  })
+})
+
+/** The rooms of storage: what each may import, beside itself. */
+const STORAGE_ARROWS: Record<string, string[]> = {
+  rows: [],
+  read: ['rows'],
+  write: ['rows', 'read'],
+  rebuild: ['rows', 'read', 'write'],
+  sql: ['rows', 'read', 'write', 'rebuild'],
+  mongo: ['rows', 'read', 'write', 'rebuild'],
+}
+
+describe('inside storage', () => {
+  const isStorage = (path: string): boolean => path.startsWith('backend/src/storage/')
+  const storageRoom = (path: string): string => path.split('/')[3] ?? ''
+  const inside = imports
+    .filter((each) => isRelative(each) && isStorage(each.file))
+    .map((each) => ({ file: each.file, to: target(each).replace(/\.js$/, '.ts') }))
+    .filter(({ to }) => isStorage(to))
+
+  test.each(Object.entries(STORAGE_ARROWS))('%s imports only what it may', (room, allowed) => {
+    const wrong = inside
+      .filter(({ file }) => storageRoom(file) === room)
+      .filter(({ to }) => ![room, ...allowed].includes(storageRoom(to)))
+    expect(wrong).toEqual([])
+  })
+
+  test('every file stands in a room, and no imports form a cycle', () => {
+    let left = new Set(files.filter(isStorage))
+    expect([...new Set([...left].map(storageRoom))].sort()).toEqual(Object.keys(STORAGE_ARROWS).sort())
+    // Whatever imports nothing that is left is in no cycle.
+    for (let size = 0; size !== left.size; ) {
+      size = left.size
+      const importing = new Set(inside.filter(({ to }) => left.has(to)).map(({ file }) => file))
+      left = new Set([...left].filter((file) => importing.has(file)))
+    }
+    expect([...left]).toEqual([])
+  })
+})
+
+/** A service that repeats what failed, until it is closed. */
+type ClosableService = LookupService & { close(): Promise<void> }
+
+describe('the plugin as LARS takes it', () => {
+  const nameOf = (from: string): string =>
+    from
+      .split('/')
+      .slice(0, from.startsWith('@') ? 2 : 1)
+      .join('/')
+
+  test('backend/package.json has what backend/src imports, in the versions of the root, and nothing else', () => {
+    const used = imports
+      .filter((each) => !isRelative(each) && each.file.startsWith('backend/src/'))
+      .map(({ from }) => from)
+      .filter((from) => !from.startsWith('node:') && !builtinModules.includes(from))
+    const { dependencies } = packageOf('backend/package.json')
+    expect(Object.keys(dependencies).sort()).toEqual([...new Set(used.map(nameOf))].sort())
+    expect(packageOf('package.json').dependencies).toMatchObject(dependencies)
+    expect(packageOf('backend/package.json').version).toBe(packageOf('package.json').version)
+  })
+
+  const info = JSON.parse(read('deployment-info.json')) as {
+    topicManagers: Record<string, string>
+    lookupServices: Record<string, { serviceFactory: string; hydrateWith: string }>
+  }
+
+  test('deployment-info.json names both pairs', () => {
+    expect(Object.keys(info.topicManagers)).toEqual(['tm_names', 'tm_ordinals'])
+    expect(Object.keys(info.lookupServices)).toEqual(['ls_names', 'ls_ordinals'])
+  })
+
+  test.each(Object.entries(info.topicManagers))(
+    '%s is a default export that `new X()` makes',
+    async (name, path) => {
+      expect(existsSync(join(root, path))).toBe(true)
+      const { default: Manager } = await import(join(root, path))
+      expect(await new Manager().getMetaData()).toMatchObject({ name })
+    },
+  )
+
+  test.each(Object.entries(info.lookupServices))(
+    '%s is a default factory for mongo, and one for knex stands beside it',
+    async (name, { serviceFactory, hydrateWith }) => {
+      expect(hydrateWith).toBe('mongo')
+      const { default: create } = await import(join(root, serviceFactory))
+      // A factory only keeps the database; it asks nothing of it before there is something to write or to answer.
+      const service: ClosableService = create(new MongoClient('mongodb://127.0.0.1:1').db('host'))
+      expect(await service.getMetaData()).toMatchObject({ name })
+      await service.close()
+      const { default: createOnKnex } = await import(join(root, serviceFactory.replace('Mongo', '')))
+      const onKnex: { service: ClosableService; migrations: unknown[] } = createOnKnex({})
+      expect(await onKnex.service.getMetaData()).toMatchObject({ name })
+      expect(onKnex.migrations.length).toBeGreaterThan(0)
+      await onKnex.service.close()
+    },
+  )
+})
+
+test('nothing is left to do in the sources', () => {
+  const marker = new RegExp(['TO', 'DO|FIX', 'ME'].join(''))
+  expect(
+    [...files, ...sources('test'), ...sources('trials')].filter((file) => marker.test(read(file))),
+  ).toEqual([])
+})

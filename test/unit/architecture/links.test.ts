@@ -1,0 +1,50 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+
+const root = resolve(import.meta.dirname, '../../..')
+const pages = ['README.md', 'CHANGELOG.md', ...readdirSync(join(root, 'docs')).map((name) => `docs/${name}`)]
+const read = (path: string): string => readFileSync(path, 'utf8')
+
+/** What a page shows as text: code and diagrams link nowhere. */
+const withoutCode = (text: string): string => text.replace(/^```.*?^```$/gms, '').replace(/`[^`\n]*`/g, '')
+
+/** The targets of a page's links that are not URLs, as `file` or `file#heading`. */
+function relativeLinks(page: string): string[] {
+  return [...withoutCode(read(join(root, page))).matchAll(/\]\(([^)\s]+)\)/g)]
+    .map(([, target = '']) => target)
+    .filter((target) => !/^[a-z]+:/.test(target))
+}
+
+/** The anchors that GitHub gives to the headings of a page. */
+function anchors(path: string): string[] {
+  return [...read(path).matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) =>
+    heading
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N} _-]/gu, '')
+      .replaceAll(' ', '-'),
+  )
+}
+
+test.each(pages)('every relative link in %s resolves', (page) => {
+  const broken = relativeLinks(page).filter((target) => {
+    const [file = '', heading] = target.split('#')
+    const path = file === '' ? join(root, page) : resolve(root, page, '..', file)
+    return !existsSync(path) || (heading !== undefined && !anchors(path).includes(heading))
+  })
+  expect(broken).toEqual([])
+})
+
+test('docs/README.md lists every page, and each of them once', () => {
+  const listed = relativeLinks('docs/README.md').filter((target) => target !== '../README.md')
+  const others = readdirSync(join(root, 'docs')).filter((name) => name !== 'README.md')
+  expect(listed.toSorted()).toEqual(others.toSorted())
+})
+
+test.each(pages.filter((page) => page !== 'CHANGELOG.md'))('every file that %s names exists', (page) => {
+  const named = [
+    ...read(join(root, page)).matchAll(
+      /(?<=[\s`])(?:assets|backend|bench|docs|src|test|trials)\/[\w./-]*\w/g,
+    ),
+  ]
+  expect(named.map(([path]) => path).filter((path) => !existsSync(join(root, path)))).toEqual([])
+})

@@ -1,0 +1,91 @@
+import { ARC, type CreateActionResult, PrivateKey } from '@bsv/sdk'
+import { type SendOutcome, sendThroughArc, sendThroughWallet } from '../../../src/cli/mint-services.js'
+import { ACCEPTING_ARC_STATUSES, type ArcServer, arcServer } from '../../support/mining/miners-services.js'
+import { coinsFor } from '../../support/protocol/transactions.js'
+
+let arc: ArcServer
+beforeAll(async () => {
+  arc = await arcServer()
+})
+afterAll(async () => await arc.close())
+
+/** A transaction that spends a coin of which all is known, as ARC wants it. */
+const transaction = coinsFor(new PrivateKey(3), 10)
+for (const input of transaction.inputs) input.sourceTransaction = coinsFor(new PrivateKey(3), 20)
+
+const send = async (says: string): Promise<SendOutcome> => {
+  arc.says = says
+  return await sendThroughArc(new ARC(arc.url))({ transaction, name: 'q' })
+}
+
+// The statuses of ARC (`Status` of its API), and the HTTP codes of its errors.
+const OUTCOMES: Record<SendOutcome['kind'], string[]> = {
+  accepted: [...ACCEPTING_ARC_STATUSES],
+  undecided: [
+    ...[
+      'UNKNOWN',
+      'SEEN_IN_ORPHAN_MEMPOOL',
+      'DOUBLE_SPEND_ATTEMPTED',
+      'MINED_IN_STALE_BLOCK',
+      'A_NEW_STATUS',
+    ],
+    ...[
+      '400',
+      '401',
+      '403',
+      '404',
+      '409',
+      '422',
+      '429',
+      '460',
+      '466',
+      '467',
+      '468',
+      '469',
+      '500',
+      '502',
+      '503',
+    ],
+  ],
+  refused: ['REJECTED', '461', '462', '463', '464', '465', '471', '472', '473', '474'],
+}
+
+describe.each(Object.entries(OUTCOMES))('a mint is %s', (kind, statuses) => {
+  test.each(statuses)('where ARC says %s', async (status) => {
+    const outcome = await send(status)
+    expect(outcome.kind).toBe(kind)
+    expect(outcome.why).toContain(status)
+  })
+})
+
+test.each(['REJECTED', 'SEEN_ON_NETWORK', '461'])(
+  'a mint is undecided where ARC says %s of another one',
+  async (says) => {
+    arc.of = 'ab'.repeat(32)
+    try {
+      expect(await send(says)).toMatchObject({ kind: 'undecided', why: expect.stringContaining(arc.of) })
+    } finally {
+      delete arc.of
+    }
+  },
+)
+
+test('a mint is undecided where ARC cannot be reached', async () => {
+  const sending = sendThroughArc(new ARC('http://127.0.0.1:9'))({ transaction, name: 'q' })
+  expect(await sending).toMatchObject({ kind: 'undecided' })
+})
+
+test.each<[string, CreateActionResult | Error, SendOutcome['kind']]>([
+  ['has sent it', { sendWithResults: [{ txid: transaction.id('hex'), status: 'unproven' }] }, 'accepted'],
+  ['is sending it', { sendWithResults: [{ txid: transaction.id('hex'), status: 'sending' }] }, 'accepted'],
+  ['failed', { sendWithResults: [{ txid: transaction.id('hex'), status: 'failed' }] }, 'refused'],
+  ['speaks of another', { sendWithResults: [{ txid: 'ab'.repeat(32), status: 'failed' }] }, 'undecided'],
+  ['says nothing', {}, 'undecided'],
+  ['throws', new Error('no such action'), 'undecided'],
+])('a wallet that %s', async (_, answer, kind) => {
+  const createAction = async (): Promise<CreateActionResult> => {
+    if (answer instanceof Error) throw answer
+    return answer
+  }
+  expect((await sendThroughWallet({ createAction })({ transaction, name: 'q' })).kind).toBe(kind)
+})

@@ -1,0 +1,319 @@
+import type { ServerResponse } from 'node:http'
+import { HTTPSOverlayLookupFacilitator } from '@bsv/sdk'
+import { concatBytes, fromHex, utf8 } from '../../../backend/src/protocol/bytes.js'
+import { encodePush } from '../../../backend/src/protocol/script-walk.js'
+import { LookupNameSource } from '../../../src/client/lookup-source.js'
+import { HttpNameSource } from '../../../src/client/name-source.js'
+import { resolveName } from '../../../src/client/resolve.js'
+import { type RouteAnswer, useNameIndexes } from '../../support/client/name-index.js'
+import { at, namedWorld, outpointBeef, recordsOf } from '../../support/client/name-proofs.js'
+import { beefOf } from '../../support/protocol/fake-chain.js'
+import { varint } from '../../support/protocol/raw-transaction.js'
+import { treeOf, useServers } from '../../support/server/test-server.js'
+
+// Lookup services that are found by the SDK's resolver: each of its hosts is an index of its own.
+
+const indexes = useNameIndexes()
+const servers = useServers()
+const world = namedWorld()
+const { deployment, headers, line, purse, tip, transfers, way } = world
+/** A point of the curve, which a record has for a key. */
+const GENERATOR = fromHex('0279be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798')
+const [first, second] = transfers
+
+const beef = (where: { txid: string; vout: number }, transactions: typeof line): Uint8Array =>
+  outpointBeef(where, recordsOf(transactions)).subarray(40)
+const whole = beef(tip, [...line, first, purse, second])
+
+/** The binary answer of one output with one BEEF. */
+const aggregate = (where: { txid: string; vout: number }, bytes: Uint8Array, outputs = 1): Uint8Array => {
+  const output = concatBytes(fromHex(where.txid), varint(where.vout), Uint8Array.of(0))
+  return concatBytes(varint(outputs), ...Array.from({ length: outputs }, () => output), bytes)
+}
+const list = (where: { vout: number }, bytes: Uint8Array) => ({
+  type: 'output-list',
+  outputs: [{ beef: Array.from(bytes), outputIndex: where.vout }],
+})
+
+const host = async (answer: RouteAnswer): Promise<string> => (await indexes.start({ '/lookup': answer })).url
+
+const source = (hosts: string[], more: ConstructorParameters<typeof LookupNameSource>[0] = {}) =>
+  new LookupNameSource({
+    resolver: { networkPreset: 'local', hostOverrides: { ls_names: hosts } },
+    ...more,
+  })
+
+const resolve = async (hosts: string[], more: Parameters<typeof source>[1] = {}) =>
+  await resolveName({ name: 'abc', deployment, chainTracker: headers, sources: [source(hosts, more)] })
+
+const byHost = ({ reports }: { reports: { index: string; verdict: string }[] }) =>
+  Object.fromEntries(reports.map(({ index, verdict }) => [index, verdict]))
+
+test.each([
+  ['in one binary answer', { body: aggregate(tip, whole) }],
+  ['in JSON', { body: list(tip, whole) }],
+])('a name is resolved from one host, %s', async (_, answer) => {
+  const url = await host(answer)
+  expect(await resolve([url])).toMatchObject({
+    tip: { tip, sequence: 2 },
+    proven: true,
+    spendStatus: 'unspent',
+    reports: [{ index: url, verdict: 'agrees' }],
+  })
+})
+
+test('a name is resolved from a real server', async () => {
+  const server = await servers.start(treeOf(deployment))
+  for (const mint of line) await server.submit(beefOf(mint))
+  await server.submit(beefOf(first, { with: line.slice(-1) }), ['tm_ordinals'])
+  await server.submit(beefOf(second, { with: [purse, first] }), ['tm_ordinals'])
+  expect(await resolve([server.url])).toMatchObject({
+    tip: { tip, sequence: 2 },
+    proven: true,
+    reports: [{ index: server.url, verdict: 'agrees' }],
+  })
+  const sources = [source([server.url]), new HttpNameSource({ url: server.url })]
+  const question = { name: 'ab', deployment, chainTracker: headers, sources }
+  expect(await resolveName(question)).toMatchObject({ tip: { sequence: 0 }, spendStatus: 'unspent' })
+  await expect(resolveName({ ...question, name: 'nobody' })).rejects.toMatchObject({ code: 'NOT_CLAIMED' })
+})
+
+test('the question is for the history, as one binary answer', async () => {
+  let question = ''
+  const asked = await indexes.start({ '/lookup': { body: aggregate(tip, whole) } })
+  const fetching: typeof fetch = async (url, init) => {
+    question = String(init?.body)
+    expect(new Headers(init?.headers).get('x-aggregation')).toBe('yes')
+    return await fetch(url, init)
+  }
+  await resolve([asked.url], { fetch: fetching })
+  expect(JSON.parse(question)).toEqual({ service: 'ls_names', query: { name: 'abc', history: true } })
+})
+
+test("the SDK's own reader would leave nothing of the history", async () => {
+  const url = await host({ body: aggregate(tip, whole) })
+  const question = { service: 'ls_names', query: { name: 'abc', history: true } }
+  const { outputs } = await new HTTPSOverlayLookupFacilitator(undefined, true).lookup(url, question)
+  expect(outputs[0]?.beef.length).toBeLessThan(whole.length / 4)
+})
+
+test('several hosts are judged each by itself, however many lie', async () => {
+  const honest = await host({ body: aggregate(tip, whole) })
+  // The same output, which a reader that merges answers would take for the same answer.
+  const cut = await host({ body: aggregate(tip, beef(tip, way)) })
+  const stale = await host({ body: aggregate(at(first, 0), beef(at(first, 0), [...line, first])) })
+  const denying = await host({ body: { type: 'output-list', outputs: [] } })
+  const broken = await host({ status: 500, body: {} })
+  for (const hosts of [
+    [cut, stale, honest, denying, broken],
+    [broken, honest, denying, stale, cut],
+  ]) {
+    const resolved = await resolve(hosts)
+    expect(resolved.tip.tip).toEqual(tip)
+    expect(byHost(resolved)).toEqual({
+      [honest]: 'agrees',
+      [cut]: 'refuted',
+      [stale]: 'stale',
+      [denying]: 'denies',
+      [broken]: 'failed',
+    })
+  }
+})
+
+test('an output that the BEEF does not hold is refuted', async () => {
+  for (const answer of [
+    aggregate({ txid: 'ab'.repeat(32), vout: 0 }, whole),
+    aggregate({ ...tip, vout: 7 }, whole),
+  ])
+    await expect(resolve([await host({ body: answer })])).rejects.toMatchObject({
+      code: 'NO_PROOF',
+      reports: [{ verdict: 'refuted', error: { code: 'BAD_BEEF' } }],
+    })
+})
+
+test.each<[what: string, answer: RouteAnswer, code: string]>([
+  ['two outputs for one name', { body: aggregate(tip, whole, 2) }, 'BAD_ANSWER'],
+  ['outputs beyond counting', { body: concatBytes(fromHex('feffffffff'), whole) }, 'BAD_ANSWER'],
+  ['half an output', { body: aggregate(tip, whole).subarray(0, 20) }, 'BAD_ANSWER'],
+  ['no bytes at all', { body: new Uint8Array() }, 'BAD_ANSWER'],
+  ['another kind of answer', { body: { type: 'freeform', result: {} } }, 'BAD_ANSWER'],
+  ['outputs that are none', { body: { type: 'output-list', outputs: [null] } }, 'BAD_ANSWER'],
+  [
+    'text for a BEEF',
+    { body: { type: 'output-list', outputs: [{ outputIndex: 0, beef: 'x' }] } },
+    'BAD_ANSWER',
+  ],
+  [
+    'no bytes for a BEEF',
+    { body: { type: 'output-list', outputs: [{ outputIndex: 0, beef: [256] }] } },
+    'BAD_ANSWER',
+  ],
+  ['an error', { status: 400, body: { error: 'no', code: 'BAD_BODY' } }, 'BAD_ANSWER'],
+  ['nothing', { does: (response) => response.destroy() }, 'UNREACHABLE'],
+])('a host that answers %s is said to', async (_, answer, code) => {
+  const url = await host(answer)
+  await expect(resolve([url])).rejects.toMatchObject({
+    code: 'NO_PROOF',
+    reports: [{ index: url, verdict: 'failed', error: { name: 'SourceError', code } }],
+  })
+})
+
+test('a host without encryption is for a network of one’s own', async () => {
+  const url = await host({ body: aggregate(tip, whole) })
+  const resolver = { networkPreset: 'mainnet' as const, hostOverrides: { ls_names: [url] } }
+  await expect(resolve([url], { resolver })).rejects.toMatchObject({
+    reports: [{ verdict: 'failed', error: { code: 'UNREACHABLE' } }],
+  })
+})
+
+test('where no host is found, that is the answer', async () => {
+  const trackers = await indexes.start({ '/lookup': { body: { type: 'output-list', outputs: [] } } })
+  const resolver = { networkPreset: 'testnet' as const, slapTrackers: [trackers.url] }
+  await expect(resolve([], { resolver })).rejects.toMatchObject({
+    code: 'NO_PROOF',
+    reports: [{ index: 'ls_names', verdict: 'failed', error: { code: 'UNREACHABLE' } }],
+  })
+})
+
+describe('hosts without end', () => {
+  test('of 500, the eight are asked that rank best', async () => {
+    const front = await indexes.start({})
+    const hosts = Array.from({ length: 500 }, (_, at) => `${front.url}/${at}`)
+    await expect(resolve(hosts)).rejects.toMatchObject({
+      reports: hosts.slice(0, 8).map((index) => ({ index, verdict: 'failed' })),
+    })
+    expect(front.asked.toSorted()).toEqual(Array.from({ length: 8 }, (_, at) => `/${at}/lookup`).toSorted())
+    // Those that failed are passed over: the resolver has heard of it.
+    front.asked.length = 0
+    await expect(resolve(hosts, { maxHosts: 3 })).rejects.toMatchObject({ code: 'NO_PROOF' })
+    expect(front.asked).toHaveLength(3)
+    expect(front.asked.every((path) => Number(path.split('/')[1]) >= 8)).toBe(true)
+  })
+
+  test('of 20 with long answers, eight are read, and each as far as its share goes', async () => {
+    const MiB = 1024 * 1024
+    let bytes = 0
+    const fetching: typeof fetch = async (url, init) => {
+      const { status, headers: head, body } = await fetch(url, init)
+      const counter = new TransformStream<Uint8Array, Uint8Array>({
+        transform(piece, controller) {
+          bytes += piece.length
+          controller.enqueue(piece)
+        },
+      })
+      return new Response(body?.pipeThrough(counter) ?? null, { status, headers: head })
+    }
+    const long = Buffer.alloc(4 * MiB)
+    const fronts = await Promise.all(
+      Array.from({ length: 20 }, async () => await indexes.start({ '/lookup': { body: long } })),
+    )
+    const sources = [
+      source(
+        fronts.map(({ url }) => url),
+        { fetch: fetching },
+      ),
+    ]
+    const trust = { name: 'abc', deployment, chainTracker: headers, maxTotalBytes: 8 * MiB }
+    await expect(resolveName({ ...trust, sources })).rejects.toMatchObject({
+      reports: Array.from({ length: 8 }, () => ({ verdict: 'failed', error: { code: 'TOO_LARGE' } })),
+    })
+    expect(fronts.filter(({ asked }) => asked.length > 0)).toHaveLength(8)
+    expect(bytes).toBeLessThan(8 * MiB + 8 * 3 * 64 * 1024)
+  })
+
+  test('hosts that may not be asked do not take the place of others', async () => {
+    const honest = await host({ body: aggregate(tip, whole) })
+    const others = Array.from({ length: 20 }, (_, at) => `ftp://${at}.example`)
+    expect(await resolve([...others, 'x'.repeat(100_000), honest])).toMatchObject({
+      tip: { tip },
+      reports: [{ index: honest, verdict: 'agrees' }, ...others.slice(0, 7).map((index) => ({ index }))],
+    })
+  })
+
+  test('one that answers more than JSON may have is not read as such', async () => {
+    const url = await host({
+      headers: { 'content-type': 'application/json' },
+      body: Buffer.alloc(17_000_000, ' '),
+    })
+    await expect(resolve([url])).rejects.toMatchObject({
+      reports: [{ verdict: 'failed', error: { code: 'TOO_LARGE' } }],
+    })
+  })
+})
+
+describe('trackers', () => {
+  /** A record of a host as SLAP has it: a token whose fields are dropped. */
+  const record = (domain: string) => {
+    const fields = [utf8('SLAP'), GENERATOR, utf8(domain), utf8('ls_names')]
+    const pushes = [GENERATOR, ...fields].map((field) => encodePush(field))
+    const [key, ...rest] = pushes
+    const lockingScript = concatBytes(
+      key ?? new Uint8Array(),
+      Uint8Array.of(0xac),
+      ...rest,
+      Uint8Array.of(0x6d, 0x6d),
+    )
+    const token = world.chain.spend({ inputs: [], outputs: [{ satoshis: 1, lockingScript }] })
+    return { beef: Array.from(beefOf(token)), outputIndex: 0 }
+  }
+  const resolveBy = async (slapTrackers: string[], more: Parameters<typeof source>[1] = {}) => {
+    // No test has TLS: what the resolver takes for that is asked without.
+    const fetching: typeof fetch = async (url, init) =>
+      await fetch(String(url).replace('https:', 'http:'), init)
+    const resolver = {
+      networkPreset: 'testnet' as const,
+      slapTrackers: slapTrackers.map((url) => url.replace('http:', 'https:')),
+    }
+    return await resolve([], { resolver, fetch: fetching, ...more })
+  }
+  const refused = (code: string) => ({
+    code: 'NO_PROOF',
+    reports: [{ index: 'ls_names', verdict: 'failed', error: { code } }],
+  })
+
+  test('say which hosts there are', async () => {
+    const honest = (await host({ body: aggregate(tip, whole) })).replace('http:', 'https:')
+    const broken = { beef: [1, 2, 3], outputIndex: 0 }
+    const outputs = [null, broken, record(honest), record(`${honest}/`), { ...record(honest), beef: 'x' }]
+    const tracker = await indexes.start({ '/lookup': { body: { type: 'output-list', outputs } } })
+    expect(await resolveBy([tracker.url])).toMatchObject({
+      tip: { tip },
+      reports: [{ index: honest, verdict: 'agrees' }],
+    })
+    expect(tracker.asked).toEqual(['/lookup'])
+  })
+
+  test.each<[what: string, answer: RouteAnswer]>([
+    ['a binary answer', { body: new Uint8Array(100) }],
+    ['an answer that is too long', { body: { type: 'output-list', outputs: ['x'.repeat(5_000_000)] } }],
+    ['an answer without end', { does: endless }],
+    ['a failure', { status: 500, body: {} }],
+  ])('that give %s say nothing', async (_, answer) => {
+    const tracker = await indexes.start({ '/lookup': answer })
+    await expect(resolveBy([tracker.url])).rejects.toMatchObject(refused('UNREACHABLE'))
+  })
+
+  test('that send one elsewhere are not followed', async () => {
+    const inside = await indexes.start({})
+    const tracker = await indexes.start({
+      '/lookup': { status: 307, headers: { location: `${inside.url}/lookup` }, body: {} },
+    })
+    await expect(resolveBy([tracker.url])).rejects.toMatchObject(refused('UNREACHABLE'))
+    expect(inside.asked).toEqual([])
+  })
+
+  test('that say nothing are waited for half of the time', async () => {
+    const tracker = await indexes.start({ '/lookup': { does: () => {} } })
+    await expect(resolveBy([tracker.url], { timeout: 400 })).rejects.toMatchObject(refused('UNREACHABLE'))
+  })
+})
+
+function endless(response: ServerResponse): void {
+  response.writeHead(200, { 'content-type': 'application/json' })
+  const piece = Buffer.alloc(64 * 1024, ' ')
+  const write = (): void => {
+    while (response.write(piece));
+  }
+  response.on('drain', write)
+  write()
+}

@@ -1,0 +1,416 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { MerklePath } from '@bsv/sdk'
+import { encodeBeef } from '../../../backend/src/graph/assemble-beef.js'
+import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
+import { admitBeef } from '../../../src/cli/admit.js'
+import { runImport } from '../../../src/cli/import.js'
+import { Crawl, type CrawlOptions } from '../../../src/follow/crawl.js'
+import { JungleBusSource } from '../../../src/follow/junglebus.js'
+import { readConfig } from '../../../src/server/config/config.js'
+import { type Node, openNode } from '../../../src/server/node.js'
+import { keptOutput } from '../../support/cli/commands.js'
+import { CrawledTree } from '../../support/follow/crawled-tree.js'
+import { type Fault, type JungleBusService, useJungleBuses } from '../../support/follow/junglebus.js'
+import { recordOf } from '../../support/protocol/block.js'
+import { OPEN_LOCK } from '../../support/protocol/fake-chain.js'
+import { useHeaderServices } from '../../support/server/header-service.js'
+import { type Environment, SILENT, storedRows, treeOf, useServers } from '../../support/server/test-server.js'
+
+const servers = useServers()
+const headerServices = useHeaderServices()
+const junglebuses = useJungleBuses()
+
+interface World {
+  tree: CrawledTree
+  service: JungleBusService
+  env: Environment
+  /** Crawls into a folder, once. */
+  crawl(dataDir: string, options?: Partial<CrawlOptions> & { impatient?: boolean }): Promise<Crawl>
+  /** What is in the tables after all of it was imported in order. */
+  imported(): Promise<Record<string, string[]>>
+}
+
+async function world(): Promise<World> {
+  const tree = new CrawledTree()
+  const { url: CHAIN_TRACKER } = await headerServices.start(tree.headers)
+  const { url, service } = await junglebuses.start()
+  service.know(...tree.records)
+  const env = { ...treeOf(tree.chain.deployment), CHAIN_TRACKER }
+  const open = (dataDir: string): Promise<Node> =>
+    openNode({ config: readConfig({ ...env, DATA_DIR: dataDir }), logger: SILENT })
+  return {
+    tree,
+    service,
+    env,
+    async crawl(dataDir, options = {}) {
+      const node = await open(dataDir)
+      try {
+        const { signal, impatient = false } = options
+        const source = new JungleBusSource({
+          ...{ url, parallel: 4, firstPause: 1 },
+          ...(impatient && { timeout: 300, tries: 2 }),
+          ...(signal && { signal }),
+        })
+        const crawl = new Crawl({
+          node: {
+            genesis: tree.chain.deployment.genesis,
+            store: node.graph,
+            admit: ({ txid, beef }) => admitBeef(node, { txid, beef: () => beef }),
+          },
+          ...{ source, parallel: 4, names: true, most: 1000, maxUnproven: 100, maxTime: 600_000 },
+          limits: { maxTransactions: 1000, maxBytes: 1_000_000 },
+          ...options,
+        })
+        await crawl.run()
+        return crawl
+      } finally {
+        await node.close()
+      }
+    },
+    async imported() {
+      const dataDir = await servers.folder()
+      const file = join(await servers.folder(), 'all.beef')
+      await writeFile(file, encodeBeef(tree.records))
+      const { output } = keptOutput()
+      const { signal } = new AbortController()
+      // Among them are some that spend nodes and names to nowhere, which no topic takes.
+      await expect(
+        runImport({ open: () => open(dataDir), paths: [file], trust: false, output, signal }),
+      ).rejects.toMatchObject({ exit: 'refused' })
+      return factsIn(dataDir)
+    },
+  }
+}
+
+/** The rows of a store, but for when each output was admitted, and for what else a merkle path says that it is about. */
+function factsIn(dataDir: string): Record<string, string[]> {
+  const { graph_admissions = [], graph_transactions = [], ...rows } = storedRows(dataDir)
+  const withoutScore = (row: string): string => JSON.stringify(JSON.parse(row).slice(0, -1))
+  return {
+    ...rows,
+    graph_admissions: graph_admissions.map(withoutScore).sort(),
+    graph_transactions: graph_transactions.map(alone),
+  }
+}
+
+/** A transaction whose path is about it alone: what comes in one BEEF shares a path. */
+function alone(row: string): string {
+  const [txid, hex, ...rest] = JSON.parse(row) as [string, string | null]
+  if (hex === null) return row
+  const path = MerklePath.fromHex(hex)
+  for (const leaf of path.path[0] ?? []) if (leaf.hash !== txid) delete leaf.txid
+  return JSON.stringify([txid, path.toHex(), ...rest])
+}
+
+/** Mints and transfers of the tree: all but the genesis, what pays, the burn and what is no mint. */
+const MINTS = 11
+const TRANSFERS = 10
+
+test('what is there after a crawl is what is there after an import of all of it', async () => {
+  const { tree, crawl, imported } = await world()
+  const dataDir = await servers.folder()
+  const { report } = await crawl(dataDir)
+  expect(report).toMatchObject({
+    mints: MINTS,
+    transfers: TRANSFERS,
+    failures: [],
+    deadNodes: 1,
+    lostNames: 1,
+  })
+  expect([...report.unproven].sort()).toEqual(
+    [tree.others.opener, tree.mintOf('oo')].map((each) => each?.txid).sort(),
+  )
+  expect(report.unknown.size).toBe(0)
+  expect(factsIn(dataDir)).toEqual(await imported())
+})
+
+/** Crawls again and again, each time ended by something else, until it came to the end. */
+async function crawlInParts(
+  { crawl }: World,
+  partOf: (nth: number) => Partial<CrawlOptions>,
+): Promise<{ dataDir: string; parts: Crawl[] }> {
+  const dataDir = await servers.folder()
+  const parts: Crawl[] = []
+  do parts.push(await crawl(dataDir, partOf(parts.length)))
+  while (parts.at(-1)?.report.stopped !== undefined)
+  return { dataDir, parts }
+}
+
+test('a crawl that is stopped after every few transactions goes on, and ends with the same', async () => {
+  const all = await world()
+  const imported = await all.imported()
+  const { dataDir, parts } = await crawlInParts(all, () => ({ most: 7 }))
+  expect(parts.length).toBeGreaterThan(3)
+  expect(factsIn(dataDir)).toEqual(imported)
+})
+
+test('what is there as proven is not asked for again', async () => {
+  const { tree, service, crawl } = await world()
+  const dataDir = await servers.folder()
+  await crawl(dataDir)
+  const before = service.asked.length
+  await crawl(dataDir)
+  const fetched = service.asked.slice(before).filter((path) => path.includes('/transaction/get/'))
+  const again = tree.unproven.map((each) => `/v1/transaction/get/${each?.txid}/bin`)
+  expect([...new Set(fetched)].sort()).toEqual(again.sort())
+})
+
+test('a crawl that is ended by a signal at any question goes on, and ends with the same', async () => {
+  const all = await world()
+  const imported = await all.imported()
+  for (const questions of [1, 4, 11, 29]) {
+    const { dataDir, parts } = await crawlInParts(all, (nth) => {
+      if (nth >= 3) return {}
+      const stop = new AbortController()
+      let left = questions
+      all.service.onQuestion = () => {
+        if (--left === 0) stop.abort()
+      }
+      return { signal: stop.signal }
+    })
+    all.service.onQuestion = () => undefined
+    expect(parts[0]?.report.stopped).toBe('by signal')
+    expect(factsIn(dataDir)).toEqual(imported)
+  }
+})
+
+test('whatever goes wrong with answers now and then, it ends with the same', async () => {
+  const all = await world()
+  const faults: Fault[] = [
+    { kind: 'busy', until: '0' },
+    { kind: 'status', status: 500 },
+    'cut',
+    'half',
+    'other',
+    { kind: 'status', status: 503 },
+  ]
+  all.service.fault = (_, nth) => (nth % 5 === 2 ? faults[Math.floor(nth / 5) % faults.length] : undefined)
+  const dataDir = await servers.folder()
+  const { report } = await all.crawl(dataDir)
+  expect(report).toMatchObject({ mints: MINTS, transfers: TRANSFERS, failures: [] })
+  expect(factsIn(dataDir)).toEqual(await all.imported())
+})
+
+test('with names only it follows no name, and goes on to them when it is told to', async () => {
+  const { crawl, imported } = await world()
+  const dataDir = await servers.folder()
+  const first = await crawl(dataDir, { names: false })
+  expect(first.report).toMatchObject({ mints: MINTS, transfers: 0, lostNames: 0 })
+  const second = await crawl(dataDir)
+  expect(second.report).toMatchObject({ transfers: TRANSFERS, failures: [] })
+  expect(factsIn(dataDir)).toEqual(await imported())
+})
+
+test('what was in no block is held to be so, until the next crawl finds it in one', async () => {
+  const { tree, service, crawl, imported } = await world()
+  const dataDir = await servers.folder()
+  await crawl(dataDir)
+  tree.headers.mine(tree.unproven)
+  service.know(...tree.records)
+  const { report } = await crawl(dataDir)
+  expect(report).toMatchObject({ mints: 0, transfers: 0, known: 3, failures: [] })
+  expect(report.unproven.size).toBe(0)
+  expect(factsIn(dataDir)).toEqual(await imported())
+})
+
+test('where another mint is mined than the one that was seen unproven, it is found and counts', async () => {
+  const { tree, service, crawl, imported } = await world()
+  const dataDir = await servers.folder()
+  await crawl(dataDir)
+  const [seen] = tree.unproven.slice(-1)
+  const { rival } = tree
+  tree.headers.mine([...tree.unproven.slice(0, -1), rival])
+  tree.transactions.splice(-1, 1, rival)
+  service.forget(seen?.txid ?? '')
+  service.know(...tree.records)
+  const { report } = await crawl(dataDir)
+  expect(report).toMatchObject({ mints: 1, failures: [] })
+  const { graph_names: names } = factsIn(dataDir)
+  expect(names).toEqual((await imported()).graph_names)
+  expect(names?.join()).toContain(rival.txid)
+})
+
+describe('a source that lies', () => {
+  test.each<[string, string, (all: World) => void]>([
+    [
+      'names a spender that does not spend',
+      'which does not spend it',
+      ({ tree, service }) => service.say({ txid: tree.mintOf('a').txid, vout: 1 }, tree.mintOf('c').txid),
+    ],
+    [
+      'leads round in a circle',
+      'which does not spend it',
+      ({ tree, service }) => service.say({ txid: tree.mintOf('a').txid, vout: 1 }, tree.mintOf('a').txid),
+    ],
+    [
+      'names a spender that it does not know',
+      'which it does not know',
+      ({ tree, service }) => service.say({ txid: tree.mintOf('a').txid, vout: 1 }, '12'.repeat(32)),
+    ],
+    [
+      'gives another transaction each time',
+      'asked for',
+      ({ tree, service }) => {
+        service.fault = (path) => (path.includes(`/get/${tree.mintOf('ab').txid}`) ? 'other' : undefined)
+      },
+    ],
+    [
+      'gives the path of another transaction each time',
+      'the merkle path does not contain',
+      ({ tree, service }) => {
+        service.fault = (path) => (path.includes(`/proof/${tree.mintOf('ab').txid}`) ? 'other' : undefined)
+      },
+    ],
+    [
+      'gives more than anybody takes',
+      'answered more than',
+      ({ tree, service }) => {
+        service.fault = (path) => (path.includes(`/get/${tree.mintOf('ab').txid}`) ? 'long' : undefined)
+      },
+    ],
+    [
+      'shows a block that the chain has not',
+      'could not be verified',
+      ({ tree, service }) => {
+        const { txid, raw, height } = tree.mintOf('ab')
+        service.know(recordOf({ ...tree.mintOf('ab'), txid, raw }, height))
+      },
+    ],
+  ])('and %s is told of, and what it says elsewhere is followed', async (_, why, lie) => {
+    const all = await world()
+    lie(all)
+    const dataDir = await servers.folder()
+    const { report } = await all.crawl(dataDir)
+    const [failure, ...waiting] = report.failures
+    expect(failure).toContain(why)
+    // What moves this branch's name together with another's waits for it.
+    expect(waiting).toEqual(waiting.map(() => expect.stringContaining('moves an ordinal of another branch')))
+    const names = factsIn(dataDir).graph_names?.join() ?? ''
+    expect(names).toContain(all.tree.mintOf('bab').txid)
+    expect(names).not.toContain(all.tree.mintOf('ab').txid)
+    // And when it tells the truth, the rest comes.
+    all.service.fault = () => undefined
+    all.service.know(...all.tree.records)
+    await all.crawl(dataDir)
+    expect(factsIn(dataDir)).toEqual(await all.imported())
+  })
+
+  test.each<[string, Fault]>([
+    ['never answers', 'never'],
+    ['fails each time', { kind: 'status', status: 500 }],
+    ['asks to wait for an hour', { kind: 'busy', until: '3600' }],
+    ['lets nobody in', { kind: 'status', status: 403 }],
+  ])('or %s ends the crawl, which goes on later', async (_, fault) => {
+    const all = await world()
+    all.service.fault = (__, nth) => (nth < 20 ? undefined : fault)
+    const dataDir = await servers.folder()
+    await expect(all.crawl(dataDir, { impatient: true })).rejects.toMatchObject({ code: 'NO_ANSWER' })
+    all.service.fault = () => undefined
+    await all.crawl(dataDir)
+    expect(factsIn(dataDir)).toEqual(await all.imported())
+  })
+
+  test('and makes up a chain without end is followed no further than it was told', async () => {
+    const { tree, service, crawl } = await world()
+    let last = { transaction: tree.others.opener ?? tree.chain.genesis, vout: 0 }
+    for (let made = 0; made < 40; made++) {
+      const next = tree.chain.spend({ inputs: [last], outputs: [{ satoshis: 1, lockingScript: OPEN_LOCK }] })
+      service.know(tree.record(next))
+      last = { transaction: next, vout: 0 }
+    }
+    const { report } = await crawl(await servers.folder(), {
+      limits: { maxTransactions: 20, maxBytes: 1_000_000 },
+    })
+    expect(report.failures).toEqual([expect.stringContaining('exceed the limits of a submission')])
+    const few = await crawl(await servers.folder(), { most: 30 })
+    expect(few.report).toMatchObject({ stopped: 'at limit', mints: expect.any(Number) })
+    expect(few.report.mints + few.report.transfers).toBeLessThan(30)
+  })
+})
+
+/** Moves the last of what is in no block on, so many times; gives the txids. */
+function movedOn({ tree, service }: World, times: number): string[] {
+  const moved: string[] = []
+  let last = { transaction: tree.others.opener ?? tree.chain.genesis, vout: 0 }
+  for (let made = 0; made < times; made++) {
+    const next = tree.chain.spend({ inputs: [last], outputs: [{ satoshis: 1, lockingScript: OPEN_LOCK }] })
+    service.know(tree.record(next))
+    moved.push(next.txid)
+    last = { transaction: next, vout: 0 }
+  }
+  return moved
+}
+
+describe('what is in no block', () => {
+  test('is followed as far as was said, and further when a block has it', async () => {
+    const all = await world()
+    movedOn(all, 40)
+    const dataDir = await servers.folder()
+    const { report } = await all.crawl(dataDir, { maxUnproven: 12 })
+    expect(report.failures).toEqual([
+      expect.stringMatching(/ is unmined, and 12 others were already followed: /),
+    ])
+    const [, stopped = ''] = /^([0-9a-f]{64}) /.exec(report.failures[0] ?? '') ?? []
+    expect(
+      all.service.asked.filter((path) => path.startsWith(`/v1/transaction/get/${stopped}`)),
+    ).toHaveLength(1)
+    const again = await all.crawl(dataDir, { maxUnproven: 50 })
+    expect(again.report.failures).toEqual([])
+    expect(again.report.transfers).toBe(40 + 3 - 12)
+  })
+
+  test('is asked for once a crawl, however much is built on it', async () => {
+    const all = await world()
+    const moved = movedOn(all, 40)
+    await all.crawl(await servers.folder())
+    const asked = all.service.asked.filter((path) => moved.some((txid) => path.includes(`/get/${txid}`)))
+    expect(asked).toHaveLength(moved.length)
+  })
+})
+
+test('transactions that are too large to be held side by side are followed one after another', async () => {
+  const { tree, service, crawl } = await world()
+  const { chain } = tree
+  const stuffing = { satoshis: 0, lockingScript: new Uint8Array(17 * 1024 * 1024).fill(0x6a) }
+  const large = ['bab', 'd'].map((name) => {
+    const inputs = [{ transaction: tree.mintOf(name), vout: 2 }]
+    return chain.spend({ inputs, outputs: [{ satoshis: 1, lockingScript: OPEN_LOCK }, stuffing] })
+  })
+  tree.headers.mine(large)
+  service.know(...large.map((each) => tree.record(each)))
+  const limits = { maxTransactions: 1000, maxBytes: 40_000_000 }
+  const { report } = await crawl(await servers.folder(), { limits })
+  expect(report).toMatchObject({ transfers: TRANSFERS + 2, failures: [] })
+  // Once to learn that it is large, and once more when it has its turn.
+  for (const { txid } of large)
+    expect(service.asked.filter((path) => path.startsWith(`/v1/transaction/get/${txid}`))).toHaveLength(2)
+})
+
+test('a crawl whose time is over goes on later, and ends with the same', async () => {
+  const { crawl, imported } = await world()
+  const dataDir = await servers.folder()
+  expect((await crawl(dataDir, { maxTime: 0 })).report).toMatchObject({ stopped: 'at time limit', mints: 0 })
+  await crawl(dataDir)
+  expect(factsIn(dataDir)).toEqual(await imported())
+})
+
+test('a genesis that the source does not know ends it', async () => {
+  const { tree, service, crawl } = await world()
+  service.forget(tree.chain.genesis.txid)
+  await expect(crawl(await servers.folder())).rejects.toMatchObject({
+    code: 'NOT_KNOWN',
+    message: `the source does not know the genesis ${formatOutpoint(tree.chain.deployment.genesis)}`,
+  })
+})
+
+test('what pays for a mint and is not known to the source is told of, and the mint is admitted', async () => {
+  const { tree, service, crawl } = await world()
+  const { purse } = tree
+  service.forget(purse.txid)
+  const { report } = await crawl(await servers.folder(), { names: false })
+  expect([...report.unknown]).toEqual([purse.txid])
+  // The one in no block cannot be verified without it.
+  expect(report.failures).toEqual([expect.stringContaining(`the BEEF does not contain ${purse.txid}`)])
+  expect(report.mints).toBe(MINTS - 1)
+})

@@ -1,0 +1,528 @@
+import { createHash } from 'node:crypto'
+import { expectError as expectErrorAnswer } from '../../../support/gateway/expect-error.js'
+import { DIRECTORY, directory, type File, publisher, text } from '../../../support/gateway/site.js'
+import { beefOf, FakeChain, inscriptionScript, p2pkh } from '../../../support/protocol/fake-chain.js'
+import { type Answer, lastingHeaders, useServers } from '../../../support/server/test-server.js'
+
+const servers = useServers()
+const chain = new FakeChain()
+const server = await servers.start()
+
+const published = publisher({ server, chain })
+
+/** Publishes, and asks for a path behind output 0. */
+async function asked(files: (File | 'lock')[], path: string): Promise<Answer> {
+  const site = await published(...files)
+  return await server.ask(`/content/${site.outpoint(0)}${path}`)
+}
+
+function expectError(answer: Answer, status: number, code: string, error?: unknown): void {
+  expectErrorAnswer(answer, { status, code, ...(error !== undefined && { error }) })
+  expect(answer.headers['x-outpoint']).toBeUndefined()
+}
+
+/** Files elsewhere, for pointers that leave the transaction of their directory. */
+const other = await published('lock', text('elsewhere'), text('elsewhere 2'))
+const ABSENT = 'ab'.repeat(32)
+
+describe('a path leads to a file', () => {
+  const files = [text('one'), text('two')]
+  const inner = directory({ '.': '_1', 'index.html': '_2', 'a.txt': '_1' })
+  test.each<[string, File[], string, string]>([
+    ['the default, without a path', [directory({ '.': '_1' }), ...files], '', 'one'],
+    ['the default, with a slash', [directory({ '.': '_1' }), ...files], '/', 'one'],
+    ['the default, with a query', [directory({ '.': '_1' }), ...files], '?x=raw', 'one'],
+    ['the default before the index', [directory({ 'index.html': '_2', '.': '_1' }), ...files], '', 'one'],
+    ['the default by its name', [directory({ '.': '_1', 'index.html': '_2' }), ...files], '/.', 'one'],
+    ['the index for a default asked for by name', [directory({ 'index.html': '_2' }), ...files], '/.', 'two'],
+    ['the index by its name', [directory({ '.': '_1', 'index.html': '_2' }), ...files], '/index.html', 'two'],
+    ['an entry', [directory({ '.': '_1', 'a.txt': '_2' }), ...files], '/a.txt', 'two'],
+    [
+      'an entry that is missing: the index',
+      [directory({ '.': '_1', 'index.html': '_2' }), ...files],
+      '/a',
+      'two',
+    ],
+    ['a slash behind a directory: its index', [directory({ sub: '_3' }), ...files, inner], '/sub/', 'two'],
+    ['the same, whatever the query', [directory({ sub: '_3' }), ...files, inner], '/sub/?raw', 'two'],
+    ['an entry further down', [directory({ sub: '_3' }), ...files, inner], '/sub/a.txt', 'one'],
+    ['a default further down, by its name', [directory({ sub: '_3' }), ...files, inner], '/sub/.', 'one'],
+    ['the index further down', [directory({ sub: '_3' }), ...files, inner], '/sub/missing', 'two'],
+    ['a default that is a directory: its default', [directory({ '.': '_3' }), ...files, inner], '', 'one'],
+    ['the same by its name', [directory({ '.': '_3' }), ...files, inner], '/.', 'one'],
+    [
+      'a default that is a directory without one: its index, in place',
+      [directory({ '.': '_3', 'index.html': '_1' }), ...files, directory({ 'index.html': '_2' })],
+      '',
+      'two',
+    ],
+    ['an entry through the default', [directory({ '.': '_3' }), ...files, inner], '/./a.txt', 'one'],
+    ['a file that is no directory, with a slash', [text('root')], '/', 'root'],
+    ['a file that is no directory, below it', [text('root')], '/a/b', 'root'],
+    ['a file that is no directory, raw', [text('root')], '?raw', 'root'],
+  ])('%s', async (_, site, path, expected) => {
+    const { status, headers, body } = await asked(site, path)
+    expect({ status, body: body.toString('utf8') }).toEqual({ status: 200, body: expected })
+    expect(headers['content-type']).toBe('text/plain')
+    expect(headers['cache-control']).toBe('public, max-age=31536000, immutable')
+    expect(headers.location).toBeUndefined()
+  })
+
+  test.each<[string, string, string]>([
+    ['a sibling', '_2', 'two'],
+    ['a sibling, with the scheme', 'ord://_2', 'two'],
+    ['an outpoint', other.outpoint(2), 'elsewhere 2'],
+    ['an outpoint with a dot', `${other.txid}.2`, 'elsewhere 2'],
+    ['an outpoint in capitals', `${other.txid.toUpperCase()}_2`, 'elsewhere 2'],
+    ['a txid: its first content', other.txid, 'elsewhere'],
+    ['a txid, with the scheme', `ord://${other.txid}`, 'elsewhere'],
+    ['an outpoint, with the scheme', `ord://${other.outpoint(1)}`, 'elsewhere'],
+  ])('through %s', async (_, pointer, expected) => {
+    const site = [directory({ '.': pointer, a: pointer }), text('one'), text('two')]
+    for (const path of ['', '/a']) expect((await asked(site, path)).body.toString('utf8')).toBe(expected)
+  })
+
+  test('siblings of a directory elsewhere are those of its own transaction', async () => {
+    const inner = await published(text('right'), directory({ file: '_0' }))
+    const site = await published(directory({ sub: inner.outpoint(1) }), text('wrong'))
+    const { body, headers } = await server.ask(`/content/${site.outpoint(0)}/sub/file`)
+    expect(body.toString('utf8')).toBe('right')
+    expect(headers['x-outpoint']).toBe(inner.outpoint(0))
+  })
+
+  test('siblings of a directory that moved on are those of where it was inscribed', async () => {
+    const funding = chain.spend({ inputs: [], outputs: [{ satoshis: 5, lockingScript: p2pkh(0) }] })
+    const inscribed = [directory({ file: '_1', '.': '_1' }), text('right')].map(inscriptionScript)
+    const site = chain.spend({
+      inputs: [{ transaction: funding, vout: 0 }],
+      outputs: inscribed.map((lockingScript) => ({ satoshis: 1, lockingScript })),
+    })
+    const moved = chain.spend({
+      inputs: [{ transaction: site, vout: 0 }],
+      outputs: [p2pkh(2), inscriptionScript(text('wrong'))].map((lockingScript) => ({
+        satoshis: 1,
+        lockingScript,
+      })),
+    })
+    await server.submit(beefOf(site, { with: [funding] }), ['tm_ordinals'])
+    await server.submit(beefOf(moved, { with: [site] }), ['tm_ordinals'])
+    for (const below of [':1/file', ':1/', ':-1/file', ':0/file']) {
+      const { body, headers } = await server.ask(`/content/${moved.outpoint(0)}${below}`)
+      expect(body.toString('utf8')).toBe('right')
+      expect(headers['x-outpoint']).toBe(site.outpoint(1))
+    }
+  })
+
+  test('one body in two transactions is two directories', async () => {
+    const map = directory({ file: '_1' })
+    expect((await asked([map, text('first')], '/file')).body.toString('utf8')).toBe('first')
+    expect((await asked([map, text('second')], '/file')).body.toString('utf8')).toBe('second')
+  })
+
+  test.each(['', '.', '_'])('through a root written with %j before its output', async (separator) => {
+    const site = await published(directory({ a: '_1' }), text('one'))
+    const root = separator === '' ? site.txid : `${site.txid}${separator}0`
+    const { headers } = await server.ask(`/content/${root}/a`)
+    expect(headers['x-outpoint']).toBe(site.outpoint(1))
+  })
+})
+
+describe('a directory without a default', () => {
+  test.each([
+    ['', '/index.html'],
+    ['/', '/index.html'],
+    ['?a=1&b=%2F', '/index.html?a=1&b=%2F'],
+    ['/?a=1', '/index.html?a=1'],
+    ['?', '/index.html?'],
+    ['?a=b?c=/', '/index.html?a=b?c=/'],
+    ['?RAW', '/index.html?RAW'],
+    ['?to=//evil.example', '/index.html?to=//evil.example'],
+    ['?a=%zz"<b>', '/index.html?a=%zz"<b>'],
+  ])('%j is sent on to %s', async (asking, location) => {
+    const site = await published(directory({ 'index.html': '_1' }), text('index'))
+    const path = `/content/${site.outpoint(0)}`
+    for (const method of ['GET', 'HEAD']) {
+      const { status, headers, body } = await server.ask(path + asking, { method })
+      expect({ status, location: headers.location }).toEqual({ status: 302, location: path + location })
+      expect(body.length).toBe(0)
+    }
+    expect((await server.ask(path + location)).body.toString('utf8')).toBe('index')
+  })
+
+  test('is sent on under the pointer as it was asked for', async () => {
+    const site = await published(directory({ 'index.html': '_1' }), text('index'))
+    const { headers } = await server.ask(`/content/${site.txid}`)
+    expect(headers.location).toBe(`/content/${site.txid}/index.html`)
+  })
+
+  test('and without an index is not found', async () => {
+    for (const path of ['', '/']) expectError(await asked([directory({ a: '_0' })], path), 404, 'NOT_FOUND')
+    expectError(await asked([directory({})], ''), 404, 'NOT_FOUND')
+  })
+})
+
+describe('a directory as it was inscribed', () => {
+  test.each([
+    ['gw-fs/json', '?raw'],
+    ['gw-fs/json', '/?raw'],
+    ['gw-fs/json', '?raw=1&x=2'],
+    ['gw-fs/json', '?x=2&raw'],
+    ['ord-fs/json', '?raw'],
+    ['GW-FS/JSON', '?raw'],
+    ['gw-fs/json; charset=utf-8', '?raw'],
+  ])('%s with %s', async (contentType, query) => {
+    const map = directory({ '.': '_1' }, contentType)
+    const site = await published(map, text('one'))
+    const path = `/content/${site.outpoint(0)}`
+    const { status, headers, body } = await server.ask(path + query)
+    expect({ status, type: headers['content-type'] }).toEqual({ status: 200, type: contentType })
+    expect(body.equals(map.body)).toBe(true)
+    expect(headers['x-outpoint']).toBe(site.outpoint(0))
+    // And it is one: without the query its default answers.
+    expect((await server.ask(path)).body.toString('utf8')).toBe('one')
+  })
+
+  test.each(['gw-fs/jsonx', 'application/json', 'x-gw-fs/json', 'text/plain; type=gw-fs/json'])(
+    '%s is a file like any other',
+    async (contentType) => {
+      const map = directory({ '.': '_1', a: '_1' }, contentType)
+      for (const path of ['', '/a'])
+        expect((await asked([map, text('one')], path)).body.equals(map.body)).toBe(true)
+    },
+  )
+
+  test.each(['/sub', '/missing'])('is what %s leads to where that is a directory', async (path) => {
+    const inner = directory({ '.': '_2' })
+    const { headers, body } = await asked(
+      [directory({ sub: '_1', 'index.html': '_1' }), inner, text('one')],
+      path,
+    )
+    expect(headers['content-type']).toBe(DIRECTORY)
+    expect(body.equals(inner.body)).toBe(true)
+  })
+
+  test.each([
+    ['no JSON', '{"a":'],
+    ['an array', '["_1"]'],
+    ['a string', '"_1"'],
+    ['null', 'null'],
+    ['nothing', ''],
+    ['a value that is no string', '{"a":"_1",".":"_1","b":1}'],
+    ['a name with a slash', '{"a":"_1",".":"_1","b/c":"_1"}'],
+    ['a byte order mark', '\ufeff{"a":"_1",".":"_1"}'],
+    ['brackets however deep', `{"a":${'['.repeat(200_000)}`],
+  ])('where its body is %s, and no path leads into it', async (_, body) => {
+    const site = await published(directory(body), text('one'))
+    const path = `/content/${site.outpoint(0)}`
+    // Twice: the second is answered from what the first left.
+    for (const below of ['', '/', '/a', '/.', '', '/a/b']) {
+      expectError(await server.ask(path + below), 404, 'NOT_FOUND', expect.stringContaining('raw only'))
+    }
+    const raw = await server.ask(`${path}?raw`)
+    expect({ status: raw.status, body: raw.body.toString('utf8') }).toEqual({ status: 200, body })
+  })
+
+  test.each([
+    ['1 MiB', 0, 200],
+    ['a byte more', 1, 404],
+  ])('of %s', async (_, more, expected) => {
+    const start = '{"a":"_1"'
+    const map = directory(`${start}${' '.repeat(1024 * 1024 - start.length - 1 + more)}}`)
+    const site = await published(map, text('one'))
+    const path = `/content/${site.outpoint(0)}`
+    const answer = await server.ask(`${path}/a`)
+    expect(answer.status).toBe(expected)
+    if (expected === 404) {
+      const sentence = 'a directory of more than 1048576 bytes is served raw only, without paths'
+      expectError(answer, 404, 'NOT_FOUND', sentence)
+    }
+    expect((await server.ask(`${path}?raw`)).body.equals(map.body)).toBe(true)
+  })
+})
+
+describe('a path that leads nowhere', () => {
+  const one = text('one')
+  test.each<[string, (File | 'lock')[], string]>([
+    ['an entry that is missing', [directory({ '.': '_1', a: '_1' }), one], '/b'],
+    [
+      'an empty segment, though a name is empty',
+      [directory({ sub: '_2' }), one, directory({ '': '_1' })],
+      '/sub/',
+    ],
+    ['two slashes', [directory({ '.': '_1', 'index.html': '_1', '': '_0' }), one], '//'],
+    ['two slashes before an entry', [directory({ a: '_1', '': '_0' }), one], '//a'],
+    [
+      'a segment in the middle that is missing',
+      [directory({ '.': '_0', 'index.html': '_0', a: '_1' }), one],
+      '/b/a',
+    ],
+    ['a file in the middle', [directory({ a: '_1', 'index.html': '_1' }), one], '/a/b'],
+    ['a slash behind a file', [directory({ a: '_1', 'index.html': '_1' }), one], '/a/'],
+    ['a sibling that is not there', [directory({ a: '_7' })], '/a'],
+    ['a sibling without content', [directory({ a: '_1' }), 'lock'], '/a'],
+    ['a sibling beyond all outputs', [directory({ a: '_4294967296' })], '/a'],
+    ['an outpoint that this store has not', [directory({ a: `${ABSENT}_0`, 'index.html': '_1' }), one], '/a'],
+    ['a txid that this store has not', [directory({ a: ABSENT })], '/a'],
+    ['a default that is not there', [directory({ '.': '_7', 'index.html': '_1' }), one], ''],
+    ['an index that is not there', [directory({ 'index.html': '_7' })], '/index.html'],
+    ['the same, for an entry that is missing', [directory({ '.': '_1', 'index.html': '_7' }), one], '/a'],
+    [
+      'an entry that is missing below an index, in the middle',
+      [directory({ 'index.html': '_1' }), one],
+      '/a/b',
+    ],
+    ['a default whose directory has none', [directory({ '.': '_1' }), directory({ a: '_0' })], ''],
+    ['a directory in the middle that is none', [directory({ a: '_1' }), directory('[]')], '/a/b'],
+    ['a default that is a wrong directory', [directory({ '.': '_1' }), directory('[]')], ''],
+  ])('%s', async (_, site, path) => {
+    expectError(await asked(site, path), 404, 'NOT_FOUND')
+  })
+
+  test.each([
+    '',
+    'a.txt',
+    '_',
+    '_-1',
+    '_01',
+    '_1 ',
+    'ord://',
+    'ord://ord://_1',
+    `ord://ord://${other.txid}`,
+    'ORD://_1',
+    `${other.txid}_`,
+    `${other.outpoint(1)}:0`,
+    `${other.outpoint(1)}/a`,
+    `/content/${other.outpoint(1)}`,
+    'https://example.com/',
+    '\0',
+    '\ud800',
+    'f'.repeat(100_000),
+  ])('through %j, which is no pointer', async (pointer) => {
+    const site = [directory({ a: pointer, '.': pointer, 'index.html': '_1' }), text('one')]
+    for (const path of ['', '/a', '/a/b']) expectError(await asked(site, path), 404, 'NOT_FOUND')
+  })
+
+  test('a sequence, as yet', async () => {
+    const site = await published(directory({ '.': '_1' }), text('one'))
+    expectError(await server.ask(`/content/${site.outpoint(0)}:0/a`), 404, 'NOT_FOUND')
+  })
+})
+
+describe('levels', () => {
+  const TOO_DEEP = 'a path may open at most 8 directories'
+
+  /** `count` directories, each the entry `d` and the default of the one before; a file is in each. */
+  function nested(count: number, key: string): File[] {
+    const levels = Array.from({ length: count }, (_, at) =>
+      directory(
+        at + 1 < count ? { [key]: `_${at + 1}`, f: `_${count}` } : { '.': `_${count}`, f: `_${count}` },
+      ),
+    )
+    return [...levels, text('deep')]
+  }
+
+  test.each([
+    [1, '/f'],
+    [8, `${'/d'.repeat(7)}/f`],
+    [8, `${'/d'.repeat(7)}/.`],
+  ])('%i: %s is found', async (count, path) => {
+    expect((await asked(nested(count, 'd'), path)).body.toString('utf8')).toBe('deep')
+  })
+
+  test.each([`${'/d'.repeat(8)}/f`, `${'/d'.repeat(8)}/.`, `${'/d'.repeat(8)}/`, `${'/d'.repeat(8)}/none/f`])(
+    '9: %s is too deep',
+    async (path) => {
+      expectError(await asked(nested(9, 'd'), path), 400, 'NESTING_TOO_DEEP', TOO_DEEP)
+    },
+  )
+
+  test('9: the ninth itself is the end of a path, and is not opened', async () => {
+    const { status, headers } = await asked(nested(9, 'd'), '/d'.repeat(8))
+    expect({ status, type: headers['content-type'] }).toEqual({ status: 200, type: DIRECTORY })
+  })
+
+  test('of defaults count as well', async () => {
+    expect((await asked(nested(8, '.'), '')).body.toString('utf8')).toBe('deep')
+    expectError(await asked(nested(9, '.'), ''), 400, 'NESTING_TOO_DEEP', TOO_DEEP)
+    expectError(await asked(nested(9, '.'), '/.'), 400, 'NESTING_TOO_DEEP', TOO_DEEP)
+  })
+
+  test('end where a map points to itself', async () => {
+    const site = await published(directory({ '.': '_0', a: '_0', 'index.html': '_0' }))
+    const path = `/content/${site.outpoint(0)}`
+    const below = [
+      '',
+      '/',
+      '/.',
+      '/a'.repeat(9),
+      '/a'.repeat(4000),
+      `${'/a'.repeat(8)}/`,
+      `${'/a'.repeat(7)}/.`,
+    ]
+    for (const each of below) expectError(await server.ask(path + each), 400, 'NESTING_TOO_DEEP', TOO_DEEP)
+    for (const each of ['/a', '/none', '/a'.repeat(8), '?raw']) {
+      expect((await server.ask(path + each)).headers['content-type']).toBe(DIRECTORY)
+    }
+  })
+
+  test('end where two maps point to each other', async () => {
+    const site = [directory({ '.': '_1', a: '_1' }), directory({ '.': '_0', a: '_0' })]
+    for (const path of ['', '/a/.', '/a'.repeat(9)]) {
+      expectError(await asked(site, path), 400, 'NESTING_TOO_DEEP', TOO_DEEP)
+    }
+  })
+
+  test('end where a path does, before there are too many', async () => {
+    expectError(await asked([directory({ a: '_1' })], '/b'.repeat(4000)), 404, 'NOT_FOUND')
+  })
+})
+
+describe('names', () => {
+  test.each([
+    ['with an encoded slash', '/a%2Fb', '{"a":"_2","b":"_2"}'],
+    ['with an encoded slash in lower case', '/a%2fb', '{"a":"_2","b":"_2"}'],
+    ['that would be two after a second decoding', '/a%252Fb', '{"a":"_2","b":"_2"}'],
+    ['that are not those of the map in case', '/A', '{"a":"_1"}'],
+    ['composed otherwise', '/e%CC%81', '{"é":"_1"}'],
+    ['cut off by a NUL', '/a%00', '{"a":"_1"}'],
+    ['of objects: __proto__', '/__proto__', '{"a":"_1"}'],
+    ['of objects: constructor', '/constructor', '{"a":"_1"}'],
+    ['of objects: toString, in the middle', '/toString/name', '{"a":"_1"}'],
+    ['of objects: size', '/size', '{"a":"_1"}'],
+    ['of two dots', '/..', '{"a":"_1"}'],
+    ['of two dots, to leave by', '/../a', '{"a":"_1"}'],
+    ['of two encoded dots, to leave by', '/%2e%2e/%2e%2e/a', '{"a":"_1"}'],
+    ['with a backslash', '/..%5Ca', '{"a":"_1"}'],
+  ])('%s are not found', async (_, path, map) => {
+    expectError(await asked([directory(map), text('one'), directory({ b: '_1' })], path), 404, 'NOT_FOUND')
+  })
+
+  test.each([
+    ['two dots', '/..', '{"..":"_1"}'],
+    ['two encoded dots', '/%2E%2E', '{"..":"_1"}'],
+    ['a NUL', '/%00', '{"\\u0000":"_1"}'],
+    ['a percent sign', '/100%25', '{"100%":"_1"}'],
+    ['an escape', '/a%2520b', '{"a%20b":"_1"}'],
+    ['an escaped slash as it stands', '/a%252Fb', '{"a%2Fb":"_1"}'],
+    ['a space', '/a%20b', '{"a b":"_1"}'],
+    ['a plus, which is no space', '/a+b', '{"a+b":"_1"}'],
+    ['a question mark', '/a%3Fraw', '{"a?raw":"_1"}'],
+    ['a hash', '/a%23b', '{"a#b":"_1"}'],
+    ['a backslash', '/a%5Cb', '{"a\\\\b":"_1"}'],
+    ['a colon', '/a:1', '{"a:1":"_1"}'],
+    ['a line break', '/a%0D%0AX-Evil:%201', '{"a\\r\\nX-Evil: 1":"_1"}'],
+    ['other scripts', '/%E7%94%BB%E5%83%8F.png', '{"画像.png":"_1"}'],
+    ['a character beyond 16 bits', '/%F0%9F%8C%B3', '{"🌳":"_1"}'],
+    ['__proto__', '/__proto__', '{"__proto__":"_1"}'],
+    ['constructor', '/constructor', '{"constructor":"_1"}'],
+    ['a name twice', '/a', '{"a":"_2","a":"_1"}'],
+  ])('of %s are names like any other', async (_, path, map) => {
+    const { status, body, headers } = await asked([directory(map), text('one'), text('two')], path)
+    expect({ status, body: body.toString('utf8') }).toEqual({ status: 200, body: 'one' })
+    expect(headers['x-evil']).toBeUndefined()
+  })
+
+  test.each(['/%zz', '/%', '/a/%E2%80', '/%C0%AF', '/%ED%A0%80', '/%zz/a'])('%s is no path', async (path) => {
+    const sentence = 'the path after the outpoint has an invalid percent-escape'
+    expectError(
+      await asked([directory({ 'index.html': '_1' }), text('one')], path),
+      400,
+      'BAD_OUTPOINT',
+      sentence,
+    )
+  })
+
+  test('however many: each of 10,000 is found', async () => {
+    const map = Object.fromEntries(
+      Array.from({ length: 10_000 }, (_, at) => [`${at}.txt`, `_${1 + (at % 2)}`]),
+    )
+    const site = await published(directory(map), text('even'), text('odd'))
+    for (const at of [0, 1, 4999, 9999]) {
+      const { body } = await server.ask(`/content/${site.outpoint(0)}/${at}.txt`)
+      expect(body.toString('utf8')).toBe(at % 2 === 0 ? 'even' : 'odd')
+    }
+    expectError(await server.ask(`/content/${site.outpoint(0)}/10000.txt`), 404, 'NOT_FOUND')
+  })
+})
+
+const page = text('<p>page', 'text/html')
+const pages = await published(directory({ '.': '_2', sub: '_1' }), directory({ 'page.html': '_2' }), page)
+const tag = `"${createHash('sha256').update(page.body).digest('hex')}"`
+
+describe('a file below a directory', () => {
+  test.each(['', '/', '/.', '/sub/page.html'])('by %j has headers of its own', async (path) => {
+    const { status, headers } = await server.ask(`/content/${pages.outpoint(0)}${path}`)
+    expect(status).toBe(200)
+    expect(headers).toMatchObject({
+      'content-type': 'text/html',
+      'content-length': String(page.body.length),
+      etag: tag,
+      'x-outpoint': pages.outpoint(2),
+      'x-content-type-options': 'nosniff',
+      'content-security-policy': expect.stringContaining('sandbox'),
+    })
+  })
+
+  test.each(['', '/sub/page.html'])('by %j answers HEAD like GET', async (path) => {
+    const asking = `/content/${pages.outpoint(0)}${path}`
+    const [get, head] = [await server.ask(asking), await server.ask(asking, { method: 'HEAD' })]
+    expect(lastingHeaders(head)).toEqual(lastingHeaders(get))
+    expect({ status: head.status, length: head.body.length }).toEqual({ status: 200, length: 0 })
+  })
+
+  test.each(['', '/sub/page.html'])('by %j is not sent again to who has it', async (path) => {
+    const asking = `/content/${pages.outpoint(0)}${path}`
+    for (const value of [tag, `W/${tag}`, `"other", ${tag}`, '*']) {
+      const { status, headers, body } = await server.ask(asking, { headers: { 'If-None-Match': value } })
+      expect({ status, tag: headers.etag, length: body.length }).toEqual({ status: 304, tag, length: 0 })
+    }
+    expect((await server.ask(asking, { headers: { 'If-None-Match': '"other"' } })).status).toBe(200)
+  })
+
+  test('is no service worker either', async () => {
+    const headers = { 'Service-Worker': 'script' }
+    expectError(
+      await server.ask(`/content/${pages.outpoint(0)}/sub/page.html`, { headers }),
+      400,
+      'BAD_BODY',
+      expect.stringContaining('service worker'),
+    )
+  })
+
+  test('that is missing answers HEAD with its status and no body', async () => {
+    const { status, body } = await server.ask(`/content/${pages.outpoint(0)}/none`, { method: 'HEAD' })
+    expect({ status, length: body.length }).toEqual({ status: 404, length: 0 })
+  })
+})
+
+test('a file evicted is not served any more, though the map of its directory is known', async () => {
+  const site = await published(directory({ a: '_1', b: '_2' }), text('one'), text('two'))
+  const path = `/content/${site.outpoint(0)}`
+  expect((await server.ask(`${path}/a`)).status).toBe(200)
+  await server.node.graph.evict({ txid: site.txid, vout: 1 })
+  expectError(await server.ask(`${path}/a`), 451, 'BLOCKED')
+  expect((await server.ask(`${path}/b`)).body.toString('utf8')).toBe('two')
+  await server.node.graph.evict({ txid: site.txid, vout: 0 })
+  expectError(await server.ask(`${path}/b`), 451, 'BLOCKED')
+})
+
+test('a map is read once, whatever is asked for in it and however wrong it is', async () => {
+  const site = await published(
+    directory({ sub: '_1' }),
+    directory({ a: '_3', b: '_2' }),
+    directory('[ ]'),
+    text('one'),
+  )
+  const { graph } = server.node
+  const read: string[] = []
+  const contentChunks = graph.content.chunks.bind(graph)
+  graph.content.chunks = (sha256) => {
+    read.push(sha256)
+    return contentChunks(sha256)
+  }
+  const paths = ['/sub/none', '/sub/b/x', '/none', '/sub/b/y', '/sub/none']
+  for (const path of paths)
+    expectError(await server.ask(`/content/${site.outpoint(0)}${path}`), 404, 'NOT_FOUND')
+  graph.content.chunks = contentChunks
+  expect({ bodies: new Set(read).size, reads: read.length }).toEqual({ bodies: 3, reads: 3 })
+})

@@ -1,0 +1,175 @@
+import { concatBytes, utf8 } from '../../../../backend/src/protocol/bytes.js'
+import { expectError } from '../../../support/gateway/expect-error.js'
+import { DIRECTORY, directory, type File, publisher, text } from '../../../support/gateway/site.js'
+import { FakeChain, type FakeTransaction } from '../../../support/protocol/fake-chain.js'
+import { useServers } from '../../../support/server/test-server.js'
+
+// Directories that somebody made to see what happens; test/unit/gateway/content/directory.test.ts has those that mean well.
+
+const servers = useServers()
+const server = await servers.start()
+const published = publisher({ server, chain: new FakeChain() })
+
+const NOT_FOUND = { status: 404, code: 'NOT_FOUND' }
+const TOO_DEEP = { status: 400, code: 'NESTING_TOO_DEEP', error: 'a path may open at most 8 directories' }
+const MiB = 1024 * 1024
+
+const path = (site: FakeTransaction, below = ''): string => `/content/${site.outpoint(0)}${below}`
+
+async function bodyOf(site: FakeTransaction, below = ''): Promise<string> {
+  const { status, body } = await server.ask(path(site, below))
+  expect(status).toBe(200)
+  return body.toString('utf8')
+}
+
+describe('a name that every object answers to', () => {
+  const inherited = ['__proto__', 'constructor', 'prototype', 'toString', 'valueOf', 'hasOwnProperty']
+  const ofMaps = ['size', 'get', 'has', 'entries', 'then', 'length', '0', '__defineGetter__']
+  const plain = published(directory({ a: '_1' }), text('one'))
+  const indexed = published(directory({ 'index.html': '_1' }), text('index'))
+
+  test.each([...inherited, ...ofMaps])('%s is in no map that has it not', async (name) => {
+    for (const below of [`/${name}`, `/${name}/a`, `/${name}/`, `/a/${name}`]) {
+      expectError(await server.ask(path(await plain, below)), NOT_FOUND)
+    }
+    expect(await bodyOf(await indexed, `/${name}`)).toBe('index')
+  })
+
+  test.each([...inherited, ...ofMaps])('%s is in a map that has it', async (name) => {
+    // As text: written as a literal, `__proto__` would be no key.
+    const map = `{"${name}":"_1"}`
+    const site = await published(directory(map), directory(map.replace('_1', '_2')), text('two'))
+    expect(await bodyOf(site, `/${name}/${name}`)).toBe('two')
+    expectError(await server.ask(path(site, '/other')), NOT_FOUND)
+  })
+
+  test('leaves all other objects as they were', () => {
+    expect(Object.keys(Object.prototype)).toEqual([])
+    expect(({} as Record<string, unknown>).a).toBeUndefined()
+  })
+})
+
+describe('a map that leads back', () => {
+  test.each<[string, File[], string[]]>([
+    ['to itself as its default', [directory({ '.': '_0' })], ['', '/', '/.', '/./.', '/./a']],
+    ['to itself by a name', [directory({ a: '_0' })], ['/a'.repeat(9), `${'/a'.repeat(8)}/none`]],
+    ['to itself as its index', [directory({ 'index.html': '_0' })], ['/index.html'.repeat(9)]],
+    ['to another that leads to it', [directory({ '.': '_1' }), directory({ '.': '_0' })], ['', '/.']],
+    ['to another by names', [directory({ a: '_1' }), directory({ b: '_0' })], [`${'/a/b'.repeat(4)}/a`]],
+    ['through an index', [directory({ '.': '_1' }), directory({ '.': '_0', 'index.html': '_0' })], ['']],
+  ])('%s', async (_, files, paths) => {
+    const site = await published(...files)
+    for (const below of paths) {
+      // A default in the middle of a path is a name like any other: the walk ends where it finds nothing.
+      const expected = below.endsWith('/./a') ? NOT_FOUND : TOO_DEEP
+      expectError(await server.ask(path(site, below)), expected)
+    }
+    expect(await bodyOf(site, '?raw')).toBe(Buffer.from(files[0]?.body ?? '').toString('utf8'))
+  })
+
+  test('to its own index, where a redirect ends at the map itself', async () => {
+    const site = await published(directory({ 'index.html': '_0' }))
+    const { status, headers } = await server.ask(path(site))
+    expect({ status, location: headers.location }).toEqual({
+      status: 302,
+      location: path(site, '/index.html'),
+    })
+    const index = await server.ask(headers.location ?? '')
+    expect({ status: index.status, type: index.headers['content-type'] }).toEqual({
+      status: 200,
+      type: DIRECTORY,
+    })
+  })
+})
+
+describe('a body that claims to be a directory', () => {
+  const ENTRY = '"a":"_1",".":"_1","index.html":"_1"'
+  const bytes = (...parts: (string | number[])[]): Uint8Array =>
+    concatBytes(...parts.map((part) => (typeof part === 'string' ? utf8(part) : Uint8Array.from(part))))
+
+  test.each<[string, Uint8Array]>([
+    ['of no UTF-8 in a name', bytes(`{${ENTRY},"`, [0xff], '":"_1"}')],
+    ['of no UTF-8 in a value', bytes(`{${ENTRY},"b":"`, [0xc3, 0x28], '"}')],
+    ['of a surrogate as bytes', bytes(`{${ENTRY},"`, [0xed, 0xa0, 0x80], '":"_1"}')],
+    ['of an overlong slash', bytes(`{${ENTRY},"`, [0xc0, 0xaf], '":"_1"}')],
+    ['that breaks off in a character', bytes(`{${ENTRY}}`, [0xe2, 0x80])],
+    ['in Latin-1', bytes(`{${ENTRY},"caf`, [0xe9], '":"_1"}')],
+    ['in UTF-16', Uint8Array.from(Buffer.from(`{${ENTRY}}`, 'utf16le'))],
+    ['behind a byte order mark', bytes([0xef, 0xbb, 0xbf], `{${ENTRY}}`)],
+    ['behind a NUL', bytes([0], `{${ENTRY}}`)],
+    ['before a NUL', bytes(`{${ENTRY}}`, [0])],
+    ['that is an array of maps', bytes(`[{${ENTRY}}]`)],
+    ['that is a number', bytes('1')],
+    ['that is true', bytes('true')],
+    ['with a number in it', bytes(`{${ENTRY},"b":1}`)],
+    ['with null in it', bytes(`{${ENTRY},"b":null}`)],
+    ['with a list in it', bytes(`{${ENTRY},"b":["_1"]}`)],
+    ['with a map in it', bytes(`{${ENTRY},"sub":{"b":"_1"}}`)],
+    ['with a slash escaped in a name', bytes(`{${ENTRY},"b\\u002fc":"_1"}`)],
+    ['that is two maps', bytes(`{${ENTRY}}{${ENTRY}}`)],
+    ['with a comma too many', bytes(`{${ENTRY},}`)],
+    ['with a comment', bytes(`{${ENTRY}/* */}`)],
+    ['with NaN', bytes(`{${ENTRY},"b":NaN}`)],
+    ['in single quotes', bytes(`{'a':'_1'}`)],
+    ['that breaks off', bytes(`{${ENTRY}`)],
+    ['of 100,000 brackets', bytes('['.repeat(100_000))],
+    ['of 100,000 brackets, closed', bytes('['.repeat(100_000), ']'.repeat(100_000))],
+    ['of 100,000 maps in each other', bytes('{"a":'.repeat(100_000), '"_1"', '}'.repeat(100_000))],
+    [
+      'of 100,000 lists behind good entries',
+      bytes(`{${ENTRY},"b":`, '['.repeat(100_000), ']'.repeat(100_000), '}'),
+    ],
+    ['of 5 MiB', bytes(`{${ENTRY},"b":"`, '_'.repeat(5 * MiB), '"}')],
+    ['of 5 MiB of spaces', bytes(' '.repeat(5 * MiB), `{${ENTRY}}`)],
+    ['that is HTML', bytes('<script>1</script>')],
+  ])('%s is served raw, and no path leads into it', async (_, body) => {
+    const site = await published({ contentType: DIRECTORY, body }, text('one'))
+    for (const below of ['', '/', '/a', '/.', '/a/b', '/__proto__']) {
+      expectError(await server.ask(path(site, below)), {
+        ...NOT_FOUND,
+        error: expect.stringMatching(/raw only/),
+      })
+    }
+    const raw = await server.ask(path(site, '?raw'))
+    expect({ status: raw.status, type: raw.headers['content-type'] }).toEqual({
+      status: 200,
+      type: DIRECTORY,
+    })
+    expect(raw.headers['x-content-type-options']).toBe('nosniff')
+    expect(raw.body.equals(body)).toBe(true)
+  })
+
+  test.each([
+    ['a name twice', '{"a":"_2","a":"_1"}'],
+    ['a name twice, once escaped', '{"a":"_2","\\u0061":"_1"}'],
+    ['__proto__ twice, and then the name', '{"__proto__":"_2","__proto__":"_2","a":"_1"}'],
+    ['a name as long as half of it', `{"${'b'.repeat(MiB / 2)}":"_2","a":"_1"}`],
+    ['half a character as a name', '{"\\ud800":"_2","a":"_1"}'],
+    ['an empty name', '{"":"_2","a":"_1"}'],
+    ['spaces everywhere', ' \t\r\n{ "a" : "_1" } \n'],
+  ])('with %s leads to the last that is meant', async (_, map) => {
+    const site = await published(directory(map), text('one'), text('two'))
+    expect(await bodyOf(site, '/a')).toBe('one')
+  })
+})
+
+describe('a directory of 10,000 names', () => {
+  const names = Array.from({ length: 10_000 }, (_, at) => `file ${at} ✓`)
+  const site = published(directory(Object.fromEntries(names.map((name) => [name, '_1']))), text('one'))
+
+  test.each([0, 9_999])('has the one at %i', async (at) => {
+    expect(await bodyOf(await site, `/${encodeURIComponent(names[at] ?? '')}`)).toBe('one')
+  })
+
+  test('has none but these, and no default', async () => {
+    for (const below of ['/file%2010000%20%E2%9C%93', '', '/.', '/length']) {
+      expectError(await server.ask(path(await site, below)), NOT_FOUND)
+    }
+  })
+})
+
+test('after all that, a plain request is answered', async () => {
+  const site = await published(directory({ '.': '_1' }), text('one'))
+  expect(await bodyOf(site)).toBe('one')
+  expect((await server.ask('/health')).json).toMatchObject({ status: 'ok', live: true, ready: true })
+})

@@ -1,0 +1,257 @@
+import { expectError } from '../../../support/gateway/expect-error.js'
+import { directory, publisher, text } from '../../../support/gateway/site.js'
+import { FakeChain } from '../../../support/protocol/fake-chain.js'
+import { sendRaw } from '../../../support/server/connections.js'
+import { useServers } from '../../../support/server/test-server.js'
+
+// Paths that nobody writes by accident, and what each of them is answered.
+
+const servers = useServers()
+const server = await servers.start()
+const published = publisher({ server, chain: new FakeChain() })
+
+const file = await published(text('one'))
+/** A directory without an index: what is not in it is not found. */
+const site = await published(directory({ a: '_1', sub: '_2' }), text('one'), directory({ a: '_1' }))
+const FILE = file.outpoint(0)
+const SITE = site.outpoint(0)
+
+const NOT_FOUND = { status: 404, code: 'NOT_FOUND' }
+const BAD_OUTPOINT = { status: 400, code: 'BAD_OUTPOINT' }
+const BAD_SEQUENCE = { status: 400, code: 'BAD_SEQUENCE' }
+type Refused = typeof NOT_FOUND
+
+/** Answered alike for GET and HEAD, and whether a query follows or not. */
+async function expectRefused(path: string, expected: Refused): Promise<void> {
+  expectError(await server.ask(path), expected)
+  expectError(await server.ask(`${path}?raw`), expected)
+  const { status, body } = await server.ask(path, { method: 'HEAD' })
+  expect({ status, length: body.length }).toEqual({ status: expected.status, length: 0 })
+}
+
+describe.each(['%2F', '%2f', '%5C', '%5c', '%00', '%0d%0a', '%EF%BB%BF', '%E2%80%8B'])('%s', (escaped) => {
+  test.each<[string, string, Refused]>([
+    ['behind the word content', `/content${escaped}/${SITE}`, NOT_FOUND],
+    ['in place of the slash behind it', `/content${escaped}${SITE}`, NOT_FOUND],
+    ['within it', `/con${escaped}tent/${SITE}`, NOT_FOUND],
+    ['before the outpoint', `/content/${escaped}${SITE}`, BAD_OUTPOINT],
+    ['within the txid', `/content/${SITE.slice(0, 8)}${escaped}${SITE.slice(8)}`, BAD_OUTPOINT],
+    ['before the vout', `/content/${site.txid}_${escaped}0`, BAD_OUTPOINT],
+    ['behind the vout', `/content/${SITE}${escaped}`, BAD_OUTPOINT],
+    ['in place of the slash behind the outpoint', `/content/${SITE}${escaped}a`, BAD_OUTPOINT],
+    ['before the sequence', `/content/${SITE}${escaped}:0`, BAD_OUTPOINT],
+    ['as the sequence', `/content/${SITE}:${escaped}`, BAD_SEQUENCE],
+    ['behind the sequence', `/content/${SITE}:0${escaped}`, BAD_SEQUENCE],
+    ['before a name', `/content/${SITE}/${escaped}a`, NOT_FOUND],
+    ['as a name', `/content/${SITE}/${escaped}`, NOT_FOUND],
+    ['behind a name', `/content/${SITE}/a${escaped}`, NOT_FOUND],
+    ['behind a directory', `/content/${SITE}/sub${escaped}/a`, NOT_FOUND],
+    ['in place of a slash between names', `/content/${SITE}/sub${escaped}a`, NOT_FOUND],
+  ])('%s', async (_, path, expected) => {
+    await expectRefused(path, expected)
+  })
+})
+
+describe('an escape that is broken', () => {
+  test.each<[string, string, Refused]>([
+    ['in the word content', `/con%zztent/${SITE}`, NOT_FOUND],
+    ['in the outpoint', `/content/%zz${SITE}`, BAD_OUTPOINT],
+    ['in the sequence', `/content/${SITE}:%zz`, BAD_OUTPOINT],
+    ['in a name', `/content/${SITE}/%zz`, BAD_OUTPOINT],
+    ['in a name behind it', `/content/${SITE}/a/b/%`, BAD_OUTPOINT],
+    ['half a character', `/content/${SITE}/%E2%80`, BAD_OUTPOINT],
+    ['an overlong slash', `/content/${SITE}/%C0%AF`, BAD_OUTPOINT],
+    ['a lone surrogate', `/content/${SITE}/%ED%A0%80`, BAD_OUTPOINT],
+    ['of the kind that JavaScript once had', `/content/${SITE}/%u0061`, BAD_OUTPOINT],
+    ['below a file', `/content/${FILE}/%zz`, BAD_OUTPOINT],
+  ])('%s', async (_, path, expected) => {
+    await expectRefused(path, expected)
+  })
+
+  test('is no matter in a query', async () => {
+    for (const query of ['?%zz', '?%', '?raw=%C0%AF', '?__proto__=1', `?${'raw&'.repeat(1500)}`]) {
+      expect((await server.ask(`/content/${FILE}${query}`)).body.toString('utf8')).toBe('one')
+    }
+  })
+
+  test('nor is an escape twice: what comes of the first is not read again', async () => {
+    await expectRefused(`/content/${SITE}/%2561`, NOT_FOUND)
+    await expectRefused(`/content/${SITE.replace('_', '%255F')}`, BAD_OUTPOINT)
+  })
+})
+
+describe('segments that mean something elsewhere', () => {
+  test.each<[string, Refused]>([
+    [`/content/../content/${SITE}/a`, BAD_OUTPOINT],
+    [`/content/./${SITE}/a`, BAD_OUTPOINT],
+    [`/content//${SITE}/a`, BAD_OUTPOINT],
+    [`/./content/${SITE}/a`, NOT_FOUND],
+    [`//content/${SITE}/a`, NOT_FOUND],
+    [`/content/${SITE}//a`, NOT_FOUND],
+    [`/content/${SITE}/a/`, NOT_FOUND],
+    [`/content/${SITE}/a//`, NOT_FOUND],
+    [`/content/${SITE}/.`, NOT_FOUND],
+    [`/content/${SITE}/./a`, NOT_FOUND],
+    [`/content/${SITE}/..`, NOT_FOUND],
+    [`/content/${SITE}/sub/../a`, NOT_FOUND],
+    [`/content/${SITE}/sub/%2e%2e/a`, NOT_FOUND],
+    [`/content/${SITE}/../${FILE}`, NOT_FOUND],
+    [`/content/${SITE}/../../health`, NOT_FOUND],
+    [`/content/${SITE}/a;x=1`, NOT_FOUND],
+    [`/content/${SITE}/A`, NOT_FOUND],
+    [`/CONTENT/${SITE}/a`, NOT_FOUND],
+  ])('%s', async (path, expected) => {
+    await expectRefused(path, expected)
+  })
+
+  test('are names like any other where a map has them', async () => {
+    const odd = await published(directory({ '..': '_1', '...': '_1', '\\': '_1', '\0': '_1' }), text('odd'))
+    for (const name of ['..', '%2E%2E', '...', '%5C', '%00']) {
+      const { body } = await server.ask(`/content/${odd.outpoint(0)}/${name}`)
+      expect(body.toString('utf8')).toBe('odd')
+    }
+  })
+})
+
+describe('a vout', () => {
+  const odd = ['1'.repeat(40), '4294967296', '00', '01', '+0', '-0', '%200', '0%20', '0x0', '0.0', '0e0', '']
+  const digits = ['%EF%BC%90', '%D9%A0', '%E0%A5%A6', '%C2%B2', '0n', '0_0', 'NaN', 'Infinity']
+  test.each([...odd, ...digits])('%j is none', async (vout) => {
+    for (const dot of ['_', '.']) await expectRefused(`/content/${file.txid}${dot}${vout}`, BAD_OUTPOINT)
+  })
+
+  test('of the highest number there is just not here', async () => {
+    await expectRefused(`/content/${file.txid}_4294967295`, NOT_FOUND)
+  })
+})
+
+test('a txid may be in capitals, and comes back in small letters', async () => {
+  for (const pointer of [FILE.toUpperCase(), file.txid.toUpperCase(), FILE.toUpperCase().replace('_', '.')]) {
+    const { status, headers } = await server.ask(`/content/${pointer}`)
+    expect({ status, outpoint: headers['x-outpoint'] }).toEqual({ status: 200, outpoint: FILE })
+  }
+})
+
+describe('a sequence', () => {
+  const odd = [
+    '',
+    ':',
+    '0:0',
+    ':0',
+    '-3',
+    '-0',
+    '-01',
+    '+0',
+    '00',
+    '1e3',
+    '0x1',
+    '1.0',
+    '1_000',
+    '%200',
+    '0%20',
+  ]
+  const others = [
+    '%D9%A3',
+    '%EF%BC%91',
+    '9007199254740992',
+    '9'.repeat(16),
+    '9'.repeat(400),
+    'Infinity',
+    'tip',
+  ]
+  test.each([...odd, ...others])('%j is none', async (sequence) => {
+    for (const pointer of [FILE, SITE, file.txid]) {
+      await expectRefused(`/content/${pointer}:${sequence}`, BAD_SEQUENCE)
+      await expectRefused(`/content/${pointer}:${sequence}/a`, BAD_SEQUENCE)
+    }
+  })
+
+  test('of the highest number is just not here', async () => {
+    await expectRefused(`/content/${FILE}:9007199254740991`, NOT_FOUND)
+  })
+
+  test('may have its colon escaped, as any character', async () => {
+    await expectRefused(`/content/${FILE}%3A5`, NOT_FOUND)
+    await expectRefused(`/content/${FILE}%3Ax`, BAD_SEQUENCE)
+  })
+})
+
+describe('a path of 8 KiB', () => {
+  const KiB8 = 8 * 1024
+  test.each<[string, string, Refused]>([
+    ['in one name', `/content/${SITE}/${'f'.repeat(KiB8)}`, NOT_FOUND],
+    ['in one escaped name', `/content/${SITE}/${'%66'.repeat(KiB8 / 3)}`, NOT_FOUND],
+    ['in names', `/content/${SITE}${'/a'.repeat(KiB8 / 2)}`, NOT_FOUND],
+    ['in slashes', `/content/${SITE}${'/'.repeat(KiB8)}`, NOT_FOUND],
+    ['in dots', `/content/${SITE}${'/..'.repeat(KiB8 / 3)}`, NOT_FOUND],
+    ['in the outpoint', `/content/${'f'.repeat(KiB8)}`, BAD_OUTPOINT],
+    ['in the vout', `/content/${file.txid}_${'1'.repeat(KiB8)}`, BAD_OUTPOINT],
+    ['in the sequence', `/content/${FILE}:${'1'.repeat(KiB8)}`, BAD_SEQUENCE],
+    ['in colons', `/content/${FILE}${':'.repeat(KiB8)}`, BAD_SEQUENCE],
+  ])('%s', async (_, path, expected) => {
+    await expectRefused(path, expected)
+  })
+
+  test('says back no more than the start of it', async () => {
+    expect((await server.ask(`/content/${'f'.repeat(KiB8)}`)).body.length).toBeLessThan(300)
+  })
+
+  test('is too long at 20 KiB', async () => {
+    expect((await server.ask(`/content/${SITE}/${'f'.repeat(20 * 1024)}`)).status).toBe(431)
+  })
+})
+
+describe('a request target', () => {
+  const asked = async (target: string): Promise<string> =>
+    await sendRaw(server.url, `GET ${target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`)
+
+  test.each(['http://[x/content', 'http://[/content', `http://[::1/content/${FILE}`, 'http://%zz:x/'])(
+    '%s is answered in the shape of all errors, though it cannot be read',
+    async (target) => {
+      const answer = await asked(target)
+      expect(answer).toMatch(/^HTTP\/1\.1 404 .*\r\nContent-Type: application\/json; charset=utf-8\r\n/s)
+      expect(answer).toMatch(/\r\nAccess-Control-Allow-Origin: \*\r\n/)
+      expect(answer).toMatch(/\r\n\r\n\{"error":"[^"]+","code":"NOT_FOUND"\}$/)
+    },
+  )
+
+  test.each(['*', '//elsewhere.example/content', `/content%2F${FILE}`])(
+    '%s is of no route',
+    async (target) => {
+      expect(await asked(target)).toMatch(/^HTTP\/1\.1 404 .*"code":"NOT_FOUND"\}$/s)
+    },
+  )
+
+  test.each([`http://elsewhere.example/content/${FILE}`, `/content/${FILE}#x`])(
+    '%s is that of its path',
+    async (target) => {
+      expect(await asked(target)).toMatch(/^HTTP\/1\.1 200 .*\r\n\r\none$/s)
+    },
+  )
+
+  test('never sends a reader to another host', async () => {
+    const index = await published(directory({ 'index.html': '_1' }), text('index'))
+    const path = `/content/${index.outpoint(0)}`
+    for (const target of [
+      path,
+      `http://elsewhere.example${path}`,
+      `http://user:pass@elsewhere.example${path}`,
+    ]) {
+      expect(await asked(target)).toContain(`\r\nLocation: ${path}/index.html\r\n`)
+    }
+  })
+
+  test.each([
+    ['a space', `/content/${FILE} x`],
+    ['a NUL', `/content/${FILE}\0`],
+    ['a letter beyond ASCII', `/content/${FILE}/\xe9`],
+    ['nothing before it', `content/${FILE}`],
+  ])('with %s as it stands is refused before it is read', async (_, target) => {
+    expect(await asked(target)).toMatch(/^HTTP\/1\.1 400 /)
+  })
+})
+
+test('after all that, a plain request is answered', async () => {
+  expect((await server.ask(`/content/${SITE}/sub/a`)).body.toString('utf8')).toBe('one')
+  expect((await server.ask('/health')).json).toMatchObject({ status: 'ok', live: true, ready: true })
+})

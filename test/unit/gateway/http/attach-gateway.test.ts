@@ -1,0 +1,231 @@
+import express, { type ErrorRequestHandler, type RequestHandler } from 'express'
+import { utf8 } from '../../../../backend/src/protocol/bytes.js'
+import { formatOutpoint } from '../../../../backend/src/protocol/outpoint.js'
+import { PROFILES } from '../../../../backend/src/protocol/profile.js'
+import { attachGateway, type GatewayOptions } from '../../../../src/gateway/index.js'
+import { expectError } from '../../../support/gateway/expect-error.js'
+import { whileReplaced } from '../../../support/gateway/faults.js'
+import { beefOf, FakeChain, inscriptionScript } from '../../../support/protocol/fake-chain.js'
+import { listening } from '../../../support/server/connections.js'
+import {
+  type Answer,
+  ask,
+  posted,
+  type Question,
+  SILENT,
+  treeOf,
+  useServers,
+} from '../../../support/server/test-server.js'
+
+// The gateway on an app that is none of ours, over the store of a server that answers the same questions.
+
+const servers = useServers()
+const chain = new FakeChain()
+const server = await servers.start(treeOf(chain.deployment))
+const { graph } = server.node
+
+const mint = chain.mint('a')
+const script = (contentType: string, body: string) => inscriptionScript({ contentType, body: utf8(body) })
+const site = chain.spend({
+  inputs: [chain.madeUpCoin()],
+  outputs: [
+    script('gw-fs/json', '{"index.html":"_1"}'),
+    script('text/html', '<p>here</p>'),
+    script('text/plain', 'blocked'),
+  ].map((lockingScript) => ({ satoshis: 1, lockingScript })),
+})
+for (const [transaction, topic] of [
+  [chain.genesis, 'tm_names'],
+  [mint, 'tm_names'],
+  [site, 'tm_ordinals'],
+] as const)
+  expect((await server.submit(beefOf(transaction), [topic])).status).toBe(200)
+const blocked = { txid: site.txid, vout: 2 }
+await graph.blocklist.add({ kind: 'outpoint', value: formatOutpoint(blocked), reason: 'a reason', since: 1 })
+
+const { genesis } = chain.deployment
+const LOCAL = { profile: PROFILES.local, genesis, logger: SILENT }
+
+/** What stands behind the gateway on the host's app: its own route that fails, its 404, its last word on errors. */
+const failing: RequestHandler = () => {
+  throw new Error('the host’s own')
+}
+const lastWord: RequestHandler = (_request, response) => {
+  response.status(404).json({ description: 'Route not found.' })
+}
+const ownErrors: ErrorRequestHandler = (error: Error, _request, response, _next) => {
+  response.status(418).json({ description: error.message })
+}
+
+interface Host {
+  options?: GatewayOptions
+  /** What the host has before the gateway. */
+  before?: RequestHandler[]
+}
+
+async function hosted<Result>(
+  { options = LOCAL, before = [] }: Host,
+  use: (asked: (path: string, question?: Question) => Promise<Answer>) => Promise<Result>,
+): Promise<Result> {
+  const app = express()
+  for (const handler of before) app.use(handler)
+  attachGateway(app, { graph }, options)
+  const { url, close } = await listening(app.get('/fails', failing).use(lastWord, ownErrors))
+  try {
+    return await use((path, question) => ask(url, path, question))
+  } finally {
+    await close()
+  }
+}
+
+const DIRECTORY = `/content/${site.outpoint(0)}`
+const PAGE = `/content/${site.outpoint(1)}`
+const GATEWAY = '/svc/gateway'
+const NAMES = '/svc/names'
+
+const QUESTIONS: [path: string, question?: Question][] = [
+  [PAGE],
+  [`${PAGE}:-1`],
+  [PAGE, { method: 'HEAD' }],
+  [PAGE, { headers: { Range: 'bytes=1-3' } }],
+  [PAGE, { headers: { Range: 'bytes=99-' } }],
+  [PAGE, { headers: { 'If-None-Match': '*' } }],
+  [`${DIRECTORY}?a=b`],
+  [`${DIRECTORY}?raw`],
+  [`${DIRECTORY}/index.html`],
+  [`${DIRECTORY}/nothing`],
+  [`/content/${formatOutpoint(blocked)}`],
+  ['/content/no-outpoint'],
+  [`${GATEWAY}/stream/${site.outpoint(1)}`],
+  [`${GATEWAY}/metadata/${site.outpoint(1)}:-1`],
+  [`${GATEWAY}/metadata/${formatOutpoint(blocked)}`],
+  [`${GATEWAY}/metadata`, posted([site.outpoint(1), mint.outpoint(2)])],
+  [`${GATEWAY}/metadata`, posted(Array(101).fill(site.outpoint(1)))],
+  [`${GATEWAY}/provenance/${site.outpoint(1)}`],
+  [`${GATEWAY}/preview/YWJj`],
+  [`${GATEWAY}/preview`, { method: 'POST', headers: { 'Content-Type': 'image/svg+xml' }, body: '<svg/>' }],
+  [`${NAMES}/a`],
+  [`${NAMES}/origin/a`],
+  [`${NAMES}/mine/a`],
+  [`${NAMES}/mine/ab`],
+  [`${NAMES}/proof/a`],
+  [`${NAMES}?prefix=a&limit=1`],
+  [`${NAMES}?limit=0`],
+  [`${NAMES}/%zz`],
+  [`${NAMES}/origins`, posted([mint.outpoint(2)])],
+  [`${NAMES}/origins`, { ...posted([]), body: '{' }],
+  [
+    PAGE,
+    { method: 'OPTIONS', headers: { Origin: 'https://a.test', 'Access-Control-Request-Method': 'GET' } },
+  ],
+]
+
+test.each(QUESTIONS.map(([path, question = {}]) => [path, question] as const))(
+  '%s is answered as by the server %j',
+  async (path, question) => {
+    // Of one answer, or of one server.
+    const OWN = ['date', 'x-request-id', 'x-powered-by', 'connection', 'keep-alive']
+    const told = ({ status, headers, body }: Answer) => {
+      const kept = Object.entries(headers).filter(([name]) => !OWN.includes(name))
+      return { status, headers: Object.fromEntries(kept), body: body.toString('latin1') }
+    }
+    const answer = await hosted({}, (asked) => asked(path, question))
+    expect(told(answer)).toEqual(told(await server.ask(path, question)))
+  },
+)
+
+test('what the host has itself is left to it', async () => {
+  await hosted({}, async (asked) => {
+    const unknown = { status: 404, json: { description: 'Route not found.' } }
+    for (const path of ['/', '/content', '/content/', GATEWAY, `${GATEWAY}/nothing`, '/contents/a'])
+      expect(await asked(path)).toMatchObject(unknown)
+    expect(await asked(PAGE, { method: 'POST' })).toMatchObject(unknown)
+    expect(await asked('/fails')).toMatchObject({ status: 418, json: { description: 'the host’s own' } })
+    expect((await asked('/fails')).headers['access-control-allow-origin']).toBeUndefined()
+  })
+})
+
+test('an error before it is the host’s, too', async () => {
+  const { status } = await hosted({ before: [failing] }, (asked) => asked(PAGE))
+  expect(status).toBe(418)
+})
+
+test('what goes wrong in its routes is logged, and answered in its shape', async () => {
+  const logged: unknown[] = []
+  const logger = { error: (about: unknown) => logged.push(about) } as never
+  const broken = async () => {
+    throw new Error('the store is gone')
+  }
+  await hosted({ options: { ...LOCAL, logger } }, async (asked) => {
+    const during = async () => {
+      for (const path of [PAGE, `${NAMES}/a`])
+        expectError(await asked(path), { status: 500, code: 'INTERNAL' })
+    }
+    await whileReplaced(graph, 'consistent', { by: broken, during })
+  })
+  expect(logged).toMatchObject([
+    { method: 'GET', url: PAGE, err: { message: 'the store is gone' } },
+    { method: 'GET', url: `${NAMES}/a`, err: { message: 'the store is gone' } },
+  ])
+})
+
+test('without a word, it has the paths and the tree of mainnet', async () => {
+  await hosted({ options: { logger: SILENT } }, async (asked) => {
+    expect(await asked('/1sat/opns/origin/a')).toMatchObject({ status: 200 })
+    expect(await asked(`/1sat/ordfs/metadata/${site.outpoint(1)}`)).toMatchObject({ status: 200 })
+    // The mint is of a tree of its own.
+    expect(await asked('/1sat/opns/proof/a')).toMatchObject({ status: 404 })
+  })
+})
+
+test('a host that follows no tree proves no name', async () => {
+  const options = { ...LOCAL, genesis: undefined }
+  const answer = await hosted({ options }, (asked) => asked(`${NAMES}/proof/a`))
+  expectError(answer, { status: 404, code: 'NOT_FOUND' })
+})
+
+test('limits, addresses and directives are the host’s', async () => {
+  const options = {
+    ...LOCAL,
+    network: 'test',
+    limits: { maxPointers: 1 },
+    contentPolicy: 'img-src *',
+  } as const
+  await hosted({ options }, async (asked) => {
+    const two = await asked(`${GATEWAY}/metadata`, posted([site.outpoint(0), site.outpoint(1)]))
+    expectError(two, { status: 413, code: 'TOO_LARGE' })
+    expect((await asked(`${GATEWAY}/metadata/${mint.outpoint(2)}`)).json).toMatchObject({
+      owner: expect.stringMatching(/^[mn]/),
+    })
+    expect((await asked(PAGE)).headers['content-security-policy']).toMatch(/; img-src \*$/)
+  })
+})
+
+test('a host that lets pages of other origins in by itself is not doubled', async () => {
+  await hosted({ options: { ...LOCAL, crossOrigin: false } }, async (asked) => {
+    for (const path of [PAGE, `${NAMES}/a`])
+      expect((await asked(path)).headers['access-control-allow-origin']).toBeUndefined()
+  })
+})
+
+test('bodies that the host has read as JSON are taken', async () => {
+  await hosted({ before: [express.json()] }, async (asked) => {
+    expect((await asked(`${NAMES}/origins`, posted([mint.outpoint(2)]))).json).toEqual({
+      [mint.outpoint(2)]: true,
+    })
+  })
+})
+
+test('below a path of the host, redirects stay below it', async () => {
+  const app = express()
+  attachGateway(app, { graph }, LOCAL)
+  const { url, close } = await listening(express().use('/names', app))
+  try {
+    expect(await ask(url, `/names${DIRECTORY}?a=b`)).toMatchObject({
+      status: 302,
+      headers: { location: `/names${DIRECTORY}/index.html?a=b` },
+    })
+  } finally {
+    await close()
+  }
+})

@@ -1,0 +1,163 @@
+import { once } from 'node:events'
+import { type ClientRequest, request } from 'node:http'
+import type { ContentReader } from '../../../../backend/src/graph/graph-store.js'
+import { keptLog, whileReplaced } from '../../../support/gateway/faults.js'
+import { publisher, text } from '../../../support/gateway/site.js'
+import { lastOf, streamPath, streamsOn } from '../../../support/gateway/streams.js'
+import { FakeChain } from '../../../support/protocol/fake-chain.js'
+import { useServers } from '../../../support/server/test-server.js'
+import { loopTurns, until } from '../../../support/server/waiting.js'
+
+const servers = useServers()
+const { logger, records } = keptLog()
+const server = await servers.start({}, { logger })
+const chain = new FakeChain()
+const published = publisher({ server, chain })
+const { graph } = server.node
+
+const LENGTH = 16 * 1024 * 1024
+const large = await published({ contentType: 'application/x-large', body: new Uint8Array(LENGTH) })
+const small = await published(text('small'))
+/** A page of the store's and more. */
+const steps = await streamsOn(server, chain).streamOf(Array.from({ length: 15 }, (_, at) => `${at} `))
+
+/** Reads on as the store does, once it may, and counts what is read. */
+function watchedReads(mayRead: Promise<unknown> = Promise.resolve()) {
+  const contentChunks = graph.content.chunks.bind(graph)
+  const counts = { begun: 0, ended: 0, bytes: 0 }
+  const by: ContentReader['chunks'] = async function* (sha256, range) {
+    counts.begun++
+    try {
+      await mayRead
+      for await (const piece of contentChunks(sha256, range)) {
+        counts.bytes += piece.length
+        yield piece
+      }
+    } finally {
+      counts.ended++
+    }
+  }
+  return { counts, by: by as typeof graph.content.chunks }
+}
+
+function asked(path: string): ClientRequest {
+  const { hostname, port } = new URL(server.url)
+  const sent = request({ hostname, port, path, agent: false })
+  // It is told of the connection that the test itself ends.
+  sent.on('error', () => undefined)
+  return sent.end()
+}
+
+async function expectAnswers(): Promise<void> {
+  expect((await server.ask(`/content/${large.outpoint(0)}`)).body).toHaveLength(LENGTH)
+  expect((await server.ask(`/content/${small.outpoint(0)}`)).body.toString('utf8')).toBe('small')
+  expect(records).toEqual([])
+}
+
+describe('readers that leave', () => {
+  const READERS = 8
+
+  test('in the middle of a large body stop its reading, and are no error', async () => {
+    const { counts, by } = watchedReads()
+    const leave = async (): Promise<void> => {
+      const [response] = await once(asked(`/content/${large.outpoint(0)}`), 'response')
+      response.on('error', () => undefined)
+      await once(response, 'data')
+      response.destroy()
+    }
+    const during = async (): Promise<void> => {
+      await Promise.all(Array.from({ length: READERS }, leave))
+      await until(() => counts.ended === READERS)
+    }
+    await whileReplaced(graph.content, 'chunks', { by, during })
+    expect(counts.bytes).toBeLessThan(READERS * LENGTH)
+    await expectAnswers()
+  })
+
+  /** Readers that leave before the store may read, and that it ends all the same. */
+  async function left(path: string, counts: { begun: number; ended: number }, read: () => void) {
+    const requests = Array.from({ length: READERS }, () => asked(path))
+    await until(() => counts.begun === READERS)
+    for (const each of requests) each.destroy()
+    // Until the server has seen that they are gone.
+    await loopTurns()
+    read()
+    await until(() => counts.ended === READERS)
+  }
+
+  test('before there is a byte of a large body are no error either', async () => {
+    let read = (): void => undefined
+    const { counts, by } = watchedReads(new Promise<void>((resolve) => (read = resolve)))
+    const during = () => left(`/content/${large.outpoint(0)}`, counts, read)
+    await whileReplaced(graph.content, 'chunks', { by, during })
+    await expectAnswers()
+  })
+
+  test('before there is a byte of a small one are no error either', async () => {
+    let read = (): void => undefined
+    const mayRead = new Promise<void>((resolve) => (read = resolve))
+    const counts = { begun: 0, ended: 0 }
+    const shortBody = graph.content.shortBody.bind(graph)
+    const by: ContentReader['shortBody'] = async (sha256) => {
+      counts.begun++
+      await mayRead
+      counts.ended++
+      return await shortBody(sha256)
+    }
+    const during = () => left(`/content/${small.outpoint(0)}`, counts, read)
+    await whileReplaced(graph.content, 'shortBody', { by, during })
+    await expectAnswers()
+  })
+
+  test('before the first byte of a provenance stop what is read for it', async () => {
+    let read = (): void => undefined
+    const mayRead = new Promise<void>((resolve) => (read = resolve))
+    const counts = { begun: 0, ended: 0 }
+    const transaction = graph.transactions.raw.bind(graph)
+    const by: typeof transaction = async (txid) => {
+      counts.begun++
+      await mayRead
+      counts.ended++
+      return await transaction(txid)
+    }
+    const path = `/svc/gateway/provenance/${lastOf(steps).outpoint(0)}`
+    const during = async (): Promise<void> => {
+      await left(path, counts, () => read())
+      await loopTurns()
+      // Each reader's read that was under way, of one for each step.
+      expect(counts.begun).toBe(READERS)
+      const { status } = await server.ask(path)
+      expect({ status, read: counts.begun - READERS >= steps.length }).toEqual({ status: 200, read: true })
+    }
+    await whileReplaced(graph.transactions, 'raw', { by, during })
+    await expectAnswers()
+  })
+
+  test('before the first byte of a stream stop the summing up of its chunks', async () => {
+    const stream = graph.streams.summary.bind(graph)
+    const counts = { begun: 0, ended: 0 }
+    let read = (): void => undefined
+    const mayRead = new Promise<void>((resolve) => (read = resolve))
+    const ends: unknown[] = []
+    const by: typeof stream = async (query) => {
+      counts.begun++
+      await mayRead
+      try {
+        return await stream(query)
+      } catch (error) {
+        ends.push(error)
+        throw error
+      } finally {
+        counts.ended++
+      }
+    }
+    await whileReplaced(graph.streams, 'summary', {
+      by,
+      during: () => left(streamPath(steps[0]), counts, () => read()),
+    })
+    expect(ends).toEqual(new Array(READERS).fill(expect.objectContaining({ name: 'ReaderLeftError' })))
+    const { body } = await server.ask(streamPath(steps[0]))
+    expect(body.toString('utf8')).toBe(Array.from({ length: 15 }, (_, at) => `${at} `).join(''))
+    await expectAnswers()
+  })
+})

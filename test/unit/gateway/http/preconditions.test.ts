@@ -1,0 +1,115 @@
+import { utf8 } from '../../../../backend/src/protocol/bytes.js'
+import { builtMinePage } from '../../../support/cli/built-package.js'
+import { expectError } from '../../../support/gateway/expect-error.js'
+import { beefOf, FakeChain, inscriptionScript, p2pkh } from '../../../support/protocol/fake-chain.js'
+import { treeOf, useServers } from '../../../support/server/test-server.js'
+
+// RFC 9110 13: what If-Match and If-None-Match ask for, of every route whose answer has an entity tag.
+
+const servers = useServers()
+const chain = new FakeChain()
+const server = await servers.start(treeOf(chain.deployment), { minePage: await builtMinePage() })
+const inscription = inscriptionScript({ contentType: 'text/plain', body: utf8('0123456789') })
+const funding = chain.spend({ inputs: [], outputs: [{ satoshis: 2, lockingScript: p2pkh(0) }] })
+const note = chain.spend({
+  inputs: [{ transaction: funding, vout: 0 }],
+  outputs: [{ satoshis: 1, lockingScript: inscription }],
+})
+for (const transaction of [chain.genesis, chain.mint('a')]) await server.submit(beefOf(transaction))
+await server.submit(beefOf(note, { with: [funding] }), ['tm_ordinals'])
+
+const CONTENT = `/content/${note.outpoint(0)}`
+const ROUTES = [
+  CONTENT,
+  `${CONTENT}:-1`,
+  `/svc/gateway/stream/${note.outpoint(0)}`,
+  `/svc/gateway/metadata/${note.outpoint(0)}`,
+  `/svc/gateway/provenance/${note.outpoint(0)}`,
+  '/svc/names/proof/a',
+  '/openapi.json',
+  '/mine',
+  '/mine/main.js',
+]
+
+type Headers = Record<string, string>
+
+describe.each(ROUTES)('%s', (path) => {
+  let tag = ''
+  beforeAll(async () => {
+    const { status, headers } = await server.ask(path)
+    expect(status).toBe(200)
+    tag = String(headers.etag)
+    expect(tag).toMatch(/^"[0-9a-f]{64}"$/)
+  })
+
+  const CASES: [what: string, headers: (tag: string) => Headers, status: number][] = [
+    ['the tag is asked for', (own) => ({ 'If-Match': own }), 200],
+    ['any tag is asked for', () => ({ 'If-Match': '*' }), 200],
+    ['it is in the list', (own) => ({ 'If-Match': `"a", W/"b",, ${own} ,"c"` }), 200],
+    ['the list has a tag with a comma', (own) => ({ 'If-Match': `"a,b", ${own}` }), 200],
+    ['another is asked for', () => ({ 'If-Match': '"another"' }), 412],
+    ['the weak one is asked for, which never matches', (own) => ({ 'If-Match': `W/${own}` }), 412],
+    ['no tag is asked for', () => ({ 'If-Match': '' }), 412],
+    ['what is asked for has no quotes', (own) => ({ 'If-Match': own.slice(1, -1) }), 412],
+    ['the tag is within another', (own) => ({ 'If-Match': `"x,${own.slice(1, -1)}"` }), 412],
+    ['it is known', (own) => ({ 'If-None-Match': own }), 304],
+    ['the weak one is known', (own) => ({ 'If-None-Match': `W/${own}` }), 304],
+    ['any is known', () => ({ 'If-None-Match': '*' }), 304],
+    ['one of a list is known', (own) => ({ 'If-None-Match': `"a", ${own}` }), 304],
+    ['another is known', () => ({ 'If-None-Match': '"another"' }), 200],
+    [
+      'it is known, whatever caches are told',
+      (own) => ({ 'If-None-Match': own, 'Cache-Control': 'no-cache' }),
+      304,
+    ],
+    ['it is known, and caches are passed by', (own) => ({ 'If-None-Match': own, Pragma: 'no-cache' }), 304],
+    [
+      'a date is asked for, of which there is none',
+      () => ({ 'If-Modified-Since': new Date().toUTCString() }),
+      200,
+    ],
+    [
+      'a date is passed, of which there is none',
+      () => ({ 'If-Unmodified-Since': new Date(0).toUTCString() }),
+      200,
+    ],
+    // The order of 13.2.2.
+    ['the tag is asked for and known', (own) => ({ 'If-Match': own, 'If-None-Match': own }), 304],
+    [
+      'another is asked for, and the tag is known',
+      (own) => ({ 'If-Match': '"a"', 'If-None-Match': own }),
+      412,
+    ],
+  ]
+  test.each(CASES)('where %s', async (_, headers, status) => {
+    const question = { headers: headers(tag) }
+    const answer = await server.ask(path, question)
+    if (status === 412) expectError(answer, { status, code: 'PRECONDITION_FAILED' })
+    else expect({ status: answer.status, etag: answer.headers.etag }).toEqual({ status, etag: tag })
+    if (status === 304) expect(answer.body).toHaveLength(0)
+    expect((await server.ask(path, { ...question, method: 'HEAD' })).status).toBe(status)
+  })
+})
+
+test('a range is looked at last', async () => {
+  const tag = String((await server.ask(CONTENT)).headers.etag)
+  const ask = async (headers: Headers): Promise<number> =>
+    (await server.ask(CONTENT, { headers: { Range: 'bytes=1-2', ...headers } })).status
+  expect(await ask({ 'If-Match': tag })).toBe(206)
+  expect(await ask({ 'If-Match': tag, 'If-Range': '"another"' })).toBe(200)
+  expect(await ask({ 'If-Match': '"another"', 'If-Range': tag })).toBe(412)
+  expect(await ask({ 'If-None-Match': tag, 'If-Range': tag })).toBe(304)
+  expect(await ask({ 'If-Match': '"another"', Range: 'bytes=900-' })).toBe(412)
+})
+
+test('nothing is asked of what is not there', async () => {
+  for (const [name, value] of [
+    ['If-Match', '*'],
+    ['If-Match', '"a"'],
+    ['If-None-Match', '*'],
+  ] as const)
+    expectError(await server.ask(`/content/${note.outpoint(1)}`, { headers: { [name]: value } }), {
+      status: 404,
+      code: 'NOT_FOUND',
+    })
+})

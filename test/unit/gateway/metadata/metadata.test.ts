@@ -1,0 +1,402 @@
+import { createHash } from 'node:crypto'
+import { jest } from '@jest/globals'
+import { encodeAddress } from '../../../../backend/src/protocol/address.js'
+import { MAP_MARKER } from '../../../../backend/src/protocol/bitcom.js'
+import { concatBytes, utf8 } from '../../../../backend/src/protocol/bytes.js'
+import { parseOutpoint } from '../../../../backend/src/protocol/outpoint.js'
+import { ownerOf } from '../../../support/graph/life.js'
+import { livesOn } from '../../../support/graph/lives.js'
+import {
+  beefOf,
+  bitcomTail,
+  FakeChain,
+  type FakeTransaction,
+  inscriptionScript,
+  mapTail,
+  p2pkh,
+} from '../../../support/protocol/fake-chain.js'
+import { posted, treeOf, useServers } from '../../../support/server/test-server.js'
+
+const { start } = useServers()
+const server = await start()
+const chain = new FakeChain()
+const { submit, transferred, life } = livesOn(server, chain)
+
+const at = (step: FakeTransaction | undefined): string => step?.outpoint(0) ?? ''
+const metadata = async (pointer: string) => await server.ask(`/svc/gateway/metadata/${pointer}`)
+const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
+const addressOf = (seed: number): string => encodeAddress(ownerOf(seed), 'main')
+
+const PARENT = `${'cd'.repeat(32)}_7`
+const child = concatBytes(
+  inscriptionScript({
+    contentType: 'text/plain',
+    body: utf8('one'),
+    parent: parseOutpoint(PARENT),
+    lock: p2pkh(1),
+  }),
+  mapTail({ name: 'first', royalties: '[{"percentage":"0.03"}]' }),
+)
+const steps = await life(child, [
+  concatBytes(p2pkh(2), mapTail({ name: 'second', subTypeData: 'not JSON {' })),
+  p2pkh(3),
+  concatBytes(inscriptionScript({ contentType: 'text/css', body: utf8('three'), lock: p2pkh(4) })),
+])
+const [first, , transfer, last] = steps
+
+const FIRST_MAP = { name: 'first', royalties: [{ percentage: '0.03' }] }
+const SECOND_MAP = { ...FIRST_MAP, name: 'second', subTypeData: 'not JSON {' }
+
+describe('the record of', () => {
+  test('an output alone is what stands in it', async () => {
+    const { status, headers, json } = await metadata(at(first))
+    expect({ status, json }).toEqual({
+      status: 200,
+      json: {
+        outpoint: at(first),
+        contentOutpoint: at(first),
+        contentType: 'text/plain',
+        contentLength: 3,
+        sha256: sha256('one'),
+        map: FIRST_MAP,
+        parent: PARENT,
+        satoshis: 1,
+        owner: addressOf(1),
+        spent: true,
+        height: first?.height,
+      },
+    })
+    expect(headers).toMatchObject({
+      'cache-control': 'no-cache',
+      'content-type': 'application/json; charset=utf-8',
+      'access-control-allow-origin': '*',
+    })
+  })
+
+  test('an output that shows nothing has no content', async () => {
+    const { json } = await metadata(at(transfer))
+    expect(json).toEqual({
+      outpoint: at(transfer),
+      map: {},
+      satoshis: 1,
+      owner: addressOf(3),
+      spent: true,
+      height: transfer?.height,
+    })
+  })
+
+  test('a step is what the ordinal is there', async () => {
+    const { json } = await metadata(`${at(last)}:2`)
+    expect(json).toEqual({
+      outpoint: at(transfer),
+      origin: at(first),
+      sequence: 2,
+      tip: false,
+      contentOutpoint: at(first),
+      contentType: 'text/plain',
+      contentLength: 3,
+      sha256: sha256('one'),
+      map: SECOND_MAP,
+      parent: PARENT,
+      satoshis: 1,
+      owner: addressOf(3),
+      spent: true,
+      height: transfer?.height,
+    })
+  })
+
+  test('the tip is unspent, and keeps the parent that an earlier inscription named', async () => {
+    const { json } = await metadata(`${at(first)}:-1`)
+    expect(json).toMatchObject({
+      outpoint: at(last),
+      sequence: 3,
+      tip: true,
+      contentOutpoint: at(last),
+      contentType: 'text/css',
+      map: SECOND_MAP,
+      parent: PARENT,
+      owner: addressOf(4),
+      spent: false,
+    })
+  })
+
+  test('a transaction is that of its first content', async () => {
+    expect((await metadata(first?.txid ?? '')).json).toMatchObject({ outpoint: at(first) })
+    expect((await metadata(`${first?.txid}:1`)).json).toMatchObject({ sequence: 1, map: SECOND_MAP })
+  })
+
+  test('an outpoint in its other form is the same', async () => {
+    const { json } = await metadata(at(first).replace('_', '.').toUpperCase())
+    expect(json).toMatchObject({ outpoint: at(first) })
+  })
+
+  test('an output of another value is a chain of one', async () => {
+    const lockingScript = inscriptionScript({ contentType: 'text/plain', body: utf8('rich') })
+    const rich = chain.spend({
+      inputs: [],
+      outputs: [{ satoshis: 7, lockingScript: concatBytes(lockingScript, mapTail({ a: '1' })) }],
+    })
+    await submit(rich)
+    const { json } = await metadata(`${at(rich)}:-1`)
+    expect(json).toMatchObject({ origin: at(rich), sequence: 0, tip: true, map: { a: '1' }, satoshis: 7 })
+  })
+
+  test('an ordinal whose last coin was burnt is spent at its tip', async () => {
+    const [burnt] = await life('burnt', [])
+    if (burnt === undefined) throw new Error('there is an origin')
+    const outputs = [{ satoshis: 9, lockingScript: inscriptionScript({ body: utf8('ash') }) }]
+    await submit(chain.spend({ inputs: [{ transaction: burnt, vout: 0 }], outputs }), { with: [burnt] })
+    expect((await metadata(`${at(burnt)}:-1`)).json).toMatchObject({ tip: true, spent: true })
+  })
+
+  test('an unproven one has no height, until it is proven', async () => {
+    // The coin’s own lock takes any one push, so that the engine’s interpreter lets the unproven spend through.
+    const [, open] = await life('soon', [Uint8Array.of(0x75, 0x51)])
+    if (open === undefined) throw new Error('there is a second step')
+    const next = transferred(open, p2pkh(5))
+    await submit(next, { proven: false, with: [open] })
+    expect((await metadata(at(next))).json).not.toHaveProperty('height')
+    await submit(next)
+    expect((await metadata(at(next))).json).toMatchObject({ height: next.height })
+  })
+})
+
+describe('a record is asked for again', () => {
+  test('and is the same: 304', async () => {
+    const { headers } = await metadata(`${at(first)}:-1`)
+    expect(headers.etag).toMatch(/^"[0-9a-f]{64}"$/)
+    const again = await server.ask(`/svc/gateway/metadata/${at(first)}:-1`, {
+      headers: { 'If-None-Match': String(headers.etag) },
+    })
+    expect(again).toMatchObject({ status: 304, headers: { etag: headers.etag, 'cache-control': 'no-cache' } })
+    expect(again.body).toHaveLength(0)
+  })
+
+  test('and has changed: another tag', async () => {
+    const [origin] = await life('changing', [])
+    if (origin === undefined) throw new Error('there is an origin')
+    const before = await metadata(`${at(origin)}:-1`)
+    await submit(transferred(origin, p2pkh(6)), { with: [origin] })
+    const after = await server.ask(`/svc/gateway/metadata/${at(origin)}:-1`, {
+      headers: { 'If-None-Match': String(before.headers.etag) },
+    })
+    expect(after.status).toBe(200)
+    expect(after.headers.etag).not.toBe(before.headers.etag)
+  })
+
+  test('with HEAD, for its headers alone', async () => {
+    const whole = await metadata(at(first))
+    const head = await server.ask(`/svc/gateway/metadata/${at(first)}`, { method: 'HEAD' })
+    expect(head.status).toBe(200)
+    expect(head.body).toHaveLength(0)
+    for (const name of ['etag', 'content-length', 'content-type', 'cache-control'])
+      expect(head.headers[name]).toBe(whole.headers[name])
+  })
+})
+
+const nowhere = `${'ab'.repeat(32)}_0`
+
+test.each([
+  ['what is not here', nowhere, 404, 'NOT_FOUND'],
+  ['a step that is not there', `${at(first)}:4`, 404, 'NOT_FOUND'],
+  ['a transaction without content', 'ab'.repeat(32), 404, 'NOT_FOUND'],
+  ['no outpoint', 'x', 400, 'BAD_OUTPOINT'],
+  ['a sibling', '_0', 400, 'BAD_OUTPOINT'],
+  ['a broken escape', '%zz', 400, 'BAD_OUTPOINT'],
+  ['an encoded slash', `${at(first)}%2F`, 400, 'BAD_OUTPOINT'],
+  ['a vout of 40 digits', `${'ab'.repeat(32)}_${'1'.repeat(40)}`, 400, 'BAD_OUTPOINT'],
+  ['no sequence', `${at(first)}:x`, 400, 'BAD_SEQUENCE'],
+  ['a sequence beyond 2^53', `${at(first)}:9007199254740993`, 400, 'BAD_SEQUENCE'],
+])('%s has no record', async (_, pointer, status, code) => {
+  const answer = await metadata(pointer)
+  expect({ status: answer.status, json: answer.json }).toMatchObject({ status, json: { code } })
+  expect(answer.headers['cache-control']).toBe('no-store')
+})
+
+describe('many records at once', () => {
+  const bulk = async (body: unknown) => await server.ask('/svc/gateway/metadata', posted(body))
+
+  test('are those of one by one, by the words that they were asked for with', async () => {
+    const asked = [
+      `${at(first)}:-1`,
+      at(first).replace('_', '.'),
+      `${at(first)}:99`,
+      nowhere,
+      `${first?.txid}:0`,
+    ]
+    const { status, headers, json } = await bulk(asked)
+    expect(status).toBe(200)
+    expect(headers).toMatchObject({
+      'cache-control': 'no-cache',
+      'content-type': 'application/json; charset=utf-8',
+    })
+    const records = json as Record<string, unknown>
+    expect(Object.keys(records)).toEqual(asked)
+    for (const pointer of asked) {
+      const single = await metadata(pointer)
+      expect(records[pointer]).toEqual(single.status === 404 ? null : single.json)
+    }
+    expect((await bulk({ outpoints: asked })).json).toEqual(json)
+  })
+
+  test('are none where none are asked for, and one where one is asked for twice', async () => {
+    expect((await bulk([])).json).toEqual({})
+    expect(Object.keys((await bulk([at(first), at(first)])).json as object)).toEqual([at(first)])
+  })
+
+  test('are a hundred at the most', async () => {
+    const many = Array.from({ length: 101 }, (_, vout) => `${'ab'.repeat(32)}_${vout}`)
+    expect(Object.values((await bulk(many.slice(1))).json as object)).toEqual(new Array(100).fill(null))
+    expect(await bulk(many)).toMatchObject({ status: 413 })
+    expect((await bulk(many)).json).toMatchObject({ code: 'TOO_LARGE' })
+  })
+
+  test('are none where one of them cannot be meant, which is named', async () => {
+    const { status, json } = await bulk([at(first), 'nonsense'])
+    expect({ status, json }).toMatchObject({
+      status: 400,
+      json: { code: 'BAD_OUTPOINT', error: expect.stringContaining('"nonsense"') },
+    })
+    const sequence = await bulk([`${at(first)}:-9`])
+    expect(sequence.json).toMatchObject({ code: 'BAD_SEQUENCE', error: expect.stringContaining('"-9"') })
+  })
+
+  test.each([[null], [7], ['x'], [{}], [[7]], [[null]], [{ outpoints: 'x' }], [[[at(first)]]]])(
+    'are not asked for by %j',
+    async (body) => {
+      const answer = await bulk(body)
+      expect({ status: answer.status, json: answer.json }).toMatchObject({
+        status: 400,
+        json: { code: 'BAD_BODY' },
+      })
+    },
+  )
+
+  test('are not asked for by what is no JSON, or by too much of it', async () => {
+    const asked = { method: 'POST', body: '[' }
+    expect((await server.ask('/svc/gateway/metadata', asked)).json).toMatchObject({ code: 'BAD_BODY' })
+    const long = await bulk(['x'.repeat(70_000)])
+    expect({ status: long.status, json: long.json }).toMatchObject({
+      status: 413,
+      json: { code: 'TOO_LARGE' },
+    })
+  })
+})
+
+describe('metadata in headers', () => {
+  const inscribed = async (map: Uint8Array): Promise<FakeTransaction> => {
+    const [origin] = await life(concatBytes(inscriptionScript({ body: utf8('x') }), map), [])
+    if (origin === undefined) throw new Error('there is an origin')
+    return origin
+  }
+  const headersOf = async (pointer: string) => (await server.ask(`/content/${pointer}`)).headers
+
+  test('is that of the output alone, or up to the step', async () => {
+    const own = await headersOf(at(first))
+    expect(JSON.parse(String(own['x-map']))).toEqual(FIRST_MAP)
+    expect(own['x-parent']).toBe(PARENT)
+    const tip = await headersOf(`${at(first)}:-1`)
+    expect(JSON.parse(String(tip['x-map']))).toEqual(SECOND_MAP)
+    expect(tip['x-parent']).toBe(PARENT)
+    expect(await headersOf(at(last))).not.toHaveProperty('x-map')
+    expect(await headersOf(at(last))).not.toHaveProperty('x-parent')
+  })
+
+  test('is ASCII, whatever was said', async () => {
+    const said = { 'ключ\r\nX-Evil: 1': '🙂\0é' }
+    const origin = await inscribed(mapTail(said))
+    const { 'x-map': text, ...others } = await headersOf(at(origin))
+    expect(text).toMatch(/^[\x20-\x7e]+$/)
+    expect(JSON.parse(String(text))).toEqual(said)
+    expect(others).not.toHaveProperty('x-evil')
+  })
+
+  test('is left out where it is longer than 4,096 bytes, and whole in the record', async () => {
+    const room = 4096 - '{"a":""}'.length
+    const fits = await inscribed(mapTail({ a: 'x'.repeat(room) }))
+    expect(String((await headersOf(at(fits)))['x-map'])).toHaveLength(4096)
+    const long = await inscribed(mapTail({ a: 'x'.repeat(room + 1) }))
+    for (const pointer of [at(long), `${at(long)}:-1`]) {
+      expect(await headersOf(pointer)).not.toHaveProperty('x-map')
+      expect((await metadata(pointer)).json).toMatchObject({ map: { a: 'x'.repeat(room + 1) } })
+    }
+  })
+
+  test('of 5 MiB is cut in the record, which says so, and left out of headers', async () => {
+    const text = 'y'.repeat(5 * 1024 * 1024)
+    const origin = await inscribed(mapTail({ app: 'test', text, type: 'ord' }))
+    for (const pointer of [at(origin), `${at(origin)}:0`]) {
+      const { status, headers } = await server.ask(`/content/${pointer}`)
+      expect(status).toBe(200)
+      expect(headers).not.toHaveProperty('x-map')
+      expect((await metadata(pointer)).json).toMatchObject({
+        map: { app: 'test', type: 'ord' },
+        mapTruncated: true,
+      })
+    }
+  })
+
+  test('that is JSON without a bound is not parsed, however often it is added', async () => {
+    const json = JSON.stringify(Array.from({ length: 300_000 }, (_, at) => at))
+    const adding = (each: string) =>
+      concatBytes(p2pkh(1), bitcomTail([MAP_MARKER, 'ADD', 'subTypeData', each]))
+    const origin = concatBytes(
+      inscriptionScript({ contentType: 'text/plain', body: utf8('big') }),
+      mapTail({ royalties: json, a: '1' }),
+    )
+    const steps = await life(origin, ['1', `${json} `, json, '2'].map(adding))
+    const parse = jest.spyOn(JSON, 'parse')
+    const { json: record } = await metadata(`${at(steps.at(-1))}:-1`)
+    const longest = Math.max(...parse.mock.calls.map(([text]) => text.length))
+    parse.mockRestore()
+    expect(record).toMatchObject({ map: { a: '1', subTypeData: [1, 2] }, mapTruncated: true })
+    expect(longest).toBeLessThan(64 * 1024)
+    expect((await server.ask(`/content/${at(steps.at(-1))}:-1`)).headers).not.toHaveProperty('x-map')
+    expect(
+      (await server.ask(`/svc/gateway/metadata/${at(steps.at(-1))}:-1`, { method: 'HEAD' })).status,
+    ).toBe(200)
+  })
+
+  test('has room for MAX_MAP_BYTES in a record, and for sixteen times that in an answer with many', async () => {
+    const small = await start({ MAX_MAP_BYTES: '4096', ...treeOf(chain.deployment) })
+    const lives = livesOn(small, chain)
+    const withMap = async (body: string, map: Record<string, string>) => {
+      const envelope = inscriptionScript({ contentType: 'text/plain', body: utf8(body) })
+      return at((await lives.life(concatBytes(envelope, mapTail(map)), []))[0])
+    }
+    const one = await withMap('a', { a: '1', b: 'x'.repeat(3000), c: 'y'.repeat(3000), d: '4' })
+    const { json: single } = await small.ask(`/svc/gateway/metadata/${one}`)
+    expect(single).toMatchObject({ map: { a: '1', b: 'x'.repeat(3000), d: '4' }, mapTruncated: true })
+    const pointers: string[] = []
+    for (let body = 0; body < 12; body++) {
+      const outpoint = await withMap(`${body}`, { b: `${body}`.padEnd(4000) })
+      pointers.push(outpoint, `${outpoint}:-1`)
+    }
+    const { json: many } = await small.ask('/svc/gateway/metadata', posted(pointers))
+    const records = Object.values(many as Record<string, { map: object; mapTruncated?: true }>)
+    const bytes = records.reduce((sum, { map }) => sum + JSON.stringify(map).length, 0)
+    expect(bytes).toBeGreaterThan(15 * 4096)
+    expect(bytes).toBeLessThan(17 * 4096)
+    for (const record of records.slice(-2)) expect(record).toMatchObject({ map: {}, mapTruncated: true })
+    const { json: plain } = await small.ask('/svc/gateway/metadata', posted([`${chain.genesis.outpoint(0)}`]))
+    expect(JSON.stringify(plain)).not.toContain('mapTruncated')
+  })
+
+  test('takes keys and depths as they come', async () => {
+    const deep = `${'['.repeat(30_000)}${']'.repeat(30_000)}`
+    const words = ['SET', '__proto__', 'a', 'constructor', 'b', 'subTypeData', deep]
+    const origin = await inscribed(bitcomTail([MAP_MARKER, ...words]))
+    const { body } = await metadata(`${at(origin)}:-1`)
+    expect(body.toString('utf8')).toContain(`"map":{"__proto__":"a","constructor":"b","subTypeData":"[[[[`)
+  })
+})
+
+test('mainnet’s prefix serves the same', async () => {
+  const mainnet = await start({ PROFILE: 'mainnet', CHAIN_TRACKER: 'scripts-only' })
+  await mainnet.submit(beefOf(first ?? chain.genesis), ['tm_ordinals'])
+  for (const prefix of ['/1sat/ordfs', '/svc/gateway']) {
+    expect((await mainnet.ask(`${prefix}/metadata/${at(first)}`)).json).toMatchObject({ outpoint: at(first) })
+    const many = await mainnet.ask(`${prefix}/metadata`, posted([at(first)]))
+    expect(many.json).toMatchObject({ [at(first)]: { outpoint: at(first) } })
+  }
+})

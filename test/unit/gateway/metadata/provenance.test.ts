@@ -1,0 +1,392 @@
+import { Beef } from '@bsv/sdk'
+import { graphRecords } from '../../../../backend/src/graph/records.js'
+import { concatBytes, utf8 } from '../../../../backend/src/protocol/bytes.js'
+import {
+  type ProvenanceTrust,
+  tampered,
+  verifyProvenance,
+} from '../../../support/graph/provenance-verifier.js'
+import { recordOf } from '../../../support/protocol/block.js'
+import {
+  beefOf,
+  FakeChain,
+  type FakeOutput,
+  type FakeTransaction,
+  inscriptionScript,
+  mapTail,
+  OPEN_LOCK,
+  p2pkh,
+} from '../../../support/protocol/fake-chain.js'
+import {
+  type Answer,
+  lastingHeaders,
+  type TestServer,
+  treeOf,
+  useServers,
+} from '../../../support/server/test-server.js'
+
+const { start } = useServers()
+const chain = new FakeChain()
+const server = await start(treeOf(chain.deployment))
+
+/** The blocks of the fake chain: each holds one transaction, whose txid is its merkle root. */
+const blocks = new Map<number, string>()
+const trust: ProvenanceTrust = { isRoot: (root, height) => blocks.get(height) === root }
+
+const made = (transaction: FakeTransaction): FakeTransaction => {
+  blocks.set(transaction.height, transaction.txid)
+  return transaction
+}
+const spend = (inputs: [FakeTransaction, number][], outputs: FakeOutput[]): FakeTransaction =>
+  made(chain.spend({ inputs: inputs.map(([transaction, vout]) => ({ transaction, vout })), outputs }))
+const output = (satoshis: number, lockingScript = p2pkh(1)): FakeOutput => ({ satoshis, lockingScript })
+const purse = (satoshis: number): FakeTransaction => spend([], [output(satoshis, OPEN_LOCK)])
+const inscribed = (text: string, lock = p2pkh(1)): FakeOutput =>
+  output(1, inscriptionScript({ contentType: 'text/plain', body: utf8(text), lock }))
+const mapped = (step: string): FakeOutput => output(1, concatBytes(p2pkh(2), mapTail({ step })))
+
+async function submit(
+  transaction: FakeTransaction,
+  options: Parameters<typeof beefOf>[1] & { topics?: string[]; to?: TestServer } = {},
+): Promise<void> {
+  const { topics = ['tm_ordinals'], to = server, ...beef } = options
+  const { status, body } = await to.submit(beefOf(transaction, beef), topics)
+  expect({ status, body: status === 200 ? '' : body.toString('utf8') }).toEqual({ status: 200, body: '' })
+}
+
+const provenance = (outpoint: string, question?: Parameters<TestServer['ask']>[1]): Promise<Answer> =>
+  server.ask(`/svc/gateway/provenance/${outpoint}`, question)
+
+async function expectNone(outpoint: string): Promise<void> {
+  const { status, json } = await provenance(outpoint)
+  expect({ status, json }).toMatchObject({ status: 404, json: { code: 'NOT_FOUND' } })
+}
+
+/** Asks for a provenance and checks it, and that nothing of it can be left out or changed. */
+async function expectShown(
+  asked: string,
+  shown: { tip: string; origin: string; steps: number; with: FakeTransaction[] },
+  starts: string[] = [],
+): Promise<void> {
+  const { status, headers, body } = await provenance(asked)
+  expect({ status, headers }).toMatchObject({
+    status: 200,
+    headers: {
+      'content-type': 'application/octet-stream',
+      'content-length': String(body.length),
+      'cache-control': 'no-cache',
+      'x-content-type-options': 'nosniff',
+    },
+  })
+  const verified = verifyProvenance(body, { ...trust, starts })
+  expect(verified).toMatchObject({ tip: shown.tip, origin: shown.origin })
+  expect(verified.path).toHaveLength(shown.steps)
+  for (const { raw } of shown.with) expect(body.includes(Buffer.from(raw))).toBe(true)
+  const others = tampered(body)
+  const lacking = others.filter(({ what }) => what.endsWith('left out'))
+  expect(lacking).toHaveLength(shown.with.length)
+  const undetected = others.filter((other) => {
+    try {
+      verifyProvenance(other.bytes, { ...trust, starts })
+      return true
+    } catch {
+      return false
+    }
+  })
+  expect(undetected.map(({ what }) => what)).toEqual([])
+}
+
+describe('an ordinal with MAP at four steps', () => {
+  const funding = purse(5)
+  const origin = spend([[funding, 0]], [inscribed('four steps')])
+  const steps = [origin]
+  for (const step of ['1', '2', '3', '4']) steps.push(spend([[steps.at(-1) ?? origin, 0]], [mapped(step)]))
+  const tip = steps.at(-1) ?? origin
+  beforeAll(async () => {
+    for (const [i, step] of steps.entries()) await submit(step, { with: [steps[i - 1] ?? funding] })
+  })
+
+  test('is shown from its tip to its origin, and that nothing came before, wherever it is asked', async () => {
+    const shown = { tip: tip.outpoint(0), origin: origin.outpoint(0), steps: 5, with: [funding, ...steps] }
+    for (const step of steps) await expectShown(step.outpoint(0), shown)
+  })
+
+  test.each([
+    ['a point before the index', (asked: string) => asked.replace('_', '.')],
+    ['capital hex', (asked: string) => asked.toUpperCase()],
+    ['an escape', (asked: string) => asked.replace('_', '%5F')],
+    ['a query', (asked: string) => `${asked}?raw&seq=1`],
+  ])('is found with %s', async (_, written) => {
+    const plain = await provenance(origin.outpoint(0))
+    expect(await provenance(written(origin.outpoint(0)))).toMatchObject({ status: 200, body: plain.body })
+  })
+
+  test('has a head of its own', async () => {
+    const [head, get] = [
+      await provenance(tip.outpoint(0), { method: 'HEAD' }),
+      await provenance(tip.outpoint(0)),
+    ]
+    expect({ status: head.status, headers: lastingHeaders(head) }).toEqual({
+      status: 200,
+      headers: lastingHeaders(get),
+    })
+    expect(head.body).toHaveLength(0)
+  })
+
+  test('is not sent again to whoever has it', async () => {
+    const { etag = '' } = (await provenance(tip.outpoint(0))).headers
+    const again = await provenance(tip.outpoint(0), { headers: { 'If-None-Match': etag } })
+    expect(again).toMatchObject({ status: 304, headers: { etag } })
+    expect(again.body).toHaveLength(0)
+  })
+
+  test('is no sequence, no transaction and no path', async () => {
+    const { txid } = origin
+    for (const asked of ['', 'x', txid, `${txid}_0:1`, `${txid}_0/1`, `_0`, `${txid}_01`, `${txid}_0%zz`]) {
+      const { status, json } = await provenance(asked)
+      expect({ asked, status, json }).toMatchObject({ asked, status: 400, json: { code: 'BAD_OUTPOINT' } })
+    }
+  })
+
+  test('breaks the connection where what was listed is gone, and never looks whole', async () => {
+    const { graph } = server.node
+    const read = graph.transactions.raw.bind(graph)
+    let listed = 0
+    graph.transactions.raw = async (txid) => {
+      if (txid === tip.txid) listed++
+      return listed > 1 ? undefined : await read(txid)
+    }
+    try {
+      await expect(provenance(tip.outpoint(0))).rejects.toThrow(/aborted|hang up|ECONNRESET/)
+    } finally {
+      graph.transactions.raw = read
+    }
+    expect(await provenance(tip.outpoint(0))).toMatchObject({ status: 200 })
+  })
+})
+
+describe('ordinals that move together among larger coins', () => {
+  const [first, second] = [purse(9), purse(9)]
+  const one = spend([[first, 0]], [output(4), inscribed('one')])
+  const two = spend([[second, 0]], [inscribed('two')])
+  const [large, small, fee] = [purse(300), purse(70), purse(500)]
+  const all = spend(
+    [
+      [large, 0],
+      [one, 1],
+      [small, 0],
+      [two, 0],
+      [fee, 0],
+    ],
+    [
+      output(100),
+      output(200),
+      output(1),
+      output(0),
+      output(70),
+      mapped('two'),
+      inscribed('three'),
+      output(9),
+    ],
+  )
+  beforeAll(async () => {
+    await submit(one, { with: [first] })
+    await submit(two, { with: [second] })
+    await submit(all, { with: [fee, large, one, small, two] })
+  })
+
+  test.each<[string, number, string, number, FakeTransaction[]]>([
+    ['the first by what is before it', 2, one.outpoint(1), 2, [first, one, large, all]],
+    ['the second by that and more', 5, two.outpoint(0), 2, [one, second, two, large, small, all]],
+    ['a new one by the coin that it comes out of', 6, all.outpoint(6), 1, [one, two, large, small, fee, all]],
+  ])('show %s', async (_, vout, origin, steps, shown) => {
+    // What only places an ordinal comes without what places it in turn.
+    await expectShown(all.outpoint(vout), { tip: all.outpoint(vout), origin, steps, with: shown })
+  })
+})
+
+test('what is not mined is shown with its ancestors, down to what is', async () => {
+  const [funding, fee, other] = [purse(5), purse(40), purse(40)]
+  const open = inscribed('in the open', OPEN_LOCK)
+  const origin = spend([[funding, 0]], [open])
+  const waiting = spend(
+    [
+      [origin, 0],
+      [fee, 0],
+    ],
+    [output(1, OPEN_LOCK), output(30)],
+  )
+  const mined = spend([[waiting, 0]], [output(1, OPEN_LOCK)])
+  const tip = spend(
+    [
+      [mined, 0],
+      [other, 0],
+    ],
+    [output(1), output(30)],
+  )
+  await submit(origin, { with: [funding] })
+  await submit(waiting, { proven: false, with: [origin, fee] })
+  await submit(mined, { with: [origin, fee, waiting], unproven: [waiting] })
+  await submit(tip, { proven: false, with: [mined, other] })
+  await expectShown(origin.outpoint(0), {
+    tip: tip.outpoint(0),
+    origin: origin.outpoint(0),
+    steps: 4,
+    with: [funding, origin, fee, waiting, mined, other, tip],
+  })
+})
+
+test('an ordinal that was burnt is shown where it was last', async () => {
+  const [funding, other] = [purse(3), purse(3)]
+  const origin = spend([[funding, 0]], [inscribed('burnt')])
+  const last = spend([[origin, 0]], [output(1)])
+  const burn = spend(
+    [
+      [last, 0],
+      [other, 0],
+    ],
+    [output(2)],
+  )
+  await submit(origin, { with: [funding] })
+  await submit(last, { with: [origin] })
+  const shown = { tip: last.outpoint(0), origin: origin.outpoint(0), steps: 2, with: [funding, origin, last] }
+  await expectShown(origin.outpoint(0), shown)
+  await submit(burn, { with: [last, other] })
+  await expectShown(origin.outpoint(0), shown)
+})
+
+test('content that was put on a coin later has its origin there, and its lineage before', async () => {
+  const funding = purse(3)
+  const bare = spend([[funding, 0]], [mapped('bare')])
+  const origin = spend([[bare, 0]], [inscribed('late')])
+  await submit(bare, { with: [funding] })
+  await expectNone(bare.outpoint(0))
+  await submit(origin, { with: [bare] })
+  await expectShown(bare.outpoint(0), {
+    tip: origin.outpoint(0),
+    origin: origin.outpoint(0),
+    steps: 2,
+    with: [funding, bare, origin],
+  })
+})
+
+test('a lineage with a hole is shown when the hole closes', async () => {
+  const funding = purse(3)
+  const origin = spend([[funding, 0]], [inscribed('a hole')])
+  const missing = spend([[origin, 0]], [output(1)])
+  const tip = spend([[missing, 0]], [mapped('behind it')])
+  await submit(origin, { with: [funding] })
+  await submit(tip)
+  await expectNone(tip.outpoint(0))
+  await submit(missing, { with: [origin] })
+  await expectShown(origin.outpoint(0), {
+    tip: tip.outpoint(0),
+    origin: origin.outpoint(0),
+    steps: 3,
+    with: [funding, origin, missing, tip],
+  })
+})
+
+test('what came without what places it is shown when it comes again with that', async () => {
+  const funding = purse(3)
+  const origin = spend([[funding, 0]], [inscribed('once more')])
+  await submit(origin)
+  await expectNone(origin.outpoint(0))
+  await submit(origin, { with: [funding] })
+  const shown = { tip: origin.outpoint(0), origin: origin.outpoint(0), steps: 1, with: [funding, origin] }
+  await expectShown(origin.outpoint(0), shown)
+})
+
+test('what was kept without what places it is shown when it comes again with that', async () => {
+  const funding = purse(3)
+  const origin = spend([[funding, 0]], [inscribed('kept by an earlier release')])
+  const outpoint = { txid: origin.txid, vout: 0 }
+  await server.node.graph.record(
+    graphRecords({
+      transactions: [recordOf(origin, origin.height)],
+      outputs: [
+        { outpoint, satoshis: 1, content: { sha256: 'ab'.repeat(32), contentType: 'text/plain', length: 1 } },
+      ],
+      admissions: [{ topic: 'tm_ordinals', outpoint, score: 1 }],
+      applied: [{ topic: 'tm_ordinals', txid: origin.txid }],
+    }),
+  )
+  expect(await server.node.graph.ordinals.at(outpoint, 0)).toBeDefined()
+  await expectNone(origin.outpoint(0))
+  expect((await provenance(origin.outpoint(0))).json).toMatchObject({
+    error: expect.stringContaining(funding.txid),
+  })
+  await submit(origin, { with: [funding] })
+  const shown = { tip: origin.outpoint(0), origin: origin.outpoint(0), steps: 1, with: [funding, origin] }
+  await expectShown(origin.outpoint(0), shown)
+})
+
+test('what places an ordinal has its path once it was submitted by itself', async () => {
+  const funding = purse(3)
+  const origin = spend([[funding, 0]], [inscribed('paid for')])
+  await submit(origin, { with: [funding], unproven: [funding] })
+  const beefOfAnswer = async (): Promise<[Beef, string | undefined]> => {
+    const { body, headers } = await provenance(origin.outpoint(0))
+    return [Beef.fromBinary(Array.from(body.subarray(40))), headers.etag]
+  }
+  const [before, tag] = await beefOfAnswer()
+  expect(before.txs.map(({ bumpIndex }) => bumpIndex === undefined)).toEqual([true, false])
+  expect(before.isValid()).toBe(false)
+  await submit(funding)
+  const [after, newTag] = await beefOfAnswer()
+  expect(after.txs.map(({ bumpIndex }) => bumpIndex === undefined)).toEqual([false, false])
+  expect(after.isValid()).toBe(true)
+  expect(newTag).not.toBe(tag)
+  const shown = { tip: origin.outpoint(0), origin: origin.outpoint(0), steps: 1, with: [funding, origin] }
+  await expectShown(origin.outpoint(0), shown)
+})
+
+test('an output of more than a satoshi is its own provenance', async () => {
+  const note = made(chain.inscribe({ contentType: 'text/plain', body: utf8('alone'), satoshis: 7 }))
+  await submit(note)
+  const at = note.outpoint(0)
+  await expectShown(at, { tip: at, origin: at, steps: 1, with: [note] })
+})
+
+test('what is not held is not found', async () => {
+  await expectNone(`${'ab'.repeat(32)}_0`)
+  await expectNone(purse(1).outpoint(0))
+})
+
+describe('a name', () => {
+  const funding = purse(1000)
+  const coin = { transaction: funding, vout: 0 }
+  const [a, ab] = [made(chain.mint('a')), made(chain.mint('ab', { funding: [coin] }))]
+  const moved = spend([[a, 2]], [mapped('moved')])
+  beforeAll(async () => {
+    await submit(made(chain.genesis), { topics: ['tm_names'] })
+    await submit(a, { topics: ['tm_names'], with: [chain.genesis] })
+    await submit(ab, { topics: ['tm_names'], with: [a, funding] })
+    await submit(moved, { with: [a] })
+  })
+
+  test('starts at its mint, though what paid for that is not held', async () => {
+    const shown = { tip: moved.outpoint(0), origin: a.outpoint(2), steps: 2, with: [a, moved] }
+    await expectShown(a.outpoint(2), shown, [a.outpoint(2)])
+    // Who does not know the name to be genuine is not shown where the coin started.
+    const { body } = await provenance(a.outpoint(2))
+    expect(() => verifyProvenance(body, trust)).toThrow(/missing/)
+  })
+
+  test('comes with what paid for the mint where that is held', async () => {
+    const shown = { tip: ab.outpoint(2), origin: ab.outpoint(2), steps: 1, with: [a, funding, ab] }
+    await expectShown(ab.outpoint(2), shown)
+  })
+})
+
+test('every prefix of the gateway answers', async () => {
+  const mainnet = await start({ PROFILE: 'mainnet', CHAIN_TRACKER: 'scripts-only' })
+  const funding = purse(3)
+  const origin = spend([[funding, 0]], [inscribed('everywhere')])
+  await submit(origin, { with: [funding], to: mainnet })
+  for (const prefix of ['/1sat/ordfs', '/svc/gateway']) {
+    const { status, body } = await mainnet.ask(`${prefix}/provenance/${origin.outpoint(0)}`)
+    expect(status).toBe(200)
+    expect(verifyProvenance(body, trust).origin).toBe(origin.outpoint(0))
+  }
+})

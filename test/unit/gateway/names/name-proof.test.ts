@@ -1,0 +1,223 @@
+import { Beef, Utils } from '@bsv/sdk'
+import { formatOutpoint } from '../../../../backend/src/protocol/outpoint.js'
+import { expectError } from '../../../support/gateway/expect-error.js'
+import { whileReplaced } from '../../../support/gateway/faults.js'
+import { MineTree } from '../../../support/graph/mine-tree.js'
+import {
+  beefOf,
+  type FakeTransaction,
+  inscriptionScript,
+  OPEN_LOCK,
+  p2pkh,
+} from '../../../support/protocol/fake-chain.js'
+import {
+  type Answer,
+  lastingHeaders,
+  sqlOf,
+  type TestServer,
+  treeOf,
+  useServers,
+} from '../../../support/server/test-server.js'
+
+const { start } = useServers()
+
+const proofOf = (server: TestServer, name: string, question?: Parameters<TestServer['ask']>[1]) =>
+  server.ask(`/svc/names/proof/${name}`, question)
+
+async function submit(
+  server: TestServer,
+  transaction: FakeTransaction,
+  { topics = ['tm_names'], ...options }: Parameters<typeof beefOf>[1] & { topics?: string[] } = {},
+): Promise<void> {
+  const { status, body } = await server.submit(beefOf(transaction, options), topics)
+  expect({ status, body: status === 200 ? '' : body.toString('utf8') }).toEqual({ status: 200, body: '' })
+}
+
+/** An Outpoint BEEF, read by the SDK. */
+function read({ body }: Answer): { subject: string; beef: Beef; txids: string[] } {
+  const reader = new Utils.ReaderUint8Array(Uint8Array.from(body))
+  expect(Utils.toHex(Array.from(reader.read(4)))).toBe('16a7beef')
+  const txid = Utils.toHex(Array.from(reader.read(32)).reverse())
+  const subject = `${txid}_${reader.readUInt32LE()}`
+  const beef = Beef.fromReader(reader)
+  expect(reader.eof()).toBe(true)
+  return { subject, beef, txids: beef.txs.map((each) => each.txid) }
+}
+
+const txidsOf = (transactions: FakeTransaction[]): string[] => transactions.map(({ txid }) => txid)
+
+describe('a tree of names', () => {
+  const tree = new MineTree()
+  const { chain } = tree
+  const order = ['a', 'b', 'ab', 'ac', 'abc', 'c', 'abd']
+  for (const name of order) tree.mint(name)
+  let server: TestServer
+  beforeAll(async () => {
+    server = await start(treeOf(chain.deployment))
+    for (const each of tree.transactions) await submit(server, each)
+  })
+
+  test.each(order)(
+    'has a proof of %s: its way from genesis, proven, with its origin as the subject',
+    async (name) => {
+      const answer = await proofOf(server, name)
+      expect(answer).toMatchObject({
+        status: 200,
+        headers: {
+          'content-type': 'application/octet-stream',
+          'content-length': String(answer.body.length),
+          'cache-control': 'no-cache',
+          'x-content-type-options': 'nosniff',
+          'cross-origin-resource-policy': 'cross-origin',
+          etag: expect.stringMatching(/^"[0-9a-f]{64}"$/),
+        },
+      })
+      const { subject, beef, txids } = read(answer)
+      expect(subject).toBe(tree.mintOf(name).outpoint(2))
+      expect(txids).toEqual(txidsOf(tree.way(name)))
+      expect(beef.isValid()).toBe(true)
+      // Each spends output 0 or 1 of the one before, from the genesis outpoint on.
+      const spent = beef.txs.map(({ tx }) =>
+        (tx?.inputs ?? []).map(({ sourceTXID, sourceOutputIndex }) => `${sourceTXID}_${sourceOutputIndex}`),
+      )
+      expect(spent[1]).toContain(formatOutpoint(chain.deployment.genesis))
+      for (const [i, txid] of txids.slice(0, -1).entries())
+        expect(spent[i + 1]?.filter((each) => [`${txid}_0`, `${txid}_1`].includes(each))).toHaveLength(1)
+    },
+  )
+
+  test('has heads of its proofs', async () => {
+    const [head, get] = [await proofOf(server, 'abd', { method: 'HEAD' }), await proofOf(server, 'abd')]
+    expect({ status: head.status, headers: lastingHeaders(head) }).toEqual({
+      status: 200,
+      headers: lastingHeaders(get),
+    })
+    expect(head.body).toHaveLength(0)
+  })
+
+  test('does not send a proof again to whoever has it', async () => {
+    const { etag = '' } = (await proofOf(server, 'ab')).headers
+    const again = await proofOf(server, 'ab', { headers: { 'If-None-Match': etag } })
+    expect(again).toMatchObject({ status: 304, headers: { etag } })
+    expect(again.body).toHaveLength(0)
+    const { etag: other } = (await proofOf(server, 'abc')).headers
+    expect(other).not.toBe(etag)
+  })
+
+  test('keeps a proof as it is while names are mined and handed on', async () => {
+    const before = await proofOf(server, 'abd')
+    for (const name of ['abe', 'abde', 'd', 'ad']) await submit(server, tree.mint(name))
+    const moved = chain.spend({
+      inputs: [{ transaction: tree.mintOf('abd'), vout: 2 }],
+      outputs: [{ satoshis: 1, lockingScript: p2pkh(3) }],
+    })
+    await submit(server, moved, { topics: ['tm_ordinals'], with: [tree.mintOf('abd')] })
+    const after = await proofOf(server, 'abd')
+    expect(after.body.equals(before.body)).toBe(true)
+    expect(after.headers.etag).toBe(before.headers.etag)
+    expect(read(await proofOf(server, 'abde')).txids).toEqual(txidsOf(tree.way('abde')))
+  })
+
+  test('takes nothing forged into a proof', async () => {
+    const mint = tree.mintOf('ac')
+    const inscription = { contentType: 'application/name-claim', body: Buffer.from('ac') }
+    const forged = chain.spend({
+      inputs: [],
+      outputs: [{ satoshis: 1, lockingScript: inscriptionScript(inscription) }],
+    })
+    const node = chain.node('ac')
+    const copied = chain.spend({ inputs: [], outputs: [node, node] })
+    await submit(server, forged, { topics: ['tm_names', 'tm_ordinals'] })
+    await submit(server, copied)
+    await submit(server, chain.mint('acx', { from: { ...node, outpoint: { txid: copied.txid, vout: 0 } } }))
+    expectError(await proofOf(server, 'acx'), { status: 404, code: 'NOT_FOUND' })
+    const { subject, txids } = read(await proofOf(server, 'ac'))
+    expect(subject).toBe(mint.outpoint(2))
+    expect(txids).toEqual(txidsOf(tree.way('ac')))
+  })
+
+  test.each([
+    ['nobody claimed', 'zz', 404, 'NOT_FOUND'],
+    ['is claimed but for its end', 'abzz', 404, 'NOT_FOUND'],
+    ['has capitals', 'AB', 400, 'BAD_NAME'],
+    ['has a broken escape', '%zz', 400, 'BAD_NAME'],
+    ['is too long', 'a'.repeat(256), 400, 'BAD_NAME'],
+    ['has another alphabet', encodeURIComponent('а'), 400, 'BAD_NAME'],
+    ['has a character that is not seen', `a%E2%80%8B`, 400, 'BAD_NAME'],
+    ['has a zero byte', 'a%00', 400, 'BAD_NAME'],
+    ['leads out', '..%2f..%2fab', 400, 'BAD_NAME'],
+  ])('refuses a name that %s', async (_, name, status, code) => {
+    const answer = await proofOf(server, name)
+    expectError(answer, { status, code })
+    expect(answer.headers.etag).toBeUndefined()
+  })
+
+  test('breaks the connection where what was listed is gone, and never looks whole', async () => {
+    const { graph } = server.node
+    const held = graph.transactions.raw.bind(graph)
+    const { txid: last } = tree.mintOf('abc')
+    let asked = 0
+    await whileReplaced(graph.transactions, 'raw', {
+      by: async (txid) => {
+        if (txid === last) asked++
+        return asked > 1 ? undefined : await held(txid)
+      },
+      during: async () => {
+        await expect(proofOf(server, 'abc')).rejects.toThrow(/aborted|hang up|ECONNRESET/)
+      },
+    })
+  })
+
+  test('says where a proof ends that is not all here', async () => {
+    const [genesis, a] = tree.way('a') as [FakeTransaction, FakeTransaction]
+    const { graph } = server.node
+    await sqlOf(server.node)
+      .writer('graph_nodes')
+      .where({ txid: Buffer.from(a.txid, 'hex'), vout: 1 })
+      .delete()
+    await graph.writing(async () => {})
+    const error = expect.stringContaining(tree.mintOf('ab').txid)
+    expectError(await proofOf(server, 'ab'), { status: 404, code: 'NOT_FOUND', error })
+    expect(read(await proofOf(server, 'a')).txids).toEqual(txidsOf([genesis, a]))
+  })
+})
+
+test('a mint that is not mined comes with what pays for it, and is another answer once it is', async () => {
+  const tree = new MineTree()
+  const { chain } = tree
+  const server = await start(treeOf(chain.deployment))
+  const purse = chain.spend({ inputs: [], outputs: [{ satoshis: 1000, lockingScript: OPEN_LOCK }] })
+  const a = tree.mint('a')
+  const ab = tree.mint('ab', { funding: [{ transaction: purse, vout: 0 }] })
+  for (const each of [chain.genesis, a]) await submit(server, each)
+  await submit(server, ab, { proven: false, with: [chain.genesis, a, purse] })
+  const before = await proofOf(server, 'ab')
+  const { beef, txids } = read(before)
+  expect(new Set(txids)).toEqual(new Set(txidsOf([chain.genesis, a, purse, ab])))
+  expect(txids).toHaveLength(4)
+  expect(beef.isValid()).toBe(true)
+  expect(beef.txs.at(-1)).toMatchObject({ txid: ab.txid, bumpIndex: undefined })
+  await submit(server, ab)
+  const after = await proofOf(server, 'ab')
+  expect(after.headers.etag).not.toBe(before.headers.etag)
+  expect(read(after).txids).toEqual(txidsOf([chain.genesis, a, ab]))
+})
+
+test('a host that follows no tree has no proofs', async () => {
+  const server = await start()
+  expectError(await proofOf(server, 'a'), { status: 404, code: 'NOT_FOUND' })
+})
+
+test('every prefix of the names answers', async () => {
+  const tree = new MineTree()
+  const a = tree.mint('a')
+  const settings = { ...treeOf(tree.chain.deployment), PROFILE: 'mainnet', CHAIN_TRACKER: 'scripts-only' }
+  const server = await start(settings)
+  expectError(await server.ask('/1sat/opns/proof/a'), { status: 404, code: 'NOT_FOUND' })
+  await server.node.graph.record(tree.records(tree.chain.genesis))
+  await server.node.graph.record(tree.records(a))
+  for (const prefix of ['/1sat/opns', '/svc/names']) {
+    const { subject, txids } = read(await server.ask(`${prefix}/proof/a`))
+    expect({ subject, txids }).toEqual({ subject: a.outpoint(2), txids: txidsOf(tree.transactions) })
+  }
+})

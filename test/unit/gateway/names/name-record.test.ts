@@ -1,0 +1,124 @@
+import { encodeAddress } from '../../../../backend/src/protocol/address.js'
+import { concatBytes, toHex } from '../../../../backend/src/protocol/bytes.js'
+import { formatOutpoint } from '../../../../backend/src/protocol/outpoint.js'
+import { ownerOf } from '../../../support/graph/life.js'
+import {
+  beefOf,
+  FakeChain,
+  type FakeTransaction,
+  mapTail,
+  p2pkh,
+} from '../../../support/protocol/fake-chain.js'
+import { treeOf, useServers } from '../../../support/server/test-server.js'
+
+const { start } = useServers()
+const chain = new FakeChain()
+const server = await start(treeOf(chain.deployment))
+const submit = async (transaction: FakeTransaction, ...parents: FakeTransaction[]): Promise<void> => {
+  const { status } = await server.submit(beefOf(transaction, { with: parents }))
+  expect(status).toBe(200)
+}
+const transferred = async (from: FakeTransaction, vout: number, lockingScript: Uint8Array, satoshis = 1) => {
+  const spend = chain.spend({ inputs: [{ transaction: from, vout }], outputs: [{ satoshis, lockingScript }] })
+  const { status } = await server.submit(beefOf(spend, { with: [from] }), ['tm_ordinals'])
+  expect(status).toBe(200)
+  return spend
+}
+
+await submit(chain.genesis)
+const mints: FakeTransaction[] = []
+for (const name of ['a', 'al', 'b']) {
+  const mint = chain.mint(name, { ownerLock: p2pkh(7) })
+  await submit(mint)
+  mints.push(mint)
+}
+const [a, al, b] = mints as [FakeTransaction, FakeTransaction, FakeTransaction]
+const script = concatBytes(p2pkh(8), mapTail({ url: 'https://a.example', royalties: '{"a":1}' }))
+const held = await transferred(a, 2, script)
+const node = (name: string): string => formatOutpoint(chain.node(name).outpoint)
+const named = async (name: string) => await server.ask(`/svc/names/${name}`)
+
+test('a name that stays has all of itself', async () => {
+  const { status, headers, json } = await named('al')
+  expect({ status, json }).toEqual({
+    status: 200,
+    json: {
+      name: 'al',
+      origin: al.outpoint(2),
+      tip: {
+        outpoint: al.outpoint(2),
+        owner: encodeAddress(ownerOf(7), 'main'),
+        script: toHex(al.transaction.outputs[2]?.lockingScript ?? new Uint8Array()),
+        spent: false,
+      },
+      sequence: 0,
+      map: {},
+      node: node('al'),
+      height: al.height,
+    },
+  })
+  expect(headers['cache-control']).toBe('no-cache')
+})
+
+test('a name that was handed on is where its ordinal is, with what was said of it', async () => {
+  expect((await named('a')).json).toEqual({
+    name: 'a',
+    origin: a.outpoint(2),
+    tip: {
+      outpoint: held.outpoint(0),
+      owner: encodeAddress(ownerOf(8), 'main'),
+      script: toHex(script),
+      spent: false,
+    },
+    sequence: 1,
+    map: { url: 'https://a.example', royalties: { a: 1 } },
+    node: node('a'),
+    height: a.height,
+  })
+})
+
+test('a name that was burnt is spent where it ended', async () => {
+  // Into an output that is no ordinal, of a transaction that admits something else.
+  await transferred(b, 2, concatBytes(p2pkh(1), mapTail({ x: 'y' })), 4)
+  const { json } = await named('b')
+  expect(json).toMatchObject({ tip: { outpoint: b.outpoint(2), spent: true }, sequence: 0, node: node('b') })
+})
+
+test.each([
+  ['nobody claimed', 'zz', 404, 'NOT_FOUND'],
+  ['cannot be one', 'A', 400, 'BAD_NAME'],
+  ['has a broken escape', '%zz', 400, 'BAD_NAME'],
+  ['is too long', 'a'.repeat(256), 400, 'BAD_NAME'],
+  ['has another alphabet', encodeURIComponent('а'), 400, 'BAD_NAME'],
+])('a name that %s is refused', async (_, name, status, code) => {
+  const answer = await named(name)
+  expect({ status: answer.status, json: answer.json }).toMatchObject({ status, json: { code } })
+})
+
+test('a host that does not take the ordinals of names knows where they were mined', async () => {
+  const other = await start({ ...treeOf(chain.deployment), CONTENT_TYPES: 'image/*' })
+  for (const transaction of [chain.genesis, a]) await other.submit(beefOf(transaction))
+  const { status, json } = await other.ask('/svc/names/a')
+  expect({ status, json }).toEqual({
+    status: 200,
+    json: { name: 'a', origin: a.outpoint(2), node: a.outpoint(1), height: a.height },
+  })
+})
+
+test('a script that holds a file is left out of the record', async () => {
+  const tip = await transferred(al, 2, concatBytes(p2pkh(8), mapTail({ file: 'x'.repeat(70_000) })))
+  const { json } = await named('al')
+  expect(json).toMatchObject({ tip: { outpoint: tip.outpoint(0) }, sequence: 1 })
+  expect((json as { tip: object }).tip).not.toHaveProperty('script')
+})
+
+test('mainnet’s prefix serves the same', async () => {
+  const mainnet = await start({
+    ...treeOf(chain.deployment),
+    PROFILE: 'mainnet',
+    CHAIN_TRACKER: 'scripts-only',
+    NETWORK: 'test',
+  })
+  expect((await mainnet.ask('/1sat/opns/a')).json).toMatchObject({ code: 'NOT_FOUND' })
+  expect((await mainnet.ask('/svc/names/a')).json).toMatchObject({ code: 'NOT_FOUND' })
+})

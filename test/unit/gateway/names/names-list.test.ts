@@ -1,0 +1,58 @@
+import { beefOf, FakeChain } from '../../../support/protocol/fake-chain.js'
+import { treeOf, useServers } from '../../../support/server/test-server.js'
+
+const { start } = useServers()
+const chain = new FakeChain()
+const server = await start(treeOf(chain.deployment))
+const NAMES = ['a', 'b', 'ab', 'a-', 'a0', 'abc', 'abd', 'c']
+const origins = new Map<string, string>()
+await server.submit(beefOf(chain.genesis))
+for (const name of NAMES) {
+  const mint = chain.mint(name)
+  await server.submit(beefOf(mint))
+  origins.set(name, mint.outpoint(2))
+}
+const listed = (...names: string[]) => names.map((name) => ({ name, outpoint: origins.get(name) }))
+
+test.each([
+  ['all of them', '', { names: listed('a', 'a-', 'a0', 'ab', 'abc', 'abd', 'b', 'c') }],
+  ['those below a prefix, with itself', '?prefix=ab', { names: listed('ab', 'abc', 'abd') }],
+  ['a page', '?limit=3', { names: listed('a', 'a-', 'a0'), next: 'a0' }],
+  ['the page behind it', '?limit=3&after=a0', { names: listed('ab', 'abc', 'abd'), next: 'abd' }],
+  ['the last page, which says so', '?limit=3&after=abd', { names: listed('b', 'c') }],
+  ['a last page that is full', '?limit=2&after=abd', { names: listed('b', 'c') }],
+  ['a prefix from behind a name', '?prefix=ab&after=abc', { names: listed('abd') }],
+  ['a name that is not there to be behind', '?after=aab', { names: listed('ab', 'abc', 'abd', 'b', 'c') }],
+  ['none', '?prefix=zzz', { names: [] }],
+])('the list is %s', async (_, query, expected) => {
+  const { status, headers, json } = await server.ask(`/svc/names${query}`)
+  expect({ status, json }).toEqual({ status: 200, json: expected })
+  expect(headers['cache-control']).toBe('no-cache')
+})
+
+test('pages add up to the whole', async () => {
+  const seen: string[] = []
+  for (let after: string | undefined = ''; after !== undefined; ) {
+    const { json } = await server.ask(`/svc/names?limit=1&after=${after}`)
+    const page = json as { names: { name: string }[]; next?: string }
+    seen.push(...page.names.map(({ name }) => name))
+    after = page.next
+  }
+  expect(seen).toEqual([...NAMES].sort())
+})
+
+test.each([
+  ['?prefix=A', 'BAD_NAME'],
+  ['?prefix=a%00', 'BAD_NAME'],
+  [`?prefix=${'a'.repeat(256)}`, 'BAD_NAME'],
+  ['?after=%C3%A9', 'BAD_NAME'],
+  ['?prefix=a&prefix=b', 'BAD_NAME'],
+  ['?limit=0', 'BAD_BODY'],
+  ['?limit=101', 'BAD_BODY'],
+  ['?limit=1.5', 'BAD_BODY'],
+  ['?limit=-1', 'BAD_BODY'],
+  ['?limit=ten', 'BAD_BODY'],
+])('%s is refused', async (query, code) => {
+  const { status, json } = await server.ask(`/svc/names${query}`)
+  expect({ status, json }).toMatchObject({ status: 400, json: { code, error: expect.any(String) } })
+})

@@ -1,0 +1,259 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import express from 'express'
+import { errorResponse } from '../../../../src/gateway/http/error-response.js'
+import { RequestBodies } from '../../../../src/gateway/http/request-body.js'
+import { previewRoutes } from '../../../../src/gateway/preview/preview.js'
+import { expectError } from '../../../support/gateway/expect-error.js'
+import { sendRaw } from '../../../support/server/connections.js'
+import {
+  type Answer,
+  ask,
+  lastingHeaders,
+  type Question,
+  SILENT,
+  useServers,
+} from '../../../support/server/test-server.js'
+
+const servers = useServers()
+const server = await servers.start()
+const PREVIEW = '/svc/gateway/preview'
+const SANDBOX = 'sandbox allow-scripts allow-forms allow-modals allow-popups allow-downloads'
+const MiB = 1024 * 1024
+const PAGE = '<!doctype html><script>1</script>'
+
+const posted = (contentType: string | undefined, body: Uint8Array | string = 'body'): Question => ({
+  method: 'POST',
+  headers: contentType === undefined ? {} : { 'Content-Type': contentType },
+  body,
+})
+
+function expectPreview(
+  answer: Answer,
+  expected: { type: string; body: Uint8Array | string; runs: boolean },
+): void {
+  const { status, headers, body } = answer
+  expect({ status, type: headers['content-type'] }).toEqual({ status: 200, type: expected.type })
+  expect(body.equals(Buffer.from(expected.body))).toBe(true)
+  expect(headers['content-length']).toBe(String(Buffer.from(expected.body).length))
+  expect(headers['content-security-policy']).toBe(expected.runs ? SANDBOX : undefined)
+  expect(headers['x-content-type-options']).toBe('nosniff')
+  expect(headers['cross-origin-resource-policy']).toBe('cross-origin')
+  expect(headers['cache-control']).toBe('no-store')
+  expect(headers.etag).toBeUndefined()
+}
+
+const BAD_BODY = { status: 400, code: 'BAD_BODY' }
+const HTML = 'text/html; charset=utf-8'
+
+describe('HTML in a path', () => {
+  /** Its base64 has both letters in which the alphabets differ, and padding. */
+  const ODD = '<p>??>>ÿÿ</p>~~'
+  const base64 = Buffer.from(ODD).toString('base64')
+
+  test('has all that base64 can have', () => {
+    expect(base64).toMatch(/\+.*\/|\/.*\+/)
+    expect(base64).toMatch(/=$/)
+  })
+
+  test.each([
+    ['base64', base64],
+    ['base64 without padding', base64.replace(/=+$/, '')],
+    ['base64url', Buffer.from(ODD).toString('base64url')],
+    ['base64url with padding', base64.replaceAll('+', '-').replaceAll('/', '_')],
+    ['base64, escaped', encodeURIComponent(base64)],
+    ['base64, its padding escaped', base64.replaceAll('=', '%3d')],
+    ['base64 and a query', `${base64}?${base64}`],
+  ])('comes back from %s', async (_, text) => {
+    expectPreview(await server.ask(`${PREVIEW}/${text}`), { type: HTML, body: ODD, runs: true })
+  })
+
+  test('comes back whatever its length, and slashes in a row are no path', async () => {
+    for (const body of ['a', 'ab', 'abc', PAGE, 'ÿ'.repeat(3000)]) {
+      const path = `${PREVIEW}/${Buffer.from(body).toString('base64url')}`
+      expectPreview(await server.ask(path), { type: HTML, body, runs: true })
+    }
+    const bytes = new Uint8Array(9).fill(255)
+    expectPreview(await server.ask(`${PREVIEW}/${'/'.repeat(12)}`), { type: HTML, body: bytes, runs: true })
+  })
+
+  test('answers HEAD with the same headers and no body', async () => {
+    const path = `${PREVIEW}/${Buffer.from(PAGE).toString('base64url')}`
+    const [get, head] = [await server.ask(path), await server.ask(path, { method: 'HEAD' })]
+    expect(head.body).toHaveLength(0)
+    expect(head).toMatchObject({ status: 200, headers: lastingHeaders(get) })
+  })
+
+  test.each([
+    ['nothing', ''],
+    ['a slash and nothing', '/'],
+    ['padding alone', '/=='],
+    ['one letter', '/a'],
+    ['one letter too many', '/YWJjZ'],
+    ['padding too short', '/YQ='],
+    ['padding too long', '/YWI=='],
+    ['padding where none belongs', '/YWJj='],
+    ['padding within', '/YQ==YQ=='],
+    ['three of padding', '/YWJjY==='],
+    ['both alphabets at once', '/-_+/'],
+    ['another letter', '/YWJ*'],
+    ['HTML itself', '/%3Cp%3E'],
+    ['a space', '/YW%20Jj'],
+    ['a line break', '/YWJj%0d%0a'],
+    ['a line break and a header', '/YWJj%0d%0aX-Evil:%201'],
+    ['a NUL', '/YWJj%00'],
+    ['dots', '/..'],
+    ['an escape that is none', '/%zz'],
+    ['half an escape', '/YWJj%3'],
+    ['half of a character', '/%E2%80'],
+    ['an escape that is escaped', '/YQ%253D%253D'],
+    ['a file below it', '/YQ==/index.html'],
+  ])('cannot be %s', async (_, path) => {
+    expectError(await server.ask(`${PREVIEW}${path}`), BAD_BODY)
+    expect((await server.ask(`${PREVIEW}${path}`, { method: 'HEAD' })).status).toBe(400)
+  })
+
+  test('of more than Node takes in a head is refused before it is read', async () => {
+    const { status } = await server.ask(`${PREVIEW}/${'YWJj'.repeat(4096)}`)
+    expect(status).toBe(431)
+  })
+
+  test('has 1 MiB at most where Node takes more', async () => {
+    const routes = express()
+      .use(previewRoutes({ prefixes: ['/p'], policy: 'sandbox', bodies: new RequestBodies() }))
+      .use(errorResponse({ logger: SILENT }))
+    const wide = createServer({ maxHeaderSize: 2 * MiB }, routes)
+    await new Promise<void>((resolve) => wide.listen(0, '127.0.0.1', resolve))
+    try {
+      const url = `http://127.0.0.1:${(wide.address() as AddressInfo).port}`
+      const path = (length: number): string => `/p/preview/${Buffer.alloc(length, 'a').toString('base64url')}`
+      expect((await ask(url, path(MiB))).body).toHaveLength(MiB)
+      expect(await ask(url, path(MiB + 1))).toMatchObject({ status: 413, json: { code: 'TOO_LARGE' } })
+    } finally {
+      wide.close()
+    }
+  })
+})
+
+describe('a body', () => {
+  test.each<[string, boolean]>([
+    ['text/html', true],
+    ['Text/HTML;charset=utf-7', true],
+    ['image/svg+xml', true],
+    ['application/xhtml+xml', true],
+    ['text/javascript', true],
+    ['multipart/x-mixed-replace;boundary=x', true],
+    ['text/plain', false],
+    ['text/plain;charset=UTF-8', false],
+    ['image/png', false],
+    ['application/json', false],
+    ['application/x-www-form-urlencoded', false],
+    ['gw-fs/json', false],
+  ])('comes back as %s', async (type, runs) => {
+    expectPreview(await server.ask(PREVIEW, posted(type, PAGE)), { type, body: PAGE, runs })
+  })
+
+  test.each([
+    ['none', undefined],
+    ['nothing', ''],
+    ['a word', 'html'],
+    ['two types, the last of which would win', 'image/png,text/html'],
+    ['one type twice', 'text/html, text/html'],
+    ['a comma in quotes', 'image/png;x="a,text/html"'],
+    ['letters beyond ASCII', 'ÿext/html'],
+  ])('whose type is %s comes back as bytes', async (_, type) => {
+    const expected = { type: 'application/octet-stream', body: PAGE, runs: false }
+    expectPreview(await server.ask(PREVIEW, posted(type, PAGE)), expected)
+  })
+
+  test('of any bytes comes back as it was, up to 1 MiB', async () => {
+    const all = Uint8Array.from({ length: 256 }, (_, byte) => byte)
+    for (const body of [all, Uint8Array.of(0), new Uint8Array(MiB)])
+      expectPreview(await server.ask(PREVIEW, posted('a/b', body)), { type: 'a/b', body, runs: false })
+  })
+
+  test('of more than 1 MiB is too large', async () => {
+    const expected = { status: 413, code: 'TOO_LARGE' }
+    expectError(await server.ask(PREVIEW, posted('text/html', new Uint8Array(MiB + 1))), expected)
+  })
+
+  test('that is not there is refused', async () => {
+    expectError(await server.ask(PREVIEW, { method: 'POST' }), BAD_BODY)
+    expectError(await server.ask(PREVIEW, posted('text/html', '')), BAD_BODY)
+  })
+})
+
+describe('a type that is written past the rules of HTTP', () => {
+  const send = async (bytes: string): Promise<string> => await sendRaw(server.url, bytes)
+  const head = (type: string): string =>
+    `POST ${PREVIEW} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: ${type}\r\nContent-Length: 4\r\n\r\nbody`
+
+  test('the sender of these bytes is understood', async () => {
+    expect(await send(head('text/html'))).toMatch(
+      /^HTTP\/1\.1 200 .*\r\nContent-Type: text\/html\r\n.*\r\n\r\nbody$/s,
+    )
+  })
+
+  test('a line break ends it: what follows is the request’s, and never the answer’s', async () => {
+    const answer = await send(head('text/html\r\nContent-Security-Policy: none\r\nX-Evil: 1'))
+    expect(answer).toMatch(/^HTTP\/1\.1 200 /)
+    expect(answer).toContain(`Content-Security-Policy: ${SANDBOX}\r\n`)
+    expect(answer).not.toMatch(/evil|policy: none/i)
+  })
+
+  test('of two, one is taken and judged', async () => {
+    const answer = await send(head('image/png\r\nContent-Type: text/html'))
+    expect(answer).toContain('\r\nContent-Type: image/png\r\n')
+    expect(answer.match(/content-type:/gi)).toHaveLength(1)
+    expect(answer).toContain('X-Content-Type-Options: nosniff\r\n')
+  })
+
+  test.each([
+    ['a NUL', 'text/html\0'],
+    ['a NUL within', 'text/\0html'],
+    ['a line feed alone', 'text/html\nX-Evil: 1'],
+    ['a carriage return alone', 'text/html\rX-Evil: 1'],
+    ['a control character', 'text/html;x=\x1b[31m'],
+    ['a folded line', 'image/png\r\n text/html'],
+  ])('%s is refused by Node, before a route sees it', async (_, type) => {
+    const answer = await send(head(type))
+    expect(answer).toMatch(/^HTTP\/1\.1 400 /)
+    expect(answer).not.toMatch(/html|evil/i)
+  })
+})
+
+test('nothing is previewed for a service worker', async () => {
+  const worker = { 'Service-Worker': 'script' }
+  const path = `${PREVIEW}/${Buffer.from('onfetch = null').toString('base64url')}`
+  expectError(await server.ask(path, { headers: worker }), BAD_BODY)
+  const question = posted('text/javascript', 'onfetch = null')
+  expectError(
+    await server.ask(PREVIEW, { ...question, headers: { ...question.headers, ...worker } }),
+    BAD_BODY,
+  )
+})
+
+test('it stands under every prefix of the profile, and nowhere else', async () => {
+  const live = await servers.start({ PROFILE: 'mainnet', CHAIN_TRACKER: 'scripts-only' })
+  const expected = { type: HTML, body: 'abc', runs: true }
+  for (const prefix of ['/1sat/ordfs', '/svc/gateway']) {
+    expectPreview(await live.ask(`${prefix}/preview/YWJj`), expected)
+    expectPreview(await live.ask(`${prefix}/preview`, posted(HTML, 'abc')), expected)
+  }
+  const nowhere = { status: 404, code: 'NOT_FOUND' }
+  expectError(await server.ask('/1sat/ordfs/preview/YWJj'), nowhere)
+  expectError(await server.ask('/preview/YWJj'), nowhere)
+  expectError(await server.ask(`${PREVIEW}s/YWJj`), nowhere)
+  expectError(await server.ask(`${PREVIEW}/YWJj`, posted('text/html')), nowhere)
+  expectError(await server.ask(PREVIEW, { ...posted('text/html'), method: 'PUT' }), nowhere)
+})
+
+test('pages of other origins may ask for it, and nothing is stored', async () => {
+  const before = server.rows()
+  const origin = { Origin: 'https://elsewhere.example', 'Content-Type': 'text/html' }
+  const asked = await server.ask(PREVIEW, { method: 'POST', headers: origin, body: PAGE })
+  expect(asked.headers['access-control-allow-origin']).toBe('*')
+  const preflight = { ...origin, 'Access-Control-Request-Method': 'POST' }
+  expect((await server.ask(PREVIEW, { method: 'OPTIONS', headers: preflight })).status).toBe(204)
+  expect(server.rows()).toEqual(before)
+})

@@ -1,0 +1,262 @@
+import { utf8 } from '../../../../backend/src/protocol/bytes.js'
+import { expectError } from '../../../support/gateway/expect-error.js'
+import { chunk, lastOf, streamPath, streamsOn } from '../../../support/gateway/streams.js'
+import { FakeChain, inscriptionScript, p2pkh } from '../../../support/protocol/fake-chain.js'
+import { type TestServer, useServers } from '../../../support/server/test-server.js'
+
+const servers = useServers()
+const chain = new FakeChain()
+const server = await servers.start()
+const { life, streamOf, goOn, submit, transferred } = streamsOn(server, chain)
+
+const TYPE = 'video/x-test; stream=gw'
+const NOT_FOUND = { status: 404, code: 'NOT_FOUND' }
+
+/** The body and the type of the stream from a step on, which has to be there. */
+async function streamed(...[step, prefix]: Parameters<typeof streamPath>): Promise<[string, string]> {
+  const { status, headers, body } = await server.ask(streamPath(step, prefix))
+  expect(status).toBe(200)
+  expect(headers['content-length']).toBe(String(body.length))
+  return [body.toString('utf8'), headers['content-type'] ?? '']
+}
+
+const whole = await streamOf(['first, ', 'second, ', 'third'], TYPE)
+
+describe('a stream of three chunks', () => {
+  test('is their bytes in order, with the type of the first', async () => {
+    const { status, headers, body } = await server.ask(streamPath(whole[0]))
+    expect({ status, body: body.toString('utf8') }).toEqual({ status: 200, body: 'first, second, third' })
+    expect(headers).toMatchObject({
+      'content-type': TYPE,
+      'content-length': '20',
+      'accept-ranges': 'bytes',
+      'cache-control': 'no-cache',
+      etag: expect.stringMatching(/^"[0-9a-f]{64}"$/),
+      'x-outpoint': whole[0]?.outpoint(0),
+      'x-origin': whole[0]?.outpoint(0),
+      'x-content-type-options': 'nosniff',
+      'cross-origin-resource-policy': 'cross-origin',
+      'access-control-allow-origin': '*',
+    })
+    expect(headers['content-security-policy']).toBeUndefined()
+  })
+
+  test.each([
+    [1, 'second, third'],
+    [2, 'third'],
+  ])('from step %d on is the rest, with the type of the first', async (step, rest) => {
+    expect(await streamed(whole[step])).toEqual([rest, TYPE])
+    const { headers } = await server.ask(streamPath(whole[step]))
+    expect(headers['x-outpoint']).toBe(whole[step]?.outpoint(0))
+    expect(headers['x-origin']).toBe(whole[0]?.outpoint(0))
+  })
+
+  test.each([
+    [0, 'first, ', TYPE],
+    [1, 'second, ', 'gw/stream'],
+  ])('is not what content by outpoint is: step %d has its own bytes', async (step, own, type) => {
+    const { headers, body } = await server.ask(`/content/${whole[step]?.outpoint(0)}`)
+    expect([body.toString('utf8'), headers['content-type']]).toEqual([own, type])
+  })
+
+  test('is asked for by an outpoint as any is written', async () => {
+    const [txid, vout] = String(whole[0]?.outpoint(0)).split('_')
+    const { headers, body } = await server.ask(`/svc/gateway/stream/${txid?.toUpperCase()}.${vout}`)
+    expect(body.toString('utf8')).toBe('first, second, third')
+    expect(headers['x-outpoint']).toBe(whole[0]?.outpoint(0))
+  })
+
+  test('has a head as long as it is, whatever range is asked for', async () => {
+    const { headers } = await server.ask(streamPath(whole[0]))
+    for (const range of ['bytes=0-1', 'bytes=900-']) {
+      const head = await server.ask(streamPath(whole[0]), { method: 'HEAD', headers: { Range: range } })
+      expect({ status: head.status, length: head.body.length }).toEqual({ status: 200, length: 0 })
+      for (const name of ['content-length', 'content-type', 'etag', 'x-outpoint', 'accept-ranges']) {
+        expect(head.headers[name]).toBe(headers[name])
+      }
+      expect(head.headers['content-range']).toBeUndefined()
+    }
+  })
+})
+
+describe('a stream ends', () => {
+  test('at a pure transfer, whatever comes behind it', async () => {
+    const steps = await life(chunk('a', TYPE), [chunk('b'), p2pkh(2), chunk('c'), chunk('d')])
+    expect(await streamed(steps[0])).toEqual(['ab', TYPE])
+    expectError(await server.ask(streamPath(steps[2])), NOT_FOUND)
+    // What stands before the transfer is another stream: the type of this one is not known.
+    expect(await streamed(steps[4])).toEqual(['d', 'application/octet-stream'])
+    expect(await streamed(steps[3])).toEqual(['cd', 'application/octet-stream'])
+  })
+
+  test('at another type, from which a stream of its own goes on', async () => {
+    const steps = await life(chunk('a', TYPE), [chunk('b'), chunk('c', 'text/plain'), chunk('d')])
+    expect(await streamed(steps[0])).toEqual(['ab', TYPE])
+    expect(await streamed(steps[1])).toEqual(['b', TYPE])
+    expect(await streamed(steps[2])).toEqual(['cd', 'text/plain'])
+    expect(await streamed(steps[3])).toEqual(['d', 'text/plain'])
+  })
+
+  test('at a spend that is not here, and goes on once it is', async () => {
+    const steps = await streamOf(['a', 'b'], TYPE)
+    const [origin] = steps
+    const missing = transferred(lastOf(steps), chunk('c'))
+    const behind = transferred(missing, chunk('d'))
+    await submit(behind)
+    expect(await streamed(origin)).toEqual(['ab', TYPE])
+    expect(await streamed(behind)).toEqual(['d', 'application/octet-stream'])
+    const before = (await server.ask(streamPath(behind))).headers
+    expect(before['x-origin']).toBeUndefined()
+    await submit(missing, { with: steps.slice(-1) })
+    expect(await streamed(origin)).toEqual(['abcd', TYPE])
+    expect(await streamed(behind)).toEqual(['d', TYPE])
+    // The same bytes by another type are not what a cache has.
+    expect((await server.ask(streamPath(behind))).headers.etag).not.toBe(before.etag)
+  })
+
+  test('where it starts, if there is but one chunk', async () => {
+    const [single] = await streamOf(['alone'], 'text/plain')
+    expect(await streamed(single)).toEqual(['alone', 'text/plain'])
+    const [empty] = await streamOf([''], 'text/plain')
+    expect(await streamed(empty)).toEqual(['', 'text/plain'])
+  })
+
+  test('nowhere where an output in it is evicted: it is not served, and what stands behind that is', async () => {
+    const steps = await streamOf(['a', 'b', 'c', 'd'], TYPE)
+    expect(await streamed(steps[0])).toEqual(['abcd', TYPE])
+    await server.node.graph.evict({ txid: steps[2]?.txid ?? '', vout: 0 })
+    for (const step of steps.slice(0, 3))
+      expectError(await server.ask(streamPath(step)), { status: 451, code: 'BLOCKED' })
+    expect(await streamed(steps[3])).toEqual(['d', TYPE])
+  })
+
+  test('where it starts, if that is no ordinal', async () => {
+    for (const type of ['text/plain', 'gw/stream']) {
+      const coin = chain.inscribe({ contentType: type, body: utf8('two'), satoshis: 2 })
+      await submit(coin)
+      const further = chain.spend({
+        inputs: [{ transaction: coin, vout: 0 }],
+        outputs: [{ satoshis: 1, lockingScript: chunk('one') }],
+      })
+      await submit(further, { with: [coin] })
+      const served = type === 'gw/stream' ? 'application/octet-stream' : type
+      expect(await streamed(coin)).toEqual(['two', served])
+      expect((await server.ask(streamPath(coin))).headers['x-origin']).toBe(coin.outpoint(0))
+    }
+  })
+})
+
+describe('the type of a chunk', () => {
+  test.each(['gw/stream', 'ordfs/stream', 'GW/Stream', 'ordfs/stream; i=1', ' gw/stream;'])(
+    'may be %j',
+    async (type) => {
+      const steps = await life(chunk('a', TYPE), [chunk('b', type), chunk('c')])
+      expect(await streamed(steps[0])).toEqual(['abc', TYPE])
+      expect(await streamed(steps[1])).toEqual(['bc', TYPE])
+    },
+  )
+
+  test.each(['gw/streams', 'x-gw/stream', 'gw/stream, text/html', 'stream', '\u0000gw/stream'])(
+    'is not %j',
+    async (type) => {
+      const steps = await life(chunk('a', TYPE), [chunk('b', type)])
+      expect(await streamed(steps[0])).toEqual(['a', TYPE])
+    },
+  )
+
+  test('is none of a chunk that has none', async () => {
+    const steps = await life(chunk('a', TYPE), [inscriptionScript({ body: utf8('b') })])
+    expect(await streamed(steps[0])).toEqual(['a', TYPE])
+  })
+
+  test('is not that of a stream which starts with it', async () => {
+    const steps = await streamOf(['a', 'b'], 'gw/stream')
+    for (const [step, rest] of ['ab', 'b'].entries()) {
+      expect(await streamed(steps[step])).toEqual([rest, 'application/octet-stream'])
+    }
+  })
+})
+
+test('chunks of no bytes change nothing, wherever they stand', async () => {
+  const steps = await streamOf(['', 'a', '', '', 'b', ''], TYPE)
+  expect(await streamed(steps[0])).toEqual(['ab', TYPE])
+  const part = await server.ask(streamPath(steps[0]), { headers: { Range: 'bytes=1-1' } })
+  expect([part.status, part.body.toString('utf8')]).toEqual([206, 'b'])
+})
+
+test.each(['text/html', 'image/svg+xml', 'text/html; stream=gw'])(
+  'a stream that starts as %s is sandboxed, and so is the rest of it',
+  async (type) => {
+    const steps = await streamOf(['<p>', 'a'], type)
+    for (const step of steps) {
+      const { headers } = await server.ask(streamPath(step))
+      expect(headers['content-security-policy']).toMatch(/^sandbox allow-scripts/)
+      expect(headers['content-type']).toBe(type)
+    }
+  },
+)
+
+test('a stream is no service worker', async () => {
+  const headers = { 'Service-Worker': 'script' }
+  expectError(await server.ask(streamPath(whole[0]), { headers }), { status: 400, code: 'BAD_BODY' })
+})
+
+test.each(['', 'x', '%', 'ab'.repeat(32), `${'ab'.repeat(32)}_0:0`, `${'ab'.repeat(32)}_0/a`])(
+  'there is no stream of %j',
+  async (text) => {
+    expectError(await server.ask(`/svc/gateway/stream/${text}`), { status: 400, code: 'BAD_OUTPOINT' })
+  },
+)
+
+test('there is no stream where the store has no content', async () => {
+  const elsewhere = chain.inscribe({ body: utf8('elsewhere') })
+  expectError(await server.ask(streamPath(elsewhere)), NOT_FOUND)
+  const moved = transferred(lastOf(whole), p2pkh(3))
+  await submit(moved, { with: whole.slice(-1) })
+  expectError(await server.ask(streamPath(moved)), NOT_FOUND)
+})
+
+describe('the entity tag of a stream', () => {
+  const tagOf = async (...asked: Parameters<TestServer['ask']>) =>
+    String((await server.ask(...asked)).headers.etag)
+
+  test('is another when the stream has grown, and holds until then', async () => {
+    const steps = await streamOf(['a', 'b'], TYPE)
+    const path = streamPath(steps[0])
+    const tag = await tagOf(path)
+    const known = await server.ask(path, { headers: { 'If-None-Match': tag } })
+    expect({ status: known.status, length: known.body.length }).toEqual({ status: 304, length: 0 })
+    expect(known.headers).toMatchObject({ etag: tag, 'cache-control': 'no-cache' })
+    const resumed = { Range: 'bytes=1-', 'If-Range': tag }
+    expect((await server.ask(path, { headers: resumed })).body.toString('utf8')).toBe('b')
+
+    await goOn(steps, [chunk('c')])
+    expect(await tagOf(path)).not.toBe(tag)
+    expect((await server.ask(path, { headers: { 'If-None-Match': tag } })).body.toString('utf8')).toBe('abc')
+    const again = await server.ask(path, { headers: resumed })
+    expect({ status: again.status, body: again.body.toString('utf8') }).toEqual({ status: 200, body: 'abc' })
+  })
+
+  test('stays when the ordinal goes on without a chunk', async () => {
+    const steps = await streamOf(['a', 'b'], TYPE)
+    const tag = await tagOf(streamPath(steps[0]))
+    await goOn(steps, [p2pkh(5), chunk('c')])
+    expect(await tagOf(streamPath(steps[0]))).toBe(tag)
+  })
+})
+
+describe('on mainnet', () => {
+  test.each(['/1sat/ordfs', '/svc/gateway'])(
+    'streams are served below %s, in either type',
+    async (prefix) => {
+      const mainnet = await servers.start({ PROFILE: 'mainnet', CHAIN_TRACKER: 'scripts-only' })
+      const type = 'video/x-test; stream=ordfs'
+      const steps = await streamsOn(mainnet, chain).life(chunk('a', type), [
+        chunk('b', 'ordfs/stream'),
+        chunk('c', 'gw/stream'),
+      ])
+      const { headers, body } = await mainnet.ask(streamPath(steps[0], prefix))
+      expect([body.toString('utf8'), headers['content-type']]).toEqual(['abc', type])
+    },
+  )
+})

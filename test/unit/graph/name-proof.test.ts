@@ -1,0 +1,303 @@
+import fc from 'fast-check'
+import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
+import { listedBeef } from '../../../backend/src/graph/listed-beef.js'
+import { nameProof } from '../../../backend/src/graph/name-proof.js'
+import { readBeef } from '../../../backend/src/graph/read-beef.js'
+import { graphRecords, mergeRecords } from '../../../backend/src/graph/records.js'
+import { joinBytes } from '../../../backend/src/protocol/bytes.js'
+import { formatOutpoint, type Outpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
+import { MineTree } from '../../support/graph/mine-tree.js'
+import { recordOf } from '../../support/protocol/block.js'
+import { type FakeTransaction, OPEN_LOCK, p2pkh } from '../../support/protocol/fake-chain.js'
+import { closeStores, openStore } from '../../support/storage/stores.js'
+
+afterEach(closeStores)
+
+const txidsOf = (transactions: { txid: string }[]): string[] => transactions.map(({ txid }) => txid)
+const at = (transaction: FakeTransaction, vout: number): Outpoint => parseOutpoint(transaction.outpoint(vout))
+
+/** A store that is told of some transactions of a tree, all of them unless something is said. */
+async function storeOf(
+  tree: MineTree,
+  {
+    transactions = tree.transactions,
+    unproven = [],
+  }: { transactions?: FakeTransaction[]; unproven?: FakeTransaction[] } = {},
+) {
+  const { store } = await openStore()
+  const sets = transactions.map((each) => tree.records(each, { proven: !unproven.includes(each) }))
+  await store.record(mergeRecords(sets))
+  return store
+}
+
+type ProofStore = Parameters<typeof nameProof>[1]['store']
+const proofIn = (tree: MineTree, store: ProofStore, name: string) =>
+  nameProof(name, { store, genesis: tree.chain.deployment.genesis })
+
+/** The transactions of the proof of a name, which has to be whole. */
+async function shown(tree: MineTree, store: ProofStore, name: string): Promise<string[]> {
+  const proof = await proofIn(tree, store, name)
+  if (proof.kind !== 'whole') throw new Error(`the proof of ${name} is ${proof.kind}`)
+  expect(proof.origin).toEqual(at(tree.mintOf(name), 2))
+  return txidsOf(proof.transactions)
+}
+
+/** A tree of names that were mined in this order. */
+function treeOf(...names: string[]): MineTree {
+  const tree = new MineTree()
+  for (const name of names) tree.mint(name)
+  return tree
+}
+
+test('a proof goes back through the node that was minted and through the node that was restated', async () => {
+  const tree = treeOf('a', 'b', 'ab', 'c', 'ac', 'abc', 'abd', 'abdz', 'abe')
+  const store = await storeOf(tree)
+  const names = (...all: string[]): string[] =>
+    txidsOf([tree.chain.genesis, ...all.map((name) => tree.mintOf(name))])
+  expect(await shown(tree, store, 'a')).toEqual(names('a'))
+  expect(await shown(tree, store, 'c')).toEqual(names('a', 'b', 'c'))
+  expect(await shown(tree, store, 'ac')).toEqual(names('a', 'ab', 'ac'))
+  expect(await shown(tree, store, 'abdz')).toEqual(names('a', 'ab', 'abc', 'abd', 'abdz'))
+  expect(await shown(tree, store, 'abe')).toEqual(names('a', 'ab', 'abc', 'abd', 'abe'))
+})
+
+test('of any tree, told in any order, each name has its way and no more', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.tuple(fc.nat(), fc.constantFrom(...'abc')), { minLength: 1, maxLength: 25 }),
+      fc.infiniteStream(fc.nat()),
+      async (wishes, numbers) => {
+        const tree = new MineTree()
+        const names = ['']
+        for (const [parent, character] of wishes) {
+          const name = `${names[parent % names.length]}${character}`
+          if (names.includes(name)) continue
+          tree.mint(name)
+          names.push(name)
+        }
+        const rank = new Map(tree.transactions.map((each) => [each, numbers.next().value]))
+        const shuffled = [...tree.transactions].sort((a, b) => Number(rank.get(a)) - Number(rank.get(b)))
+        const { store } = await openStore()
+        for (const each of shuffled) await store.record(tree.records(each))
+        for (const name of names.slice(1))
+          expect(await shown(tree, store, name)).toEqual(txidsOf(tree.way(name)))
+      },
+    ),
+    { numRuns: 15, endOnFailure: true },
+  )
+}, 120_000)
+
+test('the proof of a name stays as it is while longer names and others are mined', async () => {
+  const tree = treeOf('a', 'ab')
+  const store = await storeOf(tree)
+  const before = await proofIn(tree, store, 'ab')
+  for (const name of ['abc', 'b', 'ac', 'abd']) await store.record(tree.records(tree.mint(name)))
+  expect(await proofIn(tree, store, 'ab')).toEqual(before)
+})
+
+test('where each character was claimed from one node, the last has all of them before it', async () => {
+  const characters = [...'abcdefghijklmnopqrstuvwxyz0123456789-']
+  const tree = treeOf(...characters)
+  const store = await storeOf(tree)
+  expect(await shown(tree, store, '-')).toEqual(txidsOf(tree.transactions))
+  expect(await shown(tree, store, '-')).toHaveLength(38)
+})
+
+test('the store is asked in step with the spends, and raw transactions are not kept', async () => {
+  const reads = async (depth: number): Promise<{ collecting: number; sending: number }> => {
+    const name = 'n'.repeat(depth)
+    const tree = treeOf(...Array.from(name, (_, i) => name.slice(0, i + 1)))
+    const store = await storeOf(tree)
+    let asked = 0
+    const counting: ProofStore = {
+      names: {
+        ...store.names,
+        genuineNodes: (outpoints) => {
+          asked++
+          return store.names.genuineNodes(outpoints)
+        },
+      },
+      transactions: {
+        ...store.transactions,
+        raw: (txid) => {
+          asked++
+          return store.transactions.raw(txid)
+        },
+      },
+    }
+    const proof = await proofIn(tree, counting, name)
+    if (proof.kind !== 'whole') throw new Error(`the proof is ${proof.kind}`)
+    const collecting = asked
+    expect(proof.transactions.flatMap((each) => Object.keys(each)).includes('raw')).toBe(false)
+    const { transactions } = proof
+    const beef = await listedBeef({ transactions, store: counting.transactions })
+    for await (const piece of beef.bytes()) expect(piece.length).toBeLessThan(beef.length)
+    return { collecting, sending: asked - collecting }
+  }
+  // A transaction and a node for each spend, and the genesis transaction.
+  expect(await reads(10)).toEqual({ collecting: 21, sending: 11 })
+  expect(await reads(255)).toEqual({ collecting: 511, sending: 256 })
+}, 120_000)
+
+describe('what is not proven', () => {
+  test('comes with its ancestors down to proven ones, before it', async () => {
+    const tree = new MineTree()
+    const { chain } = tree
+    const proven = chain.spend({ inputs: [], outputs: [{ satoshis: 9, lockingScript: OPEN_LOCK }] })
+    const funding = chain.spend({
+      inputs: [{ transaction: proven, vout: 0 }],
+      outputs: [{ satoshis: 8, lockingScript: OPEN_LOCK }],
+    })
+    const a = tree.mint('a')
+    const ab = tree.mint('ab', { funding: [{ transaction: funding, vout: 0 }] })
+    const abc = tree.mint('abc')
+    const store = await storeOf(tree, { unproven: [ab, abc] })
+    await store.record(graphRecords({ transactions: [recordOf(proven, 1), recordOf(funding)] }))
+    const txids = await shown(tree, store, 'abc')
+    expect([...txids].sort()).toEqual(txidsOf([chain.genesis, a, proven, funding, ab, abc]).sort())
+    expect(txids.indexOf(proven.txid)).toBeLessThan(txids.indexOf(funding.txid))
+    expect(txids.indexOf(funding.txid)).toBeLessThan(txids.indexOf(ab.txid))
+    expect(txids.at(-1)).toBe(abc.txid)
+  })
+
+  test('may be paid for by the change of a mint on its way, which is still a mint on its way', async () => {
+    const tree = new MineTree()
+    const { chain } = tree
+    const a = tree.mint('a')
+    const ab = tree.mint('ab')
+    // Paid for by what two mints before it left, one of them through a transaction between.
+    const change = chain.spend({
+      inputs: [{ transaction: a, vout: 3 }],
+      outputs: [{ satoshis: 900, lockingScript: p2pkh(0) }],
+    })
+    const funding = [
+      { transaction: ab, vout: 3 },
+      { transaction: change, vout: 0 },
+    ]
+    const abc = tree.mint('abc', { funding, nodeInputPosition: 2 })
+    const store = await storeOf(tree, { unproven: [abc] })
+    await store.record(graphRecords({ transactions: [recordOf(change)] }))
+    expect(await shown(tree, store, 'abc')).toEqual(txidsOf([chain.genesis, a, ab, change, abc]))
+  })
+
+  test('stands before what is proven and spends of it', async () => {
+    const tree = new MineTree()
+    const { chain } = tree
+    const output = { satoshis: 500, lockingScript: p2pkh(0) }
+    const purse = chain.spend({ inputs: [], outputs: [output, output] })
+    const a = tree.mint('a', { funding: [{ transaction: purse, vout: 0 }] })
+    const ab = tree.mint('ab', { funding: [{ transaction: purse, vout: 1 }] })
+    // Nothing but the mint that is not proven asks for the purse; the one before spends of it, too.
+    const store = await storeOf(tree, { unproven: [ab] })
+    await store.record(graphRecords({ transactions: [recordOf(purse, 5)] }))
+    const txids = await shown(tree, store, 'ab')
+    expect([...txids].sort()).toEqual(txidsOf([chain.genesis, purse, a, ab]).sort())
+    expect(txids.indexOf(purse.txid)).toBeLessThan(txids.indexOf(a.txid))
+    expect(txids.at(-1)).toBe(ab.txid)
+  })
+
+  test('and not held is not waited for', async () => {
+    const tree = treeOf('a', 'ab')
+    const store = await storeOf(tree, { unproven: tree.transactions })
+    expect(await shown(tree, store, 'ab')).toEqual(txidsOf(tree.transactions))
+  })
+})
+
+test('a copy of a node among the inputs leads nowhere', async () => {
+  const tree = treeOf('a', 'ab')
+  const { chain } = tree
+  const node = chain.node('a')
+  const copy = chain.spend({ inputs: [], outputs: [node, node] })
+  const funding = [0, 1].map((vout) => ({ transaction: copy, vout }))
+  const ac = tree.mint('ac', { funding, nodeInputPosition: 2 })
+  // The copy is held, as anything that an ordinal was paid with.
+  const store = await storeOf(tree)
+  await store.record(graphRecords({ transactions: [recordOf(copy, 1)] }))
+  expect(await shown(tree, store, 'ac')).toEqual(
+    txidsOf([chain.genesis, tree.mintOf('a'), tree.mintOf('ab'), ac]),
+  )
+})
+
+test('of two nodes among the inputs, the one that the mint restates is gone back to', async () => {
+  const tree = treeOf('a', 'b')
+  const [a, b] = [tree.mintOf('a'), tree.mintOf('b')]
+  const funding = [{ transaction: a, vout: 1 }]
+  const bc = tree.mint('bc', { funding, nodeInputPosition: 1 })
+  const store = await storeOf(tree)
+  expect(await shown(tree, store, 'bc')).toEqual(txidsOf([tree.chain.genesis, a, b, bc]))
+})
+
+describe('there is no whole one', () => {
+  const tree = treeOf('a', 'ab', 'abc')
+  const { genesis } = tree.chain
+  const [a, ab, abc] = ['a', 'ab', 'abc'].map((name) => tree.mintOf(name)) as [
+    FakeTransaction,
+    FakeTransaction,
+    FakeTransaction,
+  ]
+  const ending = async (store: GraphStore) => await proofIn(tree, store, 'abc')
+
+  test('of what is not claimed', async () => {
+    expect(await proofIn(tree, await storeOf(tree), 'abcd')).toEqual({ kind: 'unclaimed' })
+  })
+
+  test.each([
+    ['the genesis transaction', genesis],
+    ['a mint on the way', ab],
+    ['the mint itself', abc],
+  ])('where the store lacks %s, whose node it knows', async (_, missing) => {
+    const { store } = await openStore()
+    const sets = tree.transactions.map((each) => {
+      const records = tree.records(each)
+      return each === missing ? { ...records, transactions: [] } : records
+    })
+    await store.record(mergeRecords(sets))
+    expect(await ending(store)).toEqual({ kind: 'incomplete', txid: missing.txid })
+  })
+
+  test('where the genesis output was never admitted', async () => {
+    const store = await storeOf(tree, { transactions: [a, ab, abc] })
+    expect(await ending(store)).toEqual({ kind: 'incomplete', txid: a.txid })
+  })
+
+  test('where a node on the way is not known', async () => {
+    const { store } = await openStore()
+    const lost = formatOutpoint(at(a, 1))
+    const sets = tree.transactions.map((each) => {
+      const records = tree.records(each)
+      return { ...records, nodes: records.nodes.filter(({ outpoint }) => formatOutpoint(outpoint) !== lost) }
+    })
+    await store.record(mergeRecords(sets))
+    expect(await ending(store)).toEqual({ kind: 'incomplete', txid: ab.txid })
+    expect(await proofIn(tree, store, 'a')).toMatchObject({ kind: 'whole' })
+  })
+
+  test('but where a node on the way was evicted there is: it shows where the name comes from', async () => {
+    const store = await storeOf(tree)
+    await store.evict(at(a, 1))
+    expect(await ending(store)).toMatchObject({ kind: 'whole' })
+  })
+
+  test('where the way ends at another genesis', async () => {
+    const other = { txid: a.txid, vout: 5 }
+    const proof = await nameProof('abc', { store: await storeOf(tree), genesis: other })
+    expect(proof).toEqual({ kind: 'incomplete', txid: genesis.txid })
+  })
+})
+
+test('as BEEF, it holds the path of each that has one', async () => {
+  const tree = treeOf('a', 'ab', 'abc')
+  const store = await storeOf(tree, { unproven: [tree.mintOf('ab')] })
+  const proof = await proofIn(tree, store, 'abc')
+  if (proof.kind !== 'whole') throw new Error(`the proof is ${proof.kind}`)
+  const { transactions } = proof
+  const pieces: Uint8Array[] = []
+  for await (const piece of (await listedBeef({ transactions, store: store.transactions })).bytes())
+    pieces.push(piece)
+  const beef = readBeef(joinBytes(pieces))
+  expect(beef.subject.txid).toBe(tree.mintOf('abc').txid)
+  expect(beef.txids).toEqual(txidsOf(tree.transactions))
+  expect(beef.txids.map((txid) => beef.proof(txid)?.height)).toEqual(
+    tree.transactions.map((each) => (each === tree.mintOf('ab') ? undefined : each.height)),
+  )
+})

@@ -1,0 +1,41 @@
+import { SeenBeefs } from '../../../backend/src/graph/seen-beefs.js'
+import { utf8 } from '../../../backend/src/protocol/bytes.js'
+import { beefOf, FakeChain, type FakeTransaction } from '../../support/protocol/fake-chain.js'
+
+const chain = new FakeChain()
+const inscribed = (bytes: number): FakeTransaction =>
+  chain.inscribe({ contentType: 'text/plain', body: utf8('x'.repeat(bytes)) })
+const parent = inscribed(1)
+
+/** As an engine makes it anew: without what a proven subject spends. */
+const short = (transaction: FakeTransaction): Uint8Array => beefOf(transaction)
+const whole = (transaction: FakeTransaction): Uint8Array => beefOf(transaction, { with: [parent] })
+
+test('of a transaction that was seen, all that came with it is known', () => {
+  const seen = new SeenBeefs()
+  const [one, other] = [inscribed(2), inscribed(3)]
+  const came = whole(one)
+  seen.remember(came)
+  expect(seen.whole(short(one))).toBe(came)
+  const unseen = short(other)
+  expect(seen.whole(unseen)).toBe(unseen)
+  seen.forget(one.txid)
+  const forgotten = short(one)
+  expect(seen.whole(forgotten)).toBe(forgotten)
+})
+
+test('no more bytes are kept than it is told, but the last one however large it is', () => {
+  const seen = new SeenBeefs(16_000)
+  const some = [5000, 6000, 6000].map(inscribed)
+  for (const each of some) seen.remember(whole(each))
+  // Once more is no more.
+  seen.remember(whole(some[2] as FakeTransaction))
+  const isKept = (each: FakeTransaction): boolean => {
+    const asked = short(each)
+    return seen.whole(asked) !== asked
+  }
+  expect(some.map(isKept)).toEqual([false, true, true])
+  const large = inscribed(20_000)
+  seen.remember(whole(large))
+  expect([...some, large].map(isKept)).toEqual([false, false, false, true])
+})

@@ -1,0 +1,153 @@
+import { joinBytes, utf8 } from '../../../backend/src/protocol/bytes.js'
+import { COVENANT_LIMITS } from '../../../backend/src/protocol/covenant-limits.js'
+import { decodeMineNode, UNCLAIMED } from '../../../backend/src/protocol/mine-node.js'
+import { deploymentOf, PROFILES } from '../../../backend/src/protocol/profile.js'
+import { ScriptWalk } from '../../../backend/src/protocol/script-walk.js'
+import {
+  CovenantError,
+  type CovenantTerms,
+  covenantCode,
+  covenantParts,
+  rootLock,
+} from '../../../src/mining/covenant.js'
+import {
+  covenantChain,
+  covenantMint,
+  refusalByCheck,
+  refusalByScript,
+} from '../../support/mining/covenant-mints.js'
+
+const TERMS: CovenantTerms = {
+  covenantVersion: 2,
+  difficulty: 22,
+  nameContentType: 'application/name-claim',
+  marker: utf8(PROFILES.local.nameMarker),
+}
+
+const long = (length: number) => 'x'.repeat(length)
+
+/** Terms at the ends of what can be, each with names of what is unusual. */
+const POSSIBLE: [string, Partial<CovenantTerms>][] = [
+  ['nothing unusual', {}],
+  ['one bit of work', { difficulty: 1 }],
+  ['32 bits of work', { difficulty: 32 }],
+  ['a content type of one byte', { nameContentType: 'x' }],
+  ['a content type of 255 bytes', { nameContentType: long(255) }],
+  ['a content type of few characters and many bytes', { nameContentType: '\u20ac'.repeat(85) }],
+  ['a marker of one byte', { marker: utf8('x') }],
+  ['a marker of 75 bytes', { marker: utf8(long(75)) }],
+  ['a TLD of one byte', { tld: 'x' }],
+  ['a TLD of 73 bytes', { tld: long(73) }],
+  ['everything long', { nameContentType: long(255), marker: utf8(long(75)), tld: long(73) }],
+  ['the limits that it has', { limits: COVENANT_LIMITS }],
+]
+
+const IMPOSSIBLE: [string, Partial<CovenantTerms>][] = [
+  ['no work', { difficulty: 0 }],
+  ['less than no work', { difficulty: -1 }],
+  ['33 bits of work', { difficulty: 33 }],
+  ['half a bit of work', { difficulty: 1.5 }],
+  ['a difficulty that is no number', { difficulty: Number.NaN }],
+  ['no content type', { nameContentType: '' }],
+  ['a content type of 256 bytes', { nameContentType: long(256) }],
+  ['a content type of fewer characters but more bytes', { nameContentType: '\u20ac'.repeat(86) }],
+  ['no marker', { marker: new Uint8Array() }],
+  ['a marker of 76 bytes', { marker: new Uint8Array(76) }],
+  ['an empty TLD', { tld: '' }],
+  ['a TLD of 74 bytes', { tld: long(74) }],
+  ['version 1', { covenantVersion: 1 }],
+  ['other limits', { limits: { ...COVENANT_LIMITS, nameBytes: 76 } }],
+  ['another limit of output 2', { limits: { ...COVENANT_LIMITS, nameScriptBytes: 65_536 } }],
+]
+
+test('the code for the terms of a local network has at most 450 bytes', () => {
+  const deployment = deploymentOf(PROFILES.local, { genesis: { txid: '00'.repeat(32), vout: 0 } })
+  if (deployment === undefined) throw new Error('a genesis makes a deployment')
+  expect(covenantCode(deployment)).toEqual(covenantCode(TERMS))
+  expect(covenantCode(TERMS).length).toBeLessThanOrEqual(465)
+})
+
+describe.each(POSSIBLE)('a covenant with %s', (_, terms) => {
+  const code = covenantCode({ ...TERMS, ...terms })
+
+  test('is its parts, one after another, and always the same', () => {
+    expect(code).toEqual(joinBytes(Object.values(covenantParts({ ...TERMS, ...terms }))))
+    expect(code).toEqual(covenantCode({ ...TERMS, ...terms }))
+  })
+
+  test('is long enough that the length of every node takes three bytes', () => {
+    expect(code.length).toBeGreaterThanOrEqual(0xfd)
+  })
+
+  test('knows where it ends', () => {
+    const { split } = covenantParts({ ...TERMS, ...terms })
+    const end = code.length + 2
+    // The number of two bytes before the last SPLIT.
+    expect(split.slice(-4)).toEqual(Uint8Array.of(2, end & 0xff, end >> 8, 0x7f))
+  })
+
+  test('has whole pushes only, and no opcode that older rules do not know', () => {
+    const walk = new ScriptWalk(code)
+    let opcodes = 0
+    while (walk.next()) {
+      opcodes++
+      // OP_NOP1 is the first of the opcodes past the signature checks; Chronicle's were made of those.
+      expect(walk.op).toBeLessThan(0xb0)
+      for (const disabled of [0x62, 0x65, 0x66, 0x8d, 0x8e]) expect(walk.op).not.toBe(disabled)
+    }
+    expect(walk.end).toBe(code.length)
+    expect(opcodes).toBeGreaterThan(200)
+  })
+
+  test('locks a root as deployed, which the decoder reads', () => {
+    expect(decodeMineNode(rootLock({ ...TERMS, ...terms }))).toEqual({
+      code,
+      genesis: undefined,
+      claimed: UNCLAIMED,
+      domain: '',
+      seed: new Uint8Array(),
+    })
+  })
+})
+
+test.each(IMPOSSIBLE)('terms with %s are refused', (_, terms) => {
+  for (const build of [covenantCode, covenantParts, rootLock]) {
+    expect(() => build({ ...TERMS, ...terms })).toThrow(CovenantError)
+    expect(() => build({ ...TERMS, ...terms })).toThrow(expect.objectContaining({ code: 'BAD_TERMS' }))
+  }
+})
+
+test.each<[string, NonNullable<Parameters<typeof covenantChain>[0]>]>([
+  ['a marker of one byte', { nameMarker: 'x' }],
+  ['a marker of 75 bytes', { nameMarker: long(75) }],
+  ['a marker that a minimal push would write as an opcode', { nameMarker: '\x05' }],
+  ['a content type of one byte', { nameContentType: 'x' }],
+  ['a content type of 75 bytes', { nameContentType: long(75) }],
+  ['a content type of 76 bytes', { nameContentType: long(76) }],
+  ['a content type of 255 bytes', { nameContentType: long(255) }],
+  ['a content type in UTF-8', { nameContentType: 'text/plain;title=\u20ac' }],
+  ['a TLD', { tld: 'test' }],
+  ['a TLD of 73 bytes', { tld: long(73) }],
+  ['a TLD in UTF-8', { tld: '\u20ac' }],
+])('mints are accepted under a covenant with %s', (_, options) => {
+  const chain = covenantChain(options)
+  // With the longest TLD there is room for one character.
+  for (const name of options.tld?.length === 73 ? ['a', 'b'] : ['a', 'b', 'ab', 'abc']) {
+    const mint = covenantMint(chain, name)
+    expect([refusalByScript(mint), refusalByCheck(mint)]).toEqual([undefined, undefined])
+  }
+})
+
+test('a name with the longest TLD has one character', () => {
+  const chain = covenantChain({ tld: long(73) })
+  chain.mint('a')
+  const mint = covenantMint(chain, 'ab')
+  expect(refusalByScript(mint)).toBeDefined()
+  expect(refusalByCheck(mint)).toBe('TOO_LONG')
+})
+
+test('terms that differ make covenants that differ', () => {
+  const others = [{ difficulty: 21 }, { nameContentType: 'x' }, { marker: utf8('x') }, { tld: 'x' }]
+  const codes = [{}, ...others].map((terms) => covenantCode({ ...TERMS, ...terms }).join())
+  expect(new Set(codes).size).toBe(codes.length)
+})

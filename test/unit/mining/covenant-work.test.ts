@@ -1,0 +1,118 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { LockingScript, Spend, UnlockingScript } from '@bsv/sdk'
+import fc from 'fast-check'
+import { fromHex, toHex } from '../../../backend/src/protocol/bytes.js'
+import { meetsDifficulty, proofOfWork } from '../../../backend/src/protocol/mint.js'
+import { encodePush } from '../../../backend/src/protocol/script-walk.js'
+import { assemble, meetDifficulty } from '../../../src/mining/covenant-parts.js'
+import {
+  covenantChain,
+  covenantMint,
+  refusalByCheck,
+  refusingPart,
+} from '../../support/mining/covenant-mints.js'
+import { bytesOf } from '../../support/protocol/arbitraries.js'
+
+const vectors = readFileSync(join(import.meta.dirname, '../../vectors/work.json'), 'utf8')
+const { character, ownerLock, solutions } = JSON.parse(vectors) as {
+  character: string
+  ownerLock: string
+  solutions: { bits: number; nonce: string; hash: string }[]
+}
+
+const DIFFICULTIES = Array.from({ length: 32 }, (_, i) => i + 1)
+
+/** Whether the covenant's comparison, run by itself, takes a hash. */
+function passes(hash: Uint8Array, difficulty: number, transactionVersion: number): boolean {
+  const spend = new Spend({
+    sourceTXID: '00'.repeat(32),
+    sourceOutputIndex: 0,
+    sourceSatoshis: 1,
+    lockingScript: LockingScript.fromBinary(Array.from(assemble([meetDifficulty(difficulty), 'SIZE NIP']))),
+    transactionVersion,
+    otherInputs: [],
+    outputs: [],
+    inputIndex: 0,
+    unlockingScript: UnlockingScript.fromBinary(Array.from(encodePush(hash))),
+    inputSequence: 0,
+    lockTime: 0,
+  })
+  try {
+    return spend.validate()
+  } catch {
+    return false
+  }
+}
+
+describe('the work that the covenant wants is what the check wants', () => {
+  test.each(DIFFICULTIES)('at %i bits', (difficulty) => {
+    for (const version of [1, 2]) {
+      for (let bits = 0; bits < 40; bits++) {
+        // The one bit that ends the zeros, with zeros and with ones after it.
+        for (const fill of [0x00, 0xff]) {
+          const shown = new Uint8Array(32).fill(fill)
+          for (let i = 0; i < 5; i++) {
+            const zeros = Math.min(8, Math.max(0, bits - 8 * i))
+            shown[i] = zeros === 8 ? 0 : ((fill >> zeros) | (bits >= 8 * i ? 0x80 >> zeros : 0)) & 0xff
+          }
+          const hash = shown.reverse()
+          expect(meetsDifficulty(hash, bits)).toBe(true)
+          expect(meetsDifficulty(hash, bits + 1)).toBe(false)
+          expect(passes(hash, difficulty, version)).toBe(bits >= difficulty)
+        }
+      }
+    }
+  })
+
+  test('of any hash, and of those that read as negative numbers and as negative zeros', () => {
+    const endings = fc.array(fc.constantFrom(0x00, 0x01, 0x7f, 0x80, 0x81, 0xff), {
+      minLength: 4,
+      maxLength: 4,
+    })
+    const hashes = fc.tuple(bytesOf(28), endings).map(([start, end]) => Uint8Array.of(...start, ...end))
+    fc.assert(
+      fc.property(
+        hashes,
+        fc.constantFrom(...DIFFICULTIES),
+        fc.constantFrom(1, 2),
+        (hash, difficulty, version) => {
+          expect(passes(hash, difficulty, version)).toBe(meetsDifficulty(hash, difficulty))
+        },
+      ),
+      { numRuns: 2000 },
+    )
+  })
+})
+
+describe.each([1, 2, 7, 8, 9, 15, 16, 17])('at %i bits', (difficulty) => {
+  test('mints with the work are accepted, and with less refused', () => {
+    const chain = covenantChain({ difficulty })
+    // The more work, the fewer: each takes the search of a nonce.
+    for (const name of difficulty < 10 ? ['a', 'ab', 'b'] : ['a']) {
+      const less = covenantMint(chain, name, { badWork: true })
+      expect([refusingPart(less), refusalByCheck(less)]).toEqual(['work', 'BAD_WORK'])
+      const mint = covenantMint(chain, name)
+      expect([refusingPart(mint), refusalByCheck(mint)]).toEqual(['none', undefined])
+    }
+  })
+})
+
+describe.each(solutions)('a solution of $bits bits', ({ bits, nonce, hash }) => {
+  const first = (difficulty: number) =>
+    covenantMint(covenantChain({ difficulty }), character, {
+      nonce: fromHex(nonce),
+      ownerLock: fromHex(ownerLock),
+    })
+
+  test('is accepted at that difficulty, and refused at the next', () => {
+    expect(toHex(proofOfWork({ seed: new Uint8Array(), character, nonce: fromHex(nonce) }))).toBe(hash)
+    expect([refusingPart(first(bits)), refusalByCheck(first(bits))]).toEqual(['none', undefined])
+    for (const difficulty of [bits + 1, 32]) {
+      expect([refusingPart(first(difficulty)), refusalByCheck(first(difficulty))]).toEqual([
+        'work',
+        'BAD_WORK',
+      ])
+    }
+  })
+})

@@ -1,0 +1,319 @@
+import { PrivateKey, Transaction } from '@bsv/sdk'
+import { concatBytes } from '../../../backend/src/protocol/bytes.js'
+import { decodeMineNode, encodeMineNode } from '../../../backend/src/protocol/mine-node.js'
+import {
+  type CovenantVersion,
+  checkMint,
+  meetsDifficulty,
+  ownerCommitment,
+  type PlacedNode,
+  proofOfWork,
+} from '../../../backend/src/protocol/mint.js'
+import { readTransaction } from '../../../backend/src/protocol/transaction.js'
+import { fakeFundedMint } from '../../../src/mining/fake-funding.js'
+import { fundWithKey } from '../../../src/mining/fund-with-key.js'
+import { fundWithWallet } from '../../../src/mining/fund-with-wallet.js'
+import { type MintPlan, unpaidMint } from '../../../src/mining/mint-transaction.js'
+import { searchNonce } from '../../../src/mining/search/search-nonce.js'
+import { covenantChain } from '../../support/mining/covenant-mints.js'
+import { TestWallet } from '../../support/mining/test-wallet.js'
+import { FakeChain, p2pkh } from '../../support/protocol/fake-chain.js'
+import { coinsFor, sdkTransaction } from '../../support/protocol/transactions.js'
+
+const key = new PrivateKey(5)
+
+/** The first mint of a tree, and where it is mined from. */
+function draft(terms: { tld?: string; covenantVersion?: CovenantVersion } = {}): {
+  plan: MintPlan
+  source: Transaction
+} {
+  const chain = new FakeChain({ difficulty: 3, ...terms })
+  const node = chain.node('')
+  const { deployment } = chain
+  const { seed } = decodeMineNode(node.lockingScript)
+  const character = 'q'
+  const ownerLock = p2pkh(9)
+  const commitment = ownerCommitment({ domain: '', ownerLock, deployment })
+  let nonce = concatBytes(commitment, Uint8Array.of(0))
+  for (let tried = 1; !meetsDifficulty(proofOfWork({ seed, character, nonce }), 3); tried++)
+    nonce = concatBytes(commitment, Uint8Array.of(tried))
+  return {
+    plan: { node, deployment, character, nonce, ownerLock },
+    source: sdkTransaction(chain.genesis),
+  }
+}
+
+const bytesOf = (transaction: Transaction): Uint8Array => Uint8Array.from(transaction.toUint8Array())
+
+function feeOf(transaction: Transaction): number {
+  return transaction.getFee()
+}
+
+test.each([1, 2] as const)(
+  'a mint in a tree of version %i has version 1 and lock time 0',
+  async (covenantVersion) => {
+    const { plan, source } = draft({ covenantVersion })
+    const coins = [{ transaction: coinsFor(key, 20_000), vout: 0 }]
+    const wallet = new TestWallet(coinsFor(new PrivateKey(7), 20_000))
+    const mints = [
+      await fundWithKey({ plan, source, coins, key }),
+      await fundWithWallet({ plan, source, wallet }),
+      await fakeFundedMint({ plan, source }),
+      await unpaidMint({ plan, source }),
+    ]
+    for (const { transaction } of mints) expect(transaction).toMatchObject({ version: 1, lockTime: 0 })
+    expect(wallet.actions[0]).toMatchObject({ version: 1, lockTime: 0 })
+  },
+)
+
+test.each([1, 2] as const)(
+  'all mints of a name can be signed before any is sent, in a tree of version %i',
+  async (covenantVersion) => {
+    const chain = covenantChain({ covenantVersion })
+    const { deployment } = chain
+    const { difficulty } = deployment
+    const ownerLock = p2pkh(9)
+    let node: PlacedNode = chain.node('')
+    let source = sdkTransaction(chain.genesis)
+    let coin = { transaction: coinsFor(key, 20_000), vout: 0 }
+    for (const character of 'abc') {
+      const { seed, domain } = decodeMineNode(node.lockingScript)
+      const noncePrefix = ownerCommitment({ domain, ownerLock, deployment })
+      const { nonce } = await searchNonce({ seed, character, difficulty, noncePrefix, workers: 0 })
+      const plan = { node, deployment, character, nonce, ownerLock }
+      const { transaction, mint } = await fundWithKey({ plan, source, coins: [coin], key })
+      const outpoint = { txid: transaction.id('hex'), vout: 1 }
+      node = { outpoint, satoshis: 1, lockingScript: encodeMineNode(mint.child) }
+      source = transaction
+      coin = { transaction, vout: 3 }
+    }
+    expect(decodeMineNode(node.lockingScript).domain).toBe('abc')
+    // With the scripts of every mint before it: one package.
+    expect(await Transaction.fromBEEF(source.toBEEF()).verify('scripts only')).toBe(true)
+  },
+)
+
+describe('a mint paid with a key', () => {
+  test('is one that indexers take and that scripts let through', async () => {
+    const { plan, source } = draft({ tld: 'test' })
+    const coin = { transaction: coinsFor(key, 20_000), vout: 0 }
+    const { transaction, mint } = await fundWithKey({ plan, source, coins: [coin], key })
+    expect(mint.name).toBe('q')
+    const view = readTransaction(bytesOf(transaction))
+    expect(checkMint({ transaction: view, input: 0, deployment: plan.deployment })).toEqual(mint)
+    expect(await transaction.verify('scripts only')).toBe(true)
+  })
+
+  test.each([1, 50, 100, 1000])('pays %i satoshis per 1,000 bytes', async (feeRate) => {
+    const coin = { transaction: coinsFor(key, 20_000), vout: 0 }
+    const { transaction } = await fundWithKey({ ...draft(), coins: [coin], key, feeRate })
+    const wanted = (bytesOf(transaction).length * feeRate) / 1000
+    // A signature may turn out a byte or two shorter than it was reckoned.
+    expect(feeOf(transaction)).toBeGreaterThanOrEqual(Math.floor(wanted))
+    expect(feeOf(transaction)).toBeLessThanOrEqual(Math.ceil(wanted + (4 * feeRate) / 1000))
+  })
+
+  test('gives what is left back to the key', async () => {
+    const coin = { transaction: coinsFor(key, 20_000), vout: 0 }
+    const { transaction } = await fundWithKey({ ...draft(), coins: [coin], key, feeRate: 10 })
+    expect(transaction.outputs).toHaveLength(4)
+    const [, , , change] = transaction.outputs
+    expect(change?.satoshis).toBe(20_000 - 2 - feeOf(transaction))
+    const again = await fundWithKey({ ...draft(), coins: [{ transaction, vout: 3 }], key, feeRate: 10 })
+    expect(await again.transaction.verify('scripts only')).toBe(true)
+  })
+
+  test('takes the largest coins, no more than it needs, and none of one satoshi', async () => {
+    const transaction = coinsFor(key, 1, 40, 300, 60, 1)
+    const coins = transaction.outputs.map((_, vout) => ({ transaction, vout }))
+    const paid = async (feeRate: number) => {
+      const signed = await fundWithKey({ ...draft(), coins, key, feeRate })
+      return signed.transaction.inputs.slice(1).map(({ sourceOutputIndex }) => sourceOutputIndex)
+    }
+    expect(await paid(1)).toEqual([2])
+    const all = fundWithKey({ ...draft(), coins, key, feeRate: 100_000 })
+    await expect(all).rejects.toMatchObject({ code: 'NO_FUNDS' })
+    await expect(all).rejects.toThrow(/^400 satoshis do not pay/)
+  })
+
+  test('is not signed where the fee is more than allowed', async () => {
+    const coins = [{ transaction: coinsFor(key, 20_000), vout: 0 }]
+    const { transaction } = await fundWithKey({ ...draft(), coins, key })
+    const fee = feeOf(transaction)
+    expect((await fundWithKey({ ...draft(), coins, key, maxFee: fee })).transaction.getFee()).toBe(fee)
+    const dear = fundWithKey({ ...draft(), coins, key, maxFee: fee - 1 })
+    await expect(dear).rejects.toMatchObject({ code: 'OVER_BUDGET' })
+    await expect(dear).rejects.toThrow(`a fee of ${fee} satoshis, and ${fee - 1} are allowed`)
+    // What is too dear is said before what is missing.
+    await expect(fundWithKey({ ...draft(), coins: [], key, maxFee: 1 })).rejects.toMatchObject({
+      code: 'OVER_BUDGET',
+    })
+  })
+
+  test('is not made without coins', async () => {
+    await expect(fundWithKey({ ...draft(), coins: [], key })).rejects.toMatchObject({ code: 'NO_FUNDS' })
+  })
+
+  test('is not made of a solution for another seed', async () => {
+    const { plan, source } = draft()
+    const harder = { ...plan, deployment: { ...plan.deployment, difficulty: 50 } }
+    const coins = [{ transaction: coinsFor(key, 20_000), vout: 0 }]
+    await expect(fundWithKey({ plan: harder, source, coins, key })).rejects.toMatchObject({
+      code: 'BAD_WORK',
+    })
+  })
+})
+
+describe('a mint paid by a wallet', () => {
+  const wallet = (changeOutputs?: number) =>
+    new TestWallet(coinsFor(new PrivateKey(7), 20_000), changeOutputs)
+
+  test.each([0, 1, 8, 30])('holds with %i outputs of change', async (changeOutputs) => {
+    const { plan, source } = draft()
+    const payer = wallet(changeOutputs)
+    const { transaction, mint } = await fundWithWallet({ plan, source, wallet: payer })
+    expect(transaction.outputs).toHaveLength(3 + changeOutputs)
+    expect(mint.name).toBe('q')
+    expect(payer.sent.map((each) => each.id('hex'))).toEqual([transaction.id('hex')])
+    expect(Transaction.fromBEEF(transaction.toBEEF(true)).id('hex')).toBe(transaction.id('hex'))
+  })
+
+  test('is described in the lengths of BRC-100, and the name put into its basket', async () => {
+    const payer = wallet()
+    const basket = { name: 'names', customInstructions: '{"key":"q"}' }
+    await fundWithWallet({ ...draft(), wallet: payer, basket })
+    const [action] = payer.actions
+    const texts = [
+      action?.description,
+      ...(action?.inputs ?? []).map((input) => input.inputDescription),
+      ...(action?.outputs ?? []).map((output) => output.outputDescription),
+    ]
+    expect(texts).toHaveLength(5)
+    for (const text of texts) expect(text).toMatch(/^.{5,50}$/)
+    expect(action?.outputs?.map((output) => [output.basket, output.customInstructions])).toEqual([
+      [undefined, undefined],
+      [undefined, undefined],
+      ['names', '{"key":"q"}'],
+    ])
+  })
+
+  test.each([
+    ['turned outputs about', ({ outputs }: Transaction) => void outputs.reverse()],
+    ['took the node away', ({ inputs }: Transaction) => void inputs.shift()],
+    [
+      'pays out more than it spends',
+      ({ outputs }: Transaction) => {
+        const [, , , change] = outputs
+        if (change !== undefined) change.satoshis = 50_000
+      },
+    ],
+    [
+      'gave the name another value',
+      ({ outputs }: Transaction) => void (outputs[2] as { satoshis: number }).satoshis++,
+    ],
+  ])('is given up where the wallet %s', async (_, fault) => {
+    const payer = wallet()
+    payer.faults.draft = fault
+    await expect(fundWithWallet({ ...draft(), wallet: payer })).rejects.toMatchObject({ code: 'BAD_WALLET' })
+    expect(payer.aborted).toEqual(['0'])
+    expect(payer.sent).toEqual([])
+  })
+
+  const asVersion2 = (transaction: Transaction): void => {
+    transaction.version = 2
+  }
+  const locked = (transaction: Transaction): void => {
+    transaction.lockTime = 900_000
+  }
+
+  test.each<[string, TestWallet['faults'], string]>([
+    ['drafts another version', { draft: asVersion2 }, 'BAD_WALLET'],
+    ['drafts a lock time', { draft: locked }, 'BAD_WALLET'],
+    ['signs another version', { sign: asVersion2 }, 'BAD_UNLOCKING'],
+    ['signs a lock time', { sign: locked }, 'BAD_UNLOCKING'],
+  ])('is not sent where the wallet %s', async (_, faults, code) => {
+    const payer = wallet()
+    payer.faults = faults
+    let kept = 0
+    const keep = async () => void kept++
+    await expect(fundWithWallet({ ...draft(), wallet: payer, keep })).rejects.toMatchObject({ code })
+    expect({ kept, sent: payer.sent, aborted: payer.aborted }).toEqual({ kept: 0, sent: [], aborted: ['0'] })
+  })
+
+  test('may have a lock time in a tree of the first covenant', async () => {
+    const payer = wallet()
+    payer.faults.draft = locked
+    const { transaction } = await fundWithWallet({ ...draft({ covenantVersion: 1 }), wallet: payer })
+    expect(payer.sent).toHaveLength(1)
+    expect(transaction.lockTime).toBe(900_000)
+  })
+
+  const refusing =
+    (...reviewActionResults: { txid: string; status: string }[]) =>
+    () => {
+      throw Object.assign(new Error('review'), { code: 5, reviewActionResults })
+    }
+
+  test('is kept before the wallet is asked to send it', async () => {
+    const payer = wallet()
+    const order: string[] = []
+    payer.faults.send = () => void order.push('sent')
+    const { transaction, beef } = await fundWithWallet({
+      ...draft(),
+      wallet: payer,
+      keep: async (mint) => void order.push(`kept ${mint.transaction.id('hex')}`),
+    })
+    expect(order).toEqual([`kept ${transaction.id('hex')}`, 'sent'])
+    expect(Transaction.fromBEEF(Array.from(beef)).id('hex')).toBe(transaction.id('hex'))
+  })
+
+  test('is not sent where it cannot be kept', async () => {
+    const payer = wallet()
+    const keep = (): Promise<never> => Promise.reject(new Error('the disk is full'))
+    await expect(fundWithWallet({ ...draft(), wallet: payer, keep })).rejects.toThrow('the disk is full')
+    expect(payer).toMatchObject({ sent: [], aborted: ['0'] })
+  })
+
+  test.each<[string, TestWallet['faults'], boolean]>([
+    ['fails, with no reason that is final', { send: refusing() }, false],
+    ['says that it failed', { result: 'failed' }, true],
+    ['says nothing of it', { result: 'nothing' }, false],
+  ])('that the wallet %s is reported as such', async (_, faults, isFinal) => {
+    const payer = wallet()
+    payer.faults = faults
+    const funding = fundWithWallet({ ...draft(), wallet: payer })
+    await expect(funding).rejects.toMatchObject({ name: 'WalletSendError', isFinal })
+    // It may have been sent all the same: the wallet is not asked to forget it.
+    expect(payer.aborted).toEqual([])
+  })
+
+  test.each([
+    ['doubleSpend', true],
+    ['invalidTx', true],
+    ['serviceError', false],
+  ])('that the wallet reports as %s is final: %s', async (status, isFinal) => {
+    const payer = wallet()
+    let txid = ''
+    const keep = async (mint: { transaction: Transaction }) => {
+      txid = mint.transaction.id('hex')
+      payer.faults.send = refusing({ txid, status })
+    }
+    const error = await fundWithWallet({ ...draft(), wallet: payer, keep }).catch((reason: unknown) => reason)
+    expect(error).toMatchObject({ name: 'WalletSendError', isFinal, txid })
+  })
+
+  test('is not signed by either where the fee is more than allowed', async () => {
+    const payer = wallet()
+    const funding = fundWithWallet({ ...draft(), wallet: payer, maxFee: 900 })
+    await expect(funding).rejects.toMatchObject({ code: 'OVER_BUDGET' })
+    expect(payer).toMatchObject({ sent: [], aborted: ['0'] })
+  })
+
+  test('finds the node wherever the wallet put it', async () => {
+    const payer = wallet()
+    payer.faults.draft = ({ inputs }) => void inputs.reverse()
+    const { plan, source } = draft()
+    const { transaction } = await fundWithWallet({ plan, source, wallet: payer })
+    expect(transaction.inputs[1]?.sourceTXID).toBe(plan.node.outpoint.txid)
+  })
+})

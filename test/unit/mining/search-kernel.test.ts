@@ -1,0 +1,175 @@
+import fc from 'fast-check'
+import { nativeHash256 } from '../../../backend/src/graph/native-hash.js'
+import { concatBytes } from '../../../backend/src/protocol/bytes.js'
+import { meetsDifficulty, proofOfWork } from '../../../backend/src/protocol/mint.js'
+import {
+  COUNTERS,
+  type KernelName,
+  type NonceKernel,
+  zeroBitMasks,
+} from '../../../src/mining/search/plain-kernel.js'
+import { openKernel } from '../../../src/mining/search/simd-kernel.js'
+import { bytesOf } from '../../support/protocol/arbitraries.js'
+
+const kernels: [KernelName, NonceKernel][] = [
+  ['simd', await openKernel('simd')],
+  ['plain', await openKernel('plain')],
+]
+
+/** The fixed bytes of a message, as a kernel takes them. */
+function wordsOf(fixed: Uint8Array): number[] {
+  const view = new DataView(Uint8Array.from(fixed).buffer)
+  return Array.from({ length: fixed.length / 4 }, (_, index) => view.getUint32(4 * index))
+}
+
+/** The counters of a range that a kernel finds, one after another. */
+function foundBy(kernel: NonceKernel, from: number, to: number): number[] {
+  const found: number[] = []
+  let at = kernel.scan(from, to)
+  for (; at < to; at = kernel.scan(at + 1, to)) found.push(at)
+  expect(at).toBe(to)
+  return found
+}
+
+/** The same by the rule of the protocol. */
+function foundByRule(fixed: Uint8Array, difficulty: number, from: number, to: number): number[] {
+  return Array.from({ length: to - from }, (_, index) => from + index).filter((counter) => {
+    const message = concatBytes(fixed, Uint8Array.of(counter >>> 16, counter >>> 8, counter))
+    return meetsDifficulty(nativeHash256(message), difficulty)
+  })
+}
+
+describe.each(kernels)('the %s kernel', (name, kernel) => {
+  test('says which it is', () => {
+    expect(kernel.name).toBe(name)
+  })
+
+  test('finds what the protocol accepts, all of it and nothing else', () => {
+    const range = fc.record({ from: fc.nat({ max: COUNTERS }), size: fc.nat({ max: 300 }) })
+    fc.assert(
+      fc.property(
+        bytesOf(52),
+        fc.integer({ min: 1, max: 10 }),
+        range,
+        (fixed, difficulty, { from, size }) => {
+          kernel.prepare({ words: wordsOf(fixed), difficulty })
+          const to = Math.min(from + size, COUNTERS)
+          expect(foundBy(kernel, from, to)).toEqual(foundByRule(fixed, difficulty, from, to))
+        },
+      ),
+      { numRuns: 60 },
+    )
+  })
+
+  test('skips no nonce of a long range, in none of its lanes', () => {
+    const fixed = Uint8Array.from({ length: 52 }, (_, index) => 5 * index)
+    kernel.prepare({ words: wordsOf(fixed), difficulty: 8 })
+    const found = foundBy(kernel, 0, 20_000)
+    expect(found).toEqual(foundByRule(fixed, 8, 0, 20_000))
+    expect(new Set(found.map((counter) => counter % 4)).size).toBe(4)
+  })
+
+  test('goes to the last counter', () => {
+    const fixed = new Uint8Array(52)
+    kernel.prepare({ words: wordsOf(fixed), difficulty: 4 })
+    const from = COUNTERS - 1000
+    const found = foundBy(kernel, from, COUNTERS)
+    expect(found).toEqual(foundByRule(fixed, 4, from, COUNTERS))
+    expect(found.length).toBeGreaterThan(20)
+  })
+
+  test('looks at nothing beyond the range, and before it', () => {
+    kernel.prepare({ words: wordsOf(new Uint8Array(52)), difficulty: 1 })
+    const all = foundBy(kernel, 0, 64)
+    const pairs = Array.from({ length: 64 }, (_, from) => [from, Math.min(from + 5, 64)] as const)
+    for (const [from, to] of pairs) {
+      expect(foundBy(kernel, from, to)).toEqual(all.filter((at) => at >= from && at < to))
+    }
+    expect(kernel.scan(7, 7)).toBe(7)
+  })
+
+  test('forgets what it was prepared for before', () => {
+    const [one, two] = [new Uint8Array(52).fill(1), new Uint8Array(52).fill(2)]
+    for (const fixed of [one, two, one]) {
+      kernel.prepare({ words: wordsOf(fixed), difficulty: 7 })
+      expect(foundBy(kernel, 0, 2000)).toEqual(foundByRule(fixed, 7, 0, 2000))
+    }
+  })
+
+  test.each([33, 48, 64])('finds nothing where %d bits are not to be found', (difficulty) => {
+    kernel.prepare({ words: wordsOf(new Uint8Array(52)), difficulty })
+    expect(kernel.scan(0, 20_000)).toBe(20_000)
+  })
+})
+
+test('the fast kernel and the plain one agree over a million nonces', () => {
+  const fixed = Uint8Array.from({ length: 52 }, (_, index) => 255 - index)
+  const found = kernels.map(([, kernel]) => {
+    kernel.prepare({ words: wordsOf(fixed), difficulty: 14 })
+    return foundBy(kernel, 0, 1_000_000)
+  })
+  expect(found[0]).toEqual(found[1])
+  expect(found[0]?.length).toBeGreaterThan(20)
+})
+
+test('a difficulty in masks is what the protocol makes of it', () => {
+  const bits = fc.integer({ min: 0, max: 64 })
+  fc.assert(
+    fc.property(bytesOf(32), bits, bits, (hash, zeros, difficulty) => {
+      // As many zero bits as wanted, and then what comes.
+      for (let bit = 0; bit < zeros; bit++) {
+        const at = 31 - (bit >> 3)
+        hash[at] = (hash[at] ?? 0) & (0xff >>> ((bit & 7) + 1))
+      }
+      const words = new DataView(hash.buffer, hash.byteOffset)
+      const { last, secondToLast } = zeroBitMasks(difficulty)
+      const isMet = (words.getInt32(28) & last) === 0 && (words.getInt32(24) & secondToLast) === 0
+      expect(isMet).toBe(meetsDifficulty(hash, difficulty))
+    }),
+    { numRuns: 1000 },
+  )
+})
+
+describe('a host', () => {
+  const web = globalThis as { WebAssembly?: object }
+  const { WebAssembly } = web
+  afterEach(() => {
+    web.WebAssembly = WebAssembly
+  })
+
+  const refusing = (name: string) => ({
+    instantiate: () => Promise.reject(Object.assign(new Error('not here'), { name })),
+  })
+
+  test('without WebAssembly has the plain kernel', async () => {
+    delete web.WebAssembly
+    expect((await openKernel()).name).toBe('plain')
+    await expect(openKernel('simd')).rejects.toMatchObject({ code: 'UNAVAILABLE' })
+  })
+
+  test.each(['CompileError', 'EvalError'])('that answers with %s has the plain kernel', async (name) => {
+    web.WebAssembly = refusing(name)
+    expect((await openKernel()).name).toBe('plain')
+    await expect(openKernel('simd')).rejects.toMatchObject({ code: 'UNAVAILABLE' })
+  })
+
+  test('that fails otherwise is not passed over', async () => {
+    web.WebAssembly = refusing('LinkError')
+    await expect(openKernel()).rejects.toMatchObject({ name: 'LinkError' })
+  })
+
+  test('with all of it has the fast kernel', async () => {
+    expect((await openKernel()).name).toBe('simd')
+  })
+})
+
+test('what is hashed is the proof of work of a nonce of 22 bytes', () => {
+  const [, kernel] = kernels[0] ?? []
+  const seed = new Uint8Array(32).fill(9)
+  const fixed = concatBytes(seed, Uint8Array.of(0x61), new Uint8Array(19).fill(3))
+  kernel?.prepare({ words: wordsOf(fixed), difficulty: 12 })
+  const counter = kernel?.scan(0, COUNTERS) ?? 0
+  const nonce = concatBytes(fixed.subarray(33), Uint8Array.of(counter >>> 16, counter >>> 8, counter))
+  expect(nonce.length).toBe(22)
+  expect(meetsDifficulty(proofOfWork({ seed, character: 'a', nonce }), 12)).toBe(true)
+})

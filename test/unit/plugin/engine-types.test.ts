@@ -1,0 +1,40 @@
+import type { LookupService, TopicManager } from '@bsv/overlay'
+import type { Knex } from 'knex'
+import {
+  createNamesLookupService,
+  createOrdinalsLookupService,
+  NamesTopicManager,
+  OrdinalsTopicManager,
+} from '../../../src/plugin/index.js'
+import type { LookupService2, TopicManager2 } from '../../support/plugin/engine-2.js'
+import { beefOf, FakeChain } from '../../support/protocol/fake-chain.js'
+
+// `npm run check:types` holds what is declared here against both; the tests call it as each engine does.
+
+const chain = new FakeChain()
+const managers: (TopicManager & TopicManager2)[] = [
+  new NamesTopicManager({ deployment: chain.deployment }),
+  new OrdinalsTopicManager(),
+]
+// A factory only keeps the database.
+const database = {} as Knex
+const services: (LookupService & LookupService2)[] = [
+  createNamesLookupService(database).service,
+  createOrdinalsLookupService(database).service,
+]
+
+test.each([[[]], [[undefined, 'current-tx', { dryRun: true }]], [[[1, 2], 'historical-tx-no-spv', {}]]] as [
+  unknown[],
+][])('topic managers admit the same whatever else they are told: %j', async (more) => {
+  const beef = Array.from(beefOf(chain.genesis))
+  const told = more as [number[]?, 'current-tx'?, { dryRun?: boolean }?]
+  const admitted = await Promise.all(
+    managers.map((manager: TopicManager2) => manager.identifyAdmissibleOutputs(beef, [], ...told)),
+  )
+  expect(admitted.map(({ outputsToAdmit }) => outputsToAdmit)).toEqual([[0], []])
+})
+
+test('lookup services ask for whole transactions, which either engine has', () => {
+  expect(services.map(({ admissionMode }) => admissionMode)).toEqual(['whole-tx', 'whole-tx'])
+  expect(services.map(({ spendNotificationMode }) => spendNotificationMode)).toEqual(['none', 'whole-tx'])
+})

@@ -1,0 +1,151 @@
+import fc from 'fast-check'
+import { joinBytes, utf8 } from '../../../backend/src/protocol/bytes.js'
+import { DirectoryError, readDirectory } from '../../../backend/src/protocol/directory.js'
+import { bytes, mutated } from '../../support/protocol/arbitraries.js'
+
+const refusal = (message: string) => expect.objectContaining({ code: 'BAD_DIRECTORY', message })
+
+test.each<[string, string, [string, string][]]>([
+  ['nothing', '{}', []],
+  ['white space around it', ' \n{"a": "_0"}\t', [['a', '_0']]],
+  [
+    'both special names',
+    '{".":"_1","index.html":"_2"}',
+    [
+      ['.', '_1'],
+      ['index.html', '_2'],
+    ],
+  ],
+  [
+    'text that is no pointer',
+    '{"a":"","b":"nothing"}',
+    [
+      ['a', ''],
+      ['b', 'nothing'],
+    ],
+  ],
+  ['an empty name', '{"":"_0"}', [['', '_0']]],
+  [
+    'names of two dots, a space, a NUL',
+    '{"..":"_0"," ":"_1","\\u0000":"_2"}',
+    [
+      ['..', '_0'],
+      [' ', '_1'],
+      ['\0', '_2'],
+    ],
+  ],
+  ['an escaped name', '{"\\u00e9":"_0"}', [['é', '_0']]],
+  ['a percent sign, which is not decoded', '{"a%2Fb":"_0"}', [['a%2Fb', '_0']]],
+  ['a backslash', '{"a\\\\b":"_0"}', [['a\\b', '_0']]],
+  ['half a surrogate pair', '{"\\ud800":"_0"}', [['\ud800', '_0']]],
+  [
+    'names of other scripts',
+    '{"画像":"_0","🌳":"_1"}',
+    [
+      ['画像', '_0'],
+      ['🌳', '_1'],
+    ],
+  ],
+  [
+    'the names of what every object has',
+    '{"__proto__":"_0","constructor":"_1","toString":"_2"}',
+    [
+      ['__proto__', '_0'],
+      ['constructor', '_1'],
+      ['toString', '_2'],
+    ],
+  ],
+  [
+    'a name twice, of which the last counts',
+    '{"a":"_0","b":"_1","a":"_2"}',
+    [
+      ['a', '_2'],
+      ['b', '_1'],
+    ],
+  ],
+  ['__proto__ twice', '{"__proto__":"_0","__proto__":"_1"}', [['__proto__', '_1']]],
+])('a directory with %s is read', (_, text, entries) => {
+  expect(readDirectory(utf8(text))).toEqual(new Map(entries))
+})
+
+test('a name that no entry has is not there, whatever objects have', () => {
+  const map = readDirectory(utf8('{"a":"_0"}'))
+  for (const name of ['__proto__', 'constructor', 'toString', 'hasOwnProperty']) {
+    expect(map.has(name)).toBe(false)
+  }
+})
+
+test.each([
+  ['', 'it is not JSON'],
+  ['{', 'it is not JSON'],
+  ['{"a":"_0"} x', 'it is not JSON'],
+  ["{'a':'_0'}", 'it is not JSON'],
+  ['{"a":"_0",}', 'it is not JSON'],
+  ['\ufeff{"a":"_0"}', 'it is not JSON'],
+  ['null', 'it is not a JSON object'],
+  ['true', 'it is not a JSON object'],
+  ['1', 'it is not a JSON object'],
+  ['"_0"', 'it is not a JSON object'],
+  ['["_0"]', 'it is not a JSON object'],
+  ['[]', 'it is not a JSON object'],
+  ['{"a":1}', 'a value in it is not a string'],
+  ['{"a":null}', 'a value in it is not a string'],
+  ['{"a":"_0","b":{"c":"_1"}}', 'a value in it is not a string'],
+  ['{"__proto__":{"a":"_0"}}', 'a value in it is not a string'],
+  ['{"a/b":"_0"}', 'a name in it has a slash'],
+  ['{"/":"_0"}', 'a name in it has a slash'],
+  ['{"a\\u002fb":"_0"}', 'a name in it has a slash'],
+])('%j is refused: %s', (text, message) => {
+  expect(() => readDirectory(utf8(text))).toThrow(refusal(message))
+  expect(() => readDirectory(utf8(text))).toThrow(DirectoryError)
+})
+
+test.each([
+  ['a byte that UTF-8 has not', Uint8Array.of(0xff)],
+  ['a surrogate as bytes', Uint8Array.of(0xed, 0xa0, 0x80)],
+  ['a slash in two bytes', Uint8Array.of(0xc0, 0xaf)],
+])('%s in a name is refused', (_, wrong) => {
+  const body = joinBytes([utf8('{"'), wrong, utf8('":"_0"}')])
+  expect(() => readDirectory(body)).toThrow(refusal('it is not UTF-8'))
+})
+
+test('brackets however deep are refused as what they are', () => {
+  const depth = 400_000
+  const body = utf8(`{"a":${'['.repeat(depth)}${']'.repeat(depth)}}`)
+  expect(() => readDirectory(body)).toThrow(refusal('a value in it is not a string'))
+})
+
+const name = fc.oneof(
+  fc.string({ unit: 'binary' }).map((any) => any.replaceAll('/', '')),
+  fc.constantFrom('.', '..', 'index.html', '__proto__', 'constructor', 'toString', '0', '00', ''),
+)
+const entries = fc.uniqueArray(fc.tuple(name, fc.string({ unit: 'binary' })), { selector: ([key]) => key })
+
+/** Written by hand: as an object, the entries would lose their order, and `__proto__` its entry. */
+function jsonOf(all: [string, string][]): Uint8Array {
+  return utf8(`{${all.map(([key, pointer]) => `${JSON.stringify(key)}:${JSON.stringify(pointer)}`).join()}}`)
+}
+
+test('what JSON was written of is what is read, from a view too', () => {
+  fc.assert(
+    fc.property(entries, (all) => {
+      const view = Uint8Array.of(255, ...jsonOf(all), 255).subarray(1, -1)
+      expect(readDirectory(view)).toEqual(new Map(all))
+    }),
+  )
+})
+
+test('any bytes are a map of single names, or are refused', () => {
+  fc.assert(
+    fc.property(fc.oneof(bytes(), mutated(entries.map(jsonOf))), (any) => {
+      try {
+        for (const [key, pointer] of readDirectory(any)) {
+          expect(key).not.toContain('/')
+          expect(typeof pointer).toBe('string')
+        }
+      } catch (error) {
+        expect(error).toBeInstanceOf(DirectoryError)
+      }
+    }),
+  )
+})

@@ -1,0 +1,235 @@
+import fc from 'fast-check'
+import { MAP_MARKER } from '../../../backend/src/protocol/bitcom.js'
+import { ascii, concatBytes, fromHex, joinBytes, toHex, utf8 } from '../../../backend/src/protocol/bytes.js'
+import { encodeEnvelope, readEnvelope } from '../../../backend/src/protocol/envelope.js'
+import { encodeOutpoint } from '../../../backend/src/protocol/outpoint.js'
+import { encodePush } from '../../../backend/src/protocol/script-walk.js'
+import { bytes, mutated, outpoint } from '../../support/protocol/arbitraries.js'
+import { p2pkh } from '../../support/protocol/fake-chain.js'
+
+/** `OP_FALSE OP_IF "ord"`, and the rest given as hex. */
+const envelope = (...rest: string[]): Uint8Array => fromHex(`0063036f7264${rest.join('')}`)
+const push = (data: Uint8Array | string): string =>
+  toHex(encodePush(typeof data === 'string' ? utf8(data) : data))
+const PLAIN = push('text/plain')
+const HELLO = push('hello')
+const BODY = ascii('hello')
+const PARENT = { txid: 'ab'.repeat(32), vout: 7 }
+
+describe('an envelope', () => {
+  const whole = envelope('51', PLAIN, '00', HELLO, '68')
+
+  test.each([
+    ['alone', whole],
+    ['after a lock', concatBytes(p2pkh(1), whole)],
+    ['before a lock', concatBytes(whole, p2pkh(1))],
+    ['before an OP_RETURN', concatBytes(whole, fromHex('6a0161'))],
+    ['inside an IF', concatBytes(fromHex('5163'), whole, fromHex('68'))],
+    ['after an OP_RETURN inside an IF', concatBytes(fromHex('00636a68'), whole)],
+    ['after an OP_RETURN inside a NOTIF', concatBytes(fromHex('51646a68'), whole)],
+    ['before a push that breaks off', concatBytes(whole, fromHex('05aa'))],
+    ['with a longer push of `ord`', concatBytes(fromHex('00634c036f7264'), whole.subarray(6))],
+    ['after an OP_ENDIF too many', concatBytes(fromHex('68'), whole)],
+  ])('counts %s', (_, script) => {
+    expect(readEnvelope(script).envelope).toMatchObject({ contentType: 'text/plain', body: BODY })
+  })
+
+  test.each([
+    ['after an OP_RETURN', concatBytes(fromHex('6a'), whole)],
+    ['after an OP_RETURN at the end of an IF', concatBytes(fromHex('5163686a'), whole)],
+    ['without an OP_ENDIF', whole.subarray(0, -1)],
+    ['cut off in the body', whole.subarray(0, -3)],
+    ['cut off in a tag', whole.subarray(0, 12)],
+    ['with code among the tags', envelope('51', PLAIN, '76', '00', HELLO, '68')],
+    ['with code for a value', envelope('5176', '00', HELLO, '68')],
+    ['with code in the body', envelope('51', PLAIN, '00', HELLO, '76', HELLO, '68')],
+    ['of another word', concatBytes(fromHex('0063036f7265'), whole.subarray(6))],
+    ['of no word', fromHex('006368')],
+    ['behind OP_TRUE', concatBytes(fromHex('51'), whole.subarray(1))],
+    ['in a push', encodePush(whole)],
+    ['behind OP_FALSE and something else', concatBytes(fromHex('0061'), whole.subarray(1))],
+  ])('does not count %s', (_, script) => {
+    expect(readEnvelope(script).envelope).toBeUndefined()
+  })
+
+  test('is looked for after one that is none', () => {
+    for (const none of [envelope('51', PLAIN, '76'), envelope('00', HELLO), envelope('51')]) {
+      expect(readEnvelope(concatBytes(none, whole)).envelope?.body).toEqual(BODY)
+    }
+  })
+
+  test('is the first one, the later ignored', () => {
+    const later = envelope('51', push('text/html'), '00', push('later'), '68')
+    expect(readEnvelope(concatBytes(whole, p2pkh(1), later)).envelope?.body).toEqual(BODY)
+    expect(readEnvelope(concatBytes(envelope('68'), later)).envelope).toEqual({ maps: [], fields: [] })
+  })
+})
+
+describe('the body', () => {
+  test.each([
+    ['no OP_0', '', undefined],
+    ['nothing', '00', ''],
+    ['one empty push', '0000', ''],
+    ['one push', '0002aabb', 'aabb'],
+    ['several pushes', '0002aabb0001cc4c01dd', 'aabbccdd'],
+    ['number opcodes', '00514f60', '018110'],
+    ['one number opcode', '0055', '05'],
+  ])('of %s', (_, pushes, body) => {
+    const read = readEnvelope(envelope('51', PLAIN, pushes, '68')).envelope
+    expect(read?.contentType).toBe('text/plain')
+    expect(read?.body && toHex(read.body)).toBe(body)
+  })
+
+  test('in one push is a view into the script', () => {
+    const script = envelope('00', HELLO, '68')
+    expect(readEnvelope(script).envelope?.body?.buffer).toBe(script.buffer)
+  })
+
+  test('of millions of pushes is joined', () => {
+    const script = joinBytes([envelope('00'), new Uint8Array(3_000_000).fill(0x52), fromHex('68')])
+    const body = readEnvelope(script).envelope?.body
+    expect(body).toHaveLength(3_000_000)
+    expect(body?.every((byte) => byte === 2)).toBe(true)
+  })
+})
+
+describe('tags', () => {
+  test('may be number opcodes or pushes', () => {
+    expect(readEnvelope(envelope('0101', PLAIN, '68')).envelope?.contentType).toBe('text/plain')
+    expect(readEnvelope(envelope('4c0101', PLAIN, '68')).envelope?.contentType).toBe('text/plain')
+  })
+
+  test('that mean nothing here are kept', () => {
+    const script = envelope('5a', HELLO, '4c00', '53', '03616263', '4f', '51', PLAIN, '00', '68')
+    const { contentType, fields } = readEnvelope(script).envelope ?? {}
+    expect(contentType).toBe('text/plain')
+    expect(fields?.map(({ tag, value }) => [toHex(tag), toHex(value)])).toEqual([
+      ['0a', toHex(BODY)],
+      ['', '03'],
+      ['616263', '81'],
+      ['01', toHex(ascii('text/plain'))],
+    ])
+  })
+
+  test('given twice count once, the first, whatever it holds', () => {
+    const types = envelope('51', PLAIN, '51', push('text/html'), '68')
+    expect(readEnvelope(types).envelope?.contentType).toBe('text/plain')
+    const bad = envelope('51', '02ffff', '51', PLAIN, '53', '0101', '53', push(encodeOutpoint(PARENT)), '68')
+    expect(readEnvelope(bad).envelope).toMatchObject({ contentType: undefined, parent: undefined })
+  })
+
+  test('without a value are ignored', () => {
+    const read = readEnvelope(envelope('51', PLAIN, '53', '68')).envelope
+    expect(read?.contentType).toBe('text/plain')
+    expect(read?.fields).toHaveLength(1)
+    expect(read?.body).toBeUndefined()
+  })
+
+  test('with OP_0 for a value have an empty one, and no body starts', () => {
+    const { fields, body } = readEnvelope(envelope('5500', '51', PLAIN, '68')).envelope ?? {}
+    expect(fields).toHaveLength(2)
+    expect(body).toBeUndefined()
+  })
+
+  test('past the thousandth are passed over', () => {
+    const many = '510161'.repeat(1500)
+    const read = readEnvelope(envelope(many, '00', HELLO, '68')).envelope
+    expect(read?.fields).toHaveLength(1000)
+    expect(read?.body).toEqual(BODY)
+  })
+
+  test('of MAP give their values in order', () => {
+    const script = envelope(push(MAP_MARKER), '0161', '51', PLAIN, push(MAP_MARKER), '0162', '00', '68')
+    expect(readEnvelope(script).envelope?.maps.map(toHex)).toEqual(['61', '62'])
+  })
+
+  test.each([
+    ['36 bytes', encodeOutpoint(PARENT), PARENT],
+    ['32 bytes', encodeOutpoint(PARENT).subarray(0, 32), { ...PARENT, vout: 0 }],
+    ['35 bytes', encodeOutpoint(PARENT).subarray(0, 35), undefined],
+    ['37 bytes', new Uint8Array(37), undefined],
+    ['no bytes', new Uint8Array(), undefined],
+  ])('of a parent with %s', (_, value, parent) => {
+    expect(readEnvelope(envelope('53', push(value), '00', '68')).envelope?.parent).toEqual(parent)
+  })
+
+  test.each([
+    ['text', 'text/plain;charset=utf-8', true],
+    ['text that is not ASCII', 'tëxt/☃', true],
+    ['255 bytes', 'x'.repeat(255), true],
+    ['256 bytes', 'x'.repeat(256), false],
+    ['nothing', '', false],
+  ])('of a content type with %s', (_, contentType, kept) => {
+    const read = readEnvelope(envelope('51', push(contentType), '00', '68')).envelope
+    expect(read?.contentType).toBe(kept ? contentType : undefined)
+    expect(read?.body).toHaveLength(0)
+  })
+})
+
+describe('the tail', () => {
+  test.each([
+    ['6a', 1],
+    ['006a', 2],
+    ['5163686a51', 4],
+    ['51636a686a', 5],
+    ['0063036f7264686a', 8],
+    ['51636a', undefined],
+    ['026a6a', undefined],
+    ['056a', undefined],
+    ['', undefined],
+  ])('of %s', (hex, tail) => {
+    expect(readEnvelope(fromHex(hex)).tail).toBe(tail)
+  })
+})
+
+test('an envelope reads back as it was written', () => {
+  const field = fc.record({ tag: bytes(4), value: bytes(80) })
+  const options = fc.record(
+    {
+      contentType: fc.string({ minLength: 1, maxLength: 60, unit: 'grapheme' }),
+      parent: outpoint,
+      fields: fc.array(
+        field.filter(({ tag }) => tag.length !== 1 || (tag[0] !== 1 && tag[0] !== 3)),
+        { maxLength: 4 },
+      ),
+      body: bytes(),
+    },
+    { requiredKeys: [] },
+  )
+  fc.assert(
+    fc.property(options, (written) => {
+      const { envelope: read } = readEnvelope(concatBytes(p2pkh(1), encodeEnvelope(written)))
+      expect(read?.contentType).toBe(written.contentType)
+      expect(read?.parent).toEqual(written.parent)
+      expect(read?.body).toEqual(written.body)
+      const others = read?.fields.filter(({ tag }) => toHex(tag) !== '01' && toHex(tag) !== '03')
+      expect(others).toEqual(written.fields ?? [])
+    }),
+  )
+})
+
+test('any bytes are read without an error', () => {
+  const near = mutated(
+    fc.constant(concatBytes(p2pkh(1), envelope('51', PLAIN, '53', HELLO, '00', HELLO, '68'))),
+  )
+  fc.assert(
+    fc.property(fc.oneof(bytes(), near), (script) => {
+      readEnvelope(script)
+    }),
+    { numRuns: 1000 },
+  )
+})
+
+test.each([
+  ['envelopes that never end', '0063036f7264'],
+  ['envelopes that are none', '0063036f726451'],
+  ['bodies that never end', '0063036f726400'],
+  ['tags', '5151'],
+  ['IFs', '0063'],
+])('megabytes of %s take no long time', (_, unit) => {
+  const piece = fromHex(unit)
+  const script = joinBytes([envelope(), ...new Array(Math.floor(4_000_000 / piece.length)).fill(piece)])
+  const started = performance.now()
+  readEnvelope(script)
+  expect(performance.now() - started).toBeLessThan(5000)
+})

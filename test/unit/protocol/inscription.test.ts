@@ -1,0 +1,153 @@
+import fc from 'fast-check'
+import { B_MARKER, MAP_MARKER } from '../../../backend/src/protocol/bitcom.js'
+import { concatBytes, fromHex, joinBytes, utf8 } from '../../../backend/src/protocol/bytes.js'
+import { encodeEnvelope } from '../../../backend/src/protocol/envelope.js'
+import { readInscription } from '../../../backend/src/protocol/inscription.js'
+import { encodePush } from '../../../backend/src/protocol/script-walk.js'
+import { bytes, mutated } from '../../support/protocol/arbitraries.js'
+import {
+  bitcomTail,
+  FakeChain,
+  inscriptionScript,
+  mapTail,
+  p2pkh,
+} from '../../support/protocol/fake-chain.js'
+
+const body = utf8('body')
+const contentType = 'text/plain'
+const typedB = bitcomTail([B_MARKER, 'b data', 'text/css', 'utf-8'])
+const untypedB = bitcomTail([B_MARKER, 'b data'])
+const UNTYPED = 'application/octet-stream'
+const fromEnvelope = { contentType, body, source: 'envelope' }
+const fromB = { contentType: 'text/css', body: utf8('b data'), source: 'b' }
+
+describe('the content of an output', () => {
+  test.each([
+    ['an envelope with a type', { contentType, body }, fromEnvelope],
+    ['an envelope with a type, and B', { contentType, body, suffix: typedB }, fromEnvelope],
+    ['an envelope without a type, and B', { body, suffix: typedB }, fromB],
+    [
+      'an envelope without a type, and B without',
+      { body, suffix: untypedB },
+      { ...fromB, contentType: UNTYPED },
+    ],
+    ['an envelope without a type', { body }, { ...fromEnvelope, contentType: UNTYPED }],
+    [
+      'an envelope with an empty body',
+      { contentType, body: new Uint8Array() },
+      { ...fromEnvelope, body: new Uint8Array() },
+    ],
+    ['an envelope with a type and no body', { contentType }, undefined],
+    ['an envelope with a type and no body, and B', { contentType, suffix: typedB }, fromB],
+    ['an envelope with nothing', {}, undefined],
+    ['an envelope with a MAP after it', { contentType, body, suffix: mapTail({ a: '1' }) }, fromEnvelope],
+    [
+      'a B marker with nothing after it',
+      { body, suffix: bitcomTail([B_MARKER]) },
+      { ...fromEnvelope, contentType: UNTYPED },
+    ],
+  ])('is right for %s', (_, parts, content) => {
+    expect(readInscription(inscriptionScript(parts)).content).toEqual(content)
+  })
+
+  test.each([
+    ['B alone', typedB, fromB],
+    ['B after OP_FALSE OP_RETURN', concatBytes(fromHex('00'), typedB), fromB],
+    ['B without a type', untypedB, { ...fromB, contentType: UNTYPED }],
+    [
+      'B after another protocol',
+      bitcomTail([MAP_MARKER, 'SET', 'a', '1'], [B_MARKER, 'b data', 'text/css']),
+      fromB,
+    ],
+    [
+      'two B, the first of which counts',
+      bitcomTail([B_MARKER, 'b data', 'text/css'], [B_MARKER, 'x', 'y']),
+      fromB,
+    ],
+    ['empty B', bitcomTail([B_MARKER, '', 'text/css']), { ...fromB, body: new Uint8Array() }],
+    ['B in no OP_RETURN', typedB.subarray(1), undefined],
+    ['a lock alone', p2pkh(1), undefined],
+    ['nothing', new Uint8Array(), undefined],
+  ])('is right for %s', (_, script, content) => {
+    expect(readInscription(script).content).toEqual(content)
+  })
+
+  test('is the first envelope, though a decoy stands in the lock', () => {
+    const lock = inscriptionScript({ contentType, body })
+    const later = inscriptionScript({ lock, contentType: 'text/html', body: utf8('later') })
+    expect(readInscription(later).content).toEqual(fromEnvelope)
+  })
+})
+
+describe('the metadata of an output', () => {
+  const set = (key: string, value: string) => ({ command: 'SET', entries: [[key, value]] })
+  const mapField = (...text: string[]) => ({
+    tag: utf8(MAP_MARKER),
+    value: joinBytes(text.map((word) => encodePush(utf8(word)))),
+  })
+
+  test('stands after the OP_RETURN, in as many parts as there are', () => {
+    const tail = bitcomTail(
+      [MAP_MARKER, 'SET', 'a', '1'],
+      ['other', 'SET', 'b', '2'],
+      [MAP_MARKER, 'FLY', 'c', '3'],
+      [MAP_MARKER, 'REMOVE', 'a'],
+    )
+    expect(readInscription(concatBytes(p2pkh(1), tail)).map).toEqual([
+      set('a', '1'),
+      { command: 'REMOVE', keys: ['a'] },
+    ])
+  })
+
+  test('stands in the envelope too, and comes first', () => {
+    const fields = [mapField('SET', 'a', '1'), mapField('NOT', 'x', 'y'), mapField('ADD', 'b', '2')]
+    const script = concatBytes(encodeEnvelope({ contentType, fields, body }), mapTail({ c: '3' }))
+    expect(readInscription(script)).toMatchObject({
+      content: fromEnvelope,
+      map: [set('a', '1'), { command: 'ADD', key: 'b', values: ['2'] }, set('c', '3')],
+    })
+  })
+
+  test('has an end, however much the envelope holds', () => {
+    const words = ['SET', ...new Array(7_999).fill('x')]
+    const script = encodeEnvelope({ fields: new Array(100).fill(mapField(...words)) })
+    const commands = readInscription(script).map
+    expect(commands.map((command) => command.command === 'SET' && command.entries.length)).toEqual([
+      3999, 999,
+    ])
+  })
+})
+
+test('a parent is read from the envelope', () => {
+  const parent = { txid: '12'.repeat(32), vout: 3 }
+  expect(readInscription(inscriptionScript({ parent, contentType, body })).parent).toEqual(parent)
+  expect(readInscription(inscriptionScript({ contentType, body })).parent).toBeUndefined()
+})
+
+test('a node of the mine tree carries nothing', () => {
+  const chain = new FakeChain({ codeSize: 6000 })
+  for (const { lockingScript } of chain.mint('a').transaction.outputs.slice(0, 2)) {
+    expect(readInscription(lockingScript)).toEqual({ content: undefined, parent: undefined, map: [] })
+  }
+})
+
+test('any bytes are read without an error', () => {
+  const full = inscriptionScript({ contentType, body, suffix: mapTail({ a: '1' }) })
+  fc.assert(
+    fc.property(fc.oneof(bytes(), mutated(fc.constant(full))), (script) => void readInscription(script)),
+    { numRuns: 1000 },
+  )
+})
+
+test.each([
+  ['one-byte pushes after an OP_RETURN', '6a', '51'],
+  ['MAP parts after an OP_RETURN', '6a', '017c0161'],
+  ['a body', '0063036f726400', '51'],
+  ['tags', '0063036f7264', '5151'],
+])('megabytes of %s take no long time', (_, start, unit) => {
+  const piece = fromHex(unit)
+  const script = joinBytes([fromHex(start), ...new Array(Math.floor(4_000_000 / piece.length)).fill(piece)])
+  const started = performance.now()
+  readInscription(script)
+  expect(performance.now() - started).toBeLessThan(5000)
+})

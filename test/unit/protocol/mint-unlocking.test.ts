@@ -1,0 +1,95 @@
+import { LockingScript, TransactionSignature, UnlockingScript } from '@bsv/sdk'
+import { concatBytes, equalBytes, toHex } from '../../../backend/src/protocol/bytes.js'
+import { checkMint, encodeMintUnlocking, mintPreimage } from '../../../backend/src/protocol/mint.js'
+import { isStrictUnlocking } from '../../../backend/src/protocol/mint-unlocking.js'
+import { FakeChain } from '../../support/protocol/fake-chain.js'
+
+const chain = new FakeChain()
+chain.mintAll('ab')
+
+describe('the preimage', () => {
+  test.each([[60], [252 - 81], [253 - 81], [70_000]])(
+    'is the one of the SDK, with %i bytes of code',
+    (codeSize) => {
+      const tree = new FakeChain({ codeSize })
+      const spent = tree.node('')
+      const { transaction } = tree.mint('x', { nodeInputPosition: 1 })
+      const sdk = TransactionSignature.format({
+        sourceTXID: spent.outpoint.txid,
+        sourceOutputIndex: spent.outpoint.vout,
+        sourceSatoshis: 1,
+        transactionVersion: transaction.version,
+        otherInputs: transaction.inputs.slice(0, 1).map((input) => ({
+          sourceTXID: input.txid,
+          sourceOutputIndex: input.vout,
+          unlockingScript: UnlockingScript.fromHex(''),
+          sequence: input.sequence,
+        })),
+        outputs: transaction.outputs.map(({ satoshis, lockingScript }) => ({
+          satoshis,
+          lockingScript: LockingScript.fromHex(toHex(lockingScript)),
+        })),
+        inputIndex: 1,
+        subscript: LockingScript.fromHex(toHex(spent.lockingScript)),
+        inputSequence: 0xffffffff,
+        lockTime: transaction.lockTime,
+        scope: 0xc1,
+      })
+      const ours = mintPreimage({ transaction, input: 1, spent })
+      expect(equalBytes(ours, Uint8Array.from(sdk))).toBe(true)
+      expect(checkMint({ transaction, input: 1, deployment: tree.deployment }).name).toBe('x')
+    },
+  )
+
+  test('is none for an input that is not there, or a value that is none', () => {
+    const { transaction } = chain.mint('ac', { from: chain.node('a') })
+    expect(() => mintPreimage({ transaction, input: 9, spent: chain.node('a') })).toThrow(RangeError)
+    expect(() =>
+      mintPreimage({ transaction, input: 0, spent: { ...chain.node('a'), satoshis: 1.5 } }),
+    ).toThrow(RangeError)
+  })
+})
+
+test('the unlocking script is five minimal pushes', () => {
+  const script = encodeMintUnlocking({
+    character: 'c',
+    nonce: Uint8Array.of(5),
+    ownerLock: Uint8Array.of(0x81),
+    trailing: new Uint8Array(),
+    preimage: new Uint8Array(300),
+  })
+  expect(toHex(script.subarray(0, 8))).toBe('0163554f004d2c01')
+})
+
+describe('an unlocking script is strict', () => {
+  const right = (character: string, nonce: Uint8Array) =>
+    encodeMintUnlocking({
+      ...{ character, nonce, ownerLock: new Uint8Array(), trailing: new Uint8Array(300) },
+      preimage: new Uint8Array(70_000),
+    })
+  test.each([
+    [new Uint8Array()],
+    [Uint8Array.of(0)],
+    [Uint8Array.of(5)],
+    [Uint8Array.of(0x81)],
+    [new Uint8Array(76)],
+  ])('as it is written, with the nonce %p', (nonce) =>
+    expect(isStrictUnlocking(right('c', nonce))).toBe(true),
+  )
+
+  const script = right('c', Uint8Array.of(1, 2))
+  test.each<[string, Uint8Array]>([
+    ['nothing', new Uint8Array()],
+    ['four pushes', script.subarray(2)],
+    ['six pushes', concatBytes(Uint8Array.of(0), script)],
+    ['code behind the five', concatBytes(script, Uint8Array.of(0x61))],
+    ['code instead of a push', concatBytes(Uint8Array.of(0x76), script.subarray(2))],
+    ['OP_RESERVED', concatBytes(Uint8Array.of(0x50), script.subarray(2))],
+    ['a push that breaks off', script.subarray(0, -1)],
+    ['and one behind the five', concatBytes(script, Uint8Array.of(1))],
+    ['a push of two length bytes for one', concatBytes(Uint8Array.of(0x4c, 1, 0x63), script.subarray(2))],
+    ['a small number that is pushed as a byte', concatBytes(Uint8Array.of(1, 5), script.subarray(2))],
+    ['minus one that is pushed as a byte', concatBytes(Uint8Array.of(1, 0x81), script.subarray(2))],
+    ['nothing that is pushed with a length', concatBytes(Uint8Array.of(0x4c, 0), script.subarray(2))],
+  ])('and not with %s', (_, other) => expect(isStrictUnlocking(other)).toBe(false))
+})

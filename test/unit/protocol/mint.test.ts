@@ -1,0 +1,177 @@
+import fc from 'fast-check'
+import { ascii, concatBytes, fromHex, toHex, utf8 } from '../../../backend/src/protocol/bytes.js'
+import { readInscription } from '../../../backend/src/protocol/inscription.js'
+import { claim, decodeMineNode, NAME_CHARACTERS, UNCLAIMED } from '../../../backend/src/protocol/mine-node.js'
+import {
+  checkMint,
+  encodeNameOutput,
+  meetsDifficulty,
+  proofOfWork,
+} from '../../../backend/src/protocol/mint.js'
+import { readPushes } from '../../../backend/src/protocol/script-walk.js'
+import { hash256 } from '../../../backend/src/protocol/transaction.js'
+import { bytes, bytesOf } from '../../support/protocol/arbitraries.js'
+import {
+  FakeChain,
+  type FakeTransaction,
+  inscriptionScript,
+  type MintOverrides,
+  p2pkh,
+} from '../../support/protocol/fake-chain.js'
+
+const chain = new FakeChain()
+chain.mintAll('ab')
+const { deployment } = chain
+
+/** A mint of `ac`, from the live node of `a`, which stays live. */
+function attempt(overrides: MintOverrides = {}): FakeTransaction {
+  return chain.mint('ac', { from: chain.node('a'), ...overrides })
+}
+
+function check(mint: FakeTransaction, more: Partial<Parameters<typeof checkMint>[0]> = {}) {
+  return checkMint({ transaction: mint.transaction, input: 0, deployment, ...more })
+}
+
+const PARENT = chain.node('a')
+
+describe('a mint', () => {
+  test.each<[string, MintOverrides]>([
+    ['as it is', {}],
+    ['with no outputs after the name', { trailing: [] }],
+    [
+      'with many outputs after the name',
+      { trailing: new Array(300).fill({ satoshis: 5, lockingScript: p2pkh(5) }) },
+    ],
+    ['with an empty owner lock', { ownerLock: new Uint8Array() }],
+    ['with an owner lock of one byte', { ownerLock: Uint8Array.of(0x51) }],
+    ['with an owner lock of 70,000 bytes', { ownerLock: new Uint8Array(70_000) }],
+    ['with an owner lock that ends in the middle of a push', { ownerLock: Uint8Array.of(0x4c) }],
+    ['with an owner lock that returns', { ownerLock: Uint8Array.of(0x6a) }],
+    ['with no funding', { funding: [] }],
+    ['with funding in several coins', { funding: [chain.madeUpCoin(), chain.madeUpCoin()] }],
+  ])('passes %s, with the spent output and without', (_, overrides) => {
+    const mint = attempt(overrides)
+    const { character, name, domain, seed, child, ...rest } = check(mint)
+    expect({ character, name, domain }).toEqual({ character: 'c', name: 'ac', domain: 'a' })
+    expect(rest.ownerLock).toEqual(overrides.ownerLock ?? p2pkh(1))
+    expect(rest.restated).toEqual(
+      decodeMineNode(mint.transaction.outputs[0]?.lockingScript ?? new Uint8Array()),
+    )
+    expect(child).toEqual(decodeMineNode(mint.transaction.outputs[1]?.lockingScript ?? new Uint8Array()))
+    expect(child).toMatchObject({ domain: 'ac', claimed: UNCLAIMED, seed })
+    expect(check(mint, { spent: PARENT })).toEqual(check(mint))
+  })
+
+  test('passes wherever the node stands among the inputs, and at that input only', () => {
+    const mint = attempt({ funding: [chain.madeUpCoin(), chain.madeUpCoin()], nodeInputPosition: 1 })
+    expect(check(mint, { input: 1 }).name).toBe('ac')
+    for (const input of [0, 2, 3, -1]) {
+      expect(() => check(mint, { input })).toThrow(expect.objectContaining({ code: 'BAD_UNLOCKING' }))
+    }
+  })
+
+  test('passes for every character, one after another from the same node', () => {
+    const tree = new FakeChain({ codeSize: 0, difficulty: 1 })
+    let claimed = UNCLAIMED
+    for (const character of NAME_CHARACTERS) {
+      claimed = claim(claimed, character.charCodeAt(0))
+      const { transaction } = tree.mint(character)
+      const mint = checkMint({ transaction, input: 0, deployment: tree.deployment })
+      expect(mint.name).toBe(character)
+      expect(mint.restated.claimed).toEqual(claimed)
+    }
+  })
+
+  test('passes at any depth', () => {
+    const tree = new FakeChain({ difficulty: 1 })
+    const name = 'deep-'.repeat(60)
+    const [last] = tree.mintAll(name).slice(-1)
+    if (last === undefined) throw new Error('no mint')
+    expect(checkMint({ transaction: last.transaction, input: 0, deployment: tree.deployment }).name).toBe(
+      name,
+    )
+  })
+
+  test('passes from the root as deployed, whose genesis and seed are empty', () => {
+    const tree = new FakeChain()
+    const { transaction } = tree.mint('x')
+    const mint = checkMint({ transaction, input: 0, deployment: tree.deployment })
+    expect(mint).toMatchObject({ name: 'x', domain: '' })
+    expect(mint.restated.genesis).toEqual(tree.deployment.genesis)
+    expect(mint.seed).toEqual(proofOfWork({ seed: new Uint8Array(), character: 'x', nonce: mint.nonce }))
+  })
+
+  test('is named by the tree: neither a TLD nor a decoy in the owner lock is in its name', () => {
+    const tree = new FakeChain({ tld: 'test' })
+    const ownerLock = inscriptionScript({ contentType: 'application/name-claim', body: utf8('decoy.test') })
+    const { transaction } = tree.mint('x', { ownerLock })
+    const output = transaction.outputs[2]?.lockingScript ?? new Uint8Array()
+    expect(readInscription(output).content?.body).toEqual(utf8('decoy.test'))
+    expect(toHex(output)).toContain(toHex(utf8('x.test')))
+    expect(checkMint({ transaction, input: 0, deployment: tree.deployment })).toMatchObject({
+      name: 'x',
+      ownerLock,
+    })
+  })
+
+  test('takes a hash of the host', () => {
+    let calls = 0
+    const hash = (data: Uint8Array) => {
+      calls++
+      return hash256(data)
+    }
+    check(attempt(), { hash })
+    expect(calls).toBe(2)
+  })
+
+  test('takes pushes of any form, as the covenant sees only what they push', () => {
+    const mint = attempt({
+      unlockingScript: (script) =>
+        concatBytes(
+          ...readPushes(script, { limit: 5 }).map((push) => {
+            const length = new Uint8Array(4)
+            new DataView(length.buffer).setUint32(0, push.length, true)
+            return concatBytes(Uint8Array.of(0x4e), length, push)
+          }),
+        ),
+    })
+    expect(check(mint).name).toBe('ac')
+  })
+})
+
+test('the name output is lock, envelope, marker and genesis', () => {
+  const named = { ...deployment, nameContentType: 'a/b', marker: ascii('mark') }
+  const genesis = `${deployment.genesis.txid.match(/../g)?.reverse().join('')}00000000`
+  const script = (tld?: string) =>
+    toHex(encodeNameOutput({ ownerLock: fromHex('51'), name: 'ac', deployment: { ...named, tld } }))
+  expect(script()).toBe(`510063036f72645103612f6200026163686a046d61726b24${genesis}`)
+  expect(script('x')).toBe(`510063036f72645103612f620004${'61632e78'}686a046d61726b24${genesis}`)
+})
+
+describe('work', () => {
+  test('is the double hash of seed, character and nonce', () => {
+    fc.assert(
+      fc.property(bytesOf(32), fc.constantFrom(...NAME_CHARACTERS), bytes(80), (seed, character, nonce) => {
+        const message = concatBytes(seed, ascii(character), nonce)
+        expect(proofOfWork({ seed, character, nonce })).toEqual(hash256(message))
+      }),
+    )
+  })
+
+  test.each([
+    ['00', 8],
+    ['01', 7],
+    ['ff', 0],
+    ['7f', 1],
+    ['ff00', 8],
+    ['ff0300', 14],
+    ['0100', 15],
+    ['0000', 16],
+    ['00ff', 0],
+    ['da6c82783867276e1ff3e59aa962f7fbc9f7861a355b8f34194210285e020000', 22],
+  ])('of %s meets %i bits and no more', (hex, bits) => {
+    expect(meetsDifficulty(fromHex(hex), 0)).toBe(true)
+    expect(meetsDifficulty(fromHex(hex), bits)).toBe(true)
+    expect(meetsDifficulty(fromHex(hex), bits + 1)).toBe(false)
+  })
+})

@@ -1,0 +1,54 @@
+import { utf8 } from '../../../backend/src/protocol/bytes.js'
+import { COVENANT_LIMITS } from '../../../backend/src/protocol/covenant-limits.js'
+import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
+import { deploymentOf, LOOKUP_SERVICES, PROFILES, TOPICS } from '../../../backend/src/protocol/profile.js'
+
+const genesis = { txid: 'ab'.repeat(32), vout: 3 }
+
+test('each profile goes by its own name', () => {
+  for (const [name, profile] of Object.entries(PROFILES)) expect(profile.name).toBe(name)
+})
+
+test('either profile reads the content types of both', () => {
+  const { local, mainnet } = PROFILES
+  expect(new Set(local.directoryContentTypes)).toEqual(new Set(mainnet.directoryContentTypes))
+  expect(new Set(local.streamChunkContentTypes)).toEqual(new Set(mainnet.streamChunkContentTypes))
+})
+
+test('aliases mean topics and lookup services that there are', () => {
+  for (const profile of Object.values(PROFILES)) {
+    for (const topic of Object.values(profile.topicAliases)) expect(Object.values(TOPICS)).toContain(topic)
+    for (const service of Object.values(profile.lookupServiceAliases)) {
+      expect(Object.values(LOOKUP_SERVICES)).toContain(service)
+    }
+  }
+})
+
+test('a local network has no tree before it has a genesis', () => {
+  expect(deploymentOf(PROFILES.local)).toBeUndefined()
+  expect(deploymentOf(PROFILES.local, { difficulty: 8 })).toBeUndefined()
+  expect(deploymentOf(PROFILES.local, { genesis })).toEqual({
+    genesis,
+    covenantVersion: 2,
+    difficulty: 22,
+    nameContentType: 'application/name-claim',
+    marker: utf8(PROFILES.local.nameMarker),
+    tld: undefined,
+    limits: COVENANT_LIMITS,
+  })
+})
+
+test('the live tree is known, and what the operator sets goes before it', () => {
+  const live = deploymentOf(PROFILES.mainnet)
+  expect(live && formatOutpoint(live.genesis)).toBe(PROFILES.mainnet.genesis)
+  expect(
+    deploymentOf(PROFILES.mainnet, { genesis, difficulty: 8, nameMarker: 'mark', nameTld: 'test' }),
+  ).toEqual({
+    genesis,
+    covenantVersion: 1,
+    difficulty: 8,
+    nameContentType: 'application/op-ns',
+    marker: utf8('mark'),
+    tld: 'test',
+  })
+})

@@ -1,0 +1,179 @@
+import { createHash } from 'node:crypto'
+import fc from 'fast-check'
+import { readUtf8, utf8 } from '../../../backend/src/protocol/bytes.js'
+import { readDirectory } from '../../../backend/src/protocol/directory.js'
+import { readInscription } from '../../../backend/src/protocol/inscription.js'
+import { parsePointer } from '../../../backend/src/protocol/outpoint.js'
+import { PROFILES } from '../../../backend/src/protocol/profile.js'
+import {
+  contentTypeOf,
+  type FolderEntry,
+  layOutFolder,
+  type PublishOutput,
+} from '../../../src/publish/index.js'
+import { bytes } from '../../support/protocol/arbitraries.js'
+import { p2pkh } from '../../support/protocol/fake-chain.js'
+
+const profile = PROFILES.local
+const lock = p2pkh(7)
+const file = (name: string, body = name): FolderEntry => ({ name, bytes: utf8(body) })
+const folder = (name: string, ...entries: FolderEntry[]): FolderEntry => ({ name, entries })
+const layOut = (entries: FolderEntry[], firstOutput?: number) =>
+  layOutFolder({ entries, lock, profile, ...(firstOutput !== undefined && { firstOutput }) })
+const refusal = (code: string) => expect.objectContaining({ name: 'PublishError', code })
+const bodyOf = (output: PublishOutput | undefined): Uint8Array =>
+  readInscription(output?.lockingScript ?? new Uint8Array()).content?.body ?? new Uint8Array()
+
+/** Files by their names with type and body in hex, and folders by theirs. */
+type Tree = Map<string, Tree | { contentType: string; body: string }>
+
+function treeOf(entries: readonly FolderEntry[]): Tree {
+  return new Map(
+    entries.map((entry) => [
+      entry.name,
+      'entries' in entry
+        ? treeOf(entry.entries)
+        : { contentType: contentTypeOf(entry.name), body: Buffer.from(entry.bytes).toString('hex') },
+    ]),
+  )
+}
+
+/** The tree that the outputs of a transaction hold, found from its root as a reader would. */
+function readBack(transaction: (PublishOutput | undefined)[], vout: number): Tree {
+  const read = ([name, text]: [string, string]): [string, Tree | { contentType: string; body: string }] => {
+    const pointer = parsePointer(text)
+    const at = pointer.kind === 'sibling' ? pointer.vout : -1
+    const found = readInscription(transaction[at]?.lockingScript ?? new Uint8Array()).content
+    if (found?.contentType === 'gw-fs/json') return [name, readBack(transaction, at)]
+    const { contentType = '', body = new Uint8Array() } = found ?? {}
+    return [name, { contentType, body: Buffer.from(body).toString('hex') }]
+  }
+  return new Map([...readDirectory(bodyOf(transaction[vout]))].map(read))
+}
+
+const name = fc
+  .oneof(
+    fc.string({ minLength: 1, unit: 'binary' }),
+    fc.constantFrom(
+      'index.html',
+      '10',
+      '9',
+      '__proto__',
+      'constructor',
+      ' ',
+      '...',
+      '%2F',
+      'a\\b',
+      '"',
+      '画像.png',
+    ),
+  )
+  .filter((text) => !text.includes('/') && !['.', '..'].includes(text))
+const { tree } = fc.letrec<{ tree: FolderEntry[]; entry: FolderEntry }>((tie) => ({
+  tree: fc.uniqueArray(tie('entry'), { maxLength: 5, selector: (entry) => entry.name }),
+  entry: fc.oneof(
+    { maxDepth: 6 },
+    fc.record({ name, bytes: bytes(40) }),
+    fc.record({ name, entries: tie('tree') }),
+  ),
+}))
+
+test('any tree reads back from its root to the same files, types and folders, wherever its outputs stand', () => {
+  fc.assert(
+    fc.property(tree, fc.nat(20), (entries, firstOutput) => {
+      const { outputs, root } = layOut(entries, firstOutput)
+      const before = Array.from({ length: firstOutput }, () => undefined)
+      expect(readBack([...before, ...outputs], root)).toEqual(treeOf(entries))
+      for (const output of outputs) {
+        expect(output.satoshis).toBe(1)
+        expect(readInscription(output.lockingScript).owner).toBe(`${'00'.repeat(16)}00000007`)
+        expect(output.tags).toEqual([`sha256:${createHash('sha256').update(bodyOf(output)).digest('hex')}`])
+      }
+    }),
+  )
+})
+
+test('the order in which entries are given changes nothing', () => {
+  const shuffled = (entries: readonly FolderEntry[]): FolderEntry[] =>
+    entries
+      .map((entry) => ('entries' in entry ? { ...entry, entries: shuffled(entry.entries) } : entry))
+      .toReversed()
+  fc.assert(
+    fc.property(tree, (entries) => {
+      expect(layOut(shuffled(entries))).toEqual(layOut(entries))
+    }),
+  )
+})
+
+test('a folder comes before what is in it, entries in the order of the bytes of their names', () => {
+  const { outputs, root, hasIndex } = layOut(
+    [file('é'), file('z'), folder('b', file('y'), file('x')), file('a'), file('10'), file('9'), file('B')],
+    3,
+  )
+  expect({ root, hasIndex }).toEqual({ root: 3, hasIndex: false })
+  expect(outputs.map((output) => readUtf8(bodyOf(output)))).toEqual([
+    '{"10":"_4","9":"_5","B":"_6","a":"_7","b":"_8","z":"_11","é":"_12"}',
+    '10',
+    '9',
+    'B',
+    'a',
+    '{"x":"_9","y":"_10"}',
+    'x',
+    'y',
+    'z',
+    'é',
+  ])
+})
+
+test('names beyond the first plane of Unicode are ordered by their bytes, not by their halves', () => {
+  const [directory] = layOut([file('\u{1f333}'), file('\uffee')]).outputs
+  expect(readUtf8(bodyOf(directory))).toBe('{"\uffee":"_1","\u{1f333}":"_2"}')
+})
+
+test('empty folders are directories without entries', () => {
+  expect(layOut([]).outputs.map((output) => readUtf8(bodyOf(output)))).toEqual(['{}'])
+  const { outputs, hasIndex } = layOut([folder('empty'), file('index.html')])
+  expect(outputs.map((output) => readUtf8(bodyOf(output)))).toEqual([
+    '{"empty":"_1","index.html":"_2"}',
+    '{}',
+    'index.html',
+  ])
+  expect(hasIndex).toBe(true)
+})
+
+test('a directory is written with the first type of the profile, a file with its own where it has one', () => {
+  const entries = [{ name: 'a.txt', bytes: utf8('a'), contentType: 'text/x-a' }]
+  const { outputs } = layOutFolder({ entries, lock, profile: PROFILES.mainnet })
+  const types = outputs.map(({ lockingScript }) => readInscription(lockingScript).content?.contentType)
+  expect(types).toEqual(['ord-fs/json', 'text/x-a'])
+})
+
+test('a content type that is none is refused', () => {
+  const entries = [{ name: 'a', bytes: utf8('a'), contentType: 'no type' }]
+  expect(() => layOutFolder({ entries, lock, profile })).toThrow(refusal('BAD_CONTENT_TYPE'))
+})
+
+test.each(['', '.', '..', '/', 'a/b', '/a', '\ud800', 'a\udc00'])('an entry %j is refused', (bad) => {
+  expect(() => layOut([file(bad)])).toThrow(refusal('BAD_NAME'))
+  expect(() => layOut([folder('a', folder(bad))])).toThrow(refusal('BAD_NAME'))
+})
+
+test('a name twice in one folder is refused, in two folders it is not', () => {
+  expect(() => layOut([file('a'), file('b'), folder('a')])).toThrow(refusal('BAD_NAME'))
+  expect(() => layOut([file('a'), folder('b', file('a'))])).not.toThrow()
+})
+
+test('eight levels of folders are laid out, nine are refused', () => {
+  const nested = (levels: number): FolderEntry[] =>
+    levels === 1 ? [file('deep')] : [folder('in', ...nested(levels - 1))]
+  expect(layOut(nested(8)).outputs).toHaveLength(9)
+  expect(() => layOut(nested(9))).toThrow(refusal('NESTING_TOO_DEEP'))
+})
+
+test.each([-1, 0.5, Number.NaN, 2 ** 32, 2 ** 32 - 1])('output %d cannot be the first of two', (first) => {
+  expect(() => layOut([file('a')], first)).toThrow(refusal('BAD_FIRST_OUTPUT'))
+})
+
+test('a lock behind which nothing would be read is refused', () => {
+  expect(() => layOutFolder({ entries: [], lock: Uint8Array.of(0x6a), profile })).toThrow(refusal('BAD_LOCK'))
+})

@@ -1,0 +1,315 @@
+import { utf8 } from '../../../../backend/src/protocol/bytes.js'
+import { keptLog } from '../../../support/gateway/faults.js'
+import {
+  type FakeTransaction,
+  inscriptionScript,
+  OPEN_LOCK,
+  p2pkh,
+} from '../../../support/protocol/fake-chain.js'
+import type { Mood } from '../../../support/server/header-service.js'
+import { type HeaderWorld, IMPATIENT, useHeaderWorlds } from '../../../support/server/header-world.js'
+import { posted } from '../../../support/server/test-server.js'
+import { until } from '../../../support/server/waiting.js'
+
+// A chain that forks, and what becomes of the proofs that lead to blocks of the branch it left (docs/proofs.md).
+
+const worlds = useHeaderWorlds()
+
+/** A name that was mined in a block, and another mint of it from the same node, which nobody has seen. */
+async function withRival(world: HeaderWorld): Promise<{ first: FakeTransaction; rival: FakeTransaction }> {
+  const { chain } = world
+  const root = chain.node('')
+  const first = chain.mint('a')
+  const rival = chain.mint('a', { from: root, ownerLock: p2pkh(9) })
+  await world.mined(first)
+  await world.tell()
+  return { first, rival }
+}
+
+/** Lets the chain go on without its last blocks, in a longer branch that holds these in its first. */
+function reorg({ headers }: HeaderWorld, blocks: number, transactions: FakeTransaction[] = []): void {
+  const branch = headers.fork(headers.bestTip.height - blocks)
+  branch.mine(transactions)
+  while (branch.tip.height <= headers.bestTip.height) branch.mine()
+  headers.reorg(branch)
+}
+
+/** What the server answers of a name: its origin, and the height of its mint. */
+async function standing(world: HeaderWorld, name: string): Promise<unknown> {
+  const { origin, height } = (await world.name(name)).json as { origin?: string; height?: number }
+  return { origin, ...(height !== undefined && { height }) }
+}
+
+/** What the log says of proofs that were taken back, each time of one transaction. */
+function takenBack(records: Record<string, unknown>[]): Record<string, unknown>[] {
+  return records.filter(({ transactions, root }) => transactions === 1 && root !== undefined)
+}
+
+async function isUnproven(world: HeaderWorld, name: string): Promise<boolean> {
+  const { status, json } = await world.name(name)
+  return status === 200 && !('height' in (json as object))
+}
+
+test('a name of a block that the chain gave up is no longer mined, and its rival in the new branch gets it', async () => {
+  const { logger, records } = keptLog()
+  const world = await worlds.start({}, { logger })
+  const { server, headers } = world
+  const { first, rival } = await withRival(world)
+  const { height, root } = headers.bestTip
+  expect(await standing(world, 'a')).toEqual({ origin: first.outpoint(2), height })
+
+  reorg(world, 1, [rival])
+  const { status, json } = await world.tell()
+  expect({ status, json }).toEqual({
+    status: 200,
+    json: { tip: height + 1, from: height - 10, blocks: 2, disproved: 1 },
+  })
+  expect(await standing(world, 'a')).toEqual({ origin: first.outpoint(2) })
+  expect(takenBack(records)).toMatchObject([{ level: 40, height, root }])
+
+  expect((await world.submit(rival)).status).toBe(200)
+  expect(await standing(world, 'a')).toEqual({ origin: rival.outpoint(2), height })
+  expect((await server.ask('/svc/names/origin/a')).json).toEqual({ name: 'a', outpoint: rival.outpoint(2) })
+  const origins = posted([first.outpoint(2), rival.outpoint(2)])
+  expect((await server.ask('/svc/names/origins', origins)).json).toEqual({
+    [first.outpoint(2)]: false,
+    [rival.outpoint(2)]: true,
+  })
+  expect((await server.ask(`/svc/gateway/metadata/${rival.outpoint(2)}:0`)).json).toMatchObject({ height })
+  expect((await server.ask(`/svc/gateway/metadata/${first.outpoint(2)}`)).status).toBe(404)
+  expect((await server.ask(`/content/${first.outpoint(2)}`)).status).toBe(404)
+  expect((await server.ask(`/content/${rival.outpoint(2)}:-1`)).status).toBe(200)
+})
+
+test('a proven rival shows by itself that the proof of the other one is out of date', async () => {
+  const { logger, records } = keptLog()
+  const world = await worlds.start({}, { logger })
+  const { headers } = world
+  const { first, rival } = await withRival(world)
+  const { height } = headers.bestTip
+  // Higher than the proof that is out of date: by their heights alone, that one would count.
+  headers.grow(1)
+  const branch = headers.fork(height - 1)
+  branch.mine()
+  branch.mine([rival])
+  branch.mine()
+  headers.reorg(branch)
+  expect(await standing(world, 'a')).toEqual({ origin: first.outpoint(2), height })
+  expect((await world.submit(rival)).status).toBe(200)
+  expect(await standing(world, 'a')).toEqual({ origin: rival.outpoint(2), height: height + 1 })
+  expect(takenBack(records)).toMatchObject([{ level: 40, height }])
+})
+
+test('and that those of what is built on the other one are, which would place it as well', async () => {
+  const { logger, records } = keptLog()
+  const world = await worlds.start({}, { logger })
+  const { chain, headers } = world
+  const { first, rival } = await withRival(world)
+  const { height } = headers.bestTip
+  for (const name of ['ab', 'ac'])
+    await world.mined(chain.mint(name, { from: chain.node(name.slice(0, -1)) }))
+  const branch = headers.fork(height - 1)
+  for (let block = 0; block < 3; block++) branch.mine()
+  branch.mine([rival])
+  headers.reorg(branch)
+  expect(await standing(world, 'a')).toEqual({ origin: first.outpoint(2), height })
+  expect((await world.submit(rival)).status).toBe(200)
+  expect(await standing(world, 'a')).toEqual({ origin: rival.outpoint(2), height: height + 3 })
+  const heights = [height, height + 1, height + 2]
+  expect(takenBack(records)).toMatchObject(heights.map((each) => ({ level: 40, height: each })))
+})
+
+test('an ordinal goes back to where the chain has it, and on to where the new branch takes it', async () => {
+  const world = await worlds.start()
+  const { chain, headers, server } = world
+  const purse = chain.spend({ inputs: [], outputs: [{ satoshis: 3, lockingScript: OPEN_LOCK }] })
+  const note = chain.spend({
+    inputs: [{ transaction: purse, vout: 0 }],
+    outputs: [
+      { satoshis: 1, lockingScript: inscriptionScript({ contentType: 'text/plain', body: utf8('moved') }) },
+    ],
+  })
+  const moves = [2, 3].map((seed) =>
+    chain.spend({
+      inputs: [{ transaction: note, vout: 0 }],
+      outputs: [{ satoshis: 1, lockingScript: p2pkh(seed) }],
+    }),
+  )
+  const [here, there] = moves as [FakeTransaction, FakeTransaction]
+  const submit = (transaction: FakeTransaction) =>
+    server.submit(headers.branch.beef(transaction, transaction === note ? [purse] : [note]), ['tm_ordinals'])
+  headers.mine([note])
+  expect((await submit(note)).status).toBe(200)
+  headers.mine([here])
+  expect((await submit(here)).status).toBe(200)
+  const tip = async (): Promise<unknown> =>
+    ((await server.ask(`/svc/gateway/metadata/${note.outpoint(0)}:-1`)).json as { outpoint: string }).outpoint
+  expect(await tip()).toBe(here.outpoint(0))
+  reorg(world, 1, [there])
+  await world.tell()
+  expect(await tip()).toBe(here.outpoint(0))
+  expect((await submit(there)).status).toBe(200)
+  expect(await tip()).toBe(there.outpoint(0))
+})
+
+test('what both branches hold is proven again when it comes again', async () => {
+  const world = await worlds.start()
+  const { headers } = world
+  const { first } = await withRival(world)
+  const branch = headers.fork(headers.bestTip.height - 1)
+  branch.mine()
+  branch.mine([first])
+  headers.reorg(branch)
+  await world.tell()
+  expect(await standing(world, 'a')).toEqual({ origin: first.outpoint(2) })
+  expect((await world.submit(first)).status).toBe(200)
+  expect(await standing(world, 'a')).toEqual({ origin: first.outpoint(2), height: headers.bestTip.height })
+})
+
+test('nobody has to tell: the tracker is asked now and then', async () => {
+  const world = await worlds.start({ HEADERS_POLL_MS: '20' })
+  await withRival(world)
+  reorg(world, 1)
+  await until(() => isUnproven(world, 'a'))
+})
+
+test('a reorg while the node was down is found at start, however long that was', async () => {
+  const world = await worlds.start()
+  await withRival(world)
+  expect((await world.tell()).status).toBe(200)
+  await world.server.stop()
+  reorg(world, 1)
+  world.headers.grow(60)
+  const again = await world.restart()
+  await until(() => isUnproven(again, 'a'))
+})
+
+test('only blocks that a reorg may reach are asked about', async () => {
+  const world = await worlds.start({ REORG_DEPTH: '3' })
+  const { chain, headers, service } = world
+  for (const name of ['a', 'b', 'c', 'd', 'e']) await world.mined(chain.mint(name))
+  await world.tell()
+  const heights = (): number[] =>
+    service.asked.filter((question) => question !== 'tip').map((question) => Number(question.split(' ')[0]))
+  const { height } = headers.bestTip
+  service.asked.length = 0
+  expect((await world.tell()).json).toEqual({ tip: height, from: height - 2, blocks: 3, disproved: 0 })
+  expect(heights()).toEqual([height, height - 1, height - 2])
+  service.asked.length = 0
+  expect((await world.tell(height - 4)).json).toEqual({
+    tip: height,
+    from: height - 4,
+    blocks: 5,
+    disproved: 0,
+  })
+  expect(heights()).toEqual([0, 1, 2, 3, 4].map((below) => height - below))
+})
+
+test('behind a block that is refused, as many more are asked about', async () => {
+  const world = await worlds.start({ REORG_DEPTH: '2' })
+  const { chain, headers } = world
+  for (const name of ['a', 'b', 'c', 'd', 'e']) await world.mined(chain.mint(name))
+  await world.tell()
+  const { height } = headers.bestTip
+  // The branch leaves behind the mint of b; a name of each of the three blocks after that has a proof that leads nowhere.
+  reorg(world, 3)
+  expect((await world.tell()).json).toEqual({ tip: height + 1, from: height - 4, blocks: 5, disproved: 3 })
+  for (const name of ['a', 'b']) expect(await isUnproven(world, name)).toBe(false)
+  for (const name of ['c', 'd', 'e']) expect(await isUnproven(world, name)).toBe(true)
+})
+
+describe('a tracker takes nothing away', () => {
+  test.each<Mood>([
+    'fails',
+    'hangs up',
+    'talks nonsense',
+    'answers something else',
+    'says nothing',
+    'knows no path',
+  ])('that %s', async (mood) => {
+    const world = await worlds.start(IMPATIENT)
+    await withRival(world)
+    reorg(world, 1)
+    const before = world.server.rows()
+    world.service.mood = mood
+    const { status, json } = await world.tell()
+    expect({ status, json }).toMatchObject({ status: 503, json: { code: 'NOT_READY' } })
+    expect(world.server.rows()).toEqual(before)
+    world.service.mood = 'answers'
+    expect((await world.tell()).json).toMatchObject({ disproved: 1 })
+  })
+
+  test('that falls silent in the middle of a round, but what it said until then', async () => {
+    const world = await worlds.start(IMPATIENT)
+    const { chain, headers, service } = world
+    for (const name of ['a', 'b']) await world.mined(chain.mint(name))
+    const { height } = headers.bestTip
+    reorg(world, 2)
+    service.onQuestion = (question) => {
+      if (question.startsWith(`${height - 1} `)) service.mood = 'says nothing'
+    }
+    expect((await world.tell()).status).toBe(503)
+    expect([await isUnproven(world, 'a'), await isUnproven(world, 'b')]).toEqual([false, true])
+    // However far the chain goes on: what was left open is not forgotten.
+    service.onQuestion = undefined
+    service.mood = 'answers'
+    headers.grow(40)
+    expect((await world.tell()).json).toMatchObject({ disproved: 1 })
+    expect(await isUnproven(world, 'a')).toBe(true)
+  })
+
+  test('that has not come so far yet', async () => {
+    const world = await worlds.start()
+    await withRival(world)
+    world.headers.grow(5)
+    const { height } = world.headers.bestTip
+    await world.tell()
+    reorg(world, 6)
+    world.service.syncedTo = height - 6
+    expect((await world.tell()).json).toEqual({ tip: height - 6, from: height - 15, blocks: 1, disproved: 0 })
+    expect(await isUnproven(world, 'a')).toBe(false)
+    world.service.syncedTo = undefined
+    expect((await world.tell()).json).toMatchObject({ disproved: 1 })
+  })
+
+  test('that lies far below where it was', async () => {
+    const world = await worlds.start()
+    await withRival(world)
+    world.headers.grow(30)
+    await world.tell()
+    const before = world.server.rows()
+    world.service.syncedTo = 800_000
+    const { status, json } = await world.tell()
+    expect({ status, json }).toMatchObject({
+      status: 503,
+      json: { code: 'NOT_READY', error: expect.stringContaining('too far below') },
+    })
+    expect(world.server.rows()).toEqual(before)
+  })
+
+  test('that says no and thinks better of it', async () => {
+    const world = await worlds.start()
+    const { headers, service } = world
+    await withRival(world)
+    const first = headers.branch
+    const { height } = headers.bestTip
+    reorg(world, 1)
+    service.onQuestion = (question) => {
+      if (!question.startsWith(`${height} `)) return
+      service.onQuestion = undefined
+      while (first.tip.height <= headers.bestTip.height) first.mine()
+      headers.reorg(first)
+    }
+    expect((await world.tell()).json).toMatchObject({ disproved: 0 })
+    expect(await isUnproven(world, 'a')).toBe(false)
+  })
+})
+
+test('a server that ends waits for no tracker', async () => {
+  const world = await worlds.start({ CHAIN_TRACKER_TIMEOUT_MS: '600000' })
+  world.service.mood = 'says nothing'
+  const told = world.tell()
+  await until(async () => world.service.asked.at(-1) === 'tip')
+  await world.server.stop()
+  expect((await told).status).toBe(503)
+})

@@ -1,0 +1,302 @@
+import { MerklePath } from '@bsv/sdk'
+import { toHex, utf8 } from '../../../../backend/src/protocol/bytes.js'
+import { keptLog } from '../../../support/gateway/faults.js'
+import { beefOf, type FakeTransaction, OPEN_LOCK, p2pkh } from '../../../support/protocol/fake-chain.js'
+import { useHeaderWorlds } from '../../../support/server/header-world.js'
+import { type Fault, useFronts } from '../../../support/server/peer-front.js'
+import { admittedOn, heldRows, inStep, SyncedWorld, submitAll } from '../../../support/server/synced-world.js'
+import {
+  type Environment,
+  posted,
+  type TestServer,
+  treeOf,
+  useServers,
+} from '../../../support/server/test-server.js'
+import { until } from '../../../support/server/waiting.js'
+
+// What peers do to a host that syncs with them: break off, lie, and go on without end.
+
+const { start } = useServers()
+const worlds = useHeaderWorlds()
+const fronts = useFronts()
+const ORDINALS = ['tm_ordinals']
+const NODES = '/requestForeignGASPNode'
+const ADMIN_TOKEN = 'a-token-of-the-operator'
+
+/** Those of one test: they would ask each other on and on. */
+const hosts: TestServer[] = []
+afterEach(async () => {
+  await Promise.all(hosts.splice(0).map((server) => server.stop()))
+})
+
+async function host(world: SyncedWorld, env: Environment = {}, options = {}): Promise<TestServer> {
+  const server = await start({ ...treeOf(world.chain.deployment), SYNC_INTERVAL_MS: '100', ...env }, options)
+  hosts.push(server)
+  return server
+}
+
+/** A host with some names, and a front before it. */
+async function peer(mints = 12) {
+  const world = new SyncedWorld()
+  const full = await host(world)
+  await submitAll(full, [world.genesis, ...world.mint(mints)])
+  return { world, full, front: await fronts.open(full) }
+}
+
+/** The merkle path of a transaction in a block that holds nothing else. */
+function pathOf({ txid, height }: FakeTransaction): Uint8Array {
+  return Uint8Array.from(new MerklePath(height, [[{ offset: 0, hash: txid, txid: true }]]).toBinary())
+}
+
+const nameCount = async ({ node }: TestServer): Promise<number> =>
+  (await node.graph.names.byPrefix({ prefix: '', limit: 1000 })).length
+
+test('a peer that breaks off half-way is asked again from where it was', async () => {
+  const { world, full, front } = await peer(30)
+  let given = 0
+  front.fault = ({ path }) => (path === NODES && ++given > 20 ? 'broken' : undefined)
+  const late = await host(world, { SYNC_PEERS: front.url })
+  await until(() => given > 25, 'the peer has broken off, more than once')
+  const [before, names] = [await admittedOn(late), await nameCount(late)]
+  expect(names).toBeGreaterThan(3)
+  expect(names).toBeLessThan(25)
+  const asked = front.nodes.length
+  front.fault = undefined
+  await inStep(await admittedOn(full), full, late)
+  expect(before).toBeLessThan(await admittedOn(late))
+  // Of 30 names, each with what pays for it: what was there already is not asked for again.
+  expect(front.nodes.length - asked).toBeLessThan(2 * (31 - names) + 8)
+}, 60_000)
+
+test('a host that is started again goes on from where it was', async () => {
+  const { world, full, front } = await peer(10)
+  const late = await host(world, { SYNC_PEERS: front.url })
+  await inStep(await admittedOn(full), full, late)
+  const taken = async (): Promise<string> => (await late.ask('/metrics')).body.toString()
+  await until(
+    async () => /minetree_sync_graphs_total\{result="taken"\} 10/.test(await taken()),
+    'each mint is counted',
+  )
+  await late.stop()
+  await submitAll(full, world.mint(3))
+  const before = new Set(front.nodes)
+  const asked = front.nodes.length
+  const scores: unknown[] = []
+  front.fault = ({ path, topic, asked: { since } }) => {
+    if (path !== NODES && topic === 'tm_names') scores.push(since)
+    return undefined
+  }
+  const again = await host(world, { SYNC_PEERS: front.url, DATA_DIR: late.dataDir })
+  await inStep(await admittedOn(full), full, again)
+  expect(Number(scores[0])).toBeGreaterThan(0)
+  expect(front.nodes.slice(asked).filter((txid) => before.has(txid))).toEqual([])
+}, 60_000)
+
+test('a peer that does not answer, or answers with what is no answer, is asked again later', async () => {
+  const { world, full, front } = await peer(3)
+  const nothing: (Record<string, unknown> | string)[] = ['<html>', {}, { UTXOList: [{ txid: 'x' }] }, '[]']
+  let at = 0
+  front.fault = ({ path }) => (path === NODES ? undefined : nothing[at++])
+  const late = await host(world, { SYNC_PEERS: `${front.url},http://127.0.0.1:9` })
+  await inStep(await admittedOn(full), full, late)
+  expect(at).toBeGreaterThan(4)
+}, 60_000)
+
+describe('a graph of which a peer lies is dropped, with nothing stored, and the others are taken:', () => {
+  const other = (txid: string, graphID: unknown): Record<string, unknown> => ({
+    graphID,
+    rawTx: txid,
+    outputIndex: 0,
+  })
+  const lies: [string, (answer: Record<string, unknown>, another: FakeTransaction) => ReturnType<Fault>][] = [
+    ['another transaction', (answer, { raw }) => ({ ...answer, rawTx: toHex(raw) })],
+    ['a byte of it changed', (answer) => ({ ...answer, rawTx: String(answer.rawTx).replace(/..$/, 'ff') })],
+    ['no hex', (answer) => ({ ...answer, rawTx: 'xyz' })],
+    ['no JSON', () => '{"graphID":'],
+    ['a node of another graph', (answer, { txid }) => ({ ...answer, graphID: `${txid}.0` })],
+    ['no merkle path', (answer) => ({ ...answer, proof: 'fe' })],
+    [
+      'the merkle path of another one',
+      (answer, { txid }) => ({ ...answer, proof: `fe04350c0001010002${txid}` }),
+    ],
+    ['nothing of what it is', ({ graphID }) => other('00', graphID)],
+  ]
+
+  test.each(lies)(
+    '%s',
+    async (_, lie) => {
+      const { world, full, front } = await peer(4)
+      // The last one: no other name is below it.
+      const [name = '', mint] = [...world.mints].at(-1) ?? []
+      const another = world.mints.values().next().value
+      if (mint === undefined || another === undefined) throw new Error('nothing was minted')
+      front.fault = ({ path, asked, answer }) =>
+        path === NODES && asked.txid === mint.txid ? lie(answer, another) : undefined
+      const late = await host(world, { SYNC_PEERS: front.url })
+      await until(async () => (await nameCount(late)) === 3, 'the other names have come')
+      await until(() => front.nodes.filter((txid) => txid === mint.txid).length > 2, 'it was tried again')
+      expect((await late.ask(`/svc/names/${name}`)).status).toBe(404)
+      expect(JSON.stringify(heldRows(late.rows()))).not.toContain(mint.txid)
+      // Once it tells the truth, it is believed.
+      front.fault = undefined
+      await inStep(await admittedOn(full), full, late)
+    },
+    60_000,
+  )
+})
+
+test('a proof that the chain does not have brings nothing of its graph into the store, and others go on', async () => {
+  const front = await fronts.open()
+  const { chain, headers, server } = await worlds.start({ SYNC_PEERS: front.url, SYNC_INTERVAL_MS: '100' })
+  const full = await start(treeOf(chain.deployment))
+  const [a, ab, b] = [chain.mint('a'), chain.mint('ab'), chain.mint('b')]
+  headers.mine([b])
+  // The peer believes what it is told: that `a` is mined where it is not.
+  const beefs = [headers.branch.beef(chain.genesis), beefOf(a), beefOf(ab), beefOf(b)]
+  await submitAll(full, beefs)
+  const stranger = chain.inscribe({ contentType: 'text/plain', body: utf8('a note') })
+  headers.mine([stranger])
+  await submitAll(full, [headers.branch.beef(stranger)], ORDINALS)
+  const before = heldRows(server.rows())
+  front.host = full
+  await until(
+    async () => (await server.ask(`/content/${stranger.outpoint(0)}`)).status === 200,
+    'the note is here',
+  )
+  await until(() => front.nodes.filter((txid) => txid === ab.txid).length > 2, 'the names were tried again')
+  const held = JSON.stringify(heldRows(server.rows()))
+  for (const { txid } of [a, ab]) expect(held).not.toContain(txid)
+  expect(heldRows(server.rows()).graph_names).toEqual(before.graph_names)
+  // In the end the chain has it, and the same peer is believed.
+  headers.mine([a, ab])
+  await submitAll(full, [headers.branch.beef(a), headers.branch.beef(ab), headers.branch.beef(b)])
+  await until(async () => (await nameCount(server)) === 3, 'all names are here')
+}, 60_000)
+
+test('what a peer offers to a topic that does not take it is not admitted, and is not asked for again', async () => {
+  const { world, full, front } = await peer(2)
+  const note = world.chain.inscribe({ contentType: 'text/plain', body: utf8('no name') })
+  const plain = world.chain.spend({ inputs: [], outputs: [{ satoshis: 1, lockingScript: p2pkh(1) }] })
+  await submitAll(full, [beefOf(note), beefOf(plain)], ORDINALS)
+  const listed = ({ txid }: FakeTransaction) => ({ txid, outputIndex: 0, score: 1 })
+  front.fault = ({ path, topic, answer, asked }) => {
+    if (path === NODES && asked.txid === plain.txid)
+      return { graphID: asked.graphID, outputIndex: 0, rawTx: toHex(plain.raw), proof: toHex(pathOf(plain)) }
+    if (path === NODES || asked.since !== 0) return undefined
+    const more = topic === 'tm_names' ? [listed(note), listed(plain)] : [listed(plain)]
+    return { ...answer, UTXOList: [...more, ...(answer.UTXOList as unknown[])] }
+  }
+  const { logger, records } = keptLog()
+  const late = await host(world, { SYNC_PEERS: front.url }, { logger })
+  await inStep(await admittedOn(full), full, late)
+  await until(() => front.lists > 10, 'some more rounds')
+  expect(JSON.stringify(late.rows().graph_admissions)).not.toContain(plain.txid)
+  expect(front.nodes.filter((txid) => txid === plain.txid)).toHaveLength(2)
+  expect(
+    records.filter(({ msg, again }) => msg === 'rejected an output offered by a peer' && again === false),
+  ).toHaveLength(3)
+}, 60_000)
+
+test('a graph without end is given up at its limits, with nothing stored, and others go on', async () => {
+  const { world, full, front } = await peer(2)
+  let step = world.chain.inscribe({ contentType: 'text/plain', body: utf8('the first') })
+  const hops = [step]
+  for (let i = 0; i < 40; i++) {
+    step = world.chain.spend({
+      inputs: [{ transaction: step, vout: 0 }],
+      outputs: [{ satoshis: 1, lockingScript: p2pkh(i) }],
+    })
+    hops.push(step)
+  }
+  for (const [i, hop] of hops.entries())
+    await submitAll(full, [beefOf(hop, { with: hops.slice(Math.max(0, i - 1), i) })], ORDINALS)
+  await submitAll(full, world.inscribe(2), ORDINALS)
+  const late = await host(world, { SYNC_PEERS: front.url, MAX_SYNC_TRANSACTIONS: '20' })
+  await until(async () => (await admittedOn(late)) === (await admittedOn(full)) - 41, 'the others are here')
+  const held = JSON.stringify(heldRows(late.rows()))
+  for (const { txid } of hops) expect(held).not.toContain(txid)
+  const byBytes = await host(world, { SYNC_PEERS: front.url, MAX_SYNC_BYTES: '3000' })
+  await until(async () => (await admittedOn(byBytes)) >= (await admittedOn(full)) - 41, 'here, too')
+  expect(JSON.stringify(heldRows(byBytes.rows()))).not.toContain(step.txid)
+  // As long as it may be, it is followed from one end to the other.
+  const patient = await host(world, { SYNC_PEERS: front.url })
+  await inStep(await admittedOn(full), full, patient)
+}, 60_000)
+
+test('a list without end of what is not there has the peer left for this time', async () => {
+  const { world, full, front } = await peer(2)
+  let made = 0
+  front.fault = ({ path, topic, asked, answer }) => {
+    if (path === NODES || topic !== 'tm_ordinals') return undefined
+    const madeUp = Array.from({ length: Number(asked.limit) }, () => ({
+      txid: (++made).toString(16).padStart(64, 'd'),
+      outputIndex: 0,
+      score: Number(asked.since) + made,
+    }))
+    return { ...answer, UTXOList: madeUp }
+  }
+  const { logger, records } = keptLog()
+  const late = await host(world, { SYNC_PEERS: front.url, SYNC_INTERVAL_MS: '0' }, { logger })
+  await until(() => records.some(({ msg }) => String(msg).startsWith('a sync was interrupted')), 'it is left')
+  expect(made).toBe(1000)
+  expect(front.nodes.filter((txid) => txid.startsWith('d')).length).toBeLessThan(110)
+  expect(await nameCount(late)).toBe(2)
+  expect(await nameCount(full)).toBe(2)
+}, 60_000)
+
+test('what is blocked here is not brought back, and what it leads to is', async () => {
+  const world = new SyncedWorld()
+  const full = await host(world)
+  await submitAll(full, [world.genesis, ...world.mint(3)])
+  await submitAll(full, world.inscribe(3), ORDINALS)
+  const front = await fronts.open()
+  const late = await host(world, { SYNC_PEERS: front.url, ADMIN_TOKEN })
+  const rows = full.rows()
+  const offered = await full.node.graph.admissions.unspentOfTopic({ topic: 'tm_ordinals', since: 0 })
+  const note = offered.at(-1)?.outpoint
+  const [name = ''] = world.mints.keys()
+  const outpoint = `${note?.txid}_${note?.vout}`
+  for (const subject of [{ outpoint }, { name }]) {
+    const { headers, ...question } = posted({ ...subject, reason: 'a test' })
+    const shown = { ...headers, Authorization: `Bearer ${ADMIN_TOKEN}` }
+    expect((await late.ask('/admin/block', { ...question, headers: shown })).status).toBe(200)
+  }
+  front.host = full
+  await until(
+    async () => (await admittedOn(late)) === (rows.graph_admissions?.length ?? 0) - 1,
+    'the others are here',
+  )
+  await until(() => front.lists > 8, 'some more rounds')
+  expect(front.nodes).not.toContain(note?.txid)
+  for (const path of [`/content/${outpoint}`, `/svc/names/${name}`])
+    expect((await late.ask(path)).status).toBe(451)
+}, 60_000)
+
+test('what nobody has mined comes with its ancestors; a rival of it waits until it is', async () => {
+  const world = new SyncedWorld()
+  const { chain } = world
+  const [full, front] = [await host(world), await fronts.open()]
+  const late = await host(world, { SYNC_PEERS: front.url })
+  const coins = Array.from({ length: 4 }, () => ({ satoshis: 1000, lockingScript: OPEN_LOCK }))
+  const purse = chain.spend({ inputs: [], outputs: coins })
+  const root = chain.node('')
+  const [a, ab] = [0, 1].map((vout) =>
+    chain.mint('ab'.slice(0, vout + 1), { funding: [{ transaction: purse, vout }] }),
+  )
+  const rival = chain.mint('c', { from: root, funding: [{ transaction: purse, vout: 2 }] })
+  if (a === undefined || ab === undefined) throw new Error('not minted')
+  const unproven = (each: FakeTransaction, ...before: FakeTransaction[]): Uint8Array =>
+    beefOf(each, { proven: false, with: [chain.genesis, purse, ...before], unproven: before })
+  await submitAll(full, [world.genesis, unproven(a), unproven(ab, a)])
+  await submitAll(late, [world.genesis, unproven(rival)])
+  front.host = full
+  await until(() => front.nodes.filter((txid) => txid === ab.txid).length > 2, 'it was tried more than once')
+  expect(await late.node.graph.names.originOf('c')).toBeDefined()
+  expect(await late.node.graph.names.originOf('a')).toBeUndefined()
+  await submitAll(full, [beefOf(a), beefOf(ab, { with: [a] })])
+  await until(
+    async () => (await late.node.graph.names.originOf('ab')) !== undefined,
+    'the proven ones are here',
+  )
+  expect(await late.node.graph.names.originOf('c')).toBeUndefined()
+}, 60_000)

@@ -1,0 +1,57 @@
+import { useFronts } from '../../../support/server/peer-front.js'
+import {
+  admittedOn,
+  answersOf,
+  heldRows,
+  inStep,
+  SyncedWorld,
+  submitAll,
+} from '../../../support/server/synced-world.js'
+import { type Environment, type TestServer, treeOf, useServers } from '../../../support/server/test-server.js'
+
+// Hosts in step, over HTTP, by what one offers and the other asks for.
+
+const { start } = useServers()
+const fronts = useFronts()
+const ORDINALS = ['tm_ordinals']
+
+async function host(world: SyncedWorld, env: Environment = {}): Promise<TestServer> {
+  return await start({ ...treeOf(world.chain.deployment), SYNC_INTERVAL_MS: '100', ...env })
+}
+
+test('a host that starts empty ends with the names, nodes, origins and contents of its peer', async () => {
+  const world = new SyncedWorld()
+  const full = await host(world)
+  await submitAll(full, [world.genesis, ...world.mint(60)])
+  await submitAll(full, [...world.inscribe(10), ...world.transfer(40)], ORDINALS)
+  const empty = await host(world, { SYNC_PEERS: full.url })
+  await inStep(await admittedOn(full), full, empty)
+  const some = [...world.mints.keys()].filter((_, i) => i % 5 === 0)
+  expect(await answersOf(empty, some)).toEqual(await answersOf(full, some))
+}, 120_000)
+
+test('hosts that have grown apart hold the same again, and so does one that knows only one of them', async () => {
+  const world = new SyncedWorld()
+  const doors = [await fronts.open(), await fronts.open()] as const
+  const left = await host(world, { SYNC_PEERS: doors[1].url })
+  const right = await host(world, { SYNC_PEERS: doors[0].url })
+  for (const server of [left, right]) await submitAll(server, [world.genesis])
+  for (const [side, server] of [
+    ['a', left],
+    ['b', right],
+  ] as const) {
+    const mints = [world.mintName(side), ...world.mint(9, side)]
+    // Either has the first one of the other, which spends the root before or after its own.
+    await submitAll(left, mints.slice(0, 1))
+    await submitAll(right, mints.slice(0, 1))
+    await submitAll(server, mints.slice(1))
+    await submitAll(server, [...world.inscribe(3, side), ...world.transfer(8, side)], ORDINALS)
+  }
+  const all = new Set([left, right].flatMap((server) => heldRows(server.rows()).graph_admissions ?? [])).size
+  doors[0].host = left
+  doors[1].host = right
+  await inStep(all, left, right)
+  const third = await host(world, { SYNC_PEERS: doors[0].url })
+  await inStep(all, left, third)
+  expect(await answersOf(left, world.mints.keys())).toEqual(await answersOf(right, world.mints.keys()))
+}, 120_000)

@@ -1,0 +1,334 @@
+import { once } from 'node:events'
+import { request as httpRequest } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
+import express from 'express'
+import { joinBytes } from '../../../../backend/src/protocol/bytes.js'
+import { RequestBodies } from '../../../../src/gateway/http/request-body.js'
+import { Uploads } from '../../../../src/server/http/uploads.js'
+import { expectError } from '../../../support/gateway/expect-error.js'
+import { beefOf, FakeChain } from '../../../support/protocol/fake-chain.js'
+import { varint } from '../../../support/protocol/raw-transaction.js'
+import { type OpenSocket, useSockets } from '../../../support/server/connections.js'
+import {
+  type Answer,
+  posted,
+  type Question,
+  submission,
+  type TestServer,
+  useServers,
+} from '../../../support/server/test-server.js'
+
+const servers = useServers()
+const open = useSockets()
+const chain = new FakeChain()
+const KiB = 1024
+const MiB = 1024 * KiB
+
+const ADMIN_TOKEN = 'a-token-of-the-operator'
+const OPERATOR = { Authorization: `Bearer ${ADMIN_TOKEN}` }
+
+/** Every route that takes a body, and what it needs for one to be read. */
+const ROUTES: [path: string, headers: Record<string, string>, overlay: boolean][] = [
+  ['/submit', { 'X-Topics': '["tm_ordinals"]' }, true],
+  ['/lookup', {}, true],
+  ['/requestSyncResponse', { 'x-bsv-topic': 'tm_ordinals' }, true],
+  ['/requestForeignGASPNode', {}, true],
+  ['/arc-ingest', {}, true],
+  ['/svc/gateway/metadata', {}, false],
+  ['/svc/names/origins', {}, false],
+  ['/svc/gateway/preview', {}, false],
+  ['/admin/block', OPERATOR, true],
+  ['/admin/unblock', OPERATOR, true],
+  ['/admin/headers', OPERATOR, true],
+]
+
+function note(bytes = 1): Uint8Array {
+  return beefOf(chain.inscribe({ contentType: 'text/plain', body: new Uint8Array(bytes) }))
+}
+
+function encoded(question: Question, coding: string): Question {
+  return { ...question, headers: { ...question.headers, 'Content-Encoding': coding } }
+}
+
+describe('a compressed body', () => {
+  test.each(ROUTES)('to %s is refused before any of it has come', async (path, headers) => {
+    const server = await servers.start({ ADMIN_TOKEN })
+    const lines = Object.entries({ ...headers, 'Content-Encoding': 'br', 'Content-Length': '65' })
+    const head = lines.map(([name, value]) => `${name}: ${value}\r\n`).join('')
+    const { socket, send, heard } = await open(server.url)
+    send(`POST ${path} HTTP/1.1\r\nHost: x\r\n${head}\r\n`)
+    await once(socket, 'data')
+    expect(heard()).toMatch(
+      /^HTTP\/1\.1 415 .*\r\nAccept-Encoding: identity\r\n.*"code":"UNSUPPORTED_ENCODING"/s,
+    )
+  })
+
+  test.each(['gzip', 'deflate', 'br', 'zstd', 'GZIP', 'gzip, gzip', 'unheard-of'])(
+    'in %s is refused with a sentence that says what to do',
+    async (coding) => {
+      const server = await servers.start()
+      const answer = await server.ask('/submit', encoded(submission(note(), ['tm_ordinals']), coding))
+      expectError(answer, {
+        status: 415,
+        code: 'UNSUPPORTED_ENCODING',
+        error: expect.stringContaining('send it as identity'),
+        overlay: true,
+      })
+    },
+  )
+
+  test.each(['identity', 'Identity', ''])('is none in %j', async (coding) => {
+    const server = await servers.start()
+    const answer = await server.ask('/submit', encoded(submission(note(), ['tm_ordinals']), coding))
+    expect(answer.status).toBe(200)
+  })
+})
+
+describe('where compressed bodies are accepted', () => {
+  const ACCEPTED = { ACCEPT_COMPRESSED_BODIES: 'true' }
+
+  test.each([
+    ['gzip', gzipSync],
+    ['x-gzip', gzipSync],
+    ['deflate', deflateSync],
+  ])('%s is', async (coding, compress) => {
+    const server = await servers.start(ACCEPTED)
+    const { status } = await server.ask(
+      '/submit',
+      encoded(submission(compress(note()), ['tm_ordinals']), coding),
+    )
+    expect(status).toBe(200)
+    const question = posted({ service: 'ls_names', query: { name: 'a' } })
+    const packed = { ...question, body: compress(String(question.body)) }
+    expect((await server.ask('/lookup', encoded(packed, coding))).status).toBe(200)
+  })
+
+  test('brotli is not, whose window is of 16 MiB', async () => {
+    const server = await servers.start(ACCEPTED)
+    const packed = submission(brotliCompressSync(note()), ['tm_ordinals'])
+    const answer = await server.ask('/submit', encoded(packed, 'br'))
+    expectError(answer, { status: 415, code: 'UNSUPPORTED_ENCODING', overlay: true })
+    expect(answer.headers['accept-encoding']).toBe('gzip, deflate, identity')
+  })
+
+  test('the inflated bytes count against the limit of the route', async () => {
+    const server = await servers.start({ ...ACCEPTED, MAX_BODY_BYTES: String(MiB) })
+    const packed = (bytes: number) => encoded(submission(gzipSync(new Uint8Array(bytes))), 'gzip')
+    const over = { status: 413, code: 'TOO_LARGE', overlay: true }
+    expectError(await server.ask('/submit', packed(MiB + 1)), over)
+    expectError(await server.ask('/submit', packed(100 * MiB)), over)
+    expectError(await server.ask('/submit', packed(MiB)), { status: 400, code: 'BAD_BODY', overlay: true })
+  })
+
+  test('what is not compressed as it says is refused', async () => {
+    const server = await servers.start(ACCEPTED)
+    const whole = gzipSync(note())
+    for (const body of [note(), whole.subarray(0, -9), Buffer.from('no gzip')])
+      expectError(await server.ask('/submit', encoded(submission(body, ['tm_ordinals']), 'gzip')), {
+        status: 400,
+        code: 'BAD_BODY',
+        overlay: true,
+      })
+  })
+})
+
+describe('a body', () => {
+  test('over its limit by its own word is refused before it has come, and dropped as it comes', async () => {
+    const server = await servers.start({ MAX_BODY_BYTES: '2000' })
+    const { socket, send, heard } = await open(server.url)
+    send('POST /submit HTTP/1.1\r\nHost: x\r\nX-Topics: ["tm_names"]\r\nContent-Length: 2001\r\n\r\n')
+    await once(socket, 'data')
+    expect(heard()).toMatch(/^HTTP\/1\.1 413 /)
+    send(`${'x'.repeat(2001)}GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n`)
+    await once(socket, 'data')
+    expect(heard()).toMatch(/HTTP\/1\.1 200 OK/)
+  })
+
+  test('of which much is still to come when it is refused is not read, and the connection ends', async () => {
+    const server = await servers.start({ MAX_BODY_BYTES: '2000' })
+    const { socket, send, heard, ended } = await open(server.url)
+    send(`POST /submit HTTP/1.1\r\nHost: x\r\nX-Topics: ["tm_names"]\r\nContent-Length: ${64 * MiB}\r\n\r\n`)
+    socket.write(Buffer.alloc(32 * MiB))
+    await ended
+    expect(heard()).toMatch(/^HTTP\/1\.1 413 /)
+    expect((await server.ask('/health/live')).status).toBe(200)
+  })
+
+  test('that comes in thousands of tiny chunks at once is not read on', async () => {
+    const server = await servers.start()
+    const { socket, send, heard } = await open(server.url)
+    const head = 'POST /submit HTTP/1.1\r\nHost: x\r\nX-Topics: ["tm_ordinals"]\r\n'
+    socket.on('error', () => {})
+    send(`${head}Transfer-Encoding: chunked\r\n\r\n${'1\r\na\r\n'.repeat(20_000)}`)
+    await new Promise((resolve) => socket.once('close', resolve))
+    expect(heard()).toBe('')
+    expect((await server.ask('/submit', submission(note(), ['tm_ordinals']))).status).toBe(200)
+  })
+
+  test('that comes a byte at a time is read whole', async () => {
+    const server = await servers.start()
+    const beef = Buffer.from(note(3000))
+    const { socket, send, heard } = await open(server.url)
+    send(
+      'POST /submit HTTP/1.1\r\nHost: x\r\nX-Topics: ["tm_ordinals"]\r\nTransfer-Encoding: chunked\r\n\r\n',
+    )
+    for (const byte of beef) send(`1\r\n${String.fromCharCode(byte)}\r\n`)
+    send('0\r\n\r\n')
+    await once(socket, 'data')
+    expect(heard()).toMatch(/^HTTP\/1\.1 200 OK.*"outputsToAdmit":\[0\]/s)
+  })
+})
+
+describe('bodies that are being read', () => {
+  /** A submission that stops after so many bytes, of a client of its own. */
+  async function unfinished(server: TestServer, { client, bytes }: { client: string; bytes: number }) {
+    const socket = await open(server.url)
+    const head = `Host: x\r\nX-Topics: ["tm_ordinals"]\r\nX-Forwarded-For: ${client}\r\nContent-Length: ${8 * MiB}\r\n`
+    socket.send(`POST /submit HTTP/1.1\r\n${head}\r\n`)
+    socket.socket.write(Buffer.alloc(bytes))
+    return socket
+  }
+
+  async function refusals(sockets: OpenSocket[], count: number): Promise<string[]> {
+    const heard = (): string[] => sockets.map(({ heard: said }) => said()).filter((text) => text !== '')
+    while (heard().length < count) await new Promise((resolve) => setImmediate(resolve))
+    return heard()
+  }
+
+  const asFrom = (client: string, question: Question): Question => ({
+    ...question,
+    headers: { ...question.headers, 'X-Forwarded-For': client },
+  })
+
+  function expectFull(refused: string[]): void {
+    for (const text of refused)
+      expect(text).toMatch(/^HTTP\/1\.1 503 .*\r\nRetry-After: 5\r\n.*"code":"NOT_READY"/s)
+  }
+
+  test('of many clients hold no more than the setting says, and what is short gets through', async () => {
+    const server = await servers.start({ TRUST_PROXY: '1', MAX_UPLOAD_BYTES: String(8 * MiB) })
+    const clients = Array.from({ length: 24 }, (_, at) => `192.0.2.${at}`)
+    const sockets = await Promise.all(clients.map((client) => unfinished(server, { client, bytes: MiB })))
+    // A body of 1 MiB takes pages of as much, and no two of them fit in where eight do not.
+    const refused = await refusals(sockets, 16)
+    expectFull(refused)
+    expect(
+      (await server.ask('/submit', asFrom('198.51.100.1', submission(note(), ['tm_ordinals'])))).status,
+    ).toBe(200)
+    for (const { socket } of sockets) socket.destroy()
+  })
+
+  test('of one client hold no more than its setting says, and others are not touched', async () => {
+    const server = await servers.start({ TRUST_PROXY: '1', MAX_CLIENT_UPLOAD_BYTES: String(2 * MiB) })
+    const other = await unfinished(server, { client: '192.0.2.2', bytes: MiB })
+    const sockets = await Promise.all(
+      Array.from({ length: 6 }, () => unfinished(server, { client: '192.0.2.1', bytes: MiB })),
+    )
+    expectFull(await refusals(sockets, 4))
+    expect(other.heard()).toBe('')
+    for (const { socket } of [...sockets, other]) socket.destroy()
+  })
+
+  test('are let go of by whoever leaves', async () => {
+    const server = await servers.start({ TRUST_PROXY: '1', MAX_UPLOAD_BYTES: String(MiB) })
+    for (let at = 0; at < 5; at++) {
+      const left = await unfinished(server, { client: `192.0.2.${at}`, bytes: 600 * KiB })
+      left.socket.destroy()
+    }
+    const large = submission(note(900 * KiB), ['tm_ordinals'])
+    const answers: Answer[] = []
+    // The host hears of those that left when it comes to it.
+    while (answers.at(-1)?.status !== 200) answers.push(await server.ask('/submit', large))
+  })
+
+  test.each([
+    // The last page of what is announced has room for all of it, from a sixteenth of it on.
+    ['announced', { 'Content-Length': String(8 * MiB) }, 8 * MiB],
+    // What nobody announced is joined in the end: for a while, it is there twice.
+    ['in chunks', { 'Transfer-Encoding': 'chunked' }, 14 * MiB],
+  ])('take hardly more memory than they have bytes, %s', async (_, headers, least) => {
+    const body = Buffer.alloc(8 * MiB).map((_, at) => at % 251)
+    let held = 0
+    const bodies = new RequestBodies({
+      beginUpload: () => ({
+        signal: new AbortController().signal,
+        hold: (bytes) => {
+          held += bytes
+        },
+        end() {},
+      }),
+    })
+    const app = express().post('/', bodies.raw({ limit: 8 * MiB }), ({ body: read }, response) => {
+      response.json({ isSame: Buffer.compare(body, read) === 0 })
+    })
+    const server = app.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const { port } = server.address() as AddressInfo
+    const answer = await new Promise<string>((resolve, reject) => {
+      const sent = httpRequest({ port, host: '127.0.0.1', method: 'POST', headers }, (response) => {
+        let text = ''
+        response.on('data', (piece) => {
+          text += piece
+        })
+        response.on('end', () => resolve(text))
+      })
+      sent.on('error', reject)
+      sent.end(body)
+    })
+    server.close()
+    expect(JSON.parse(answer)).toEqual({ isSame: true })
+    expect(held).toBeGreaterThanOrEqual(least)
+    expect(held).toBeLessThan(least + 3 * MiB)
+  })
+
+  test('are counted as what they take, and one alone is always taken', () => {
+    const uploads = new Uploads({
+      maxUploadBytes: 100,
+      maxClientUploadBytes: 60,
+      clientOf: ({ ip }) => String(ip),
+    })
+    const begin = (ip: string) => uploads.begin({ ip } as never)
+    const alone = begin('a')
+    alone.hold(1000)
+    expect({ held: uploads.held, aborted: alone.signal.aborted }).toEqual({ held: 1000, aborted: false })
+    const other = begin('b')
+    other.hold(50)
+    // The one that held the most made room.
+    expect([alone, other].map(({ signal }) => signal.aborted)).toEqual([true, false])
+    const more = begin('b')
+    more.hold(20)
+    expect([other, more].map(({ signal }) => signal.aborted)).toEqual([true, false])
+    expect(uploads.held).toBe(20)
+    more.end()
+    more.end()
+    alone.hold(5)
+    expect(uploads.held).toBe(0)
+  })
+})
+
+describe('off-chain values', () => {
+  const framed = (beef: Uint8Array, behind: number): Question => {
+    const asked = submission(joinBytes([varint(beef.length), beef, new Uint8Array(behind)]), ['tm_ordinals'])
+    return { ...asked, headers: { ...asked.headers, 'x-includes-off-chain-values': 'true' } }
+  }
+
+  test('are as many bytes as the setting says', async () => {
+    const server = await servers.start({ MAX_OFF_CHAIN_BYTES: '100' })
+    expect((await server.ask('/submit', framed(note(), 100))).status).toBe(200)
+    expectError(await server.ask('/submit', framed(note(), 101)), {
+      status: 413,
+      code: 'TOO_LARGE',
+      overlay: true,
+    })
+  })
+
+  test('of a whole body are refused by default, and nothing of them is kept', async () => {
+    const server = await servers.start()
+    const answers = await Promise.all(
+      Array.from({ length: 8 }, () => server.ask('/submit', framed(note(), 8 * MiB))),
+    )
+    for (const answer of answers) expectError(answer, { status: 413, code: 'TOO_LARGE', overlay: true })
+    expect((await server.ask('/submit', framed(note(), 3))).status).toBe(200)
+  })
+})

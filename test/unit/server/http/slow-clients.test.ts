@@ -1,0 +1,221 @@
+import { once } from 'node:events'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { utf8 } from '../../../../backend/src/protocol/bytes.js'
+import { engineBeef } from '../../../../src/server/submission/overlay-engine.js'
+import { whileReplaced } from '../../../support/gateway/faults.js'
+import { beefOf, FakeChain, type FakeTransaction } from '../../../support/protocol/fake-chain.js'
+import { useSockets } from '../../../support/server/connections.js'
+import { type TestServer, useServers } from '../../../support/server/test-server.js'
+import { until } from '../../../support/server/waiting.js'
+
+// Clients that are slow, silent or gone, on real connections. Times are short here by settings.
+
+const servers = useServers()
+const open = useSockets()
+const MANY = 300
+const STALL = 2500
+
+const server = await servers.start({
+  HEADERS_TIMEOUT_MS: '2500',
+  REQUEST_TIMEOUT_MS: '4000',
+  KEEP_ALIVE_TIMEOUT_MS: '1500',
+  STALL_TIMEOUT_MS: String(STALL),
+})
+const chain = new FakeChain()
+const MiB = 1024 * 1024
+const film = chain.inscribe({ contentType: 'video/mp4', body: new Uint8Array(MiB).fill(7) })
+await admit(film)
+const note = chain.inscribe({ contentType: 'text/plain', body: utf8('note') })
+await admit(note)
+/** More than systems hold between the ends of a connection. */
+const ASKED = 32
+const FILM = `GET /content/${film.outpoint(0)} HTTP/1.1\r\nHost: x\r\n\r\n`.repeat(ASKED)
+const NOTE = `/content/${note.outpoint(0)}`
+
+/** Not over HTTP: it may take longer than a request may here. */
+async function admit(transaction: FakeTransaction): Promise<void> {
+  const beef = engineBeef(beefOf(transaction))
+  await server.node.overlay.engine.submit({ beef, topics: ['tm_ordinals'] })
+}
+
+async function expectAnswers(at: TestServer): Promise<void> {
+  expect((await at.ask(NOTE)).body.toString('utf8')).toBe('note')
+}
+
+test('many clients whose headers never end keep nobody out, and their connections end', async () => {
+  const slow = await Promise.all(Array.from({ length: MANY }, () => open(server.url)))
+  for (const { send } of slow) send(`GET ${NOTE} HTTP/1.1\r\nHost: x\r\nX-Drip: `)
+  let on = true
+  const dripping = (async () => {
+    while (on) {
+      for (const { socket, send } of slow) if (socket.writable) send('X')
+      await sleep(50)
+    }
+  })()
+  await expectAnswers(server)
+  await Promise.all(slow.map(({ ended }) => ended))
+  on = false
+  await dripping
+  for (const { heard } of slow) expect(heard()).toMatch(/^HTTP\/1\.1 408 .*"code":"BAD_BODY"\}$/s)
+  await expectAnswers(server)
+})
+
+test('many clients whose bodies never end keep nobody out, and their connections end', async () => {
+  const slow = await Promise.all(Array.from({ length: MANY }, () => open(server.url)))
+  for (const { send } of slow)
+    send('POST /submit HTTP/1.1\r\nHost: x\r\nX-Topics: ["tm_names"]\r\nContent-Length: 1000000\r\n\r\nx')
+  await expectAnswers(server)
+  await Promise.all(slow.map(({ ended }) => ended))
+  await expectAnswers(server)
+})
+
+test('clients that connect and say nothing, or nothing more, are let go', async () => {
+  const silent = await Promise.all(Array.from({ length: MANY }, () => open(server.url)))
+  const asked = await open(server.url)
+  asked.send(`GET ${NOTE} HTTP/1.1\r\nHost: x\r\n\r\n`)
+  await Promise.all([...silent, asked].map(({ ended }) => ended))
+  expect(asked.heard()).toMatch(/\r\n\r\nnote$/)
+})
+
+test('clients that ask for much and read nothing are let go', async () => {
+  // Those of the tests before are kept for a while.
+  await until(() => openConnections() === 0)
+  const deaf = await Promise.all(Array.from({ length: 8 }, () => open(server.url)))
+  for (const { socket, send } of deaf) {
+    socket.pause()
+    send(FILM)
+  }
+  await expectAnswers(server)
+  // Both ends are in this process; those of the clients stay.
+  await until(() => openConnections() <= deaf.length)
+  // Whoever reads on now finds that the bodies end too early.
+  const [one] = deaf
+  one?.socket.resume()
+  await one?.ended
+  expect(one?.heard().length).toBeLessThan(ASKED * MiB)
+})
+
+test('a client that reads slowly gets all of it', async () => {
+  const { socket, send, heard } = await open(server.url)
+  send(FILM)
+  const end = once(socket, 'end')
+  for (let pause = 0; pause < 2; pause++) {
+    socket.pause()
+    await sleep(800)
+    socket.resume()
+    await sleep(20)
+  }
+  await end
+  const bodies = heard().split(/HTTP\/1\.1 200 OK\r\n.*?\r\n\r\n/s)
+  expect(bodies.map(({ length }) => length)).toEqual([0, ...new Array(ASKED).fill(MiB)])
+})
+
+test('nobody is let go while an answer is worked on, however long that takes', async () => {
+  const { graph } = server.node
+  const output = graph.ordinals.output.bind(graph)
+  const other = chain.inscribe({ contentType: 'text/plain', body: utf8('another') })
+  await admit(other)
+  let asked = 0
+  const body = await whileReplaced(graph.ordinals, 'output', {
+    by: async (outpoint) => {
+      asked++
+      await sleep(1.5 * STALL)
+      return await output(outpoint)
+    },
+    during: async () => (await server.ask(`/content/${other.outpoint(0)}`)).body.toString('utf8'),
+  })
+  expect({ body, asked }).toEqual({ body: 'another', asked: 1 })
+})
+
+test('connections over their number are closed, and those under it answered', async () => {
+  const few = await servers.start({ MAX_CONNECTIONS: '2', KEEP_ALIVE_TIMEOUT_MS: '60000' })
+  const held = [await open(few.url), await open(few.url)]
+  const third = await open(few.url)
+  await third.ended
+  expect(third.heard()).toBe('')
+  held[0]?.send('GET /health/live HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')
+  await held[0]?.ended
+  expect(held[0]?.heard()).toMatch(/^HTTP\/1\.1 200 /)
+  await until(async () => (await few.ask('/health/live').catch(() => undefined))?.status === 200)
+})
+
+test('a server that stops waits for whoever asked, and not for those who said nothing', async () => {
+  const stopping = await servers.start()
+  const silent = await open(stopping.url)
+  const idle = await open(stopping.url)
+  idle.send('GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n')
+  await until(() => idle.heard().endsWith('}'))
+  let answer = (): void => undefined
+  const mayAnswer = new Promise<void>((resolve) => (answer = resolve))
+  let isAsked = false
+  await whileReplaced(stopping.node.graph.ordinals, 'output', {
+    by: async () => {
+      isAsked = true
+      await mayAnswer
+      return undefined
+    },
+    during: async () => {
+      const asked = await open(stopping.url)
+      asked.send(`GET ${NOTE} HTTP/1.1\r\nHost: x\r\n\r\n`)
+      await until(() => isAsked)
+      const stopped = stopping.stop()
+      await Promise.all([silent.ended, idle.ended])
+      expect(asked.heard()).toBe('')
+      answer()
+      await asked.ended
+      // It is told that the connection ends, so that it does not ask on it again.
+      expect(asked.heard()).toMatch(/^HTTP\/1\.1 404 [\s\S]*\r\nConnection: close\r\n/)
+      expect(idle.heard()).toMatch(/^HTTP\/1\.1 200 [\s\S]*\r\nConnection: keep-alive\r\n/)
+      await expect(stopping.ask('/health/live')).rejects.toMatchObject({ code: 'ECONNREFUSED' })
+      await stopped
+    },
+  })
+})
+
+test('of answers that are due on one connection when a server stops, all come, and the last says that it is', async () => {
+  const stopping = await servers.start()
+  let answer = (): void => undefined
+  const mayAnswer = new Promise<void>((resolve) => (answer = resolve))
+  let asked = 0
+  await whileReplaced(stopping.node.graph.ordinals, 'output', {
+    by: async () => {
+      asked++
+      await mayAnswer
+      return undefined
+    },
+    during: async () => {
+      const client = await open(stopping.url)
+      const others = [2, 3].map((vout) => NOTE.replace(/\d+$/, String(vout)))
+      for (const path of others) client.send(`GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`)
+      await until(() => asked === others.length)
+      const stopped = stopping.stop()
+      answer()
+      await client.ended
+      expect(client.heard().match(/HTTP\/1.1 \d+|Connection: [\w-]+/g)).toEqual([
+        'HTTP/1.1 404',
+        'Connection: keep-alive',
+        'HTTP/1.1 404',
+        'Connection: close',
+      ])
+      await stopped
+    },
+  })
+})
+
+test('one address has so many connections and no more, unless a proxy stands before the host', async () => {
+  const env = { MAX_CLIENT_CONNECTIONS: '2', KEEP_ALIVE_TIMEOUT_MS: '60000' }
+  const few = await servers.start(env)
+  const held = [await open(few.url), await open(few.url)]
+  const third = await open(few.url)
+  await third.ended
+  expect(third.heard()).toBe('')
+  held[0]?.socket.destroy()
+  await until(async () => (await few.ask('/health/live').catch(() => undefined))?.status === 200)
+  const proxied = await servers.start({ ...env, TRUST_PROXY: '1' })
+  await Promise.all(Array.from({ length: 3 }, () => open(proxied.url)))
+  expect((await proxied.ask('/health/live')).status).toBe(200)
+})
+
+function openConnections(): number {
+  return process.getActiveResourcesInfo().filter((name) => name === 'TCPSocketWrap').length
+}

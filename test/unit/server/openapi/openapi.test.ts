@@ -1,0 +1,166 @@
+import { Validator } from '@seriousme/openapi-schema-validator'
+import { PROFILES, type ProfileName } from '../../../../backend/src/protocol/profile.js'
+import { createApp } from '../../../../src/server/app.js'
+import { readConfig } from '../../../../src/server/config/config.js'
+import { packageVersion } from '../../../../src/server/config/package-version.js'
+import type { OpenapiDocument, OperationObject } from '../../../../src/server/openapi/document.js'
+import { routesOf, type ServedRoute } from '../../../support/server/express-routes.js'
+import { contractOf } from '../../../support/server/openapi-contract.js'
+import { openapiHosts, openapiRequests } from '../../../support/server/openapi-requests.js'
+import { SILENT, useServers } from '../../../support/server/test-server.js'
+
+const { start } = useServers()
+
+/** The templates of routes that are regular expressions, which OpenAPI does not have. */
+const PATTERNS: Record<string, string[]> = {
+  [String(/^\/content\/./)]: ['/content/{reference}', '/content/{reference}/{filepath}'],
+  [String(/^\/metadata\/[^/]+$/)]: ['/metadata/{reference}'],
+  [String(/^\/provenance\//)]: ['/provenance/{outpoint}'],
+  [String(/^\/stream\//)]: ['/stream/{outpoint}'],
+  [String(/^\/preview(?:\/|$)/)]: ['/preview/{html}'],
+}
+
+/** The operations of an Express route: every GET is a HEAD as well. */
+function operationsOf({ method, prefix, path }: ServedRoute): string[] {
+  const written = path instanceof RegExp ? PATTERNS[String(path)] : [path.replace(/:(\w+)/g, '{$1}')]
+  if (written === undefined) throw new Error(`this test does not know the templates of ${path}`)
+  const methods = method === 'GET' ? ['get', 'head'] : [method.toLowerCase()]
+  return methods.flatMap((each) =>
+    written.map((template) => `${each} ${prefix}${template === '/' ? '' : template}`),
+  )
+}
+
+function described({ paths }: OpenapiDocument): [string, OperationObject][] {
+  return Object.entries(paths).flatMap(([path, item]) =>
+    Object.entries(item).map(([method, operation]): [string, OperationObject] => [
+      `${method} ${path}`,
+      operation,
+    ]),
+  )
+}
+
+/** The document of a profile, and how servers of that profile answer every request. */
+async function setUp(name: ProfileName) {
+  const profile = PROFILES[name]
+  const { hosts, stored } = await openapiHosts({ start, profile: name })
+  const served = await hosts.well.ask('/openapi.json')
+  const document = served.json as OpenapiDocument
+  const contract = contractOf(document)
+  const requests = profile.gatewayPrefixes.flatMap((gateway, at) =>
+    openapiRequests({ stored, gateway, names: profile.namesPrefixes[at] ?? '' }),
+  )
+  const exchanges = []
+  for (const { host = 'well', path, question = {}, ...request } of requests) {
+    try {
+      const answer = await hosts[host].ask(path, question)
+      const judgement = contract.judge({ path, question, answer })
+      exchanges.push({ ...request, path, answered: answer.status, ...judgement })
+    } catch (error) {
+      // A broken connection must fail the test of this request alone.
+      exchanges.push({ ...request, path, answered: String(error), complaints: [], seen: [] })
+    }
+  }
+  const app = createApp({
+    config: readConfig({ PROFILE: name }),
+    overlay: hosts.well.node.overlay,
+    graph: hosts.well.node.graph,
+    ping: async () => {},
+    logger: SILENT,
+  })
+  return { served, document, contract, exchanges, app }
+}
+
+const profiles = await Promise.all(
+  (['local', 'mainnet'] as const).map(async (name) => [name, await setUp(name)] as const),
+)
+
+describe.each(profiles)(
+  'the document of the profile %s',
+  (_, { served, document, contract, exchanges, app }) => {
+    test('is valid OpenAPI 3.1 with the version of the package', async () => {
+      const validator = new Validator()
+      expect(await validator.validate(structuredClone({ ...document }))).toEqual({ valid: true })
+      expect(() => validator.resolveRefs()).not.toThrow()
+      expect(validator.version).toBe('3.1')
+      expect(document.info.version).toBe(packageVersion())
+      expect(document.info.version).toMatch(/^\d+\.\d+\.\d+/)
+    })
+
+    test('is revalidated by its ETag on every request', () => {
+      expect(served.headers).toMatchObject({
+        'content-type': 'application/json; charset=utf-8',
+        'cache-control': 'no-cache',
+        etag: expect.stringMatching(/^"[0-9a-f]{64}"$/),
+      })
+    })
+
+    test('gives each operation a unique id and every parameter of its path', () => {
+      const operations = described(document)
+      const ids = operations.map(([, { operationId }]) => operationId)
+      expect([...new Set(ids)]).toEqual(ids)
+      for (const [line, { parameters }] of operations) {
+        const names = parameters.filter((each) => each.in === 'path').map((each) => `{${each.name}}`)
+        expect({ line, names }).toEqual({ line, names: line.match(/\{\w+\}/g) ?? [] })
+      }
+    })
+
+    test('has no unused component', () => {
+      const text = JSON.stringify(document)
+      const { securitySchemes, ...referred } = document.components
+      const unused = Object.entries(referred)
+        .flatMap(([kind, components]) =>
+          Object.keys(components).map((name) => `#/components/${kind}/${name}`),
+        )
+        .filter((reference) => !text.includes(JSON.stringify(reference)))
+      expect(unused).toEqual([])
+      for (const name of Object.keys(securitySchemes)) expect(text).toContain(`"security":[{"${name}":[]}]`)
+    })
+
+    test('has every route of the server, and no other', () => {
+      const { routes } = routesOf(app)
+      const lines = described(document).map(([line]) => line)
+      expect(lines.sort()).toEqual(routes.flatMap(operationsOf).sort())
+    })
+
+    test('accounts for every handler that answers without being a route', () => {
+      expect(routesOf(app).handlers).toEqual([
+        { name: 'limitOperator', prefix: '/admin' },
+        { name: 'adminGuard', prefix: '/admin' },
+        { name: 'closedGate', prefix: '/admin' },
+        { name: 'refuseUnknown', prefix: '/admin' },
+        { name: 'corsMiddleware', prefix: '' },
+        { name: 'limitGateway', prefix: '' },
+        { name: 'closedGate', prefix: '' },
+        { name: 'limitOverlay', prefix: '' },
+        { name: 'closedGate', prefix: '' },
+        { name: 'refuseUnknown', prefix: '' },
+      ])
+    })
+
+    test.each(exchanges.map((each) => [each.name, each.path.slice(0, 150), each] as const))(
+      'describes the answer to %s: %s',
+      (_name, _path, { answered, status, complaints }) => {
+        expect({ answered, complaints }).toEqual({ answered: status, complaints: [] })
+      },
+    )
+
+    test('claims nothing that no answer confirms', () => {
+      const seen = new Set(exchanges.flatMap((each) => each.seen))
+      expect(contract.claims.filter((claim) => !seen.has(claim))).toEqual([])
+      expect(contract.claims.length).toBeGreaterThan(200)
+    })
+
+    test('names no header that pages of other origins cannot read', () => {
+      const exposed = String(served.headers['access-control-expose-headers']).split(',')
+      const hidden = Object.keys(document.components.headers).filter((name) => !exposed.includes(name))
+      // Browsers follow redirects and apply CORS before a page sees anything.
+      expect(hidden).toEqual([
+        'Access-Control-Allow-Origin',
+        'Access-Control-Expose-Headers',
+        'Location',
+        // Only on the operator's routes, which CORS does not open.
+        'WWW-Authenticate',
+      ])
+    })
+  },
+)

@@ -1,0 +1,250 @@
+import { toHex } from '../../../../backend/src/protocol/bytes.js'
+import { expectError } from '../../../support/gateway/expect-error.js'
+import {
+  beefOf,
+  FakeChain,
+  type FakeTransaction,
+  OPEN_LOCK,
+  p2pkh,
+} from '../../../support/protocol/fake-chain.js'
+import type { Branch } from '../../../support/server/header-chain.js'
+import type { Mood } from '../../../support/server/header-service.js'
+import { type HeaderWorld, IMPATIENT, useHeaderWorlds } from '../../../support/server/header-world.js'
+import { type Answer, posted, treeOf, useServers } from '../../../support/server/test-server.js'
+
+// What a transaction processor (ARC) tells of a transaction that was mined.
+
+const worlds = useHeaderWorlds()
+const servers = useServers()
+
+/** A name that was admitted before it was mined, and what its mint is built on. */
+async function admittedEarly(world: HeaderWorld): Promise<FakeTransaction> {
+  const { chain, headers } = world
+  const purse = chain.spend({ inputs: [], outputs: [{ satoshis: 1000, lockingScript: OPEN_LOCK }] })
+  headers.mine([purse])
+  const mint = chain.mint('a', { funding: [{ transaction: purse, vout: 0 }] })
+  const { status, body } = await world.submit(mint, [chain.genesis, purse])
+  if (status !== 200) throw new Error(body.toString())
+  return mint
+}
+
+function noticeOf({ txid }: { txid: string }, branch: Branch): Record<string, unknown> {
+  const path = branch.path(txid)
+  if (path === undefined) throw new Error(`${txid} was not mined`)
+  return { txid, merklePath: path.toHex(), blockHeight: path.blockHeight }
+}
+
+const tell = ({ server }: HeaderWorld, notice: unknown): Promise<Answer> =>
+  server.ask('/arc-ingest', posted(notice))
+
+async function heightOf(world: HeaderWorld, name = 'a'): Promise<unknown> {
+  return ((await world.name(name)).json as { height?: number }).height
+}
+
+test('the proof of a transaction that is known is kept, however often it comes', async () => {
+  const world = await worlds.start()
+  const mint = await admittedEarly(world)
+  world.headers.mine([world.chain.mint('b'), mint, world.chain.mint('c')])
+  expect(await heightOf(world)).toBeUndefined()
+  const notice = noticeOf(mint, world.headers.branch)
+  const { status, json } = await tell(world, notice)
+  expect({ status, json }).toEqual({ status: 200, json: { status: 'success', message: expect.any(String) } })
+  expect(await heightOf(world)).toBe(world.headers.bestTip.height)
+  const rows = world.server.rows()
+  // As ARC writes it, with all that it says beside.
+  const { height, hash } = world.headers.bestTip
+  const arcs = { timestamp: '2026-01-02T03:04:05Z', blockHash: hash, blockHeight: height, txStatus: 'MINED' }
+  expect((await tell(world, { ...arcs, ...notice, extraInfo: '', competingTxs: null })).status).toBe(200)
+  expect((await tell(world, { txid: notice.txid, merklePath: notice.merklePath })).status).toBe(200)
+  expect(world.server.rows()).toEqual(rows)
+})
+
+test('a transaction that is not known is not found, and nothing is stored', async () => {
+  const world = await worlds.start()
+  const mint = world.chain.mint('a')
+  world.headers.mine([mint])
+  const before = world.server.rows()
+  const answer = await tell(world, noticeOf(mint, world.headers.branch))
+  expectError(answer, { code: 'NOT_FOUND', status: 404, overlay: true })
+  expect(world.server.rows()).toEqual(before)
+})
+
+test('of a transaction the bytes are read when all else holds, and not before', async () => {
+  const world = await worlds.start()
+  const mint = await admittedEarly(world)
+  world.headers.mine([mint])
+  const { graph } = world.server.node
+  const read: string[] = []
+  const transaction = graph.transactions.get.bind(graph)
+  graph.transactions.get = (txid) => {
+    read.push(txid)
+    return transaction(txid)
+  }
+  const notice = noticeOf(mint, world.headers.branch)
+  const elsewhere = world.headers.fork(world.headers.bestTip.height - 1)
+  elsewhere.mine([mint, world.chain.genesis])
+  const garbage = [
+    { ...notice, merklePath: 'abcd' },
+    { ...notice, blockHeight: 5 },
+    noticeOf(mint, elsewhere),
+  ]
+  for (const each of garbage) expect((await tell(world, each)).status).toBe(400)
+  expect(read).toEqual([])
+  expect((await tell(world, notice)).status).toBe(200)
+  expect(read).toContain(mint.txid)
+})
+
+describe('what is no proof of it is refused, and nothing is stored:', () => {
+  const world = worlds.start()
+  const mint = world.then(admittedEarly)
+  const changes: [string, (notice: Record<string, unknown>, world: HeaderWorld) => unknown][] = [
+    ['no notice', () => null],
+    ['a list', (notice) => [notice]],
+    ['no txid', ({ txid, ...notice }) => notice],
+    ['a short txid', (notice) => ({ ...notice, txid: 'ab' })],
+    ['no path', ({ merklePath, ...notice }) => notice],
+    ['a path that is no hex', (notice) => ({ ...notice, merklePath: 'xy' })],
+    ['half a byte', (notice) => ({ ...notice, merklePath: `${notice.merklePath}0` })],
+    ['an empty path', (notice) => ({ ...notice, merklePath: '' })],
+    ['half a path', (notice) => ({ ...notice, merklePath: String(notice.merklePath).slice(0, 40) })],
+    ['more than a path', (notice) => ({ ...notice, merklePath: `${notice.merklePath}00` })],
+    // BRC-74: a height, the levels of the tree, and how many leaves the lowest has: more than there are bytes.
+    ['a count without end', (notice) => ({ ...notice, merklePath: 'fe35360c0001ffffffffffffffffff' })],
+    ['another height', (notice) => ({ ...notice, blockHeight: Number(notice.blockHeight) + 1 })],
+    ['a height that is none', (notice) => ({ ...notice, blockHeight: -1 })],
+    [
+      'the path of another transaction',
+      (notice, { chain, headers }) => ({ ...noticeOf(chain.genesis, headers.branch), txid: notice.txid }),
+    ],
+    [
+      'a path with a bit turned',
+      (notice) => ({
+        ...notice,
+        merklePath: String(notice.merklePath).replace(/.$/, (last) => (last === '0' ? '1' : '0')),
+      }),
+    ],
+    [
+      'the path of a branch that does not count',
+      (notice, { headers, chain }) => {
+        const branch = headers.fork(headers.bestTip.height - 1)
+        branch.mine([{ txid: String(notice.txid), raw: new Uint8Array() }, chain.genesis])
+        return noticeOf({ txid: String(notice.txid) }, branch)
+      },
+    ],
+  ]
+
+  test.each(changes)('%s', async (_, change) => {
+    const here = await world
+    const { headers, server } = here
+    const transaction = await mint
+    if (headers.branch.path(transaction.txid) === undefined) headers.mine([transaction])
+    const before = server.rows()
+    const answer = await tell(here, change(noticeOf(transaction, headers.branch), here))
+    expectError(answer, { code: 'BAD_BODY', status: 400, overlay: true })
+    expect(server.rows()).toEqual(before)
+  })
+
+  test('no JSON', async () => {
+    const { server } = await world
+    const answer = await server.ask('/arc-ingest', { method: 'POST', body: '{' })
+    expectError(answer, { code: 'BAD_BODY', status: 400, overlay: true })
+  })
+
+  test('a notice that is too long', async () => {
+    const answer = await tell(await world, { txid: 'ab'.repeat(32), merklePath: 'ab'.repeat(20_000) })
+    expectError(answer, { code: 'TOO_LARGE', status: 413, overlay: true })
+  })
+})
+
+test.each<Mood>(['says nothing', 'answers something else'])(
+  'while the tracker %s it may be brought again, and then it is kept',
+  async (mood) => {
+    const world = await worlds.start(IMPATIENT)
+    const mint = await admittedEarly(world)
+    world.headers.mine([mint])
+    const before = world.server.rows()
+    world.service.mood = mood
+    const notice = noticeOf(mint, world.headers.branch)
+    expectError(await tell(world, notice), { code: 'NOT_READY', status: 503, overlay: true })
+    expect(world.server.rows()).toEqual(before)
+    world.service.mood = 'answers'
+    expect((await tell(world, notice)).status).toBe(200)
+    expect(await heightOf(world)).toBe(world.headers.bestTip.height)
+  },
+)
+
+test('a block that the tracker has not seen yet may be brought again', async () => {
+  const world = await worlds.start()
+  const mint = await admittedEarly(world)
+  world.service.syncedTo = world.headers.bestTip.height
+  world.headers.mine([mint])
+  const notice = noticeOf(mint, world.headers.branch)
+  expectError(await tell(world, notice), { code: 'NOT_READY', status: 503, overlay: true })
+  expect(await heightOf(world)).toBeUndefined()
+  world.service.syncedTo = undefined
+  expect((await tell(world, notice)).status).toBe(200)
+})
+
+test('the proof of one that lost gives it back what it lost', async () => {
+  const world = await worlds.start()
+  const { chain, headers } = world
+  const root = chain.node('')
+  const mint = await admittedEarly(world)
+  const rival = chain.mint('a', { from: root, ownerLock: p2pkh(9) })
+  const first = headers.branch
+  const { height } = headers.bestTip
+  headers.mine([rival])
+  expect((await world.submit(rival)).status).toBe(200)
+  expect((await world.name('a')).json).toMatchObject({ origin: rival.outpoint(2), height: height + 1 })
+
+  const branch = headers.fork(height)
+  branch.mine([mint])
+  branch.mine()
+  headers.reorg(branch)
+  expect(first.tip.height).toBe(height + 1)
+  expect((await tell(world, noticeOf(mint, branch))).status).toBe(200)
+  expect((await world.name('a')).json).toMatchObject({ origin: mint.outpoint(2), height: height + 1 })
+})
+
+test('where a token is asked for, nobody else may bring proofs', async () => {
+  const token = 'a-token-of-the-processor'
+  const world = await worlds.start({ ARC_CALLBACK_TOKEN: token })
+  const mint = await admittedEarly(world)
+  world.headers.mine([mint])
+  const { headers: head, ...question } = posted(noticeOf(mint, world.headers.branch))
+  const shown = (header?: string): Promise<Answer> =>
+    world.server.ask('/arc-ingest', {
+      ...question,
+      headers: { ...head, ...(header && { Authorization: header }) },
+    })
+  for (const wrong of [undefined, token, 'Bearer another-token', `Bearer ${token}x`])
+    expectError(await shown(wrong), { code: 'UNAUTHORIZED', status: 401, overlay: true })
+  expect(await heightOf(world)).toBeUndefined()
+  expect((await shown(`Bearer ${token}`)).status).toBe(200)
+  expect(await heightOf(world)).toBe(world.headers.bestTip.height)
+})
+
+test('a host that checks no proofs believes this one too', async () => {
+  const chain = new FakeChain()
+  const server = await servers.start(treeOf(chain.deployment))
+  const purse = chain.spend({ inputs: [], outputs: [{ satoshis: 1000, lockingScript: OPEN_LOCK }] })
+  const mint = chain.mint('a', { funding: [{ transaction: purse, vout: 0 }] })
+  for (const beef of [beefOf(chain.genesis), beefOf(mint, { proven: false, with: [chain.genesis, purse] })])
+    expect((await server.submit(beef)).status).toBe(200)
+  const merklePath = toHex(
+    Uint8Array.from([
+      ...[0xfe, 0x40, 0x42, 0x0f, 0x00],
+      1,
+      1,
+      0,
+      2,
+      ...Buffer.from(mint.txid, 'hex').reverse(),
+    ]),
+  )
+  const { status } = await server.ask(
+    '/arc-ingest',
+    posted({ txid: mint.txid, merklePath, blockHeight: 1_000_000 }),
+  )
+  expect(status).toBe(200)
+  expect((await server.ask('/svc/names/a')).json).toMatchObject({ height: 1_000_000 })
+})

@@ -1,0 +1,522 @@
+import { sha256 } from '../../../../backend/src/graph/native-hash.js'
+import { utf8 } from '../../../../backend/src/protocol/bytes.js'
+import { expectError } from '../../../support/gateway/expect-error.js'
+import { keptLog } from '../../../support/gateway/faults.js'
+import { chunk } from '../../../support/gateway/streams.js'
+import {
+  beefOf,
+  FakeChain,
+  type FakeTransaction,
+  inscriptionScript,
+  mapTail,
+  p2pkh,
+} from '../../../support/protocol/fake-chain.js'
+import {
+  type Answer,
+  posted,
+  type Question,
+  type TestServer,
+  treeOf,
+  useServers,
+} from '../../../support/server/test-server.js'
+
+const servers = useServers()
+const ADMIN_TOKEN = 'a-token-of-the-operator'
+const REASON = 'a reason that nobody is told'
+const GATEWAY = '/svc/gateway'
+const NAMES = '/svc/names'
+
+const chain = new FakeChain()
+const env = { ...treeOf(chain.deployment), ADMIN_TOKEN }
+
+type Subject = { outpoint: string } | { sha256: string } | { name: string }
+
+async function asOperator(server: TestServer, path: string, value?: unknown): Promise<Answer> {
+  const { headers, ...question } = value === undefined ? {} : posted(value)
+  return await server.ask(path, {
+    ...question,
+    headers: { ...headers, Authorization: `Bearer ${ADMIN_TOKEN}` } as never,
+  })
+}
+const block = async (server: TestServer, subject: Subject): Promise<void> =>
+  expect((await asOperator(server, '/admin/block', { ...subject, reason: REASON })).status).toBe(200)
+const unblock = async (server: TestServer, subject: Subject): Promise<void> =>
+  expect((await asOperator(server, '/admin/unblock', subject)).json).toMatchObject({ wasBlocked: true })
+
+const spend = (from: FakeTransaction, vout: number, lockingScript = p2pkh(1)): FakeTransaction =>
+  chain.spend({ inputs: [{ transaction: from, vout }], outputs: [{ satoshis: 1, lockingScript }] })
+
+const text = (body: string) => ({ contentType: 'text/plain', body: utf8(body) })
+const hashOf = (body: string): string => sha256(utf8(body)).toString('hex')
+
+/** What was submitted, in order: names, a directory with its files, an ordinal that lives, a stream. */
+const mints = [chain.mint('a'), chain.mint('ab'), chain.mint('b')]
+const [a] = mints as [FakeTransaction]
+const movedA = spend(a, 2)
+const purse = chain.spend({
+  inputs: [],
+  outputs: [1, 2].map((seed) => ({ satoshis: 9, lockingScript: p2pkh(seed) })),
+})
+const site = chain.spend({
+  inputs: [{ transaction: purse, vout: 0 }],
+  outputs: [
+    inscriptionScript({ contentType: 'gw-fs/json', body: utf8('{"index.html":"_1","b":"_2"}') }),
+    inscriptionScript(text('file one')),
+    inscriptionScript(text('file two')),
+  ].map((lockingScript) => ({ satoshis: 1, lockingScript })),
+})
+const origin = chain.spend({
+  inputs: [{ transaction: purse, vout: 1 }],
+  outputs: [
+    {
+      satoshis: 1,
+      lockingScript: inscriptionScript({ ...text('the origin'), suffix: mapTail({ app: 'x' }) }),
+    },
+    { satoshis: 1, lockingScript: p2pkh(1) },
+  ],
+})
+const step = spend(origin, 0, inscriptionScript({ ...text('a step'), suffix: mapTail({ said: 'badly' }) }))
+const tip = spend(step, 0, p2pkh(7))
+const chunks = [chain.inscribe(text('one, '))]
+for (const body of ['two, ', 'three']) chunks.push(spend(chunks.at(-1) as FakeTransaction, 0, chunk(body)))
+const [chunk0, chunk1, chunk2] = chunks as [FakeTransaction, FakeTransaction, FakeTransaction]
+
+const SUBMISSIONS: [Uint8Array, string][] = [
+  ...[chain.genesis, ...mints].map((each): [Uint8Array, string] => [beefOf(each), 'tm_names']),
+  [beefOf(movedA, { with: [a] }), 'tm_ordinals'],
+  [beefOf(site, { with: [purse] }), 'tm_ordinals'],
+  ...[origin, step, tip, ...chunks].map((each): [Uint8Array, string] => [
+    beefOf(each, { with: [purse, origin, step, ...chunks].filter((other) => other !== each) }),
+    'tm_ordinals',
+  ]),
+]
+
+async function submitAll(server: TestServer): Promise<void> {
+  for (const [beef, topic] of SUBMISSIONS) expect((await server.submit(beef, [topic])).status).toBe(200)
+}
+
+const lookup = (service: 'ls_names' | 'ls_ordinals', query: unknown, binary = false): [string, Question] => {
+  const { headers, ...question } = posted({ service, query })
+  return [
+    '/lookup',
+    { ...question, headers: { ...headers, ...(binary && { 'X-Aggregation': 'yes' }) } as never },
+  ]
+}
+/** The outpoints of an answer, told by the number of them: the first is enough where there is one. */
+const found = async (
+  server: TestServer,
+  query: unknown,
+  service: 'ls_names' | 'ls_ordinals' = 'ls_ordinals',
+) => ((await server.ask(...lookup(service, query))).json as { outputs: unknown[] }).outputs.length
+
+const content = (outpoint: string): [string, Question] => [`/content/${outpoint}`, {}]
+const get = (path: string): [string, Question] => [path, {}]
+
+/** For what is blocked, the questions that are answered 451 from then on. All are answered well before. */
+const CASES: [string, Subject, [string, Question][]][] = [
+  [
+    'an output',
+    { outpoint: site.outpoint(1) },
+    [
+      content(site.outpoint(1)),
+      content(site.outpoint(1).replace('_', '.').toUpperCase()),
+      content(`${site.outpoint(1)}:0`),
+      content(`${site.outpoint(1)}:-1`),
+      content(`${site.outpoint(1)}/below`),
+      content(`${site.outpoint(0)}/index.html`),
+      content(`${site.outpoint(0)}/missing`),
+      get(`${GATEWAY}/metadata/${site.outpoint(1)}`),
+      get(`${GATEWAY}/metadata/${site.outpoint(1)}:-1`),
+      get(`${GATEWAY}/stream/${site.outpoint(1)}`),
+      get(`${GATEWAY}/provenance/${site.outpoint(1)}`),
+      lookup('ls_ordinals', { outpoint: site.outpoint(1) }),
+      lookup('ls_ordinals', { outpoint: site.outpoint(1) }, true),
+      lookup('ls_ordinals', { outpoint: site.outpoint(1), seq: -1 }),
+      lookup('ls_ordinals', { outpoint: site.outpoint(1), seq: 0 }, true),
+    ],
+  ],
+  [
+    'the content of one',
+    { sha256: hashOf('file two').toUpperCase() },
+    [
+      content(site.outpoint(2)),
+      content(`${site.outpoint(2)}:-2`),
+      content(`${site.outpoint(0)}/b`),
+      get(`${GATEWAY}/metadata/${site.outpoint(2)}`),
+      get(`${GATEWAY}/metadata/${site.outpoint(2)}:0`),
+      get(`${GATEWAY}/stream/${site.outpoint(2)}`),
+      get(`${GATEWAY}/provenance/${site.outpoint(2)}`),
+      lookup('ls_ordinals', { outpoint: site.outpoint(2) }),
+      lookup('ls_ordinals', { outpoint: site.outpoint(2), seq: -2 }, true),
+    ],
+  ],
+  [
+    'a directory',
+    { outpoint: site.outpoint(0) },
+    [
+      content(site.outpoint(0)),
+      content(site.txid),
+      content(`${site.outpoint(0)}/`),
+      content(`${site.outpoint(0)}?raw`),
+      content(`${site.outpoint(0)}/b`),
+      content(`${site.outpoint(0)}:0/b`),
+      get(`${GATEWAY}/metadata/${site.txid}`),
+    ],
+  ],
+  [
+    'a name',
+    { name: 'a' },
+    [
+      get(`${NAMES}/a`),
+      get(`${NAMES}/origin/a`),
+      get(`${NAMES}/proof/a`),
+      content(a.outpoint(2)),
+      content(`${a.outpoint(2)}:0`),
+      content(`${movedA.outpoint(0)}:-1`),
+      get(`${GATEWAY}/metadata/${a.outpoint(2)}`),
+      get(`${GATEWAY}/stream/${a.outpoint(2)}`),
+      get(`${GATEWAY}/provenance/${a.outpoint(2)}`),
+      get(`${GATEWAY}/provenance/${movedA.outpoint(0)}`),
+      ...[false, true].flatMap((history) =>
+        [false, true].flatMap((binary) =>
+          ['name', 'origin'].map((form) => lookup('ls_names', { [form]: 'a', history }, binary)),
+        ),
+      ),
+      lookup('ls_names', { node: 'a' }),
+      lookup('ls_ordinals', { outpoint: a.outpoint(2) }),
+    ],
+  ],
+  [
+    'a name that nobody has',
+    { name: 'a-new-name' },
+    [get(`${NAMES}/mine/a-new-name`), lookup('ls_names', { mine: 'a-new-name' }, true)],
+  ],
+  [
+    'the origin of a name',
+    { outpoint: a.outpoint(2) },
+    [
+      get(`${NAMES}/a`),
+      get(`${NAMES}/origin/a`),
+      get(`${NAMES}/proof/a`),
+      lookup('ls_names', { name: 'a' }),
+      lookup('ls_names', { origin: 'a', history: true }),
+    ],
+  ],
+  [
+    'where a name is now',
+    { outpoint: movedA.outpoint(0) },
+    [
+      get(`${NAMES}/a`),
+      lookup('ls_names', { name: 'a' }),
+      lookup('ls_names', { name: 'a', history: true }, true),
+    ],
+  ],
+  [
+    'a live node',
+    { outpoint: `${chain.node('').outpoint.txid}_0` },
+    [get(`${NAMES}/mine/c`), lookup('ls_names', { mine: 'c' }), lookup('ls_names', { node: '' }, true)],
+  ],
+  [
+    'an ordinal’s origin',
+    { outpoint: origin.outpoint(0) },
+    [
+      content(origin.txid),
+      content(`${origin.outpoint(0)}:1`),
+      content(`${tip.outpoint(0)}:0`),
+      content(`${tip.outpoint(0)}:-2`),
+      get(`${GATEWAY}/metadata/${tip.outpoint(0)}:-2`),
+      get(`${GATEWAY}/provenance/${origin.outpoint(0)}`),
+      lookup('ls_ordinals', { outpoint: tip.outpoint(0), seq: 0 }),
+    ],
+  ],
+  [
+    'what an ordinal shows',
+    { sha256: hashOf('a step') },
+    [
+      content(`${origin.outpoint(0)}:1`),
+      content(`${origin.outpoint(0)}:-1`),
+      content(`${tip.outpoint(0)}:-1`),
+      get(`${GATEWAY}/metadata/${tip.outpoint(0)}:2`),
+      get(`${GATEWAY}/provenance/${tip.outpoint(0)}`),
+      lookup('ls_ordinals', { outpoint: tip.outpoint(0), seq: -1 }),
+    ],
+  ],
+  [
+    'a chunk of a stream',
+    { outpoint: chunk1.outpoint(0) },
+    [chunk0, chunk1].map((each) => get(`${GATEWAY}/stream/${each.outpoint(0)}`)),
+  ],
+  [
+    'the content of a chunk',
+    { sha256: hashOf('three') },
+    chunks.map((each) => get(`${GATEWAY}/stream/${each.outpoint(0)}`)),
+  ],
+]
+
+/** Ways to ask for the same again that a server could answer without looking. */
+const withHeaders = (
+  [path, question]: [string, Question],
+  headers: Record<string, string>,
+): [string, Question] => [path, { ...question, headers: { ...question.headers, ...headers } }]
+
+function expectBlocked(answer: Answer, path: string): void {
+  expectError(answer, { status: 451, code: 'BLOCKED', overlay: path === '/lookup' })
+  expect(answer.body.toString('utf8')).not.toContain(REASON)
+}
+
+const shared = await servers.start(env)
+await submitAll(shared)
+
+describe.each(CASES)('where %s is blocked', (_, subject, questions) => {
+  test('every way to it is 451 at once, whatever was answered before, and well again afterwards', async () => {
+    const server = shared
+    const before: Answer[] = []
+    // Twice, so that whatever is kept is kept.
+    for (const question of [...questions, ...questions]) before.push(await server.ask(...question))
+    expect(before.map(({ status }) => status).filter((status) => status !== 200 && status !== 302)).toEqual(
+      [],
+    )
+    await block(server, subject)
+    for (const [index, question] of questions.entries()) {
+      const [path, { method = 'GET' }] = question
+      expectBlocked(await server.ask(...question), path)
+      if (method !== 'GET') continue
+      const tag = String(before[index]?.headers.etag ?? '*')
+      for (const known of [tag, '*'])
+        expectBlocked(await server.ask(...withHeaders(question, { 'If-None-Match': known })), path)
+      for (const range of ['bytes=0-0', 'bytes=900-'])
+        expectBlocked(await server.ask(...withHeaders(question, { Range: range, 'If-Range': tag })), path)
+      const head = await server.ask(path, { method: 'HEAD' })
+      expect({ status: head.status, length: head.body.length }).toEqual({ status: 451, length: 0 })
+    }
+    await unblock(server, subject)
+    for (const [index, question] of questions.entries()) {
+      const { status, body } = await server.ask(...question)
+      expect({ status, body }).toEqual({ status: before[index]?.status, body: before[index]?.body })
+    }
+  })
+})
+
+describe('what is not blocked', () => {
+  test('is served beside what is', async () => {
+    const server = await servers.start(env)
+    await submitAll(server)
+    for (const [, subject] of CASES.slice(0, 2)) await block(server, subject)
+    expect((await server.ask(`/content/${site.outpoint(0)}?raw`)).status).toBe(200)
+    await block(server, { outpoint: chunk1.outpoint(0) })
+    const rest = await server.ask(`${GATEWAY}/stream/${chunk2.outpoint(0)}`)
+    expect([rest.status, rest.body.toString()]).toEqual([200, 'three'])
+    await block(server, { name: 'a' })
+    expect((await server.ask(`${NAMES}/proof/ab`)).status).toBe(200)
+    expect((await server.ask(`${NAMES}/mine/ac`)).json).toMatchObject({ domain: 'a' })
+    expect((await server.ask(`${NAMES}/mine/abc`)).json).toMatchObject({ domain: 'ab' })
+    // The way of another ordinal leads through what is blocked: that is evidence.
+    await block(server, { outpoint: origin.outpoint(0) })
+    const provenance = await server.ask(`${GATEWAY}/provenance/${tip.outpoint(0)}`)
+    expect([provenance.status, provenance.body.includes(Buffer.from(origin.raw))]).toEqual([200, true])
+    expect((await server.ask(`/content/${tip.outpoint(0)}:-1`)).body.toString()).toBe('a step')
+  })
+
+  test('is in lists, which leave out what is', async () => {
+    const server = await servers.start(env)
+    await submitAll(server)
+    await block(server, { name: 'ab' })
+    const page = await server.ask(`${NAMES}?limit=1`)
+    expect(page.json).toMatchObject({ names: [{ name: 'a' }], next: 'a' })
+    expect((await server.ask(`${NAMES}?limit=1&after=a`)).json).toEqual({
+      names: [{ name: 'b', outpoint: mints[2]?.outpoint(2) }],
+    })
+    const asked = mints.map((mint) => mint.outpoint(2))
+    expect(Object.values((await server.ask(`${NAMES}/origins`, posted(asked))).json as object)).toEqual([
+      true,
+      false,
+      true,
+    ])
+    expect([
+      await found(server, { prefix: '' }, 'ls_names'),
+      await found(server, { origins: asked }, 'ls_names'),
+    ]).toEqual([2, 2])
+    await block(server, { outpoint: site.outpoint(1) })
+    const many = [site.outpoint(0), site.outpoint(1), `${site.outpoint(1)}:0`]
+    expect(Object.values((await server.ask(`${GATEWAY}/metadata`, posted(many))).json as object)).toEqual([
+      expect.objectContaining({ outpoint: site.outpoint(0) }),
+      null,
+      null,
+    ])
+  })
+
+  test('says no more what an output said that is', async () => {
+    const server = await servers.start(env)
+    await submitAll(server)
+    const mapOf = async () =>
+      ((await server.ask(`${GATEWAY}/metadata/${tip.outpoint(0)}:-1`)).json as { map?: object }).map
+    expect(await mapOf()).toEqual({ app: 'x', said: 'badly' })
+    expect([
+      await found(server, { map: { app: 'x' } }),
+      await found(server, { map: { said: 'badly' } }),
+    ]).toEqual([1, 1])
+    await block(server, { outpoint: origin.outpoint(0) })
+    expect(await mapOf()).toEqual({ said: 'badly' })
+    const { headers } = await server.ask(`/content/${tip.outpoint(0)}:-1`)
+    expect(headers['x-map']).toBe('{"said":"badly"}')
+    expect([
+      await found(server, { map: { app: 'x' } }),
+      await found(server, { map: { said: 'badly' } }),
+    ]).toEqual([0, 1])
+    await unblock(server, { outpoint: origin.outpoint(0) })
+    expect(await mapOf()).toEqual({ app: 'x', said: 'badly' })
+    // Content is found by nothing where it is blocked.
+    await block(server, { sha256: hashOf('a step') })
+    expect([
+      await found(server, { map: { app: 'x' } }),
+      await found(server, { map: { said: 'badly' } }),
+    ]).toEqual([0, 0])
+  })
+})
+
+test('what is blocked stays so, whatever is submitted, over a restart, and before it comes', async () => {
+  const subjects: Subject[] = [
+    { outpoint: site.outpoint(1) },
+    { sha256: hashOf('file two') },
+    { name: 'a' },
+    { outpoint: chunk1.outpoint(0) },
+  ]
+  const questions = CASES.filter(([, subject]) =>
+    subjects.some((each) => JSON.stringify(each).toLowerCase() === JSON.stringify(subject).toLowerCase()),
+  )
+  expect(questions).toHaveLength(subjects.length)
+  const expectAll = async (server: TestServer): Promise<void> => {
+    for (const [, , asked] of questions)
+      for (const question of asked) expectBlocked(await server.ask(...question), question[0])
+  }
+  const folder = await servers.folder()
+  const first = await servers.start({ ...env, DATA_DIR: folder })
+  for (const subject of subjects) await block(first, subject)
+  await submitAll(first)
+  await expectAll(first)
+  await submitAll(first)
+  await expectAll(first)
+  await first.stop()
+  const second = await servers.start({ ...env, DATA_DIR: folder })
+  await expectAll(second)
+  await submitAll(second)
+  await expectAll(second)
+})
+
+describe('the operator', () => {
+  const { logger, records } = keptLog()
+  let server: TestServer
+  beforeAll(async () => {
+    server = await servers.start(env, { logger })
+  })
+  const admin = (path: string, value?: unknown): Promise<Answer> =>
+    asOperator(server, `/admin/${path}`, value)
+  const outpoint = `${'ab'.repeat(32)}_7`
+
+  test('is told what is blocked, since when and why, in pages', async () => {
+    const given: Subject[] = [{ name: 'z' }, { outpoint }, { sha256: 'cd'.repeat(32) }]
+    const started = Date.now()
+    for (const subject of given) {
+      const { status, json, headers } = await admin('block', { ...subject, reason: 'because' })
+      expect({ status, json }).toEqual({
+        status: 200,
+        json: { ...subject, kind: expect.any(String), reason: 'because', since: expect.any(String) },
+      })
+      expect(Date.parse((json as { since: string }).since)).toBeGreaterThanOrEqual(started)
+      expect(headers).toMatchObject({ 'cache-control': 'no-store' })
+      expect(headers['access-control-allow-origin']).toBeUndefined()
+    }
+    const entries = [given[2], given[0], given[1]].map((subject) =>
+      expect.objectContaining(subject as object),
+    )
+    expect((await admin('blocked')).json).toEqual({ blocked: entries })
+    expect((await admin('blocked?kind=name')).json).toEqual({ blocked: entries.slice(1, 2) })
+    const shown: unknown[] = []
+    for (let path: string | undefined = 'blocked?limit=1'; path !== undefined; ) {
+      const { blocked, next } = (await admin(path)).json as { blocked: unknown[]; next?: string }
+      expect(blocked).toHaveLength(1)
+      shown.push(...blocked)
+      path = next === undefined ? undefined : `blocked?limit=1&after=${encodeURIComponent(next)}`
+    }
+    expect(shown).toEqual(entries)
+  })
+
+  test('can say the same twice', async () => {
+    const subject = { name: 'twice' }
+    const [once, again] = [
+      await admin('block', { ...subject, reason: 'one' }),
+      await admin('block', { ...subject, reason: 'two' }),
+    ]
+    expect(again.json).toEqual({ ...(once.json as object), reason: 'two' })
+    const answers = [await admin('unblock', subject), await admin('unblock', subject)]
+    expect(answers.map(({ json }) => json)).toEqual(
+      [true, false].map((wasBlocked) => ({ kind: 'name', ...subject, wasBlocked })),
+    )
+  })
+
+  test('is taken at the word whatever its case, and answered in one form', async () => {
+    const written = { outpoint: `${'AB'.repeat(32)}.9` }
+    expect((await admin('block', { ...written, reason: 'case' })).json).toMatchObject({
+      kind: 'outpoint',
+      outpoint: `${'ab'.repeat(32)}_9`,
+    })
+    expect((await admin('unblock', written)).json).toMatchObject({ wasBlocked: true })
+  })
+
+  test.each<[string, unknown, string]>([
+    ['nothing', {}, 'BAD_BODY'],
+    ['a list', [], 'BAD_BODY'],
+    ['no reason', { name: 'a' }, 'BAD_BODY'],
+    ['an empty reason', { name: 'a', reason: ' ' }, 'BAD_BODY'],
+    ['a reason that is too long', { name: 'a', reason: 'x'.repeat(1001) }, 'BAD_BODY'],
+    ['two things', { name: 'a', outpoint, reason: 'x' }, 'BAD_BODY'],
+    ['something else', { name: 'a', reason: 'x', txid: 'ab' }, 'BAD_BODY'],
+    ['a number', { name: 7, reason: 'x' }, 'BAD_BODY'],
+    ['no hash', { sha256: 'ab', reason: 'x' }, 'BAD_BODY'],
+    ['no outpoint', { outpoint: 'ab', reason: 'x' }, 'BAD_OUTPOINT'],
+    ['a transaction', { outpoint: 'ab'.repeat(32), reason: 'x' }, 'BAD_OUTPOINT'],
+    ['no name', { name: 'A', reason: 'x' }, 'BAD_NAME'],
+    ['an empty name', { name: '', reason: 'x' }, 'BAD_NAME'],
+  ])('cannot block %s', async (_, value, code) => {
+    expectError(await admin('block', value), { status: 400, code, overlay: true, shut: true })
+  })
+
+  test.each(['kind=names', 'limit=0', 'limit=1001', 'limit=x', 'after=x', 'after=thing:x', 'after=name:'])(
+    'cannot ask for what is blocked by %s',
+    async (query) => {
+      expectError(await admin(`blocked?${query}`), {
+        status: 400,
+        code: 'BAD_BODY',
+        overlay: true,
+        shut: true,
+      })
+    },
+  )
+
+  test('without the token changes nothing and is told nothing', async () => {
+    const before = (await admin('blocked?limit=1000')).json
+    for (const [path, question] of [
+      ['/admin/block', posted({ name: 'q', reason: 'x' })],
+      ['/admin/unblock', posted({ name: 'z' })],
+      ['/admin/blocked', {}],
+    ] as const) {
+      const answer = await server.ask(path, question)
+      expectError(answer, { status: 401, code: 'UNAUTHORIZED', overlay: true, shut: true })
+    }
+    expect((await admin('blocked?limit=1000')).json).toEqual(before)
+  })
+
+  test('stands in the log with what was done, and the token does not', async () => {
+    records.length = 0
+    await admin('block', { name: 'logged', reason: 'line\nbreak' })
+    await admin('unblock', { name: 'logged' })
+    await admin('unblock', { name: 'logged' })
+    await server.ask('/admin/blocked', { headers: { Authorization: 'Bearer another-token-of-some' } })
+    expect(records.map(({ blocked, unblocked }) => ({ blocked, unblocked }))).toEqual([
+      { blocked: { kind: 'name', value: 'logged', reason: 'line\nbreak' } },
+      { unblocked: { kind: 'name', value: 'logged', wasBlocked: true } },
+      { unblocked: { kind: 'name', value: 'logged', wasBlocked: false } },
+    ])
+    expect(JSON.stringify(records)).not.toMatch(/token-of/)
+  })
+})

@@ -1,0 +1,44 @@
+import { formatOutpoint } from '../../../../backend/src/protocol/outpoint.js'
+import { PROFILES } from '../../../../backend/src/protocol/profile.js'
+import { FakeChain } from '../../../support/protocol/fake-chain.js'
+import { treeOf, useServers } from '../../../support/server/test-server.js'
+
+const servers = useServers()
+
+test('a host says which tree it follows, and by what rules', async () => {
+  const { deployment } = new FakeChain({ difficulty: 9, nameMarker: 'a marker', tld: 'test' })
+  const { ask } = await servers.start(treeOf(deployment))
+  const { status, json } = await ask('/deployment.json')
+  expect(status).toBe(200)
+  expect(json).toEqual({
+    profile: 'local',
+    network: 'main',
+    genesis: formatOutpoint(deployment.genesis),
+    covenantVersion: 2,
+    difficulty: 9,
+    nameContentType: PROFILES.local.nameContentType,
+    marker: 'a marker',
+    maxNameLength: 70,
+    tld: 'test',
+  })
+})
+
+test('a host of the live network names the live tree', async () => {
+  const { ask } = await servers.start({ PROFILE: 'mainnet', NETWORK: 'test', CHAIN_TRACKER: 'scripts-only' })
+  const { genesis, difficulty, nameContentType, nameMarker: marker } = PROFILES.mainnet
+  expect((await ask('/deployment.json')).json).toEqual({
+    profile: 'mainnet',
+    network: 'test',
+    genesis,
+    covenantVersion: 1,
+    difficulty,
+    nameContentType,
+    marker,
+    maxNameLength: 255,
+  })
+})
+
+test('a host that follows none names none', async () => {
+  const { ask } = await servers.start()
+  expect((await ask('/deployment.json')).json).toEqual({ profile: 'local', network: 'main' })
+})

@@ -1,0 +1,84 @@
+import { Readiness } from '../../../../src/server/http/readiness.js'
+import { expectError } from '../../../support/gateway/expect-error.js'
+import { whileReplaced } from '../../../support/gateway/faults.js'
+import { useSockets } from '../../../support/server/connections.js'
+import { useServers } from '../../../support/server/test-server.js'
+
+const servers = useServers()
+const open = useSockets()
+
+test('a host is ready while no part of it says otherwise, and says what each of them says', () => {
+  const readiness = new Readiness()
+  let tracker: string | undefined
+  readiness.add('index', () => undefined)
+  readiness.add('tracker', () => tracker)
+  expect(readiness.reasons()).toEqual({})
+  tracker = 'the chain tracker does not answer'
+  expect(readiness.reasons()).toEqual({ tracker: 'the chain tracker does not answer' })
+  tracker = undefined
+  expect(readiness.reasons()).toEqual({})
+})
+
+test('a host that is ready says so, with no reasons', async () => {
+  const server = await servers.start()
+  expect((await server.ask('/health')).json).toMatchObject({ status: 'ok', ready: true, reasons: {} })
+})
+
+test('those who ask at the same time ask the store once', async () => {
+  const server = await servers.start()
+  let pings = 0
+  let answer = (): void => {}
+  const mayAnswer = new Promise<void>((resolve) => (answer = resolve))
+  await whileReplaced(server.node.graph, 'ping', {
+    by: async () => {
+      pings++
+      await mayAnswer
+    },
+    during: async () => {
+      const asked = ['/health', '/health/ready', '/health', '/health/ready'].map((path) => server.ask(path))
+      // Answered last, so that the others have come by then.
+      await server.ask('/health/live')
+      answer()
+      for (const { status } of await Promise.all(asked)) expect(status).toBe(200)
+      expect(pings).toBe(1)
+      await server.ask('/health/ready')
+      expect(pings).toBe(2)
+    },
+  })
+})
+
+test('a host that is shutting down is not ready, and says that the connection ends', async () => {
+  const server = await servers.start()
+  const { send, heard, ended } = await open(server.url)
+  send('GET /health/ready HTTP/1.1\r\n')
+  // Until it was read, so that the connection is not an idle one.
+  await server.ask('/health/live')
+  const stopped = server.stop()
+  send('Host: x\r\n\r\n')
+  await ended
+  expect(heard()).toMatch(
+    /^HTTP\/1\.1 503 [\s\S]*\r\nConnection: close\r\n[\s\S]*"the host is shutting down"/,
+  )
+  await stopped
+})
+
+test('a store that does not answer is a reason', async () => {
+  const server = await servers.start()
+  const by = async (): Promise<never> => {
+    throw new Error('gone')
+  }
+  await whileReplaced(server.node.graph, 'ping', {
+    by,
+    during: async () => {
+      expectError(await server.ask('/health/ready'), {
+        status: 503,
+        code: 'NOT_READY',
+        error: 'the store does not respond',
+      })
+      expect((await server.ask('/health')).json).toMatchObject({
+        ready: false,
+        reasons: { store: 'the store does not respond' },
+      })
+    },
+  })
+})

@@ -1,0 +1,93 @@
+import { MINE_PAGE_FILES } from '../../../../src/server/routes/mine-page-routes.js'
+import { builtMinePage } from '../../../support/cli/built-package.js'
+import { type Question, useServers } from '../../../support/server/test-server.js'
+
+const servers = useServers()
+const minePage = await builtMinePage()
+const { ask } = await servers.start({}, { minePage })
+const bare = await servers.start()
+
+const PATHS: [path: string, type: string][] = [
+  ['/mine', 'text/html; charset=utf-8'],
+  ...Object.entries(MINE_PAGE_FILES).map(([name, type]): [string, string] => [`/mine/${name}`, type]),
+]
+
+describe.each(PATHS)('%s', (path, type) => {
+  test('comes as what it is, and shut to other pages', async () => {
+    const { status, headers, body } = await ask(path)
+    expect(status).toBe(200)
+    expect(headers).toMatchObject({
+      'cache-control': 'no-cache',
+      'content-length': String(body.length),
+      'content-type': type,
+      'cross-origin-opener-policy': 'same-origin',
+      'cross-origin-resource-policy': 'same-origin',
+      etag: expect.stringMatching(/^"[0-9a-f]{64}"$/),
+      'referrer-policy': 'no-referrer',
+      'x-content-type-options': 'nosniff',
+    })
+    expect(String(headers['content-security-policy']).split('; ')).toEqual([
+      "default-src 'none'",
+      "script-src 'self' 'wasm-unsafe-eval'",
+      "worker-src 'self'",
+      "style-src 'self'",
+      "connect-src 'self' http://localhost:3301 http://localhost:3321 https://localhost:2121",
+      "img-src 'self' data:",
+      "base-uri 'none'",
+      "form-action 'none'",
+      "frame-ancestors 'none'",
+    ])
+  })
+
+  test('has a head, and is not sent to whoever has it', async () => {
+    const whole = await ask(path)
+    const same = ({ etag, ...headers }: typeof whole.headers) => ({
+      etag,
+      length: headers['content-length'],
+      type: headers['content-type'],
+    })
+    const head = await ask(path, { method: 'HEAD' })
+    expect(head).toMatchObject({ status: 200, body: Buffer.alloc(0) })
+    expect(same(head.headers)).toEqual(same(whole.headers))
+    const known: Question = { headers: { 'If-None-Match': String(whole.headers.etag) } }
+    const again = await ask(path, known)
+    expect(again).toMatchObject({ status: 304, body: Buffer.alloc(0) })
+    expect(again.headers['content-security-policy']).toBe(whole.headers['content-security-policy'])
+    expect((await ask(path, { headers: { 'If-None-Match': '"another"' } })).status).toBe(200)
+  })
+
+  test('is not there where the page was not built', async () => {
+    const { status, json } = await bare.ask(path)
+    expect(status).toBe(404)
+    expect(json).toEqual({ code: 'NOT_FOUND', error: 'the mine page is not part of this build' })
+  })
+})
+
+test('the page loads nothing but its own files', async () => {
+  const page = (await ask('/mine')).body.toString('utf8')
+  const loaded = [...page.matchAll(/(?:src|href)="([^"]*)"/g)].map(([, url]) => url)
+  expect(loaded.sort()).toEqual(['/mine/main.js', '/mine/style.css', 'data:,'])
+  expect(page).not.toMatch(/<style|style=|\son\w+=|<script(?! type="module" src=)/)
+})
+
+test.each(['/mine/other.js', '/mine/..%2fpackage.json', '/mine/constructor', '/mine/main.js/x', '/mine/%00'])(
+  '%s is not there, which is said as everywhere',
+  async (path) => {
+    const { status, headers, json } = await ask(path)
+    expect(status).toBe(404)
+    expect(json).toMatchObject({ code: 'NOT_FOUND', error: expect.any(String) })
+    expect(headers['cache-control']).toBe('no-store')
+    expect(headers['content-security-policy']).toBeUndefined()
+  },
+)
+
+test.each(['POST', 'PUT', 'DELETE'])('nothing is to be changed: %s', async (method) => {
+  expect((await ask('/mine', { method })).status).toBe(404)
+})
+
+test('a server is not started with a page that is not whole', async () => {
+  const folder = new URL(`file://${await servers.folder()}/`)
+  await expect(servers.start({}, { minePage: folder })).rejects.toThrow(
+    /the mine page is incomplete; run `npm run build`/,
+  )
+})

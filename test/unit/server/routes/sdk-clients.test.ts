@@ -1,0 +1,183 @@
+import {
+  Beef,
+  HTTPSOverlayBroadcastFacilitator,
+  HTTPSOverlayLookupFacilitator,
+  type LookupAnswer,
+  LookupResolver,
+  Transaction,
+} from '@bsv/sdk'
+import { toHex, utf8 } from '../../../../backend/src/protocol/bytes.js'
+import { beefOf, FakeChain, type FakeTransaction, p2pkh } from '../../../support/protocol/fake-chain.js'
+import { type TestServer, treeOf, useServers } from '../../../support/server/test-server.js'
+
+// What wallets run: the SDK's own clients, over HTTP, against this server.
+
+const servers = useServers()
+const broadcast = new HTTPSOverlayBroadcastFacilitator(undefined, true)
+
+let server: TestServer
+let resolver: LookupResolver
+const chain = new FakeChain()
+const [a, ab, abc, b] = ['a', 'ab', 'abc', 'b'].map((name) => chain.mint(name)) as [
+  FakeTransaction,
+  FakeTransaction,
+  FakeTransaction,
+  FakeTransaction,
+]
+
+async function send(
+  transaction: FakeTransaction,
+  more: { topics?: string[]; offChainValues?: number[] } = {},
+) {
+  const { topics = ['tm_names'], offChainValues } = more
+  const beef = Array.from(beefOf(transaction))
+  return await broadcast.send(server.url, { beef, topics, ...(offChainValues && { offChainValues }) })
+}
+
+beforeAll(async () => {
+  server = await servers.start(treeOf(chain.deployment))
+  for (const transaction of [chain.genesis, a, ab, abc]) await send(transaction)
+  resolver = new LookupResolver({
+    networkPreset: 'local',
+    hostOverrides: { ls_names: [server.url], ls_ordinals: [server.url] },
+  })
+})
+
+/** What an answer's outputs are: the transaction that the BEEF is of, the index, and the script there. */
+function outputsOf(
+  answer: LookupAnswer,
+): { txid: string; outputIndex: number; script: string | undefined }[] {
+  return answer.outputs.map(({ beef, outputIndex }) => {
+    const transaction = Transaction.fromBEEF(beef)
+    return {
+      txid: transaction.id('hex'),
+      outputIndex,
+      script: transaction.outputs[outputIndex]?.lockingScript.toHex(),
+    }
+  })
+}
+
+function expected(transaction: FakeTransaction, outputIndex: number) {
+  const script = transaction.transaction.outputs[outputIndex]?.lockingScript
+  return { txid: transaction.txid, outputIndex, script: script && toHex(script) }
+}
+
+/** The three ways of asking; each must give the same. */
+const ways: [string, (query: unknown, service?: string) => Promise<LookupAnswer>][] = [
+  [
+    'plain JSON',
+    async (query, service = 'ls_names') => {
+      const response = await fetch(`${server.url}/lookup`, {
+        method: 'POST',
+        headers: { 'Content-Type': 'application/json' },
+        body: JSON.stringify({ service, query }),
+      })
+      expect(response.status).toBe(200)
+      expect(response.headers.get('content-type')).toMatch(/^application\/json/)
+      return (await response.json()) as LookupAnswer
+    },
+  ],
+  [
+    'the facilitator, in one binary answer',
+    async (query, service = 'ls_names') =>
+      await new HTTPSOverlayLookupFacilitator(undefined, true).lookup(server.url, { service, query }),
+  ],
+  ['the resolver', async (query, service = 'ls_names') => await resolver.query({ service, query })],
+]
+
+describe('submitting with the SDK', () => {
+  test('a mint is acknowledged in both topics', async () => {
+    expect(await send(b)).toMatchObject({
+      tm_names: { outputsToAdmit: [0, 1, 2], coinsToRetain: [0] },
+      tm_ordinals: { outputsToAdmit: [2] },
+    })
+  })
+
+  test('values that are on no chain may ride along', async () => {
+    const note = chain.inscribe({ contentType: 'text/plain', body: utf8('with values') })
+    expect(await send(note, { topics: ['tm_ordinals'], offChainValues: [1, 2, 3] })).toMatchObject({
+      tm_ordinals: { outputsToAdmit: [0] },
+    })
+    const content = await fetch(`${server.url}/content/${note.outpoint(0)}`)
+    expect(await content.text()).toBe('with values')
+  })
+
+  test('a topic that is not here is an error to the client', async () => {
+    await expect(send(a, { topics: ['tm_other'] })).rejects.toThrow('Failed to facilitate broadcast')
+  })
+})
+
+describe.each(ways)('asking by %s', (_, lookup) => {
+  test('the current output of a name comes with its BEEF', async () => {
+    expect(outputsOf(await lookup({ name: 'ab' }))).toEqual([expected(ab, 2)])
+  })
+
+  test('the origin, the node and where to mine are outputs of the mints', async () => {
+    expect(outputsOf(await lookup({ origin: 'abc' }))).toEqual([expected(abc, 2)])
+    expect(outputsOf(await lookup({ node: 'abc' }))).toEqual([expected(abc, 1)])
+    expect(outputsOf(await lookup({ node: 'ab' }))).toEqual([expected(abc, 0)])
+    expect(outputsOf(await lookup({ mine: 'abcd' }))).toEqual([expected(abc, 1)])
+  })
+
+  test('several outputs of several transactions come in one answer, in order', async () => {
+    const found = [expected(a, 2), expected(ab, 2), expected(abc, 2)]
+    expect(outputsOf(await lookup({ prefix: 'a' }))).toEqual(found)
+    expect(outputsOf(await lookup({ prefix: 'a', limit: 2 }))).toEqual(found.slice(0, 2))
+    expect(outputsOf(await lookup({ prefix: 'a', after: 'a' }))).toEqual(found.slice(1))
+  })
+
+  test('with its history, an output comes with every transaction on its way from genesis', async () => {
+    const way = [chain.genesis, a, ab, abc]
+    for (const [query, outputIndex] of [
+      [{ name: 'abc' }, 2],
+      [{ origin: 'abc' }, 2],
+      [{ node: 'abc' }, 1],
+      [{ mine: 'abcd' }, 1],
+    ] as const) {
+      const answer = await lookup({ ...query, history: true })
+      expect(outputsOf(answer)).toEqual([expected(abc, outputIndex)])
+      const beef = Beef.fromBinary(answer.outputs[0]?.beef ?? [])
+      expect(beef.txs.map(({ txid }) => txid)).toEqual(way.map(({ txid }) => txid))
+      expect(beef.isValid()).toBe(true)
+      for (const { txid, height } of way) expect(beef.findBump(txid)?.blockHeight).toBe(height)
+    }
+  })
+
+  test('what is not there is an empty answer', async () => {
+    expect(outputsOf(await lookup({ name: 'nobody' }))).toEqual([])
+    expect(outputsOf(await lookup({ mine: 'abc' }))).toEqual([])
+    expect(outputsOf(await lookup({ prefix: 'zz' }))).toEqual([])
+  })
+
+  test('an ordinal is found by its outpoint', async () => {
+    expect(outputsOf(await lookup({ outpoint: abc.outpoint(2) }, 'ls_ordinals'))).toEqual([expected(abc, 2)])
+  })
+})
+
+test('the BEEF of an answer holds the merkle path, and leads to it', async () => {
+  const answer = await resolver.query({ service: 'ls_names', query: { name: 'ab' } })
+  const [output] = answer.outputs
+  const transaction = Transaction.fromBEEF(output?.beef ?? [])
+  expect(transaction.merklePath?.blockHeight).toBe(ab.height)
+  expect(transaction.merklePath?.computeRoot(ab.txid)).toBe(ab.txid)
+  expect(await transaction.verify('scripts only')).toBe(true)
+})
+
+test('a name that was transferred is answered with the output that holds it now', async () => {
+  const chain = new FakeChain()
+  const other = await servers.start(treeOf(chain.deployment))
+  const mint = chain.mint('a')
+  const transfer = chain.spend({
+    inputs: [{ transaction: mint, vout: 2 }],
+    outputs: [{ satoshis: 1, lockingScript: p2pkh(2) }],
+  })
+  const [genesisBeef, mintBeef] = [beefOf(chain.genesis), beefOf(mint)]
+  for (const beef of [genesisBeef, mintBeef]) expect((await other.submit(beef)).status).toBe(200)
+  expect((await other.submit(beefOf(transfer, { with: [mint] }), ['tm_ordinals'])).json).toMatchObject({
+    tm_ordinals: { outputsToAdmit: [0] },
+  })
+  const host = new LookupResolver({ networkPreset: 'local', hostOverrides: { ls_names: [other.url] } })
+  const ask = async (query: unknown) => outputsOf(await host.query({ service: 'ls_names', query }))
+  expect(await ask({ name: 'a' })).toEqual([expected(transfer, 0)])
+  expect(await ask({ origin: 'a' })).toEqual([expected(mint, 2)])
+})

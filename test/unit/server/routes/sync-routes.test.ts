@@ -1,0 +1,134 @@
+import { toHex, utf8 } from '../../../../backend/src/protocol/bytes.js'
+import { expectError } from '../../../support/gateway/expect-error.js'
+import {
+  beefOf,
+  FakeChain,
+  type FakeTransaction,
+  OPEN_LOCK,
+  p2pkh,
+} from '../../../support/protocol/fake-chain.js'
+import { askNode, askOffered } from '../../../support/server/synced-world.js'
+import { posted, type TestServer, treeOf, useServers } from '../../../support/server/test-server.js'
+
+// What peers ask that sync with this host.
+
+const ADMIN_TOKEN = 'a-token-of-the-operator'
+
+const { start } = useServers()
+
+async function tree(): Promise<{ chain: FakeChain; server: TestServer }> {
+  const chain = new FakeChain()
+  const server = await start({ ...treeOf(chain.deployment), ADMIN_TOKEN })
+  await taken(server, beefOf(chain.genesis))
+  return { chain, server }
+}
+
+async function taken(server: TestServer, beef: Uint8Array, topics?: string[]): Promise<void> {
+  const { status, body } = await server.submit(beef, topics)
+  if (status !== 200) throw new Error(body.toString())
+}
+
+async function block(server: TestServer, subject: Record<string, string>): Promise<void> {
+  const { headers, ...question } = posted({ ...subject, reason: 'a test' })
+  const shown = { ...headers, Authorization: `Bearer ${ADMIN_TOKEN}` }
+  expect((await server.ask('/admin/block', { ...question, headers: shown })).status).toBe(200)
+}
+
+const outpoints = (offered: { txid: string; outputIndex: number }[]): string[] =>
+  offered.map(({ txid, outputIndex }) => `${txid}_${outputIndex}`)
+
+/** A transaction with as many inscriptions as said, all of one score. */
+function inscriptions(chain: FakeChain, count: number): FakeTransaction {
+  const { lockingScript } = chain.inscribe({ contentType: 'text/plain', body: utf8('a') }).transaction
+    .outputs[0] ?? { lockingScript: OPEN_LOCK }
+  return chain.spend({
+    inputs: [],
+    outputs: Array.from({ length: count }, () => ({ satoshis: 1, lockingScript })),
+  })
+}
+
+test('page by page all of a topic is offered, however many outputs have one score', async () => {
+  const { chain, server } = await tree()
+  for (const each of [inscriptions(chain, 30), inscriptions(chain, 2), inscriptions(chain, 9)])
+    await taken(server, beefOf(each), ['tm_ordinals'])
+  const found = new Set<string>()
+  for (let since = 0, page = 0; ; page++) {
+    expect(page).toBeLessThan(50)
+    const offered = await askOffered(server, { topic: 'tm_ordinals', since, limit: 3 })
+    for (const outpoint of outpoints(offered)) found.add(outpoint)
+    const last = offered.at(-1)?.score ?? since
+    if (last === since) break
+    expect(offered.map(({ score }) => score)).toEqual(offered.map(({ score }) => score).sort((a, b) => a - b))
+    since = last
+  }
+  expect(found.size).toBe(41)
+})
+
+test('what is blocked is not offered, and leaves no page short', async () => {
+  const { chain, server } = await tree()
+  const notes = Array.from({ length: 8 }, (_, i) =>
+    chain.inscribe({ contentType: 'text/plain', body: utf8(`note ${i}`) }),
+  )
+  for (const note of notes) await taken(server, beefOf(note), ['tm_ordinals'])
+  for (const note of notes.slice(0, 4)) await block(server, { outpoint: note.outpoint(0) })
+  const a = chain.mint('a')
+  await taken(server, beefOf(a))
+  await block(server, { name: 'a' })
+  const left = notes.slice(4).map((note) => note.outpoint(0))
+  expect(outpoints(await askOffered(server, { topic: 'tm_ordinals' }))).toEqual(left)
+  expect(outpoints(await askOffered(server, { topic: 'tm_ordinals', limit: 3 }))).toEqual(left.slice(0, 3))
+  expect(outpoints(await askOffered(server, { topic: 'tm_names' }))).toEqual([a.outpoint(0), a.outpoint(1)])
+})
+
+test('a transaction of a graph comes as it is, however long, with its merkle path', async () => {
+  const { chain, server } = await tree()
+  const body = new Uint8Array(300_000).map((_, i) => i % 251)
+  const note = chain.inscribe({ contentType: 'text/plain', body })
+  await taken(server, beefOf(note), ['tm_ordinals'])
+  const { status, json, headers, body: sent } = await askNode(server, { graph: note.outpoint(0) })
+  expect({ status, json }).toEqual({
+    status: 200,
+    json: {
+      graphID: note.outpoint(0).replace('_', '.'),
+      outputIndex: 0,
+      rawTx: toHex(note.raw),
+      proof: expect.stringMatching(/^[0-9a-f]+$/),
+    },
+  })
+  expect(headers['content-length']).toBe(String(sent.length))
+})
+
+test('what was spent is given as evidence, though it is blocked; what stands there now is not', async () => {
+  const { chain, server } = await tree()
+  const note = chain.inscribe({ contentType: 'text/plain', body: utf8('a note') })
+  const moved = chain.spend({
+    inputs: [{ transaction: note, vout: 0 }],
+    outputs: [{ satoshis: 1, lockingScript: p2pkh(5) }],
+  })
+  for (const each of [note, moved]) await taken(server, beefOf(each, { with: [note] }), ['tm_ordinals'])
+  const [first, now] = [note.outpoint(0), moved.outpoint(0)]
+  await block(server, { outpoint: first })
+  expect((await askNode(server, { graph: now, outpoint: first })).status).toBe(200)
+  expectError(await askNode(server, { graph: first }), { status: 451, code: 'BLOCKED', overlay: true })
+  await block(server, { outpoint: now })
+  for (const graph of [now, first])
+    expectError(await askNode(server, { graph, outpoint: now }), {
+      status: 451,
+      code: 'BLOCKED',
+      overlay: true,
+    })
+})
+
+test('an output that nothing here has admitted or spent is of no graph', async () => {
+  const { chain, server } = await tree()
+  const { genesis } = chain
+  const stranger = chain.inscribe({ contentType: 'text/plain', body: utf8('a stranger') })
+  const asked = [
+    { graph: genesis.outpoint(0), outpoint: genesis.outpoint(1) },
+    { graph: genesis.outpoint(0), outpoint: stranger.outpoint(0) },
+    { graph: genesis.outpoint(1), outpoint: genesis.outpoint(0) },
+    { graph: stranger.outpoint(0) },
+  ]
+  for (const each of asked)
+    expectError(await askNode(server, each), { status: 404, code: 'NOT_FOUND', overlay: true })
+})

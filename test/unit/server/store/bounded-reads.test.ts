@@ -1,0 +1,275 @@
+import { setImmediate } from 'node:timers/promises'
+import { jest } from '@jest/globals'
+import type { RawTransaction } from '../../../../backend/src/graph/graph-store.js'
+import { readBeef } from '../../../../backend/src/graph/read-beef.js'
+import { graphRecords } from '../../../../backend/src/graph/records.js'
+import { lockingScriptOf, readOutline } from '../../../../backend/src/graph/transaction-outline.js'
+import { concatBytes, utf8 } from '../../../../backend/src/protocol/bytes.js'
+import { whileReplaced } from '../../../support/gateway/faults.js'
+import { directory, publisher } from '../../../support/gateway/site.js'
+import { livesOn } from '../../../support/graph/lives.js'
+import {
+  FakeChain,
+  type FakeTransaction,
+  inscriptionScript,
+  p2pkh,
+} from '../../../support/protocol/fake-chain.js'
+import { posted, type TestServer, treeOf, useServers } from '../../../support/server/test-server.js'
+import { closeStores, openStore } from '../../../support/storage/stores.js'
+
+// What reads may cost, whatever strangers have submitted: counted in pieces, turns of the event loop and requests.
+
+const servers = useServers()
+const chain = new FakeChain()
+const server = await servers.start(treeOf(chain.deployment))
+const KiB = 1024
+
+afterAll(closeStores)
+
+/** Counts the turns of the event loop that others have while something is under way. */
+async function turnsDuring<Result>(work: Promise<Result>): Promise<{ result: Result; turns: number }> {
+  let isOver = false
+  let turns = 0
+  const over = (): void => {
+    isOver = true
+  }
+  work.then(over, over)
+  while (!isOver) {
+    await setImmediate()
+    turns++
+  }
+  return { result: await work, turns }
+}
+
+/** An ordinal that was passed on and on, written past the topics. */
+async function lifeOf(host: TestServer, steps: number): Promise<FakeTransaction> {
+  const script = inscriptionScript({ contentType: 'text/plain', body: utf8(`${steps} steps`) })
+  const coin = chain.spend({ inputs: [], outputs: [{ satoshis: 9, lockingScript: p2pkh(1) }] })
+  const { life } = livesOn(host, chain)
+  const [origin] = await life(script, [])
+  let last = origin ?? coin
+  const transactions: FakeTransaction[] = []
+  const records = graphRecords({})
+  for (let step = 0; step < steps; step++) {
+    const next = chain.spend({
+      inputs: [{ transaction: last, vout: 0 }],
+      outputs: [{ satoshis: 1, lockingScript: p2pkh(1) }],
+    })
+    const outpoint = { txid: last.txid, vout: 0 }
+    records.transactions.push({ txid: next.txid, raw: next.raw })
+    records.spends.push({ outpoint, spender: next.txid })
+    records.outputs.push({ outpoint: { txid: next.txid, vout: 0 }, satoshis: 1, previous: outpoint })
+    transactions.push(next)
+    last = next
+  }
+  await host.node.graph.record(records)
+  return last
+}
+
+describe('a large transaction', () => {
+  const padding = (length: number) => concatBytes(Uint8Array.of(0x6a), new Uint8Array(length))
+  const large = chain.spend({
+    inputs: [],
+    outputs: [
+      { satoshis: 1, lockingScript: p2pkh(1) },
+      ...[3000, 200, 3000].map((length) => ({ satoshis: 0, lockingScript: padding(length * KiB) })),
+      { satoshis: 1, lockingScript: p2pkh(2) },
+    ],
+  })
+
+  /** The transaction in a store, and how often a piece of it is read. */
+  async function stored() {
+    const { store } = await openStore()
+    await store.record(graphRecords({ transactions: [{ txid: large.txid, raw: large.raw }] }))
+    const counts = { pieces: 0 }
+    const counting = {
+      get: () => Promise.reject(new Error('it is not to be read whole')),
+      async raw(txid: string): Promise<RawTransaction | undefined> {
+        const raw = await store.transactions.raw(txid)
+        return (
+          raw && {
+            ...raw,
+            async *chunks(from?: number) {
+              for await (const piece of raw.chunks(from)) {
+                counts.pieces++
+                yield piece
+              }
+            },
+          }
+        )
+      },
+    }
+    return { counting, counts, store }
+  }
+
+  test('is looked at without the pieces that hold nothing but scripts', async () => {
+    const { counting, counts } = await stored()
+    const { inputs, outputs } = large.transaction
+    expect(await readOutline(large.txid, counting)).toEqual({
+      txid: large.txid,
+      length: large.raw.length,
+      inputs: inputs.map(({ txid, vout }) => ({ txid, vout })),
+      outputValues: outputs.map(({ satoshis }) => satoshis),
+    })
+    expect(counts.pieces).toBeLessThan(5)
+    expect(await readOutline('00'.repeat(32), counting)).toBeUndefined()
+  })
+
+  test('shows one of its scripts, unless that is long or takes too much to find', async () => {
+    const { counting, counts } = await stored()
+    const scriptAt = (vout: number, limits: { longest: number; pieces: number }) =>
+      lockingScriptOf({ txid: large.txid, vout }, counting, limits)
+    const limits = { longest: 64 * KiB, pieces: 16 }
+    for (const vout of [0, 4])
+      expect(await scriptAt(vout, limits)).toEqual(large.transaction.outputs[vout]?.lockingScript)
+    expect(await scriptAt(2, limits)).toBeUndefined()
+    expect(await scriptAt(2, { ...limits, longest: 1000 * KiB })).toHaveLength(200 * KiB + 1)
+    expect(await scriptAt(4, { ...limits, pieces: 2 })).toBeUndefined()
+    expect(await scriptAt(5, limits)).toBeUndefined()
+    expect(counts.pieces).toBeLessThan(20)
+  })
+
+  test('is not read for whoever asks a peer’s question about nothing that is offered', async () => {
+    const { graph } = server.node
+    const [known] = await livesOn(server, chain).life('known', [])
+    const { txid } = known ?? large
+    let read = 0
+    const answer = await whileReplaced(graph.transactions, 'get', {
+      by: () => {
+        read++
+        return Promise.resolve(undefined)
+      },
+      during: () =>
+        server.ask('/requestForeignGASPNode', posted({ graphID: `${txid}.7`, txid, outputIndex: 7 })),
+    })
+    expect({ status: answer.status, read }).toEqual({ status: 404, read: 0 })
+  })
+})
+
+describe('a long life', () => {
+  test('is shown while others have their turns, and no more than two are put together at once', async () => {
+    const tip = await lifeOf(server, 1500)
+    const { graph } = server.node
+    const held = graph.transactions.raw.bind(graph)
+    const ASKING = 6
+    let begun = 0
+    let reading = 0
+    let most = 0
+    const path = `/svc/gateway/provenance/${tip.outpoint(0)}`
+    const { result, turns } = await turnsDuring(
+      whileReplaced(graph.transactions, 'raw', {
+        async by(txid) {
+          reading++
+          // Each is short for its first 200 reads, and waits for nobody; by then two have gone far beyond.
+          if (++begun > ASKING * 200 + 2 * 1000) most = Math.max(most, reading)
+          await setImmediate()
+          reading--
+          return await held(txid)
+        },
+        // Without bodies: those are read as fast as each client takes them.
+        during: () => Promise.all(Array.from({ length: ASKING }, () => server.ask(path, { method: 'HEAD' }))),
+      }),
+    )
+    expect(result.map(({ status }) => status)).toEqual(Array(ASKING).fill(200))
+    expect(new Set(result.map(({ headers }) => headers.etag)).size).toBe(1)
+    expect(begun).toBeGreaterThan(ASKING * 1500)
+    expect(most).toBe(2)
+    expect(turns).toBeGreaterThan(1500)
+  }, 120_000)
+
+  test('counts for as many reads as it has hundreds of transactions', async () => {
+    const host = await servers.start({
+      ...treeOf(chain.deployment),
+      TRUST_PROXY: '1',
+      READS_PER_MINUTE: '100',
+    })
+    const tip = await lifeOf(host, 520)
+    const question = { headers: { 'X-Forwarded-For': '192.0.2.1' } }
+    const left = async (path: string): Promise<number> => {
+      const { headers } = await host.ask(path, question)
+      return Number(/r=(\d+)/.exec(String(headers.ratelimit))?.[1])
+    }
+    const before = await left('/svc/names')
+    await left(`/svc/gateway/provenance/${tip.outpoint(0)}`)
+    // One for each request, and five for five hundred transactions.
+    expect(await left('/svc/names')).toBe(before - 2 - 5)
+  }, 120_000)
+})
+
+describe('a page of a lookup', () => {
+  const marker = 'text/x-page'
+
+  test('ends with the output that reaches the bound, says so, and can be gone on from', async () => {
+    const host = await servers.start({ ...treeOf(chain.deployment), MAX_LOOKUP_BYTES: '4096' })
+    const { life } = livesOn(host, chain)
+    const outpoints = new Set<string>()
+    for (let body = 0; body < 7; body++) {
+      const script = inscriptionScript({ contentType: marker, body: new Uint8Array(1500).fill(body) })
+      const [each] = await life(script, [])
+      outpoints.add(each?.outpoint(0) ?? '')
+    }
+    const found: string[] = []
+    const sizes: number[] = []
+    for (let after: string | undefined; ; after = found.at(-1)) {
+      const query = { contentType: marker, ...(after !== undefined && { after }) }
+      const { json } = await host.ask('/lookup', posted({ service: 'ls_ordinals', query }))
+      const { outputs, truncated } = json as {
+        outputs: { beef: number[]; outputIndex: number }[]
+        truncated?: true
+      }
+      if (outputs.length === 0) break
+      sizes.push(outputs.length)
+      expect(truncated).toBe(found.length + outputs.length < outpoints.size ? true : undefined)
+      for (const { beef, outputIndex } of outputs)
+        found.push(`${readBeef(Uint8Array.from(beef)).subject.txid}_${outputIndex}`)
+    }
+    expect(new Set(found)).toEqual(outpoints)
+    expect(found).toHaveLength(7)
+    expect(Math.max(...sizes)).toBeLessThan(4)
+    const aggregated = await host.ask('/lookup', {
+      ...posted({ service: 'ls_ordinals', query: { contentType: marker } }),
+      headers: { 'Content-Type': 'application/json', 'X-Aggregation': 'yes' },
+    })
+    expect(aggregated.body[0]).toBe(sizes[0])
+    expect(aggregated.body.length).toBeLessThan(3 * 4096)
+  })
+})
+
+describe('long directories', () => {
+  const MAP = Object.fromEntries(Array.from({ length: 60_000 }, (_, at) => [at.toString(36), '']))
+  const published = publisher({ server, chain })
+
+  test('are read in slices, once for many that ask at the same time, and never by one JSON.parse', async () => {
+    const site = await published(directory({ ...MAP, a: '_1' }), directory({ 'x.txt': '_0' }))
+    const contentChunks = jest.spyOn(server.node.graph.content, 'chunks')
+    const parse = jest.spyOn(JSON, 'parse')
+    const path = `/content/${site.outpoint(0)}/a/none`
+    const { result, turns } = await turnsDuring(
+      Promise.all(Array.from({ length: 5 }, () => server.ask(path))),
+    )
+    expect(result.map(({ status }) => status)).toEqual(Array(5).fill(404))
+    expect(turns).toBeGreaterThan(5)
+    expect(Math.max(0, ...parse.mock.calls.map(([text]) => text.length))).toBeLessThan(1000)
+    // The long one and the short one.
+    expect(contentChunks).toHaveBeenCalledTimes(2)
+    jest.restoreAllMocks()
+  })
+
+  test('of a path have a bound together, before they are read', async () => {
+    const host = await servers.start({ MAX_DIRECTORY_BYTES: '2000', MAX_DIRECTORY_PATH_BYTES: '4000' })
+    const publish = publisher({ server: host, chain })
+    const pad = 'x'.repeat(1500)
+    const site = await publish(
+      ...['_1', '_2', '_3'].map((next) => directory({ a: next, pad })),
+      directory({ a: '_0' }),
+    )
+    const below = async (path: string) => await host.ask(`/content/${site.outpoint(0)}${path}`)
+    expect((await below('/a')).status).toBe(200)
+    expect((await below('/a/a')).status).toBe(200)
+    const contentChunks = jest.spyOn(host.node.graph.content, 'chunks')
+    const { status, json } = await below('/a/a/a')
+    expect({ status, json }).toMatchObject({ status: 404, json: { error: expect.stringContaining('4000') } })
+    expect(contentChunks).not.toHaveBeenCalled()
+    jest.restoreAllMocks()
+  })
+})

@@ -1,0 +1,194 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { BlockedError } from '../../../../backend/src/graph/blocked-error.js'
+import { BlocklistFilter } from '../../../../backend/src/graph/blocklist-filter.js'
+import { TIP } from '../../../../backend/src/graph/graph-store.js'
+import { encodeMap } from '../../../../backend/src/graph/map-coder.js'
+import { sha256 } from '../../../../backend/src/graph/native-hash.js'
+import { graphRecords, type OutputRecord } from '../../../../backend/src/graph/records.js'
+import { utf8 } from '../../../../backend/src/protocol/bytes.js'
+import { SqlGraphStore } from '../../../../backend/src/storage/sql/graph-store.js'
+import { CachingStore } from '../../../../src/server/store/caching-store.js'
+import { type Database, openSqlite } from '../../../../src/server/store/open-database.js'
+
+let folder: string
+let database: Database
+let store: CachingStore
+/** How often the database was asked. */
+let reads = 0
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'minetree-'))
+  database = await openSqlite(folder)
+  const { reader, writer } = database
+  const counting: typeof reader = {
+    all: (...asked) => {
+      reads++
+      return reader.all(...asked)
+    },
+    first: (...asked) => {
+      reads++
+      return reader.first(...asked)
+    },
+  }
+  store = new CachingStore({ store: new SqlGraphStore({ writer, reader: counting }) })
+  await store.open()
+})
+
+afterEach(async () => {
+  await database.close()
+  await rm(folder, { recursive: true })
+})
+
+const txid = (seed: number): string => seed.toString(16).padStart(64, '0')
+const body = utf8('body')
+const content = { sha256: sha256(body).toString('hex'), contentType: 'text/plain', length: body.length }
+const first: OutputRecord = { outpoint: { txid: txid(1), vout: 0 }, satoshis: 1, content }
+const second: OutputRecord = { outpoint: { txid: txid(2), vout: 0 }, satoshis: 1, previous: first.outpoint }
+
+const stream = { outpoint: first.outpoint, chunkTypes: ['gw/stream'] }
+
+async function readsOf(work: () => Promise<unknown>): Promise<number> {
+  const before = reads
+  await work()
+  return reads - before
+}
+
+test('what was asked is not asked again, until something is written', async () => {
+  await store.record(graphRecords({ outputs: [first], contents: [{ sha256: content.sha256, bytes: body }] }))
+  const asked: (() => Promise<unknown>)[] = [
+    () => store.ordinals.output(first.outpoint),
+    () => store.ordinals.at(first.outpoint, TIP),
+    () => store.metadata.merged(first.outpoint),
+    () => store.transactions.spenderOf(first.outpoint),
+    () => store.content.shortBody(content.sha256),
+    () => store.streams.summary(stream),
+  ]
+  for (const ask of asked) {
+    expect(await readsOf(ask)).toBeGreaterThan(0)
+    expect(await readsOf(ask)).toBe(0)
+  }
+  await store.record(graphRecords({ outputs: [second] }))
+  expect(await store.ordinals.at(first.outpoint, TIP)).toMatchObject({ output: second, sequence: 1 })
+  expect(await store.ordinals.at(first.outpoint, 0)).toMatchObject({ output: first, tip: false })
+})
+
+test.each([
+  ['long', 1, 60_000, 0],
+  ['that takes much memory', 6000, 1, 1],
+])('metadata %s is kept accordingly', async (_, keys, length, again) => {
+  const entries = Array.from({ length: keys }, (_, at): [string, string] => [
+    at === 0 ? 'a' : at.toString(36),
+    'x'.repeat(length),
+  ])
+  const bytes = encodeMap([{ command: 'SET', entries }])
+  const outputs = [{ ...first, mapLength: bytes.length }]
+  const maps = [{ outpoint: first.outpoint, bytes }]
+  await store.record(graphRecords({ outputs, maps }))
+  const ask = () => store.metadata.merged(first.outpoint)
+  const reading = await readsOf(ask)
+  expect(await readsOf(ask)).toBe(again * reading)
+  expect((await ask())?.get('a')).toHaveLength(length)
+})
+
+test.each([
+  ['short', 1000, 0],
+  ['that takes much memory', 2_000_000, 1],
+])('an answer %s is kept accordingly, until something is written', async (_, weight, again) => {
+  await store.record(graphRecords({ outputs: [first] }))
+  const tip = async () => (await store.ordinals.at(first.outpoint, TIP))?.output.outpoint
+  let read = 0
+  const ask = () =>
+    store.consistent(
+      () => {
+        read++
+        return tip()
+      },
+      { key: 'tip', weightOf: () => weight },
+    )
+  expect(await ask()).toEqual(first.outpoint)
+  expect(await ask()).toEqual(first.outpoint)
+  expect(read).toBe(1 + again)
+  await store.record(graphRecords({ outputs: [second] }))
+  expect(await ask()).toEqual(second.outpoint)
+})
+
+test('whether an output is an origin is not asked again, until something is written', async () => {
+  const ask = () => store.names.genuineOrigins([first.outpoint])
+  const names = [{ name: 'a', outpoint: first.outpoint }]
+  expect(await ask()).toEqual([])
+  expect(await readsOf(ask)).toBe(0)
+  await store.record(graphRecords({ names }))
+  expect(await ask()).toEqual(names)
+  expect(await readsOf(ask)).toBe(0)
+  expect(
+    await readsOf(() => store.names.genuineOrigins([1, 2, 3].map((vout) => ({ txid: txid(1), vout })))),
+  ).toBe(1)
+})
+
+test('what was not there is asked for again', async () => {
+  expect(await store.ordinals.output(first.outpoint)).toBeUndefined()
+  expect(await store.content.shortBody(content.sha256)).toBeUndefined()
+  expect(await readsOf(() => store.ordinals.output(first.outpoint))).toBe(1)
+  expect(await readsOf(() => store.content.shortBody(content.sha256))).toBe(1)
+})
+
+test('an answer that a write has overtaken is not kept', async () => {
+  await store.record(graphRecords({ outputs: [first], contents: [{ sha256: content.sha256, bytes: body }] }))
+  const reading = store.ordinals.at(first.outpoint, TIP)
+  await store.record(graphRecords({ outputs: [second] }))
+  await reading
+  expect(await store.ordinals.at(first.outpoint, TIP)).toMatchObject({ output: second })
+})
+
+test('what is kept in memory is not served once it is blocked, and is again afterwards', async () => {
+  await store.record(graphRecords({ outputs: [first], contents: [{ sha256: content.sha256, bytes: body }] }))
+  const served = new BlocklistFilter(store)
+  const subject = { kind: 'content', value: content.sha256 } as const
+  const asked = [() => served.ordinals.output(first.outpoint), () => served.content.shortBody(content.sha256)]
+  const before = [await asked[0]?.(), await asked[1]?.()]
+  expect(before).toEqual([first, body])
+  await store.blocklist.add({ ...subject, reason: 'a test', since: 1 })
+  for (const ask of asked) await expect(ask()).rejects.toBeInstanceOf(BlockedError)
+  await store.blocklist.remove(subject)
+  expect([await asked[0]?.(), await asked[1]?.()]).toEqual(before)
+  await store.evict(first.outpoint)
+  await expect(served.ordinals.output(first.outpoint)).rejects.toBeInstanceOf(BlockedError)
+})
+
+test('where nothing is blocked, the guard costs no read', async () => {
+  await store.record(graphRecords({ outputs: [first], contents: [{ sha256: content.sha256, bytes: body }] }))
+  const served = new BlocklistFilter(store)
+  const bare = await readsOf(() => store.names.byPrefix({ prefix: '', limit: 5 }))
+  expect(await readsOf(() => served.names.byPrefix({ prefix: '', limit: 5 }))).toBe(bare)
+  await served.ordinals.at(first.outpoint, TIP)
+  expect(await readsOf(() => served.ordinals.at(first.outpoint, TIP))).toBe(0)
+})
+
+test('a read that failed is tried again', async () => {
+  await store.record(graphRecords({ outputs: [first] }))
+  const { first: read } = database.reader
+  database.reader.first = async () => {
+    throw new Error('the disk is gone')
+  }
+  await expect(store.ordinals.output(first.outpoint)).rejects.toThrow('the disk is gone')
+  database.reader.first = read
+  expect(await store.ordinals.output(first.outpoint)).toEqual(first)
+})
+
+test('a body that is not short is not given whole', async () => {
+  for (const length of [65_536, 65_537, 300_000]) {
+    const bytes = new Uint8Array(length)
+    const hash = sha256(bytes).toString('hex')
+    const outpoint = { txid: txid(length), vout: 0 }
+    const shown = { sha256: hash, contentType: 'text/plain', length }
+    await store.record(
+      graphRecords({
+        outputs: [{ outpoint, satoshis: 1, content: shown }],
+        contents: [{ sha256: hash, bytes }],
+      }),
+    )
+    expect((await store.content.shortBody(hash))?.length).toBe(length === 65_536 ? length : undefined)
+  }
+})

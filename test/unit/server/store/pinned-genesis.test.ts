@@ -1,0 +1,137 @@
+import { formatOutpoint } from '../../../../backend/src/protocol/outpoint.js'
+import { readConfig } from '../../../../src/server/config/config.js'
+import { openNode } from '../../../../src/server/node.js'
+import type { Deploy } from '../../../../src/server/store/pinned-genesis.js'
+import { covenantChain } from '../../../support/mining/covenant-mints.js'
+import { beefOf, FakeChain } from '../../../support/protocol/fake-chain.js'
+import { type Environment, SILENT, treeOf, useServers } from '../../../support/server/test-server.js'
+
+const servers = useServers()
+const chain = new FakeChain({ difficulty: 22 })
+const genesis = formatOutpoint(chain.deployment.genesis)
+const deploy: Deploy = () => ({ genesis: chain.deployment.genesis, beef: beefOf(chain.genesis) })
+
+/** Opens a store, gives the tree that is followed and whether its root is there, and closes it. */
+async function opened(
+  dataDir: string,
+  env: Environment = {},
+  options: { deploy?: Deploy; version?: true } = {},
+) {
+  const node = await openNode({
+    config: readConfig({ DATA_DIR: dataDir, ...env }),
+    logger: SILENT,
+    ...options,
+  })
+  try {
+    const { deployment } = node.config
+    return {
+      genesis: deployment && formatOutpoint(deployment.genesis),
+      ...(options.version && { covenantVersion: deployment?.covenantVersion }),
+      root: (await node.graph.names.liveNode('')) !== undefined,
+    }
+  } finally {
+    await node.close()
+  }
+}
+
+test('an empty store gets a tree, and keeps it', async () => {
+  const folder = await servers.folder()
+  expect(await opened(folder, {}, { deploy })).toEqual({ genesis, root: true })
+  expect(await opened(folder)).toEqual({ genesis, root: true })
+  const another: Deploy = () => {
+    throw new Error('there is a tree already')
+  }
+  expect(await opened(folder, {}, { deploy: another })).toEqual({ genesis, root: true })
+})
+
+test('a store gets none that nobody makes', async () => {
+  expect(await opened(await servers.folder())).toEqual({ genesis: undefined, root: false })
+})
+
+test('a store that was opened with a tree goes on with it, and gets no other', async () => {
+  const folder = await servers.folder()
+  const other = new FakeChain({ codeSize: 70 }).deployment
+  await opened(folder, { ...treeOf(other), DIFFICULTY: '22' })
+  const { NAME_MARKER = '' } = treeOf(other)
+  expect(await opened(folder, { NAME_MARKER }, { deploy })).toEqual({
+    genesis: formatOutpoint(other.genesis),
+    root: false,
+  })
+})
+
+test('a store that holds something gets no tree', async () => {
+  const folder = await servers.folder()
+  const server = await servers.start({ DATA_DIR: folder })
+  await server.submit(beefOf(chain.inscribe({ body: Uint8Array.of(1) })), ['tm_ordinals'])
+  await server.stop()
+  expect(await opened(folder, {}, { deploy })).toEqual({ genesis: undefined, root: false })
+})
+
+test('where the tree was never stored, another is made', async () => {
+  const folder = await servers.folder()
+  const lost: Deploy = () => ({ ...deploy(chain.deployment), beef: Uint8Array.of(1) })
+  await expect(opened(folder, {}, { deploy: lost })).rejects.toThrow('cannot open the store')
+  const other = new FakeChain({ codeSize: 80 })
+  const again: Deploy = () => ({ genesis: other.deployment.genesis, beef: beefOf(other.genesis) })
+  expect(await opened(folder, {}, { deploy: again })).toEqual({
+    genesis: formatOutpoint(other.deployment.genesis),
+    root: true,
+  })
+})
+
+test.each([
+  ['GENESIS', `${'ab'.repeat(32)}_0`, `GENESIS: the store in FOLDER holds the tree of ${genesis}, not of`],
+  ['DIFFICULTY', '21', 'DIFFICULTY: the tree in FOLDER has "22", not "21"'],
+  ['NAME_MARKER', 'another', 'NAME_MARKER: the tree in FOLDER has "1NhS'],
+  ['NAME_TLD', 'x', 'NAME_TLD: the tree in FOLDER has "", not "x"'],
+])('a store is not opened with another %s', async (name, value, message) => {
+  const folder = await servers.folder()
+  await opened(folder, {}, { deploy })
+  await expect(opened(folder, { [name]: value })).rejects.toMatchObject({
+    name: 'ConfigError',
+    message: expect.stringContaining(message.replace('FOLDER', folder)),
+  })
+})
+
+describe.each([1, 2] as const)('a tree whose covenant has version %i', (covenantVersion) => {
+  const own = covenantChain({ covenantVersion })
+  const root: Deploy = () => ({ genesis: own.deployment.genesis, beef: beefOf(own.genesis) })
+  const { NAME_MARKER = '', DIFFICULTY = '' } = treeOf(own.deployment)
+  const terms = { NAME_MARKER, DIFFICULTY }
+
+  test('has it whatever new trees have, as its root says so', async () => {
+    const folder = await servers.folder()
+    await opened(folder, terms, { deploy: root })
+    const tree = { genesis: formatOutpoint(own.deployment.genesis), root: true, covenantVersion }
+    expect(await opened(folder, terms, { version: true })).toEqual(tree)
+    const same = { ...terms, COVENANT_VERSION: String(covenantVersion) }
+    expect(await opened(folder, same, { version: true })).toEqual(tree)
+  })
+
+  test('is not opened as one of the other version', async () => {
+    const folder = await servers.folder()
+    await opened(folder, terms, { deploy: root })
+    const other = 3 - covenantVersion
+    await expect(opened(folder, { ...terms, COVENANT_VERSION: String(other) })).rejects.toThrow(
+      `COVENANT_VERSION: the tree in ${folder} has ${covenantVersion}, not ${other}`,
+    )
+  })
+
+  test('is followed as what it is under a setting that is wrong, once its root comes', async () => {
+    const server = await servers.start({
+      ...treeOf(own.deployment),
+      COVENANT_VERSION: String(3 - covenantVersion),
+    })
+    const version = async () => (await server.ask('/deployment.json')).json
+    expect(await version()).toMatchObject({ covenantVersion: 3 - covenantVersion })
+    await server.submit(beefOf(own.genesis))
+    expect(await version()).toMatchObject({ covenantVersion })
+    const mint = own.mint('a', {
+      from: own.node(''),
+      ...(covenantVersion === 1 && { version: 2, lockTime: 1 }),
+    })
+    expect((await server.submit(beefOf(mint))).json).toMatchObject({
+      tm_names: { outputsToAdmit: [0, 1, 2] },
+    })
+  })
+})

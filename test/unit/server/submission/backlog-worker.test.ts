@@ -1,0 +1,86 @@
+import { Mutex } from 'async-mutex'
+import type { Backlog } from '../../../../backend/src/graph/graph-store.js'
+import { BacklogWorker } from '../../../../src/server/submission/backlog-worker.js'
+import { SILENT } from '../../../support/server/test-server.js'
+
+/** A store that so many parts are left to be done in. */
+class Left {
+  readonly backlog: Backlog = {
+    isBehind: async () => this.parts > 0,
+    workOff: () => this.workOff(),
+    workBehind: async () => 0,
+  }
+  done: string[] = []
+  fails = 0
+
+  constructor(public parts: number) {}
+
+  private async workOff(): Promise<boolean> {
+    if (this.fails-- > 0) throw new Error('the store is gone')
+    if (this.parts === 0) return false
+    this.parts--
+    this.done.push('part')
+    return true
+  }
+}
+
+function workerOn(graph: Left): { worker: BacklogWorker; turn: Mutex } {
+  const turn = new Mutex()
+  const worker = new BacklogWorker({
+    graph,
+    exclusively: (work) => turn.runExclusive(work),
+    isWriting: () => turn.isLocked(),
+    logger: SILENT,
+  })
+  return { worker, turn }
+}
+
+test('all parts are done, with what others write between two of them', async () => {
+  const graph = new Left(3)
+  const { worker, turn } = workerOn(graph)
+  worker.notice()
+  const write = turn.runExclusive(async () => {
+    graph.done.push('write')
+  })
+  await Promise.all([worker.done(), write])
+  expect(graph.done).toHaveLength(4)
+  expect(graph.done.indexOf('write')).toBeLessThan(3)
+  expect(worker.isBusy).toBe(false)
+})
+
+test('what is left while the last part is done is not forgotten', async () => {
+  const graph = new Left(1)
+  const { worker } = workerOn(graph)
+  const asked = graph.backlog.isBehind.bind(graph)
+  let more = 2
+  graph.backlog.isBehind = async () => {
+    const found = await asked()
+    if (!found && more-- > 0) {
+      graph.parts++
+      worker.notice()
+    }
+    return found
+  }
+  worker.notice()
+  await worker.done()
+  expect(graph.done).toEqual(['part', 'part', 'part'])
+})
+
+test('what fails is done after the next write, and ends nothing', async () => {
+  const graph = new Left(2)
+  graph.fails = 1
+  const { worker } = workerOn(graph)
+  await worker.done()
+  expect(graph.done).toEqual([])
+  await worker.done()
+  expect(graph.done).toEqual(['part', 'part'])
+  await worker.close()
+})
+
+test('nothing is begun once it is closed', async () => {
+  const graph = new Left(1)
+  const { worker } = workerOn(graph)
+  await worker.close()
+  await worker.done()
+  expect(graph.done).toEqual([])
+})

@@ -1,0 +1,406 @@
+import { fromHex, joinBytes, utf8 } from '../../../../backend/src/protocol/bytes.js'
+import { type ExpectedError, expectError } from '../../../support/gateway/expect-error.js'
+import { beefOf, FakeChain } from '../../../support/protocol/fake-chain.js'
+import { varint } from '../../../support/protocol/raw-transaction.js'
+import { posted, type Question, submission, treeOf, useServers } from '../../../support/server/test-server.js'
+
+// One line a case: what is sent, and what is said of it. Nothing here may be stored, and nothing may be a 500.
+
+const servers = useServers()
+const chain = new FakeChain()
+const a = chain.mint('a')
+const good = beefOf(a)
+const withParents = beefOf(a, { proven: false, with: [chain.genesis] })
+const txid = a.txid
+
+const server = await servers.start({ ...treeOf(chain.deployment), MAX_BODY_BYTES: String(20 * 1024 * 1024) })
+await server.submit(beefOf(chain.genesis))
+const empty = server.rows()
+
+/** Further good submissions, one for each case: mints of names that nothing else here mints. */
+let next = 0
+async function expectNextIsAdmitted(): Promise<void> {
+  next++
+  const note = chain.inscribe({ contentType: 'text/plain', body: utf8(`good ${next}`) })
+  const { status, json } = await server.submit(beefOf(note), ['tm_ordinals'])
+  expect(status).toBe(200)
+  expect(json).toMatchObject({ tm_ordinals: { outputsToAdmit: [0] } })
+  const { body } = await server.ask(`/content/${note.outpoint(0)}`)
+  expect(body.toString('utf8')).toBe(`good ${next}`)
+}
+
+async function expectRefused(path: string, question: Question, expected: ExpectedError): Promise<void> {
+  const before = server.rows()
+  expectError(await server.ask(path, question), expected)
+  expect(server.rows()).toEqual(before)
+  await expectNextIsAdmitted()
+}
+
+const BAD_BODY = { status: 400, code: 'BAD_BODY', overlay: true }
+
+test('the store holds the genesis alone to begin with', () => {
+  expect(empty.graph_nodes).toHaveLength(1)
+  expect(empty.graph_names).toEqual([])
+})
+
+describe('/submit with topics that are none', () => {
+  const withTopics = (header: string | undefined): Question => ({
+    method: 'POST',
+    headers: {
+      'Content-Type': 'application/octet-stream',
+      ...(header !== undefined && { 'X-Topics': header }),
+    },
+    body: good,
+  })
+  test.each([
+    ['no header', undefined],
+    ['an empty header', ''],
+    ['no JSON', 'tm_names'],
+    ['half of JSON', '["tm_names"'],
+    ['a string', '"tm_names"'],
+    ['an object', '{"0":"tm_names"}'],
+    ['null', 'null'],
+    ['an empty list', '[]'],
+    ['a list of numbers', '[1]'],
+    ['a list in a list', '[["tm_names"]]'],
+    ['33 topics', JSON.stringify(Array.from({ length: 33 }, () => 'tm_names'))],
+    ['an unknown topic', '["tm_other"]'],
+    ['an unknown topic beside a known one', '["tm_names","tm_other"]'],
+    ['a lookup service', '["ls_names"]'],
+    ['an alias of another profile', '["tm_opns"]'],
+    ['__proto__', '["__proto__"]'],
+    ['constructor', '["constructor"]'],
+    ['an empty name', '[""]'],
+  ])('%s', async (_, header) => {
+    await expectRefused('/submit', withTopics(header), BAD_BODY)
+  })
+})
+
+describe('/submit with a body that is no BEEF', () => {
+  const changed = (bytes: Uint8Array, at: number, to: number): Uint8Array => {
+    const copy = Uint8Array.from(bytes)
+    copy[at] = to
+    return copy
+  }
+  const noise = (length: number): Uint8Array => {
+    const bytes = new Uint8Array(length)
+    // A linear congruential generator (Numerical Recipes): noise that is the same each time.
+    let state = 1
+    for (let at = 0; at < length; at++) {
+      state = (Math.imul(state, 1664525) + 1013904223) >>> 0
+      bytes[at] = state >>> 24
+    }
+    return bytes
+  }
+  const MiB = 1024 * 1024
+  const V1 = fromHex('0100beef')
+  const V2 = fromHex('0200beef')
+  const ATOMIC = fromHex('01010101')
+
+  test.each<[string, Uint8Array]>([
+    ['nothing', new Uint8Array()],
+    ['one byte', Uint8Array.of(1)],
+    ['a raw transaction', a.raw],
+    ['JSON', utf8('{"beef":[1,2,3]}')],
+    ['hex', utf8(Buffer.from(good).toString('hex'))],
+    ['another version', changed(good, 0, 3)],
+    ['another magic', changed(good, 3, 0xee)],
+    ['a byte too many', joinBytes([good, Uint8Array.of(0)])],
+    ['itself twice', joinBytes([good, good])],
+    ['a prefix alone', V1],
+    ['no path and no transaction', joinBytes([V1, varint(0), varint(0)])],
+    ['2^32 - 1 paths', joinBytes([V1, varint(0xffffffff)])],
+    ['2^64 - 1 paths', joinBytes([V1, fromHex('ffffffffffffffffff')])],
+    ['2^64 - 1 transactions', joinBytes([V1, varint(0), fromHex('ffffffffffffffffff')])],
+    ['10,001 transactions', joinBytes([V1, varint(0), varint(10_001)])],
+    ['a path of 2^32 - 1 leaves', joinBytes([V1, varint(1), varint(1), varint(1), varint(0xffffffff)])],
+    [
+      'a transaction of 2^53 inputs',
+      joinBytes([V1, varint(0), varint(1), fromHex('01000000ff00000000000020')]),
+    ],
+    ['a txid alone', joinBytes([V2, varint(0), varint(1), Uint8Array.of(2), new Uint8Array(32)])],
+    ['an unknown format of V2', joinBytes([V2, varint(0), varint(1), Uint8Array.of(9), new Uint8Array(32)])],
+    ['an atomic subject that is not there', joinBytes([ATOMIC, new Uint8Array(32), good])],
+    ['a subject without proof and without ancestors', beefOf(a, { proven: false })],
+    [
+      'a subject whose ancestor is unproven',
+      beefOf(a, { proven: false, with: [chain.genesis], unproven: [chain.genesis] }),
+    ],
+    ['a path at a height that no block has', beefOf(a, { height: 0xffffffff })],
+    ['10 MiB of noise', noise(10 * MiB)],
+    ['10 MiB of noise that starts like a BEEF', joinBytes([V1, noise(10 * MiB)])],
+    ['10 MiB of noise after a path count', joinBytes([V1, varint(0xffff), noise(10 * MiB)])],
+    ['10 MiB of noise after the counts', joinBytes([V1, varint(0), varint(1), noise(10 * MiB)])],
+    ['10 MiB of zeros after the counts', joinBytes([V1, varint(0), varint(1), new Uint8Array(10 * MiB)])],
+    ['10 MiB of noise that starts like an atomic one', joinBytes([ATOMIC, noise(10 * MiB)])],
+  ])('%s', async (_, body) => {
+    await expectRefused('/submit', submission(body), BAD_BODY)
+  })
+
+  test.each([
+    ['a proven transaction', good],
+    ['a transaction and its parent', withParents],
+  ])('%s, cut anywhere', async (_, whole) => {
+    const before = server.rows()
+    const step = Math.ceil(whole.length / 40)
+    for (let length = 1; length < whole.length; length += length < 10 ? 1 : step) {
+      expectError(await server.ask('/submit', submission(whole.subarray(0, length))), BAD_BODY)
+    }
+    expect(server.rows()).toEqual(before)
+    await expectNextIsAdmitted()
+  })
+
+  test('a body over the limit', async () => {
+    const expected = { status: 413, code: 'TOO_LARGE', overlay: true }
+    await expectRefused('/submit', submission(new Uint8Array(20 * MiB + 1)), expected)
+  })
+
+  test('the limit is the one that is set', async () => {
+    const small = await servers.start({ ...treeOf(chain.deployment), MAX_BODY_BYTES: '1024' })
+    const note = chain.inscribe({ contentType: 'text/plain', body: utf8('small enough') })
+    const large = chain.inscribe({ contentType: 'text/plain', body: new Uint8Array(1024) })
+    expect((await small.submit(beefOf(note), ['tm_ordinals'])).status).toBe(200)
+    expectError(await small.submit(beefOf(large), ['tm_ordinals']), {
+      status: 413,
+      code: 'TOO_LARGE',
+      overlay: true,
+    })
+    expect((await small.ask(`/content/${large.outpoint(0)}`)).status).toBe(404)
+  })
+
+  test('an encoding that is none', async () => {
+    for (const encoding of ['gzip', 'unheard-of']) {
+      const asked = submission(good)
+      const question = { ...asked, headers: { ...asked.headers, 'Content-Encoding': encoding } }
+      await expectRefused('/submit', question, { status: 415, code: 'UNSUPPORTED_ENCODING', overlay: true })
+    }
+  })
+})
+
+describe('/submit with off-chain values framed wrongly', () => {
+  const framed = (body: Uint8Array): Question => {
+    const asked = submission(body, ['tm_ordinals'])
+    return { ...asked, headers: { ...asked.headers, 'x-includes-off-chain-values': 'true' } }
+  }
+  test.each<[string, Uint8Array]>([
+    ['no length before the BEEF', good],
+    ['a length beyond the body', joinBytes([varint(good.length + 1), good])],
+    ['a length of nothing', joinBytes([varint(0), good])],
+    ['a length that cuts the BEEF short', joinBytes([varint(good.length - 1), good])],
+    ['a length that breaks off', Uint8Array.of(0xfd, 1)],
+    ['a length of 2^64 - 1', joinBytes([fromHex('ffffffffffffffffff'), good])],
+  ])('%s', async (_, body) => {
+    await expectRefused('/submit', framed(body), BAD_BODY)
+  })
+})
+
+describe('/lookup', () => {
+  const names = (query: unknown): Question => posted({ service: 'ls_names', query })
+  const ordinals = (query: unknown): Question => posted({ service: 'ls_ordinals', query })
+  const text = (body: string): Question => ({ method: 'POST', body })
+  test.each<[string, Question]>([
+    ['no body', { method: 'POST' }],
+    ['bad JSON', text('{"service":')],
+    ['bytes', text('\0\x01\x02')],
+    ['a list', posted([])],
+    ['null', posted(null)],
+    ['a number', posted(1)],
+    ['no service', posted({ query: { name: 'a' } })],
+    ['a service that is no text', posted({ service: 1, query: { name: 'a' } })],
+    ['an unknown service', posted({ service: 'ls_other', query: {} })],
+    ['a topic', posted({ service: 'tm_names', query: {} })],
+    ['__proto__', text('{"service":"__proto__","query":{}}')],
+    ['constructor', posted({ service: 'constructor', query: {} })],
+    ['no query', posted({ service: 'ls_names' })],
+    ['an empty query', names({})],
+    ['a query of text', names('a')],
+    ['an unknown form', names({ owner: 'a' })],
+    ['two forms at once', names({ name: 'a', origin: 'a' })],
+    ['a name of capitals', names({ name: 'A' })],
+    ['a name of 256 characters', names({ name: 'a'.repeat(256) })],
+    ['an empty name', names({ name: '' })],
+    ['a name that is no text', names({ name: { $gt: '' } })],
+    ['a prefix that is none', names({ prefix: '%' })],
+    ['a limit of 101', names({ prefix: '', limit: 101 })],
+    ['a limit of 0', names({ prefix: '', limit: 0 })],
+    ['half a limit', names({ prefix: '', limit: 1.5 })],
+    ['1,001 origins', names({ origins: Array.from({ length: 1001 }, () => `${txid}_2`) })],
+    ['a bad origin', names({ origins: [`${txid}_02`] })],
+    ['an outpoint that is none', ordinals({ outpoint: 'a_0' })],
+    ['an unknown form of ordinals', ordinals({ name: 'a' })],
+    ['an ordinal and more', ordinals({ outpoint: `${txid}_0`, more: 1 })],
+    [
+      'bytes that are not UTF-8',
+      { method: 'POST', body: Buffer.from('{"service":"ls_names\xff"}', 'latin1') },
+    ],
+  ])('%s', async (_, question) => {
+    await expectRefused('/lookup', question, BAD_BODY)
+    const binary = { ...question, headers: { ...question.headers, 'X-Aggregation': 'yes' } }
+    expectError(await server.ask('/lookup', binary), BAD_BODY)
+  })
+
+  test('a body over the limit', async () => {
+    const expected = { status: 413, code: 'TOO_LARGE', overlay: true }
+    await expectRefused('/lookup', names({ name: 'a'.repeat(1024 * 1024) }), expected)
+  })
+})
+
+describe('documentation of what is not here', () => {
+  test.each([
+    '/getDocumentationForTopicManager',
+    '/getDocumentationForTopicManager?manager=tm_other',
+    '/getDocumentationForTopicManager?manager=__proto__',
+    '/getDocumentationForTopicManager?manager=tm_names&manager=tm_ordinals',
+    '/getDocumentationForLookupServiceProvider',
+    '/getDocumentationForLookupServiceProvider?lookupService=toString',
+  ])('%s', async (path) => {
+    await expectRefused(path, {}, { status: 404, code: 'NOT_FOUND', overlay: true })
+  })
+})
+
+describe('names', () => {
+  const BAD_NAME = { status: 400, code: 'BAD_NAME' }
+  const NOT_FOUND = { status: 404, code: 'NOT_FOUND' }
+  const bad = [
+    'A',
+    'aB',
+    'a.b',
+    'a_b',
+    'a%20b',
+    'a%00',
+    '%C3%A9',
+    '%D0%B0',
+    '%E2%80%8Ba',
+    'a%2Fb',
+    '..%2F',
+    'a%27',
+  ]
+  test.each(['origin', 'mine'])('/%s of what is no name', async (route) => {
+    for (const name of [...bad, 'a'.repeat(256), 'a'.repeat(8000)]) {
+      expectError(await server.ask(`/svc/names/${route}/${name}`), BAD_NAME)
+    }
+    expectError(await server.ask(`/svc/names/${route}/`), NOT_FOUND)
+    for (const broken of ['%zz', '%', 'a%E2', '%FF', '%E2%80']) {
+      expectError(await server.ask(`/svc/names/${route}/${broken}`), BAD_NAME)
+    }
+    await expectNextIsAdmitted()
+  })
+
+  test('the longest name there may be is only not claimed', async () => {
+    const longest = 'a-'.repeat(127).concat('9')
+    expect(longest).toHaveLength(255)
+    expectError(await server.ask(`/svc/names/origin/${longest}`), NOT_FOUND)
+    expect((await server.ask(`/svc/names/mine/${longest}`)).json).toMatchObject({ domain: '' })
+  })
+
+  const outpoint = `${txid}_2`
+  const many = (count: number): string[] => Array.from({ length: count }, (_, vout) => `${txid}_${vout}`)
+  test.each<[string, Question, { status: number; code: string }]>([
+    ['1,001 outpoints', posted(many(1001)), { status: 413, code: 'TOO_LARGE' }],
+    ['a megabyte', posted('a'.repeat(1024 * 1024)), { status: 413, code: 'TOO_LARGE' }],
+    ['no body', { method: 'POST' }, { status: 400, code: 'BAD_BODY' }],
+    ['bad JSON', { method: 'POST', body: `["${outpoint}"` }, { status: 400, code: 'BAD_BODY' }],
+    ['an outpoint alone', posted(outpoint), { status: 400, code: 'BAD_BODY' }],
+    ['an object', posted({ outpoints: [outpoint] }), { status: 400, code: 'BAD_BODY' }],
+    ['a list of lists', posted([[outpoint]]), { status: 400, code: 'BAD_BODY' }],
+    ['null among them', posted([outpoint, null]), { status: 400, code: 'BAD_BODY' }],
+    ['a txid', posted([txid]), { status: 400, code: 'BAD_OUTPOINT' }],
+    ['__proto__', posted(['__proto__']), { status: 400, code: 'BAD_OUTPOINT' }],
+    ['a vout beyond 32 bits', posted([`${txid}_4294967296`]), { status: 400, code: 'BAD_OUTPOINT' }],
+    ['a bad one at the end', posted([...many(3), 'x']), { status: 400, code: 'BAD_OUTPOINT' }],
+  ])('POST /origins of %s', async (_, question, expected) => {
+    await expectRefused('/svc/names/origins', question, expected)
+  })
+
+  test('1,000 outpoints are answered, each as asked', async () => {
+    const asked = many(1000).map((each, at) => (at % 2 === 0 ? each.toUpperCase() : each.replace('_', '.')))
+    const { status, json } = await server.ask('/svc/names/origins', posted(asked))
+    expect(status).toBe(200)
+    expect(json).toEqual(Object.fromEntries(asked.map((each) => [each, false])))
+  })
+})
+
+describe('content', () => {
+  const BAD_OUTPOINT = { status: 400, code: 'BAD_OUTPOINT' }
+  test.each([
+    ['a word', 'hello'],
+    ['hex too short', `${txid.slice(1)}_0`],
+    ['hex too long', `0${txid}_0`],
+    ['no hex', `${txid.slice(1)}g_0`],
+    ['no vout', `${txid}_`],
+    ['a vout of 40 digits', `${txid}_${'1'.repeat(40)}`],
+    ['a vout beyond 32 bits', `${txid}_4294967296`],
+    ['a vout with a leading zero', `${txid}_00`],
+    ['a vout below zero', `${txid}_-1`],
+    ['a sibling', '_0'],
+    ['a scheme', `ord:%2F%2F${txid}_0`],
+    ['dots', '..'],
+    ['encoded dots', '%2e%2e'],
+    ['dots and more', '../../etc/passwd'],
+    ['encoded dots and slashes', '%2e%2e%2f%2e%2e%2fetc%2fpasswd'],
+    ['an encoded slash behind it', `${txid}_0%2F`],
+    ['a NUL', `${txid}_0%00`],
+    ['a line break', `${txid}_0%0d%0aX-Evil:%201`],
+    ['a space', `${txid}_0%20`],
+    ['a broken escape', '%zz'],
+    ['half an escape', `${txid}_0%`],
+    ['half of a character', `${txid}_0%E2%80`],
+    ['a broken escape behind it', `${txid}_0/%zz`],
+    ['another alphabet', '%D0%B0'],
+    ['8 KiB', 'f'.repeat(8192)],
+    ['8 KiB of escapes', '%41'.repeat(2730)],
+  ])('%s', async (_, path) => {
+    await expectRefused(`/content/${path}`, {}, BAD_OUTPOINT)
+  })
+
+  test.each(['x', '', '-3', '01', '1e3', '1:2', '99999999999999999999'])(
+    'the sequence %j',
+    async (sequence) => {
+      await expectRefused(`/content/${txid}_0:${sequence}`, {}, { status: 400, code: 'BAD_SEQUENCE' })
+    },
+  )
+
+  test('nothing at all, and a tree of 8 KiB below an outpoint', async () => {
+    const expected = { status: 404, code: 'NOT_FOUND' }
+    await expectRefused('/content/', {}, expected)
+    await expectRefused('/content', {}, expected)
+    await expectRefused(`/content/${txid}_0${'/a'.repeat(4000)}`, {}, expected)
+  })
+})
+
+describe('methods and paths that no route answers', () => {
+  test.each([
+    ['GET', '/submit'],
+    ['GET', '/lookup'],
+    ['PUT', '/submit'],
+    ['DELETE', '/lookup'],
+    ['POST', `/content/${txid}_0`],
+    ['PUT', '/svc/names/origin/a'],
+    ['DELETE', '/svc/names/mine/a'],
+    ['GET', '/svc/names/origins'],
+    ['PATCH', '/health/live'],
+    ['POST', '/listTopicManagers'],
+    ['GET', '/'],
+    ['GET', '/nowhere'],
+    ['GET', '/%zz'],
+    ['GET', '/__proto__'],
+    ['GET', '//content'],
+    ['GET', '/1sat/opns/mine/a'],
+  ])('%s %s', async (method, path) => {
+    await expectRefused(path, { method }, { status: 404, code: 'NOT_FOUND' })
+  })
+})
+
+test('after all that, the mint is admitted', async () => {
+  const { graph_nodes, graph_names } = server.rows()
+  expect({ graph_nodes, graph_names }).toEqual({ graph_nodes: empty.graph_nodes, graph_names: [] })
+  expect((await server.submit(good)).json).toMatchObject({ tm_names: { outputsToAdmit: [0, 1, 2] } })
+  expect((await server.ask('/svc/names/origin/a')).json).toEqual({ name: 'a', outpoint: a.outpoint(2) })
+  expect((await server.ask('/health')).json).toMatchObject({ status: 'ok', live: true, ready: true })
+})
+
+test('/submit with a transaction of more outputs than one submission may cost is over the limit', async () => {
+  const outputs = Array.from({ length: 10_001 }, () => ({ satoshis: 0, lockingScript: new Uint8Array() }))
+  const wide = beefOf(chain.spend({ inputs: [], outputs }))
+  await expectRefused('/submit', submission(wide), { status: 413, code: 'TOO_LARGE', overlay: true })
+})

@@ -1,0 +1,127 @@
+import { Beef, Transaction } from '@bsv/sdk'
+import { utf8 } from '../../../../backend/src/protocol/bytes.js'
+import {
+  beefOf,
+  FakeChain,
+  type FakeTransaction,
+  inscriptionScript,
+  OPEN_LOCK,
+} from '../../../support/protocol/fake-chain.js'
+import { bareTransaction } from '../../../support/protocol/transactions.js'
+import { posted, type TestServer, treeOf, useServers } from '../../../support/server/test-server.js'
+
+const { start } = useServers()
+
+/** A chain of unproven mints whose scripts an interpreter accepts, paid for by one proven coin each. */
+function unprovenChain(names: string[]) {
+  const chain = new FakeChain()
+  const purse = chain.spend({
+    inputs: [],
+    outputs: names.map(() => ({ satoshis: 1000, lockingScript: OPEN_LOCK })),
+  })
+  const mints = names.map((name, vout) => chain.mint(name, { funding: [{ transaction: purse, vout }] }))
+  const beefs = mints.map((mint, index) => {
+    const before = mints.slice(0, index)
+    return beefOf(mint, { proven: false, with: [chain.genesis, purse, ...before], unproven: before })
+  })
+  return { chain, purse, mints, beefs }
+}
+
+async function answerBeef(server: TestServer, name: string): Promise<Beef> {
+  const answer = await server.ask('/lookup', posted({ service: 'ls_names', query: { origin: name } }))
+  const { outputs } = answer.json as { outputs: { beef: number[] }[] }
+  return Beef.fromBinary(outputs[0]?.beef ?? [])
+}
+
+async function submitAll(server: TestServer, chain: FakeChain, beefs: Uint8Array[]): Promise<void> {
+  for (const beef of [beefOf(chain.genesis), ...beefs]) {
+    expect(await server.submit(beef)).toMatchObject({ status: 200 })
+  }
+}
+
+describe('a chain of unproven mints', () => {
+  const { chain, purse, mints, beefs } = unprovenChain(['a', 'ab', 'abc'])
+
+  test('is admitted, its scripts run, each transaction kept once', async () => {
+    const server = await start(treeOf(chain.deployment))
+    await submitAll(server, chain, beefs)
+    expect((await server.ask('/svc/names/origin/abc')).json).toEqual({
+      name: 'abc',
+      outpoint: mints[2]?.outpoint(2),
+    })
+    expect(server.rows().graph_transactions).toHaveLength(mints.length + 2)
+  })
+
+  test('is answered with a BEEF that holds every ancestor down to proven ones, and verifies', async () => {
+    const server = await start(treeOf(chain.deployment))
+    await submitAll(server, chain, beefs)
+    const beef = await answerBeef(server, 'abc')
+    const txids = (all: FakeTransaction[]): string[] => all.map(({ txid }) => txid).sort()
+    expect(beef.txs.map(({ txid }) => txid).sort()).toEqual(txids([chain.genesis, purse, ...mints]))
+    const subject = Transaction.fromBEEF(beef.toBinary())
+    expect(subject.id('hex')).toBe(mints[2]?.txid)
+    expect(await subject.verify('scripts only')).toBe(true)
+  })
+
+  test('takes the proof that comes when a mint is sent again, and needs no ancestors from then on', async () => {
+    const server = await start(treeOf(chain.deployment))
+    await submitAll(server, chain, beefs)
+    const last = mints[2]
+    if (last === undefined) throw new Error('there are three mints')
+    const again = await server.submit(beefOf(last, { height: 900_000 }))
+    expect(again.json).toMatchObject({ tm_names: { outputsToAdmit: [0, 1, 2] } })
+    const beef = await answerBeef(server, 'abc')
+    expect(beef.txs.map(({ txid }) => txid)).toEqual([last.txid])
+    expect(beef.bumps.map(({ blockHeight }) => blockHeight)).toEqual([900_000])
+  })
+
+  test('whose script fails is refused', async () => {
+    const server = await start(treeOf(chain.deployment))
+    await submitAll(server, chain, [])
+    // Locked to OP_RETURN, the coin that pays for the mint cannot be spent.
+    const other = new FakeChain()
+    const locked = other.spend({
+      inputs: [],
+      outputs: [{ satoshis: 1000, lockingScript: Uint8Array.of(0x6a) }],
+    })
+    const mint = other.mint('a', { funding: [{ transaction: locked, vout: 0 }] })
+    const answer = await server.submit(beefOf(mint, { proven: false, with: [other.genesis, locked] }))
+    expect(answer).toMatchObject({ status: 400 })
+    expect(answer.json).toMatchObject({ code: 'BAD_BODY' })
+    expect(await server.ask('/svc/names/origin/a')).toMatchObject({ status: 404 })
+  })
+
+  test('without its parents cannot be verified', async () => {
+    const server = await start(treeOf(chain.deployment))
+    await submitAll(server, chain, [])
+    const first = mints[0]
+    if (first === undefined) throw new Error('there are three mints')
+    expect(await server.submit(beefOf(first, { proven: false }))).toMatchObject({ status: 400 })
+  })
+})
+
+test('what is known to be in a block is not held for its lock time, though this time its proof is left out', async () => {
+  const server = await start()
+  const chain = new FakeChain()
+  const coin = chain.spend({ inputs: [], outputs: [{ satoshis: 1000, lockingScript: OPEN_LOCK }] })
+  const spend = (source: FakeTransaction, sequence: number, lockTime = 0): FakeTransaction =>
+    bareTransaction({
+      inputs: [{ outpoint: { txid: source.txid, vout: 0 }, unlockingScript: Uint8Array.of(0x51), sequence }],
+      outputs: [
+        {
+          satoshis: 1,
+          lockingScript: inscriptionScript({ contentType: 'text/plain', body: utf8('x'), lock: OPEN_LOCK }),
+        },
+      ],
+      lockTime,
+    })
+  // Far from now; its block says that it was final all the same.
+  const locked = spend(coin, 0, 4_000_000_000)
+  const child = spend(locked, 0xffffffff)
+  const taken = { status: 200, json: { tm_ordinals: { outputsToAdmit: [0] } } }
+  expect(await server.submit(beefOf(locked, { with: [coin] }), ['tm_ordinals'])).toMatchObject(taken)
+  const bare = beefOf(locked, { proven: false, with: [coin] })
+  expect(await server.submit(bare, ['tm_ordinals'])).toMatchObject(taken)
+  const built = beefOf(child, { proven: false, with: [coin, locked], unproven: [locked] })
+  expect(await server.submit(built, ['tm_ordinals'])).toMatchObject(taken)
+})

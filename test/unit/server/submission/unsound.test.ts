@@ -1,0 +1,76 @@
+import { utf8 } from '../../../../backend/src/protocol/bytes.js'
+import { readTransaction } from '../../../../backend/src/protocol/transaction.js'
+import OrdinalsTopicManager from '../../../../backend/src/topic-managers/OrdinalsTopicManager.js'
+import {
+  beefOf,
+  FakeChain,
+  type FakeTransaction,
+  inscriptionScript,
+  OPEN_LOCK,
+} from '../../../support/protocol/fake-chain.js'
+import { encodeTransaction } from '../../../support/protocol/raw-transaction.js'
+import { useServers } from '../../../support/server/test-server.js'
+
+// Transactions that run through an interpreter, but that no block can hold: nobody pays for them, so that anybody could
+// have content served that is on no chain.
+
+const { start } = useServers()
+const chain = new FakeChain()
+const lockingScript = inscriptionScript({ contentType: 'text/plain', body: utf8('on no chain') })
+
+function fake(parts: Parameters<typeof encodeTransaction>[0]): FakeTransaction {
+  const raw = encodeTransaction(parts)
+  const transaction = readTransaction(raw)
+  const { txid } = transaction
+  return { txid, raw, transaction, height: 1, outpoint: (vout) => `${txid}_${vout}` }
+}
+
+const spend = (from: FakeTransaction, vout = 0) => ({
+  outpoint: { txid: from.txid, vout },
+  unlockingScript: Uint8Array.of(1, 0x61),
+})
+
+const nothing = fake({ inputs: [], outputs: [{ satoshis: 0, lockingScript }] })
+const fromNothing = fake({ inputs: [], outputs: [{ satoshis: 0, lockingScript: OPEN_LOCK }] })
+const child = fake({ inputs: [spend(fromNothing)], outputs: [{ satoshis: 0, lockingScript }] })
+const coin = chain.spend({ inputs: [], outputs: [{ satoshis: 1, lockingScript: OPEN_LOCK }] })
+const twice = fake({ inputs: [spend(coin), spend(coin)], outputs: [{ satoshis: 2, lockingScript }] })
+const once = fake({ inputs: [spend(coin)], outputs: [{ satoshis: 1, lockingScript }] })
+
+const unsound: [string, FakeTransaction, Uint8Array][] = [
+  ['has no inputs', nothing, beefOf(nothing, { proven: false })],
+  [
+    'has a parent without inputs',
+    child,
+    beefOf(child, { proven: false, with: [fromNothing], unproven: [fromNothing] }),
+  ],
+  ['spends the same output twice', twice, beefOf(twice, { proven: false, with: [coin] })],
+]
+
+test.each(unsound)('what %s is refused, and nothing is stored', async (_, transaction, beef) => {
+  const server = await start()
+  const before = server.rows()
+  const { status, json } = await server.submit(beef, ['tm_ordinals'])
+  expect({ status, json }).toMatchObject({
+    status: 400,
+    json: { code: 'BAD_BODY', error: expect.stringContaining('the transaction is invalid') },
+  })
+  expect(server.rows()).toEqual(before)
+  expect(await server.ask(`/content/${transaction.outpoint(0)}`)).toMatchObject({ status: 404 })
+})
+
+test.each(unsound)('a plugin admits nothing of what %s', async (_, __, beef) => {
+  const refused: string[] = []
+  const topic = new OrdinalsTopicManager({ onRefusal: ({ code }) => refused.push(code) })
+  expect(await topic.identifyAdmissibleOutputs(beef, [])).toEqual({ outputsToAdmit: [], coinsToRetain: [] })
+  expect(refused).toEqual(['UNSOUND'])
+})
+
+test('the same with one coin, spent once, is admitted', async () => {
+  const server = await start()
+  const beef = beefOf(once, { proven: false, with: [coin] })
+  expect((await server.submit(beef, ['tm_ordinals'])).json).toMatchObject({
+    tm_ordinals: { outputsToAdmit: [0] },
+  })
+  expect(await server.ask(`/content/${once.outpoint(0)}`)).toMatchObject({ status: 200 })
+})

@@ -1,0 +1,392 @@
+import { namesRecords } from '../../../backend/src/graph/names-records.js'
+import { graphRecords } from '../../../backend/src/graph/records.js'
+import { concatBytes, utf8 } from '../../../backend/src/protocol/bytes.js'
+import { encodeEnvelope } from '../../../backend/src/protocol/envelope.js'
+import {
+  claim,
+  decodeMineNode,
+  encodeMineNode,
+  type MineNode,
+  UNCLAIMED,
+} from '../../../backend/src/protocol/mine-node.js'
+import { encodeNameOutput } from '../../../backend/src/protocol/mint.js'
+import { parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
+import NamesTopicManager, {
+  type NamesTopicManagerOptions,
+} from '../../../backend/src/topic-managers/NamesTopicManager.js'
+import type { Refusal } from '../../../backend/src/topic-managers/refusal.js'
+import {
+  beefOf,
+  FakeChain,
+  type FakeNode,
+  type FakeOutput,
+  type FakeTransaction,
+  type MintOverrides,
+  p2pkh,
+} from '../../support/protocol/fake-chain.js'
+import { closeStores, openStore } from '../../support/storage/stores.js'
+
+afterEach(closeStores)
+
+/** What the topic says of a transaction, and which refusals it told. */
+async function judge(
+  chain: FakeChain,
+  subject: FakeTransaction,
+  options: Partial<NamesTopicManagerOptions> & { previousCoins?: number[]; with?: FakeTransaction[] } = {},
+) {
+  const { previousCoins = [], with: ancestors = [], ...rest } = options
+  const refusals: Refusal[] = []
+  const manager = new NamesTopicManager({
+    deployment: chain.deployment,
+    onRefusal: (refusal) => refusals.push(refusal),
+    ...rest,
+  })
+  const { outputsToAdmit, coinsToRetain } = await manager.identifyAdmissibleOutputs(
+    beefOf(subject, { with: ancestors }),
+    previousCoins,
+  )
+  expect(coinsToRetain).toEqual(previousCoins)
+  for (const refusal of refusals) expect(refusal).toMatchObject({ topic: 'tm_names', txid: subject.txid })
+  return { admitted: outputsToAdmit, codes: refusals.map(({ code }) => code) }
+}
+
+const refused = (code: string) => ({ admitted: [], codes: [code] })
+const ADMITTED = { admitted: [0, 1, 2], codes: [] }
+
+/** A coin locked to a copy of a node that says what the forger likes. */
+function nodeCopy(node: FakeNode, state: Partial<MineNode>): FakeOutput {
+  return { satoshis: 1, lockingScript: encodeMineNode({ ...decodeMineNode(node.lockingScript), ...state }) }
+}
+
+const asNode = (transaction: FakeTransaction, vout: number): FakeNode => {
+  const output = transaction.transaction.outputs[vout]
+  if (output === undefined) throw new RangeError(`no output ${vout}`)
+  const { satoshis, lockingScript } = output
+  return { satoshis, lockingScript, outpoint: { txid: transaction.txid, vout } }
+}
+
+describe('the genesis', () => {
+  test('is admitted, and nothing else of its transaction', async () => {
+    const chain = new FakeChain()
+    expect(chain.genesis.transaction.outputs).toHaveLength(2)
+    expect(await judge(chain, chain.genesis)).toEqual({ admitted: [0], codes: [] })
+  })
+
+  test('is not what only looks like it', async () => {
+    const chain = new FakeChain()
+    const copy = chain.spend({ inputs: [], outputs: [chain.node('')] })
+    expect(await judge(chain, copy)).toEqual(refused('NO_NODE_SPENT'))
+  })
+
+  test.each([1, 2])('is refused where the outpoint set for it is no node: output %i', async (vout) => {
+    const chain = new FakeChain()
+    const deployment = { ...chain.deployment, genesis: { txid: chain.genesis.txid, vout } }
+    expect(await judge(chain, chain.genesis, { deployment })).toEqual(refused('NOT_A_NODE'))
+  })
+
+  test('is needed: without one, nothing is admitted', async () => {
+    const chain = new FakeChain()
+    const none = { deployment: undefined }
+    expect(await judge(chain, chain.genesis, none)).toEqual(refused('NO_GENESIS'))
+    const mint = chain.mint('a')
+    expect(await judge(chain, mint, { ...none, previousCoins: [0] })).toEqual(refused('NO_GENESIS'))
+  })
+
+  test('is the live network’s where nothing is said', async () => {
+    const text = await new NamesTopicManager().getDocumentation()
+    expect(text).toContain('58b7558ea379f24266c7e2f5fe321992ad9a724fd7a87423ba412677179ccb25_0')
+    expect(text).toContain('difficulty 22')
+  })
+})
+
+describe('a mint', () => {
+  test.each([0, 1, 2])('is admitted with the node as input %i', async (nodeInputPosition) => {
+    const chain = new FakeChain({ tld: 'test' })
+    const funding = [chain.madeUpCoin(), chain.madeUpCoin()]
+    const mint = chain.mint('a', { funding, nodeInputPosition })
+    expect(await judge(chain, mint, { previousCoins: [nodeInputPosition] })).toEqual(ADMITTED)
+  })
+
+  test('is admitted from the root, from a restated node and from a child', async () => {
+    const chain = new FakeChain()
+    for (const mint of [...chain.mintAll('abc'), ...chain.mintAll('abd'), ...chain.mintAll('b-0')]) {
+      expect(await judge(chain, mint, { previousCoins: [0] })).toEqual(ADMITTED)
+    }
+  })
+
+  test('may be paid for by names, which are retained', async () => {
+    const chain = new FakeChain()
+    const [a, b] = [chain.mint('a'), chain.mint('b')]
+    const funding = [
+      { transaction: a, vout: 2 },
+      { transaction: b, vout: 2 },
+    ]
+    const mint = chain.mint('c', { funding, nodeInputPosition: 1 })
+    expect(await judge(chain, mint, { previousCoins: [2, 0, 1] })).toEqual(ADMITTED)
+  })
+
+  test('is the same in an array of numbers', async () => {
+    const chain = new FakeChain()
+    const manager = new NamesTopicManager({ deployment: chain.deployment })
+    const beef = Array.from(beefOf(chain.mint('a')))
+    expect(await manager.identifyAdmissibleOutputs(beef, [0])).toEqual({
+      outputsToAdmit: [0, 1, 2],
+      coinsToRetain: [0],
+    })
+  })
+
+  test('is admitted up to a name of 255 characters', async () => {
+    const chain = new FakeChain({ difficulty: 0, codeSize: 2 })
+    const mints = chain.mintAll('a'.repeat(256)).slice(-2)
+    const [last, beyond] = mints
+    if (!last || !beyond) throw new Error('no mints')
+    expect(await judge(chain, last, { previousCoins: [0] })).toEqual(ADMITTED)
+    expect(await judge(chain, beyond, { previousCoins: [0] })).toEqual(refused('NAME_TOO_LONG'))
+  })
+
+  test('that spends nothing known here is refused', async () => {
+    const chain = new FakeChain()
+    expect(await judge(chain, chain.mint('a'))).toEqual(refused('NO_NODE_SPENT'))
+  })
+
+  test('with a second node among its inputs is refused', async () => {
+    const chain = new FakeChain()
+    chain.mint('a')
+    const other = chain.node('a').outpoint
+    const mint = chain.mint('b', { funding: [other] })
+    expect(await judge(chain, mint, { previousCoins: [0, 1] })).toEqual(refused('MORE_THAN_ONE_NODE'))
+  })
+})
+
+describe('a broken mint is refused:', () => {
+  const output = (vout: number, change: Partial<FakeOutput> | undefined) => ({
+    outputs: (outputs: FakeOutput[]): FakeOutput[] =>
+      outputs.flatMap((each, i) =>
+        i !== vout ? [each] : change === undefined ? [] : [{ ...each, ...change }],
+      ),
+  })
+  const swapped = (one: number, other: number) => ({
+    outputs: (outputs: FakeOutput[]): FakeOutput[] =>
+      outputs.map((each, i) => outputs[i === one ? other : i === other ? one : i] ?? each),
+  })
+  const restatedWith = (character: string) => ({
+    outputs: ([restated, ...others]: FakeOutput[]): FakeOutput[] => {
+      const node = decodeMineNode(restated?.lockingScript ?? new Uint8Array())
+      const claimed = claim(UNCLAIMED, character.charCodeAt(0))
+      return [{ satoshis: 1, lockingScript: encodeMineNode({ ...node, claimed }) }, ...others]
+    },
+  })
+
+  test.each<[string, MintOverrides, string]>([
+    ['a character that names do not have', { character: 'A' }, 'BAD_CHARACTER'],
+    ['too little work', { badWork: true }, 'BAD_WORK'],
+    ['another bit set in the restated node', restatedWith('b'), 'BAD_OUTPUT'],
+    ['no output 0', output(0, undefined), 'BAD_OUTPUT'],
+    ['no output 1', output(1, undefined), 'BAD_OUTPUT'],
+    ['no output 2', output(2, undefined), 'BAD_OUTPUT'],
+    ['2 satoshis in output 0', output(0, { satoshis: 2 }), 'BAD_OUTPUT'],
+    ['2 satoshis in output 1', output(1, { satoshis: 2 }), 'BAD_OUTPUT'],
+    ['2 satoshis in output 2', output(2, { satoshis: 2 }), 'BAD_OUTPUT'],
+    ['no satoshi in output 2', output(2, { satoshis: 0 }), 'BAD_OUTPUT'],
+    ['outputs 0 and 1 swapped', swapped(0, 1), 'BAD_OUTPUT'],
+    ['outputs 1 and 2 swapped', swapped(1, 2), 'BAD_OUTPUT'],
+    ['output 2 locked for somebody else', output(2, { lockingScript: p2pkh(9) }), 'BAD_OUTPUT'],
+    [
+      'trailing outputs kept from the covenant',
+      {
+        unlocking: (unlocking) => ({ ...unlocking, trailing: new Uint8Array() }),
+      },
+      'BAD_UNLOCKING',
+    ],
+    ['an unlocking script of another kind', { unlockingScript: () => Uint8Array.of(0x51) }, 'BAD_UNLOCKING'],
+  ])('%s', async (_, overrides, code) => {
+    const chain = new FakeChain()
+    const mint = chain.mint('a', overrides)
+    const asked = { previousCoins: [0], with: [chain.genesis] }
+    expect(await judge(chain, mint, asked)).toEqual(refused(code))
+  })
+
+  test('a character that was claimed', async () => {
+    const chain = new FakeChain()
+    chain.mint('a')
+    const again = chain.mint('a', { from: chain.node('') })
+    expect(await judge(chain, again, { previousCoins: [0] })).toEqual(refused('CLAIMED'))
+  })
+
+  test('the tree of somebody else', async () => {
+    const chain = new FakeChain()
+    const other = new FakeChain({ codeSize: 65 })
+    other.mint('a')
+    const mint = other.mint('b')
+    expect(await judge(chain, mint, { previousCoins: [0] })).toEqual(refused('OTHER_TREE'))
+  })
+})
+
+describe('a forgery is never admitted:', () => {
+  test('a copy of a node that says something else, and what is mined from it', async () => {
+    const chain = new FakeChain()
+    chain.mint('a')
+    const state = { domain: 'ban', claimed: UNCLAIMED }
+    const copy = chain.spend({ inputs: [], outputs: [nodeCopy(chain.node('a'), state)] })
+    expect(await judge(chain, copy)).toEqual(refused('NO_NODE_SPENT'))
+    const mint = chain.mint('bank', { from: asNode(copy, 0) })
+    expect(await judge(chain, mint, { with: [copy] })).toEqual(refused('NO_NODE_SPENT'))
+  })
+
+  test('a transferred name locked to a copy of a node, and what is mined from that', async () => {
+    const chain = new FakeChain()
+    const name = chain.mint('a')
+    const copy = chain.spend({
+      inputs: [{ transaction: name, vout: 2 }],
+      outputs: [nodeCopy(chain.node('a'), { domain: 'ban', claimed: UNCLAIMED })],
+    })
+    // The name is a coin of the topic; its transfer is none.
+    expect(await judge(chain, copy, { previousCoins: [0], with: [name] })).toEqual(refused('NO_NODE_SPENT'))
+    const mint = chain.mint('bank', { from: asNode(copy, 0) })
+    expect(await judge(chain, mint, { with: [copy] })).toEqual(refused('NO_NODE_SPENT'))
+  })
+
+  test('a name spent as though it were a node', async () => {
+    const chain = new FakeChain()
+    const name = chain.mint('a')
+    const pretended = nodeCopy(chain.node('a'), { domain: 'ban', claimed: UNCLAIMED })
+    const mint = chain.mint('bank', { from: { ...pretended, outpoint: { txid: name.txid, vout: 2 } } })
+    for (const ancestors of [[], [name]])
+      expect(await judge(chain, mint, { previousCoins: [0], with: ancestors })).toEqual(
+        refused('NO_NODE_SPENT'),
+      )
+  })
+
+  test('a name beside a node copy that stands where a mint has its node', async () => {
+    const chain = new FakeChain()
+    const name = chain.mint('a')
+    const state = { domain: 'ban', claimed: UNCLAIMED }
+    const copy = chain.spend({ inputs: [], outputs: [nodeCopy(chain.node('a'), state)] })
+    const mint = chain.mint('bank', {
+      from: asNode(copy, 0),
+      funding: [{ transaction: name, vout: 2 }],
+    })
+    const asked = { previousCoins: [1], with: [copy, name] }
+    expect(await judge(chain, mint, asked)).toEqual(refused('NO_NODE_SPENT'))
+  })
+
+  test('another output of the genesis transaction, locked to a node', async () => {
+    const chain = new FakeChain()
+    const outpoint = { txid: chain.genesis.txid, vout: 1 }
+    const mint = chain.mint('a', { from: { ...chain.node(''), outpoint } })
+    expect(await judge(chain, mint, { previousCoins: [0] })).toEqual(refused('NO_NODE_SPENT'))
+  })
+
+  test('an envelope of a name with the genesis in its tail, and no lineage', async () => {
+    const chain = new FakeChain()
+    const { deployment } = chain
+    const name = {
+      satoshis: 1,
+      lockingScript: encodeNameOutput({ ownerLock: p2pkh(1), name: 'a', deployment }),
+    }
+    const node = chain.node('')
+    const forged = chain.spend({ inputs: [], outputs: [node, node, name] })
+    expect(await judge(chain, forged)).toEqual(refused('NO_NODE_SPENT'))
+  })
+
+  test('an envelope in the owner’s lock names nothing: the name is the tree’s', async () => {
+    const chain = new FakeChain()
+    const { deployment } = chain
+    const decoy = encodeEnvelope({ contentType: deployment.nameContentType, body: utf8('bank') })
+    const mint = chain.mint('a', { ownerLock: concatBytes(p2pkh(1), decoy) })
+    expect(await judge(chain, mint, { previousCoins: [0] })).toEqual(ADMITTED)
+    const { names } = namesRecords({ transaction: mint.transaction, vout: 2, genesis: deployment.genesis })
+    expect(names).toEqual([{ outpoint: { txid: mint.txid, vout: 2 }, name: 'a' }])
+  })
+})
+
+describe('the node that a mint spends', () => {
+  /** A mint whose preimage says that a node is something else than it is. */
+  function lie(name: string, state: Partial<MineNode>) {
+    const chain = new FakeChain()
+    const parent = chain.mint('a')
+    const node = chain.node('')
+    const mint = chain.mint(name, { from: { ...nodeCopy(node, state), outpoint: node.outpoint } })
+    return { chain, parent, mint }
+  }
+  const LIES: [what: string, name: string, state: Partial<MineNode>][] = [
+    ['the claimed characters', 'a', { claimed: UNCLAIMED }],
+    ['the seed', 'b', { seed: new Uint8Array(32).fill(7) }],
+    ['the domain', 'b', { domain: 'x' }],
+  ]
+
+  test.each(LIES)('is the BEEF’s, whatever the preimage says of %s', async (_, name, state) => {
+    const { chain, parent, mint } = lie(name, state)
+    const asked = { previousCoins: [0], with: [parent] }
+    expect(await judge(chain, mint, asked)).toEqual(refused('BAD_UNLOCKING'))
+  })
+
+  test.each(LIES)(
+    'is the store’s where no BEEF has it, whatever the preimage says of %s',
+    async (_, name, state) => {
+      const { chain, parent, mint } = lie(name, state)
+      const { store } = await openStore()
+      await store.record(graphRecords({ transactions: [parent] }))
+      expect(await judge(chain, mint, { previousCoins: [0], store })).toEqual(refused('BAD_UNLOCKING'))
+    },
+  )
+
+  test.each(LIES)(
+    'is the preimage’s where neither has it, %s too: scripts were verified',
+    async (_, name, state) => {
+      const { store } = await openStore()
+      const { chain, mint } = lie(name, state)
+      expect(await judge(chain, mint, { previousCoins: [0], store })).toEqual(ADMITTED)
+    },
+  )
+
+  test('is found in the store for an honest mint', async () => {
+    const chain = new FakeChain()
+    const { store } = await openStore()
+    await store.record(graphRecords({ transactions: [chain.genesis] }))
+    expect(await judge(chain, chain.mint('a'), { previousCoins: [0], store })).toEqual(ADMITTED)
+  })
+
+  test('is told to GASP for a mint, wherever it stands', async () => {
+    const chain = new FakeChain()
+    const manager = new NamesTopicManager({ deployment: chain.deployment })
+    const { txid } = chain.mint('a')
+    for (const nodeInputPosition of [0, 1]) {
+      const mint = chain.mint('b', { from: chain.node(''), nodeInputPosition })
+      expect(await manager.identifyNeededInputs(beefOf(mint))).toEqual([{ txid, outputIndex: 0 }])
+      expect(await manager.identifyNeededInputs(Array.from(beefOf(mint)))).toHaveLength(1)
+    }
+  })
+
+  test('is none for the genesis', async () => {
+    const chain = new FakeChain()
+    const manager = new NamesTopicManager({ deployment: chain.deployment })
+    expect(await manager.identifyNeededInputs(beefOf(chain.genesis))).toEqual([])
+  })
+
+  test('is not asked for by transactions that cannot belong to the tree', async () => {
+    const chain = new FakeChain()
+    const manager = new NamesTopicManager({ deployment: chain.deployment })
+    const name = chain.mint('a')
+    const outputs = [{ satoshis: 1, lockingScript: p2pkh(2) }]
+    const transfer = chain.spend({ inputs: [{ transaction: name, vout: 2 }], outputs })
+    const asName = chain.mint('b', { from: { ...chain.node(''), outpoint: parseOutpoint(name.outpoint(2)) } })
+    const broken = chain.mint('b', { badWork: true })
+    for (const unrelated of [chain.spend({ inputs: [], outputs }), transfer, asName, broken])
+      await expect(manager.identifyNeededInputs(beefOf(unrelated))).rejects.toThrow('can spend a node')
+    const none = new NamesTopicManager({ deployment: undefined })
+    await expect(none.identifyNeededInputs(beefOf(chain.genesis))).rejects.toThrow('no genesis')
+  })
+})
+
+test('bytes that are no BEEF are the sender’s fault', async () => {
+  const manager = new NamesTopicManager({ deployment: new FakeChain().deployment })
+  for (const bytes of [[], [1, 0, 0xbe], new Uint8Array(40)])
+    await expect(manager.identifyAdmissibleOutputs(bytes, [])).rejects.toMatchObject({ code: 'BAD_BEEF' })
+})
+
+test('the topic says what it is', async () => {
+  const manager = new NamesTopicManager({ deployment: undefined })
+  expect(await manager.getMetaData()).toMatchObject({ name: 'tm_names' })
+  expect(await manager.getDocumentation()).toContain('no genesis is configured')
+})

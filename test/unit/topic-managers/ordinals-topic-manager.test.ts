@@ -1,0 +1,295 @@
+import fc from 'fast-check'
+import { graphRecords } from '../../../backend/src/graph/records.js'
+import { B_MARKER } from '../../../backend/src/protocol/bitcom.js'
+import { concatBytes, utf8 } from '../../../backend/src/protocol/bytes.js'
+import OrdinalsTopicManager from '../../../backend/src/topic-managers/OrdinalsTopicManager.js'
+import type { Refusal } from '../../../backend/src/topic-managers/refusal.js'
+import {
+  beefOf,
+  bitcomTail,
+  FakeChain,
+  type FakeCoin,
+  type FakeOutput,
+  type FakeTransaction,
+  inscriptionScript,
+  mapTail,
+  p2pkh,
+} from '../../support/protocol/fake-chain.js'
+import { closeStores, openStore } from '../../support/storage/stores.js'
+
+afterEach(closeStores)
+
+async function judge(
+  subject: FakeTransaction,
+  options: {
+    previousCoins?: number[]
+    with?: FakeTransaction[]
+    store?: Awaited<ReturnType<typeof openStore>>['store']
+  } = {},
+) {
+  const { previousCoins = [], with: ancestors = [], store } = options
+  const refusals: Refusal[] = []
+  const manager = new OrdinalsTopicManager({
+    ...(store && { store }),
+    onRefusal: (refusal) => refusals.push(refusal),
+  })
+  const { outputsToAdmit, coinsToRetain } = await manager.identifyAdmissibleOutputs(
+    beefOf(subject, { with: ancestors }),
+    previousCoins,
+  )
+  expect(coinsToRetain).toEqual(previousCoins)
+  for (const refusal of refusals) expect(refusal).toMatchObject({ topic: 'tm_ordinals', txid: subject.txid })
+  return { admitted: outputsToAdmit, codes: refusals.map(({ code }) => code) }
+}
+
+const locked = (satoshis: number): FakeOutput => ({ satoshis, lockingScript: p2pkh(2) })
+const envelope = inscriptionScript({ contentType: 'text/plain', body: utf8('hello') })
+const bData = concatBytes(Uint8Array.of(0), bitcomTail([B_MARKER, 'hello', 'text/plain']))
+const map = concatBytes(p2pkh(1), mapTail({ app: 'x' }))
+
+describe('an output is admitted for what it holds:', () => {
+  test.each<[string, number, Uint8Array, boolean]>([
+    ['an envelope in 1 satoshi', 1, envelope, true],
+    ['an envelope in many satoshis', 5000, envelope, true],
+    ['an envelope in none', 0, envelope, true],
+    ['an empty body', 1, inscriptionScript({ contentType: 'text/plain', body: new Uint8Array() }), true],
+    ['B data in no satoshi', 0, bData, true],
+    ['MAP in 1 satoshi', 1, map, true],
+    ['MAP in 2 satoshis', 2, map, false],
+    ['MAP in no satoshi', 0, map, false],
+    ['a lock and nothing else', 1, p2pkh(1), false],
+    ['a MAP that sets nothing', 1, concatBytes(p2pkh(1), bitcomTail(['marker', 'SET'])), false],
+  ])('%s', async (_, satoshis, lockingScript, admitted) => {
+    const outputs = [locked(7), { satoshis, lockingScript }]
+    const subject = new FakeChain().spend({ inputs: [], outputs })
+    expect(await judge(subject)).toEqual(
+      admitted ? { admitted: [1], codes: [] } : { admitted: [], codes: ['NO_ORDINAL'] },
+    )
+  })
+
+  test('all that are there, in order', async () => {
+    const outputs = [envelope, p2pkh(1), bData, map].map((lockingScript) => ({ satoshis: 1, lockingScript }))
+    const subject = new FakeChain().spend({ inputs: [], outputs })
+    expect((await judge(subject)).admitted).toEqual([0, 2, 3])
+  })
+
+  test('as an array of numbers too', async () => {
+    const subject = new FakeChain().inscribe({ contentType: 'text/plain', body: utf8('a') })
+    const manager = new OrdinalsTopicManager()
+    expect(await manager.identifyAdmissibleOutputs(Array.from(beefOf(subject)), [])).toEqual({
+      outputsToAdmit: [0],
+      coinsToRetain: [],
+    })
+  })
+})
+
+/** A transaction that spends coins of these values, each of a transaction of its own. */
+function spending(values: readonly number[], outputs: readonly number[], chain = new FakeChain()) {
+  const sources = values.map((value) => chain.spend({ inputs: [], outputs: [locked(value)] }))
+  const inputs = sources.map((transaction): FakeCoin => ({ transaction, vout: 0 }))
+  return { sources, subject: chain.spend({ inputs, outputs: outputs.map(locked) }) }
+}
+
+describe('an ordinal', () => {
+  test.each<[string, number[], number[], number, number[]]>([
+    ['goes into the first output', [1], [1], 0, [0]],
+    ['goes past a larger input', [1000, 1], [1000, 1], 1, [1]],
+    ['keeps its place among others', [1, 1, 1], [1, 1, 1], 2, [2]],
+    ['goes past outputs of no value', [1, 1], [0, 1, 0, 0, 1], 1, [4]],
+    ['goes past inputs of no value', [0, 1, 0, 1], [1, 1], 3, [1]],
+    ['is burnt in a larger output', [1], [1000], 0, []],
+    ['is burnt inside a larger output', [5, 1], [10], 1, []],
+    ['is burnt in the fee', [5, 1], [5], 1, []],
+    ['is burnt where there is no output', [1], [], 0, []],
+  ])('%s', async (_, values, outputs, ordinal, admitted) => {
+    const { sources, subject } = spending(values, outputs)
+    expect(await judge(subject, { previousCoins: [ordinal], with: sources })).toEqual({
+      admitted,
+      codes: admitted.length > 0 ? [] : ['NO_ORDINAL'],
+    })
+  })
+
+  test('is none in a coin of more satoshis, which held content', async () => {
+    const { sources, subject } = spending([2], [1, 1])
+    expect((await judge(subject, { previousCoins: [0], with: sources })).admitted).toEqual([])
+  })
+
+  test('is not what a coin carries that was not admitted', async () => {
+    const { sources, subject } = spending([1, 1], [1, 1])
+    expect((await judge(subject, { previousCoins: [1], with: sources })).admitted).toEqual([1])
+  })
+
+  test('is admitted once where it flows into new content', async () => {
+    const chain = new FakeChain()
+    const first = chain.inscribe({ contentType: 'text/plain', body: utf8('a') })
+    const outputs = [{ satoshis: 1, lockingScript: envelope }]
+    const second = chain.spend({ inputs: [{ transaction: first, vout: 0 }], outputs })
+    expect((await judge(second, { previousCoins: [0], with: [first] })).admitted).toEqual([0])
+  })
+
+  test('is followed for several at once, in whatever order they are named', async () => {
+    const { sources, subject } = spending([1, 3, 1, 1], [1, 3, 1, 1])
+    const { admitted } = await judge(subject, { previousCoins: [3, 0, 2], with: sources })
+    expect(admitted).toEqual([0, 2, 3])
+  })
+})
+
+describe('the values of spent coins', () => {
+  test('come from the store where the BEEF does not have them', async () => {
+    const { store } = await openStore()
+    const { sources, subject } = spending([4, 1], [4, 1])
+    await store.record(graphRecords({ transactions: sources.slice(0, 1) }))
+    const asked = { previousCoins: [1], with: sources.slice(1), store }
+    expect(await judge(subject, asked)).toEqual({ admitted: [1], codes: [] })
+  })
+
+  test('that nobody knows admit nothing by guess', async () => {
+    const { store } = await openStore()
+    const { sources, subject } = spending([1, 1], [1, 1])
+    const asked = { previousCoins: [1], with: sources.slice(1), store }
+    expect(await judge(subject, asked)).toEqual({ admitted: [], codes: ['UNKNOWN_VALUES', 'NO_ORDINAL'] })
+  })
+
+  test('that come behind an ordinal do not matter to it', async () => {
+    const { sources, subject } = spending([1, 1], [1, 1])
+    const asked = { previousCoins: [0], with: sources.slice(0, 1) }
+    expect(await judge(subject, asked)).toEqual({ admitted: [0], codes: [] })
+  })
+
+  test('of the ordinal itself must be known', async () => {
+    const { subject } = spending([1], [1])
+    expect(await judge(subject, { previousCoins: [0] })).toEqual({
+      admitted: [],
+      codes: ['UNKNOWN_VALUES', 'NO_ORDINAL'],
+    })
+  })
+
+  test('that are not known do not keep content out', async () => {
+    const chain = new FakeChain()
+    const inputs = [chain.madeUpCoin(), chain.madeUpCoin()]
+    const subject = chain.spend({ inputs, outputs: [locked(1), { satoshis: 1, lockingScript: envelope }] })
+    expect(await judge(subject, { previousCoins: [1] })).toEqual({ admitted: [1], codes: ['UNKNOWN_VALUES'] })
+  })
+
+  test('are the transaction’s own word: an output that is not there has none', async () => {
+    const chain = new FakeChain()
+    const source = chain.spend({ inputs: [], outputs: [locked(1)] })
+    const subject = chain.spend({ inputs: [{ transaction: source, vout: 1 }], outputs: [locked(1)] })
+    const { codes } = await judge(subject, { previousCoins: [0], with: [source] })
+    expect(codes).toContain('UNKNOWN_VALUES')
+  })
+})
+
+test('a store that failed once is asked again', async () => {
+  const { store } = await openStore()
+  const { sources, subject } = spending([1], [1])
+  await store.record(graphRecords({ transactions: sources }))
+  let failing = true
+  const manager = new OrdinalsTopicManager({
+    store: {
+      transactions: {
+        ...store.transactions,
+        get: async (txid) => {
+          if (failing) throw new Error('the disk is away')
+          return await store.transactions.get(txid)
+        },
+      },
+    },
+  })
+  const beef = beefOf(subject)
+  await expect(manager.identifyAdmissibleOutputs(beef, [0])).rejects.toThrow('the disk is away')
+  failing = false
+  expect((await manager.identifyAdmissibleOutputs(beef, [0])).outputsToAdmit).toEqual([0])
+})
+
+describe('against satoshis walked one by one', () => {
+  /** Which output each ordinal falls into, by laying out every satoshi of every output. */
+  function model(
+    values: readonly number[],
+    outputs: readonly number[],
+    ordinals: readonly number[],
+  ): number[] {
+    const places = outputs.flatMap((value, vout) => new Array<number>(value).fill(vout))
+    const found = ordinals
+      .filter((input) => values[input] === 1)
+      .map((input) => places[values.slice(0, input).reduce((sum, value) => sum + value, 0)])
+    const received = found.filter((vout) => vout !== undefined).filter((vout) => outputs[vout] === 1)
+    return [...new Set(received)].sort((a, b) => a - b)
+  }
+  const values = fc.array(fc.constantFrom(0, 1, 1, 1, 2, 7), { maxLength: 9 })
+  const flow = fc
+    .tuple(fc.array(fc.constantFrom(0, 1, 1, 1, 2, 7), { minLength: 1, maxLength: 9 }), values)
+    .chain(([inputs, outputs]) =>
+      fc.record({
+        inputs: fc.constant(inputs),
+        outputs: fc.constant(outputs),
+        ordinals: fc.subarray(inputs.map((_, i) => i)),
+        /** Where the value of each input is to be found. */
+        known: fc.array(fc.constantFrom('beef', 'beef', 'store', 'nowhere'), {
+          minLength: inputs.length,
+          maxLength: inputs.length,
+        }),
+      }),
+    )
+
+  test('the same outputs are admitted where all values are known', async () => {
+    const chain = new FakeChain()
+    await fc.assert(
+      fc.asyncProperty(flow, async ({ inputs, outputs, ordinals }) => {
+        const { sources, subject } = spending(inputs, outputs, chain)
+        const { admitted } = await judge(subject, { previousCoins: ordinals, with: sources })
+        expect(admitted).toEqual(model(inputs, outputs, ordinals))
+      }),
+    )
+  })
+
+  test('and where some are not, those that no unknown value can move', async () => {
+    const { store } = await openStore()
+    const chain = new FakeChain()
+    await fc.assert(
+      fc.asyncProperty(flow, async ({ inputs, outputs, ordinals, known }) => {
+        const { sources, subject } = spending(inputs, outputs, chain)
+        await store.record(graphRecords({ transactions: sources.filter((_, i) => known[i] === 'store') }))
+        const ancestors = sources.filter((_, i) => known[i] === 'beef')
+        const { admitted, codes } = await judge(subject, { previousCoins: ordinals, with: ancestors, store })
+        const told = ordinals.filter((input) => !known.slice(0, input + 1).includes('nowhere'))
+        expect(admitted).toEqual(model(inputs, outputs, told))
+        const lost = codes.filter((code) => code === 'UNKNOWN_VALUES')
+        expect(lost).toHaveLength(ordinals.length - told.length)
+      }),
+    )
+  })
+})
+
+describe('GASP is told to bring', () => {
+  const manager = new OrdinalsTopicManager()
+
+  test('every input, since each one’s value places those after it', async () => {
+    const { sources, subject } = spending([5, 1], [6, 1])
+    expect(await manager.identifyNeededInputs(beefOf(subject))).toEqual(
+      sources.map(({ txid }) => ({ txid, outputIndex: 0 })),
+    )
+  })
+
+  test('every input of what has content, of whatever value', async () => {
+    const chain = new FakeChain()
+    const subject = chain.inscribe({ satoshis: 0, contentType: 'text/plain', body: utf8('a') })
+    expect(await manager.identifyNeededInputs(beefOf(subject))).toHaveLength(1)
+  })
+
+  test('nothing for what cannot hold an ordinal', async () => {
+    const { subject } = spending([5], [3, 0])
+    await expect(manager.identifyNeededInputs(beefOf(subject))).rejects.toThrow('no output can be an ordinal')
+  })
+})
+
+test('bytes that are no BEEF are the sender’s fault', async () => {
+  const manager = new OrdinalsTopicManager()
+  await expect(manager.identifyAdmissibleOutputs([], [])).rejects.toMatchObject({ code: 'BAD_BEEF' })
+})
+
+test('the topic says what it is', async () => {
+  const manager = new OrdinalsTopicManager()
+  expect(await manager.getMetaData()).toMatchObject({ name: 'tm_ordinals' })
+  expect(await manager.getDocumentation()).toContain('BRC-159')
+})

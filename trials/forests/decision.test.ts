@@ -1,0 +1,127 @@
+import { FakeChain } from '../../test/support/protocol/fake-chain.js'
+import { decide, type Facts } from './decision.js'
+import type { Forest, ForestTransaction } from './forest.js'
+
+/** What a transaction of a story spends, when it came, and the height of its own proof. */
+type Part = [spends: string[], arrival: number, height?: number]
+
+interface Story {
+  parts: Record<string, Part>
+  counts: string
+  /** What `tm_names` holds. */
+  nodes?: string[]
+  /** Of which a topic holds something. */
+  admitted?: string
+}
+
+/** Small stories: a letter for a transaction, `a0` for its first output; `x` is one that nobody knows. */
+const stories: Record<string, Story> = {
+  'of two that spend one coin the first to come counts': {
+    parts: { b: [['x0'], 1], a: [['x0'], 2] },
+    counts: 'b',
+  },
+  'of two that came together the lesser txid counts': {
+    parts: { b: [['x0'], 1], a: [['x0'], 1] },
+    counts: 'a',
+  },
+  'a proof turns it': { parts: { b: [['x0'], 1], a: [['x0'], 2, 7] }, counts: 'a' },
+  'without that proof it turns back': { parts: { b: [['x0'], 1], a: [['x0'], 2] }, counts: 'b' },
+  'of two that are proven the lower block counts': {
+    parts: { b: [['x0'], 1, 8], a: [['x0'], 2, 7] },
+    counts: 'a',
+  },
+  'what is built on a loser is silent, and what spends the same as that counts': {
+    parts: { a: [['x0'], 1], b: [['x0'], 2], c: [['b0', 'y0'], 3], d: [['c0'], 4], e: [['y0'], 5] },
+    counts: 'ae',
+  },
+  'a whole branch turns with a proof far up': {
+    parts: { a: [['x0'], 1], b: [['x0'], 2], c: [['b0'], 3], d: [['c0'], 4, 7] },
+    counts: 'bcd',
+  },
+  'one that loses over either of its inputs is silent, and no rival over the other': {
+    parts: { a: [['x0'], 1], b: [['x0', 'y0'], 2], c: [['y0'], 3] },
+    counts: 'ac',
+  },
+  'one that came first keeps two others out': {
+    parts: { a: [['x0', 'y0'], 1], b: [['x0'], 2], c: [['y0'], 3] },
+    counts: 'a',
+  },
+  'a proof of one rival of two makes room for the other': {
+    parts: { a: [['x0', 'y0'], 1], b: [['x0'], 2, 7], c: [['y0'], 3] },
+    counts: 'bc',
+  },
+  'what needs both of two branches is silent with either': {
+    parts: { a: [['x0'], 1], b: [['x0'], 2], c: [['a0', 'b0'], 3] },
+    counts: 'a',
+  },
+  'what came first by something built on it came first': {
+    parts: { b: [['x0'], 3], c: [['b0'], 1], a: [['x0'], 2] },
+    counts: 'bc',
+  },
+  'what spends the same as its own ancestor never counts': {
+    parts: { b: [['x0'], 1], c: [['b0'], 1], a: [['x0', 'c0'], 1] },
+    counts: 'bc',
+  },
+  'of a node what a topic has looked at is a spender if it is a mint': {
+    parts: { n: [['x0'], 1], a: [['n0'], 2], b: [['n0'], 3], c: [['n0'], 4] },
+    nodes: ['n0', 'b0', 'c0'],
+    admitted: 'nabc',
+    counts: 'nab',
+  },
+  'of a node what no topic has looked at is a spender': {
+    parts: { n: [['x0'], 1], a: [['n0'], 2], b: [['n0'], 3] },
+    nodes: ['n0', 'b0'],
+    admitted: 'nb',
+    counts: 'na',
+  },
+}
+
+const txid = (letter: string): string => letter.padEnd(64, '0')
+const outpoint = ([letter = '', vout = '']: string): string => `${txid(letter)}_${vout}`
+
+function told({ parts, nodes = [], admitted = '' }: Omit<Story, 'counts'>): {
+  forest: Pick<Forest, 'byTxid'>
+  facts: Facts
+} {
+  const { genesis } = new FakeChain()
+  const transactions = Object.entries(parts).map(
+    ([letter, [spends]]): ForestTransaction => ({
+      ...genesis,
+      txid: txid(letter),
+      spends: spends.map(outpoint),
+      said: [],
+      needsProof: false,
+    }),
+  )
+  const all = Object.entries(parts)
+  return {
+    forest: { byTxid: new Map(transactions.map((each) => [each.txid, each])) },
+    facts: {
+      insertionOrder: new Map(all.map(([letter, [, arrival]]) => [txid(letter), arrival])),
+      heights: new Map(all.flatMap(([letter, [, , height]]) => (height ? [[txid(letter), height]] : []))),
+      names: new Set(nodes.map(outpoint)),
+      admitted: new Set([...admitted].map(txid)),
+    },
+  }
+}
+
+test.each(Object.entries(stories))('%s', (_, { counts, ...story }) => {
+  const { forest, facts } = told(story)
+  const { counts: found } = decide(forest, facts)
+  expect([...found].sort()).toEqual([...counts].map(txid).sort())
+})
+
+test('a silent one lost to what beat it, or what it is built on', () => {
+  const parts: Record<string, Part> = {
+    a: [['x0'], 1],
+    b: [['x0'], 2],
+    c: [['b0'], 3],
+    d: [['y0'], 4],
+    e: [['y0', 'c0'], 5],
+  }
+  const { forest, facts } = told({ parts })
+  const { winnersOver } = decide(forest, facts)
+  expect(winnersOver(txid('b'))).toEqual(new Set([txid('a')]))
+  expect(winnersOver(txid('c'))).toEqual(new Set([txid('a')]))
+  expect(winnersOver(txid('e'))).toEqual(new Set([txid('a'), txid('d')]))
+})

@@ -1,0 +1,40 @@
+import { type ServerProcess, startServerProcess } from '../../test/support/server/server-process.js'
+import type { Environment } from '../../test/support/server/test-server.js'
+import { exchange } from './exchange.js'
+import { judge } from './judge.js'
+import { submit } from './request.js'
+import type { World } from './world.js'
+
+/** What inputs of the operator's show. */
+export const ADMIN_TOKEN = 'the-token-of-a-fuzzed-operator'
+/** Limits are met by inputs which are not large, and one client may ask as fast as it can. */
+const SETTINGS = {
+  MAX_BODY_BYTES: String(2 * 1024 * 1024),
+  MAX_CONTENT_BYTES: String(1024 * 1024),
+  MAX_QUERY_BYTES: String(1024 * 1024),
+  READS_PER_MINUTE: '0',
+  SUBMISSIONS_PER_MINUTE: '0',
+  ADMIN_TOKEN,
+}
+
+/** The compiled server, following the tree of the network that inputs are made of. */
+export async function startHost(options: {
+  main: string
+  dataDir: string
+  world: World
+  onLine?: (line: string) => void
+}): Promise<ServerProcess> {
+  const { main, dataDir, world, onLine } = options
+  const env: Environment = { PORT: '0', DATA_DIR: dataDir, SEED: 'none', ...SETTINGS, ...world.settings }
+  return await startServerProcess({ main, env, ...(onLine && { onLine }) })
+}
+
+/** Submits the network, all of which has to be taken. */
+export async function fillHost({ url }: ServerProcess, { filling }: World): Promise<void> {
+  for (const { beef, topics } of filling) {
+    const request = submit(beef, topics)
+    const { statuses, complaints } = judge(request, await exchange(url, request, { patience: 60_000 }))
+    if (statuses[0] !== 200)
+      throw new Error(`the host took a good submission with ${statuses}: ${complaints}`)
+  }
+}

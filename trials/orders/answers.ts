@@ -1,0 +1,482 @@
+import { Agent, type IncomingHttpHeaders, request } from 'node:http'
+import { isDeepStrictEqual } from 'node:util'
+import type { ChainTracker } from '@bsv/sdk'
+import { encodeAddress } from '../../backend/src/protocol/address.js'
+import { readBeefFrame } from '../../backend/src/protocol/beef.js'
+import { ByteCursor } from '../../backend/src/protocol/byte-cursor.js'
+import { toHex } from '../../backend/src/protocol/bytes.js'
+import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
+import { readTransaction } from '../../backend/src/protocol/transaction.js'
+import { verifyNameProof } from '../../src/client/verify-name.js'
+import { ownerOf } from '../../test/support/graph/life.js'
+import { verifyProvenance } from '../../test/support/graph/provenance-verifier.js'
+import { CONTENT_TYPES, KEYS, PARENT } from '../../test/support/graph/said-outputs.js'
+import { type History, TEXTS } from './history.js'
+import { type OrderAnswers, sha256 } from './model.js'
+
+/** What a host answered, read to its end. */
+export interface Answer {
+  status: number
+  headers: IncomingHttpHeaders
+  body: Buffer
+}
+
+export interface Question {
+  path: string
+  /** Sent by POST. */
+  body?: Uint8Array | string
+  headers?: Record<string, string>
+}
+
+const agent = new Agent({ keepAlive: true })
+
+/** Asks a host over connections that are kept: hundreds of questions follow each other. */
+export async function ask(url: string, { path, body, headers = {} }: Question): Promise<Answer> {
+  const { hostname, port } = new URL(url)
+  const method = body === undefined ? 'GET' : 'POST'
+  return await new Promise((resolve, reject) => {
+    const asked = request({ hostname, port, path, method, agent, headers }, (response) => {
+      const pieces: Buffer[] = []
+      response.on('data', (piece: Buffer) => pieces.push(piece))
+      response.on('error', reject)
+      response.on('end', () => {
+        const { statusCode: status = 0, headers: got } = response
+        resolve({ status, headers: got, body: Buffer.concat(pieces) })
+      })
+    })
+    asked.on('error', reject)
+    asked.end(body)
+  })
+}
+
+/** A host, and what it should answer. */
+export interface Asked {
+  url: string
+  history: History
+  answers: OrderAnswers
+  /** The chain that proofs lead to. */
+  tracker: ChainTracker & { isRoot(root: string, height: number): boolean }
+}
+
+/** What a host answers and what the model says, by question, as far as they are not the same. */
+export type Differences = Record<string, { got: unknown; expected: unknown }>
+
+/**
+ * Asks about all that is in a history.
+ *
+ * @param options.everything Whether each route is asked about each output, and not only those that tell of many at once.
+ */
+export async function differences(
+  asked: Asked,
+  { everything }: { everything: boolean },
+): Promise<Differences> {
+  const reader = new Reader(asked)
+  await askNames(reader)
+  await askNameLookups(reader)
+  await askTips(reader)
+  await askBulk(reader)
+  if (everything) {
+    await askOrdinals(reader)
+    await askOrdinalLookups(reader)
+    await askProofs(reader)
+  }
+  return reader.found
+}
+
+const MISSING = 404
+const BLOCKED = 451
+const json = ({ body }: Answer): unknown => JSON.parse(body.toString('utf8'))
+
+class Reader {
+  readonly found: Differences = {}
+
+  constructor(readonly asked: Asked) {}
+
+  get answers(): OrderAnswers {
+    return this.asked.answers
+  }
+
+  get names(): string[] {
+    const { transactions } = this.asked.history
+    return [...new Set(transactions.flatMap(({ mint }) => mint?.name ?? [])), 'ab', 'zz'].sort()
+  }
+
+  get outpoints(): string[] {
+    return this.asked.history.subjects.flatMap(({ said, outpoint }) => said.map((_, vout) => outpoint(vout)))
+  }
+
+  /** Holds an answer against what is wanted: a status, or what is shown of a 200. */
+  async get(
+    question: Question | string,
+    options: { as?: string; shown?: (answer: Answer) => unknown; expected: unknown },
+  ): Promise<Answer> {
+    const asked = typeof question === 'string' ? { path: question } : question
+    const { as = asked.path, shown = json, expected } = options
+    const answer = await ask(this.asked.url, asked)
+    this.compare(as, answer.status === 200 ? shown(answer) : answer.status, expected)
+    return answer
+  }
+
+  /** Asks `/lookup`: what is found, in no order unless there is one; the BEEF holds it, and only what counts. */
+  async lookup(
+    service: string,
+    query: unknown,
+    expected: unknown,
+    { isOrdered = false }: { isOrdered?: boolean } = {},
+  ): Promise<void> {
+    const { url, answers } = this.asked
+    const as = `${service} ${JSON.stringify(query)}`
+    const body = JSON.stringify({ service, query })
+    const answer = await ask(url, { path: '/lookup', body, headers: { 'X-Aggregation': 'yes' } })
+    if (answer.status !== 200) return this.compare(as, answer.status, expected)
+    const { outputs, txids } = readOutputs(answer.body)
+    this.compare(as, isOrdered ? outputs : outputs.sort(), expected)
+    const wrong = txids.filter((txid) => !answers.decision.counts.has(txid))
+    const missing = outputs.filter((each) => !txids.includes(each.slice(0, 64)))
+    this.compare(`${as}: its BEEF`, { wrong, missing }, { wrong: [], missing: [] })
+  }
+
+  compare(as: string, got: unknown, expected: unknown): void {
+    // Absent and undefined are one.
+    const plain = (value: unknown): unknown =>
+      value === undefined ? value : JSON.parse(JSON.stringify(value))
+    const difference = { got: plain(got), expected: plain(expected) }
+    if (!isDeepStrictEqual(difference.got, difference.expected)) this.found[as] = difference
+  }
+
+  /** What is wanted of an output, by whether it or what leads on from it is blocked. */
+  unlessBlocked(outpoints: (string | undefined)[], expected: unknown): unknown {
+    if (outpoints.some((each) => each !== undefined && this.answers.isBlocked(each))) return BLOCKED
+    return expected ?? MISSING
+  }
+}
+
+async function askNames(reader: Reader): Promise<void> {
+  const { answers, names, outpoints } = reader
+  for (const name of names) {
+    const origin = answers.originOf(name)
+    const node = answers.longestNode(name)
+    const unlessBlocked = (more: (string | undefined)[], expected: unknown): unknown =>
+      answers.isBlockedName(name) ? BLOCKED : reader.unlessBlocked(more, expected)
+    await reader.get(`/svc/names/origin/${name}`, {
+      expected: unlessBlocked([origin], origin && { name, outpoint: origin }),
+    })
+    await reader.get(`/svc/names/mine/${name}`, {
+      expected: unlessBlocked([node?.outpoint], node?.domain === name ? undefined : node),
+    })
+    const step = origin === undefined ? undefined : answers.stepOf(origin, -1)
+    const live = origin === undefined ? undefined : answers.liveNode(name)
+    await reader.get(`/svc/names/${name}`, {
+      expected: unlessBlocked([origin, step?.outpoint, step?.content, live], nameRecord(answers, name)),
+    })
+  }
+  const listed = (prefix: string) => answers.names.filter((each) => each.name.startsWith(prefix))
+  await reader.get('/svc/names', { expected: { names: listed('') } })
+  await reader.get('/svc/names?prefix=a', { expected: { names: listed('a') } })
+  const [first, second] = listed('')
+  await reader.get('/svc/names?limit=1', {
+    expected: { names: first ? [first] : [], ...(second && { next: first?.name }) },
+  })
+  await reader.get(
+    { path: '/svc/names/origins', body: JSON.stringify(outpoints) },
+    {
+      expected: Object.fromEntries(
+        outpoints.map((each) => [each, answers.origins.has(each) && !answers.isBlocked(each)]),
+      ),
+    },
+  )
+}
+
+function nameRecord(answers: OrderAnswers, name: string): unknown {
+  const origin = answers.originOf(name)
+  const step = origin === undefined ? undefined : answers.stepOf(origin, -1)
+  if (origin === undefined) return undefined
+  return {
+    name,
+    origin,
+    ...(step && {
+      tip: {
+        outpoint: step.outpoint,
+        owner: addressOf(answers, step.outpoint),
+        script: toHex(answers.said(step.outpoint).script),
+        spent: answers.spenderOf(step.outpoint) !== undefined,
+      },
+      sequence: step.sequence,
+      map: step.map,
+    }),
+    node: answers.liveNode(name),
+    height: answers.heightOf(origin.slice(0, 64)),
+  }
+}
+
+function addressOf(answers: OrderAnswers, outpoint: string): string | undefined {
+  const { owner } = answers.said(outpoint)
+  return owner === undefined ? undefined : encodeAddress(owner, 'main')
+}
+
+const SEQUENCES = [undefined, -2, -1, 0, 1, 2]
+
+async function askOrdinals(reader: Reader): Promise<void> {
+  const { answers, outpoints } = reader
+  for (const each of outpoints) {
+    for (const sequence of SEQUENCES) {
+      const asked = sequence === undefined ? each : `${each}:${sequence}`
+      const places = placesOf(answers, each, sequence)
+      await reader.get(`/content/${asked}`, {
+        shown: shownContent,
+        expected: reader.unlessBlocked([each, ...places], contentOf(answers, each, sequence)),
+      })
+    }
+    const stream = answers.streamOf(each)
+    const origin = answers.stepOf(each, -2)?.origin
+    await reader.get(`/svc/gateway/stream/${each}`, {
+      shown: ({ headers, body }) => ({
+        type: headers['content-type'],
+        origin: headers['x-origin'],
+        body: body.toString('utf8'),
+      }),
+      expected: reader.unlessBlocked(
+        [each, ...(stream?.chunks ?? [])],
+        stream && {
+          type: stream.contentType,
+          // One that is blocked is not told.
+          origin: origin !== undefined && answers.isBlocked(origin) ? undefined : origin,
+          body: stream.chunks.map((chunk) => bodyOf(answers, chunk)).join(''),
+        },
+      ),
+    })
+  }
+  for (const { txid } of reader.asked.history.subjects) {
+    const first = answers.firstContentOf(txid)
+    const expected = first && contentOf(answers, first, undefined)
+    await reader.get(`/content/${txid}`, {
+      shown: shownContent,
+      expected: reader.unlessBlocked([first], expected),
+    })
+  }
+}
+
+/** Where an ordinal stands at a step, and what it shows there. */
+function placesOf(answers: OrderAnswers, outpoint: string, sequence: number | undefined): string[] {
+  const step = sequence === undefined ? undefined : answers.stepOf(outpoint, sequence)
+  return step === undefined ? [] : [step.outpoint, step.content]
+}
+
+function bodyOf(answers: OrderAnswers, outpoint: string): string {
+  return Buffer.from(answers.said(outpoint).content?.body ?? []).toString('utf8')
+}
+
+function shownContent({ headers, body }: Answer): unknown {
+  const map = headers['x-map']
+  return {
+    body: body.toString('utf8'),
+    type: headers['content-type'],
+    outpoint: headers['x-outpoint'],
+    origin: headers['x-origin'],
+    sequence: headers['x-ord-seq'],
+    map: map === undefined ? {} : JSON.parse(String(map)),
+    parent: headers['x-parent'],
+    cache: headers['cache-control'],
+  }
+}
+
+/** What is known of an output by itself, or of its ordinal at a step; undefined where that is not here. */
+function toldOf(answers: OrderAnswers, outpoint: string, sequence: number | undefined) {
+  if (sequence === undefined) {
+    if (!answers.held.has(outpoint)) return undefined
+    return { at: outpoint, step: undefined, ...answers.alone(outpoint) }
+  }
+  const step = answers.stepOf(outpoint, sequence)
+  return step && { at: step.outpoint, step, content: step.content, parent: step.parent, map: step.map }
+}
+
+function contentOf(answers: OrderAnswers, outpoint: string, sequence: number | undefined): unknown {
+  const told = toldOf(answers, outpoint, sequence)
+  if (told?.content === undefined) return undefined
+  const { at, step, content, map, parent } = told
+  const isFixed = sequence === undefined || answers.heightOf(at.slice(0, 64)) !== undefined
+  return {
+    body: bodyOf(answers, content),
+    type: answers.said(content).content?.contentType,
+    outpoint: at,
+    origin: step?.origin,
+    sequence: step && String(step.sequence),
+    map,
+    parent,
+    cache: sequence === -1 ? 'no-cache' : `public, max-age=${isFixed ? '31536000, immutable' : '60'}`,
+  }
+}
+
+function metadataOf(answers: OrderAnswers, outpoint: string, sequence: number | undefined): unknown {
+  const told = toldOf(answers, outpoint, sequence)
+  if (told === undefined) return undefined
+  const { at, step, content: contentOutpoint, map, parent } = told
+  const content = contentOutpoint === undefined ? undefined : answers.said(contentOutpoint).content
+  return {
+    outpoint: at,
+    ...(step && { origin: step.origin, sequence: step.sequence, tip: step.tip }),
+    ...(content && {
+      contentOutpoint,
+      contentType: content.contentType,
+      contentLength: content.body.length,
+      sha256: sha256(content.body),
+    }),
+    map,
+    parent,
+    satoshis: answers.said(at).satoshis,
+    owner: addressOf(answers, at),
+    spent: answers.spenderOf(at) !== undefined,
+    height: answers.heightOf(at.slice(0, 64)),
+  }
+}
+
+const MOST_AT_ONCE = 100
+
+/** Metadata of everything, a hundred at once, and one by one of the first outputs. */
+async function askBulk(reader: Reader): Promise<void> {
+  const { answers, outpoints } = reader
+  const asked = outpoints.flatMap((outpoint) =>
+    SEQUENCES.map((sequence) => ({
+      asked: sequence === undefined ? outpoint : `${outpoint}:${sequence}`,
+      expected: reader.unlessBlocked(
+        [outpoint, ...placesOf(answers, outpoint, sequence)],
+        metadataOf(answers, outpoint, sequence),
+      ),
+    })),
+  )
+  for (let at = 0; at < asked.length; at += MOST_AT_ONCE) {
+    const page = asked.slice(at, at + MOST_AT_ONCE)
+    const body = JSON.stringify(page.map((each) => each.asked))
+    const answer = await ask(reader.asked.url, { path: '/svc/gateway/metadata', body })
+    if (answer.status !== 200) reader.compare(`metadata of many, from ${at}`, answer.status, 200)
+    const records = answer.status === 200 ? (json(answer) as Record<string, unknown>) : {}
+    for (const { asked: each, expected } of page) {
+      const isHere = expected !== MISSING && expected !== BLOCKED
+      reader.compare(`metadata of ${each}, among many`, records[each], isHere ? expected : null)
+    }
+  }
+  for (const { asked: each, expected } of asked.slice(0, 24))
+    await reader.get(`/svc/gateway/metadata/${each}`, { expected })
+}
+
+async function askNameLookups(reader: Reader): Promise<void> {
+  const { answers, names, outpoints } = reader
+  for (const name of names) {
+    const origin = answers.originOf(name)
+    const current = origin === undefined ? undefined : answers.currentOf(origin)
+    const shown = current === undefined ? [] : placesOf(answers, current, -1)
+    const node = answers.longestNode(name)
+    const toMine = node?.domain === name ? undefined : node?.outpoint
+    const live = answers.liveNode(name)
+    const ask = async (query: unknown, places: (string | undefined)[], found: string | undefined) => {
+      const expected = reader.unlessBlocked(places, found === undefined ? [] : [found])
+      await reader.lookup('ls_names', query, answers.isBlockedName(name) ? BLOCKED : expected)
+    }
+    await ask({ name }, [origin, current, ...shown], current)
+    await ask({ origin: name }, [origin], origin)
+    await ask({ mine: name }, [node?.outpoint], toMine)
+    await ask({ node: name }, [live], live)
+  }
+  const root = answers.liveNode('')
+  const isRoot = reader.unlessBlocked([root], root === undefined ? [] : [root])
+  await reader.lookup('ls_names', { node: '' }, isRoot)
+  const listed = (prefix: string): string[] =>
+    answers.names.filter((each) => each.name.startsWith(prefix)).map(({ outpoint }) => outpoint)
+  await reader.lookup('ls_names', { prefix: '' }, listed(''), { isOrdered: true })
+  await reader.lookup('ls_names', { prefix: 'a', limit: 2 }, listed('a').slice(0, 2), { isOrdered: true })
+  await reader.lookup('ls_names', { origins: outpoints }, listed('').sort())
+}
+
+async function askOrdinalLookups(reader: Reader): Promise<void> {
+  const { answers, outpoints } = reader
+  for (const outpoint of outpoints) {
+    const held = answers.held.has(outpoint) ? [outpoint] : []
+    await reader.lookup('ls_ordinals', { outpoint }, reader.unlessBlocked([outpoint], held))
+    for (const seq of [-1, 0]) {
+      const step = answers.stepOf(outpoint, seq)
+      const places = [outpoint, ...placesOf(answers, outpoint, seq)]
+      const expected = reader.unlessBlocked(places, step === undefined ? [] : [step.outpoint])
+      await reader.lookup('ls_ordinals', { outpoint, seq }, expected)
+    }
+  }
+}
+
+/** What finds ordinals where they are now. */
+async function askTips(reader: Reader): Promise<void> {
+  const { answers } = reader
+  const lookup = (query: unknown, expected: string[]): Promise<void> =>
+    reader.lookup('ls_ordinals', query, expected)
+  for (const contentType of CONTENT_TYPES) {
+    const shows = (content: string | undefined): boolean =>
+      content !== undefined && answers.said(content).content?.contentType === contentType
+    await lookup(
+      { contentType },
+      answers.tipsWhere((_, step) => shows(step?.content)),
+    )
+  }
+  for (const key of KEYS) {
+    const isOwned = (tip: string): boolean =>
+      answers.spenderOf(tip) === undefined && answers.said(tip).owner === ownerOf(key)
+    await lookup({ owner: encodeAddress(ownerOf(key), 'main') }, answers.tipsWhere(isOwned))
+    for (const text of TEXTS) {
+      const [name, value] = [`key ${key}`, `value ${text}`]
+      const found = answers.tipsWhere((_, step) => [step?.map[name] ?? []].flat().includes(value))
+      await lookup({ map: { [name]: value } }, found)
+    }
+  }
+  await lookup(
+    { parent: PARENT },
+    answers.tipsWhere((_, step) => step?.parent === PARENT),
+  )
+}
+
+function readOutputs(body: Buffer): { outputs: string[]; txids: string[] } {
+  const cursor = new ByteCursor(Uint8Array.from(body), (message) => new Error(message))
+  const outputs = Array.from({ length: cursor.varint() }, () => {
+    const txid = toHex(cursor.take(32))
+    const vout = cursor.varint()
+    cursor.take(cursor.varint())
+    return `${txid}_${vout}`
+  })
+  const beef = readBeefFrame(Uint8Array.from(body.subarray(cursor.at)))
+  return { outputs, txids: beef.transactions.map(({ raw }) => readTransaction(raw).txid) }
+}
+
+/** Provenance and proofs of names, checked as a wallet would. */
+async function askProofs(reader: Reader): Promise<void> {
+  const { answers, names, outpoints, asked } = reader
+  const starts = [...answers.origins.keys()]
+  for (const each of outpoints) {
+    const path = answers.lineage(each)
+    const isProvable = path.length > 0 && path.every((hop) => answers.isVouchedFor(hop.slice(0, 64)))
+    const shown = ({ body }: Answer): unknown => {
+      if (!isProvable) return 'unproven'
+      try {
+        return verifyProvenance(body, { isRoot: asked.tracker.isRoot, starts, more: true })
+      } catch (error) {
+        return String(error)
+      }
+    }
+    const verified = { tip: path.at(-1), origin: answers.stepOf(each, -2)?.origin, path }
+    const expected = path.length === 0 ? undefined : isProvable ? verified : 'unproven'
+    await reader.get(`/svc/gateway/provenance/${each}`, {
+      shown,
+      expected: reader.unlessBlocked([each, ...placesOf(answers, each, -1)], expected),
+    })
+  }
+  for (const name of names) {
+    const origin = answers.originOf(name)
+    const path = `/svc/names/proof/${name}`
+    const answer = await ask(asked.url, { path })
+    const expected = reader.unlessBlocked([origin], origin && 200)
+    reader.compare(path, answer.status, answers.isBlockedName(name) ? BLOCKED : expected)
+    if (answer.status !== 200 || origin === undefined || !answers.isVouchedFor(origin.slice(0, 64))) continue
+    const { deployment } = asked.history.chain
+    const proof = Uint8Array.from(answer.body)
+    const proven = await verifyNameProof({ proof, name, deployment, chainTracker: asked.tracker }).then(
+      (shown) => formatOutpoint(shown.origin),
+      String,
+    )
+    reader.compare(`${path}: what it proves`, proven, origin)
+  }
+}

@@ -1,0 +1,354 @@
+import fc from 'fast-check'
+import { utf8 } from '../../backend/src/protocol/bytes.js'
+import { decodeMineNode, encodeMineNode, isClaimed, UNCLAIMED } from '../../backend/src/protocol/mine-node.js'
+import { formatOutpoint, type Outpoint, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
+import { ownerOf } from '../../test/support/graph/life.js'
+import {
+  inscribing,
+  outputOf,
+  type Said,
+  type OutputKind as SaidKind,
+  saying,
+} from '../../test/support/graph/said-outputs.js'
+import { FakeChain, type FakeTransaction, OPEN_LOCK, p2pkh } from '../../test/support/protocol/fake-chain.js'
+import {
+  NON_STRICT,
+  type NonStrictUnlocking,
+  nonStrictlyUnlocked,
+} from '../../test/support/protocol/non-strict-mints.js'
+
+/** A transaction of a history, with what the test knows of it without reading a script. */
+export interface HistoryTransaction extends FakeTransaction {
+  /** What it spends, each as `<txid>_<vout>`, in the order of its inputs. */
+  spends: string[]
+  /** What each of its outputs says. */
+  said: Said[]
+  /** Set where it is built as a mint: the name, were the node genuine that it spends. */
+  mint?: { name: string; node: string }
+  /** Set where an input cannot be signed for here, or spends what nobody has: it is valid with a proof only. */
+  needsProof: boolean
+}
+
+/** Transactions, parents first: genesis, purses that pay, and what came of the deeds. */
+export interface History {
+  chain: FakeChain
+  genesis: HistoryTransaction
+  transactions: HistoryTransaction[]
+  byTxid: ReadonlyMap<string, HistoryTransaction>
+  /** What the deeds made, and genesis: answers are read about their outputs. */
+  subjects: HistoryTransaction[]
+}
+
+const OUTPUT_KINDS = [
+  'plain',
+  'plain',
+  'plain',
+  'plain',
+  'owned',
+  'inscribed',
+  'inscribed',
+  'inscribed with MAP',
+  'owned inscribed',
+  'child',
+  'chunk',
+  'set',
+  'add',
+  'remove',
+  'larger',
+  'larger inscribed',
+  'empty',
+  'copied node',
+] as const satisfies OutputKind[]
+type OutputKind = SaidKind | 'copied node'
+
+/** Which coin to spend: numbers choose among what there is, from the latest back. */
+interface Pick {
+  from: 'free' | 'spent' | 'all'
+  /** Whether it is a coin that an ordinal stands in, where there is one. */
+  carries: boolean
+  at: number
+}
+
+/** One thing that somebody does. */
+export interface Deed {
+  kind: 'mint' | 'move' | 'inscribe'
+  node: Pick
+  character: number
+  /** Where the node stands among a mint's inputs. */
+  position: number
+  /** Which unlocking script a mint has that only a block decides about; beyond them, five minimal pushes. */
+  unlocking: number
+  coins: Pick[]
+  /** Where a coin of which nobody has the transaction stands among the inputs; beyond them, there is none. */
+  foreign: number
+  pays: { coin: Pick; place: 'last' | 'first' | 'nowhere' }
+  /** What becomes of the coins of a move: each goes on, in an output of its value; or outputs come as they do. */
+  flow: 'goes on' | 'free'
+  outputs: { kind: OutputKind; key: number; text: number }[]
+}
+
+const pick: fc.Arbitrary<Pick> = fc.record({
+  from: fc.oneof({ weight: 14, arbitrary: fc.constant('free' as const) }, fc.constantFrom('spent', 'all')),
+  carries: fc.constantFrom(true, true, true, false),
+  at: fc.nat(9),
+})
+
+export const deed: fc.Arbitrary<Deed> = fc.record({
+  kind: fc.constantFrom(
+    'mint',
+    'mint',
+    'move',
+    'move',
+    'move',
+    'move',
+    'move',
+    'move',
+    'inscribe',
+    'inscribe',
+  ),
+  node: pick,
+  character: fc.nat(1),
+  position: fc.nat(2),
+  unlocking: fc.nat(3 * NON_STRICT.length),
+  coins: fc.array(pick, { minLength: 1, maxLength: 3 }),
+  foreign: fc.nat(40),
+  pays: fc.record({
+    coin: fc.record({
+      from: fc.oneof({ weight: 14, arbitrary: fc.constant('free' as const) }, fc.constant('spent' as const)),
+      carries: fc.constant(false),
+      at: fc.nat(9),
+    }),
+    place: fc.constantFrom('last', 'first', 'first', 'first', 'nowhere'),
+  }),
+  flow: fc.constantFrom('goes on', 'goes on', 'goes on', 'free'),
+  outputs: fc.array(fc.record({ kind: fc.constantFrom(...OUTPUT_KINDS), key: fc.nat(2), text: fc.nat(2) }), {
+    minLength: 1,
+    maxLength: 4,
+  }),
+})
+
+export const TEXTS = [0, 1, 2]
+
+/** Many with few coins each, so that what places an ordinal is often not known yet. */
+const PURSES = 8
+/** What a purse holds: odd coins, whose own history nobody knows, around those that pay. */
+const PURSE_VALUES = [1, 0, 4, 7]
+
+/** Makes a history of deeds. The same deeds make the same history. */
+export function historyOf(deeds: readonly Deed[]): History {
+  const chain = new FakeChain({ difficulty: 1, covenantVersion: 1 })
+  const root = { satoshis: 1, script: chain.node('').lockingScript, domain: '' }
+  const genesis = described(chain.genesis, [root, { satoshis: 1000, script: p2pkh(0) }], true)
+  const purses = Array.from({ length: PURSES }, () => {
+    const said = PURSE_VALUES.map((satoshis): Said => ({ satoshis, script: OPEN_LOCK }))
+    return described(chain.spend({ inputs: [], outputs: said.map(outputOf) }), said, true)
+  })
+  const byTxid = new Map([genesis, ...purses].map((each) => [each.txid, each]))
+  const grower = new Grower(chain, byTxid, { genesis, purses })
+  for (const each of deeds) grower.grow(each)
+  const { made } = grower
+  return {
+    chain,
+    genesis,
+    byTxid,
+    transactions: [genesis, ...purses, ...made],
+    subjects: [genesis, ...made],
+  }
+}
+
+class Grower {
+  readonly made: HistoryTransaction[] = []
+  private readonly spent = new Set<string>()
+  /** Coins that an ordinal stands in. */
+  private readonly carriers = new Set<string>()
+  private readonly coins: string[]
+  private readonly paying: string[]
+  private readonly nodes: string[]
+
+  constructor(
+    private readonly chain: FakeChain,
+    private readonly byTxid: Map<string, HistoryTransaction>,
+    { genesis, purses }: { genesis: HistoryTransaction; purses: HistoryTransaction[] },
+  ) {
+    const coinsOf = (isPaying: boolean): string[] =>
+      purses.flatMap(({ said, outpoint }) =>
+        said.flatMap(({ satoshis }, vout) => (satoshis > 1 === isPaying ? [outpoint(vout)] : [])),
+      )
+    this.coins = coinsOf(false)
+    this.paying = coinsOf(true)
+    this.nodes = [genesis.outpoint(0)]
+  }
+
+  grow({ kind, node, character, position, unlocking, coins, foreign, pays, flow, outputs }: Deed): void {
+    const payment =
+      pays.place === 'nowhere' && kind === 'move' ? undefined : this.chosen(pays.coin, this.paying)
+    const held = kind === 'inscribe' ? [] : coins.flatMap((each) => this.chosen(each, this.coins) ?? [])
+    const around = payment === undefined ? [] : [payment]
+    const known = [...new Set(pays.place === 'first' ? [...around, ...held] : [...held, ...around])]
+    const unknown = foreign <= known.length ? this.chain.madeUpCoin() : undefined
+    const funding = known.map(parseOutpoint)
+    if (unknown !== undefined) funding.splice(foreign, 0, unknown)
+    if (funding.length === 0) return
+    const needsProof = unknown !== undefined || known.some((each) => this.isLocked(each))
+    const purse = unknown === undefined ? this.sumOf(known) : Number.POSITIVE_INFINITY
+    if (kind === 'mint') {
+      const outpoint = this.chosen(node, this.nodes)
+      if (outpoint !== undefined)
+        this.mint({
+          outpoint,
+          character,
+          position,
+          unlocking: NON_STRICT[unlocking],
+          funding,
+          outputs,
+          purse,
+          needsProof,
+        })
+      return
+    }
+    const made = outputs.map((each) =>
+      this.saying({ ...each, kind: kind === 'inscribe' ? inscribing(each.kind) : each.kind }),
+    )
+    const goesOn = kind === 'move' && flow === 'goes on' && unknown === undefined
+    const said = affordable(goesOn ? this.goingOn(known, made) : made, purse)
+    this.add(described(this.chain.spend({ inputs: funding, outputs: said.map(outputOf) }), said, needsProof))
+  }
+
+  /** An output for each coin, of its value; for every third of 1 satoshi one of those that were made, where it is worth that. */
+  private goingOn(coins: string[], made: Said[]): Said[] {
+    const outputs = coins.flatMap((coin, i): Said[] => {
+      const { satoshis } = this.saidAt(coin)
+      const own = made[i % made.length]
+      if (satoshis !== 1) return satoshis === 0 ? [] : [{ satoshis, script: OPEN_LOCK }]
+      return [own?.satoshis === 1 && (i + this.made.length) % 3 === 0 ? own : { satoshis, script: OPEN_LOCK }]
+    })
+    return outputs.length > 0 ? outputs : [{ satoshis: 0, script: OPEN_LOCK }]
+  }
+
+  private mint(options: {
+    outpoint: string
+    character: number
+    position: number
+    unlocking: NonStrictUnlocking | undefined
+    funding: Outpoint[]
+    outputs: Deed['outputs']
+    purse: number
+    needsProof: boolean
+  }): void {
+    const { outpoint, funding, purse, unlocking } = options
+    const needsProof = options.needsProof || unlocking !== undefined
+    const { domain, script } = this.saidAt(outpoint)
+    if (domain === undefined) throw new Error(`no node stands in ${outpoint}`)
+    const { claimed } = decodeMineNode(script)
+    const free = ['a', 'b'].filter((each) => !isClaimed(claimed, each.charCodeAt(0)))
+    const letter = free[options.character % free.length]
+    // The node brings one satoshi, and three go into what the covenant asks for.
+    if (letter === undefined || purse < 2) return
+    const [extra] = options.outputs
+    const isOwned = extra?.kind.startsWith('owned') ?? false
+    const said = affordable(
+      options.outputs.slice(1).map((each) => this.saying(each)),
+      purse - 2,
+    )
+    const name = domain + letter
+    const minted = this.chain.mint(name, {
+      from: { outpoint: parseOutpoint(outpoint), satoshis: 1, lockingScript: script },
+      character: letter,
+      funding,
+      nodeInputPosition: Math.min(options.position, funding.length),
+      ownerLock: isOwned && extra ? p2pkh(extra.key) : OPEN_LOCK,
+      trailing: said.map(outputOf),
+      ...(unlocking && nonStrictlyUnlocked(unlocking)),
+    })
+    const scripts = minted.transaction.outputs.map(({ lockingScript }) => lockingScript)
+    const bound = (vout: number, more: Partial<Said>): Said => ({
+      satoshis: 1,
+      script: scripts[vout] ?? new Uint8Array(),
+      ...more,
+    })
+    const { nameContentType: contentType } = this.chain.deployment
+    const all = [
+      bound(0, { domain }),
+      bound(1, { domain: name }),
+      bound(2, {
+        content: { contentType, body: utf8(name) },
+        ...(isOwned && extra && { owner: ownerOf(extra.key) }),
+      }),
+      ...said,
+    ]
+    this.add({ ...described(minted, all, needsProof), mint: { name, node: outpoint } })
+  }
+
+  private add(transaction: HistoryTransaction): void {
+    if (this.byTxid.has(transaction.txid)) return
+    this.byTxid.set(transaction.txid, transaction)
+    this.made.push(transaction)
+    for (const each of transaction.spends) this.spent.add(each)
+    for (const [vout, { satoshis, domain, content }] of transaction.said.entries()) {
+      const outpoint = transaction.outpoint(vout)
+      ;(domain === undefined ? this.coins : this.nodes).push(outpoint)
+      if (satoshis === 1 && (content !== undefined || this.continues(transaction, vout)))
+        this.carriers.add(outpoint)
+    }
+  }
+
+  /** Whether a 1-sat output continues a coin that an ordinal stands in, as far as everything is known. */
+  private continues({ spends, said }: HistoryTransaction, vout: number): boolean {
+    const start = said.slice(0, vout).reduce((sum, { satoshis }) => sum + satoshis, 0)
+    let before = 0
+    for (const spent of spends) {
+      if (before === start && this.carriers.has(spent)) return true
+      before += this.byTxid.has(spent.slice(0, 64)) ? this.saidAt(spent).satoshis : Number.NaN
+    }
+    return false
+  }
+
+  private chosen({ from, carries, at }: Pick, among: string[]): string | undefined {
+    const some = among.filter((each) => from === 'all' || this.spent.has(each) === (from === 'spent'))
+    const carrying = some.filter((each) => this.carriers.has(each))
+    const list = carries && carrying.length > 0 ? carrying : some
+    return list[list.length - 1 - (at % list.length)]
+  }
+
+  private saidAt(outpoint: string): Said {
+    const said = this.byTxid.get(outpoint.slice(0, 64))?.said[Number(outpoint.slice(65))]
+    if (said === undefined) throw new Error(`no such output in this history: ${outpoint}`)
+    return said
+  }
+
+  private isLocked(outpoint: string): boolean {
+    return this.saidAt(outpoint).owner !== undefined
+  }
+
+  private sumOf(outpoints: string[]): number {
+    return outpoints.reduce((sum, each) => sum + this.saidAt(each).satoshis, 0)
+  }
+
+  private saying({ kind, ...said }: Deed['outputs'][number]): Said {
+    return kind === 'copied node' ? this.copiedNode(said.key) : saying({ kind, ...said })
+  }
+
+  /** The covenant with a state that no mint has left: by its script as good as any node. */
+  private copiedNode(key: number): Said {
+    const { code } = decodeMineNode(this.chain.node('').lockingScript)
+    const domain = ['', 'a', 'b'][key] ?? ''
+    const { genesis } = this.chain.deployment
+    const state = { code, genesis, claimed: UNCLAIMED, domain, seed: new Uint8Array(32).fill(key) }
+    return { satoshis: 1, script: encodeMineNode(state), domain }
+  }
+}
+
+function described(transaction: FakeTransaction, said: Said[], needsProof: boolean): HistoryTransaction {
+  const spends = transaction.transaction.inputs.map(({ txid, vout }) => formatOutpoint({ txid, vout }))
+  return { ...transaction, spends, said, needsProof }
+}
+
+/** As many of the outputs as there is money for. */
+function affordable(outputs: Said[], purse: number): Said[] {
+  let left = purse
+  return outputs.map((each) => {
+    const isPaid = each.satoshis <= left
+    if (isPaid) left -= each.satoshis
+    return isPaid ? each : { satoshis: 0, script: OPEN_LOCK }
+  })
+}

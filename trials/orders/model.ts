@@ -1,0 +1,457 @@
+import { createHash } from 'node:crypto'
+import { CHUNK_TYPE, type MapAnswer, type Said, saidAlong } from '../../test/support/graph/said-outputs.js'
+import { type Decision, decide } from '../forests/decision.js'
+import type { History, HistoryTransaction } from './history.js'
+
+/** A transaction as it comes in a BEEF; with the height of its block, where its proof comes along. */
+export interface Member {
+  txid: string
+  height?: number
+}
+
+/** What comes of a submission. */
+export type Outcome =
+  | { kind: 'taken' }
+  /** It lost to one of these; none are named where no block can hold it with all that it is built on. */
+  | { kind: 'lost'; winners: ReadonlySet<string> }
+
+/** Something that the operator blocks. */
+export interface Block {
+  kind: 'outpoint' | 'sha256' | 'name'
+  value: string
+}
+
+/**
+ * What a host knows, and nothing of what it answers: the transactions that came, where each is proven, and what the
+ * operator decided. Everything that is answered is a function of these (`spec/overlay.md`, Order independence), except
+ * that of two unproven rivals the first one counts, and that of one that loses nothing is kept.
+ */
+export class OrderModel {
+  /** The transactions that are known, and in which submission each first came. */
+  private readonly insertionOrder = new Map<string, number>()
+  private readonly heights = new Map<string, number>()
+  private readonly blocks = new Map<string, Block>()
+  private submissions = 0
+  private worked: OrderAnswers | undefined
+
+  constructor(readonly history: History) {}
+
+  isKnown(txid: string): boolean {
+    return this.insertionOrder.has(txid)
+  }
+
+  /** The height of the block that a transaction is known to be in. */
+  heightOf(txid: string): number | undefined {
+    return this.heights.get(txid)
+  }
+
+  /** @param members All in the BEEF, each an ancestor of the last, which is the subject. Proofs and scripts hold. */
+  submit(members: readonly Member[]): Outcome {
+    return this.learn(learnedOf(this.history, members))
+  }
+
+  /** Of a submission that is to be sent again, what its subject is built on is known already. */
+  learnAncestors(members: readonly Member[]): void {
+    this.submissions++
+    for (const { txid, height } of learnedOf(this.history, members).slice(0, -1)) {
+      if (!this.insertionOrder.has(txid)) this.insertionOrder.set(txid, this.submissions)
+      if (height !== undefined) this.heights.set(txid, height)
+    }
+    this.worked = undefined
+  }
+
+  private learn(members: readonly Member[]): Outcome {
+    const subject = members.at(-1)
+    if (subject === undefined) throw new Error('nothing is submitted')
+    this.submissions++
+    const insertionOrder = new Map(this.insertionOrder)
+    const heights = new Map(this.heights)
+    for (const { txid, height } of members) {
+      if (!insertionOrder.has(txid)) insertionOrder.set(txid, this.submissions)
+      if (height !== undefined) heights.set(txid, height)
+    }
+    const decision = decisionOf(this.history, { insertionOrder, heights })
+    const isLost = !decision.counts.has(subject.txid)
+    if (isLost && !isMined(this.history, subject.txid, { insertionOrder, heights })) {
+      const isHopeless = conflictsWithin(this.history, subject.txid)
+      return { kind: 'lost', winners: isHopeless ? new Set() : decision.winnersOver(subject.txid) }
+    }
+    for (const [txid, arrival] of insertionOrder) this.insertionOrder.set(txid, arrival)
+    for (const [txid, height] of heights) this.heights.set(txid, height)
+    this.worked = undefined
+    return { kind: 'taken' }
+  }
+
+  /** A proof of a transaction that is known. */
+  prove(txid: string, height: number): void {
+    this.heights.set(txid, height)
+    this.worked = undefined
+  }
+
+  /** The chain has the block no more. */
+  disprove(txid: string): void {
+    this.heights.delete(txid)
+    this.worked = undefined
+  }
+
+  block(block: Block): void {
+    this.blocks.set(`${block.kind} ${block.value}`, block)
+    this.worked = undefined
+  }
+
+  unblock({ kind, value }: Block): void {
+    this.blocks.delete(`${kind} ${value}`)
+    this.worked = undefined
+  }
+
+  get blocked(): Block[] {
+    return [...this.blocks.values()]
+  }
+
+  get answers(): OrderAnswers {
+    const { history, insertionOrder, heights, blocked } = this
+    // What is known goes on to grow.
+    this.worked ??= new OrderAnswers(history, {
+      insertionOrder: new Map(insertionOrder),
+      heights: new Map(heights),
+      blocked,
+    })
+    return this.worked
+  }
+}
+
+/**
+ * What a submission tells: all of its BEEF that the subject is built on, however far back. Anything else in a BEEF is nobody's
+ * word.
+ */
+function learnedOf({ byTxid }: History, members: readonly Member[]): Member[] {
+  const here = new Set(members.map(({ txid }) => txid))
+  const learned = new Set([members.at(-1)?.txid ?? ''])
+  for (const txid of learned) {
+    const parents = (byTxid.get(txid)?.spends ?? []).map((spent) => spent.slice(0, 64))
+    for (const parent of parents) if (here.has(parent)) learned.add(parent)
+  }
+  return members.filter(({ txid }) => learned.has(txid))
+}
+
+/** What is known of transactions: in which submission each came, and the heights of those that are proven themselves. */
+interface Known {
+  insertionOrder: ReadonlyMap<string, number>
+  heights: ReadonlyMap<string, number>
+}
+
+function decisionOf(history: History, { insertionOrder, heights }: Known): Decision {
+  const names = genuineOf(history, insertionOrder)
+  // Whatever is known has been judged.
+  return decide(history, {
+    insertionOrder,
+    heights,
+    names: new Set(names.keys()),
+    admitted: new Set(insertionOrder.keys()),
+  })
+}
+
+/** Whether a block holds a transaction, by its own proof or that of something built on it. */
+function isMined(history: History, txid: string, known: Known): boolean {
+  if (known.heights.has(txid)) return true
+  return [...known.insertionOrder.keys()].some(
+    (each) =>
+      history.byTxid.get(each)?.spends.some((spent) => spent.startsWith(txid)) &&
+      isMined(history, each, known),
+  )
+}
+
+/** Whether two of the transactions that one is built on, itself included, spend the same. */
+function conflictsWithin({ byTxid }: History, txid: string): boolean {
+  const line = new Set([txid])
+  for (const each of line) for (const spent of byTxid.get(each)?.spends ?? []) line.add(spent.slice(0, 64))
+  const spends = [...line].flatMap((each) => byTxid.get(each)?.spends ?? [])
+  return new Set(spends).size < spends.length
+}
+
+/** What `tm_names` admits, by outpoint: the domain of a node, or the name of an origin. */
+function genuineOf(
+  { genesis, transactions }: History,
+  insertionOrder: ReadonlyMap<string, number>,
+): Map<string, string> {
+  const genuine = new Map<string, string>()
+  // Parents stand first.
+  for (const { txid, mint, said, outpoint } of transactions) {
+    if (!insertionOrder.has(txid)) continue
+    if (txid === genesis.txid) genuine.set(outpoint(0), '')
+    if (mint === undefined || !genuine.has(mint.node) || mint.node.endsWith('_2')) continue
+    for (const vout of [0, 1]) genuine.set(outpoint(vout), said[vout]?.domain ?? '')
+    genuine.set(outpoint(2), mint.name)
+  }
+  return genuine
+}
+
+/** What is known of an ordinal at a step. */
+export interface StepAnswer {
+  outpoint: string
+  sequence: number
+  origin: string
+  content: string
+  parent: string | undefined
+  map: MapAnswer
+  tip: boolean
+}
+
+const TIP = -1
+const ORIGIN = -2
+
+/** Everything that is to be answered, worked out from what is known, from scratch. */
+export class OrderAnswers {
+  readonly decision: Decision
+  /** What the topics admit, whether it counts or not. */
+  readonly admitted: { tm_names: ReadonlySet<string>; tm_ordinals: ReadonlySet<string> }
+  /** What `tm_ordinals` admits of what counts. */
+  readonly held: ReadonlySet<string>
+  /** Genuine nodes that count, by outpoint, and their domains. */
+  readonly nodes = new Map<string, string>()
+  /** Origins of genuine names that count, by outpoint, and the names. */
+  readonly origins = new Map<string, string>()
+  private readonly spenders = new Map<string, string>()
+  private readonly next = new Map<string, string>()
+
+  constructor(
+    private readonly history: History,
+    private readonly facts: Known & { blocked: readonly Block[] },
+  ) {
+    this.decision = decisionOf(history, facts)
+    const genuine = genuineOf(history, facts.insertionOrder)
+    this.admitted = { tm_names: new Set(genuine.keys()), tm_ordinals: this.ordinals() }
+    const { counts } = this.decision
+    const doesCount = (outpoint: string): boolean => counts.has(outpoint.slice(0, 64))
+    this.held = new Set([...this.admitted.tm_ordinals].filter(doesCount))
+    for (const [outpoint, text] of [...genuine].filter(([outpoint]) => doesCount(outpoint)))
+      (outpoint.endsWith('_2') ? this.origins : this.nodes).set(outpoint, text)
+    for (const txid of counts) {
+      const isMint = this.nodes.has(`${txid}_0`)
+      for (const spent of this.transaction(txid).spends)
+        if (isMint || !this.nodes.has(spent)) this.spenders.set(spent, txid)
+    }
+    for (const outpoint of this.held) {
+      const previous = this.previousOf(outpoint)
+      if (typeof previous === 'string' && previous !== 'unknown') this.next.set(previous, outpoint)
+    }
+  }
+
+  said(outpoint: string): Said {
+    const said = this.transaction(outpoint).said[voutOf(outpoint)]
+    if (said === undefined) throw new Error(`no such output in this history: ${outpoint}`)
+    return said
+  }
+
+  /** The outputs of a transaction that a topic admits. */
+  admittedOf(topic: 'tm_names' | 'tm_ordinals', txid: string): number[] {
+    return [...this.admitted[topic]]
+      .filter((each) => each.startsWith(txid))
+      .map(voutOf)
+      .sort((a, b) => a - b)
+  }
+
+  /** The transaction that counts and spends an outpoint; of a node, only a mint is one. */
+  spenderOf(outpoint: string): string | undefined {
+    return this.spenders.get(outpoint)
+  }
+
+  heightOf(txid: string): number | undefined {
+    return this.facts.heights.get(txid)
+  }
+
+  isKnown(txid: string): boolean {
+    return this.facts.insertionOrder.has(txid)
+  }
+
+  /** Whether what is known vouches for a transaction: its block, or scripts that pass, back to blocks. */
+  isVouchedFor(txid: string): boolean {
+    if (this.facts.heights.has(txid)) return true
+    const transaction = this.history.byTxid.get(txid)
+    if (transaction === undefined || transaction.needsProof || !this.isKnown(txid)) return false
+    return transaction.spends.every((spent) => this.isVouchedFor(spent.slice(0, 64)))
+  }
+
+  /** In order of names, without what is blocked. */
+  get names(): { name: string; outpoint: string }[] {
+    return [...this.origins]
+      .map(([outpoint, name]) => ({ name, outpoint }))
+      .filter(({ outpoint }) => !this.isBlocked(outpoint))
+      .sort((a, b) => (a.name < b.name ? -1 : 1))
+  }
+
+  originOf(name: string): string | undefined {
+    return [...this.origins].find(([, each]) => each === name)?.[0]
+  }
+
+  /** The node of a domain that no mint spends. */
+  liveNode(domain: string): string | undefined {
+    return [...this.nodes].find(
+      ([outpoint, own]) => own === domain && this.spenderOf(outpoint) === undefined,
+    )?.[0]
+  }
+
+  longestNode(name: string): { domain: string; outpoint: string } | undefined {
+    for (let length = name.length; length >= 0; length--) {
+      const domain = name.slice(0, length)
+      const outpoint = this.liveNode(domain)
+      if (outpoint !== undefined) return { domain, outpoint }
+    }
+    return undefined
+  }
+
+  /** Whether an output is blocked: by its outpoint, by what it shows, or as the origin of a name. */
+  isBlocked(outpoint: string): boolean {
+    const content = this.held.has(outpoint) ? this.said(outpoint).content : undefined
+    const values: Record<Block['kind'], string | undefined> = {
+      outpoint,
+      sha256: content && sha256(content.body),
+      name: this.origins.get(outpoint),
+    }
+    return this.facts.blocked.some(({ kind, value }) => values[kind] === value)
+  }
+
+  isBlockedName(name: string): boolean {
+    return this.facts.blocked.some(({ kind, value }) => kind === 'name' && value === name)
+  }
+
+  /** An ordinal's whole 1-sat lineage, what precedes its origin included; empty where its origin is not known. */
+  lineage(outpoint: string): string[] {
+    if (!this.held.has(outpoint)) return []
+    const { run, whole } = this.runOf(outpoint)
+    return whole && run.some((each) => this.said(each).content) ? run : []
+  }
+
+  /** Where an ordinal is now, unless it has been burnt or is on its way to where nobody knows. */
+  currentOf(outpoint: string): string | undefined {
+    const last = this.lastOf(outpoint)
+    return this.spenderOf(last) === undefined ? last : undefined
+  }
+
+  stepOf(outpoint: string, sequence: number): StepAnswer | undefined {
+    const run = this.lineage(outpoint)
+    const first = run.findIndex((each) => this.said(each).content !== undefined)
+    const step = sequence === TIP ? run.length - 1 : sequence === ORIGIN ? first : first + sequence
+    const [at, origin] = [run[step], run[first]]
+    const content = run.slice(0, step + 1).findLast((each) => this.said(each).content)
+    if (at === undefined || origin === undefined || content === undefined) return undefined
+    const told = this.saidAlong(run.slice(first, step + 1))
+    return { outpoint: at, sequence: step - first, origin, content, ...told, tip: step === run.length - 1 }
+  }
+
+  /** What an output says by itself. */
+  alone(outpoint: string): Pick<StepAnswer, 'parent' | 'map'> & { content: string | undefined } {
+    const content = this.said(outpoint).content === undefined ? undefined : outpoint
+    return { content, ...this.saidAlong([outpoint]) }
+  }
+
+  firstContentOf(txid: string): string | undefined {
+    const outpoints = this.transaction(txid).said.map((_, vout) => `${txid}_${vout}`)
+    return outpoints.find((outpoint) => this.held.has(outpoint) && this.said(outpoint).content)
+  }
+
+  /** Where the ordinals are now of which something holds, in order of outpoints, without what is blocked there. */
+  tipsWhere(has: (tip: string, step: StepAnswer | undefined) => boolean): string[] {
+    const tips = new Set([...this.held].map((each) => this.lastOf(each)))
+    return [...tips]
+      .filter((tip) => {
+        const step = this.stepOf(tip, TIP)
+        const shown = [tip, ...(step === undefined ? [] : [step.content])]
+        return has(tip, step) && !shown.some((each) => this.isBlocked(each))
+      })
+      .sort()
+  }
+
+  /** The outputs of a stream from an output on, and its type. */
+  streamOf(outpoint: string): { contentType: string; chunks: string[] } | undefined {
+    if (!this.held.has(outpoint) || this.said(outpoint).content === undefined) return undefined
+    const { run } = this.runOf(outpoint)
+    const at = run.indexOf(outpoint)
+    const typeOf = (each: string): string | undefined => this.said(each).content?.contentType
+    const onwards = run.slice(at)
+    const end = onwards.findIndex((each, i) => (i === 0 ? false : typeOf(each) !== CHUNK_TYPE))
+    // Chunk 0 is the first, going back, that is of another type.
+    const start = run.slice(0, at + 1).findLast((each) => typeOf(each) !== CHUNK_TYPE)
+    return {
+      contentType: (start === undefined ? undefined : typeOf(start)) ?? 'application/octet-stream',
+      chunks: onwards.slice(0, end === -1 ? undefined : end),
+    }
+  }
+
+  /** What `tm_ordinals` admits of all that is known. */
+  private ordinals(): Set<string> {
+    const admitted = new Set<string>()
+    for (const { txid, said, outpoint } of this.history.transactions) {
+      if (!this.facts.insertionOrder.has(txid)) continue
+      for (const [vout, { satoshis, content, map }] of said.entries()) {
+        const holds = content !== undefined || (satoshis === 1 && map !== undefined)
+        if (holds || admitted.has(this.received(outpoint(vout)) ?? '')) admitted.add(outpoint(vout))
+      }
+    }
+    return admitted
+  }
+
+  /**
+   * The 1-sat coin that a 1-sat output receives, satoshi by satoshi (BRC-159); undefined where it receives none, and
+   * `unknown` where a value before it is that of a transaction which is not known.
+   */
+  private received(outpoint: string): string | undefined {
+    const { said, spends } = this.transaction(outpoint)
+    const vout = voutOf(outpoint)
+    if (said[vout]?.satoshis !== 1) return undefined
+    const start = said.slice(0, vout).reduce((sum, { satoshis }) => sum + satoshis, 0)
+    let before = 0
+    for (const spent of spends) {
+      if (!this.facts.insertionOrder.has(spent.slice(0, 64))) return 'unknown'
+      const { satoshis } = this.said(spent)
+      if (start < before + satoshis) return start === before && satoshis === 1 ? spent : undefined
+      before += satoshis
+    }
+    return undefined
+  }
+
+  /** The output before an output in its lineage; the name that a mint makes has none. */
+  private previousOf(outpoint: string): string | undefined {
+    return this.origins.has(outpoint) ? undefined : this.received(outpoint)
+  }
+
+  /** The unbroken 1-sat run that an output stands in, and whether nothing is missing before it. */
+  private runOf(outpoint: string): { run: string[]; whole: boolean } {
+    const run = [outpoint]
+    let previous = this.previousOf(outpoint)
+    for (; previous !== undefined && previous !== 'unknown'; previous = this.previousOf(previous))
+      run.unshift(previous)
+    for (let next = this.next.get(outpoint); next !== undefined; next = this.next.get(next)) run.push(next)
+    return { run, whole: previous === undefined }
+  }
+
+  private lastOf(outpoint: string): string {
+    return this.runOf(outpoint).run.at(-1) ?? outpoint
+  }
+
+  /** What outputs say together, without what is said where the operator blocked it. */
+  private saidAlong(run: string[]): ReturnType<typeof saidAlong> {
+    const isBlocked = (outpoint: string): boolean =>
+      this.facts.blocked.some(({ kind, value }) => kind === 'outpoint' && value === outpoint)
+    return saidAlong(
+      run.map((each) => {
+        const { parent, map } = this.said(each)
+        return { ...(parent && { parent }), ...(map && !isBlocked(each) && { map }) }
+      }),
+    )
+  }
+
+  private transaction(outpoint: string): HistoryTransaction {
+    const found = this.history.byTxid.get(outpoint.slice(0, 64))
+    if (found === undefined) throw new Error(`no such transaction in this history: ${outpoint}`)
+    return found
+  }
+}
+
+export function sha256(bytes: Uint8Array): string {
+  return createHash('sha256').update(bytes).digest('hex')
+}
+
+function voutOf(outpoint: string): number {
+  return Number(outpoint.slice(65))
+}
