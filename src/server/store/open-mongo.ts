@@ -4,8 +4,9 @@ import { MongoGraphStore } from '../../../backend/src/storage/mongo/graph-store.
 import { MongoHeldSubmissions } from '../../../backend/src/storage/mongo/held-submissions.js'
 import { MongoHookOutbox } from '../../../backend/src/storage/mongo/hook-outbox.js'
 import { MongoIndexMaintenance } from '../../../backend/src/storage/mongo/index-maintenance.js'
+import type { OnReorg } from '../../../backend/src/storage/write/graph-store-base.js'
 import { mongoOptions } from '../config/mongo-url.js'
-import type { OnReorg, Stores } from './stores.js'
+import type { Stores } from './stores.js'
 
 /**
  * How long it is looked for a server that answers, and how long a connection may take to be there, in milliseconds: who asks

@@ -6,6 +6,7 @@ import { SqlGraphStore } from '../../../backend/src/storage/sql/graph-store.js'
 import { SqlHeldSubmissions } from '../../../backend/src/storage/sql/held-submissions.js'
 import { SqlHookOutbox, waitingFailedHooks } from '../../../backend/src/storage/sql/hook-outbox.js'
 import { SqlIndexMaintenance } from '../../../backend/src/storage/sql/index-maintenance.js'
+import type { OnReorg } from '../../../backend/src/storage/write/graph-store-base.js'
 import type { Config } from '../config/config.js'
 import { connectDatabase, type Database, openDatabase } from './open-database.js'
 import type { openMongo as OpenMongo } from './open-mongo.js'
@@ -22,9 +23,6 @@ export interface Stores {
   isShared: boolean
   close(): Promise<void>
 }
-
-/** @param transactions How many became silent or count again, as a conflict was decided anew. */
-export type OnReorg = (transactions: number) => void
 
 /**
  * Connects to the database that the settings name, for the one process that has it, or one of several.

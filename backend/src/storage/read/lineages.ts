@@ -17,7 +17,7 @@ export interface Steps {
 }
 
 /** A changed lineage, and the first step that differs. */
-export interface Change {
+export interface LineageChange {
   lineage: Outpoint
   from: number
 }
