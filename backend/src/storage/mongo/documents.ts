@@ -197,7 +197,7 @@ const FEW: Partial<Record<CollectionName, string[][]>> = {
 type Wanted = FieldValue[]
 
 /** Combines concurrent finds of the same kind: of documents by key, or by fields that match few. */
-export class FindCoalescer {
+class FindCoalescer {
   private readonly kinds = new Map<string, RequestCoalescer<Wanted, Doc[]>>()
 
   constructor(private readonly find: Documents['all']) {}

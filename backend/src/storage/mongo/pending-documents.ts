@@ -122,7 +122,7 @@ export class PendingDocuments implements Documents {
 }
 
 /** The pending change of one document. */
-export interface PendingChange {
+interface PendingChange {
   id: Buffer | string
   /** The new document; null if it is deleted. */
   doc: Doc | null
@@ -131,7 +131,7 @@ export interface PendingChange {
 }
 
 /** The pending changes in one collection, indexed by the fields that filters compare. */
-export class PendingCollection {
+class PendingCollection {
   private readonly changes = new Map<string, PendingChange>()
   /** The keys of documents by field and value, of the fields that were asked for. */
   private readonly indexes = new Map<string, Map<unknown, Set<string>>>()
@@ -216,7 +216,7 @@ export function keyOf(id: Buffer | string): string {
 }
 
 /** The values that a field may equal; undefined if the condition is not an equality. */
-export function equalValues(wanted: Filter[string]): FieldValue[] | undefined {
+function equalValues(wanted: Filter[string]): FieldValue[] | undefined {
   if (!isComparison(wanted)) return Array.isArray(wanted) || wanted === undefined ? undefined : [wanted]
   return wanted.$in
 }
@@ -261,7 +261,7 @@ function fieldsOf(filter: Filter): string[] {
 }
 
 /** Sorts documents as the database does: null first. */
-export function sortDocs(docs: Doc[], order: NonNullable<FindOptions['sort']>): Doc[] {
+function sortDocs(docs: Doc[], order: NonNullable<FindOptions['sort']>): Doc[] {
   const fields = Object.entries(order)
   return docs.sort((one, other) => {
     for (const [field, direction] of fields) {

@@ -115,7 +115,7 @@ export const SHORT = 8
 /** The columns read of each output of a short lineage. */
 export const SHORT_LINEAGE = [...OUTPUT, 'step', 'content_step', 'parent_step', 'map_step', 'merged_length']
 
-export interface ShortLineageRow extends OutputRow {
+interface ShortLineageRow extends OutputRow {
   step: unknown
   content_step: unknown
   parent_step: unknown

@@ -8,7 +8,7 @@ export type SqlValue = string | number | Uint8Array | null
 
 /** A row with the columns that the SQL names. */
 // biome-ignore lint/suspicious/noExplicitAny: see above; every use converts columns to records immediately.
-export type SqlRow = any
+type SqlRow = any
 
 /**
  * Runs reads: plain SQL that SQLite, MySQL and MariaDB all accept. A host that can keep prepared statements passes its own

@@ -144,7 +144,7 @@ export interface Head {
 }
 
 /** An output with MAP, at its step. */
-export interface MapStep {
+interface MapStep {
   outpoint: Outpoint
   step: number
   /** Of its own MAP, in bytes. */
