@@ -2,7 +2,7 @@ import type { STEAK } from '@bsv/sdk'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import { answerFor } from '../../gateway/http/errors.js'
 import type { OverlayEvent } from '../submission/overlay.js'
-import type { Submit } from '../submission/submit.js'
+import type { Submit } from '../submission/submission-queue.js'
 import { type EndedRequest, requestMetrics } from './request-metrics.js'
 
 /** How often something was answered from memory, and how often it was not, since the start. */
@@ -66,8 +66,8 @@ export class Metrics {
     'minetree_conflicts_total',
     'Submissions refused because they conflict with a transaction that counts.',
   )
-  private readonly turned = this.counter(
-    'minetree_turned_transactions_total',
+  private readonly reorganised = this.counter(
+    'minetree_reorganised_transactions_total',
     'Transactions deactivated or reactivated because a conflict was resolved differently.',
   )
   private readonly synced = this.counter(
@@ -93,7 +93,7 @@ export class Metrics {
   })
 
   /** Counts what happened in the overlay, in this thread or in another. */
-  readonly tell = (event: OverlayEvent): void => {
+  readonly count = (event: OverlayEvent): void => {
     switch (event.kind) {
       case 'refused':
         this.refusals.inc({ topic: event.refusal.topic, code: event.refusal.code })
@@ -101,8 +101,8 @@ export class Metrics {
       case 'hook failed':
         this.failedHooks.inc({ service: event.failure.service, kept: event.failure.kept })
         break
-      case 'turned':
-        this.turned.inc(event.transactions)
+      case 'reorganised':
+        this.reorganised.inc(event.transactions)
         break
       case 'synced':
         this.synced.inc({ result: event.result })
