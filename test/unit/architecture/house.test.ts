@@ -180,6 +180,44 @@ describe('the import arrows', () => {
   })
 })
 
+/** The rooms of storage: what each may import, beside itself. */
+const STORAGE_ARROWS: Record<string, string[]> = {
+  rows: [],
+  read: ['rows'],
+  write: ['rows', 'read'],
+  rebuild: ['rows', 'read', 'write'],
+  sql: ['rows', 'read', 'write', 'rebuild'],
+  mongo: ['rows', 'read', 'write', 'rebuild'],
+}
+
+describe('inside storage', () => {
+  const isStorage = (path: string): boolean => path.startsWith('backend/src/storage/')
+  const storageRoom = (path: string): string => path.split('/')[3] ?? ''
+  const inside = imports
+    .filter((each) => isRelative(each) && isStorage(each.file))
+    .map((each) => ({ file: each.file, to: target(each).replace(/\.js$/, '.ts') }))
+    .filter(({ to }) => isStorage(to))
+
+  test.each(Object.entries(STORAGE_ARROWS))('%s imports only what it may', (room, allowed) => {
+    const wrong = inside
+      .filter(({ file }) => storageRoom(file) === room)
+      .filter(({ to }) => ![room, ...allowed].includes(storageRoom(to)))
+    expect(wrong).toEqual([])
+  })
+
+  test('every file stands in a room, and no imports form a cycle', () => {
+    let left = new Set(files.filter(isStorage))
+    expect([...new Set([...left].map(storageRoom))].sort()).toEqual(Object.keys(STORAGE_ARROWS).sort())
+    // Whatever imports nothing that is left is in no cycle.
+    for (let size = 0; size !== left.size; ) {
+      size = left.size
+      const importing = new Set(inside.filter(({ to }) => left.has(to)).map(({ file }) => file))
+      left = new Set([...left].filter((file) => importing.has(file)))
+    }
+    expect([...left]).toEqual([])
+  })
+})
+
 /** A service that repeats what failed, until it is closed. */
 type ClosableService = LookupService & { close(): Promise<void> }
 
