@@ -52,7 +52,7 @@ export class BlocklistFilter implements GraphReader {
   }
 
   /** A store drops its cached answers when the blocklist changes. */
-  consistent<Answer>(read: () => Promise<Answer>, cache?: CacheOptions<Answer>): Promise<Answer> {
+  consistent<Answer>(read: () => Promise<Answer>, cache?: CacheOptions<Answer>): Promise<Answer> | Answer {
     return this.store.consistent(read, cache)
   }
 

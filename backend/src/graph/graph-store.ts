@@ -190,8 +190,11 @@ export interface ByteRange {
 export const SHORT_BODY = 64 * 1024
 
 export interface ContentReader {
-  /** A body of at most {@link SHORT_BODY} bytes; undefined if there is no such body. `sha256` is hex. */
-  shortBody(sha256: string): Promise<Uint8Array | undefined>
+  /**
+   * A body of at most {@link SHORT_BODY} bytes; undefined if there is no such body. `sha256` is hex. Without a promise if it is
+   * in memory.
+   */
+  shortBody(sha256: string): Promise<Uint8Array | undefined> | Uint8Array | undefined
   /**
    * The chunks of a body in order; with a range, exactly its bytes, and fewer if the body ends before. Empty if there is no
    * such body. `sha256` is hex.
@@ -273,9 +276,10 @@ export interface ConsistentReader {
    *
    * @param read Only reads; may run several times.
    * @param cache How a caching store may keep this answer.
+   * @returns The answer, without a promise if it was cached.
    * @throws UnstableReadError if reorganisations keep happening.
    */
-  consistent<Answer>(read: () => Promise<Answer>, cache?: CacheOptions<Answer>): Promise<Answer>
+  consistent<Answer>(read: () => Promise<Answer>, cache?: CacheOptions<Answer>): Promise<Answer> | Answer
 }
 
 /** An answer that depends on nothing but the question and what the store holds. */

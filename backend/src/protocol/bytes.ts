@@ -31,6 +31,14 @@ export function percentDecoded(text: string): string | undefined {
   }
 }
 
+/** A text as JSON escapes it: `\uXXXX` for each UTF-16 code unit. */
+export function unicodeEscaped(text: string): string {
+  let escaped = ''
+  for (let at = 0; at < text.length; at++)
+    escaped += `\\u${text.charCodeAt(at).toString(16).padStart(4, '0')}`
+  return escaped
+}
+
 /** The parts one after another. For a handful; a list whose length others choose goes to {@link joinBytes}. */
 export function concatBytes(...parts: Uint8Array[]): Uint8Array {
   return joinBytes(parts)

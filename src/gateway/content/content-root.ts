@@ -1,6 +1,7 @@
 import { type GraphReader, TIP } from '../../../backend/src/graph/graph-store.js'
 import { type MapState, mapRecordOf } from '../../../backend/src/graph/map-merge.js'
 import type { ContentSummary, OutputRecord } from '../../../backend/src/graph/records.js'
+import { unicodeEscaped } from '../../../backend/src/protocol/bytes.js'
 import {
   type ContentReference,
   formatOutpoint,
@@ -103,8 +104,5 @@ function parentHeader(parent: Outpoint | undefined): Record<string, string> {
 
 /** JSON that any header can carry: characters outside printable ASCII are escaped. */
 function asciiJson(value: unknown): string {
-  return JSON.stringify(value).replace(
-    /[^\x20-\x7e]/g,
-    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  )
+  return JSON.stringify(value).replace(/[^\x20-\x7e]/g, (character) => unicodeEscaped(character))
 }

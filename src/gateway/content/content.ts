@@ -1,3 +1,4 @@
+import { types } from 'node:util'
 import type { Request, RequestHandler, Response } from 'express'
 import { z } from 'zod'
 import { type GraphReader, SHORT_BODY } from '../../../backend/src/graph/graph-store.js'
@@ -18,7 +19,7 @@ import {
   STORE_ERRORS,
 } from '../http/operation.js'
 import { askedReference, optionalText, text } from '../http/schemas.js'
-import { refuseServiceWorkers } from '../http/security-headers.js'
+import { refuseServiceWorker } from '../http/security-headers.js'
 import { ofLength, sendChunks, sendHead, shortOf } from '../http/send-body.js'
 import { contentRoot, outputHeaders } from './content-root.js'
 import { fileFinder } from './directory.js'
@@ -48,7 +49,7 @@ interface Resolved {
 
 /** `GET /content/{pointer}[:seq][/filepath]`: the bytes that an output holds, with their type (`service.md` 4.1, 4.2). */
 export function contentHandler(options: ContentOptions): RequestHandler {
-  const { store } = options
+  const { store, policy } = options
   const findFile = fileFinder(options)
   const resolve = async (path: string, raw: boolean): Promise<Resolved> => {
     const { reference, segments } = splitPath(path)
@@ -65,22 +66,27 @@ export function contentHandler(options: ContentOptions): RequestHandler {
       content: file.content,
     }
   }
-  const serve = async (request: Request, response: Response): Promise<void> => {
+  return (request, response, next) => {
+    refuseServiceWorker(request)
     const { path } = request
     const raw = hasRawParameter(request)
-    const { headers, content } = await store.consistent(() => resolve(path, raw), {
-      key: `content ${raw} ${path}`,
-      weightOf,
+    const resolved = store.consistent(() => resolve(path, raw), { key: `content ${raw} ${path}`, weightOf })
+    const sent = whenReady(resolved, ({ headers, content }) => {
+      for (const [name, value] of headers) response.setHeader(name, value)
+      if (content === undefined) redirectToIndex(request, response)
+      else return sendContent({ request, response, store, content, policy })
     })
-    for (const [name, value] of headers) response.setHeader(name, value)
-    if (content === undefined) redirectToIndex(request, response)
-    else await sendContent(content, { ...options, request, response })
-  }
-  return (request, response, next) => {
     // The app may be of Express 4, which does not handle rejected promises.
-    const go = (): void => void serve(request, response).catch(next)
-    refuseServiceWorkers(request, response, go)
+    if (types.isPromise(sent)) sent.catch(next)
   }
+}
+
+/** Continues at once with a value from memory: most requests are for such content, and promises cost them a tenth more. */
+function whenReady<Value, Result>(
+  value: Promise<Value> | Value,
+  next: (value: Value) => Promise<Result> | Result,
+): Promise<Result> | Result {
+  return types.isPromise(value) ? value.then(next) : next(value)
 }
 
 function weightOf({ headers }: Resolved): number {
@@ -114,20 +120,28 @@ function redirectToIndex(request: Request, response: Response): void {
     .end()
 }
 
-async function sendContent(
-  content: ContentSummary,
-  { request, response, store, policy }: { request: Request; response: Response } & ContentOptions,
-): Promise<void> {
+function sendContent({
+  request,
+  response,
+  store,
+  content,
+  policy,
+}: {
+  request: Request
+  response: Response
+  content: ContentSummary
+} & Pick<ContentOptions, 'store' | 'policy'>): Promise<void> | void {
   const range = sendHead({ request, response, content, policy })
   if (range === undefined) return
-  if (content.length <= SHORT_BODY) {
-    const body = await store.content.shortBody(content.sha256)
-    if (body?.length !== content.length) throw shortOf(content.length, body?.length ?? 0)
-    response.end(range.length === body.length ? body : body.subarray(range.from, range.from + range.length))
-    return
+  const { sha256, length } = content
+  if (length <= SHORT_BODY) {
+    return whenReady(store.content.shortBody(sha256), (body) => {
+      if (body?.length !== length) throw shortOf(length, body?.length ?? 0)
+      response.end(range.length === length ? body : body.subarray(range.from, range.from + range.length))
+    })
   }
-  const chunks = ofLength(store.content.chunks(content.sha256, range), range.length)
-  await sendChunks(response, { chunks, length: range.length })
+  const chunks = ofLength(store.content.chunks(sha256, range), range.length)
+  return sendChunks(response, { chunks, length: range.length })
 }
 
 const OUTPUT_HEADERS: HeaderName[] = ['X-Outpoint', 'X-Origin', 'X-Ord-Seq', 'X-Map', 'X-Parent']

@@ -14,35 +14,35 @@ import { type ContentOutput, contentAt } from './content-root.js'
 const DEFAULT = '.'
 const INDEX = 'index.html'
 
-/** How many directories one path may open, the root among them (`service.md` 8). */
+/** The most directories that one path may open, including the root (`service.md` 8). */
 const MAX_LEVELS = 8
 
-/** About how much memory the maps take that are kept, and an entry of one beside its characters. */
+/** The approximate memory of all cached maps, and of an entry beyond its characters. */
 const CACHED_BYTES = 32 * 1024 * 1024
 const ENTRY_BYTES = 100
 
-/** From how many bytes on a directory is long: those are read one at a time in this process. */
+/** A directory of more bytes is long: those are read one at a time in this process. */
 const LONG_BYTES = 64 * 1024
-/** How many entries are read before the time is looked at. */
-const ENTRIES_A_LOOK = 500
+/** Entries that are read between checks of the time. */
+const ENTRIES_PER_CHECK = 500
 
 const longDirectories = new Mutex()
 
-/** What a path leads to: a file, or the same path with `/index.html` behind it. */
+/** What a path leads to: a file, or a redirect to its `index.html`. */
 export type Found = { kind: 'file'; file: ContentOutput } | { kind: 'index' }
 
 export interface PathQuestion {
-  /** What the pointer of the path points at. */
+  /** The content that the pointer of the path points at. */
   root: ContentOutput
-  /** The segments behind it, decoded. A slash at the end leaves an empty one. */
+  /** The segments after it, decoded. A trailing slash leaves an empty one. */
   segments: string[]
-  /** Whether a directory is asked for as it was inscribed. */
+  /** Whether to return a directory as inscribed. */
   raw: boolean
 }
 
 /**
- * Finds files by their paths in directories (`service.md` 4.2). What it gives back throws NotFoundError where a path
- * leads nowhere, and BadRequestError (`NESTING_TOO_DEEP`) where it leads through more than 8 directories.
+ * Returns a function that finds files by their paths in directories (`service.md` 4.2). It throws NotFoundError if a path leads
+ * nowhere, and BadRequestError (`NESTING_TOO_DEEP`) if it leads through more than 8 directories.
  */
 export function fileFinder({
   store,
@@ -52,9 +52,9 @@ export function fileFinder({
 }: {
   store: GraphReader
   directoryContentTypes: string[]
-  /** Of a directory, all is read into memory. */
+  /** The largest directory that is read into memory. */
   maxDirectoryBytes: number
-  /** Of all directories that one path opens. */
+  /** The largest total of the directories that one path opens. */
   maxPathBytes: number
 }): (question: PathQuestion) => Found | Promise<Found> {
   const types = new Set(directoryContentTypes.map((type) => type.toLowerCase()))
@@ -63,20 +63,20 @@ export function fileFinder({
   const readMap = mapReader(store, maxDirectoryBytes)
   const findIn = async ({ root, segments, raw }: PathQuestion): Promise<Found> => {
     const walk = new Walk({ store, isDirectory, readMap, maxPathBytes })
-    // `/content/{pointer}/` asks for the directory, too: the slash alone is an empty path.
+    // `/content/{pointer}/` means the directory too: the slash alone is an empty path.
     if (segments.length > 1 || (segments[0] ?? '') !== '') {
       return { kind: 'file', file: await walk.follow(root, segments) }
     }
     if (raw) return { kind: 'file', file: root }
     return await walk.visit(root)
   }
-  // A file is itself under every path below it: there is nothing to look the segments up in.
+  // Every path below a file leads to the file: there is no map to look the segments up in.
   return (question) => (isDirectory(question.root) ? findIn(question) : { kind: 'file', file: question.root })
 }
 
 type ReadMap = (content: ContentSummary) => Promise<ReadonlyMap<string, string>>
 
-/** One way through directories, which counts those it has opened: maps that lead back to themselves end there. */
+/** One walk through directories. It counts those it opens, so that maps that lead back to themselves end it. */
 class Walk {
   private levels = 0
   private bytes = 0
@@ -90,7 +90,7 @@ class Walk {
     },
   ) {}
 
-  /** What stands for a directory that is asked for without a path: its default, else its index. */
+  /** What a directory without a path leads to: its default, otherwise its index. */
   async visit(directory: ContentOutput): Promise<Found> {
     const map = await this.open(directory)
     const pointer = map.get(DEFAULT)
@@ -120,8 +120,8 @@ class Walk {
   }
 
   /**
-   * What the default entry of a directory leads to. Where that is a directory, its default in turn, or its index, and
-   * that in place: a redirect would look the index up in the directory that the path names.
+   * What the default entry of a directory leads to. If that is a directory too, its own default or index follows, without a
+   * redirect: a redirect would look the index up in the directory that the path names.
    */
   private async defaultOf(directory: ContentOutput, pointer: string): Promise<ContentOutput> {
     const target = await this.load(directory, pointer)
@@ -141,7 +141,7 @@ class Walk {
       throw new BadRequestError('NESTING_TOO_DEEP', `a path may open at most ${MAX_LEVELS} directories`)
     const { readMap, maxPathBytes } = this.options
     this.bytes += directory.content.length
-    // Before anything of it is read; one alone has a limit of its own.
+    // Before anything of it is read; a single one has a limit of its own.
     if (this.levels > 1 && this.bytes > maxPathBytes)
       throw new NotFoundError(`the directories on this path have more than ${maxPathBytes} bytes in total`)
     return await readMap(directory.content)
@@ -156,35 +156,35 @@ class Walk {
   }
 }
 
-/** The entry of a segment. None has that of a slash at the end, whatever the map says (`spec/http.md`). */
+/** The entry of a segment. The empty one of a trailing slash has none, whatever the map says (`spec/http.md`). */
 function entry(map: ReadonlyMap<string, string>, segment: string): string | undefined {
   return segment === '' ? undefined : map.get(segment)
 }
 
-/** A pointer as a map has it, siblings counted from where the directory itself stands. */
+/** A pointer of a map, with siblings resolved in the transaction of the directory. */
 function absolute(text: string, { txid }: Outpoint): Parameters<typeof contentAt>[1] {
   try {
     const pointer = parsePointer(text)
     return pointer.kind === 'sibling' ? { kind: 'outpoint', outpoint: { txid, vout: pointer.vout } } : pointer
   } catch (error) {
     if (!(error instanceof PointerError)) throw error
-    // Not the caller's fault, as it would be in the path.
+    // Unlike one in the path, it is not the client's error.
     throw new NotFoundError('this entry of the directory is not a valid pointer')
   }
 }
 
 /**
- * Reads maps, and keeps those read last. By the hash of the body, which is the same for every directory with that body:
- * whether an outpoint is in the store was asked before.
+ * Reads maps, and caches them by the hash of the body, which all directories with that body share. Whether the outpoint itself
+ * is in the store was checked before.
  */
 function mapReader(store: GraphReader, maxDirectoryBytes: number): ReadMap {
-  // With what a body is refused for, so that a large wrong one is not read again for every request.
-  const known = new LRUCache<string, ReadMapResult>({ maxSize: CACHED_BYTES })
-  const underWay = new Map<string, Promise<ReadMapResult>>()
+  // Errors are cached too, so that a large invalid body is not read again for every request.
+  const cached = new LRUCache<string, ReadMapResult>({ maxSize: CACHED_BYTES })
+  const inProgress = new Map<string, Promise<ReadMapResult>>()
   const read = async (content: ContentSummary): Promise<ReadMapResult> => {
     const parse = async () => await readMap(await completeBody(store, content))
     const map = await (content.length > LONG_BYTES ? longDirectories.runExclusive(parse) : parse())
-    known.set(content.sha256, map, { size: weightOf(map) })
+    cached.set(content.sha256, map, { size: weightOf(map) })
     return map
   }
   return async (content) => {
@@ -194,10 +194,10 @@ function mapReader(store: GraphReader, maxDirectoryBytes: number): ReadMap {
       )
     }
     const { sha256 } = content
-    let map = known.get(sha256)
+    let map = cached.get(sha256)
     if (map === undefined) {
-      const reading = underWay.get(sha256) ?? read(content).finally(() => underWay.delete(sha256))
-      underWay.set(sha256, reading)
+      const reading = inProgress.get(sha256) ?? read(content).finally(() => inProgress.delete(sha256))
+      inProgress.set(sha256, reading)
       map = await reading
     }
     if (map instanceof DirectoryError) {
@@ -216,7 +216,7 @@ function weightOf(map: ReadMapResult): number {
   return weight
 }
 
-/** A body of a mebibyte may have a hundred thousand entries: others are served between. */
+/** A body of a mebibyte may have a hundred thousand entries: this yields between them. */
 async function readMap(body: Uint8Array): Promise<ReadMapResult> {
   const map = new Map<string, string>()
   const slice = new TimeSlice()
@@ -224,7 +224,7 @@ async function readMap(body: Uint8Array): Promise<ReadMapResult> {
     let read = 0
     for (const [name, pointer] of directoryEntries(body)) {
       map.set(name, pointer)
-      if (++read % ENTRIES_A_LOOK === 0) await slice.yieldIfOver()
+      if (++read % ENTRIES_PER_CHECK === 0) await slice.yieldIfOver()
     }
     return map
   } catch (error) {

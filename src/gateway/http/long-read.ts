@@ -2,40 +2,39 @@ import { Semaphore } from 'async-mutex'
 import type { Response } from 'express'
 import { yieldToEventLoop } from '../../../backend/src/graph/yield-to-event-loop.js'
 
-/** Whoever asked has left: nothing is to be answered, and nothing went wrong. */
+/** The client has left: there is nothing to answer, and nothing went wrong. */
 export class ReaderLeftError extends Error {
   override readonly name = 'ReaderLeftError'
 
   constructor() {
-    super('the client has disconnected')
+    super('the reader has left')
   }
 }
 
-/** How long one answer may keep the thread before others have their turn, in milliseconds. */
+/** How long one response may keep the thread before others continue, in milliseconds. */
 const SLICE = 5
-/** From how many reads on an answer is a long one. */
+/** A response that takes more reads than this is a long one. */
 const SHORT_READS = 200
-/** How many long answers are put together at a time in this process; the others wait in the order in which they came. */
+/** The most long responses that are prepared at once in this process; others queue. */
 const LONG_ANSWERS = 2
 
 const longAnswers = new Semaphore(LONG_ANSWERS)
 
-/** The reading for one answer that may take any number of reads before its first byte. */
+/** The reads for one response that may take any number of them before its first byte. */
 export interface LongRead {
   /**
-   * A store as it is read for the answer. A reader that has left ends the reading with the next read, and others are
-   * answered between: the embedded store answers within the thread, so that a long row of reads would otherwise be one
-   * piece of work.
+   * Wraps a store for these reads. They end when the client leaves, and yield to the event loop: the embedded store never
+   * waits, so a long row of reads would otherwise block the thread.
    *
-   * @returns The store, whose methods throw {@link ReaderLeftError} from the moment on at which the response is closed.
+   * @returns The store, whose methods throw {@link ReaderLeftError} once the response is closed.
    */
   over<Store extends object>(store: Store): Store
 }
 
 /**
- * Puts an answer together that may be long. Most are short, and wait for nobody; one that turns out to be long waits until
- * fewer than {@link LONG_ANSWERS} others are put together, so that so many slices at the most lie between two turns of
- * everybody else, and so many histories are in memory.
+ * Prepares a response that may be long. Most are short and do not wait. One that turns out to be long waits until fewer than
+ * {@link LONG_ANSWERS} others are being prepared: so other requests wait for at most so many slices, and at most so many
+ * histories are in memory.
  */
 export async function longRead<Answer>(
   response: Response,
@@ -76,7 +75,7 @@ export async function longRead<Answer>(
   }
 }
 
-/** A signal for reads that go on for long inside the store; it is aborted with {@link ReaderLeftError}. */
+/** A signal for long reads inside the store, aborted with {@link ReaderLeftError} when the client leaves. */
 export function leavingOf(response: Response): AbortSignal {
   const leaving = new AbortController()
   response.once('close', () => {

@@ -6,7 +6,7 @@ import pLimit from 'p-limit'
 import { yieldToEventLoop } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { AnswerError, BadRequestError, TooLargeError } from './errors.js'
 
-/** A request body that is compressed where this host takes none, or in a way that it does not take. */
+/** A request body has a `Content-Encoding` that this host does not accept. */
 export class UnsupportedEncodingError extends AnswerError {
   override readonly name = 'UnsupportedEncodingError'
   readonly status = 415
@@ -20,61 +20,59 @@ export class UnsupportedEncodingError extends AnswerError {
   }
 }
 
-/** One body that is being read, as whoever bounds their memory sees it. */
+/** A body that is being received, as seen by the code that bounds their memory. */
 export interface Upload {
-  /** Aborted, with the error to answer, when the body has to make room for others. */
+  /** Aborted, with the error to send, when the body has to make room for others. */
   readonly signal: AbortSignal
-  /** Counts bytes of memory that the body takes from now on. May abort the signal. */
+  /** Adds bytes of memory to the body. May abort the signal. */
   hold(bytes: number): void
-  /** The body was read, refused or left: it holds nothing any more. */
+  /** The body was received, refused or abandoned, and its memory is free. */
   end(): void
 }
 
 export interface RequestBodiesOptions {
   /** Whether gzip and deflate are accepted; by default, no compressed body is. */
   inflate?: boolean
-  /** Bounds the memory of all bodies that are being read; without it, only each one by itself is bounded. */
+  /** Bounds the memory of all bodies together; by default, each is only bounded by its own limit. */
   beginUpload?: (request: Request) => Upload
 }
 
-/**
- * Bodies that are inflated at the same time. Each takes a thread of Node's pool, of which file reads need some, too.
- */
+/** The most bodies that are inflated at once. Each takes a thread of Node's pool, which file reads need too. */
 const MAX_INFLATING = 2
-/** Pieces of a body that are tiny, in bytes, and how many of them may come at once: each takes as long as a large one. */
+/** The size of a tiny chunk, in bytes, and how many may arrive at once: each takes as long as a large one. */
 const TINY = 16
 const MAX_TINY = 5000
-/** Up to how many bytes a body waits for no other. */
+/** A body of up to so many bytes does not wait for others. */
 const SHORT_BODY = 4 * 1024
 /** Bytes of inflated output at a time. */
-const INFLATED_PIECE = 64 * 1024
+const INFLATED_CHUNK = 64 * 1024
 
-/** Both are inflated in a window of 32 KiB; one of brotli would be of 16 MiB. */
+/** Both inflate in a window of 32 KiB; that of brotli would have 16 MiB. */
 const INFLATERS = { gzip: createGunzip, 'x-gzip': createGunzip, deflate: createInflate }
 type Coding = keyof typeof INFLATERS
 
 /**
- * Reads the bodies of requests into `request.body`: those of all routes, so that what one may cost is decided here alone.
+ * Reads request bodies into `request.body`, for all routes, so that the cost of a body is decided in one place.
  *
- * - A body that was read already, as by a host's own parser, is left as it is.
- * - A body over the limit of its route is refused with 413 as soon as that is known. Of what is still to come, a little is
- *   read off and dropped; then the connection ends.
- * - A compressed body is refused with 415 before any byte of it is read. Where a setting allows it, it is first received
- *   whole, so that an unfinished one holds its own bytes and no decompressor. Then it is inflated, few at a time, and the
- *   inflated bytes count against the same limits.
- * - Bytes are gathered in pages: a body that comes a byte at a time takes no more memory than one that comes at once.
+ * - A body that was already read, such as by a parser of the host, is left alone.
+ * - A body over the limit of its route is refused with 413 as soon as that is known. A little of what follows is read and
+ *   dropped; then the connection ends.
+ * - A compressed body is refused with 415 before any byte of it is read. If a setting allows it, it is first received
+ *   completely, so that an unfinished one holds only its own bytes and no decompressor. Then it is inflated, few at a time,
+ *   and the inflated bytes count towards the same limits.
+ * - Bytes are collected in pages: a body that arrives a byte at a time takes no more memory than one that arrives at once.
  */
 export class RequestBodies {
   private readonly inflating = pLimit(MAX_INFLATING)
 
   constructor(private readonly options: RequestBodiesOptions = {}) {}
 
-  /** Bytes. `request.body` is a Buffer that is no view into a pool; undefined where there is no body. */
+  /** Bytes: `request.body` is a Buffer that is not a view into a pool; undefined if there is no body. */
   raw({ limit }: { limit: number }): RequestHandler {
     return this.reader({ limit, parse: (bytes) => bytes })
   }
 
-  /** JSON in UTF-8, whatever `Content-Type` says. An empty body is `{}`. */
+  /** JSON in UTF-8, whatever the `Content-Type`. An empty body is `{}`. */
   json({ limit }: { limit: number }): RequestHandler {
     return this.reader({ limit, parse: parseJson })
   }
@@ -87,7 +85,7 @@ export class RequestBodies {
       }
       this.read(request, limit)
         .then(async (bytes) => {
-          // A long body takes long to answer: those that came together are looked at one after another.
+          // A long body takes long to handle: those that arrived together are handled one after another.
           if (bytes.length > SHORT_BODY) await yieldToEventLoop()
           request.body = parse(bytes)
         })
@@ -122,13 +120,13 @@ export class RequestBodies {
   }
 }
 
-/** How many bytes of a refused body are read off, and for how long, in milliseconds. */
+/** How many bytes of a refused body are read and dropped, and for how long, in milliseconds. */
 const MAX_DISCARDED = 1024 * 1024
 const LINGER = 2000
 
 /**
- * Reads off what is still to come of a refused body, where that is little: clients that write all of it first read the answer
- * then. Of more, nothing is read, and the connection ends when there was time to read the answer.
+ * Reads and drops the remainder of a refused body, if it is short: some clients read the response only after they have sent
+ * everything. More than that is not read, and the connection ends after the client had time to read the response.
  */
 function discard(request: IncomingMessage): void {
   if (request.complete) return
@@ -147,7 +145,7 @@ function unbounded(): Upload {
   return { signal: new AbortController().signal, hold() {}, end() {} }
 }
 
-/** RFC 9112 6: these two headers alone say that there is a body. */
+/** RFC 9112 6: only these two headers announce a body. */
 function hasBody({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] !== undefined || headers['content-length'] !== undefined
 }
@@ -161,15 +159,15 @@ function parseJson(bytes: Buffer): unknown {
   try {
     return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
   } catch {
-    // The parser quotes what it read; the sentence is the same for whatever was sent.
+    // The parser's own message would quote the input.
     throw new BadRequestError('BAD_BODY', 'the body must be JSON in UTF-8')
   }
 }
 
-/** @throws BadRequestError where the bytes are not of that coding; as {@link gather} does. */
+/** @throws BadRequestError if the bytes do not have that coding; errors of {@link gather}. */
 async function inflate(bytes: Buffer, coding: Coding, bounds: Bounds): Promise<Buffer> {
   bounds.upload.signal.throwIfAborted()
-  const stream = INFLATERS[coding]({ chunkSize: INFLATED_PIECE })
+  const stream = INFLATERS[coding]({ chunkSize: INFLATED_CHUNK })
   stream.end(bytes)
   try {
     return await gather(stream, bounds)
@@ -190,8 +188,8 @@ interface Bounds {
 /**
  * All bytes of a stream.
  *
- * @throws TooLargeError where there are more than the limit, BadRequestError where the stream ends early, what the signal
- * of the upload is aborted with, and what the stream fails with.
+ * @throws TooLargeError if there are more than the limit; BadRequestError if the stream ends early; the reason of the
+ * upload's signal; errors of the stream.
  */
 async function gather(stream: Readable, { limit, upload, announced }: Bounds): Promise<Buffer> {
   const { signal } = upload
@@ -201,29 +199,29 @@ async function gather(stream: Readable, { limit, upload, announced }: Bounds): P
     const pages = new Pages((bytes) => upload.hold(bytes), announced)
     const settle = (error?: unknown): void => {
       stream.off('data', onData).off('end', onEnd).off('error', onError).off('close', onClose)
-      // Of a stream that was given up: nobody else listens for what goes wrong with it now.
+      // An abandoned stream may still fail, and nothing else listens for its errors.
       stream.on('error', () => {})
       signal.removeEventListener('abort', onAbort)
-      if (error === undefined) resolve(pages.whole())
+      if (error === undefined) resolve(pages.join())
       else reject(error)
     }
     let tiny = 0
-    const onData = (piece: Buffer): void => {
-      if (piece.length < TINY && tiny++ === 0)
+    const onData = (chunk: Buffer): void => {
+      if (chunk.length < TINY && tiny++ === 0)
         setImmediate(() => {
           tiny = 0
         })
       if (tiny > MAX_TINY) {
-        settle(tooSmallPieces())
-        // What has been read of it would be taken apart to its end.
+        settle(tooManyTinyChunks())
+        // Otherwise the data that has arrived would still be parsed to its end.
         stream.destroy()
         return
       }
-      if (pages.length + piece.length > limit) settle(overLimit(limit))
-      else pages.add(piece)
+      if (pages.length + chunk.length > limit) settle(overLimit(limit))
+      else pages.add(chunk)
     }
     const onEnd = (): void => settle()
-    // A request fails with nothing but its connection.
+    // A request only fails with its connection.
     const onError = (error: NodeJS.ErrnoException): void =>
       settle(error.code === 'ECONNRESET' ? endedEarly() : error)
     const onClose = (): void => settle(endedEarly())
@@ -233,7 +231,7 @@ async function gather(stream: Readable, { limit, upload, announced }: Bounds): P
   })
 }
 
-function tooSmallPieces(): BadRequestError {
+function tooManyTinyChunks(): BadRequestError {
   return new BadRequestError('BAD_BODY', 'the body arrives in thousands of tiny chunks')
 }
 
@@ -243,12 +241,12 @@ function endedEarly(): BadRequestError {
 
 const FIRST_PAGE = 4 * 1024
 const LARGEST_PAGE = 1024 * 1024
-/** Which part of an announced body has to have come before memory is taken for all of it. */
-const BELIEVED = 1 / 16
+/** The share of an announced body that has to arrive before memory is allocated for all of it. */
+const TRUSTED_SHARE = 1 / 16
 
 let hasJoined = false
 
-/** Whether memory may be taken for all of a body: of one in a turn of the event loop, as hundreds may have come so far at once. */
+/** Whether memory may be allocated for a complete body: one per event loop iteration, as hundreds may be due at once. */
 function mayJoin(): boolean {
   if (hasJoined) return false
   hasJoined = true
@@ -259,8 +257,8 @@ function mayJoin(): boolean {
 }
 
 /**
- * Bytes that come in pieces of any size, copied into pages that grow with them; the last page of an announced body has
- * room for the whole of it, so that nothing is copied in the end.
+ * Bytes that arrive in chunks of any size, copied into growing pages. The last page of an announced body has room for all of
+ * it, so that nothing is copied in the end.
  */
 class Pages {
   length = 0
@@ -269,49 +267,49 @@ class Pages {
   private used = 0
 
   /**
-   * @param onPage Is told of each page, in bytes, before it is made.
-   * @param announced Bytes that are said to come; undefined where nothing is.
+   * @param onPage Called with the size of each page, in bytes, before it is allocated.
+   * @param announced The announced length in bytes; undefined if there is none.
    */
   constructor(
     private readonly onPage: (bytes: number) => void,
     private readonly announced?: number,
   ) {}
 
-  add(piece: Buffer): void {
+  add(chunk: Buffer): void {
     let at = 0
-    while (at < piece.length) {
-      if (this.used === this.page.length) this.turn()
-      const copied = piece.copy(this.page, this.used, at)
+    while (at < chunk.length) {
+      if (this.used === this.page.length) this.nextPage()
+      const copied = chunk.copy(this.page, this.used, at)
       this.used += copied
       this.length += copied
       at += copied
     }
   }
 
-  whole(): Buffer {
-    if (this.full.length > 0) this.join(this.length)
+  join(): Buffer {
+    if (this.full.length > 0) this.joinInto(this.length)
     return this.page.subarray(0, this.used)
   }
 
-  private turn(): void {
+  private nextPage(): void {
     const { announced = 0, length } = this
-    if (length < announced && length >= announced * BELIEVED && mayJoin()) this.join(announced)
+    if (length < announced && length >= announced * TRUSTED_SHARE && mayJoin()) this.joinInto(announced)
     else {
       if (length > 0) this.full.push(this.page)
-      this.page = this.make(Math.min(Math.max(FIRST_PAGE, length), LARGEST_PAGE))
+      this.page = this.allocate(Math.min(Math.max(FIRST_PAGE, length), LARGEST_PAGE))
       this.used = 0
     }
   }
 
-  /** One page of all that came, with room for so many bytes. */
-  private join(bytes: number): void {
+  /** Moves all bytes into one page with room for `bytes`. */
+  private joinInto(bytes: number): void {
     const pages = [...this.full.splice(0), this.page.subarray(0, this.used)]
-    this.page = this.make(bytes)
+    this.page = this.allocate(bytes)
     this.used = 0
     for (const page of pages) this.used += page.copy(this.page, this.used)
   }
 
-  private make(bytes: number): Buffer<ArrayBuffer> {
+  private allocate(bytes: number): Buffer<ArrayBuffer> {
     this.onPage(bytes)
     return Buffer.allocUnsafeSlow(bytes)
   }

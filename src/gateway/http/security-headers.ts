@@ -1,5 +1,5 @@
 import cors from 'cors'
-import type { RequestHandler, Response } from 'express'
+import type { Request, RequestHandler, Response } from 'express'
 import { LRUCache } from 'lru-cache'
 import { MIMEType } from 'whatwg-mimetype'
 import { UNTYPED } from '../../../backend/src/protocol/media-type.js'
@@ -25,11 +25,17 @@ export function setSecurityHeaders(
   if (type.active) response.setHeader('Content-Security-Policy', type.policy)
 }
 
-/** Refuses to serve a service worker: one from a stranger would intercept requests to the whole origin. */
-export const refuseServiceWorkers: RequestHandler = (request, _response, next) => {
-  if (request.headers['service-worker'] === 'script') {
+/**
+ * Refuses to serve a service worker: one from a stranger would intercept every request to the origin.
+ * @throws BadRequestError
+ */
+export function refuseServiceWorker({ headers }: Request): void {
+  if (headers['service-worker'] === 'script')
     throw new BadRequestError('BAD_BODY', 'content must not be used as a service worker')
-  }
+}
+
+export const refuseServiceWorkers: RequestHandler = (request, _response, next) => {
+  refuseServiceWorker(request)
   next()
 }
 

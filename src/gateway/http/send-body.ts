@@ -49,7 +49,7 @@ export function sendHead({
 /**
  * Sends chunks with backpressure. A client that disconnects stops the reading, which is not an error. The first chunk is read
  * before the head is sent: an error up to then still gets a response, while a later one can only break the connection. If the
- * first chunk is the whole body, nothing is streamed.
+ * first chunk is the complete body, nothing is streamed.
  *
  * @param body.length In bytes, if known.
  */

@@ -14,13 +14,13 @@ import { NotFoundError } from './errors.js'
 import { setSecurityHeaders } from './security-headers.js'
 import { sendChunks } from './send-body.js'
 
-/** A proof that is laid out, and what tells it from every other. */
+/** A proof that is ready to send, with its entity tag. */
 export interface OutpointBeefAnswer {
   body: Pick<ListedBeef, 'length' | 'bytes'>
   tag: string
 }
 
-/** Lays out the Outpoint BEEF (BRC-158) of stored transactions, which stand parents first. */
+/** Prepares the Outpoint BEEF (BRC-158) of stored transactions, listed parents first. */
 export async function outpointBeefAnswer(options: {
   subject: Outpoint
   transactions: ListedTransaction[]
@@ -30,7 +30,7 @@ export async function outpointBeefAnswer(options: {
   return { body, tag: await tagOf(body, options.transactions) }
 }
 
-/** Answers with it. */
+/** Sends it. */
 export async function sendOutpointBeef(options: {
   request: Request
   response: Response
@@ -50,20 +50,20 @@ export async function sendOutpointBeef(options: {
   await sendChunks(response, { chunks: body.bytes(), length: body.length })
 }
 
-const HASHED_A_SLICE = 2000
+const HASHED_PER_SLICE = 2000
 
-/** Of what makes the body: its head, and then its transactions by their hashes. */
+/** Hashes what the body is made of: its head, and the txids of its transactions. */
 async function tagOf({ head }: ListedBeef, transactions: { txid: string }[]): Promise<string> {
   const hash = createHash('sha256')
   let hashed = 0
-  for (const piece of [...head, ...transactions.map(({ txid }) => txid)]) {
-    hash.update(piece)
-    if (++hashed % HASHED_A_SLICE === 0) await yieldToEventLoop()
+  for (const part of [...head, ...transactions.map(({ txid }) => txid)]) {
+    hash.update(part)
+    if (++hashed % HASHED_PER_SLICE === 0) await yieldToEventLoop()
   }
   return entityTag(hash.digest('hex'))
 }
 
-/** A part of a proof would not be one. */
+/** A partial proof would prove nothing. */
 export function incompleteProof({ txid }: { txid: string }): NotFoundError {
   return new NotFoundError(`the proof is incomplete: this store cannot continue it from ${txid}`)
 }

@@ -8,7 +8,7 @@ import { contentAt } from '../content/content-root.js'
 import { address, blockHeight, count, map, mapTruncated, outpoint, txid } from '../http/schemas.js'
 import { ownerAddress } from '../names/name-record.js'
 
-/** What is known of an output, or of an ordinal at a step (`spec/http.md`, Metadata). Absent: unknown, or none. */
+/** The record of an output, or of an ordinal at a step (`spec/http.md`, Metadata). Missing fields are unknown or empty. */
 export const metadataRecordShape = z
   .strictObject({
     outpoint,
@@ -42,13 +42,13 @@ export type MetadataRecord = z.output<typeof metadataRecordShape>
 
 export interface MetadataOptions {
   store: GraphReader
-  /** Whose addresses owners have. */
+  /** The network of owners' addresses. */
   network: Network
-  /** How many bytes of MAP a record shows. */
+  /** The most bytes of MAP that a record shows. */
   maxMapBytes: number
 }
 
-/** The record of what a reference refers to; undefined where the store has no such output, or the ordinal no such step. */
+/** The record of a reference; undefined if the store has no such output, or the ordinal no such step. */
 export async function metadataRecord(
   options: MetadataOptions,
   reference: ContentReference,
@@ -74,26 +74,26 @@ async function readRecord(
 
 async function recordOf(
   { store, network, maxMapBytes }: MetadataOptions,
-  told: { output: OutputRecord; content: OutputRecord } | OrdinalStep,
+  found: { output: OutputRecord; content: OutputRecord } | OrdinalStep,
 ): Promise<MetadataRecord> {
-  const { outpoint, satoshis, owner } = told.output
-  const isStep = 'origin' in told
-  const parent = isStep ? told.parent : told.output.parent
-  // Side by side: where the database is another process, each takes a way there and back.
+  const { outpoint, satoshis, owner } = found.output
+  const isStep = 'origin' in found
+  const parent = isStep ? found.parent : found.output.parent
+  // In parallel: each is a round trip if the database is another process.
   const [map, height, spender] = await Promise.all([
-    // Of what is not to be shown, only whether there is any is looked at.
+    // If none is to be shown, only its existence matters.
     isStep
       ? store.metadata.merged(outpoint, maxMapBytes === 0 ? 0 : undefined)
-      : ownMap(store, told.output, maxMapBytes),
+      : ownMap(store, found.output, maxMapBytes),
     store.transactions.heightOf(outpoint.txid),
     store.transactions.spenderOf(outpoint),
   ])
-  const { content } = told.content
+  const { content } = found.content
   return {
     outpoint: formatOutpoint(outpoint),
-    ...(isStep && { origin: formatOutpoint(told.origin), sequence: told.sequence, tip: told.tip }),
+    ...(isStep && { origin: formatOutpoint(found.origin), sequence: found.sequence, tip: found.tip }),
     ...(content && {
-      contentOutpoint: formatOutpoint(told.content.outpoint),
+      contentOutpoint: formatOutpoint(found.content.outpoint),
       contentType: content.contentType,
       contentLength: content.length,
       sha256: content.sha256,
@@ -107,7 +107,7 @@ async function recordOf(
   }
 }
 
-/** Undefined where there is MAP, and none of it is to be shown. */
+/** Undefined if there is MAP, and none of it is to be shown. */
 async function ownMap(
   store: GraphReader,
   { outpoint, mapLength }: OutputRecord,

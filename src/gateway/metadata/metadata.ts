@@ -17,20 +17,20 @@ import {
   metadataRecordShape,
 } from './metadata-record.js'
 
-/** 100 pointers, the most that the settings allow, with sequences, of at most 96 characters, with room for their quotes and spaces. */
+/** Room for 100 pointers, the most that the settings allow, of at most 96 characters, with quotes and spaces. */
 const MAX_BODY_BYTES = 64 * 1024
 
-/** What is known of outputs and ordinals (`spec/http.md`, Metadata), below each of the prefixes. */
+/** The routes for metadata of outputs and ordinals (`spec/http.md`, Metadata), below each of the prefixes. */
 export function metadataRoutes(
   options: MetadataOptions & {
     prefixes: string[]
-    /** How many pointers are taken at once. */
+    /** The most pointers in one request. */
     maxPointers: number
     bodies: RequestBodies
   },
 ): Router {
   const routes = Router()
-    // Not a path with parameters: Express would decode escapes before anything is read here.
+    // Not a path with parameters: Express would decode escapes before the pointer is parsed here.
     .get(/^\/metadata\/[^/]+$/, single(options))
     .post('/metadata', options.bodies.json({ limit: MAX_BODY_BYTES }), bulk(options))
   return Router().use(options.prefixes, routes)
@@ -51,7 +51,7 @@ function single(options: MetadataOptions): RequestHandler {
   }
 }
 
-// How many there may be is a setting, and too many have a code of their own.
+// The most is a setting, and exceeding it has an error code of its own.
 const references = z.array(askedReference).meta({ maxItems: 100 })
 const pointers = z.union([references, z.object({ outpoints: references })])
 
@@ -72,7 +72,7 @@ function bulk(options: MetadataOptions & { maxPointers: number }): RequestHandle
   }
 }
 
-/** Of many, what is blocked is not there. */
+/** In a list, blocked outputs are missing. */
 async function servedRecord(
   options: MetadataOptions,
   reference: ReturnType<typeof parseContentReference>,
@@ -85,32 +85,32 @@ async function servedRecord(
   }
 }
 
-/** Of all records of an answer together, so many times the MAP that one of them shows: most have some hundred bytes. */
-const MAPS_AN_ANSWER = 16
+/** All records of a response together show so many times the MAP of one record: most have some hundred bytes. */
+const MAPS_PER_ANSWER = 16
 
-/** How much text is gathered before it is sent: records are short, and there are many. */
-const CHARACTERS_A_PIECE = 64 * 1024
+/** Text is collected up to so many characters before it is sent: records are short, and there are many. */
+const CHARACTERS_PER_CHUNK = 64 * 1024
 
-/** An object of records as JSON, some at a time: a record has as much MAP as strangers wrote. */
+/** An object of records as JSON, a few at a time: a record has as much MAP as strangers wrote. */
 async function* recordsOf(
   options: MetadataOptions,
   references: { text: string; reference: ReturnType<typeof parseContentReference> }[],
 ): AsyncGenerator<string> {
   const slice = new TimeSlice()
-  let piece = ''
-  let mapBytes = options.maxMapBytes * MAPS_AN_ANSWER
+  let chunk = ''
+  let mapBytes = options.maxMapBytes * MAPS_PER_ANSWER
   for (const [index, { text, reference }] of references.entries()) {
     const maxMapBytes = Math.min(options.maxMapBytes, mapBytes)
     const record = await servedRecord({ ...options, maxMapBytes }, reference)
     if (record !== undefined) mapBytes = Math.max(mapBytes - JSON.stringify(record.map).length, 0)
-    // The embedded store answers at once, and everything else would wait for the last of them.
+    // The embedded store never waits: without a yield, other requests would wait for the last record.
     await slice.yieldIfOver()
-    piece += `${index === 0 ? '{' : ','}${JSON.stringify(text)}:${JSON.stringify(record ?? null)}`
-    if (piece.length < CHARACTERS_A_PIECE) continue
-    yield piece
-    piece = ''
+    chunk += `${index === 0 ? '{' : ','}${JSON.stringify(text)}:${JSON.stringify(record ?? null)}`
+    if (chunk.length < CHARACTERS_PER_CHUNK) continue
+    yield chunk
+    chunk = ''
   }
-  yield references.length === 0 ? '{}' : `${piece}}`
+  yield references.length === 0 ? '{}' : `${chunk}}`
 }
 
 export const METADATA_OPERATIONS: OperationGroup = {

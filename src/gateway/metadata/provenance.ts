@@ -16,8 +16,8 @@ export interface ProvenanceOptions {
 }
 
 /**
- * `GET /provenance/{outpoint}`, below each of the prefixes: where the ordinal that stands there comes from, as an
- * Outpoint BEEF (BRC-158) of its tip that a verifier can check offline (`spec/http.md`, Provenance).
+ * `GET /provenance/{outpoint}`, below each of the prefixes: proof of where the ordinal at that outpoint comes from, as an
+ * Outpoint BEEF (BRC-158) of its tip that a client can verify offline (`spec/http.md`, Provenance).
  */
 export function provenanceRoutes({
   prefixes,

@@ -11,13 +11,13 @@ import { address, blockHeight, count, map, mapTruncated, name, outpoint } from '
 
 export interface NamesOptions {
   store: GraphReader
-  /** Whose addresses owners have. */
+  /** The network of owners' addresses. */
   network: Network
-  /** How many bytes of MAP a record shows. */
+  /** The most bytes of MAP that a record shows. */
   maxMapBytes: number
 }
 
-/** Everything that is known of a name: where it was mined, and what has become of its ordinal. Absent: unknown, or none. */
+/** The record of a name: its mint, and the current state of its ordinal. Missing fields are unknown or empty. */
 export const nameRecordShape = z
   .strictObject({
     name,
@@ -45,12 +45,12 @@ export const nameRecordShape = z
 
 export type FullNameRecord = z.output<typeof nameRecordShape>
 
-/** Up to how many bytes a tip's script is shown: a lock has some dozens, but a reinscription may stand in it. */
+/** The longest script of a tip that is shown, in bytes: a lock has some dozens, but it may contain a reinscription. */
 const MAX_SCRIPT_BYTES = 64 * 1024
-/** How many pieces of a tip's transaction are read to find it, 4 MiB in all: what stands behind inputs of tens of megabytes is not shown. */
-const MAX_SCRIPT_PIECES = 16
+/** The most chunks of a tip's transaction that are read for it, 4 MiB in total: a script after larger inputs is not shown. */
+const MAX_SCRIPT_CHUNKS = 16
 
-/** The record of a name; undefined where it is not claimed. */
+/** The record of a name; undefined if it is not claimed. */
 export async function nameRecord(options: NamesOptions, name: string): Promise<FullNameRecord | undefined> {
   return await options.store.consistent(() => readRecord(options, name))
 }
@@ -83,7 +83,7 @@ async function tipRecord(
 ): Promise<FullNameRecord['tip']> {
   const script = await lockingScriptOf(outpoint, store.transactions, {
     longest: MAX_SCRIPT_BYTES,
-    chunks: MAX_SCRIPT_PIECES,
+    chunks: MAX_SCRIPT_CHUNKS,
   })
   return {
     outpoint: formatOutpoint(outpoint),

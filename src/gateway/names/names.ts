@@ -20,14 +20,14 @@ import { sendJson } from '../http/send-body.js'
 import { incompleteProof, outpointBeefAnswer, sendOutpointBeef } from '../http/send-outpoint-beef.js'
 import { type NamesOptions, nameRecord, nameRecordShape } from './name-record.js'
 
-/** 1,000 outpoints, the most that the settings allow, of at most 78 characters, with room for their quotes and spaces. */
+/** Room for 1,000 outpoints, the most that the settings allow, of at most 78 characters, with quotes and spaces. */
 const MAX_ORIGINS_BYTES = 256 * 1024
 
 export interface NamesRoutesOptions extends NamesOptions {
   prefixes: string[]
-  /** Of the tree that this host follows; undefined where it follows none. */
+  /** The genesis of the host's name tree; undefined if it has none. */
   genesis: Outpoint | undefined
-  /** How many outpoints `/origins` takes at once. */
+  /** The most outpoints in one request to `/origins`. */
   maxOrigins: number
   bodies: RequestBodies
 }
@@ -41,12 +41,12 @@ export function namesRoutes(options: NamesRoutesOptions): Router {
     .get('/mine/:name', mine(store))
     .get('/proof/:name', proof(store, genesis))
     .post('/origins', bodies.json({ limit: MAX_ORIGINS_BYTES }), origins(store, maxOrigins))
-    .get('/:name', whole(options))
+    .get('/:name', record(options))
     .use(badEscapes)
   return Router().use(prefixes, routes)
 }
 
-/** What Express throws for a name with a broken escape: a name that cannot be one, as any other. */
+/** Express throws URIError for a broken escape: such a name is as invalid as any other. */
 const badEscapes: ErrorRequestHandler = (error: unknown, _request, _response, next) => {
   next(error instanceof URIError ? badName() : error)
 }
@@ -59,7 +59,7 @@ const listQuery = z.object({
   limit: wholeNumber({ most: MAX_LISTED, usual: MAX_LISTED }).describe('The most names to return.'),
 })
 
-/** Names in order, a page at a time; `next` is the `after` of the page behind it, absent on the last. */
+/** Names in order, a page at a time; `next` is the `after` of the next page, missing on the last. */
 function list(store: GraphReader): RequestHandler {
   return async ({ query }, response) => {
     const { prefix, after, limit } = validate(listQuery, query, (issues) =>
@@ -67,10 +67,10 @@ function list(store: GraphReader): RequestHandler {
         ? new BadRequestError('BAD_BODY', `limit must be a whole number from 1 to ${MAX_LISTED}`)
         : new BadRequestError('BAD_NAME', 'prefix and after must be up to 255 characters of a-z 0-9 -'),
     )
-    // One more than is shown tells whether there is a page behind this one.
+    // One more than is shown, to know whether there is a next page.
     const found = await store.names.byPrefix({ prefix, after, limit: limit + 1 })
     const shown = found.slice(0, limit)
-    tell(response, {
+    send(response, {
       names: shown.map(({ name, outpoint }) => ({ name, outpoint: formatOutpoint(outpoint) })),
       ...(found.length > limit && { next: shown.at(-1)?.name }),
     })
@@ -82,20 +82,20 @@ function origin(store: GraphReader): RequestHandler<{ name: string }> {
     const name = nameOf(params.name)
     const outpoint = await store.names.originOf(name)
     if (outpoint === undefined) throw notClaimed(name)
-    tell(response, { name, outpoint: formatOutpoint(outpoint) })
+    send(response, { name, outpoint: formatOutpoint(outpoint) })
   }
 }
 
-function whole(options: NamesOptions): RequestHandler<{ name: string }> {
+function record(options: NamesOptions): RequestHandler<{ name: string }> {
   return async ({ params }, response) => {
     const name = nameOf(params.name)
-    const record = await nameRecord(options, name)
-    if (record === undefined) throw notClaimed(name)
-    tell(response, record)
+    const found = await nameRecord(options, name)
+    if (found === undefined) throw notClaimed(name)
+    send(response, found)
   }
 }
 
-/** All that shows a name to be genuine, to whoever knows the genesis outpoint and has block headers (BRC-174). */
+/** The proof that a name is genuine, for clients that know the genesis outpoint and have block headers (BRC-174). */
 function proof(store: GraphReader, genesis: Outpoint | undefined): RequestHandler<{ name: string }> {
   return async (request, response) => {
     const name = nameOf(request.params.name)
@@ -122,11 +122,11 @@ function mine(store: GraphReader): RequestHandler<{ name: string }> {
     const node = await store.consistent(() => store.names.longestNode(name))
     if (node === undefined) throw new NotFoundError('this host has no genesis to mine from')
     if (node.domain === name) throw new NotFoundError(`${name} is taken`, 'TAKEN')
-    tell(response, { domain: node.domain, outpoint: formatOutpoint(node.outpoint) })
+    send(response, { domain: node.domain, outpoint: formatOutpoint(node.outpoint) })
   }
 }
 
-// How many there may be is a setting, and too many have a code of their own.
+// The most is a setting, and exceeding it has an error code of its own.
 const originsBody = z.array(askedOutpoint).meta({ maxItems: 1000 })
 
 function origins(store: GraphReader, maxOrigins: number): RequestHandler {
@@ -135,18 +135,18 @@ function origins(store: GraphReader, maxOrigins: number): RequestHandler {
     if (asked.length > maxOrigins)
       throw new TooLargeError(`a request may list at most ${maxOrigins} outpoints`)
     const outpoints = asked.map(parseOutpoint)
-    // A long list is several reads: two rivals in it are not both to be genuine because a branch turns between them.
+    // A long list takes several reads: a reorganisation between them must not make two conflicting names genuine.
     const found = await store.consistent(() => store.names.genuineOrigins(outpoints))
     const genuine = new Set(found.map(({ outpoint }) => formatOutpoint(outpoint)))
     const answer = asked.map((text, index) => {
       const outpoint = outpoints[index]
       return [text, outpoint !== undefined && genuine.has(formatOutpoint(outpoint))]
     })
-    tell(response, Object.fromEntries(answer))
+    send(response, Object.fromEntries(answer))
   }
 }
 
-function tell(response: Response, value: unknown): void {
+function send(response: Response, value: unknown): void {
   sendJson(response.set('Cache-Control', CACHE.revalidate), value)
 }
 

@@ -14,11 +14,11 @@ const MAX_PREVIEW_BYTES = 1024 * 1024
 const HTML = 'text/html; charset=utf-8'
 
 /**
- * What an inscription would look like (`spec/http.md`, Preview), below each of the prefixes: `GET /preview/{base64}` as
- * HTML, `POST /preview` as the type it came with. What is sent comes back with the security headers that content of its
- * type has, and is stored nowhere.
+ * Previews of an inscription (`spec/http.md`, Preview), below each of the prefixes: `GET /preview/{base64}` as HTML,
+ * `POST /preview` with the type of the request. The bytes are sent back with the security headers of content of that type,
+ * and stored nowhere.
  *
- * A path is as long as `MAX_PATH_BYTES` allows (414 beyond): longer HTML has to be posted.
+ * `MAX_PATH_BYTES` limits the path (414 beyond): longer HTML has to be posted.
  */
 export function previewRoutes({
   prefixes,
@@ -30,7 +30,7 @@ export function previewRoutes({
   bodies: RequestBodies
 }): Router {
   const routes = Router()
-    // Not a path with parameters: base64 has slashes, and Express would decode escapes before anything is read here.
+    // Not a path with parameters: base64 has slashes, and Express would decode escapes before they are decoded here.
     .get(/^\/preview(?:\/|$)/, refuseServiceWorkers, previewPath(policy))
     .post('/preview', refuseServiceWorkers, bodies.raw({ limit: MAX_PREVIEW_BYTES }), previewBody(policy))
   return Router().use(prefixes, routes)
@@ -59,7 +59,7 @@ function sendPreview(
   const type = servedType(contentType)
   setSecurityHeaders(response, { active: type.active, policy })
   response.setHeader('Cache-Control', CACHE.none)
-  // Not `response.type()` and `response.send()`, which would add a charset that nobody sent.
+  // Not `response.type()` and `response.send()`, which would add a charset that was not sent.
   response.setHeader('Content-Type', type.value)
   response.setHeader('Content-Length', body.length)
   response.end(body)
@@ -68,16 +68,16 @@ function sendPreview(
 /** Either alphabet of RFC 4648 (4 and 5), not both at once; padding may be left out. */
 const BASE64 = /^(?:[A-Za-z0-9+/]*|[A-Za-z0-9_-]*)(={0,2})$/
 
-/** Reads the rest of a path as base64, its percent-escapes decoded once. */
+/** Decodes the end of a path as base64, after its percent-escapes. */
 function decodeBase64(escaped: string): Uint8Array {
   const text = percentDecoded(escaped)
   if (text === undefined)
     throw new BadRequestError('BAD_BODY', 'the path after /preview/ has an invalid percent-escape')
   const padding = BASE64.exec(text)?.[1]
   const left = (text.length - (padding?.length ?? 0)) % 4
-  // One letter is six bits, no byte; and padding, where there is any, fills the last four.
-  const whole = left !== 1 && (padding === '' || text.length % 4 === 0)
-  if (padding === undefined || !whole)
+  // One letter is six bits, not a byte; and padding, if there is any, completes the last four.
+  const complete = left !== 1 && (padding === '' || text.length % 4 === 0)
+  if (padding === undefined || !complete)
     throw new BadRequestError('BAD_BODY', 'the path after /preview/ must be base64 or base64url')
   return Buffer.from(text, 'base64')
 }

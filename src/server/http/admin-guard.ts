@@ -4,14 +4,14 @@ import { CACHE } from '../../gateway/http/caching.js'
 import { AnswerError, NotFoundError } from '../../gateway/http/errors.js'
 import { STORE_ERRORS } from '../../gateway/http/operation.js'
 
-/** Whoever asks has not shown the token that it takes. */
+/** The request lacks the required token. */
 export class UnauthorizedError extends AnswerError {
   override readonly name = 'UnauthorizedError'
   readonly status = 401
   readonly code = 'UNAUTHORIZED'
   override readonly headers = { 'WWW-Authenticate': 'Bearer realm="minetree"' }
 
-  /** @param what Which token, for a person. */
+  /** @param what The required token, for the message. */
   constructor(what: string) {
     super(`this route requires ${what}, sent as Authorization: Bearer <token>`)
   }
@@ -25,12 +25,11 @@ export const OPERATOR_ERRORS = {
 }
 
 /**
- * Stands before the routes of the operator, and lets nobody past who does not show the token. What comes behind it is
- * never kept by a cache. It is to stand before CORS: no preflight has the token, so that no page of another origin gets
- * to what is behind it.
+ * Requires the operator's token for the routes after it, whose responses are never cached. There must be no CORS headers: a
+ * preflight has no token, so no page of another origin can use these routes.
  *
- * @param token Without one, this host has no such routes.
- * @throws UnauthorizedError where another token is shown, or none; NotFoundError where the host has none.
+ * @param token If undefined, this host has no such routes.
+ * @throws UnauthorizedError if the token is wrong or missing; NotFoundError if the host has none.
  */
 export function requireAdmin(token: string | undefined): RequestHandler {
   const guard = token === undefined ? undefined : requireBearer(token, "the operator's token")
@@ -42,11 +41,11 @@ export function requireAdmin(token: string | undefined): RequestHandler {
 }
 
 /**
- * Lets nobody past who does not show a token (RFC 6750). Tokens are compared by their SHA-256, in a time that does not
- * depend on where they differ, nor on how long the one is that was sent.
+ * Requires a bearer token (RFC 6750). Tokens are compared by their SHA-256, so the time does not depend on where they differ or
+ * on the length of the one that was sent.
  *
- * @param what Which token it is, for a person.
- * @throws UnauthorizedError where another token is shown, or none.
+ * @param what The required token, for messages.
+ * @throws UnauthorizedError if the token is wrong or missing.
  */
 export function requireBearer(token: string, what: string): RequestHandler {
   const expected = digest(token)

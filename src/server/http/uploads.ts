@@ -3,7 +3,7 @@ import { NotReadyError } from '../../gateway/http/errors.js'
 import type { Upload } from '../../gateway/http/request-body.js'
 import type { Limits } from '../config/limits.js'
 
-/** A body that is given up half-way, as the bodies of all clients, or of its own, take too much memory together. */
+/** A body was abandoned halfway, because bodies of all clients, or of its own, take too much memory together. */
 class UploadsFullError extends NotReadyError {
   override readonly headers = { 'Retry-After': '5' }
 
@@ -37,9 +37,9 @@ class HeldUpload implements Upload {
 }
 
 /**
- * How many bytes of memory bodies hold that are being read: of all connections, and of one client. Where it is more than
- * the limits say, the largest body of the client that holds the most is given up. So clients that send much and slowly
- * stand in each other's way, and in nobody else's: what is short gets through. One body alone is always taken.
+ * Limits the memory of bodies that are being received: of all connections, and of one client. Over the limit, the largest body
+ * of the client with the most bytes is abandoned. So clients that send much and slowly compete with each other only, and short
+ * bodies get through. A single body is always accepted.
  */
 export class Uploads {
   private bytes = 0
@@ -52,7 +52,7 @@ export class Uploads {
     },
   ) {}
 
-  /** How many bytes all of them hold. */
+  /** The bytes of all of them. */
   get held(): number {
     return this.bytes
   }
@@ -76,7 +76,7 @@ export class Uploads {
       largest(largest(this.clients.values()).uploads).giveUp()
   }
 
-  /** Once or more often. */
+  /** May be called repeatedly. */
   remove(upload: HeldUpload): void {
     const client = this.clients.get(upload.client)
     if (!client?.uploads.delete(upload)) return
@@ -87,7 +87,7 @@ export class Uploads {
   }
 }
 
-/** Of a few: there are no more of them than connections, and it is only asked when there is too much. */
+/** The largest of a few: there are no more of them than connections, and it is only needed over the limit. */
 function largest<Held extends { bytes: number }>(held: Iterable<Held>): Held {
   const [first, ...others] = held
   if (first === undefined) throw new RangeError('there are no uploads')

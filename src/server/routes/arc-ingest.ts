@@ -15,7 +15,7 @@ import type { ProofVerifier } from '../chain/proof-verifier.js'
 import { requireBearer } from '../http/admin-guard.js'
 import type { OverlayEngine } from '../submission/overlay-engine.js'
 
-/** A path of one transaction takes some 70 characters for each level of its tree; the rest of a notice, some hundred more. */
+/** The path of one transaction has some 70 characters for each level of its tree; the other fields some hundred in total. */
 const MAX_BODY_BYTES = 32 * 1024
 
 export interface ArcIngestOptions {
@@ -23,12 +23,12 @@ export interface ArcIngestOptions {
   graph: Pick<GraphStore, 'transactions' | 'record'>
   proofs: ProofVerifier
   bodies: RequestBodies
-  /** What whoever brings proofs has to show; without one, anybody may: a proof shows by itself whether it is one. */
+  /** The token that callbacks must send; if undefined, anybody may send proofs, which are verified anyway. */
   token?: string | undefined
 }
 
 const hex = z.string().regex(/^(?:[0-9a-fA-F]{2})+$/)
-/** Of a notice of ARC, what counts here; it says more. */
+/** The fields of an ARC callback that are used here; it has more. */
 const notice = z.object({
   txid: z
     .string()
@@ -39,7 +39,7 @@ const notice = z.object({
 })
 const noticeAnswer = z.strictObject({ status: z.literal('success'), message: z.string() })
 
-/** `POST /arc-ingest`: a transaction processor (ARC) brings the merkle path of a transaction (`spec/http.md`, Overlay). */
+/** `POST /arc-ingest`: a transaction processor (ARC) delivers the merkle path of a transaction (`spec/http.md`, Overlay). */
 export function arcIngestRoutes(options: ArcIngestOptions): Router {
   const { token, bodies } = options
   const guards = token === undefined ? [] : [requireBearer(token, 'the callback token')]
@@ -79,7 +79,7 @@ function unknownTransaction(): NotFoundError {
   return new NotFoundError('this store does not have the transaction')
 }
 
-/** Before anything has to wait for it: an answer may take long. What turns out since then, the next round finds. */
+/** Called without the write lock, as the chain tracker may be slow. The reorg monitor finds any change since then. */
 async function requireHeld(proof: Proof, proofs: ProofVerifier): Promise<void> {
   const verdict = await proofs.verdict(proof)
   if (verdict === 'no')

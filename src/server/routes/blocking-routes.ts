@@ -21,7 +21,7 @@ const MAX_LISTED = 1000
 const MAX_REASON = 1000
 const SHA256 = /^[0-9a-fA-F]{64}$/
 
-/** What each kind is called in a body: the value says what it is. */
+/** The field of a body that has the value of each kind. */
 const FIELDS = { content: 'sha256', name: 'name', outpoint: 'outpoint' } as const satisfies Record<
   BlockedKind,
   string
@@ -34,8 +34,8 @@ export interface BlockingOptions {
 }
 
 /**
- * `POST /block`, `POST /unblock` and `GET /blocked`, below `/admin`: what this host serves no more (`spec/overlay.md`,
- * Eviction; `docs/blocking.md`). What is not here can be blocked, too, before it comes. Each change stands in the log.
+ * `POST /block`, `POST /unblock` and `GET /blocked`, below `/admin`: the blocklist of this host (`spec/overlay.md`, Eviction;
+ * `docs/blocking.md`). Outputs that are not stored can be blocked in advance. Each change is logged.
  */
 export function blockingRoutes(options: BlockingOptions): Router {
   const json = options.bodies.json({ limit: MAX_BODY_BYTES })
@@ -119,7 +119,7 @@ function placeOf(next: string): BlockedSubject | undefined {
   return kind && { kind, value: next.slice(kind.length + 1) }
 }
 
-/** What is blocked, a page at a time; `next` is the `after` of the page behind it, absent on the last. */
+/** The blocklist, a page at a time; `next` is the `after` of the next page, missing on the last. */
 function list({ graph }: BlockingOptions): RequestHandler {
   return async ({ query }, response) => {
     const asked = validate(
@@ -129,7 +129,7 @@ function list({ graph }: BlockingOptions): RequestHandler {
     )
     const { kind, limit } = asked
     const after = placeOf(asked.after ?? '')
-    // One more than is shown tells whether there is a page behind this one.
+    // One more than is shown, to know whether there is a next page.
     const found = await graph.blocklist.page({
       ...(kind && { kind }),
       ...(after && { after }),
@@ -147,7 +147,7 @@ function shown({ kind, value, reason, since }: BlockedRecord): Record<string, st
   return { kind, [FIELDS[kind]]: value, reason, since: new Date(since).toISOString() }
 }
 
-/** @throws BadRequestError where it is not one thing, or not what it should be; PointerError for no outpoint. */
+/** @throws BadRequestError unless there is exactly one valid field; PointerError for an invalid outpoint. */
 function subjectOf({ outpoint, sha256, name }: z.output<typeof unblockBody>): BlockedSubject {
   const given = [outpoint, sha256, name].filter((value) => value !== undefined)
   if (given.length !== 1)

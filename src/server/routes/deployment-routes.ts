@@ -35,8 +35,8 @@ const deploymentShape = z.strictObject({
 })
 
 /**
- * `/deployment.json`: which tree of names this host follows, and by what rules names are mined in it. On the host's
- * word: whoever means a certain tree knows its genesis from elsewhere.
+ * `/deployment.json`: the name tree of this host, and the rules by which names are mined in it. Clients that need a certain tree
+ * must not trust this: they know its genesis from elsewhere.
  */
 export function deploymentRoutes(
   { profile, network, deployment }: Pick<Config, 'profile' | 'network' | 'deployment'>,
@@ -53,7 +53,7 @@ export function deploymentRoutes(
   }
   let version: CovenantVersion | undefined
   return Router().get('/deployment.json', async (_request, response) => {
-    // The root may have come since the start.
+    // The root may have been admitted since the start.
     if (deployment !== undefined) version ??= await versionOfTree(graph, deployment.genesis)
     response
       .set('Cache-Control', CACHE.revalidate)

@@ -19,10 +19,10 @@ const roundShape = z.strictObject({
 })
 
 /**
- * `POST /admin/headers`: the operator, or the operator's node, tells that the chain has changed, from a height on where one
- * is given. The kept proofs are held against it at once.
+ * `POST /admin/headers`: the operator, or the operator's node, reports that the chain has changed, optionally from a height on.
+ * Stored proofs are re-verified immediately.
  *
- * @param watch Without one, proofs are not checked here.
+ * @param watch If undefined, this host does not verify proofs.
  */
 export function headersRoutes(
   watch: ReorgMonitor | undefined,

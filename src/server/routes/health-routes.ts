@@ -7,7 +7,7 @@ import type { IndexStatus } from '../store/index-maintenance.js'
 
 const okShape = z.strictObject({ status: z.literal('ok') })
 
-/** What `/health` answers while the host is ready, or not. */
+/** The response of `/health`. */
 function healthShape(ready: boolean) {
   return z.strictObject({
     status: z.literal(ready ? 'ok' : 'error'),
@@ -29,8 +29,8 @@ function healthShape(ready: boolean) {
 }
 
 /**
- * `/health/live`: the process answers. `/health/ready`: the store does too, and no part of the host says that it is not
- * ready. `/health`: both in one, why not, how far the index is, and what the topics have refused since the start.
+ * `/health/live`: the process responds. `/health/ready`: so does the store, and every part of the host is ready. `/health`: both
+ * in one, with reasons, the state of the index, and the refusals of the topics since the start.
  */
 export function healthRoutes({
   ping,
@@ -46,13 +46,13 @@ export function healthRoutes({
   let pinging: Promise<void> | undefined
   const notReady = async (): Promise<Record<string, string>> => {
     try {
-      // Calls that arrive mid-query share its answer: nobody is limited here, and the connections to the store are few.
+      // Calls that arrive mid-query share its answer: there is no rate limit here, and the store has few connections.
       pinging ??= ping().finally(() => {
         pinging = undefined
       })
       await pinging
     } catch {
-      // What the store said is in the log of whatever needed it; here it is a yes or a no.
+      // Other users of the store have logged the error; here only success matters.
       return { store: 'the store does not respond' }
     }
     return readiness.reasons()

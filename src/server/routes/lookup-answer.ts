@@ -15,76 +15,76 @@ interface LookupAnswer {
   response: Response
   formula: AnsweringOutput[]
   graph: TransactionSource
-  /** How many bytes of BEEF a page may have; undefined where all outputs belong in the answer. */
+  /** The bytes of BEEF after which a page ends; undefined if all outputs belong in the answer. */
   pageBytes?: number | undefined
 }
 
-/** What is to be sent, laid out: an answer of some length, or JSON that is written as it is sent. */
-type LaidOut = { binary: ListedBeef } | { outputs: ListedOutput[]; isTruncated: boolean }
+/** The prepared answer: binary of known length, or JSON that is written as it is sent. */
+type Prepared = { binary: ListedBeef } | { outputs: ListedOutput[]; isTruncated: boolean }
 
 /**
- * Answers a lookup with outputs and their BEEF (BRC-24), as JSON or in binary (`spec/http.md`, Overlay). What is to be in
- * it is listed first, and each transaction read again as it is sent: a history or an unproven chain may be of any length.
+ * Sends the answer of a lookup: outputs and their BEEF (BRC-24), as JSON or in binary (`spec/http.md`, Overlay). First it lists
+ * the transactions, and then reads each again to send it: a history or an unproven chain may have any length.
  *
- * A page ends with the output by which it has `pageBytes`; as JSON it says that it was cut, `"truncated"`.
+ * A page ends with the output that reaches `pageBytes`; JSON then has `"truncated"`.
  */
 export async function sendLookupAnswer(answer: LookupAnswer): Promise<void> {
   const { request, response, formula, graph } = answer
   const aggregated = request.get('X-Aggregation') === 'yes'
   const asksHistory = formula.some(({ transactions }) => transactions !== undefined)
-  // The SDK's client asks for binary always, and keeps of it what vouches for the output: of a proven one, no history.
+  // The SDK's client always asks for binary, and keeps only the ancestry that verifies the output, not its history.
   const isBinary = aggregated && (!asksHistory || request.accepts('json', UNTYPED) === UNTYPED)
-  const laidOut = await longRead(response, async (read): Promise<LaidOut> => {
+  const prepared = await longRead(response, async (read): Promise<Prepared> => {
     const reading: Reading = (store) => read.over(store)
-    return isBinary ? { binary: await listedTogether(answer, reading) } : await listedApart(answer, reading)
+    return isBinary ? { binary: await listedAsOne(answer, reading) } : await listedEach(answer, reading)
   })
-  if ('binary' in laidOut) {
-    const { binary: beef } = laidOut
+  if ('binary' in prepared) {
+    const { binary: beef } = prepared
     response.setHeader('Content-Type', UNTYPED)
     response.setHeader('Content-Length', beef.length)
     await sendChunks(response, { chunks: beef.bytes(), length: beef.length })
   } else {
     response.setHeader('Content-Type', 'application/json; charset=utf-8')
-    await sendChunks(response, { chunks: jsonChunks(laidOut, graph) })
+    await sendChunks(response, { chunks: jsonChunks(prepared, graph) })
   }
 }
 
-/** The outputs of an answer, and one BEEF for all of them, with each transaction once. */
-async function listedTogether(
+/** The outputs of an answer, with one BEEF that has each transaction once. */
+async function listedAsOne(
   { response, formula, graph, pageBytes = Number.POSITIVE_INFINITY }: LookupAnswer,
   reading: Reading,
 ): Promise<ListedBeef> {
   const histories = new Map<string, ListedTransaction>()
-  const vouching = new Collection(reading(graph))
+  const ancestry = new Collection(reading(graph))
   const outputs: AnsweringOutput[] = []
   for (const output of formula) {
     const { txid, transactions } = output
-    if (transactions === undefined) await vouching.addAncestry(txid)
+    if (transactions === undefined) await ancestry.addAncestry(txid)
     else for (const each of await transactions(reading)) histories.set(each.txid, each)
-    if (!histories.has(txid) && !vouching.has(txid)) throw notHeld(txid)
+    if (!histories.has(txid) && !ancestry.has(txid)) throw notHeld(txid)
     outputs.push(output)
-    if (vouching.bytes >= pageBytes) break
+    if (ancestry.bytes >= pageBytes) break
   }
-  const others = (await vouching.parentsFirst()).filter(({ txid }) => !histories.has(txid))
+  const others = (await ancestry.parentsFirst()).filter(({ txid }) => !histories.has(txid))
   const transactions = [...histories.values(), ...others]
   countTransactions(response, transactions.length)
   return await listedBeef({ transactions, store: graph, envelope: [outputList(outputs)] })
 }
 
-/** The outputs of an answer, each with all that is to be in a BEEF of its own. */
-async function listedApart(
+/** The outputs of an answer, each with the transactions of its own BEEF. */
+async function listedEach(
   { response, formula, graph, pageBytes = Number.POSITIVE_INFINITY }: LookupAnswer,
   reading: Reading,
 ): Promise<{ outputs: ListedOutput[]; isTruncated: boolean }> {
   const outputs: ListedOutput[] = []
   let bytes = 0
   for (const { txid, outputIndex, transactions } of formula) {
-    const vouching = new Collection(reading(graph))
-    if (transactions === undefined) await vouching.addAncestry(txid)
-    const listed = (await transactions?.(reading)) ?? (await vouching.parentsFirst())
+    const ancestry = new Collection(reading(graph))
+    if (transactions === undefined) await ancestry.addAncestry(txid)
+    const listed = (await transactions?.(reading)) ?? (await ancestry.parentsFirst())
     if (!listed.some((each) => each.txid === txid)) throw notHeld(txid)
     outputs.push({ outputIndex, transactions: listed })
-    bytes += vouching.bytes
+    bytes += ancestry.bytes
     if (bytes >= pageBytes) break
   }
   countTransactions(
@@ -112,11 +112,11 @@ function outputList(outputs: { txid: string; outputIndex: number }[]): Uint8Arra
 
 interface ListedOutput {
   outputIndex: number
-  /** All that its BEEF is to hold. */
+  /** The transactions of its BEEF. */
   transactions: ListedTransaction[]
 }
 
-/** What `response.json` would send, but a number for each byte is never all in memory. */
+/** The same as `response.json` would send, without holding the number for each byte in memory. */
 async function* jsonChunks(
   { outputs, isTruncated }: { outputs: ListedOutput[]; isTruncated: boolean },
   store: TransactionSource,
@@ -125,14 +125,14 @@ async function* jsonChunks(
   for (const [position, { transactions, outputIndex }] of outputs.entries()) {
     text += position === 0 ? '{"beef":[' : ',{"beef":['
     let comma = ''
-    for await (const piece of (await listedBeef({ transactions, store })).bytes()) {
-      for (let at = 0; at < piece.length; at += BYTES_A_PIECE) {
-        text += comma + piece.subarray(at, at + BYTES_A_PIECE).join()
+    for await (const chunk of (await listedBeef({ transactions, store })).bytes()) {
+      for (let at = 0; at < chunk.length; at += BYTES_PER_CHUNK) {
+        text += comma + chunk.subarray(at, at + BYTES_PER_CHUNK).join()
         comma = ','
-        if (text.length >= BYTES_A_PIECE) {
+        if (text.length >= BYTES_PER_CHUNK) {
           yield text
           text = ''
-          // Writing numbers takes longer than sending them: others have their turn between.
+          // Writing numbers takes longer than sending them, so other requests would wait.
           await yieldToEventLoop()
         }
       }
@@ -142,5 +142,5 @@ async function* jsonChunks(
   yield `${text}]${isTruncated ? ',"truncated":true' : ''}}`
 }
 
-/** Each is up to four characters of JSON. */
-const BYTES_A_PIECE = 16 * 1024
+/** A byte has up to four characters of JSON. */
+const BYTES_PER_CHUNK = 16 * 1024

@@ -7,7 +7,7 @@ import { NotFoundError } from '../../gateway/http/errors.js'
 import type { HeaderName, Operation, OperationGroup } from '../../gateway/http/operation.js'
 import { optionalText } from '../../gateway/http/schemas.js'
 
-/** What the build leaves in the folder of the page, and what it is served as. */
+/** The files of the built page, with their content types. */
 export const MINE_PAGE_FILES = {
   'index.html': 'text/html; charset=utf-8',
   'main.js': 'text/javascript; charset=utf-8',
@@ -15,12 +15,12 @@ export const MINE_PAGE_FILES = {
   'style.css': 'text/css; charset=utf-8',
 } as const
 
-/** Where wallets (BRC-100) listen on the machine of whoever looks at the page. */
+/** Where wallets (BRC-100) listen on the user's machine. */
 const WALLETS = ['http://localhost:3301', 'http://localhost:3321', 'https://localhost:2121']
 
 const POLICY = [
   "default-src 'none'",
-  // The kernel of the search is WebAssembly; its worker is held to the policy that its script comes with.
+  // The search kernel is WebAssembly; its worker has the policy of its own script.
   "script-src 'self' 'wasm-unsafe-eval'",
   "worker-src 'self'",
   "style-src 'self'",
@@ -32,8 +32,8 @@ const POLICY = [
 ].join('; ')
 
 /**
- * The page is of this host's own origin, and content of the same host is a stranger's: no page may hold it in a frame, or
- * keep a hand on it after opening it. A browser opens it in no sandbox, either, which pages opened from content are in.
+ * The page shares its origin with strangers' content: no other page may frame it, or keep a reference to it after opening it. Nor
+ * does a browser open it in a sandbox, as it does with pages that content opens.
  */
 const HEADERS = {
   'Cache-Control': CACHE.revalidate,
@@ -46,12 +46,12 @@ const HEADERS = {
 
 type FileName = keyof typeof MINE_PAGE_FILES
 
-/** The page for mining, as it was built. */
+/** The built mining page. */
 export type MinePage = Readonly<Record<FileName, { body: Buffer; tag: string }>>
 
 /**
- * Reads the page once: it is another after an update, and never in between.
- * @throws Error of the file system where a file is not there.
+ * Reads the page once: it changes with an update only.
+ * @throws Error of the file system if a file is missing.
  */
 export function readMinePage(folder: URL): MinePage {
   const read = (name: FileName) => {
@@ -66,7 +66,7 @@ export function readMinePage(folder: URL): MinePage {
   }
 }
 
-/** `/mine`: a page that mines names in the browser. Without a page, as where it was not built, there is none. */
+/** `/mine`: a page that mines names in the browser; not found if it was not built. */
 export function minePageRoutes(page: MinePage | undefined): Router {
   const send = (name: string): RequestHandler => {
     return (request, response) => {

@@ -23,14 +23,14 @@ export interface OverlayRoutesOptions {
   engine: OverlayEngine
   graph: GraphStore
   profile: Profile
-  /** The largest body of a submission. */
+  /** The largest body of a submission, in bytes. */
   maxBodyBytes: number
-  /** The largest body of a question. */
+  /** The largest body of a lookup, in bytes. */
   maxQueryBytes: number
-  /** The most that may stand behind the BEEF of a submission. */
+  /** The most bytes of off-chain values after the BEEF of a submission. */
   maxOffChainBytes: number
   bodies: RequestBodies
-  /** How many bytes of BEEF a page of a lookup has. */
+  /** The bytes of BEEF after which a page of a lookup ends. */
   maxPageBytes: number
   submit: Submit
 }
@@ -66,7 +66,7 @@ const lookupDocumentationQuery = z.object({
 const topicsHeader = z.array(z.string()).min(1).max(32).describe('The topics, as `["tm_names"]`.')
 const lookupBody = z.object({ service: z.string(), query: z.unknown() })
 
-/** The surface that overlay clients speak, as OverlayExpress 2.x has it (`spec/http.md`, Overlay). */
+/** The routes of the overlay protocol, compatible with OverlayExpress 2.x (`spec/http.md`, Overlay). */
 export function overlayRoutes(options: OverlayRoutesOptions): Router {
   const { engine, graph, profile, maxBodyBytes, maxQueryBytes, bodies } = options
   const topics = aliased(profile.topicAliases)
@@ -170,10 +170,10 @@ function parseJson(text: string | undefined): unknown {
 }
 
 /**
- * The BEEF of a body that is a length, a BEEF of that length, and values behind it that are on no chain. No topic of this
- * host reads such values, so they are left behind here: the BEEF is copied, so that nothing holds the rest.
+ * The BEEF of a body that consists of a length, a BEEF of that length, and off-chain values. No topic of this host reads such
+ * values, so they are dropped: the BEEF is copied, so that the body can be freed.
  *
- * @throws TooLargeError where the values are over the limit; BadRequestError where the length is none.
+ * @throws TooLargeError if the values exceed the limit; BadRequestError if the length is invalid.
  */
 function withoutOffChainValues(body: Uint8Array, limit: number): Uint8Array {
   const cursor = new ByteCursor(body, (message) => new BadRequestError('BAD_BODY', message))
@@ -208,7 +208,7 @@ function lookup(options: {
   }
 }
 
-/** The forms of a query that are answered with a page, which `after` goes on from. */
+/** The forms of a query that are answered in pages, which `after` continues. */
 const PAGED = ['prefix', 'map', 'parent', 'contentType', 'owner']
 
 function isPage(query: unknown): boolean {

@@ -18,20 +18,20 @@ import {
   syncRequest,
 } from '../gasp/sync-messages.js'
 
-/** Either question takes some hundred characters. */
+/** Either body has some hundred characters. */
 const MAX_BODY_BYTES = 4096
-/** How many bytes of a transaction are written as hex at once. */
-const PIECE = 64 * 1024
+/** The bytes of a transaction that are written as hex at once. */
+const HEX_CHUNK = 64 * 1024
 
 export interface SyncRoutesOptions {
   graph: GraphStore
   guard: BlocklistFilter
   bodies: RequestBodies
-  /** The topic of this host that a name or an alias means; undefined where there is none. */
+  /** The topic of this host with a name or an alias; undefined if there is none. */
   topicOf: (name: string) => string | undefined
 }
 
-/** What peers ask that sync with this host (GASP): what it has to offer, and transactions of that (`docs/sync.md`). */
+/** The routes for peers that sync with this host (GASP): the outputs it offers, and their transactions (`docs/sync.md`). */
 export function syncRoutes(options: SyncRoutesOptions): Router {
   const body = options.bodies.json({ limit: MAX_BODY_BYTES })
   return Router()
@@ -61,9 +61,9 @@ function hydrate({ graph, guard }: SyncRoutesOptions): RequestHandler {
       'the body must be {"graphID": "<txid>.<vout>", "txid": "<hex>", "outputIndex": <number>}',
     )
     const outpoint = { txid, vout: outputIndex }
-    // Bytes are read for nobody who asks for anything else.
+    // Checked before any bytes are read.
     if (!(await isOfGraph(outpoint, graph)) || !(await isOffered(graphID, graph))) throw notOffered()
-    // What was spent is evidence of what came after it, blocked or not (`docs/blocking.md`).
+    // A spent output is evidence for the outputs after it, blocked or not (`docs/blocking.md`).
     await guard.refuse(
       (await graph.transactions.spenderOf(outpoint)) === undefined ? [graphID, outpoint] : [graphID],
     )
@@ -77,18 +77,18 @@ function notOffered(): NotFoundError {
   return new NotFoundError('this host has no such output in any graph that it offers')
 }
 
-/** Whether a topic holds an output, and its transaction counts. */
+/** Whether a topic has admitted an output, and its transaction is active. */
 async function isOffered({ txid, vout }: Outpoint, graph: GraphStore): Promise<boolean> {
   const admissions = await graph.admissions.of({ txid, vout })
   return admissions.length > 0 && (await graph.transactions.winnerOver(txid)) === undefined
 }
 
-/** Whether an output is one that a graph can ask for: offered, or spent by what this host holds. */
+/** Whether a graph can contain an output: it is offered, or spent by a stored transaction. */
 async function isOfGraph(outpoint: Outpoint, graph: GraphStore): Promise<boolean> {
   return (await graph.transactions.spenderOf(outpoint)) !== undefined || (await isOffered(outpoint, graph))
 }
 
-/** Written a piece at a time: as text, a transaction is twice as long as it is. */
+/** Written in chunks: as hex, a transaction is twice as long. */
 async function sendNode(
   response: Response,
   node: { transaction: RawTransaction; graphId: string; outputIndex: number },
@@ -109,8 +109,8 @@ async function* written(text: {
 }): AsyncGenerator<string> {
   yield text.head
   for await (const { bytes } of text.transaction.chunks())
-    for (let at = 0; at < bytes.length; at += PIECE)
-      yield Buffer.from(bytes.subarray(at, at + PIECE)).toString('hex')
+    for (let at = 0; at < bytes.length; at += HEX_CHUNK)
+      yield Buffer.from(bytes.subarray(at, at + HEX_CHUNK)).toString('hex')
   yield text.tail
 }
 

@@ -32,6 +32,12 @@ const TEXT_WEIGHT = 100
 /** Total bytes of the short bodies that are cached. */
 const MAX_BODIES = 32 * 1024 * 1024
 
+/** The promise is kept too: a repeated read costs no new one. */
+interface CachedAnswer {
+  promise: Promise<unknown>
+  value: unknown
+}
+
 export interface CachingStoreOptions {
   store: HostStore
   /** Whether other processes may write to the database. */
@@ -62,7 +68,7 @@ export class CachingStore implements HostStore {
   readonly settings
   /** Answers from memory, and reads, since the start. */
   readonly caches = { answers: { hits: 0, misses: 0 }, bodies: { hits: 0, misses: 0 } }
-  private readonly answers = new LRUCache<string, Promise<unknown>>({
+  private readonly answers = new LRUCache<string, CachedAnswer>({
     max: MAX_ANSWERS,
     maxSize: MAX_WEIGHT,
     maxEntrySize: MAX_ANSWER_WEIGHT,
@@ -167,14 +173,13 @@ export class CachingStore implements HostStore {
     }
   }
 
-  consistent<Answer>(read: () => Promise<Answer>, cache?: CacheOptions<Answer>): Promise<Answer> {
+  consistent<Answer>(read: () => Promise<Answer>, cache?: CacheOptions<Answer>): Promise<Answer> | Answer {
     const readAll = (): Promise<Answer> => optimisticRead(read, () => this.reorgCount())
     if (cache === undefined) return readAll()
-    return this.cached(
-      cache.key,
-      readAll,
-      (answer) => USUAL_WEIGHT + cache.key.length + cache.weightOf(answer),
-    )
+    const { key } = cache
+    const known = this.known(key)
+    if (known !== undefined) return known.value as Answer
+    return this.read(key, readAll, (answer) => USUAL_WEIGHT + key.length + cache.weightOf(answer))
   }
 
   async reorgCount(): Promise<number> {
@@ -252,16 +257,14 @@ export class CachingStore implements HostStore {
   private cachedContent({ content }: HostStore): ContentReader {
     return {
       chunks: (sha256, range) => content.chunks(sha256, range),
-      shortBody: async (sha256) => {
+      shortBody: (sha256) => {
         const known = this.bodies.get(sha256)
         if (known !== undefined) {
           this.caches.bodies.hits++
           return known
         }
         this.caches.bodies.misses++
-        const body = await content.shortBody(sha256)
-        if (body !== undefined) this.bodies.set(sha256, body)
-        return body
+        return this.readBody(content, sha256)
       },
     }
   }
@@ -298,18 +301,34 @@ export class CachingStore implements HostStore {
     return this.poller?.isFresh ?? true
   }
 
-  /** Caches the promise itself, so that a hit needs no new one. */
+  private async readBody(content: ContentReader, sha256: string): Promise<Uint8Array | undefined> {
+    const body = await content.shortBody(sha256)
+    if (body !== undefined) this.bodies.set(sha256, body)
+    return body
+  }
+
   private cached<Value>(
     key: string,
     read: () => Promise<Value>,
     weightOf: (value: Value) => number = () => USUAL_WEIGHT,
   ): Promise<Value> {
-    if (this.running > 0 || !this.isFresh) return read()
+    const known = this.known(key)
+    return known === undefined ? this.read(key, read, weightOf) : (known.promise as Promise<Value>)
+  }
+
+  private known(key: string): CachedAnswer | undefined {
+    if (this.running > 0 || !this.isFresh) return undefined
     const known = this.answers.get(key)
-    if (known !== undefined) {
-      this.caches.answers.hits++
-      return known as Promise<Value>
-    }
+    if (known !== undefined) this.caches.answers.hits++
+    return known
+  }
+
+  private read<Value>(
+    key: string,
+    read: () => Promise<Value>,
+    weightOf: (value: Value) => number,
+  ): Promise<Value> {
+    if (this.running > 0 || !this.isFresh) return read()
     this.caches.answers.misses++
     const { writes } = this
     const answer = read()
@@ -317,7 +336,7 @@ export class CachingStore implements HostStore {
       (value) => {
         // Strangers can ask for any number of missing things.
         if (value !== undefined && writes === this.writes && this.running === 0)
-          this.answers.set(key, answer, { size: weightOf(value) })
+          this.answers.set(key, { promise: answer, value }, { size: weightOf(value) })
       },
       // The caller gets the error; nothing is cached.
       () => {},

@@ -7,11 +7,10 @@ import { viewOf } from '../../../backend/src/graph/stored-transaction.js'
 import { spendsBy } from '../../../backend/src/graph/transaction-records.js'
 import { NotReadyError } from '../../gateway/http/errors.js'
 
-/** The state of the index, which answers reads: being compared with the admitted set, being rebuilt, equal to it, or not. */
-export type IndexState = 'comparing' | 'rebuilding' | 'equal' | 'unequal'
-
+/** What is known of the index compared with the admitted set. */
 export interface IndexStatus {
-  state: IndexState
+  /** Being compared, being rebuilt, known to match, or known to differ. */
+  state: 'comparing' | 'rebuilding' | 'equal' | 'unequal'
   /** The share of the comparison or the rebuild that is done, from 0 to 1. */
   done: number
 }
@@ -225,7 +224,7 @@ export class IndexMaintenance {
     }
   }
 
-  private progress(state: IndexState, done: number): void {
+  private progress(state: IndexStatus['state'], done: number): void {
     const began = this.current.state !== state
     this.current = { state, done }
     if (began || Date.now() - this.lastLog < LOG_INTERVAL) return

@@ -3,40 +3,39 @@ import type { Config } from '../config/config.js'
 import { HIDDEN } from '../config/redaction.js'
 import { cut, escapeControlChars } from './escape-control-chars.js'
 
-/** How many characters of a text are logged: some are as long as whoever sent them likes. */
+/** The most characters of a text that are logged: clients decide how long some are. */
 const MAX_TEXT = 1000
 /** Of the stack of an error. */
 const MAX_STACK = 8000
-/** How many fields of an object or elements of a list, and how deep objects in objects are logged. */
+/** The most fields of an object or elements of a list that are logged, and the greatest depth of objects. */
 const MAX_FIELDS = 50
 const MAX_DEPTH = 6
 
-/** Fields that nobody logs on purpose. */
+/** Fields that must never be logged. */
 const SECRET_FIELD =
   /^(?:authorization|cookie|admin_?token|server_?private_?key|arc_?api_?key|api_?key|wif)$/i
 
 export interface LoggerSettings {
   level: Config['logLevel']
-  /** Takes secrets out of a text; without it, there are none. */
+  /** Removes secrets from a text; by default, there are none. */
   hideSecrets?: (text: string) => string
-  /** Takes each line, with its line feed. */
+  /** Receives each line, with its line feed. */
   write(line: string): void
 }
 
 /**
- * A log of JSON lines. Whatever is told to it, a line is one line, holds none of the secrets, no character that a terminal
- * obeys or does not show, and no more of a text than a bound. That is seen to where a line is written, so that nobody who
- * logs has to think of it.
+ * A log of JSON lines. Whatever is logged, an entry is one line, without secrets, without characters that a terminal would
+ * interpret or hide, and with bounded texts. All of that happens when a line is written, so callers need not think of it.
  */
 export function createLogger({ level, hideSecrets = (text) => text, write }: LoggerSettings): Logger {
-  const written = (line: string): string => JSON.stringify(plain(recordIn(line), { hideSecrets }))
+  const clean = (line: string): string => JSON.stringify(cleaned(recordIn(line), { hideSecrets }))
   return pino(
     { level, serializers: { err: errorRecord } },
-    { write: (line) => write(`${escapeControlChars(written(line))}\n`) },
+    { write: (line) => write(`${escapeControlChars(clean(line))}\n`) },
   )
 }
 
-/** What stands in a line. pino takes the names of fields as they are, so that one with a quote in it breaks the line. */
+/** The record of a line. pino does not escape field names, so a quote in one breaks the line. */
 function recordIn(line: string): unknown {
   try {
     return JSON.parse(line)
@@ -45,7 +44,7 @@ function recordIn(line: string): unknown {
   }
 }
 
-/** Of an error, what every one has: the fields that libraries add may hold all that they were given. */
+/** The fields that every error has: those that libraries add may contain any of their input. */
 function errorRecord(error: unknown, depth = 0): unknown {
   if (typeof error !== 'object' || error === null || depth > MAX_DEPTH) return error
   const { name, message, stack, code, cause } = error as Partial<Error> & { code?: unknown }
@@ -54,21 +53,24 @@ function errorRecord(error: unknown, depth = 0): unknown {
 
 interface Cleaning {
   hideSecrets: (text: string) => string
-  /** The name of the field that it is in. */
+  /** The name of the field that contains the value. */
   field?: string
   depth?: number
 }
 
-function plain(value: unknown, { hideSecrets, field = '', depth = 0 }: Cleaning): unknown {
+function cleaned(value: unknown, { hideSecrets, field = '', depth = 0 }: Cleaning): unknown {
   if (SECRET_FIELD.test(field)) return HIDDEN
-  // Before it is cut: of a secret that a cut goes through, a part would be left.
+  // Before it is cut: otherwise a part of a secret could remain.
   if (typeof value === 'string') return cut(hideSecrets(value), field === 'stack' ? MAX_STACK : MAX_TEXT)
   if (typeof value !== 'object' || value === null) return value
   if (depth > MAX_DEPTH) return '…'
   const inner = { hideSecrets, depth: depth + 1 }
-  if (Array.isArray(value)) return value.slice(0, MAX_FIELDS).map((each) => plain(each, inner))
+  if (Array.isArray(value)) return value.slice(0, MAX_FIELDS).map((each) => cleaned(each, inner))
   const fields = Object.entries(value).slice(0, MAX_FIELDS)
   return Object.fromEntries(
-    fields.map(([name, each]) => [cut(hideSecrets(name), MAX_TEXT), plain(each, { ...inner, field: name })]),
+    fields.map(([name, each]) => [
+      cut(hideSecrets(name), MAX_TEXT),
+      cleaned(each, { ...inner, field: name }),
+    ]),
   )
 }

@@ -5,38 +5,38 @@ import type { OverlayEvent } from '../submission/overlay.js'
 import type { Submit } from '../submission/submission-queue.js'
 import { type EndedRequest, requestMetrics } from './request-metrics.js'
 
-/** How often something was answered from memory, and how often it was not, since the start. */
+/** Hits and misses of a cache since the start. */
 export interface CacheUse {
   hits: number
   misses: number
 }
 
-/** What is counted elsewhere, and asked for whenever somebody reads the metrics. What is not there counts as 0. */
+/** Values that are counted elsewhere, and read when the metrics are. A missing one counts as 0. */
 export interface MetricsSources {
-  /** What each cache did, by its name. */
+  /** By the name of the cache. */
   caches?: Readonly<Record<string, Readonly<CacheUse>>>
-  /** Hooks that failed, are noted, and wait to be repeated. */
+  /** Failed hooks in the outbox, waiting for a retry. */
   failedHooksWaiting?: () => number | Promise<number>
-  /** Transactions that the index is behind what the engine holds, as far as that is known: left to compare or to rebuild. */
+  /** Admitted transactions that the index still has to compare or rebuild, as far as that is known. */
   indexLag?: () => number | Promise<number>
-  /** 1 while something is left to be done of what earlier writes began. */
+  /** 1 while work of earlier writes is left, otherwise 0. */
   reevaluating?: () => number
 }
 
-/** Upper bounds of the times that submissions are counted by, in seconds: they wait for those before them. */
+/** Upper bounds of the buckets of submission durations, in seconds, with the wait for earlier ones. */
 const SECONDS = [0.01, 0.05, 0.25, 1, 5, 30, 120]
 
 /**
- * What a server counts (docs/metrics.md). Each has a registry of its own, as a process may run several. No label comes from
- * a stranger: topics, codes and routes are the host's own words, and there are few of them.
+ * The metrics of a server (docs/metrics.md). Each server has a registry of its own, as a process may run several. No label
+ * comes from a client: topics, codes and routes are the host's own, and few.
  */
 export class Metrics {
   private readonly registry = new Registry()
   private readonly sources: MetricsSources
-  /** Counts a request that is over. */
+  /** Counts a request that has ended. */
   readonly countRequest: (ended: EndedRequest) => void
 
-  /** @param options.prefixes Those that routers are mounted below. */
+  /** @param options.prefixes The paths that routers are mounted at. */
   constructor({ prefixes = [], ...sources }: MetricsSources & { prefixes?: readonly string[] } = {}) {
     this.sources = { ...sources }
     this.countRequest = requestMetrics({ registry: this.registry, prefixes })
@@ -61,7 +61,7 @@ export class Metrics {
     'Submissions answered with an error, by code.',
     ['code'],
   )
-  private gathering: Promise<string> | undefined
+  private collecting: Promise<string> | undefined
   private readonly conflicts = this.counter(
     'minetree_conflicts_total',
     'Submissions refused because they conflict with a transaction that counts.',
@@ -92,8 +92,8 @@ export class Metrics {
     registers: [this.registry],
   })
 
-  /** Counts what happened in the overlay, in this thread or in another. */
-  readonly count = (event: OverlayEvent): void => {
+  /** Counts an event of the overlay, in this thread or another. */
+  readonly countEvent = (event: OverlayEvent): void => {
     switch (event.kind) {
       case 'refused':
         this.refusals.inc({ topic: event.refusal.topic, code: event.refusal.code })
@@ -112,7 +112,7 @@ export class Metrics {
     }
   }
 
-  /** The same way to submit, with submissions counted that wait and that are refused, and how long they take. */
+  /** Wraps a submit function to count waiting and refused submissions and their durations. */
   counted(submit: Submit): Submit {
     return async (submitted) => {
       this.waiting.inc()
@@ -131,28 +131,23 @@ export class Metrics {
     }
   }
 
-  /** Names where else something is counted. */
-  ask(sources: MetricsSources): void {
-    Object.assign(this.sources, sources)
-  }
-
   /**
-   * Adds what Node says of the process: memory, processor time, event loop, garbage collection. It is looked after until the
-   * process ends, and is asked for by whoever owns that.
+   * Adds Node's metrics of the process: memory, processor time, event loop, garbage collection. They are collected until the
+   * process ends, so only its owner asks for them.
    */
   addProcess(): void {
     collectDefaultMetrics({ register: this.registry })
   }
 
   /**
-   * All of it in the text format of Prometheus, and the media type of that. Calls that arrive while it is gathered get the
-   * same: nobody is limited here, and some numbers are counted in the store.
+   * All metrics in the text format of Prometheus, and its media type. Concurrent calls share one result: this route is not
+   * limited, and some numbers are counted in the store.
    */
   async text(): Promise<{ type: string; body: string }> {
-    this.gathering ??= this.registry.metrics().finally(() => {
-      this.gathering = undefined
+    this.collecting ??= this.registry.metrics().finally(() => {
+      this.collecting = undefined
     })
-    return { type: this.registry.contentType, body: await this.gathering }
+    return { type: this.registry.contentType, body: await this.collecting }
   }
 
   private countAdmitted(steak: STEAK): void {
@@ -178,7 +173,7 @@ export class Metrics {
       help: 'Failed hooks recorded for a retry.',
       registers: [registry],
       async collect() {
-        this.set(await told(sources.failedHooksWaiting))
+        this.set(await sampleOf(sources.failedHooksWaiting))
       },
     })
     new Gauge({
@@ -186,7 +181,7 @@ export class Metrics {
       help: '1 while transactions that waited for others are being reevaluated, else 0.',
       registers: [registry],
       async collect() {
-        this.set(await told(sources.reevaluating))
+        this.set(await sampleOf(sources.reevaluating))
       },
     })
     new Gauge({
@@ -194,7 +189,7 @@ export class Metrics {
       help: 'Transactions that the index still has to compare or rebuild.',
       registers: [registry],
       async collect() {
-        this.set(await told(sources.indexLag))
+        this.set(await sampleOf(sources.indexLag))
       },
     })
     new Counter({
@@ -213,12 +208,12 @@ export class Metrics {
   }
 }
 
-/** What cannot be had, as where the store is gone, is no number: the others are needed all the more. */
-async function told(source: (() => number | Promise<number>) | undefined): Promise<number> {
+/** The value of a source; NaN if it fails, such as without a store: the other metrics are needed all the more. */
+async function sampleOf(source: (() => number | Promise<number>) | undefined): Promise<number> {
   try {
     return (await source?.()) ?? 0
   } catch {
-    // Whoever needs the store otherwise has logged what is wrong with it.
+    // Other users of the store have logged the error.
     return Number.NaN
   }
 }

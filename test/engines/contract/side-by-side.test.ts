@@ -44,7 +44,7 @@ const READS: Record<string, (store: HostStore, number: number) => Promise<unknow
     const body = await store.content.shortBody(hashOf(bodyOf(number)))
     return body && Buffer.from(body).toString()
   },
-  consistent: (store, number) => store.consistent(() => store.ordinals.output(at(number))),
+  consistent: async (store, number) => store.consistent(() => store.ordinals.output(at(number))),
 }
 
 onEachEngine(({ openStore, closeStores }) => {

@@ -79,6 +79,16 @@ function serverRoomOf(path: string): string {
   return file === undefined ? 'wiring' : room
 }
 
+/** What each room of the gateway may import, beside itself; `attach-gateway.ts` joins them. */
+const GATEWAY_ARROWS: Record<string, string[]> = {
+  http: [],
+  content: ['http'],
+  streams: ['http'],
+  names: ['http'],
+  metadata: ['http', 'content', 'names'],
+  preview: ['http'],
+}
+
 const files = [...sources('backend/src'), ...sources('src')]
 const imports = files.flatMap(importsOf)
 
@@ -133,6 +143,17 @@ describe('the import arrows', () => {
       .filter(({ file }) => !file.startsWith('src/server/openapi/') && file !== 'src/server/app.ts')
     expect(wrong).toEqual([])
   })
+
+  test.each(Object.entries(GATEWAY_ARROWS))(
+    'in the gateway, %s imports only what it may',
+    (room, allowed) => {
+      const [wing, own] = ['src/gateway/', `src/gateway/${room}/`]
+      const inside = imports.filter(isRelative).filter(({ file }) => file.startsWith(own))
+      expect(inside).not.toEqual([])
+      const targets = inside.map(target).filter((path) => path.startsWith(wing))
+      expect(targets.filter((path) => ![room, ...allowed].includes(path.split('/')[2] ?? ''))).toEqual([])
+    },
+  )
 
   test('a factory imports nothing but its service, the store and what they share', () => {
     const wrong = imports

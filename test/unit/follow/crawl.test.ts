@@ -192,7 +192,7 @@ test('whatever goes wrong with answers now and then, it ends with the same', asy
   expect(factsIn(dataDir)).toEqual(await all.imported())
 })
 
-test('with names only it follows no name, and goes on to them when it is told to', async () => {
+test('without names it follows nodes alone, and continues with names when asked to', async () => {
   const { crawl, imported } = await world()
   const dataDir = await servers.folder()
   const first = await crawl(dataDir, { names: false })
@@ -277,7 +277,7 @@ describe('a source that lies', () => {
         service.know(recordOf({ ...tree.mintOf('ab'), txid, raw }, height))
       },
     ],
-  ])('and %s is told of, and what it says elsewhere is followed', async (_, why, lie) => {
+  ])('and %s is reported, and its other answers are followed', async (_, why, lie) => {
     const all = await world()
     lie(all)
     const dataDir = await servers.folder()
@@ -311,7 +311,7 @@ describe('a source that lies', () => {
     expect(factsIn(dataDir)).toEqual(await all.imported())
   })
 
-  test('and makes up a chain without end is followed no further than it was told', async () => {
+  test('and makes up an endless chain is followed no further than the limit', async () => {
     const { tree, service, crawl } = await world()
     let last = { transaction: tree.others.opener ?? tree.chain.genesis, vout: 0 }
     for (let made = 0; made < 40; made++) {
@@ -404,7 +404,7 @@ test('a genesis that the source does not know ends it', async () => {
   })
 })
 
-test('what pays for a mint and is not known to the source is told of, and the mint is admitted', async () => {
+test('a mint is admitted, and a parent that the source does not know is reported', async () => {
   const { tree, service, crawl } = await world()
   const { purse } = tree
   service.forget(purse.txid)

@@ -107,7 +107,7 @@ test.each([
 })
 
 test.each([0, 1, 256 * 1024 - 1, 256 * 1024, 256 * 1024 + 1, 1024 * 1024 + 7])(
-  'a body of %i bytes comes back whole, with its tag',
+  'a body of %i bytes comes back complete, with its tag',
   async (length) => {
     const body = Uint8Array.from({ length }, (_, at) => (at * 7 + (at >> 8)) & 0xff)
     const answer = await inscribed('application/x-bytes', body)
@@ -118,7 +118,7 @@ test.each([0, 1, 256 * 1024 - 1, 256 * 1024, 256 * 1024 + 1, 1024 * 1024 + 7])(
   },
 )
 
-test('an outpoint that starts a stream is its own bytes, not those of the whole', async () => {
+test('an outpoint that starts a stream is its own bytes, not those of the stream', async () => {
   const start = await submitted(chain.inscribe({ contentType: 'text/plain;stream=gw', body: utf8('one ') }))
   const next = inscriptionScript({ contentType: 'gw/stream', body: utf8('two') })
   await submitted(

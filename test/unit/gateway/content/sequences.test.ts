@@ -66,7 +66,7 @@ describe('an ordinal with content at its origin, and MAP at three steps more', (
     expect(origin.json).toMatchObject({ map: {}, tip: false, sequence: 0, outpoint: at(steps[0]) })
   })
 
-  test('has them at its tip, which is asked anew each time', async () => {
+  test('has them at its tip, which is revalidated each time', async () => {
     const { headers, body } = await server.ask(`/content/${at(steps[1])}:-1`)
     expect(body.toString('utf8')).toBe('at the origin')
     expect(headers).toMatchObject({

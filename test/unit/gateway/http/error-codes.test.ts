@@ -30,7 +30,7 @@ const published = publisher({ server, chain })
 const from = chain.node('')
 const mint = chain.mint('a')
 const purse = chain.spend({ inputs: [], outputs: [{ satoshis: 1000, lockingScript: OPEN_LOCK }] })
-const rival = chain.mint('b', { from, funding: [{ transaction: purse, vout: 0 }] })
+const conflicting = chain.mint('b', { from, funding: [{ transaction: purse, vout: 0 }] })
 for (const transaction of [chain.genesis, mint, chain.mint('c')]) await server.submit(beefOf(transaction))
 const file = await published(text('file'))
 const hidden = await published(text('hidden'))
@@ -84,7 +84,7 @@ const ROWS: Row[] = [
     code: 'CONFLICT',
     status: 409,
     path: '/submit',
-    question: submission(beefOf(rival, { proven: false, with: [purse, chain.genesis] })),
+    question: submission(beefOf(conflicting, { proven: false, with: [purse, chain.genesis] })),
     overlay: true,
     data: { txid: expect.stringMatching(/^[0-9a-f]{64}$/) },
   },

@@ -167,13 +167,13 @@ describe('ranges', () => {
   test.each<[string, string, number, string]>([
     ['5,000 that overlap: what they make up together', '0-,'.repeat(5000), 206, '0123456789'],
     ['4,000 of one byte', '1-1,'.repeat(4000), 206, '1'],
-    ['3,000 that lie apart: the whole', '0-0,5-5,'.repeat(1500), 200, '0123456789'],
+    ['3,000 that lie apart: the complete body', '0-0,5-5,'.repeat(1500), 200, '0123456789'],
     ['a number of 15,000 digits', `0-${'9'.repeat(15_000)},`, 206, '0123456789'],
     ['a suffix of 15,000 digits', `-${'9'.repeat(15_000)},`, 206, '0123456789'],
-    ['15,000 spaces: not valid, so the whole', `0-0${' '.repeat(15_000)}x,`, 200, '0123456789'],
+    ['15,000 spaces: not valid, so the complete body', `0-0${' '.repeat(15_000)}x,`, 200, '0123456789'],
     ['15,000 spaces around a comma', `0-0${' '.repeat(15_000)},0-0,`, 206, '0'],
-    ['15,000 commas: not valid, so the whole', ','.repeat(15_000), 200, '0123456789'],
-    ['15,000 minus signs: not valid, so the whole', '-'.repeat(15_000), 200, '0123456789'],
+    ['15,000 commas: not valid, so the complete body', ','.repeat(15_000), 200, '0123456789'],
+    ['15,000 minus signs: not valid, so the complete body', '-'.repeat(15_000), 200, '0123456789'],
   ])('%s', async (_, ranges, status, expected) => {
     const answer = await asked(`bytes=${ranges.slice(0, -1)}`)
     expect({ status: answer.status, body: answer.body.toString('utf8') }).toEqual({ status, body: expected })

@@ -29,9 +29,9 @@ function watchedReads(mayRead: Promise<unknown> = Promise.resolve()) {
     counts.begun++
     try {
       await mayRead
-      for await (const piece of contentChunks(sha256, range)) {
-        counts.bytes += piece.length
-        yield piece
+      for await (const chunk of contentChunks(sha256, range)) {
+        counts.bytes += chunk.length
+        yield chunk
       }
     } finally {
       counts.ended++
@@ -43,7 +43,7 @@ function watchedReads(mayRead: Promise<unknown> = Promise.resolve()) {
 function asked(path: string): ClientRequest {
   const { hostname, port } = new URL(server.url)
   const sent = request({ hostname, port, path, agent: false })
-  // It is told of the connection that the test itself ends.
+  // It reports the connection that the test itself ends.
   sent.on('error', () => undefined)
   return sent.end()
 }

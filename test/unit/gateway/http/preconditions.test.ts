@@ -58,7 +58,7 @@ describe.each(ROUTES)('%s', (path) => {
     ['one of a list is known', (own) => ({ 'If-None-Match': `"a", ${own}` }), 304],
     ['another is known', () => ({ 'If-None-Match': '"another"' }), 200],
     [
-      'it is known, whatever caches are told',
+      'it is known, whatever the directives for caches',
       (own) => ({ 'If-None-Match': own, 'Cache-Control': 'no-cache' }),
       304,
     ],

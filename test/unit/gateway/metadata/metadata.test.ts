@@ -185,12 +185,12 @@ describe('a record is asked for again', () => {
   })
 
   test('with HEAD, for its headers alone', async () => {
-    const whole = await metadata(at(first))
+    const full = await metadata(at(first))
     const head = await server.ask(`/svc/gateway/metadata/${at(first)}`, { method: 'HEAD' })
     expect(head.status).toBe(200)
     expect(head.body).toHaveLength(0)
     for (const name of ['etag', 'content-length', 'content-type', 'cache-control'])
-      expect(head.headers[name]).toBe(whole.headers[name])
+      expect(head.headers[name]).toBe(full.headers[name])
   })
 })
 
@@ -311,7 +311,7 @@ describe('metadata in headers', () => {
     expect(others).not.toHaveProperty('x-evil')
   })
 
-  test('is left out where it is longer than 4,096 bytes, and whole in the record', async () => {
+  test('is left out if it is longer than 4,096 bytes, and complete in the record', async () => {
     const room = 4096 - '{"a":""}'.length
     const fits = await inscribed(mapTail({ a: 'x'.repeat(room) }))
     expect(String((await headersOf(at(fits)))['x-map'])).toHaveLength(4096)

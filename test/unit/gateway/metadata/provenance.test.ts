@@ -133,7 +133,7 @@ describe('an ordinal with MAP at four steps', () => {
     expect(head.body).toHaveLength(0)
   })
 
-  test('is not sent again to whoever has it', async () => {
+  test('is not sent again to a client that has it', async () => {
     const { etag = '' } = (await provenance(tip.outpoint(0))).headers
     const again = await provenance(tip.outpoint(0), { headers: { 'If-None-Match': etag } })
     expect(again).toMatchObject({ status: 304, headers: { etag } })
@@ -148,7 +148,7 @@ describe('an ordinal with MAP at four steps', () => {
     }
   })
 
-  test('breaks the connection where what was listed is gone, and never looks whole', async () => {
+  test('breaks the connection if a listed transaction is gone, and never looks complete', async () => {
     const { graph } = server.node
     const read = graph.transactions.raw.bind(graph)
     let listed = 0

@@ -95,7 +95,7 @@ describe('a tree of names', () => {
     expect(head.body).toHaveLength(0)
   })
 
-  test('does not send a proof again to whoever has it', async () => {
+  test('does not send a proof again to a client that has it', async () => {
     const { etag = '' } = (await proofOf(server, 'ab')).headers
     const again = await proofOf(server, 'ab', { headers: { 'If-None-Match': etag } })
     expect(again).toMatchObject({ status: 304, headers: { etag } })
@@ -152,7 +152,7 @@ describe('a tree of names', () => {
     expect(answer.headers.etag).toBeUndefined()
   })
 
-  test('breaks the connection where what was listed is gone, and never looks whole', async () => {
+  test('breaks the connection if a listed transaction is gone, and never looks complete', async () => {
     const { graph } = server.node
     const held = graph.transactions.raw.bind(graph)
     const { txid: last } = tree.mintOf('abc')

@@ -30,7 +30,7 @@ test.each([
   expect(headers['cache-control']).toBe('no-cache')
 })
 
-test('pages add up to the whole', async () => {
+test('pages add up to the complete list', async () => {
   const seen: string[] = []
   for (let after: string | undefined = ''; after !== undefined; ) {
     const { json } = await server.ask(`/svc/names?limit=1&after=${after}`)

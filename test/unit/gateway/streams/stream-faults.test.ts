@@ -31,13 +31,13 @@ const [large] = await streamOf(Array.from({ length: CHUNKS }, () => new Uint8Arr
 /** Counts what is read of chunks and of their bodies while something is done. */
 async function watched(during: (counts: Counts) => Promise<void>): Promise<Counts> {
   const counts: Counts = { chunks: 0, walks: 0, bodies: 0, bytes: 0 }
-  const read = { pieces: graph.content.chunks.bind(graph), chunks: graph.streams.chunks.bind(graph) }
-  const pieces: ContentReader['chunks'] = async function* (hash, range) {
+  const read = { bodyChunks: graph.content.chunks.bind(graph), chunks: graph.streams.chunks.bind(graph) }
+  const bodyChunks: ContentReader['chunks'] = async function* (hash, range) {
     counts.bodies++
     try {
-      for await (const piece of read.pieces(hash, range)) {
-        counts.bytes += piece.length
-        yield piece
+      for await (const chunk of read.bodyChunks(hash, range)) {
+        counts.bytes += chunk.length
+        yield chunk
       }
     } finally {
       counts.bodies--
@@ -55,7 +55,7 @@ async function watched(during: (counts: Counts) => Promise<void>): Promise<Count
     }
   }
   await whileReplaced(graph.content, 'chunks', {
-    by: pieces as typeof graph.content.chunks,
+    by: bodyChunks as typeof graph.content.chunks,
     during: () =>
       whileReplaced(graph.streams, 'chunks', {
         by: chunks as typeof graph.streams.chunks,
@@ -76,7 +76,7 @@ interface Counts {
 async function answering(path: string): Promise<IncomingMessage> {
   const { hostname, port } = new URL(server.url)
   const sent = request({ hostname, port, path, agent: false })
-  // It is told of the connection that the test itself ends.
+  // It reports the connection that the test itself ends.
   sent.on('error', () => undefined)
   const [response] = await once(sent.end(), 'response')
   response.on('error', () => undefined)
@@ -93,11 +93,11 @@ describe('a reader', () => {
         before = counts.bytes
         await sleep(200)
       }
-      // What the connection itself takes is no business of ours; behind that, one piece of one body is under way.
+      // What the connection itself takes is no business of ours; behind that, one chunk of one body is under way.
       expect(counts.bytes).toBeLessThan(LENGTH / 2)
       expect({ walks: counts.walks, bodies: counts.bodies }).toEqual({ walks: 1, bodies: 1 })
       let received = 0
-      for await (const piece of response) received += piece.length
+      for await (const chunk of response) received += chunk.length
       expect(received).toBe(LENGTH)
       await until(() => counts.walks === 0)
       expect(counts).toEqual({ walks: 0, bodies: 0, bytes: LENGTH, chunks: CHUNKS })
@@ -200,7 +200,7 @@ describe('a stream that changes between its head and its body', () => {
     ['another chunk', [first, other]],
     ['a chunk less', [first]],
     ['its chunks in another order', [third, first]],
-  ])('to one with %s is begun anew, as a run of chunks is looked at before it is sent', async (_, chunks) => {
+  ])('to one with %s starts again, as a run of chunks is checked before it is sent', async (_, chunks) => {
     const { status, headers, body } = await readAs(chunks, { times: 4 })
     expect({ status, body: body.toString('utf8') }).toEqual({ status: 200, body: 'firstthird' })
     expect(headers['content-range']).toBeUndefined()
@@ -226,7 +226,7 @@ describe('a stream that changes between its head and its body', () => {
     ['another chunk', [first, other]],
     ['a chunk less', [first]],
     ['no chunk', []],
-  ])('to one with %s is begun anew for a range, too', async (_, chunks) => {
+  ])('to one with %s starts again for a range too', async (_, chunks) => {
     const { status, headers, body } = await readAs(chunks, { range: 'bytes=5-9', times: 1 })
     expect({ status, body: body.toString('utf8') }).toEqual({ status: 206, body: 'third' })
     expect(headers['content-range']).toBe('bytes 5-9/10')

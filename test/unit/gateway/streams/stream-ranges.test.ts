@@ -47,8 +47,8 @@ test('any range of any stream, from any of its chunks on, is that slice of its b
     const steps = await streamOf(bodies)
     for (const { start, range } of questions) {
       const at = start % bodies.length
-      const whole = Buffer.concat(bodies.slice(at))
-      const { length } = whole
+      const full = Buffer.concat(bodies.slice(at))
+      const { length } = full
       const [from, to] =
         'suffix' in range
           ? [Math.max(length - range.suffix, 0), range.suffix === 0 ? 0 : length]
@@ -58,12 +58,12 @@ test('any range of any stream, from any of its chunks on, is that slice of its b
         headers: { Range: `bytes=${text}` },
       })
       if ('to' in range && range.to !== undefined && range.to < range.from) {
-        expect({ status, body }).toEqual({ status: 200, body: whole })
+        expect({ status, body }).toEqual({ status: 200, body: full })
       } else if (from >= to) {
         expect(status).toBe(416)
         expect(headers['content-range']).toBe(`bytes */${length}`)
       } else {
-        expect({ status, body }).toEqual({ status: 206, body: whole.subarray(from, to) })
+        expect({ status, body }).toEqual({ status: 206, body: full.subarray(from, to) })
         expect(headers['content-range']).toBe(`bytes ${from}-${to - 1}/${length}`)
       }
     }

@@ -20,11 +20,11 @@ async function streamed(...[step, prefix]: Parameters<typeof streamPath>): Promi
   return [body.toString('utf8'), headers['content-type'] ?? '']
 }
 
-const whole = await streamOf(['first, ', 'second, ', 'third'], TYPE)
+const full = await streamOf(['first, ', 'second, ', 'third'], TYPE)
 
 describe('a stream of three chunks', () => {
   test('is their bytes in order, with the type of the first', async () => {
-    const { status, headers, body } = await server.ask(streamPath(whole[0]))
+    const { status, headers, body } = await server.ask(streamPath(full[0]))
     expect({ status, body: body.toString('utf8') }).toEqual({ status: 200, body: 'first, second, third' })
     expect(headers).toMatchObject({
       'content-type': TYPE,
@@ -32,8 +32,8 @@ describe('a stream of three chunks', () => {
       'accept-ranges': 'bytes',
       'cache-control': 'no-cache',
       etag: expect.stringMatching(/^"[0-9a-f]{64}"$/),
-      'x-outpoint': whole[0]?.outpoint(0),
-      'x-origin': whole[0]?.outpoint(0),
+      'x-outpoint': full[0]?.outpoint(0),
+      'x-origin': full[0]?.outpoint(0),
       'x-content-type-options': 'nosniff',
       'cross-origin-resource-policy': 'cross-origin',
       'access-control-allow-origin': '*',
@@ -45,31 +45,31 @@ describe('a stream of three chunks', () => {
     [1, 'second, third'],
     [2, 'third'],
   ])('from step %d on is the rest, with the type of the first', async (step, rest) => {
-    expect(await streamed(whole[step])).toEqual([rest, TYPE])
-    const { headers } = await server.ask(streamPath(whole[step]))
-    expect(headers['x-outpoint']).toBe(whole[step]?.outpoint(0))
-    expect(headers['x-origin']).toBe(whole[0]?.outpoint(0))
+    expect(await streamed(full[step])).toEqual([rest, TYPE])
+    const { headers } = await server.ask(streamPath(full[step]))
+    expect(headers['x-outpoint']).toBe(full[step]?.outpoint(0))
+    expect(headers['x-origin']).toBe(full[0]?.outpoint(0))
   })
 
   test.each([
     [0, 'first, ', TYPE],
     [1, 'second, ', 'gw/stream'],
   ])('is not what content by outpoint is: step %d has its own bytes', async (step, own, type) => {
-    const { headers, body } = await server.ask(`/content/${whole[step]?.outpoint(0)}`)
+    const { headers, body } = await server.ask(`/content/${full[step]?.outpoint(0)}`)
     expect([body.toString('utf8'), headers['content-type']]).toEqual([own, type])
   })
 
   test('is asked for by an outpoint as any is written', async () => {
-    const [txid, vout] = String(whole[0]?.outpoint(0)).split('_')
+    const [txid, vout] = String(full[0]?.outpoint(0)).split('_')
     const { headers, body } = await server.ask(`/svc/gateway/stream/${txid?.toUpperCase()}.${vout}`)
     expect(body.toString('utf8')).toBe('first, second, third')
-    expect(headers['x-outpoint']).toBe(whole[0]?.outpoint(0))
+    expect(headers['x-outpoint']).toBe(full[0]?.outpoint(0))
   })
 
   test('has a head as long as it is, whatever range is asked for', async () => {
-    const { headers } = await server.ask(streamPath(whole[0]))
+    const { headers } = await server.ask(streamPath(full[0]))
     for (const range of ['bytes=0-1', 'bytes=900-']) {
-      const head = await server.ask(streamPath(whole[0]), { method: 'HEAD', headers: { Range: range } })
+      const head = await server.ask(streamPath(full[0]), { method: 'HEAD', headers: { Range: range } })
       expect({ status: head.status, length: head.body.length }).toEqual({ status: 200, length: 0 })
       for (const name of ['content-length', 'content-type', 'etag', 'x-outpoint', 'accept-ranges']) {
         expect(head.headers[name]).toBe(headers[name])
@@ -198,7 +198,7 @@ test.each(['text/html', 'image/svg+xml', 'text/html; stream=gw'])(
 
 test('a stream is no service worker', async () => {
   const headers = { 'Service-Worker': 'script' }
-  expectError(await server.ask(streamPath(whole[0]), { headers }), { status: 400, code: 'BAD_BODY' })
+  expectError(await server.ask(streamPath(full[0]), { headers }), { status: 400, code: 'BAD_BODY' })
 })
 
 test.each(['', 'x', '%', 'ab'.repeat(32), `${'ab'.repeat(32)}_0:0`, `${'ab'.repeat(32)}_0/a`])(
@@ -211,8 +211,8 @@ test.each(['', 'x', '%', 'ab'.repeat(32), `${'ab'.repeat(32)}_0:0`, `${'ab'.repe
 test('there is no stream where the store has no content', async () => {
   const elsewhere = chain.inscribe({ body: utf8('elsewhere') })
   expectError(await server.ask(streamPath(elsewhere)), NOT_FOUND)
-  const moved = transferred(lastOf(whole), p2pkh(3))
-  await submit(moved, { with: whole.slice(-1) })
+  const moved = transferred(lastOf(full), p2pkh(3))
+  await submit(moved, { with: full.slice(-1) })
   expectError(await server.ask(streamPath(moved)), NOT_FOUND)
 })
 

@@ -56,7 +56,7 @@ test('so many requests of one client are worked on at a time, and others wait fo
   close()
 })
 
-test('whoever leaves while it waits or is worked on keeps no place', async () => {
+test('a client that leaves while it waits or is worked on keeps no place', async () => {
   const { ask, answerAll, begun, until, close } = await setUp()
   const leaving = new AbortController()
   const left = Array.from({ length: 4 }, () => ask('a', '/', leaving.signal).catch(() => 'left'))

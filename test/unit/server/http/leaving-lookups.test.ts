@@ -37,7 +37,7 @@ const QUESTIONS: [string, { service: string; query: unknown }][] = [
 function asked(question: unknown, headers: Record<string, string>): ClientRequest {
   const { hostname, port } = new URL(server.url)
   const sent = request({ hostname, port, path: '/lookup', method: 'POST', headers, agent: false })
-  // It is told of the connection that the test itself ends.
+  // It reports the connection that the test itself ends.
   sent.on('error', () => undefined)
   return sent.end(JSON.stringify(question))
 }

@@ -39,7 +39,7 @@ async function flood(server: TestServer, path: string, question: Question): Prom
 describe('behind one proxy', () => {
   const env = { TRUST_PROXY: '1', READS_PER_MINUTE: '3', SUBMISSIONS_PER_MINUTE: '3' }
 
-  test('a client that asks too much is told when to come again, and others are answered', async () => {
+  test('a client over its rate learns when to try again, and others are answered', async () => {
     const server = await servers.start(env)
     expect((await server.ask('/svc/names', from('192.0.2.1'))).headers).toMatchObject({
       ratelimit: expect.stringMatching(/^"reads"; r=2; t=\d+$/),
@@ -68,7 +68,7 @@ describe('behind one proxy', () => {
     expect({ status, json }).toMatchObject({ status: 429, json: { code: 'RATE_LIMITED' } })
   })
 
-  test('the health of the host is told however often', async () => {
+  test('health and metrics are not limited', async () => {
     const server = await servers.start(env)
     expectLimited(await flood(server, '/svc/names', from('192.0.2.1')))
     for (const path of ['/health', '/health/live', '/health/ready'])
@@ -123,7 +123,7 @@ test.each<[key: string, written: string[]]>([
   expect(written.map((ip) => [ip, clientKey({ ip })])).toEqual(written.map((ip) => [ip, key]))
 })
 
-test('without a proxy that is believed, whoever claims another address is counted as one', async () => {
+test('without a trusted proxy, a client that claims other addresses is counted as one', async () => {
   const server = await servers.start({ READS_PER_MINUTE: '3' })
   for (let at = 0; at < 4; at++) await server.ask('/svc/names', from(`192.0.2.${at}`))
   expectLimited(await flood(server, '/svc/names', from('192.0.2.9')))

@@ -123,8 +123,8 @@ describe('where compressed bodies are accepted', () => {
 
   test('what is not compressed as it says is refused', async () => {
     const server = await servers.start(ACCEPTED)
-    const whole = gzipSync(note())
-    for (const body of [note(), whole.subarray(0, -9), Buffer.from('no gzip')])
+    const full = gzipSync(note())
+    for (const body of [note(), full.subarray(0, -9), Buffer.from('no gzip')])
       expectError(await server.ask('/submit', encoded(submission(body, ['tm_ordinals']), 'gzip')), {
         status: 400,
         code: 'BAD_BODY',
@@ -166,7 +166,7 @@ describe('a body', () => {
     expect((await server.ask('/submit', submission(note(), ['tm_ordinals']))).status).toBe(200)
   })
 
-  test('that comes a byte at a time is read whole', async () => {
+  test('that arrives a byte at a time is read completely', async () => {
     const server = await servers.start()
     const beef = Buffer.from(note(3000))
     const { socket, send, heard } = await open(server.url)
@@ -230,7 +230,7 @@ describe('bodies that are being read', () => {
     for (const { socket } of [...sockets, other]) socket.destroy()
   })
 
-  test('are let go of by whoever leaves', async () => {
+  test('are released when the client leaves', async () => {
     const server = await servers.start({ TRUST_PROXY: '1', MAX_UPLOAD_BYTES: String(MiB) })
     for (let at = 0; at < 5; at++) {
       const left = await unfinished(server, { client: `192.0.2.${at}`, bytes: 600 * KiB })
@@ -268,8 +268,8 @@ describe('bodies that are being read', () => {
     const answer = await new Promise<string>((resolve, reject) => {
       const sent = httpRequest({ port, host: '127.0.0.1', method: 'POST', headers }, (response) => {
         let text = ''
-        response.on('data', (piece) => {
-          text += piece
+        response.on('data', (chunk) => {
+          text += chunk
         })
         response.on('end', () => resolve(text))
       })
@@ -323,7 +323,7 @@ describe('off-chain values', () => {
     })
   })
 
-  test('of a whole body are refused by default, and nothing of them is kept', async () => {
+  test('of a complete body are refused by default, and nothing of them is kept', async () => {
     const server = await servers.start()
     const answers = await Promise.all(
       Array.from({ length: 8 }, () => server.ask('/submit', framed(note(), 8 * MiB))),

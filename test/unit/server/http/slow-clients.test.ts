@@ -139,7 +139,7 @@ test('connections over their number are closed, and those under it answered', as
   await until(async () => (await few.ask('/health/live').catch(() => undefined))?.status === 200)
 })
 
-test('a server that stops waits for whoever asked, and not for those who said nothing', async () => {
+test('a server that stops waits for requests in flight, and not for connections without one', async () => {
   const stopping = await servers.start()
   const silent = await open(stopping.url)
   const idle = await open(stopping.url)

@@ -117,7 +117,7 @@ describe('what is no proof of it is refused, and nothing is stored:', () => {
       (notice, { chain, headers }) => ({ ...noticeOf(chain.genesis, headers.branch), txid: notice.txid }),
     ],
     [
-      'a path with a bit turned',
+      'a path with a bit flipped',
       (notice) => ({
         ...notice,
         merklePath: String(notice.merklePath).replace(/.$/, (last) => (last === '0' ? '1' : '0')),
@@ -190,12 +190,12 @@ test('the proof of one that lost gives it back what it lost', async () => {
   const { chain, headers } = world
   const root = chain.node('')
   const mint = await admittedEarly(world)
-  const rival = chain.mint('a', { from: root, ownerLock: p2pkh(9) })
+  const conflicting = chain.mint('a', { from: root, ownerLock: p2pkh(9) })
   const first = headers.branch
   const { height } = headers.bestTip
-  headers.mine([rival])
-  expect((await world.submit(rival)).status).toBe(200)
-  expect((await world.name('a')).json).toMatchObject({ origin: rival.outpoint(2), height: height + 1 })
+  headers.mine([conflicting])
+  expect((await world.submit(conflicting)).status).toBe(200)
+  expect((await world.name('a')).json).toMatchObject({ origin: conflicting.outpoint(2), height: height + 1 })
 
   const branch = headers.fork(height)
   branch.mine([mint])

@@ -413,7 +413,7 @@ describe('the operator', () => {
     asOperator(server, `/admin/${path}`, value)
   const outpoint = `${'ab'.repeat(32)}_7`
 
-  test('is told what is blocked, since when and why, in pages', async () => {
+  test('lists what is blocked, since when and why, in pages', async () => {
     const given: Subject[] = [{ name: 'z' }, { outpoint }, { sha256: 'cd'.repeat(32) }]
     const started = Date.now()
     for (const subject of given) {
@@ -493,7 +493,7 @@ describe('the operator', () => {
     },
   )
 
-  test('without the token changes nothing and is told nothing', async () => {
+  test('without the token changes nothing and learns nothing', async () => {
     const before = (await admin('blocked?limit=1000')).json
     for (const [path, question] of [
       ['/admin/block', posted({ name: 'q', reason: 'x' })],

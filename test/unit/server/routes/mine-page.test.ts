@@ -39,20 +39,20 @@ describe.each(PATHS)('%s', (path, type) => {
     ])
   })
 
-  test('has a head, and is not sent to whoever has it', async () => {
-    const whole = await ask(path)
-    const same = ({ etag, ...headers }: typeof whole.headers) => ({
+  test('has a head, and is not sent to a client that has it', async () => {
+    const full = await ask(path)
+    const same = ({ etag, ...headers }: typeof full.headers) => ({
       etag,
       length: headers['content-length'],
       type: headers['content-type'],
     })
     const head = await ask(path, { method: 'HEAD' })
     expect(head).toMatchObject({ status: 200, body: Buffer.alloc(0) })
-    expect(same(head.headers)).toEqual(same(whole.headers))
-    const known: Question = { headers: { 'If-None-Match': String(whole.headers.etag) } }
+    expect(same(head.headers)).toEqual(same(full.headers))
+    const known: Question = { headers: { 'If-None-Match': String(full.headers.etag) } }
     const again = await ask(path, known)
     expect(again).toMatchObject({ status: 304, body: Buffer.alloc(0) })
-    expect(again.headers['content-security-policy']).toBe(whole.headers['content-security-policy'])
+    expect(again.headers['content-security-policy']).toBe(full.headers['content-security-policy'])
     expect((await ask(path, { headers: { 'If-None-Match': '"another"' } })).status).toBe(200)
   })
 
@@ -85,7 +85,7 @@ test.each(['POST', 'PUT', 'DELETE'])('nothing is to be changed: %s', async (meth
   expect((await ask('/mine', { method })).status).toBe(404)
 })
 
-test('a server is not started with a page that is not whole', async () => {
+test('a server does not start with an incomplete page', async () => {
   const folder = new URL(`file://${await servers.folder()}/`)
   await expect(servers.start({}, { minePage: folder })).rejects.toThrow(
     /the mine page is incomplete; run `npm run build`/,

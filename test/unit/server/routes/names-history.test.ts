@@ -84,10 +84,10 @@ test('the current output of a name comes with its ordinal’s life, what places 
   const { output, txids, beef } = await answered({ name: 'ab', history: true })
   expect(output).toBe(again.outpoint(1))
   expect([...txids].sort()).toEqual(txidsOf([genesis, a, purse, ab, moved, fee, again]).sort())
-  const whole = new Set(txids)
+  const full = new Set(txids)
   for (const { txid, tx } of Beef.fromBinary(beef).txs)
     for (const { sourceTXID = '' } of tx?.inputs ?? [])
-      if (whole.has(sourceTXID)) expect(txids.indexOf(sourceTXID)).toBeLessThan(txids.indexOf(txid))
+      if (full.has(sourceTXID)) expect(txids.indexOf(sourceTXID)).toBeLessThan(txids.indexOf(txid))
 })
 
 test.each<[string, unknown, FakeTransaction[], number]>([
@@ -128,7 +128,7 @@ test.each<[unknown]>([
   expectError(await asking(query), { status: 400, code: 'BAD_BODY', error, overlay: true })
 })
 
-test('what is asked for in binary is JSON, which the SDK keeps whole, unless that is what is accepted', async () => {
+test('a history asked for in binary is JSON, which the SDK keeps completely, unless only binary is accepted', async () => {
   const query = { name: 'ab', history: true }
   const { txids, beef } = await answered(query)
   for (const Accept of ['*/*', 'application/json, application/octet-stream'])
@@ -145,7 +145,7 @@ test('what is asked for in binary is JSON, which the SDK keeps whole, unless tha
   expect(reader.read()).toEqual(beef)
 })
 
-test('a transaction of many pieces is all there', async () => {
+test('a transaction of many chunks is complete', async () => {
   const large = chain.spend({
     inputs: [{ transaction: abc, vout: 2 }],
     outputs: [
@@ -180,11 +180,11 @@ describe('where not all is held', () => {
   }
 
   test('of an ordinal’s life, the rest is given, and the proof of the name with it', async () => {
-    const whole = await answered({ name: 'ab', history: true })
+    const full = await answered({ name: 'ab', history: true })
     for (const missing of [moved, fee, purse]) {
       const { output, txids } = await without(missing, { name: 'ab' })
-      expect(output).toBe(whole.output)
-      expect(txids).toEqual(whole.txids.filter((txid) => txid !== missing.txid))
+      expect(output).toBe(full.output)
+      expect(txids).toEqual(full.txids.filter((txid) => txid !== missing.txid))
     }
   })
 
@@ -210,7 +210,7 @@ describe('an engine that puts BEEF together itself', () => {
     return new NamesLookupService({ reader: graph, writer: graph, deployment: chain.deployment })
   }
 
-  test('is told which outputs belong to the history', async () => {
+  test('learns which outputs belong to the history', async () => {
     const [output] = await service().lookup({ service: 'ls_names', query: { origin: 'abc', history: true } })
     const select = output?.history
     if (typeof select !== 'function') throw new Error('the history is no selector')

@@ -49,7 +49,7 @@ const second: OutputRecord = { outpoint: { txid: txid(2), vout: 0 }, satoshis: 1
 
 const stream = { outpoint: first.outpoint, chunkTypes: ['gw/stream'] }
 
-async function readsOf(work: () => Promise<unknown>): Promise<number> {
+async function readsOf(work: () => unknown): Promise<number> {
   const before = reads
   await work()
   return reads - before
@@ -57,7 +57,7 @@ async function readsOf(work: () => Promise<unknown>): Promise<number> {
 
 test('what was asked is not asked again, until something is written', async () => {
   await store.record(graphRecords({ outputs: [first], contents: [{ sha256: content.sha256, bytes: body }] }))
-  const asked: (() => Promise<unknown>)[] = [
+  const asked: (() => unknown)[] = [
     () => store.ordinals.output(first.outpoint),
     () => store.ordinals.at(first.outpoint, TIP),
     () => store.metadata.merged(first.outpoint),

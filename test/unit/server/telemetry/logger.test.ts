@@ -51,7 +51,7 @@ function read(lines: string[]): Record<string, unknown> {
 }
 
 /** A text as it comes back from a log: JSON keeps all of it. */
-const whole = (text: string): string => text.slice(0, 1000)
+const bounded = (text: string): string => text.slice(0, 1000)
 
 describe('a line of the log', () => {
   test('is one line of JSON without a harmful character, whatever strangers have sent, and says the same', () => {
@@ -64,15 +64,15 @@ describe('a line of the log', () => {
         const record = read(lines)
         expect(lines[0]).toMatch(/^\{.*\}\n$/)
         expect(HARMFUL.test(lines[0]?.slice(0, -1) ?? '')).toBe(false)
-        expect(record.url).toBe(whole(text))
-        expect(record.msg).toBe(whole(`it said ${text}`))
-        expect(record.err).toMatchObject({ message: whole(text), cause: { message: whole(other) } })
+        expect(record.url).toBe(bounded(text))
+        expect(record.msg).toBe(bounded(`it said ${text}`))
+        expect(record.err).toMatchObject({ message: bounded(text), cause: { message: bounded(other) } })
       }),
       { numRuns: 150 },
     )
   })
 
-  test('is such a line, too, where an error is all that is told, or a child of the log tells it, or a field is called that', () => {
+  test('is such a line too if it is only an error, comes from a child logger, or has a field of that name', () => {
     fc.assert(
       fc.property(words, (text) => {
         const { logger, lines } = writtenLog()
@@ -84,7 +84,7 @@ describe('a line of the log', () => {
           expect(HARMFUL.test(line.slice(0, -1))).toBe(false)
           expect(() => JSON.parse(line)).not.toThrow()
         }
-        expect(JSON.parse(lines[2] ?? '')).toMatchObject({ said: whole(text) })
+        expect(JSON.parse(lines[2] ?? '')).toMatchObject({ said: bounded(text) })
       }),
       { numRuns: 150 },
     )
@@ -100,7 +100,7 @@ describe('a line of the log', () => {
     expect(lines[0]?.length).toBeLessThan(100_000)
   })
 
-  test('ends, though what is told holds itself', () => {
+  test('ends, though the logged object contains itself', () => {
     const { logger, lines } = writtenLog()
     const told: Record<string, unknown> = { count: 7n }
     told.self = told

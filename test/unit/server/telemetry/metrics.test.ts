@@ -80,7 +80,7 @@ describe('submissions', () => {
       expect((await server.submit(beefOf(each), ['tm_names'])).status).toBe(200)
     // Known before: nothing is admitted by it.
     expect((await server.submit(beefOf(mint), ['tm_names'])).status).toBe(200)
-    const [spend, rival] = ['one', 'other'].map((text) =>
+    const [spend, conflicting] = ['one', 'other'].map((text) =>
       chain.spend({
         inputs: [{ transaction: coin, vout: 0 }],
         outputs: [
@@ -91,7 +91,7 @@ describe('submissions', () => {
     ) as [typeof mint, typeof mint]
     expect((await server.submit(beefOf(spend, { with: [coin] }), ['tm_ordinals'])).status).toBe(200)
     expect(
-      (await server.submit(beefOf(rival, { proven: false, with: [coin] }), ['tm_ordinals'])).status,
+      (await server.submit(beefOf(conflicting, { proven: false, with: [coin] }), ['tm_ordinals'])).status,
     ).toBe(409)
     expect((await server.submit(utf8('no BEEF'))).status).toBe(400)
     expect((await server.submit(beefOf(mint), ['tm_other'])).status).toBe(400)
@@ -121,7 +121,7 @@ describe('submissions', () => {
     })
   })
 
-  test('that wait are told while they do, and what fails here is counted as that', async () => {
+  test('that wait are counted while they do, and failures here are counted as such', async () => {
     const metrics = new Metrics()
     const endings: ((error: Error) => void)[] = []
     const submit = metrics.counted(() => new Promise((_resolve, reject) => endings.push(reject)))
@@ -245,17 +245,22 @@ describe('what is counted elsewhere', () => {
   })
 
   test('is how much waits to be made good, asked for each time', async () => {
-    const metrics = new Metrics()
     const names = ['minetree_failed_hooks_waiting', 'minetree_index_lag_transactions']
-    const read = async () => names.map(async (name) => (await samplesFrom(metrics))[name])
-    expect(await Promise.all(await read())).toEqual([0, 0])
+    const read = async (metrics: Metrics) => {
+      const samples = await samplesFrom(metrics)
+      return names.map((name) => samples[name])
+    }
+    expect(await read(new Metrics())).toEqual([0, 0])
     let left = 5
-    metrics.ask({ failedHooksWaiting: () => left, indexLag: async () => left * 2 })
-    expect(await Promise.all(await read())).toEqual([5, 10])
+    const metrics = new Metrics({ failedHooksWaiting: () => left, indexLag: async () => left * 2 })
+    expect(await read(metrics)).toEqual([5, 10])
     left = 1
-    expect(await Promise.all(await read())).toEqual([1, 2])
-    // Where the store is gone, all else is told.
-    metrics.ask({ failedHooksWaiting: () => Promise.reject(new Error('the disk is gone')) })
-    expect(await Promise.all(await read())).toEqual([Number.NaN, 2])
+    expect(await read(metrics)).toEqual([1, 2])
+    // If the store is gone, the other metrics are still there.
+    const failing = () => Promise.reject(new Error('the disk is gone'))
+    expect(await read(new Metrics({ failedHooksWaiting: failing, indexLag: () => 2 }))).toEqual([
+      Number.NaN,
+      2,
+    ])
   })
 })
