@@ -51,7 +51,7 @@ export class BlocklistFilter implements GraphReader {
     this.streams = this.filteredStreams()
   }
 
-  /** A store that keeps an answer gives it up when the blocklist changes. */
+  /** A store drops its cached answers when the blocklist changes. */
   consistent<Answer>(read: () => Promise<Answer>, cache?: CacheOptions<Answer>): Promise<Answer> | Answer {
     return this.store.consistent(read, cache)
   }

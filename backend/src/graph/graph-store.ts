@@ -276,7 +276,7 @@ export interface ConsistentReader {
    *
    * @param read Only reads; may run several times.
    * @param cache How a caching store may keep this answer.
-   * @returns The answer, without a promise if it was kept.
+   * @returns The answer, without a promise if it was cached.
    * @throws UnstableReadError if reorganisations keep happening.
    */
   consistent<Answer>(read: () => Promise<Answer>, cache?: CacheOptions<Answer>): Promise<Answer> | Answer

@@ -56,16 +56,6 @@ const ARROWS: Record<string, string[]> = {
   cli: ['protocol', 'graph', 'server', 'mining', 'publish', 'client', 'follow'],
 }
 
-/** What each room of the gateway may import, beside itself; `attach-gateway.ts` joins them. */
-const GATEWAY_ARROWS: Record<string, string[]> = {
-  http: [],
-  content: ['http'],
-  streams: ['http'],
-  names: ['http'],
-  metadata: ['http', 'content', 'names'],
-  preview: ['http'],
-}
-
 /** What each room of `src/server` may import of it; each comes after those that it imports, so that there is no cycle. */
 const SERVER_ARROWS: Record<string, string[]> = {
   config: [],
@@ -87,6 +77,16 @@ const SERVER_ARROWS: Record<string, string[]> = {
 function serverRoomOf(path: string): string {
   const [, , room = '', file] = path.split('/')
   return file === undefined ? 'wiring' : room
+}
+
+/** What each room of the gateway may import, beside itself; `attach-gateway.ts` joins them. */
+const GATEWAY_ARROWS: Record<string, string[]> = {
+  http: [],
+  content: ['http'],
+  streams: ['http'],
+  names: ['http'],
+  metadata: ['http', 'content', 'names'],
+  preview: ['http'],
 }
 
 const files = [...sources('backend/src'), ...sources('src')]
