@@ -11,7 +11,6 @@ const TIERS = {
 const namesFiles = process.argv.slice(2).some((argument) => /^(test|trials)\//.test(argument))
 const tier = namesFiles ? 'all' : (process.env.TEST_TIER ?? 'all')
 process.env.TEST_TIER = tier
-const cores = availableParallelism()
 
 export default {
   testEnvironment: 'node',
@@ -20,8 +19,11 @@ export default {
   testSequencer: '<rootDir>/test/support/longest-first.mjs',
   // Machines that run this may be slow, or busy with other tests.
   testTimeout: 120_000,
-  // Beyond the quick ones, many tests wait for processes that they started: a core with one of them has time for another.
-  maxWorkers: tier === 'quick' ? cores : Math.ceil(cores * 1.5),
+  // Many tests wait for a timeout or for a process that they started: a core with one of them has time for another.
+  maxWorkers: Math.ceil(availableParallelism() * 1.5),
+  // A worker keeps the modules of every suite that it has run. One of gigabytes takes more than the half second to exit after
+  // which jest kills it, and says that it "failed to exit gracefully".
+  workerIdleMemoryLimit: '512MB',
   roots: TIERS[tier].map((folder) => `<rootDir>/${folder}`),
   testMatch: ['**/*.test.ts'],
   extensionsToTreatAsEsm: ['.ts'],

@@ -11,12 +11,12 @@ import { memory } from './memory.js'
 import { processes } from './processes.js'
 import { proof } from './proof.js'
 import { proofCheck } from './proof-check.js'
+import { reorg } from './reorg.js'
 import { search } from './search.js'
 import { storedBytes } from './stored-bytes.js'
 import { stores } from './stores.js'
 import { streams } from './streams.js'
 import { sync } from './sync.js'
-import { turn } from './turn.js'
 
 /** Speed and size, each as a ratio to something run beside it (docs/contributing.md). Run: `npm run bench`. */
 const benches = {
@@ -32,7 +32,7 @@ const benches = {
   search,
   proof,
   'proof-check': proofCheck,
-  turn,
+  reorg,
   sync,
   stores,
   processes,

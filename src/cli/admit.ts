@@ -1,10 +1,11 @@
 import type { STEAK } from '@bsv/sdk'
+import type { TopicRefusal } from '../../backend/src/graph/admission-rules.js'
 import { BeefError } from '../../backend/src/protocol/beef.js'
 import { TOPICS } from '../../backend/src/protocol/profile.js'
 import type { Admission } from '../follow/crawl.js'
 import type { Node } from '../server/node.js'
-import { admittedCount, type Refusal } from '../server/submission/overlay.js'
-import { SubmissionError } from '../server/submission/submission-errors.js'
+import { SubmissionError } from '../server/submission/errors.js'
+import { admittedCount } from '../server/submission/overlay.js'
 
 const ALL_TOPICS = Object.values(TOPICS)
 
@@ -28,7 +29,7 @@ export async function admitTrusted(
 
 /** The result of a submission. Rethrows errors that are not the transaction's fault. */
 async function admit(node: Node, txid: string, submit: () => Promise<STEAK>): Promise<Admission> {
-  const refusals: Refusal[] = []
+  const refusals: TopicRefusal[] = []
   const stopListening = node.overlay.onRefusal((refusal) => {
     // Other submissions may run at the same time.
     if (refusal.txid === txid) refusals.push(refusal)

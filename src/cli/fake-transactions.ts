@@ -1,13 +1,13 @@
 import { Utils } from '@bsv/sdk'
-import { encodeBeef } from '../../backend/src/graph/assemble-beef.js'
 import { nativeHash256 } from '../../backend/src/graph/native-hash.js'
 import type { TransactionRecord } from '../../backend/src/graph/records.js'
+import { encodeBeef } from '../../backend/src/graph/write-beef.js'
 import { reversed, toHex } from '../../backend/src/protocol/bytes.js'
 import { type DeploymentTerms, MINT_SATOSHIS } from '../../backend/src/protocol/mint.js'
 import { encodeOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { CovenantError, DEPLOYED_VERSION, rootLock } from '../mining/covenant.js'
 import { randomTxid, singleTransactionPath } from '../mining/fake-funding.js'
-import { ConfigError } from '../server/config/config.js'
+import { ConfigError } from '../server/config/errors.js'
 import type { DeployedTree } from '../server/store/pinned-genesis.js'
 
 // Transactions with fake funding that are in no chain and need no signatures: see mining/fake-funding.ts.

@@ -16,7 +16,7 @@ import {
   treeOfJson,
 } from '../mining/server-deployment.js'
 import type { Config } from '../server/config/config.js'
-import { writeDurably } from '../server/config/durable-file.js'
+import { writeDurably } from '../server/store/durable-file.js'
 import { cut } from '../server/telemetry/escape-control-chars.js'
 import { CommandError } from './command.js'
 import type { CommandOutput } from './output.js'

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { Command, CommanderError } from 'commander'
 import { messageOf } from '../../backend/src/protocol/coded-error.js'
-import { packageVersion } from '../server/config/package-version.js'
+import { packageVersion } from '../server/config/package-info.js'
 import { hidingSecrets } from '../server/config/redaction.js'
 import { escapeControlChars, escapeControlCharsInLines } from '../server/telemetry/escape-control-chars.js'
 import { addBlockingCommands } from './blocking-commands.js'

@@ -11,8 +11,9 @@ import { mineName, requireMinableName } from '../mining/mine-name.js'
 import { MiningError } from '../mining/mining-error.js'
 import type { MintPayer, PaidMint } from '../mining/mint-transaction.js'
 import { type ServerDeployment, serverDeployment } from '../mining/server-deployment.js'
-import { OnceAsked, openHeadersSource } from '../server/chain/chain-tracker.js'
+import { openHeadersSource } from '../server/chain/chain-tracker.js'
 import type { Config } from '../server/config/config.js'
+import { SubmissionTracker } from '../server/submission/verify-submission.js'
 import { CommandError, ownerLock } from './command.js'
 import { expectedTree, type KnownTrees } from './known-trees.js'
 import { byOtherText, MiningProgress } from './mining-progress.js'
@@ -93,7 +94,7 @@ async function mineWith(options: MineOptions): Promise<void> {
   if (config.deployment === undefined) await options.knownTrees.trust({ url, said: server, output })
   requireMinableName(name, server.deployment)
   const headers = openHeadersSource(config)
-  const chainTracker = headers === undefined ? 'scripts only' : new OnceAsked(headers)
+  const chainTracker = headers === undefined ? 'scripts only' : new SubmissionTracker(headers)
   const trust: Trust = { chainTracker, signal }
   const money = await moneyFor(options, new HttpMineIndex(url, { signal }))
   try {

@@ -5,7 +5,7 @@ import { nativeHash256 } from '../../backend/src/graph/native-hash.js'
 import { BeefError } from '../../backend/src/protocol/beef.js'
 import { readBeefTransaction } from '../../backend/src/protocol/beef-transaction.js'
 import { messageOf } from '../../backend/src/protocol/coded-error.js'
-import { syncFolder, writeDurably } from '../server/config/durable-file.js'
+import { syncFolder, writeDurably } from '../server/store/durable-file.js'
 import { CommandError } from './command.js'
 
 /**

@@ -105,7 +105,7 @@ export interface ResolveOptions extends NameTrust {
  */
 export async function resolveName(options: ResolveOptions): Promise<ResolvedName> {
   const { name } = options
-  if (!isName(name)) throw new ResolutionError('BAD_NAME', 'a name is 1 to 255 characters of a-z 0-9 -')
+  if (!isName(name)) throw new ResolutionError('BAD_NAME', 'a name must be 1 to 255 characters of a-z 0-9 -')
   const sources = options.sources.map(nameSource)
   const checkedAt = Date.now()
   const outcomes = await askSources(sources, options)

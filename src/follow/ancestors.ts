@@ -1,6 +1,6 @@
-import { assembleBeef } from '../../backend/src/graph/assemble-beef.js'
 import type { GraphStore, TransactionSource } from '../../backend/src/graph/graph-store.js'
 import type { TransactionRecord } from '../../backend/src/graph/records.js'
+import { assembleBeef } from '../../backend/src/graph/write-beef.js'
 import { BeefError } from '../../backend/src/protocol/beef.js'
 import { readBump } from '../../backend/src/protocol/bump.js'
 import { placement } from '../../backend/src/protocol/ordinal-flow.js'

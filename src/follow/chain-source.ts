@@ -1,5 +1,5 @@
 import { nativeHash256 } from '../../backend/src/graph/native-hash.js'
-import { readProof } from '../../backend/src/graph/read-proof.js'
+import { readProof } from '../../backend/src/graph/read-beef.js'
 import type { Proof, TransactionRecord } from '../../backend/src/graph/records.js'
 import { BeefError } from '../../backend/src/protocol/beef.js'
 import type { Outpoint } from '../../backend/src/protocol/outpoint.js'

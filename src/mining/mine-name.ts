@@ -216,7 +216,10 @@ export async function searchWhileLive(
     if (isChecking) return
     isChecking = true
     try {
-      if (!(await options.isLive())) moved.abort(new NodeMovedError('another mint has spent the node'))
+      if (!(await options.isLive())) {
+        clearInterval(watch)
+        moved.abort(new NodeMovedError('another mint has spent the node'))
+      }
     } catch {
       // The index is asked again before the solution is used; only then does it matter that it fails.
     } finally {

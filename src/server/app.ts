@@ -7,7 +7,7 @@ import { NotFoundError } from '../gateway/http/errors.js'
 import { RequestBodies } from '../gateway/http/request-body.js'
 import type { ReorgMonitor } from './chain/reorg-monitor.js'
 import type { Config } from './config/config.js'
-import { packageVersion } from './config/package-version.js'
+import { packageVersion } from './config/package-info.js'
 import { requireAdmin } from './http/admin-guard.js'
 import { clientKey, createGates } from './http/gates.js'
 import { type IndexStatus, notReadyReason, Readiness } from './http/readiness.js'
@@ -22,9 +22,8 @@ import { metricsRoutes } from './routes/metrics-routes.js'
 import { type MinePage, minePageRoutes } from './routes/mine-page-routes.js'
 import { openapiRoutes } from './routes/openapi-routes.js'
 import { overlayRoutes } from './routes/overlay-routes.js'
-import { boundedSubmit } from './submission/bounded-submit.js'
 import type { Overlay } from './submission/overlay.js'
-import { type Submit, submitTo } from './submission/submit.js'
+import { queueSubmissions, type Submit } from './submission/submission-queue.js'
 import { Metrics } from './telemetry/metrics.js'
 
 export interface AppOptions {
@@ -34,7 +33,7 @@ export interface AppOptions {
   submit?: Submit
   graph: GraphStore
   /** If missing, proofs are not verified again. */
-  watch?: ReorgMonitor
+  reorgMonitor?: ReorgMonitor
   /** If missing, `/mine` is not found. */
   minePage?: MinePage
   ping: () => Promise<void>
@@ -53,7 +52,7 @@ export function createApp(options: AppOptions): Express {
   const { engine } = overlay
   const { limits } = config
   const { metrics = new Metrics() } = options
-  const submit = metrics.counted(boundedSubmit(options.submit ?? submitTo(engine), limits))
+  const submit = metrics.counted(queueSubmissions(options.submit ?? engine.submit, limits))
   const { index = () => ({ state: 'equal', done: 1 }), readiness = new Readiness() } = options
   readiness.add('index', () => notReadyReason(index()))
   readiness.add('tracker', () => overlay.proofs.headers?.outage)
@@ -71,7 +70,7 @@ export function createApp(options: AppOptions): Express {
       requireAdmin(config.adminToken),
       gates.index,
       blockingRoutes({ graph, logger, bodies }),
-      headersRoutes(options.watch, { engine, bodies }),
+      headersRoutes(options.reorgMonitor, { engine, bodies }),
       refuseUnknown,
       errorResponse({ logger, overlay: true }),
     )

@@ -2,9 +2,9 @@ import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Logger } from 'pino'
 import { createApp } from './app.js'
-import { openReorgMonitor } from './chain/reorg-monitor.js'
+import { ReorgMonitor } from './chain/reorg-monitor.js'
 import type { Config } from './config/config.js'
-import { StartError } from './config/start-error.js'
+import { StartError } from './config/errors.js'
 import { openPeersSync } from './gasp/peers-sync.js'
 import { openHttpServer } from './http/http-server.js'
 import { Readiness } from './http/readiness.js'
@@ -12,8 +12,8 @@ import { type Node, openNode } from './node.js'
 import { type MinePage, readMinePage } from './routes/mine-page-routes.js'
 import type { Deploy } from './store/pinned-genesis.js'
 import { StoreSpace } from './store/store-space.js'
-import { HeldWatch } from './submission/held-submissions.js'
 import { LargeSubmissions } from './submission/large-submissions.js'
+import { NonFinalPoller } from './submission/non-final-submissions.js'
 import { Metrics } from './telemetry/metrics.js'
 import type { EndedRequest } from './telemetry/request-metrics.js'
 
@@ -61,9 +61,10 @@ export async function startServer({
   const { config } = node
   const large = submissionWorker && new LargeSubmissions({ config, node, logger, worker: submissionWorker })
   if (large) node.overlay.engine.runScripts = large.runScripts
-  const reorgMonitor = openReorgMonitor(node, logger)
-  const peersSync = openPeersSync(node, logger)
-  const heldSubmissions = new HeldWatch({ engine: node.overlay.engine, logger })
+  const reorgMonitor = reorgMonitorOf(node, logger)
+  const { engine } = node.overlay
+  const peersSync = openPeersSync({ config, graph: node.graph, overlay: node.overlay, logger })
+  const nonFinal = new NonFinalPoller({ release: engine.releaseNonFinal, logger })
   const metrics = metricsOf(node)
   if (ownsProcess) metrics.addProcess()
   const readiness = new Readiness()
@@ -80,7 +81,7 @@ export async function startServer({
     index: () => node.maintenance.status,
     metrics,
     logger,
-    ...(reorgMonitor && { watch: reorgMonitor }),
+    ...(reorgMonitor && { reorgMonitor }),
     ...(minePage && { minePage }),
     ...(large && { submit: large.submit }),
   })
@@ -99,7 +100,7 @@ export async function startServer({
   node.maintenance.start()
   reorgMonitor?.start()
   peersSync?.start()
-  heldSubmissions.start()
+  nonFinal.start()
   const { port } = server.address() as AddressInfo
   const host = config.host.includes(':') ? `[${config.host}]` : config.host
   return {
@@ -111,7 +112,7 @@ export async function startServer({
       const deadline = setTimeout(() => server.closeAllConnections(), GRACE)
       await reorgMonitor?.stop()
       await peersSync?.stop()
-      await heldSubmissions.stop()
+      await nonFinal.stop()
       await finished
       clearTimeout(deadline)
       await large?.close()
@@ -134,8 +135,18 @@ function metricsOf({
     ...{ prefixes, caches: graph.caches, failedHooksWaiting, indexLag: () => maintenance.lag() },
     reevaluating: () => (backlog.isBusy ? 1 : 0),
   })
-  overlay.onEvent(metrics.countEvent)
+  overlay.onEvent(metrics.count)
   return metrics
+}
+
+/** Undefined if proofs are not checked. */
+function reorgMonitorOf({ config, graph, overlay }: Node, logger: Logger): ReorgMonitor | undefined {
+  const { engine, proofs } = overlay
+  const { reorgDepth, headersPollInterval: pollInterval } = config
+  const { headers } = proofs
+  if (headers === undefined) return undefined
+  const runLocked = engine.writeLock.run.bind(engine.writeLock)
+  return new ReorgMonitor({ headers, proofs, graph, runLocked, reorgDepth, pollInterval, logger })
 }
 
 function readPage(folder: URL): MinePage {

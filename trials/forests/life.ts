@@ -1,5 +1,5 @@
 import { TOPICS } from '../../backend/src/protocol/profile.js'
-import { ConflictError, InvalidSubmissionError } from '../../src/server/submission/submission-errors.js'
+import { ConflictError, InvalidSubmissionError } from '../../src/server/submission/errors.js'
 import { ForestAnswers } from './answers.js'
 import { beefOfAll, type Enclosed, minableIn, numbers, PlainChain } from './chain.js'
 import type { Forest, ForestTransaction } from './forest.js'

@@ -82,14 +82,14 @@ export async function openForestNode(): Promise<ForestNode> {
   await database.writer.raw('pragma synchronous = off')
   const headers = new ChainHeaders()
   const notes = new SqlHookOutbox(database.writer)
-  const overlay = createOverlay({ config, graph, notes, headers, logger: SILENT })
+  const overlay = createOverlay({ config, graph, outbox: notes, headers, logger: SILENT })
   const { engine, proofs } = overlay
   const { reorgDepth } = config
   const watch = new ReorgMonitor({
     headers,
     proofs,
     graph,
-    engine,
+    runLocked: (write) => engine.writeLock.run(write),
     reorgDepth,
     pollInterval: 0,
     logger: SILENT,

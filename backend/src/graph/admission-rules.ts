@@ -8,12 +8,12 @@ export interface NodeInput {
 }
 
 /**
- * What the topics of a host admit, as functions of bytes. A store that has them derives the admissions of every transaction
- * that it knows, whatever the order in which transactions came (`spec/overlay.md`, Order independence): an output is a node,
- * a name or an ordinal because of what its transaction spends, and is judged again when more is known of that.
+ * What the topics of a host admit, as functions of bytes. With them a store derives the admissions of every transaction that it
+ * has, whatever the order in which they came (`spec/overlay.md`, Order independence): an output is a node, a name or an ordinal
+ * because of what its transaction spends, and is judged again when more is known of that.
  */
 export interface AdmissionRules {
-  /** The root of the tree that is followed; undefined: none is, and `tm_names` admits nothing. */
+  /** The root of the tree to follow; undefined: none, and `tm_names` admits nothing. */
   genesis: Outpoint | undefined
   /** The outputs that `tm_names` admits: those of the genesis, or of a mint of the node that is spent. */
   names(transaction: TransactionView, nodeInputs: NodeInput[]): number[]
@@ -27,17 +27,28 @@ export interface AdmissionRules {
   onNoOrdinal?(transaction: TransactionView, unknownInput: number | undefined): void
 }
 
-/** How much may be kept of transactions that nothing admitted depends on. */
+/** Why a topic admitted nothing of a transaction, or not one of its outputs: a code to count, a sentence for a person. */
+export interface TopicRefusal {
+  topic: string
+  txid: string
+  code: string
+  message: string
+}
+
+export type OnRefusal = (refusal: TopicRefusal) => void
+
+/** How much may be stored of transactions that nothing admitted depends on. */
 export interface PendingLimits {
   maxTransactions: number
   /** Of their raw bytes. */
   maxBytes: number
 }
 
-/** What makes a store derive admissions. */
+/** How a store derives admissions. */
 export interface AdmissionOptions {
-  rules: AdmissionRules
+  /** The rules for one write; `onRefusal` is called for what it does not admit. */
+  rules: (onRefusal: OnRefusal) => AdmissionRules
   pending: PendingLimits
-  /** How many transactions one write looks at beside its own, where they waited for these; by default 1,000. */
+  /** How many transactions that waited for those of a write it re-evaluates; by default 1,000. */
   reevaluations?: number
 }

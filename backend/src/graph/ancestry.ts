@@ -1,22 +1,22 @@
 import { readTransaction } from '../protocol/transaction.js'
 import type { TransactionRecord } from './records.js'
 
-/** What becomes of a transaction on the walk. */
+/** The result of visiting a transaction. */
 export interface Visit<Item> {
-  /** What to give of it. */
+  /** What to yield for it. */
   item: Item
-  /** The transactions to give before it, where the store holds them; the last of these is walked to first. */
+  /** The transactions to visit before it, if the store has them; the last of these first. */
   before: string[]
 }
 
 /**
- * A stored transaction and what is to be given before it, and so on: each once, parents before children, the
- * transaction itself last. Depth first without recursion: how deep a chain is, is for strangers to say.
+ * Visits a stored transaction and those that come before it, each once, parents before children, the transaction itself last.
+ * Depth first without recursion: strangers decide how deep a chain is.
  *
- * @param options.read Reads a transaction, as a record or as far as it is looked at; undefined where the store does not hold it.
- * @param options.seen Transactions to pass over; those that come are added. One set for several walks, as long as each
- * is walked to its end, gives what they share once.
- * @param options.visit Called as soon as a record is read, which is held no longer than that.
+ * @param options.read Reads a transaction, or the part of it that is needed; undefined if the store does not have it.
+ * @param options.seen Transactions to skip; visited ones are added. Several complete walks that share a set yield each
+ * transaction once.
+ * @param options.visit Called as soon as a record is read; the record is not kept after that.
  */
 export async function* ancestry<Record, Item>(options: {
   txid: string
@@ -46,14 +46,55 @@ export async function* ancestry<Record, Item>(options: {
   }
 }
 
-/** The transactions that an unproven one spends of, which vouch for it; none, where it is proven. */
+/** The parents of an unproven transaction, which prove it; none if it is proven itself. */
 export function unprovenParents({ txid, raw, proof }: TransactionRecord): string[] {
   return proof === undefined ? parentsOf(readTransaction(raw, { txid })) : []
 }
 
-/** The transactions that one spends of, each once. */
+/** The transactions that one spends from, each once. */
 export function parentsOf({ inputs }: { inputs: { txid: string }[] }): string[] {
   const parents = new Set<string>()
   for (const { txid } of inputs) parents.add(txid)
   return [...parents]
+}
+
+/**
+ * Orders transactions parents before children, otherwise as given; so one of which all others are ancestors is last. Without
+ * recursion: strangers decide how deep a chain is.
+ *
+ * @param items By txid.
+ * @param parentsOf The txids that one spends from, among the items or not.
+ */
+export function parentsFirst<Item>(
+  items: ReadonlyMap<string, Item>,
+  parentsOf: (item: Item) => readonly string[],
+): Item[] {
+  return [...inParentsFirst(items, parentsOf)]
+}
+
+/** As {@link parentsFirst}, one at a time, so that a caller with many can yield to the event loop. */
+export function* inParentsFirst<Item>(
+  items: ReadonlyMap<string, Item>,
+  parentsOf: (item: Item) => readonly string[],
+): Generator<Item> {
+  const seen = new Set<string>()
+  const path: { item: Item; parents: readonly string[]; next: number }[] = []
+  const enter = (txid: string): void => {
+    const item = seen.has(txid) ? undefined : items.get(txid)
+    if (item === undefined) return
+    seen.add(txid)
+    path.push({ item, parents: parentsOf(item), next: 0 })
+  }
+  for (const start of items.keys()) {
+    enter(start)
+    for (let step = path.at(-1); step !== undefined; step = path.at(-1)) {
+      const parent = step.parents[step.next++]
+      if (parent !== undefined) {
+        enter(parent)
+        continue
+      }
+      path.pop()
+      yield step.item
+    }
+  }
 }

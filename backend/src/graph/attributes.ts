@@ -4,8 +4,8 @@ import { type MapState, mapBytes } from './map-merge.js'
 import { sha256 } from './native-hash.js'
 
 /**
- * What an ordinal is found by, where it stands now: one entry of its merged MAP, its parent, the type of its content,
- * its owner. All are looked up alike, by the SHA-256 in hex of what they say.
+ * What an ordinal in its current output is found by: an entry of its merged MAP, its parent, the type of its content, its
+ * owner. All are looked up by the SHA-256, in hex, of their kind and value.
  */
 export interface Attribute {
   kind: AttributeKind
@@ -15,12 +15,12 @@ export interface Attribute {
 export type AttributeKind = 'map' | 'parent' | 'contentType' | 'owner'
 
 /**
- * How many entries of a MAP an ordinal is found by, the first that were set: so many, one more for each so many bytes that
- * it says, and so many at the most. A row for an entry of four bytes takes fifty times as much, with its indexes.
+ * By how many entries of its MAP, the first that were set, an ordinal is found: at least so many, one more for each so many bytes
+ * of MAP, and at most so many. A row for an entry of four bytes takes fifty times as much, with its indexes.
  */
-const LEAST_MAP_TRAITS = 16
-const BYTES_A_TRAIT = 256
-const MAX_MAP_TRAITS = 256
+const MIN_MAP_ATTRIBUTES = 16
+const BYTES_PER_ATTRIBUTE = 256
+const MAX_MAP_ATTRIBUTES = 256
 
 export const attribute = {
   /** A key with its text, or with one of the texts of its list. */
@@ -32,14 +32,17 @@ export const attribute = {
   owner: (owner: string): Attribute => attributeOf('owner', owner),
 }
 
-function attributeOf(kind: AttributeKind, ...said: string[]): Attribute {
-  return { kind, hash: sha256(Buffer.from(JSON.stringify([kind, ...said]), 'utf8')).toString('hex') }
+function attributeOf(kind: AttributeKind, ...values: string[]): Attribute {
+  return { kind, hash: sha256(Buffer.from(JSON.stringify([kind, ...values]), 'utf8')).toString('hex') }
 }
 
-/** The traits of merged MAP, each once. */
+/** The attributes of merged MAP, each once. */
 export function mapAttributes(state: MapState): Attribute[] {
   const attributes: Attribute[] = []
-  const most = Math.min(LEAST_MAP_TRAITS + Math.floor(mapBytes(state) / BYTES_A_TRAIT), MAX_MAP_TRAITS)
+  const most = Math.min(
+    MIN_MAP_ATTRIBUTES + Math.floor(mapBytes(state) / BYTES_PER_ATTRIBUTE),
+    MAX_MAP_ATTRIBUTES,
+  )
   for (const [key, value] of state) {
     for (const text of typeof value === 'string' ? [value] : value) {
       if (attributes.length === most) return attributes

@@ -1,6 +1,5 @@
 import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
-import { BlockedError } from './blocked-error.js'
-import { type BlockedKind, Blocklist, type BlocklistReader } from './blocklist.js'
+import { BlockedError, type BlockedKind, Blocklist, type BlocklistReader } from './blocklist.js'
 import {
   type AttributesReader,
   type ContentReader,
@@ -19,15 +18,14 @@ import {
 import { yieldToEventLoop } from './yield-to-event-loop.js'
 
 /**
- * A store as strangers are to see it: what is blocked is neither served nor found (`docs/blocking.md`). A read of one thing
- * that leads to something blocked throws BlockedError; a read of many leaves it out and still returns as many as were asked
- * for.
+ * A store as the public sees it: what is blocked is neither served nor found (`docs/blocking.md`). A read of a single thing that
+ * leads to something blocked throws BlockedError; a read of many leaves it out and still returns as many as requested.
  *
- * An output is blocked by its outpoint, by the hash of its content, or as the origin of a name; a name by itself or with its
- * origin; an ordinal at a step by the output it stands in there, and by the one that its content is in.
+ * An output is blocked by its outpoint, by the hash of its content, or as the origin of a name; a name by itself or by its
+ * origin; an ordinal at a step by its output there, and by the output with its content.
  *
- * What the graph is made of is not filtered: transactions, spends, nodes and lineages show where something else comes from.
- * Topic managers and the engine read the store itself. While nothing is blocked, every read goes straight through.
+ * The graph itself is not filtered: transactions, spends, nodes and lineages prove where other things come from. Topic managers
+ * and the engine read the unfiltered store. While nothing is blocked, reads go straight through.
  */
 export class BlocklistFilter implements GraphReader {
   readonly transactions: TransactionsReader
@@ -37,7 +35,7 @@ export class BlocklistFilter implements GraphReader {
   readonly attributes: AttributesReader
   readonly content: ContentReader
   readonly streams: StreamsReader
-  /** By what a stream that was looked through is blocked, and at which version of the list. */
+  /** By what a stream that was checked is blocked, and at which version of the list. */
   private readonly seenStreams = new WeakMap<
     StreamSummary,
     { version: number; kind: BlockedKind | undefined }
@@ -53,7 +51,7 @@ export class BlocklistFilter implements GraphReader {
     this.streams = this.filteredStreams()
   }
 
-  /** A store that keeps an answer gives it up when the blocklist changes. */
+  /** A store drops its cached answers when the blocklist changes. */
   consistent<Answer>(read: () => Promise<Answer>, kept?: KeptAnswer<Answer>): Promise<Answer> | Answer {
     return this.store.consistent(read, kept)
   }
@@ -70,7 +68,7 @@ export class BlocklistFilter implements GraphReader {
         await this.refuseName(domain)
         return await this.unlessBlocked(await names.liveNode(domain))
       },
-      // A prefix that is blocked as a name still gives its node: longer names are not blocked with it.
+      // A prefix that is blocked as a name still has its node: longer names are not blocked with it.
       longestNode: async (name) => {
         await this.refuseName(name)
         const node = await names.longestNode(name)
@@ -91,20 +89,20 @@ export class BlocklistFilter implements GraphReader {
     const { ordinals } = this.store
     return {
       lineage: (outpoint) => ordinals.lineage(outpoint),
-      output: (outpoint) => this.guarded(outpoint, () => ordinals.output(outpoint)),
+      output: (outpoint) => this.readUnblocked(outpoint, () => ordinals.output(outpoint)),
       firstContentOutput: async (txid) => {
         const output = await ordinals.firstContentOutput(txid)
         await this.unlessBlocked(output?.outpoint)
         return output
       },
       currentOutput: async (outpoint) => {
-        const tip = await this.guarded(outpoint, () => ordinals.currentOutput(outpoint))
+        const tip = await this.readUnblocked(outpoint, () => ordinals.currentOutput(outpoint))
         if (tip !== undefined && !this.isOpen) await this.refuse(await this.shownAt(tip))
         return tip
       },
       at: (outpoint, sequence) => {
         if (this.isOpen) return ordinals.at(outpoint, sequence)
-        return this.guarded(outpoint, async () => {
+        return this.readUnblocked(outpoint, async () => {
           const step = await ordinals.at(outpoint, sequence)
           await this.refuse(placesOf(step))
           return step
@@ -116,8 +114,8 @@ export class BlocklistFilter implements GraphReader {
   private filteredMetadata(): MetadataReader {
     const { metadata } = this.store
     return {
-      own: (outpoint) => this.guarded(outpoint, () => metadata.own(outpoint)),
-      merged: (outpoint, limit) => this.guarded(outpoint, () => metadata.merged(outpoint, limit)),
+      own: (outpoint) => this.readUnblocked(outpoint, () => metadata.own(outpoint)),
+      merged: (outpoint, limit) => this.readUnblocked(outpoint, () => metadata.merged(outpoint, limit)),
     }
   }
 
@@ -147,7 +145,7 @@ export class BlocklistFilter implements GraphReader {
         if (this.isOpen) return content.shortBody(sha256)
         return refuse(sha256).then(() => content.shortBody(sha256))
       },
-      // A body that is blocked while it is sent ends there.
+      // A body that is blocked while it is being sent ends there.
       async *chunks(sha256, range) {
         await refuse(sha256)
         for await (const chunk of content.chunks(sha256, range)) {
@@ -164,7 +162,7 @@ export class BlocklistFilter implements GraphReader {
     return {
       // Anything blocked in a stream blocks all of it, whatever part is asked for: before its first byte.
       summary: async (query) => {
-        const stream = await this.guarded(query.outpoint, () => streams.summary(query))
+        const stream = await this.readUnblocked(query.outpoint, () => streams.summary(query))
         if (stream === undefined || this.isOpen) return stream
         const { version } = await this.store.blocklist.list()
         let seen = this.seenStreams.get(stream)
@@ -185,14 +183,14 @@ export class BlocklistFilter implements GraphReader {
     }
   }
 
-  /** Whether nothing at all is blocked, as far as that is known without a read. */
+  /** Whether nothing is blocked, as far as that is known without a read. */
   private get isOpen(): boolean {
     const list = this.store.blocklist.list()
     return list instanceof Blocklist && list.isEmpty
   }
 
-  /** What a read of an output returns, unless the output is blocked. */
-  private guarded<Answer>(outpoint: Outpoint, read: () => Promise<Answer>): Promise<Answer> {
+  /** Reads an output, unless it is blocked. */
+  private readUnblocked<Answer>(outpoint: Outpoint, read: () => Promise<Answer>): Promise<Answer> {
     return this.isOpen ? read() : this.refuse([outpoint]).then(read)
   }
 
@@ -201,7 +199,7 @@ export class BlocklistFilter implements GraphReader {
     return outpoint
   }
 
-  /** @throws BlockedError where one of the outputs is blocked. */
+  /** @throws BlockedError if one of the outputs is blocked. */
   async refuse(outpoints: Outpoint[]): Promise<void> {
     for (const kind of (await this.blockedAmong(outpoints)).values()) throw new BlockedError(kind)
   }
@@ -214,7 +212,7 @@ export class BlocklistFilter implements GraphReader {
     if ((await this.store.blocklist.list()).has('content', sha256)) throw new BlockedError('content')
   }
 
-  /** Those of the outputs that are blocked, as text, and by what. */
+  /** The blocked ones among the outputs, as text, and by what they are blocked. */
   private async blockedAmong(outpoints: Outpoint[]): Promise<Map<string, BlockedKind>> {
     const list = await this.store.blocklist.list()
     const blocked = new Map<string, BlockedKind>()
@@ -234,7 +232,7 @@ export class BlocklistFilter implements GraphReader {
     return blocked
   }
 
-  /** By what one of the chunks is blocked. The origin of a name starts a lineage, so that no further chunk is one. */
+  /** By what a chunk is blocked. Names need no check: the origin of a name starts a lineage, so no later chunk is one. */
   private async blockedIn(
     chunks: AsyncIterable<StreamChunk> | StreamChunk[],
   ): Promise<BlockedKind | undefined> {
@@ -246,19 +244,19 @@ export class BlocklistFilter implements GraphReader {
     return undefined
   }
 
-  /** An output, and those that its ordinal shows where it is now. */
+  /** An output, and those that its ordinal shows there. */
   private async shownAt(tip: Outpoint): Promise<Outpoint[]> {
     return [tip, ...placesOf(await this.store.ordinals.at(tip, TIP))]
   }
 
-  /** Those of the records whose outputs are not blocked. */
+  /** The records whose outputs are not blocked. */
   async served<Record extends { outpoint: Outpoint }>(records: Record[]): Promise<Record[]> {
     if (this.isOpen) return records
     const blocked = await this.blockedAmong(records.map(({ outpoint }) => outpoint))
     return records.filter(({ outpoint }) => !blocked.has(formatOutpoint(outpoint)))
   }
 
-  /** As many as were asked for, as long as there are any: a page that is short is the last one. */
+  /** As many as requested, while there are any: a short page is the last one. */
   private async filled<Item>(options: {
     limit: number
     page: (last: Item | undefined) => Promise<Item[]>
@@ -271,13 +269,13 @@ export class BlocklistFilter implements GraphReader {
       found.push(...(await served(items)))
       last = items.at(-1)
       if (found.length >= limit || items.length < limit) return found.slice(0, limit)
-      // Others are served between, however much of the list is blocked.
+      // However much of the list is blocked.
       await yieldToEventLoop()
     }
   }
 }
 
-/** The outputs that an ordinal stands in and shows at a step. */
+/** The outputs that an ordinal is in and shows at a step. */
 function placesOf(step: OrdinalStep | undefined): Outpoint[] {
   return step === undefined ? [] : [step.output.outpoint, step.content.outpoint]
 }

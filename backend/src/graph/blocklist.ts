@@ -1,33 +1,35 @@
-/** By what something can be blocked: where it is, what it shows, or what it is called. In the order of their names. */
+import { CodedError } from '../protocol/coded-error.js'
+
+/** By what something can be blocked: the hash of its content, its name, or its outpoint. In alphabetical order. */
 export const BLOCKED_KINDS = ['content', 'name', 'outpoint'] as const
 
 export type BlockedKind = (typeof BLOCKED_KINDS)[number]
 
-/** Something that can be blocked, whether this host holds it or not. */
+/** Something that can be blocked, whether this host has it or not. */
 export interface BlockedSubject {
   kind: BlockedKind
   /** The SHA-256 of a body in hex, a name, or `<txid>_<vout>`. */
   value: string
 }
 
-/** Something that is blocked. */
+/** An entry of the blocklist. */
 export interface BlockedRecord extends BlockedSubject {
-  /** For the operator: whoever asks for it is not told. */
+  /** For the operator: readers are not told. */
   reason: string
   /** Milliseconds since 1970. */
   since: number
 }
 
-/** Where a page of what is blocked starts, and how long it is; in order of kinds, and of values in each. */
+/** A page of the blocklist, in order of kinds, and of values within each. */
 export interface BlockedQuery {
-  /** Only of this kind. */
+  /** Only entries of this kind. */
   kind?: BlockedKind
-  /** From behind this on. */
+  /** Only entries after this one. */
   after?: BlockedSubject
   limit: number
 }
 
-/** What is blocked, in memory: every read asks for it. */
+/** The blocklist in memory: every read checks it. */
 export class Blocklist {
   private readonly values: Record<BlockedKind, Set<string>> = {
     content: new Set(),
@@ -50,7 +52,7 @@ export class Blocklist {
     return this.values[kind].has(value)
   }
 
-  /** Whether anything is blocked by this kind. */
+  /** Whether there is any entry of a kind. */
   hasAny(kind: BlockedKind): boolean {
     return this.values[kind].size > 0
   }
@@ -80,4 +82,14 @@ export interface BlocklistStore extends BlocklistReader {
   remove(subject: BlockedSubject): Promise<boolean>
   /** Reads the list again, after another process wrote. */
   refresh(): Promise<void>
+}
+
+/** A read led to something that the operator of this host has blocked. The reason is the operator's, and is not given. */
+export class BlockedError extends CodedError<'BLOCKED'> {
+  override readonly name = 'BlockedError'
+
+  /** @param kind By what it is blocked. */
+  constructor(readonly kind: BlockedKind) {
+    super('BLOCKED', `the operator of this host has blocked this ${kind}`)
+  }
 }

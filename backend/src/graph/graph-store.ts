@@ -1,4 +1,5 @@
 import type { Outpoint } from '../protocol/outpoint.js'
+import type { OnRefusal } from './admission-rules.js'
 import type { Attribute } from './attributes.js'
 import type { BlocklistStore } from './blocklist.js'
 import type { MapState } from './map-merge.js'
@@ -45,6 +46,8 @@ export interface RecordOptions {
   subject?: string
   /** Set after the index was emptied: spends are recorded again even where the transaction's bytes are stored. */
   again?: boolean
+  /** Called for what the rules do not admit. */
+  onRefusal?: OnRefusal
 }
 
 /** A stored transaction whose bytes are only read when asked for. */

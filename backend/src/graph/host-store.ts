@@ -1,4 +1,5 @@
 import type { AdmissionOptions } from './admission-rules.js'
+import type { ChainPosition } from './block-rules.js'
 import type { GraphStore } from './graph-store.js'
 
 /** Facts about the store itself, such as the tree that it holds. */
@@ -26,4 +27,21 @@ export interface HostStore extends GraphStore {
   reorgCount(): Promise<number>
   /** How many writes there were by any process, where several share the database; a process need not count its own. */
   writeCount(): Promise<number>
+}
+
+/** A verified submission that no block can hold yet, and from when one can. */
+export interface HeldSubmission {
+  txid: string
+  lock: ChainPosition
+  beef: Uint8Array
+}
+
+/** Submissions that wait until they are final. They are in no answer and in no conflict. */
+export interface HeldSubmissions {
+  /** Stores a submission; over the limit, those that would wait longest are deleted. */
+  hold(submission: HeldSubmission, limits: { maxCount: number }): Promise<void>
+  held(txid: string): Promise<HeldSubmission | undefined>
+  /** Some of those that are final at a position, the shortest locks first. */
+  heldUntil(position: ChainPosition, limit: number): Promise<HeldSubmission[]>
+  release(txid: string): Promise<void>
 }

@@ -5,20 +5,20 @@ import { encodeVarint } from '../protocol/varint.js'
 import { boundedCommands, type MapChange, type MapState } from './map-merge.js'
 
 /**
- * MAP as it is kept: a version byte, then the commands, each a byte, the number of its words, and the words with their
- * lengths. About as long as the pushes that it was inscribed with, however short they are.
+ * The stored form of MAP: a version byte, then the commands, each as a byte, the number of its words, and the words with their
+ * lengths. About as long as the pushes that inscribed it, however short they are.
  */
 const VERSION = 1
 const COMMANDS = ['SET', 'REMOVE', 'ADD', 'DELETE', 'TRUNCATED'] as const
-/** What MAP starts with that an earlier release kept, as JSON. */
+/** The first byte of MAP that an earlier release stored, as JSON. */
 const JSON_ARRAY = 0x5b
 
-/** MAP commands as they are kept, as far as they are within the bound: the same commands give the same bytes. */
+/** Encodes MAP commands within the size limit; deterministic. */
 export function encodeMap(commands: MapCommand[]): Uint8Array {
   return encodeChanges(boundedCommands(commands))
 }
 
-/** A state as it is kept: as commands that make it out of nothing, and so merged on as any other MAP. */
+/** Encodes a state, as commands that produce it from nothing, so that it can be merged like any other MAP. */
 export function encodeMapState(state: MapState): Uint8Array {
   return encodeChanges(commandsFor(state))
 }
@@ -68,13 +68,13 @@ function commandsFor(state: MapState): MapChange[] {
 }
 
 function encodeChanges(changes: MapChange[]): Uint8Array {
-  const pieces: Uint8Array[] = [Uint8Array.of(VERSION)]
+  const parts: Uint8Array[] = [Uint8Array.of(VERSION)]
   for (const change of changes) {
     const words = wordsOf(change)
-    pieces.push(Uint8Array.of(COMMANDS.indexOf(change.command)), encodeVarint(words.length))
-    for (const word of words.map(utf8)) pieces.push(encodeVarint(word.length), word)
+    parts.push(Uint8Array.of(COMMANDS.indexOf(change.command)), encodeVarint(words.length))
+    for (const word of words.map(utf8)) parts.push(encodeVarint(word.length), word)
   }
-  return joinBytes(pieces)
+  return joinBytes(parts)
 }
 
 function wordsOf(change: MapChange): string[] {

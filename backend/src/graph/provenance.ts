@@ -1,38 +1,122 @@
 import { placement } from '../protocol/ordinal-flow.js'
 import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
 import { isCoinbase } from '../protocol/transaction.js'
-import { parentsOf } from './ancestry.js'
-import { Collection } from './collection.js'
-import type { GraphReader, TransactionSource } from './graph-store.js'
-import type { ListedTransaction } from './listed-beef.js'
-import { readOutline, type TransactionOutline } from './transaction-outline.js'
+import { ancestry, inParentsFirst, parentsOf } from './ancestry.js'
+import type { GraphReader, NamesReader, TransactionSource } from './graph-store.js'
+import type { NodeRecord } from './records.js'
+import { readOutline, type TransactionOutline } from './stored-transaction.js'
+import type { ListedTransaction } from './write-beef.js'
+import { yieldToEventLoop } from './yield-to-event-loop.js'
+
+interface Collected {
+  listed: ListedTransaction
+  /** The transactions that it spends from, collected or not. */
+  parents: string[]
+}
+
+/**
+ * Transactions that together prove something, each once. They are read one at a time; of each, only its txid, length, proof and
+ * parents are kept.
+ */
+export class Collection {
+  private readonly collected = new Map<string, Collected>()
+  private readonly seen = new Set<string>()
+
+  /** The bytes of the transactions and their merkle paths: about those of a BEEF of them. */
+  bytes = 0
+
+  constructor(private readonly store: TransactionSource) {}
+
+  has(txid: string): boolean {
+    return this.collected.has(txid)
+  }
+
+  /**
+   * Adds a transaction and, if it is unproven, its ancestors down to proven ones, as far as the store has them.
+   *
+   * @param more Called for each with its inputs; may return a transaction to add besides its parents, which is visited first.
+   */
+  async addAncestry(
+    txid: string,
+    more?: (transaction: { txid: string; inputs: Outpoint[] }) => Promise<string | undefined>,
+  ): Promise<void> {
+    const { store, seen } = this
+    const walk = ancestry({
+      txid,
+      read: (each) => readOutline(each, store),
+      seen,
+      visit: async (outline) => {
+        const { txid, inputs } = outline
+        const parents = parentsOf({ inputs })
+        const first = await more?.({ txid, inputs })
+        return {
+          item: { listed: listed(outline), parents },
+          before: [...(outline.proof === undefined ? parents : []), ...(first === undefined ? [] : [first])],
+        }
+      },
+    })
+    for await (const each of walk) this.add(each)
+  }
+
+  /** Adds a transaction that was read already and, if it is unproven, its ancestors as {@link addAncestry} does. */
+  async addOutlined(outline: TransactionOutline): Promise<void> {
+    const parents = parentsOf(outline)
+    if (outline.proof === undefined) for (const parent of parents) await this.addAncestry(parent)
+    this.seen.add(outline.txid)
+    this.add({ listed: listed(outline), parents })
+  }
+
+  private add(collected: Collected): void {
+    const { txid, length, proof } = collected.listed
+    this.bytes += length + (proof?.merklePath.length ?? 0)
+    this.collected.set(txid, collected)
+  }
+
+  /**
+   * All of them, parents before children (BRC-62), otherwise in the order in which they were added. So a transaction of which
+   * all others are ancestors is last. Yields to the event loop, however many there are.
+   */
+  async parentsFirst(): Promise<ListedTransaction[]> {
+    const ordered: ListedTransaction[] = []
+    for (const { listed } of inParentsFirst(this.collected, ({ parents }) => parents)) {
+      ordered.push(listed)
+      if (ordered.length % ORDERED_A_SLICE === 0) await yieldToEventLoop()
+    }
+    return ordered
+  }
+}
+
+const ORDERED_A_SLICE = 1000
+
+function listed({ txid, length, proof }: TransactionOutline): ListedTransaction {
+  return { txid, length, ...(proof && { proof }) }
+}
 
 export type ProvenanceStore = Pick<GraphReader, 'transactions' | 'names' | 'ordinals'>
 
-/** What it takes to check where an ordinal comes from, or why there is none. */
+/** Everything needed to check where an ordinal comes from, or why it is not available. */
 export type Provenance =
   | {
-      kind: 'whole'
-      /** Where the ordinal is now, as far as the store sees. */
+      kind: 'complete'
+      /** Where the ordinal is now, as far as the store knows. */
       tip: Outpoint
       /** Parents before children, the transaction of the tip last. */
       transactions: ListedTransaction[]
     }
-  /** The store does not hold the outpoint, or does not know the origin of what stands there. */
+  /** The store does not have the outpoint, or does not know the origin of its ordinal. */
   | { kind: 'unknown' }
-  /** The lineage is known, but the store does not hold all that shows it: this transaction, or what it continues. */
+  /** The lineage is known, but the store lacks a transaction that proves it: this one, or a parent of it. */
   | { kind: 'incomplete'; txid: string }
 
 /**
- * Collects the provenance (BRC-150, BRC-159) of the ordinal that stands in an outpoint: every transaction of its unbroken
- * 1-sat lineage, and for each the transactions whose values place the ordinal in it. For the first output these show
- * that no 1-sat coin starts where it starts. What is not proven comes with its ancestors down to proven ones, as far as
- * the store holds them.
+ * Collects the provenance (BRC-150, BRC-159) of the ordinal in an outpoint: every transaction of its unbroken 1-sat lineage,
+ * and for each the transactions whose values place the ordinal in it. For the first output these show that no 1-sat coin
+ * starts where it starts. Unproven transactions come with their ancestors down to proven ones, as far as the store has them.
  *
- * The origin of a name starts a lineage by rule (protocol.md 5), whatever came before: what places it is given where all
- * of it is held, and is not missed where it is not.
+ * The origin of a name starts a lineage by rule (protocol.md 5), whatever came before: what places it is included if the store
+ * has all of it, and is not required.
  *
- * Raw transactions are read one at a time and not kept, for a lineage may have any number of steps.
+ * Raw transactions are read one at a time and not kept: a lineage may have any number of steps.
  */
 export async function provenanceOf(outpoint: Outpoint, store: ProvenanceStore): Promise<Provenance> {
   const collection = new Collection(store.transactions)
@@ -44,14 +128,14 @@ export async function provenanceOf(outpoint: Outpoint, store: ProvenanceStore): 
   }
   return tip === undefined
     ? { kind: 'unknown' }
-    : { kind: 'whole', tip, transactions: await collection.parentsFirst() }
+    : { kind: 'complete', tip, transactions: await collection.parentsFirst() }
 }
 
 /**
- * Adds the transaction of one hop of a lineage with what it rests on, as far as the store holds it.
+ * Adds the transaction of one hop of a lineage with those that place it, as far as the store has them.
  *
  * @param options.previous The hop before; undefined for the first.
- * @returns The txid of what the store does not hold; undefined where nothing is missing.
+ * @returns The txid of a missing transaction; undefined if none is missing.
  */
 export async function addHop(options: {
   hop: Outpoint
@@ -64,21 +148,21 @@ export async function addHop(options: {
   if (step === undefined) return hop.txid
   const placing =
     previous === undefined ? await startingInputs(step, hop, store) : carryingInputs(step, previous)
-  const parents = placing.kind === 'told' ? parentsOf(placing) : []
+  const parents = placing.kind === 'placed' ? parentsOf(placing) : []
   for (const txid of parents) await collection.addAncestry(txid)
   await collection.addOutlined(step)
   return placing.kind === 'missing' ? placing.txid : parents.find((txid) => !collection.has(txid))
 }
 
-/** The leading inputs of a transaction that place an ordinal in it, or what is missing to tell them. */
-type Placing = { kind: 'told'; inputs: Outpoint[] } | { kind: 'missing'; txid: string }
+/** The leading inputs of a transaction that place an ordinal in it, or the transaction that is missing to find them. */
+type Placing = { kind: 'placed'; inputs: Outpoint[] } | { kind: 'missing'; txid: string }
 
-/** The inputs up to the one that carries the ordinal: that it is the one, the lineage says. */
+/** The inputs up to the one that carries the ordinal, as the lineage says. */
 function carryingInputs({ txid, inputs }: TransactionOutline, previous: Outpoint): Placing {
   const carrier = inputs.findIndex(({ txid, vout }) => txid === previous.txid && vout === previous.vout)
-  // A lineage that was read while it changed.
+  // The lineage changed while it was read.
   if (carrier === -1) return { kind: 'missing', txid }
-  return { kind: 'told', inputs: inputs.slice(0, carrier + 1) }
+  return { kind: 'placed', inputs: inputs.slice(0, carrier + 1) }
 }
 
 /** The inputs up to the one that covers the place where the first output of a lineage starts. */
@@ -88,11 +172,11 @@ async function startingInputs(
   store: ProvenanceStore,
 ): Promise<Placing> {
   const { inputs, outputValues } = step
-  if (outputValues[first.vout] !== 1 || isCoinbase({ inputs })) return { kind: 'told', inputs: [] }
+  if (outputValues[first.vout] !== 1 || isCoinbase({ inputs })) return { kind: 'placed', inputs: [] }
   const placing = await coveringInputs({ inputs, outputValues, output: first.vout }, store.transactions)
-  if (placing.kind === 'told') return placing
+  if (placing.kind === 'placed') return placing
   const [name] = await store.names.genuineOrigins([first])
-  return name === undefined ? placing : { kind: 'told', inputs: [] }
+  return name === undefined ? placing : { kind: 'placed', inputs: [] }
 }
 
 async function coveringInputs(
@@ -105,12 +189,12 @@ async function coveringInputs(
   for (const [i, input] of inputs.entries()) {
     const satoshis = await satoshisOf(input)
     if (satoshis === undefined) return { kind: 'missing', txid: input.txid }
-    if (isPlaced(satoshis)) return { kind: 'told', inputs: inputs.slice(0, i + 1) }
+    if (isPlaced(satoshis)) return { kind: 'placed', inputs: inputs.slice(0, i + 1) }
   }
-  return { kind: 'told', inputs }
+  return { kind: 'placed', inputs }
 }
 
-/** Tells the values of the coins that a transaction spends; each transaction that it spends of is read once. */
+/** Returns a function that reads the values of the coins that a transaction spends; each parent is read once. */
 function spentValues(
   inputs: Outpoint[],
   transactions: TransactionSource,
@@ -131,4 +215,117 @@ function spentValues(
     }
     return values.get(wanted)
   }
+}
+
+type NodesStore = { transactions: TransactionSource; names: Pick<NamesReader, 'genuineNodes'> }
+
+/** Everything needed to check that a name is genuine, or why it is not available. */
+export type NameProof =
+  | {
+      kind: 'complete'
+      origin: Outpoint
+      /** Parents before children, the mint of the name last. */
+      transactions: ListedTransaction[]
+    }
+  | { kind: 'unclaimed' }
+  /** The name is claimed, but the store lacks a transaction that proves it: this one, or the node that it spends. */
+  | { kind: 'incomplete'; txid: string }
+
+/**
+ * Collects the proof of a name (BRC-174 section 4, step 3.2): the genesis transaction and every mint on the way from it to the
+ * mint of the name, each once. Unproven transactions come with their ancestors down to proven ones, as far as the store has
+ * them.
+ *
+ * A name of n characters has at most 37 n mints on its way, one for each character claimed at each node.
+ */
+export async function nameProof(
+  name: string,
+  { store, genesis }: { store: Pick<GraphReader, 'transactions' | 'names'>; genesis: Outpoint },
+): Promise<NameProof> {
+  const origin = await store.names.originOf(name)
+  if (origin === undefined) return { kind: 'unclaimed' }
+  const collection = new Collection(store.transactions)
+  const end = await addDescent(mintedBeside(origin, name), { collection, store, genesis })
+  return end === undefined
+    ? { kind: 'complete', origin, transactions: await collection.parentsFirst() }
+    : { kind: 'incomplete', txid: end }
+}
+
+export interface HistoryOptions {
+  store: ProvenanceStore
+  genesis: Outpoint
+}
+
+/**
+ * Everything from the current output of a name back to genesis, its transaction last: the lineage of its ordinal from the origin
+ * with what places it, and the proof of the name. What the store lacks is left out: a check finds where it ends.
+ */
+export async function nameHistory(
+  { name, origin, tip }: { name: string; origin: Outpoint; tip: Outpoint },
+  { store, genesis }: HistoryOptions,
+): Promise<ListedTransaction[]> {
+  const collection = new Collection(store.transactions)
+  await addDescent(mintedBeside(origin, name), { collection, store, genesis })
+  let previous: Outpoint | undefined
+  for await (const hop of store.ordinals.lineage(origin)) {
+    await addHop({ hop, previous, collection, store })
+    if (isSame(hop, tip)) break
+    previous = hop
+  }
+  await collection.addAncestry(tip.txid)
+  return await collection.parentsFirst()
+}
+
+/** Everything from a node back to genesis, its transaction last, as in {@link nameHistory}. */
+export async function nodeHistory(
+  node: NodeRecord,
+  { store, genesis }: { store: NodesStore; genesis: Outpoint },
+): Promise<ListedTransaction[]> {
+  const collection = new Collection(store.transactions)
+  await addDescent(node, { collection, store, genesis })
+  return await collection.parentsFirst()
+}
+
+/** The node that a mint created beside the name in output 2: one is genuine if the other is. */
+export function mintedBeside(origin: Outpoint, name: string): NodeRecord {
+  return { outpoint: { txid: origin.txid, vout: 1 }, domain: name }
+}
+
+/**
+ * Adds what makes a node genuine to an empty collection: the transaction that created it, the one that created the node which
+ * that spends, and so on to genesis. The store's records say which input spends a node, never a script.
+ *
+ * @returns The txid at which it ends before genesis: of a transaction that the store lacks, or that spends no known node.
+ * Undefined if it is complete.
+ */
+async function addDescent(
+  node: NodeRecord,
+  { collection, store, genesis }: { collection: Collection; store: NodesStore; genesis: Outpoint },
+): Promise<string | undefined> {
+  const way: { next: NodeRecord | undefined; end?: string } = { next: node }
+  // Nodes are visited first, so that no mint is skipped because another one spends its change.
+  await collection.addAncestry(node.outpoint.txid, async ({ txid, inputs }) => {
+    const created = way.next
+    if (created?.outpoint.txid !== txid) return undefined
+    way.next = undefined
+    if (isSame(created.outpoint, genesis)) return undefined
+    way.next = await spentNode(created, inputs, store)
+    if (way.next === undefined) way.end = txid
+    return way.next?.outpoint.txid
+  })
+  return way.end ?? way.next?.outpoint.txid
+}
+
+/** The node spent by the mint that created this one: of the same domain, or of the one that it extends. */
+async function spentNode(
+  { outpoint, domain }: NodeRecord,
+  inputs: Outpoint[],
+  store: NodesStore,
+): Promise<NodeRecord | undefined> {
+  const spent = outpoint.vout === 0 ? domain : domain.slice(0, -1)
+  return (await store.names.genuineNodes(inputs)).find((node) => node.domain === spent)
+}
+
+function isSame(one: Outpoint, other: Outpoint): boolean {
+  return formatOutpoint(one) === formatOutpoint(other)
 }

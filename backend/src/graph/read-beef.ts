@@ -1,37 +1,35 @@
 import { BeefError, readBeefFrame } from '../protocol/beef.js'
 import { reversed, toHex } from '../protocol/bytes.js'
-import type { MerklePath } from '../protocol/merkle-path.js'
+import { MerklePath } from '../protocol/merkle-path.js'
 import type { TransactionView } from '../protocol/transaction.js'
 import { nativeHash256 } from './native-hash.js'
-import { proofIn, readPath } from './read-proof.js'
 import type { Proof } from './records.js'
 
-/** A BEEF read once: its subject, and whatever other transactions came along. */
+/** A parsed BEEF: its subject and the other transactions in it. */
 export interface BeefContents {
   subject: TransactionView
-  /** A transaction of the BEEF; undefined where it is not there. */
+  /** A transaction of the BEEF; undefined if it has none. */
   transaction(txid: string): TransactionView | undefined
   /**
-   * The proof that the BEEF holds for a transaction, cut down to that transaction alone. Whether a block has its
-   * root is for a chain tracker to say.
+   * The proof that the BEEF has for a transaction, trimmed to that transaction. Whether a block has its root, only a chain
+   * tracker knows.
    *
-   * @throws BeefError where a merkle path of the BEEF does not hold together.
+   * @throws BeefError if a merkle path of the BEEF is invalid.
    */
   proof(txid: string): Proof | undefined
   txids: string[]
-  /** Of the BEEF, in bytes. */
+  /** The length of the BEEF in bytes. */
   length: number
 }
 
 const known = new WeakMap<object, BeefContents>()
 
 /**
- * Reads a BEEF; the same array asked for again gives the same answer without reading it again, so that the
- * engine can hand one array to every topic manager and each transaction is parsed once.
+ * Parses a BEEF, once for the same array: an engine passes one array to every topic manager.
  *
- * The subject is the atomic one (BRC-95) where it is named, else the last.
+ * The subject is the atomic one (BRC-95) if there is one, otherwise the last.
  *
- * @throws BeefError (`BAD_BEEF`) where the bytes are no BEEF, or one without a subject.
+ * @throws BeefError (`BAD_BEEF`) if the bytes are no BEEF, or it has no subject.
  */
 export function readBeef(beef: number[] | Uint8Array): BeefContents {
   const read = known.get(beef)
@@ -44,7 +42,7 @@ export function readBeef(beef: number[] | Uint8Array): BeefContents {
 function parseBeef(bytes: Uint8Array): BeefContents {
   const { atomicTxid, bumps, transactions } = readBeefFrame(bytes)
   const views = new Map<string, TransactionView>()
-  // Of the transaction that stands last, though it stood before: the engine verifies that one, so it is the subject.
+  // The last entry, even if the transaction occurs earlier as well: engines verify that one, so it is the subject.
   let lastTxid: string | undefined
   for (const transaction of transactions) {
     lastTxid = toHex(reversed(nativeHash256(transaction.raw)))
@@ -64,7 +62,7 @@ function parseBeef(bytes: Uint8Array): BeefContents {
   return { subject, transaction: (txid) => views.get(txid), proof, txids: [...views.keys()], length }
 }
 
-/** The first path that has a txid among its leaves, as the SDK finds it. */
+/** For each txid the first path with it among its leaves, as in the SDK. */
 function pathsByTxid(bumps: Uint8Array[]): Map<string, MerklePath> {
   const paths = new Map<string, MerklePath>()
   for (const bump of bumps) {
@@ -73,3 +71,72 @@ function pathsByTxid(bumps: Uint8Array[]): Map<string, MerklePath> {
   }
   return paths
 }
+
+/**
+ * The proof that a merkle path (BUMP, BRC-74) has for a transaction, trimmed to that transaction. Whether a block has its
+ * root, only a chain tracker knows.
+ *
+ * @throws BeefError if the bytes are no valid merkle path, or the transaction is not in it.
+ */
+export function readProof({ txid, bump }: { txid: string; bump: Uint8Array }): Proof {
+  const proof = proofIn(readPath(bump), txid)
+  if (proof === undefined) throw new BeefError(`the merkle path does not contain ${txid}`)
+  return proof
+}
+
+/** Parses a merkle path from a stranger. @throws BeefError if it is invalid. */
+export function readPath(bump: Uint8Array): MerklePath {
+  return new MerklePath(bump, { hash: nativeHash256, fail: (message) => new BeefError(message) })
+}
+
+/** The part of a merkle path that proves one transaction; undefined if it is not in there. */
+export function proofIn(path: MerklePath, txid: string): Proof | undefined {
+  const merklePath = path.cut(txid)
+  return merklePath && { merklePath, height: path.height, root: path.root }
+}
+
+const MAX_BYTES = 16 * 1024 * 1024
+
+/**
+ * The BEEFs that topic managers received last, for the lookup services of the same process.
+ *
+ * The SDK's engine passes a lookup service a new BEEF of the transaction, which ends at the first proof: the sources of a proven
+ * transaction are not in it, and without their values it is unknown which coin an ordinal continues. The topic manager
+ * received all of it.
+ */
+export class SeenBeefs {
+  private readonly beefs = new Map<string, number[] | Uint8Array>()
+  private bytes = 0
+
+  /** @param maxBytes How many bytes of BEEF are kept besides the last one. */
+  constructor(private readonly maxBytes = MAX_BYTES) {}
+
+  /** @throws BeefError if it cannot be read. */
+  remember(beef: number[] | Uint8Array): void {
+    const { txid } = readBeef(beef).subject
+    this.forget(txid)
+    for (const [oldest] of this.beefs) {
+      if (this.bytes + beef.length <= this.maxBytes) break
+      this.forget(oldest)
+    }
+    this.beefs.set(txid, beef)
+    this.bytes += beef.length
+  }
+
+  /**
+   * The BEEF with which its subject was submitted, if it is known; otherwise the BEEF itself.
+   *
+   * @throws BeefError if it cannot be read.
+   */
+  complete(beef: number[] | Uint8Array): number[] | Uint8Array {
+    return this.beefs.get(readBeef(beef).subject.txid) ?? beef
+  }
+
+  forget(txid: string): void {
+    this.bytes -= this.beefs.get(txid)?.length ?? 0
+    this.beefs.delete(txid)
+  }
+}
+
+/** Those of this process: hosts create topic managers and lookup services separately. */
+export const seenBeefs = new SeenBeefs()

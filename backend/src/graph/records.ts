@@ -5,19 +5,13 @@ export interface Proof extends Block {
   merklePath: Uint8Array
 }
 
-/** A block as proofs know it: by its height, and the merkle root (hex, as shown) that its header must have. */
+/** A block in a proof: its height, and the merkle root (hex, as displayed) that its header must have. */
 export interface Block {
   height: number
   root: string
 }
 
-/** A block as proofs know it: by its height, and the merkle root (hex, as shown) that its header must have. */
-export interface Block {
-  height: number
-  root: string
-}
-
-/** A transaction as it is kept: once, whatever spends it. No proof: not mined, or not known to be. */
+/** A stored transaction. Without a proof it is not mined, or not known to be. */
 export interface TransactionRecord {
   txid: string
   raw: Uint8Array
@@ -28,13 +22,13 @@ export interface TransactionRecord {
 export interface SpendRecord {
   outpoint: Outpoint
   spender: string
-  /** The value of the spent output, where it is known. */
+  /** The value of the spent output, if it is known. */
   satoshis?: number
 }
 
-/** What an output shows as content: enough to answer with headers before any byte is read. */
+/** The content of an output: enough for response headers before any byte is read. */
 export interface ContentSummary {
-  /** SHA-256 of the body, hex: the key of its pieces. */
+  /** SHA-256 of the body, hex: the key of its chunks. */
   sha256: string
   /** As inscribed: a stranger's text. */
   contentType: string
@@ -47,22 +41,22 @@ export interface OutputRecord {
   outpoint: Outpoint
   satoshis: number
   content?: ContentSummary
-  /** The public key hash, in hex, where the lock is P2PKH. */
+  /** The public key hash, in hex, if the lock is P2PKH. */
   owner?: string
   /** What the envelope names as its parent. */
   parent?: Outpoint
-  /** Bytes of its own MAP, as a {@link MapRecord} has it. */
+  /** The length of its own MAP in its {@link MapRecord}, in bytes. */
   mapLength?: number
-  /** The 1-sat coin that this output received by the ordinal arithmetic (BRC-159), where that is known. */
+  /** The 1-sat coin that this output received by the ordinal arithmetic (BRC-159), if it is known. */
   previous?: Outpoint
   /**
-   * Set where the arithmetic lacks a value, that of a coin whose transaction has not come yet: with this it is not known
-   * whether there is a `previous`. A store settles it when it holds what is missing.
+   * Set if the arithmetic lacks the value of a coin whose transaction is not stored yet: then `previous` is unknown. A store
+   * resolves it when it gets that transaction.
    */
   unsettled?: true
   /**
-   * Set where no topic admitted the output: a 1-sat coin in front of an ordinal, kept so that it is known where the
-   * lineage starts. It is part of no answer.
+   * Set if no topic admitted the output: a 1-sat coin before an ordinal, stored so that the start of the lineage is known. It
+   * is in no answer.
    */
   carrier?: true
 }
@@ -98,15 +92,15 @@ export interface AdmissionRecord {
   score: number
 }
 
-/** A transaction that counts as done for a topic: a second submission of it is a duplicate. */
+/** A transaction that a topic has processed: a second submission of it is a duplicate. */
 export interface AppliedRecord {
   topic: string
   txid: string
 }
 
 /**
- * A set of facts for the admitted graph. Facts are only ever added, a fact told twice is told once, and no
- * order of telling matters: that is what makes every hook idempotent.
+ * Records for the admitted graph. Records are only ever added; a duplicate changes nothing, and the order does not matter. So
+ * every hook is idempotent.
  */
 export interface GraphRecords {
   transactions: TransactionRecord[]
@@ -136,7 +130,7 @@ export function graphRecords(some: Partial<GraphRecords>): GraphRecords {
   }
 }
 
-/** All of several sets of facts, as one; a list that several sets share counts once. */
+/** Merges sets of records; a list that several of them share counts once. */
 export function mergeRecords(sets: GraphRecords[]): GraphRecords {
   return {
     transactions: union(sets.map((set) => set.transactions)),
@@ -153,6 +147,6 @@ export function mergeRecords(sets: GraphRecords[]): GraphRecords {
 
 function union<Fact>(lists: Fact[][]): Fact[] {
   const distinct = [...new Set(lists.filter((list) => list.length > 0))]
-  // The very list where there is one, so that the next merge knows it again.
+  // The list itself if there is only one, so that the next merge recognises it.
   return distinct.length === 1 ? (distinct[0] ?? []) : distinct.flat()
 }

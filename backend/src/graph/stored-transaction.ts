@@ -1,9 +1,13 @@
+import { joinBytes, reversed, toHex } from '../protocol/bytes.js'
+import type { Outpoint } from '../protocol/outpoint.js'
 import { readTransaction, type TransactionView } from '../protocol/transaction.js'
-import type { TransactionSource } from './graph-store.js'
+import type { RawTransaction, TransactionSource } from './graph-store.js'
+import type { Proof } from './records.js'
+import { TimeSlice, yieldToEventLoop } from './yield-to-event-loop.js'
 
 const views = new WeakMap<Uint8Array, TransactionView>()
 
-/** A raw transaction, read once for as long as somebody holds its bytes. */
+/** Parses a raw transaction, once for as long as its bytes are in memory. */
 export function viewOf({ txid, raw }: { txid: string; raw: Uint8Array }): TransactionView {
   const known = views.get(raw)
   if (known !== undefined) return known
@@ -12,16 +16,194 @@ export function viewOf({ txid, raw }: { txid: string; raw: Uint8Array }): Transa
   return view
 }
 
-/** Makes {@link viewOf} answer with a transaction that was read already. */
-export function rememberView(view: TransactionView): void {
+/** Makes {@link viewOf} return a transaction that was parsed already. */
+export function cacheView(view: TransactionView): void {
   views.set(view.raw, view)
 }
 
-/** A transaction of the store, read; undefined where there is no store or it does not hold it. */
+/** A parsed transaction of the store; undefined if there is no store or it does not have it. */
 export async function storedTransaction(
   txid: string,
   store: TransactionSource | undefined,
 ): Promise<TransactionView | undefined> {
   const record = await store?.get(txid)
   return record && viewOf({ txid, raw: record.raw })
+}
+
+/** A transaction without its scripts. */
+export interface TransactionOutline {
+  txid: string
+  /** Of the complete transaction, in bytes. */
+  length: number
+  proof?: Proof
+  inputs: Outpoint[]
+  outputValues: number[]
+}
+
+/**
+ * A stored transaction without its scripts; undefined if the store does not have it. If the store can read in chunks, those of a
+ * large one that contain nothing but scripts are skipped.
+ */
+export async function readOutline(
+  txid: string,
+  store: TransactionSource,
+): Promise<TransactionOutline | undefined> {
+  const raw = await openTransaction(txid, store)
+  if (raw === undefined) return undefined
+  const { length, proof } = raw
+  const reader = new ChunkReader(raw)
+  const inputs = await reader.inputs()
+  const outputValues: number[] = []
+  for (let left = await reader.varint(); left > 0; left--) outputValues.push((await reader.output()).satoshis)
+  return { txid, length, ...(proof && { proof }), inputs, outputValues }
+}
+
+/** The longest script of an output that is read, and how many chunks may be read for it. */
+interface Reach {
+  longest: number
+  chunks: number
+}
+
+/**
+ * The locking script of an output; reads no further than necessary.
+ *
+ * @returns undefined if the store does not have the output, or it exceeds the limits.
+ */
+export async function lockingScriptOf(
+  outpoint: Outpoint,
+  store: TransactionSource,
+  reach: Reach,
+): Promise<Uint8Array | undefined> {
+  return (await storedOutput(outpoint, store, reach))?.lockingScript
+}
+
+/** An output, with the same limits. */
+export async function storedOutput(
+  { txid, vout }: Outpoint,
+  store: TransactionSource,
+  { longest, chunks }: Reach,
+): Promise<{ satoshis: number; lockingScript: Uint8Array } | undefined> {
+  const raw = await openTransaction(txid, store)
+  if (raw === undefined) return undefined
+  const reader = new ChunkReader(raw, chunks)
+  try {
+    await reader.inputs()
+    const count = await reader.varint()
+    if (vout >= count) return undefined
+    for (let before = vout; before > 0; before--) await reader.output()
+    const { satoshis, script } = await reader.output(longest)
+    return script && { satoshis, lockingScript: script }
+  } catch (error) {
+    if (error instanceof TooManyChunksError) return undefined
+    throw error
+  }
+}
+
+/** Opens a transaction to be read in chunks; in one chunk if the store cannot do that. */
+export async function openTransaction(
+  txid: string,
+  store: TransactionSource,
+): Promise<RawTransaction | undefined> {
+  if (store.raw !== undefined) return await store.raw(txid)
+  const record = await store.get(txid)
+  if (record === undefined) return undefined
+  const { raw: bytes, proof } = record
+  return {
+    txid,
+    ...(proof && { proof }),
+    length: bytes.length,
+    async *chunks() {
+      yield { at: 0, bytes }
+    },
+  }
+}
+
+class TooManyChunksError extends Error {
+  override readonly name = 'TooManyChunksError'
+}
+
+/** After so many chunks, which the embedded store reads synchronously, or so many inputs and outputs, it yields. */
+const CHUNKS_A_SLICE = 8
+const PARTS_A_SLICE = 256
+
+/** Reads a stored transaction from front to back. It was validated when it was stored, so its counts are trusted. */
+class ChunkReader {
+  private at = 0
+  private chunk: { at: number; bytes: Uint8Array } = { at: 0, bytes: new Uint8Array() }
+  private read = 0
+  private parts = 0
+  private readonly slices = new TimeSlice()
+
+  constructor(
+    private readonly raw: RawTransaction,
+    private readonly maxChunks = Number.POSITIVE_INFINITY,
+  ) {}
+
+  async inputs(): Promise<Outpoint[]> {
+    this.at = 4
+    const inputs: Outpoint[] = []
+    for (let left = await this.varint(); left > 0; left--) {
+      await this.yieldNowAndThen()
+      const outpoint = await this.take(36)
+      const vout = new DataView(outpoint.buffer, outpoint.byteOffset + 32, 4).getUint32(0, true)
+      inputs.push({ txid: toHex(reversed(outpoint.subarray(0, 32))), vout })
+      const script = await this.varint()
+      this.at += script + 4
+    }
+    return inputs
+  }
+
+  /** @param longest Up to how many bytes a script is read. */
+  async output(longest = -1): Promise<{ satoshis: number; script: Uint8Array | undefined }> {
+    await this.yieldNowAndThen()
+    const satoshis = numberOf(await this.take(8))
+    const length = await this.varint()
+    const end = this.at + length
+    const script = length > longest ? undefined : await this.take(length)
+    this.at = end
+    return { satoshis, script }
+  }
+
+  /** Yields now and then: a transaction may have any number of inputs and outputs. */
+  private async yieldNowAndThen(): Promise<void> {
+    this.parts++
+    if (this.parts % PARTS_A_SLICE === 0) await this.slices.yieldIfOver()
+  }
+
+  async varint(): Promise<number> {
+    const [first = 0] = await this.take(1)
+    return first < 0xfd ? first : numberOf(await this.take(first === 0xfd ? 2 : first === 0xfe ? 4 : 8))
+  }
+
+  private async take(length: number): Promise<Uint8Array> {
+    const found: Uint8Array[] = []
+    for (const end = this.at + length; this.at < end; ) {
+      const { at, bytes } = this.isInChunk ? this.chunk : await this.load()
+      const part = bytes.subarray(this.at - at, end - at)
+      found.push(part)
+      this.at += part.length
+    }
+    return found.length === 1 && found[0] !== undefined ? found[0] : joinBytes(found)
+  }
+
+  private get isInChunk(): boolean {
+    return this.at >= this.chunk.at && this.at < this.chunk.at + this.chunk.bytes.length
+  }
+
+  private async load(): Promise<{ at: number; bytes: Uint8Array }> {
+    this.read++
+    if (this.read > this.maxChunks) throw new TooManyChunksError('it takes too many chunks')
+    if (this.read % CHUNKS_A_SLICE === 0) await yieldToEventLoop()
+    for await (const chunk of this.raw.chunks(this.at)) {
+      this.chunk = chunk
+      if (this.isInChunk) return chunk
+      break
+    }
+    throw new Error(`the transaction ${this.raw.txid} is truncated in the store`)
+  }
+}
+
+/** Little-endian. */
+function numberOf(bytes: Uint8Array): number {
+  return bytes.reduceRight((value, byte) => value * 256 + byte, 0)
 }

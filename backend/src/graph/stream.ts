@@ -3,8 +3,8 @@ import { essenceOf } from '../protocol/media-type.js'
 import type { StreamChunk, StreamSegment, StreamSummary } from './graph-store.js'
 
 /**
- * Whether content goes on a stream: its type is one of a profile's chunk types, by its essence, so in either case of
- * letters and whatever its parameters (protocol 1).
+ * Whether content continues a stream: its type is one of a profile's chunk types, regardless of case and parameters
+ * (protocol 1).
  */
 export function isChunkType(contentType: string, chunkTypes: readonly string[]): boolean {
   return chunkTypes.includes(essenceOf(contentType))
@@ -13,12 +13,12 @@ export function isChunkType(contentType: string, chunkTypes: readonly string[]):
 /** How many chunks the first segments of a stream have; of that many segments, and of each next 64 twice as many. */
 const FIRST_SEGMENT = 64
 
-/** Whose place says how many chunks a segment has: a few hundred segments are enough for a million chunks. */
+/** By its position: a few hundred segments are enough for a million chunks. */
 function sizeOf(segment: number): number {
   return FIRST_SEGMENT * 2 ** Math.floor(segment / 64)
 }
 
-/** Chunks, as one segment. */
+/** Combines chunks into a segment. */
 export function segmentOf(chunks: StreamChunk[]): StreamSegment {
   const hash = createHash('sha256')
   for (const { sha256, length } of chunks) hash.update(`${sha256} ${length}\n`)
@@ -26,13 +26,13 @@ export function segmentOf(chunks: StreamChunk[]): StreamSegment {
   return { chunks: chunks.length, length, sha256: hash.digest('hex') }
 }
 
-/** The summary of a stream of a type: a tag that is the same says that the type is, too. */
+/** The summary of a stream with its type, which the hash then covers. */
 export function typed(summary: Omit<StreamSummary, 'contentType'>, contentType: string): StreamSummary {
   const sha256 = createHash('sha256').update(`${summary.sha256} ${contentType}`).digest('hex')
   return { ...summary, contentType, sha256 }
 }
 
-/** What is said of a stream before its first byte; its type is another matter. No more chunks than a segment has are held. */
+/** Summarises a stream, without its type. Holds no more chunks in memory than a segment has. */
 export async function summaryOf(
   chunks: AsyncIterable<StreamChunk>,
 ): Promise<Omit<StreamSummary, 'contentType'>> {

@@ -1,22 +1,32 @@
-import { placingInputs } from '../protocol/ordinal-flow.js'
-import { firstOutputs, isCoinbase, outputOf, type TransactionView } from '../protocol/transaction.js'
-import { OUTPUTS_WITH_ORDINALS } from './flow.js'
+import { type Inscription, readInscription } from '../protocol/inscription.js'
+import { decodeMineNode } from '../protocol/mine-node.js'
+import { type Predecessor, placingInputs, predecessorsOf } from '../protocol/ordinal-flow.js'
+import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
+import {
+  firstOutputs,
+  isCoinbase,
+  outputOf,
+  type TransactionOutput,
+  type TransactionView,
+} from '../protocol/transaction.js'
+import type { TransactionSource } from './graph-store.js'
+import { encodeMap } from './map-coder.js'
 import { memoizeByObject } from './memoize-by-object.js'
+import { sha256 as sha256Of } from './native-hash.js'
 import type { BeefContents } from './read-beef.js'
 import { type GraphRecords, graphRecords, type SpendRecord, type TransactionRecord } from './records.js'
-import { rememberView } from './stored-transaction.js'
+import { cacheView, storedTransaction } from './stored-transaction.js'
 
 /**
- * What an admission tells of the transaction, whichever of its outputs is admitted: the transactions to keep, and what
- * they spend. Asked again for the same BEEF it gives the same object, since a topic may admit as many outputs
- * as fit into a transaction.
+ * The records of an admission that do not depend on the output: the transactions to store, and their spends. Always the same
+ * object for one BEEF, since a topic may admit any number of outputs of a transaction.
  */
 export const transactionRecords = memoizeByObject((beef: BeefContents): GraphRecords => {
   const transactions = admittedTransactions(beef)
   return graphRecords({ transactions, spends: spendsOf(transactions, beef) })
 })
 
-/** What transactions of a BEEF spend. */
+/** The spends of transactions of a BEEF. */
 export function spendsOf(transactions: TransactionRecord[], beef: BeefContents): SpendRecord[] {
   return transactions.flatMap(({ txid }) => {
     const transaction = beef.transaction(txid)
@@ -24,36 +34,36 @@ export function spendsOf(transactions: TransactionRecord[], beef: BeefContents):
   })
 }
 
-/** What a transaction spends. A coinbase spends nothing: what all of them name is no outpoint for which they are rivals. */
+/** The spends of a transaction. A coinbase has none: all of them name the same null outpoint, and do not conflict. */
 export function spendsBy({ txid, inputs }: Pick<TransactionView, 'txid' | 'inputs'>): SpendRecord[] {
   if (isCoinbase({ inputs })) return []
   return inputs.map((input) => ({ outpoint: { txid: input.txid, vout: input.vout }, spender: txid }))
 }
 
 /**
- * The transactions to keep when the subject of a BEEF is admitted: the subject, and where it is not proven, its
- * ancestors in the BEEF down to proven ones, so that a BEEF can be put together for it later.
+ * The transactions to store when the subject of a BEEF is admitted: the subject and, if it is unproven, its ancestors in the
+ * BEEF down to proven ones, so that a BEEF can be assembled for it later.
  */
 export const admittedTransactions = memoizeByObject((beef: BeefContents): TransactionRecord[] => {
-  const kept = new Map<string, TransactionRecord>()
+  const admitted = new Map<string, TransactionRecord>()
   const waiting = [beef.subject.txid]
   for (let txid = waiting.pop(); txid !== undefined; txid = waiting.pop()) {
-    if (kept.has(txid)) continue
+    if (admitted.has(txid)) continue
     const view = beef.transaction(txid)
     if (view === undefined) continue
     const proof = beef.proof(txid)
-    rememberView(view)
-    kept.set(txid, { txid, raw: view.raw, ...(proof && { proof }) })
-    // One by one: there may be more than a call takes arguments.
+    cacheView(view)
+    admitted.set(txid, { txid, raw: view.raw, ...(proof && { proof }) })
+    // One by one: there may be more than a call can have arguments.
     if (proof === undefined) for (const input of view.inputs) waiting.push(input.txid)
   }
-  return [...kept.values()]
+  return [...admitted.values()]
 })
 
 /**
- * All of a BEEF that is known with its subject: {@link admittedTransactions}, and whatever else of it these are built on,
- * however far back it goes. A verifier stops at what is proven, so what stands behind that is without proof; it is authentic
- * even so, for what spends it names it by its hash.
+ * All transactions of a BEEF that are authentic if its subject is: {@link admittedTransactions} and all their ancestors in it.
+ * Verification stops at proven ones, so the ancestors of those are without a proof; they are authentic even so, as their
+ * spenders name them by their hash.
  */
 export const knownTransactions = memoizeByObject((beef: BeefContents): TransactionRecord[] => {
   const known = new Map(admittedTransactions(beef).map((transaction) => [transaction.txid, transaction]))
@@ -65,7 +75,7 @@ export const knownTransactions = memoizeByObject((beef: BeefContents): Transacti
     for (const input of view?.inputs ?? []) {
       const source = known.has(input.txid) ? undefined : beef.transaction(input.txid)
       if (source === undefined) continue
-      rememberView(source)
+      cacheView(source)
       known.set(source.txid, { txid: source.txid, raw: source.raw })
       waiting.push(source.txid)
     }
@@ -74,13 +84,13 @@ export const knownTransactions = memoizeByObject((beef: BeefContents): Transacti
 })
 
 /**
- * What of a BEEF is to be kept beside that when `tm_ordinals` admits an output of a proven subject: the transactions
- * whose values place its 1-sat outputs (BRC-159), so that the provenance of an ordinal can be shown. Those of an
- * unproven subject are among its ancestors already.
+ * What else of a BEEF is stored when `tm_ordinals` admits an output of a proven subject: the transactions whose values place its
+ * 1-sat outputs (BRC-159), so that the provenance of an ordinal can be proven. Those of an unproven subject are among its
+ * ancestors already.
  *
- * They stand without proof: a verifier stops at the proven subject, so that nobody has held theirs against the chain. They
- * are authentic even so, for the subject names them by their hash; a host may hold theirs against it, and tell them. Told once for all outputs of the subject, of which
- * there may be as many as fit into a transaction; so up to its last 1-sat output, admitted or not.
+ * They are without a proof: verification stops at the proven subject, so nobody has checked theirs. They are authentic even so,
+ * as the subject names them by their hash; a host may check their proofs and record those. Computed once for all outputs of
+ * the subject, of which there may be any number; so up to its last 1-sat output, admitted or not.
  */
 export const placingRecords = memoizeByObject((beef: BeefContents): GraphRecords => {
   const { txid, inputs } = beef.subject
@@ -100,3 +110,145 @@ export const placingRecords = memoizeByObject((beef: BeefContents): GraphRecords
   const transactions = [...placing].map(({ txid, raw }) => ({ txid, raw }))
   return graphRecords({ transactions, spends: spendsOf(transactions, beef) })
 })
+
+/**
+ * The records of an output that `tm_names` admits. The topic admits the genesis output and outputs 0, 1 and 2 of genuine mints,
+ * so the index of an output says what it is (`spec/overlay.md`, Topics): the name of output 2 is the domain of output 1, never
+ * the text of an envelope.
+ */
+export function namesRecords(options: {
+  transaction: TransactionView
+  vout: number
+  genesis: Outpoint
+}): GraphRecords {
+  const { transaction, vout, genesis } = options
+  const { txid, outputs } = transaction
+  const outpoint = { txid, vout }
+  const domainAt = (position: number): string => {
+    const output = outputs[position]
+    if (output === undefined) throw new RangeError(`${txid} has no output ${position}`)
+    return decodeMineNode(output.lockingScript).domain
+  }
+  if (!isNodeOutpoint(outpoint, genesis)) return graphRecords({ names: [{ outpoint, name: domainAt(1) }] })
+  return graphRecords({ nodes: [{ outpoint, domain: domainAt(vout) }] })
+}
+
+/** Whether an output that `tm_names` admitted is a node, and not a name. */
+export function isNodeOutpoint(outpoint: Outpoint, genesis: Outpoint): boolean {
+  if (outpoint.txid === genesis.txid) return outpoint.vout === genesis.vout
+  return outpoint.vout === 0 || outpoint.vout === 1
+}
+
+const inscriptions = new WeakMap<TransactionOutput, Inscription>()
+
+/** What the script of an output inscribes; parsed once per output. */
+export function inscriptionOf(output: TransactionOutput): Inscription {
+  const known = inscriptions.get(output)
+  if (known !== undefined) return known
+  const inscription = readInscription(output.lockingScript)
+  const { content, map } = inscription
+  // Empty ones are not cached: a transaction may have millions of such outputs.
+  if (content !== undefined || map.length > 0) inscriptions.set(output, inscription)
+  return inscription
+}
+
+/** Whether `tm_ordinals` admits an output for its own content, or MAP in one satoshi. */
+export function holdsOrdinal(output: TransactionOutput): boolean {
+  const { content, map } = inscriptionOf(output)
+  return content !== undefined || (output.satoshis === 1 && map.length > 0)
+}
+
+/**
+ * The records of an output that `tm_ordinals` admits: its value, its owner, its content by hash, its MAP, its parent, and the
+ * 1-sat coin that it received, if that is known.
+ */
+export function ordinalsRecords(options: {
+  transaction: TransactionView
+  vout: number
+  flow: Flow
+}): GraphRecords {
+  const { transaction, vout, flow } = options
+  const { txid, inputs, outputs } = transaction
+  const outpoint = { txid, vout }
+  const output = outputs[vout]
+  if (output === undefined) throw new RangeError(`${txid} has no output ${vout}`)
+  const { content, map, parent, owner } = inscriptionOf(output)
+  const mapBytes = map.length === 0 ? undefined : encodeMap(map)
+  const sha256 = content && sha256Of(content.body).toString('hex')
+  const predecessor = flow.predecessors[vout]
+  const received = predecessor?.kind === 'input' ? inputs[predecessor.input] : undefined
+  return graphRecords({
+    outputs: [
+      {
+        outpoint,
+        satoshis: output.satoshis,
+        ...(owner !== undefined && { owner }),
+        ...(parent && { parent }),
+        ...(mapBytes && { mapLength: mapBytes.length }),
+        ...(content &&
+          sha256 && { content: { sha256, contentType: content.contentType, length: content.body.length } }),
+        ...(received && { previous: { txid: received.txid, vout: received.vout } }),
+        ...(predecessor?.kind === 'unknown' && { unsettled: true }),
+      },
+    ],
+    contents: content && sha256 ? [{ sha256, bytes: content.body }] : [],
+    maps: mapBytes ? [{ outpoint, bytes: mapBytes }] : [],
+  })
+}
+
+/**
+ * How many outputs of a transaction `tm_ordinals` considers, the first ones: each that it admits takes some kilobytes while it
+ * is written. Later ones are no ordinals here; a name always is one, as the covenant puts it into output 2.
+ */
+export const OUTPUTS_WITH_ORDINALS = 100_000
+
+/** How 1-sat coins flow through a transaction (BRC-159). */
+export interface Flow {
+  /** Satoshis of each input; undefined if neither the BEEF nor the store has what it spends. */
+  inputValues: (number | undefined)[]
+  /** For each output that is considered, the input whose coin it continues. */
+  predecessors: Predecessor[]
+}
+
+/** Its one input spends no coin that an output could continue. */
+const OF_COINBASE = [0]
+
+/** The flow through a transaction, by the known values of what it spends. */
+export function flowBy(transaction: TransactionView, spends: SpendRecord[]): Flow {
+  const { inputs } = transaction
+  const values = new Map(spends.map(({ outpoint, satoshis }) => [formatOutpoint(outpoint), satoshis]))
+  const inputValues = isCoinbase({ inputs })
+    ? OF_COINBASE
+    : inputs.map((input) => values.get(formatOutpoint(input)))
+  return flowOfValues(transaction, inputValues)
+}
+
+/** The flow through the outputs that `tm_ordinals` considers. */
+function flowOfValues(transaction: TransactionView, inputValues: Flow['inputValues']): Flow {
+  const outputValues = firstOutputs(transaction, OUTPUTS_WITH_ORDINALS).map(({ satoshis }) => satoshis)
+  return { inputValues, predecessors: predecessorsOf({ inputValues, outputValues }) }
+}
+
+const flows = new WeakMap<BeefContents, Promise<Flow>>()
+
+/** The flow through the subject of a BEEF; computed once per BEEF. */
+export function flowOf(beef: BeefContents, store: TransactionSource | undefined): Promise<Flow> {
+  const known = flows.get(beef)
+  if (known !== undefined) return known
+  const flow = computeFlow(beef, store)
+  flows.set(beef, flow)
+  // A store that failed may answer the next time.
+  flow.catch(() => flows.delete(beef))
+  return flow
+}
+
+async function computeFlow(beef: BeefContents, store: TransactionSource | undefined): Promise<Flow> {
+  const { inputs } = beef.subject
+  if (isCoinbase({ inputs })) return flowBy(beef.subject, [])
+  const inputValues: (number | undefined)[] = []
+  for (const { txid, vout } of inputs) {
+    const source = beef.transaction(txid) ?? (await storedTransaction(txid, store))
+    inputValues.push(source && outputOf(source, vout)?.satoshis)
+  }
+  return flowOfValues(beef.subject, inputValues)
+}

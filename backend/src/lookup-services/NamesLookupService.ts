@@ -1,58 +1,30 @@
 import type { LookupService, OutputAdmittedByTopic } from '@bsv/overlay'
 import type { LookupQuestion } from '@bsv/sdk'
-import { z } from 'zod'
+import { QueryError } from '../graph/errors.js'
 import type { GraphReader, GraphStore } from '../graph/graph-store.js'
-import type { ListedTransaction } from '../graph/listed-beef.js'
-import { mintedBeside, nameHistory, nodeHistory } from '../graph/name-proof.js'
-import { namesRecords } from '../graph/names-records.js'
-import { QueryError } from '../graph/query-error.js'
+import { mintedBeside, nameHistory, nodeHistory } from '../graph/provenance.js'
 import { mergeRecords, type NodeRecord } from '../graph/records.js'
-import { transactionRecords } from '../graph/transaction-records.js'
-import { isName } from '../protocol/mine-node.js'
+import { namesRecords, transactionRecords } from '../graph/transaction-records.js'
+import type { ListedTransaction } from '../graph/write-beef.js'
 import type { Deployment } from '../protocol/mint.js'
 import type { Outpoint } from '../protocol/outpoint.js'
 import { LOOKUP_SERVICES, TOPICS } from '../protocol/profile.js'
-import { admittedBeef } from './admission.js'
-import { Hooks, type Retrying, recordAll } from './hooks.js'
-import { NAMES_LOOKUP_DOCUMENTATION } from './names-documentation.js'
-import { outpointText } from './outpoint-text.js'
+import { NAMES_LOOKUP_DOCUMENTATION } from './documentation.js'
+import { admittedBeef, Hooks, type RetryOptions, recordAll } from './hooks.js'
 import { type AnsweringOutput, type Reading, withHistory } from './output-history.js'
+import { MAX_ORIGINS, type NamesQuery, readNamesQuery } from './queries.js'
 
 export interface NamesLookupServiceOptions {
   reader: Pick<GraphReader, 'consistent' | 'transactions' | 'names' | 'ordinals'>
   writer: Pick<GraphStore, 'record' | 'evict' | 'backlog'>
   deployment: Deployment | undefined
-  /** Where what a hook could not do is remembered; without it, a hook that fails throws and that is all. */
-  remembering?: Retrying
-  /** How many outpoints `{origins}` takes; a host may take fewer than the 1,000 of the form. */
+  /** How hooks that fail are retried; without it, they throw. */
+  retries?: RetryOptions
+  /** How many outpoints `{origins}` may have; at most, and by default, 1,000. */
   maxOrigins?: number
 }
 
-const nameText = z.string().refine(isName, 'a name must be 1 to 255 characters of a-z 0-9 -')
-const domainText = z
-  .string()
-  .refine((text) => text === '' || isName(text), 'a prefix must be up to 255 characters of a-z 0-9 -')
-const MAX_ORIGINS = 1000
-const history = z.boolean().default(false)
-const query = z.union([
-  z.strictObject({ name: nameText, history }),
-  z.strictObject({ origin: nameText, history }),
-  z.strictObject({ mine: nameText, history }),
-  z.strictObject({ node: domainText, history }),
-  z.strictObject({ origins: z.array(outpointText).max(MAX_ORIGINS) }),
-  z.strictObject({
-    prefix: domainText,
-    limit: z.int().min(1).max(100).default(100),
-    after: domainText.optional(),
-  }),
-])
-
-const FORMS =
-  'ls_names takes {name}, {origin: name}, {mine: name} and {node: prefix}, each optionally with history: true, {origins: [outpoint…]} (at most 1000) and {prefix, limit, after} (limit 1 to 100)'
-
-type Query = z.output<typeof query>
-
-/** An output that answers, and what led to it. */
+/** An answering output, and how its history is read. */
 interface Found {
   outpoint: Outpoint
   history: (genesis: Outpoint, reading: Reading) => Promise<ListedTransaction[]>
@@ -61,15 +33,15 @@ interface Found {
 /** `ls_names`: who holds a name, where it was mined, where mining goes on (`spec/overlay.md`; BRC-24, BRC-174). */
 export class NamesLookupService implements LookupService {
   readonly admissionMode = 'whole-tx'
-  /** Only an admitted mint spends a node, and it tells so itself: the engine's notices add nothing. */
+  /** Only an admitted mint spends a node, and its admission says so: notifications of spends add nothing. */
   readonly spendNotificationMode = 'none'
   private readonly hooks: Hooks
 
   constructor(private readonly options: NamesLookupServiceOptions) {
-    const { writer, remembering } = options
+    const { writer, retries } = options
     this.hooks = new Hooks({
       service: LOOKUP_SERVICES.names,
-      remembering,
+      retries,
       admit: (payload) => this.admit(payload),
       evict: (outpoint) => writer.evict(outpoint),
     })
@@ -97,19 +69,18 @@ export class NamesLookupService implements LookupService {
     await this.hooks.evicted({ txid, vout: outputIndex })
   }
 
-  /** Repeats no failed hook any more. */
+  /** Stops retrying failed hooks. */
   async close(): Promise<void> {
     await this.hooks.close()
   }
 
   /** @throws QueryError for a question of no known form. */
   async lookup(question: LookupQuestion): Promise<AnsweringOutput[]> {
-    const parsed = query.safeParse(question.query)
-    if (!parsed.success) throw new QueryError(FORMS, { cause: parsed.error })
-    return await this.options.reader.consistent(() => this.find(parsed.data))
+    const query = readNamesQuery(question.query)
+    return await this.options.reader.consistent(() => this.find(query))
   }
 
-  private async find(asked: Query): Promise<AnsweringOutput[]> {
+  private async find(asked: NamesQuery): Promise<AnsweringOutput[]> {
     if (!('history' in asked)) return (await this.findAll(asked)).map(answering)
     const found = await this.findOne(asked)
     if (found === undefined) return []
@@ -119,7 +90,7 @@ export class NamesLookupService implements LookupService {
     return [withHistory(answer, (reading) => found.history(deployment.genesis, reading))]
   }
 
-  private async findOne(asked: Extract<Query, { history: boolean }>): Promise<Found | undefined> {
+  private async findOne(asked: Extract<NamesQuery, { history: boolean }>): Promise<Found | undefined> {
     const { reader } = this.options
     if ('mine' in asked) {
       const node = await reader.names.longestNode(asked.mine)
@@ -151,7 +122,7 @@ export class NamesLookupService implements LookupService {
     }
   }
 
-  private async findAll(asked: Exclude<Query, { history: boolean }>): Promise<Outpoint[]> {
+  private async findAll(asked: Exclude<NamesQuery, { history: boolean }>): Promise<Outpoint[]> {
     const { reader, maxOrigins = MAX_ORIGINS } = this.options
     if ('origins' in asked) {
       const { origins } = asked

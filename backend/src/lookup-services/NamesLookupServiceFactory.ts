@@ -6,29 +6,29 @@ import { deploymentOf, LOOKUP_SERVICES, PROFILES } from '../protocol/profile.js'
 import { sharedStore } from '../storage/sql/graph-store.js'
 import { SqlHookOutbox } from '../storage/sql/hook-outbox.js'
 import { type Migration, migrationsFor } from '../storage/sql/migrations.js'
-import type { HookFailure } from './hook-outbox.js'
+import type { HookFailure } from './hook-retries.js'
 import { NamesLookupService } from './NamesLookupService.js'
 
 /**
  * `ls_names` over a host's SQL database, in the shape of OverlayExpress's `configureLookupServiceWithKnex`. The
  * host runs the migrations.
  *
- * @param options.deployment The tree to follow; mainnet's where nothing is given.
- * @param options.onHookFailure Told of every hook that failed, which is noted and repeated: for a log, or to count them.
+ * @param options.deployment The tree to follow; mainnet's by default.
+ * @param options.onHookFailure Called for every hook that failed and will be retried: to log or count them.
  */
 export default function createNamesLookupService(
   knex: Knex,
   options: { deployment?: Deployment; onHookFailure?: (failure: HookFailure) => void } = {},
 ): { service: LookupService; migrations: Migration[] } {
   const store = sharedStore(knex)
-  const remembering = { notes: new SqlHookOutbox(knex), onHookFailure: options.onHookFailure }
+  const retries = { outbox: new SqlHookOutbox(knex), onHookFailure: options.onHookFailure }
   const deployment = options.deployment ?? deploymentOf(PROFILES.mainnet)
   return {
     service: new NamesLookupService({
       reader: new BlocklistFilter(store),
       writer: store,
       deployment,
-      remembering,
+      retries,
     }),
     migrations: migrationsFor(LOOKUP_SERVICES.names),
   }

@@ -5,27 +5,27 @@ import type { Deployment } from '../protocol/mint.js'
 import { deploymentOf, PROFILES } from '../protocol/profile.js'
 import { sharedStore } from '../storage/mongo/graph-store.js'
 import { MongoHookOutbox } from '../storage/mongo/hook-outbox.js'
-import type { HookFailure } from './hook-outbox.js'
+import type { HookFailure } from './hook-retries.js'
 import { NamesLookupService } from './NamesLookupService.js'
 
 /**
  * `ls_names` over a host's MongoDB, in the shape of OverlayExpress's `configureLookupServiceWithMongo`. The
  * first write makes the collections and their indexes.
  *
- * @param options.deployment The tree to follow; mainnet's where nothing is given.
- * @param options.onHookFailure Told of every hook that failed, which is noted and repeated: for a log, or to count them.
+ * @param options.deployment The tree to follow; mainnet's by default.
+ * @param options.onHookFailure Called for every hook that failed and will be retried: to log or count them.
  */
 export default function createNamesLookupService(
   db: Db,
   options: { deployment?: Deployment; onHookFailure?: (failure: HookFailure) => void } = {},
 ): LookupService {
   const store = sharedStore(db)
-  const remembering = { notes: new MongoHookOutbox(db, store.writer), onHookFailure: options.onHookFailure }
+  const retries = { outbox: new MongoHookOutbox(db, store.writer), onHookFailure: options.onHookFailure }
   const deployment = options.deployment ?? deploymentOf(PROFILES.mainnet)
   return new NamesLookupService({
     reader: new BlocklistFilter(store),
     writer: store,
     deployment,
-    remembering,
+    retries,
   })
 }

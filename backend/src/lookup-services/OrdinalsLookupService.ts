@@ -1,35 +1,32 @@
 import type { LookupFormula, LookupService, OutputAdmittedByTopic, OutputSpent } from '@bsv/overlay'
 import type { LookupQuestion } from '@bsv/sdk'
-import { flowOf } from '../graph/flow.js'
 import type { GraphReader, GraphStore } from '../graph/graph-store.js'
-import { ordinalsRecords } from '../graph/ordinals-records.js'
 import { graphRecords, mergeRecords } from '../graph/records.js'
-import { placingRecords, transactionRecords } from '../graph/transaction-records.js'
+import { flowOf, ordinalsRecords, placingRecords, transactionRecords } from '../graph/transaction-records.js'
 import type { Outpoint } from '../protocol/outpoint.js'
 import { LOOKUP_SERVICES, TOPICS } from '../protocol/profile.js'
-import { admittedBeef, spendingBeef } from './admission.js'
-import { Hooks, type Retrying, recordAll } from './hooks.js'
-import { ORDINALS_LOOKUP_DOCUMENTATION } from './ordinals-documentation.js'
-import { type OrdinalsQuery, readOrdinalsQuery } from './ordinals-query.js'
+import { ORDINALS_LOOKUP_DOCUMENTATION } from './documentation.js'
+import { admittedBeef, Hooks, type RetryOptions, recordAll, spendingBeef } from './hooks.js'
+import { type OrdinalsQuery, readOrdinalsQuery } from './queries.js'
 
 export interface OrdinalsLookupServiceOptions {
   reader: Pick<GraphReader, 'consistent' | 'transactions' | 'ordinals' | 'attributes'>
   writer: Pick<GraphStore, 'record' | 'evict' | 'backlog'>
-  /** Where what a hook could not do is remembered; without it, a hook that fails throws and that is all. */
-  remembering?: Retrying
+  /** How hooks that fail are retried; without it, they throw. */
+  retries?: RetryOptions
 }
 
-/** `ls_ordinals`: ordinals and content by outpoint, and by what they say (`spec/overlay.md`; BRC-24). */
+/** `ls_ordinals`: ordinals and content by outpoint and by their attributes (`spec/overlay.md`; BRC-24). */
 export class OrdinalsLookupService implements LookupService {
   readonly admissionMode = 'whole-tx'
   readonly spendNotificationMode = 'whole-tx'
   private readonly hooks: Hooks
 
   constructor(private readonly options: OrdinalsLookupServiceOptions) {
-    const { writer, remembering } = options
+    const { writer, retries } = options
     this.hooks = new Hooks({
       service: LOOKUP_SERVICES.ordinals,
-      remembering,
+      retries,
       admit: (payload) => this.admit(payload),
       spend: (payload) => this.spend(payload),
       evict: (outpoint) => writer.evict(outpoint),
@@ -61,7 +58,7 @@ export class OrdinalsLookupService implements LookupService {
     if (payload.topic === TOPICS.ordinals) await this.hooks.spent(payload)
   }
 
-  /** A spend is one even where its transaction admits nothing: the ordinal is burnt. */
+  /** A spend counts even if its transaction admits nothing: the ordinal is burnt. */
   private async spend(payload: OutputSpent): Promise<void> {
     const { writer } = this.options
     const beef = spendingBeef(payload)
@@ -77,7 +74,7 @@ export class OrdinalsLookupService implements LookupService {
     await this.hooks.evicted({ txid, vout: outputIndex })
   }
 
-  /** Repeats no failed hook any more. */
+  /** Stops retrying failed hooks. */
   async close(): Promise<void> {
     await this.hooks.close()
   }
@@ -96,11 +93,11 @@ export class OrdinalsLookupService implements LookupService {
       return await reader.attributes.tipsWith({ attributes, limit, ...(after && { after }) })
     }
     const { outpoint, seq } = asked
-    const held =
+    const output =
       seq === undefined
         ? await reader.ordinals.output(outpoint)
         : (await reader.ordinals.at(outpoint, seq))?.output
-    return held === undefined ? [] : [held.outpoint]
+    return output === undefined ? [] : [output.outpoint]
   }
 
   async getDocumentation(): Promise<string> {

@@ -5,23 +5,23 @@ import { LOOKUP_SERVICES } from '../protocol/profile.js'
 import { sharedStore } from '../storage/sql/graph-store.js'
 import { SqlHookOutbox } from '../storage/sql/hook-outbox.js'
 import { type Migration, migrationsFor } from '../storage/sql/migrations.js'
-import type { HookFailure } from './hook-outbox.js'
+import type { HookFailure } from './hook-retries.js'
 import { OrdinalsLookupService } from './OrdinalsLookupService.js'
 
 /**
  * `ls_ordinals` over a host's SQL database, in the shape of OverlayExpress's `configureLookupServiceWithKnex`. The
  * host runs the migrations.
  *
- * @param options.onHookFailure Told of every hook that failed, which is noted and repeated: for a log, or to count them.
+ * @param options.onHookFailure Called for every hook that failed and will be retried: to log or count them.
  */
 export default function createOrdinalsLookupService(
   knex: Knex,
   options: { onHookFailure?: (failure: HookFailure) => void } = {},
 ): { service: LookupService; migrations: Migration[] } {
   const store = sharedStore(knex)
-  const remembering = { notes: new SqlHookOutbox(knex), onHookFailure: options.onHookFailure }
+  const retries = { outbox: new SqlHookOutbox(knex), onHookFailure: options.onHookFailure }
   return {
-    service: new OrdinalsLookupService({ reader: new BlocklistFilter(store), writer: store, remembering }),
+    service: new OrdinalsLookupService({ reader: new BlocklistFilter(store), writer: store, retries }),
     migrations: migrationsFor(LOOKUP_SERVICES.ordinals),
   }
 }

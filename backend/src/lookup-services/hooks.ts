@@ -1,25 +1,26 @@
 import type { OutputAdmittedByTopic, OutputSpent } from '@bsv/overlay'
 import type { GraphStore } from '../graph/graph-store.js'
 import type { FailedHook } from '../graph/hook-outbox.js'
+import { type BeefContents, readBeef, seenBeefs } from '../graph/read-beef.js'
 import type { GraphRecords } from '../graph/records.js'
-import { seenBeefs } from '../graph/seen-beefs.js'
 import type { Outpoint } from '../protocol/outpoint.js'
-import { HookRetries, type HookRetriesOptions } from './hook-outbox.js'
-import { admissionNote, notedAdmission, notedSpend, spendNote } from './outbox-entries.js'
+import { HookRetries, type HookRetriesOptions } from './hook-retries.js'
 
-/** Where what a hook could not do is remembered, and when it is repeated. */
-export type Retrying = Pick<HookRetriesOptions, 'notes' | 'turn' | 'repeats' | 'onHookFailure' | 'times'>
+/** How a service retries hooks that failed. */
+export type RetryOptions = Pick<
+  HookRetriesOptions,
+  'outbox' | 'runLocked' | 'isEnabled' | 'onHookFailure' | 'times'
+>
 
 export interface HooksOptions {
   service: string
-  /** What the hooks do. */
   admit: (payload: OutputAdmittedByTopic) => Promise<void>
   evict: (outpoint: Outpoint) => Promise<void>
   spend?: (payload: OutputSpent) => Promise<void>
-  remembering: Retrying | undefined
+  retries: RetryOptions | undefined
 }
 
-/** Writes records, and all that follows from them: no host calls again for what one write leaves to the next. */
+/** Writes records, and the whole backlog that the write leaves: no host calls a hook again for it. */
 export async function recordAll(
   writer: Pick<GraphStore, 'record' | 'backlog'>,
   records: GraphRecords,
@@ -30,32 +31,34 @@ export async function recordAll(
   }
 }
 
-/** The hooks of a lookup service, each of them remembered where it fails. */
+/** The hooks of a lookup service; one that fails is put into the outbox and retried. */
 export class Hooks {
-  private readonly failed: HookRetries | undefined
+  private readonly retries: HookRetries | undefined
 
   constructor(private readonly options: HooksOptions) {
-    const { service, remembering } = options
-    this.failed =
-      remembering && new HookRetries({ ...remembering, service, repeat: (note) => this.repeat(note) })
+    const { service, retries } = options
+    this.retries = retries && new HookRetries({ ...retries, service, retry: (failed) => this.retry(failed) })
   }
 
-  async admitted(told: OutputAdmittedByTopic): Promise<void> {
-    const payload = told.mode === 'whole-tx' ? { ...told, atomicBEEF: whole(told.atomicBEEF) } : told
+  async admitted(payload: OutputAdmittedByTopic): Promise<void> {
     const { service, admit } = this.options
+    const full =
+      payload.mode === 'whole-tx' ? { ...payload, atomicBEEF: asReceived(payload.atomicBEEF) } : payload
     await this.run(
-      () => admissionNote(service, payload),
-      () => admit(payload),
+      () => failedAdmission(service, full),
+      () => admit(full),
     )
   }
 
-  async spent(told: OutputSpent): Promise<void> {
-    const payload =
-      told.mode === 'whole-tx' ? { ...told, spendingAtomicBEEF: whole(told.spendingAtomicBEEF) } : told
+  async spent(payload: OutputSpent): Promise<void> {
     const { service, spend } = this.options
+    const full =
+      payload.mode === 'whole-tx'
+        ? { ...payload, spendingAtomicBEEF: asReceived(payload.spendingAtomicBEEF) }
+        : payload
     await this.run(
-      () => spendNote(service, payload),
-      async () => await spend?.(payload),
+      () => failedSpend(service, full),
+      async () => await spend?.(full),
     )
   }
 
@@ -68,24 +71,77 @@ export class Hooks {
   }
 
   async close(): Promise<void> {
-    await this.failed?.close()
+    await this.retries?.close()
   }
 
-  private async run(noteOf: () => FailedHook, work: () => Promise<void>): Promise<void> {
-    const { failed } = this
-    if (failed === undefined) await work()
-    else await failed.run(noteOf, work)
+  private async run(failedHook: () => FailedHook, work: () => Promise<void>): Promise<void> {
+    if (this.retries === undefined) await work()
+    else await this.retries.run(failedHook, work)
   }
 
-  private async repeat(note: FailedHook): Promise<void> {
+  private async retry(failed: FailedHook): Promise<void> {
     const { admit, spend, evict } = this.options
-    if (note.hook === 'admitted') await admit(notedAdmission(note))
-    else if (note.hook === 'spent') await spend?.(notedSpend(note))
-    else await evict(note.outpoint)
+    if (failed.hook === 'admitted') await admit(admissionOf(failed))
+    else if (failed.hook === 'spent') await spend?.(spendOf(failed))
+    else await evict(failed.outpoint)
   }
 }
 
-/** With all that came, and not only what the engine makes of it. It declares numbers; whoever reads a BEEF takes bytes as well. */
-function whole(beef: number[]): number[] {
-  return seenBeefs.whole(beef) as number[]
+/** The BEEF as the topic manager received it: the engine passes on only part of it. */
+function asReceived(beef: number[]): number[] {
+  return seenBeefs.complete(beef) as number[]
+}
+
+/**
+ * The BEEF of an admission.
+ *
+ * @throws Error if the payload has no transaction: these services ask for whole-tx payloads.
+ */
+export function admittedBeef(payload: OutputAdmittedByTopic): BeefContents {
+  if (payload.mode === 'whole-tx') return readBeef(payload.atomicBEEF)
+  throw new Error(
+    `the admission of ${payload.txid} came without its transaction: this service asks for whole-tx payloads`,
+  )
+}
+
+/** The BEEF of a spend; undefined if the payload has none. */
+export function spendingBeef(payload: OutputSpent): BeefContents | undefined {
+  return payload.mode === 'whole-tx' ? readBeef(payload.spendingAtomicBEEF) : undefined
+}
+
+/** @throws Error if the payload has no transaction: then the host must have it. */
+function failedAdmission(service: string, payload: OutputAdmittedByTopic): FailedHook {
+  if (payload.mode !== 'whole-tx')
+    throw new Error('an admission without its transaction cannot be retried later')
+  const { topic, outputIndex: vout, atomicBEEF } = payload
+  const { txid } = readBeef(atomicBEEF).subject
+  return { service, hook: 'admitted', topic, outpoint: { txid, vout }, beef: Uint8Array.from(atomicBEEF) }
+}
+
+/** @throws Error if the payload does not say what spends. */
+function failedSpend(service: string, payload: OutputSpent): FailedHook {
+  const { topic, txid, outputIndex: vout } = payload
+  const spent = { service, hook: 'spent', topic, outpoint: { txid, vout } } as const
+  if (payload.mode === 'whole-tx') {
+    const { spendingAtomicBEEF } = payload
+    const spender = readBeef(spendingAtomicBEEF).subject.txid
+    return { ...spent, spender, beef: Uint8Array.from(spendingAtomicBEEF) }
+  }
+  if (payload.mode === 'none') throw new Error('a spend without its spender cannot be retried later')
+  return { ...spent, spender: payload.spendingTxid }
+}
+
+function admissionOf({ topic, outpoint, beef }: FailedHook & { hook: 'admitted' }): OutputAdmittedByTopic {
+  return { mode: 'whole-tx', topic, outputIndex: outpoint.vout, atomicBEEF: numbersOf(beef) }
+}
+
+function spendOf({ topic, outpoint, spender, beef }: FailedHook & { hook: 'spent' }): OutputSpent {
+  const spent = { topic, txid: outpoint.txid, outputIndex: outpoint.vout }
+  if (beef === undefined) return { ...spent, mode: 'txid', spendingTxid: spender }
+  return { ...spent, mode: 'whole-tx', spendingAtomicBEEF: numbersOf(beef) }
+}
+
+/** The SDK declares arrays of numbers; `readBeef` takes bytes as well. */
+function numbersOf(beef: Uint8Array): number[] {
+  return beef as unknown as number[]
 }

@@ -1,22 +1,22 @@
 import type { LookupFormula } from '@bsv/overlay'
-import type { ListedTransaction } from '../graph/listed-beef.js'
 import { readBeef } from '../graph/read-beef.js'
+import type { ListedTransaction } from '../graph/write-beef.js'
 
-/** A store as a host reads it for one answer: it may let others come between reads, or end them where nobody waits. */
+/** Wraps a store for one answer: the host may yield between reads, or abort them when the client has left. */
 export type Reading = <Store extends object>(store: Store) => Store
 
-/** Lists all that is to be in the BEEF of an output, parents first, the output's own transaction last. */
+/** Lists everything for the BEEF of an output, parents first, the output's own transaction last. */
 export type ReadHistory = (reading: Reading) => Promise<ListedTransaction[]>
 
-/** An output of a formula, and where its history was asked for, what that is. */
+/** An output of a formula, with its history if that was requested. */
 export type AnsweringOutput = LookupFormula[number] & {
-  /** For a host that puts BEEF together itself. */
+  /** For a host that assembles BEEF itself. */
   transactions?: ReadHistory
 }
 
 /**
- * An output with its history, which is read when it is asked for. An engine that follows the coins which its topics hold
- * is told by `history` which of them belong to it; how far it gets is the engine's affair.
+ * An output with its history, which is read lazily. For an engine that follows the coins of its topics, `history` selects
+ * those that belong to it; how far it gets is the engine's affair.
  */
 export function withHistory(output: AnsweringOutput, transactions: ReadHistory): AnsweringOutput {
   let txids: Promise<Set<string>> | undefined

@@ -1,26 +1,24 @@
 import type { TopicManager } from '@bsv/overlay'
 import type { AdmittanceInstructions } from '@bsv/sdk'
-import type { NodeInput } from '../graph/admission-rules.js'
+import type { NodeInput, OnRefusal } from '../graph/admission-rules.js'
+import { unsoundness } from '../graph/block-rules.js'
 import type { GraphStore, TransactionSource } from '../graph/graph-store.js'
-import { isNodeOutpoint } from '../graph/names-records.js'
 import { nativeHash256 } from '../graph/native-hash.js'
 import { type BeefContents, readBeef } from '../graph/read-beef.js'
-import { unsoundness } from '../graph/soundness.js'
 import { storedTransaction } from '../graph/stored-transaction.js'
+import { isNodeOutpoint } from '../graph/transaction-records.js'
 import type { Deployment } from '../protocol/mint.js'
 import { possibleMintInputs } from '../protocol/mint-outputs.js'
 import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
 import { deploymentOf, PROFILES, TOPICS } from '../protocol/profile.js'
-import type { TransactionOutput } from '../protocol/transaction.js'
-import { outputOf } from '../protocol/transaction.js'
+import { outputOf, type TransactionOutput } from '../protocol/transaction.js'
 import { admittedNames } from './admission-rules.js'
-import { NAMES_DOCUMENTATION } from './names-documentation.js'
-import type { OnRefusal } from './refusal.js'
+import { NAMES_DOCUMENTATION } from './documentation.js'
 
 export interface NamesTopicManagerOptions {
-  /** Which tree to follow; `mainnet`'s where nothing is given. `undefined` given on purpose: none, admit nothing. */
+  /** The tree to follow; by default `mainnet`'s. An explicit `undefined`: none, admit nothing. */
   deployment?: Deployment | undefined
-  /** Where to find a spent node that did not come in the BEEF. */
+  /** Where to look up a spent node that is not in the BEEF. */
   store?: Pick<GraphStore, 'transactions'>
   onRefusal?: OnRefusal
 }
@@ -44,7 +42,7 @@ export default class NamesTopicManager implements TopicManager {
 
   /**
    * @param previousCoins The inputs that spend what this topic has admitted.
-   * @throws BeefError where the BEEF cannot be read.
+   * @throws BeefError if the BEEF cannot be read.
    */
   async identifyAdmissibleOutputs(
     beef: number[] | Uint8Array,
@@ -53,7 +51,7 @@ export default class NamesTopicManager implements TopicManager {
     const contents = readBeef(beef)
     return {
       outputsToAdmit: await this.outputsToAdmit(contents, previousCoins),
-      // History is the product: every spent coin stays.
+      // History is the product: every spent coin is retained.
       coinsToRetain: previousCoins,
     }
   }
@@ -90,7 +88,7 @@ export default class NamesTopicManager implements TopicManager {
    * The spent outputs whose lineage decides whether the subject is a mint: those of every input whose unlocking script could
    * be a mint's. Proven or not, as a proof may come with the input.
    *
-   * @throws Error where nothing in the transaction can belong to the tree.
+   * @throws Error if nothing in the transaction can belong to the tree.
    */
   async identifyNeededInputs(beef: number[] | Uint8Array): Promise<{ txid: string; outputIndex: number }[]> {
     const { subject } = readBeef(beef)

@@ -1,35 +1,32 @@
 import type { TopicManager } from '@bsv/overlay'
 import type { AdmittanceInstructions } from '@bsv/sdk'
-import { flowOf, OUTPUTS_WITH_ORDINALS } from '../graph/flow.js'
+import type { OnRefusal } from '../graph/admission-rules.js'
+import { unsoundness } from '../graph/block-rules.js'
 import type { GraphStore, TransactionSource } from '../graph/graph-store.js'
-import { holdsOrdinal } from '../graph/ordinals-records.js'
-import { type BeefContents, readBeef } from '../graph/read-beef.js'
-import { type SeenBeefs, seenBeefs } from '../graph/seen-beefs.js'
-import { unsoundness } from '../graph/soundness.js'
+import { type BeefContents, readBeef, type SeenBeefs, seenBeefs } from '../graph/read-beef.js'
+import { flowOf, holdsOrdinal, OUTPUTS_WITH_ORDINALS } from '../graph/transaction-records.js'
 import { formatOutpoint } from '../protocol/outpoint.js'
 import { TOPICS } from '../protocol/profile.js'
-import type { TransactionView } from '../protocol/transaction.js'
-import { firstOutputs } from '../protocol/transaction.js'
-import { ORDINALS_DOCUMENTATION } from './ordinals-documentation.js'
+import { firstOutputs, type TransactionView } from '../protocol/transaction.js'
+import { ORDINALS_DOCUMENTATION } from './documentation.js'
 import { describePolicy, type OrdinalsPolicy, type PolicyCheck, policyCheck } from './ordinals-policy.js'
-import type { OnRefusal } from './refusal.js'
 
 export interface OrdinalsTopicManagerOptions {
-  /** Where to find the value of a spent coin that did not come in the BEEF. */
+  /** Where to look up the value of a spent coin that is not in the BEEF. */
   store?: Pick<GraphStore, 'transactions'>
-  /** What this host takes of all that; everything where nothing is given. */
+  /** What this host admits; by default everything. */
   policy?: OrdinalsPolicy
   onRefusal?: OnRefusal
   /**
-   * Where lookup services find what came with a transaction; those of this process where nothing is given. `undefined` given
-   * on purpose: nowhere, the host tells them itself.
+   * Where lookup services find the complete BEEF of a transaction; by default, the one of this process. An explicit
+   * `undefined`: nowhere, the host passes it on itself.
    */
   seen?: SeenBeefs | undefined
 }
 
 /**
  * `tm_ordinals`: every output with content (of any value), every 1-sat output with MAP, and every 1-sat output
- * that receives an ordinal already admitted (BRC-159); of these, what the host's policy lets through. A Federated
+ * that receives an ordinal already admitted (BRC-159); of these, those that the host's policy admits. A Federated
  * overlay (BRC-183): each host its own collection.
  */
 export default class OrdinalsTopicManager implements TopicManager {
@@ -39,7 +36,7 @@ export default class OrdinalsTopicManager implements TopicManager {
   private readonly onRefusal: OnRefusal
   private readonly seen: SeenBeefs | undefined
 
-  /** @throws PolicyError where the policy cannot be meant. */
+  /** @throws PolicyError if the policy is invalid. */
   constructor(options: OrdinalsTopicManagerOptions = {}) {
     this.store = options.store?.transactions
     this.policy = options.policy ?? {}
@@ -50,7 +47,7 @@ export default class OrdinalsTopicManager implements TopicManager {
 
   /**
    * @param previousCoins The inputs that spend what this topic has admitted.
-   * @throws BeefError where the BEEF cannot be read.
+   * @throws BeefError if the BEEF cannot be read.
    */
   async identifyAdmissibleOutputs(
     beef: number[] | Uint8Array,
@@ -64,7 +61,7 @@ export default class OrdinalsTopicManager implements TopicManager {
       this.onRefusal({ topic: TOPICS.ordinals, txid: subject.txid, code: 'UNSOUND', message })
       return { outputsToAdmit: [], coinsToRetain: previousCoins }
     }
-    // Before anything is waited for: what is spent is told while this is worked out.
+    // Before the first await: lookup services may be called about spends meanwhile.
     this.seen?.remember(beef)
     const found = new Set(ownOutputs(subject))
     for (const vout of await this.received(contents, previousCoins)) found.add(vout)
@@ -81,7 +78,7 @@ export default class OrdinalsTopicManager implements TopicManager {
     return { outputsToAdmit: admitted, coinsToRetain: previousCoins }
   }
 
-  /** Those of the outputs that the policy lets through, in order; of each other one, why not is told. */
+  /** The outputs that the policy admits, in order; each of the others is reported. */
   private permitted(transaction: TransactionView, outputs: Iterable<number>): number[] {
     const { txid } = transaction
     return [...outputs]
@@ -119,7 +116,7 @@ export default class OrdinalsTopicManager implements TopicManager {
   /**
    * Every input: any of them may carry an ordinal, and each one's value places the ones after it.
    *
-   * @throws Error where no output could be an ordinal.
+   * @throws Error if no output can be an ordinal.
    */
   async identifyNeededInputs(beef: number[] | Uint8Array): Promise<{ txid: string; outputIndex: number }[]> {
     const { subject } = readBeef(beef)
@@ -145,7 +142,7 @@ export default class OrdinalsTopicManager implements TopicManager {
   }
 }
 
-/** Outputs that are admitted for what they hold: content, or MAP in one satoshi. */
+/** Outputs that are admitted for their own content, or MAP in one satoshi. */
 function ownOutputs(transaction: TransactionView): number[] {
   return firstOutputs(transaction, OUTPUTS_WITH_ORDINALS).flatMap((output, vout) =>
     holdsOrdinal(output) ? [vout] : [],

@@ -1,20 +1,18 @@
-import type { AdmissionRules, NodeInput } from '../graph/admission-rules.js'
+import type { AdmissionRules, NodeInput, OnRefusal } from '../graph/admission-rules.js'
 import { nativeHash256 } from '../graph/native-hash.js'
 import { decodeMineNode, isName, MineNodeError } from '../protocol/mine-node.js'
 import { type Deployment, MintError } from '../protocol/mint.js'
 import { followMint, followUnprovenMint } from '../protocol/mint-outputs.js'
 import { formatOutpoint } from '../protocol/outpoint.js'
 import { TOPICS } from '../protocol/profile.js'
-import type { TransactionView } from '../protocol/transaction.js'
-import { outputOf } from '../protocol/transaction.js'
+import { outputOf, type TransactionView } from '../protocol/transaction.js'
 import { type OrdinalsPolicy, policyCheck } from './ordinals-policy.js'
-import type { OnRefusal } from './refusal.js'
 
 /**
- * What both topics admit, for a host that derives admissions from all that it knows. The topic managers, which an engine
- * asks about one transaction at a time, decide by the same functions.
+ * What both topics admit, for a host that derives admissions from everything that it has stored. The topic managers, which an
+ * engine asks about one transaction at a time, use the same functions.
  *
- * @throws PolicyError where the policy cannot be meant.
+ * @throws PolicyError if the policy is invalid.
  */
 export function admissionRules({
   deployment,
@@ -29,8 +27,8 @@ export function admissionRules({
   const refusalOf = policyCheck(policy)
   return {
     genesis: deployment?.genesis,
-    // What spends a node and is neither strict nor proven never gets into the store (`src/server/submission/node-spends.ts`). So
-    // these rules need not know what is proven by now, and what is admitted depends on nothing but bytes.
+    // A spend of a node that is neither strict nor proven is never stored (`src/server/submission/submission-rules.ts`). So
+    // these rules need not know what is proven, and admission depends on nothing but bytes.
     names: (transaction, nodeInputs) =>
       admittedNames({ transaction, nodeInputs, isProven: true, deployment, onRefusal }),
     permits(transaction, vout) {
@@ -57,7 +55,7 @@ export function admissionRules({
   }
 }
 
-/** The outputs that `tm_names` admits of a transaction which spends these nodes (`protocol.md` 7). */
+/** The outputs that `tm_names` admits of a transaction that spends these nodes (`protocol.md` 7). */
 export function admittedNames({
   transaction,
   nodeInputs,
@@ -67,7 +65,7 @@ export function admittedNames({
 }: {
   transaction: TransactionView
   nodeInputs: NodeInput[]
-  /** Whether a block holds it. If not, its unlocking script has to be one that no two nodes disagree about. */
+  /** Whether it is mined. If not, its unlocking script must be one that no two nodes disagree about. */
   isProven: boolean
   deployment: Deployment | undefined
   onRefusal: OnRefusal
@@ -98,7 +96,7 @@ export function admittedNames({
   }
 }
 
-/** Whether an output is laid out as a node; what makes one genuine is its lineage. */
+/** Whether an output has the layout of a node; whether it is genuine, its lineage decides. */
 function isNode(transaction: TransactionView, vout: number): boolean {
   const output = outputOf(transaction, vout)
   if (output === undefined) return false

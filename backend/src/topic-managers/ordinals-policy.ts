@@ -1,20 +1,20 @@
-import { inscriptionOf } from '../graph/ordinals-records.js'
+import { inscriptionOf } from '../graph/transaction-records.js'
+import { CodedError } from '../protocol/coded-error.js'
 import { essenceOf } from '../protocol/media-type.js'
-import type { TransactionView } from '../protocol/transaction.js'
-import { outputOf } from '../protocol/transaction.js'
+import { outputOf, type TransactionView } from '../protocol/transaction.js'
 
 /**
- * What a host takes into its collection of ordinals. It judges each output by what the output itself holds, content or
- * MAP; one that holds neither, as in a pure transfer, is not judged.
+ * What a host admits into its collection of ordinals. Each output is judged by its own content or MAP; one that has neither,
+ * as in a pure transfer, is not judged.
  */
 export interface OrdinalsPolicy {
-  /** The longest body of content. */
+  /** The longest body of content, in bytes. */
   maxContentBytes?: number
-  /** The content types that are taken, without parameters: `text/plain`, or `image/*` for every subtype. */
+  /** The content types that are admitted, without parameters: `text/plain`, or `image/*` for every subtype. */
   contentTypes?: string[]
   /**
-   * Whether to take an output that the rest lets through. It is asked more than once about the same output, and has to
-   * answer the same. Content type and length (bytes) are absent where the output has MAP alone.
+   * Whether to admit an output that the other rules let through. It may be called several times for one output, and must be
+   * deterministic. Content type and length (bytes) are absent if the output has only MAP.
    */
   admit?: (output: PolicyOutput) => boolean
 }
@@ -27,33 +27,36 @@ export interface PolicyOutput {
   contentLength?: number
 }
 
-/** A policy that cannot be meant. */
-export class PolicyError extends Error {
-  readonly code = 'BAD_POLICY'
+/** A policy is invalid. */
+export class PolicyError extends CodedError<'BAD_POLICY'> {
   override readonly name = 'PolicyError'
+
+  constructor(message: string) {
+    super('BAD_POLICY', message)
+  }
 }
 
-/** Why an output is not taken: a code for counting, a sentence for a person. */
+/** Why an output is not admitted: a code to count, a sentence for a person. */
 export interface PolicyRefusal {
   code: 'CONTENT_TOO_LARGE' | 'CONTENT_TYPE_NOT_ALLOWED' | 'POLICY'
   message: string
 }
 
-/** Tells whether an output may be admitted: what stands against it, or undefined. */
+/** Says why an output may not be admitted; undefined if it may. */
 export type PolicyCheck = (transaction: TransactionView, vout: number) => PolicyRefusal | undefined
 
-/** `image/png` or `image/*`; a star is a legal letter of a type (RFC 9110 5.6.2), but means nothing else here. */
+/** `image/png` or `image/*`. RFC 9110 5.6.2 allows a star anywhere in a type; here it is only a wildcard. */
 const PATTERN = /^[!#$%&'+.^_`|~\w-]+\/(?:\*|[!#$%&'+.^_`|~\w-]+)$/
 
-/** Whether a text may stand in {@link OrdinalsPolicy.contentTypes}. */
+/** Whether a text is valid in {@link OrdinalsPolicy.contentTypes}. */
 export function isContentTypePattern(text: string): boolean {
   return PATTERN.test(text)
 }
 
 /**
- * Makes the check of a policy; the first of its rules that an output breaks is named.
+ * Creates the check of a policy, which names the first rule that an output breaks.
  *
- * @throws PolicyError (`BAD_POLICY`) for a limit that is no whole number of bytes, or a type that is none.
+ * @throws PolicyError for a limit that is no whole number of bytes, or an invalid content type.
  */
 export function policyCheck(policy: OrdinalsPolicy): PolicyCheck {
   const { maxContentBytes, contentTypes, admit } = policy
@@ -85,13 +88,13 @@ export function policyCheck(policy: OrdinalsPolicy): PolicyCheck {
       vout,
       ...(content && { contentType: content.contentType, contentLength: content.body.length }),
     }
-    // Only a plain yes: the promise of an answer, which the types forbid, would pass for one.
+    // Strictly: a promise, which the types forbid, would be truthy.
     if (admit === undefined || admit(asked) === true) return undefined
     return { code: 'POLICY', message: `output ${vout} does not match what this host collects` }
   }
 }
 
-/** The policy in a line for each rule, for the topic's documentation; empty where there is none. */
+/** The policy for the topic's documentation, a line for each rule; empty if there is none. */
 export function describePolicy({ maxContentBytes, contentTypes, admit }: OrdinalsPolicy): string {
   const rules = [
     maxContentBytes !== undefined && `- Content of at most ${maxContentBytes} bytes.`,

@@ -6,7 +6,7 @@ import { PROFILES, TOPICS } from '../../../backend/src/protocol/profile.js'
 import { NOBODY, NOBODY_LOCK } from '../../mining/fake-funding.js'
 import { layOutStream } from '../../publish/file.js'
 import { type FolderEntry, layOutFolder } from '../../publish/folder.js'
-import { packageFolder } from '../../server/config/package-folder.js'
+import { packageFolder } from '../../server/config/package-info.js'
 import { CommandError } from '../command.js'
 import {
   type FakeTransaction,

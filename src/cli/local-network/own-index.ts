@@ -1,13 +1,12 @@
-import { listedBeef } from '../../../backend/src/graph/listed-beef.js'
-import { mintedBeside, nodeHistory } from '../../../backend/src/graph/name-proof.js'
+import { mintedBeside, nodeHistory } from '../../../backend/src/graph/provenance.js'
+import { listedBeef } from '../../../backend/src/graph/write-beef.js'
 import { joinBytes } from '../../../backend/src/protocol/bytes.js'
 import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { TOPICS } from '../../../backend/src/protocol/profile.js'
 import type { LiveNode, MineIndex, ShownNode } from '../../mining/mine-index.js'
 import { MiningError, NodeMovedError } from '../../mining/mining-error.js'
 import type { Node } from '../../server/node.js'
-import { ConflictError } from '../../server/submission/submission-errors.js'
-import { submitTo } from '../../server/submission/submit.js'
+import { ConflictError } from '../../server/submission/errors.js'
 
 /** The tree that this process follows, for mining in it without HTTP. */
 export class OwnIndex implements MineIndex {
@@ -43,7 +42,7 @@ export class OwnIndex implements MineIndex {
 
   async submit({ beef, txid, name }: { beef: Uint8Array; txid: string; name: string }): Promise<void> {
     try {
-      await submitTo(this.node.overlay.engine)({ beef, topics: [TOPICS.names, TOPICS.ordinals] })
+      await this.node.overlay.engine.submit({ beef, topics: [TOPICS.names, TOPICS.ordinals] })
     } catch (cause) {
       if (!(cause instanceof ConflictError)) throw cause
       throw new NodeMovedError(cause.message, { cause })

@@ -3,7 +3,6 @@ import { messageOf } from '../../../backend/src/protocol/coded-error.js'
 import { PROFILES } from '../../../backend/src/protocol/profile.js'
 import type { RunningServer } from '../../server/server.js'
 import { isDeployedHere } from '../../server/store/pinned-genesis.js'
-import { submitTo } from '../../server/submission/submit.js'
 import { MiningProgress } from '../mining-progress.js'
 import type { Stream } from '../output.js'
 import { type Filled, fill, filledWith } from './fill.js'
@@ -39,7 +38,7 @@ export async function seedLocalNetwork(seeding: {
       deployment,
       graph,
       index: new OwnIndex(server.node, deployment.genesis),
-      submit: submitTo(overlay.engine),
+      submit: overlay.engine.submit,
       progress,
       signal,
     })

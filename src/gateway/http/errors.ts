@@ -1,8 +1,6 @@
-import { BlockedError } from '../../../backend/src/graph/blocked-error.js'
+import { BlockedError } from '../../../backend/src/graph/blocklist.js'
+import { isStoreFull, QueryError, StoreUnavailableError } from '../../../backend/src/graph/errors.js'
 import { UnstableReadError } from '../../../backend/src/graph/optimistic-read.js'
-import { QueryError } from '../../../backend/src/graph/query-error.js'
-import { isStoreFull } from '../../../backend/src/graph/store-full.js'
-import { StoreUnavailableError } from '../../../backend/src/graph/store-unavailable-error.js'
 import { BeefError } from '../../../backend/src/protocol/beef.js'
 import { PointerError } from '../../../backend/src/protocol/outpoint.js'
 

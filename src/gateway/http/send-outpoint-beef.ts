@@ -1,8 +1,11 @@
 import { createHash } from 'node:crypto'
 import type { Request, Response } from 'express'
 import type { TransactionSource } from '../../../backend/src/graph/graph-store.js'
-import type { ListedBeef, ListedTransaction } from '../../../backend/src/graph/listed-beef.js'
-import { outpointBeef } from '../../../backend/src/graph/outpoint-beef.js'
+import {
+  type ListedBeef,
+  type ListedTransaction,
+  outpointBeef,
+} from '../../../backend/src/graph/write-beef.js'
 import { yieldToEventLoop } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { UNTYPED } from '../../../backend/src/protocol/media-type.js'
 import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'

@@ -1,6 +1,6 @@
 import { type RequestHandler, Router } from 'express'
 import { z } from 'zod'
-import { BlockedError } from '../../../backend/src/graph/blocked-error.js'
+import { BlockedError } from '../../../backend/src/graph/blocklist.js'
 import { sha256 } from '../../../backend/src/graph/native-hash.js'
 import { TimeSlice } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { decodedPointer, parseContentReference } from '../../../backend/src/protocol/outpoint.js'

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { type GraphReader, TIP } from '../../../backend/src/graph/graph-store.js'
 import { EMPTY_MAP, servedMap } from '../../../backend/src/graph/map-merge.js'
 import type { OutputRecord } from '../../../backend/src/graph/records.js'
-import { lockingScriptOf } from '../../../backend/src/graph/transaction-outline.js'
+import { lockingScriptOf } from '../../../backend/src/graph/stored-transaction.js'
 import { encodeAddress, type Network } from '../../../backend/src/protocol/address.js'
 import { toHex } from '../../../backend/src/protocol/bytes.js'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
@@ -83,7 +83,7 @@ async function tipRecord(
 ): Promise<FullNameRecord['tip']> {
   const script = await lockingScriptOf(outpoint, store.transactions, {
     longest: MAX_SCRIPT_BYTES,
-    pieces: MAX_SCRIPT_CHUNKS,
+    chunks: MAX_SCRIPT_CHUNKS,
   })
   return {
     outpoint: formatOutpoint(outpoint),

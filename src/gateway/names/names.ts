@@ -1,7 +1,7 @@
 import { type ErrorRequestHandler, type RequestHandler, type Response, Router } from 'express'
 import { z } from 'zod'
 import type { GraphReader } from '../../../backend/src/graph/graph-store.js'
-import { nameProof } from '../../../backend/src/graph/name-proof.js'
+import { nameProof } from '../../../backend/src/graph/provenance.js'
 import { formatOutpoint, type Outpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { CACHE } from '../http/caching.js'
 import { BadRequestError, NotFoundError, TooLargeError } from '../http/errors.js'

@@ -1,6 +1,6 @@
 import { type RequestHandler, Router } from 'express'
 import { z } from 'zod'
-import { BlockedError } from '../../../backend/src/graph/blocked-error.js'
+import { BlockedError } from '../../../backend/src/graph/blocklist.js'
 import {
   type ByteRange,
   type GraphReader,

@@ -10,22 +10,29 @@ import pLimit, { type LimitFunction } from 'p-limit'
 import { z } from 'zod'
 import type { Block } from '../../../backend/src/graph/records.js'
 import { boundedHttpClient } from '../../client/bounded-fetch.js'
+import { AnswerError } from '../../gateway/http/errors.js'
 import type { Config } from '../config/config.js'
 import { LIMITS, type Limits } from '../config/limits.js'
-import { ChainTrackerError, SubmissionTooLargeError } from '../submission/submission-errors.js'
-import type { SubmissionTracker } from '../submission/verify-submission.js'
 
-/** What a chain tracker says of a block: its chain has it, has another one at that height, or none yet that it knows of. */
+/** What a chain tracker says of a block: its chain has it, has another at that height, or does not know of one there yet. */
 export type Verdict = 'yes' | 'no' | 'unknown'
 
-/** What answers of a service mean. The SDK takes whatever is not a yes for a no, be it a greeting. */
+/** How a service is asked, and what its answers mean. The SDK takes anything but a yes for a no, even a greeting. */
 interface Dialect {
   /** The SDK's client of the service. */
   open(http: HttpClient): ChainTracker
-  /** What an answer says of the block that was asked about. @throws where it is an answer to something else. */
+  /** What a response says of a block. @throws if it is about something else. */
   verdict(response: HttpClientResponse<unknown>, asked: Block): Verdict
-  /** @throws where it tells no height. */
+  /** @throws if a response has no height. */
   checkTip(data: unknown): void
+}
+
+/** The source of block headers did not answer, so nothing is known about a proof: the caller may try again. */
+export class ChainTrackerError extends AnswerError {
+  override readonly name = 'ChainTrackerError'
+  readonly status = 503
+  readonly code = 'NOT_READY'
+  override readonly headers = { 'Retry-After': '5' }
 }
 
 const height = z.int().nonnegative()
@@ -47,7 +54,7 @@ function headersService(url: string): Dialect {
       if (confirmationState !== 'CONFIRMED') return confirmationState === 'INVALID' ? 'no' : 'unknown'
       const [block] = confirmed.parse(data).confirmations
       if (block?.blockHeight !== asked.height || block.merkleRoot.toLowerCase() !== asked.root)
-        throw new Error(`asked about the block at ${asked.height}, it confirmed another one`)
+        throw new Error(`asked about the block at ${asked.height}, it confirms another one`)
       return 'yes'
     },
     checkTip: (data) => void z.object({ height }).parse(data),
@@ -62,86 +69,73 @@ function whatsOnChain(network: Config['network']): Dialect {
       if (status === 404) return 'unknown'
       const block = header.parse(data)
       if (block.height !== asked.height)
-        throw new Error(`asked about the block at ${asked.height}, it described another one`)
+        throw new Error(`asked about the block at ${asked.height}, it describes another one`)
       return block.merkleroot === asked.root ? 'yes' : 'no'
     },
     checkTip: (data) => void z.tuple([z.object({ height })], z.unknown()).parse(data),
   }
 }
 
-/** How long after a failure the tracker is asked whether it is back, in milliseconds. */
+/** How long after a failure the tracker is probed, in milliseconds. */
 const PROBE_INTERVAL = 5000
 
-/** The longest answer of a service that is read, in bytes: the longest that is asked for, ten headers, has some 5 KB. */
+/** The longest response that is read, in bytes: the longest that is requested, ten headers, has some 5 KB. */
 const MAX_ANSWER_BYTES = 1024 * 1024
 
-/** What asking may cost. */
-export type TrackerLimits = Pick<Limits, 'maxTrackerBlocks' | 'maxTrackerRequests' | 'verificationTimeout'>
+/** What requests to it may cost. */
+export type TrackerLimits = Pick<Limits, 'maxTrackerRequests'>
 
-const USUAL: TrackerLimits = {
-  maxTrackerBlocks: LIMITS.maxTrackerBlocks.usual,
-  maxTrackerRequests: LIMITS.maxTrackerRequests.usual,
-  verificationTimeout: LIMITS.verificationTimeout.usual,
-}
+const DEFAULT_LIMITS: TrackerLimits = { maxTrackerRequests: LIMITS.maxTrackerRequests.usual }
 
 /**
- * A chain tracker. Of every failure it says that it is the tracker's, and not the transaction's. No more questions than the
- * limits say are under way at once, whoever asks; the others wait, first come first served.
+ * A chain tracker whose failures are its own errors, not those of the transaction. It limits how many requests are in
+ * progress at once; the others wait, first come first served.
  */
 export class HeadersSource implements ChainTracker {
   private readonly name: string
   private readonly dialect: Dialect
-  /** How long an answer may take, in milliseconds; other submissions wait meanwhile. */
+  /** How long a response may take, in milliseconds. */
   private readonly timeout: number
-  private readonly limits: TrackerLimits
   private readonly queue: LimitFunction
-  private silentSince: Date | undefined
+  private downSince: Date | undefined
   private probing: NodeJS.Timeout | undefined
   private isClosed = false
 
   constructor(options: { name: string; dialect: Dialect; timeout: number; limits?: TrackerLimits }) {
-    const { limits = USUAL } = options
+    const { limits = DEFAULT_LIMITS } = options
     this.name = options.name
     this.dialect = options.dialect
     this.timeout = options.timeout
-    this.limits = limits
     this.queue = pLimit(limits.maxTrackerRequests)
   }
 
-  /** Why no proof can be checked: it did not answer when it was asked last. Undefined while it does. */
+  /** Why proofs cannot be checked: the last request failed. Undefined if it succeeded. */
   get outage(): string | undefined {
-    const since = this.silentSince?.toISOString()
+    const since = this.downSince?.toISOString()
     return since && `the chain tracker ${this.name} has not responded since ${since}`
   }
 
-  /** A tracker for one submission, which is asked about each block once, and not about more than the limits say. */
-  forSubmission(): OnceAsked {
-    const { maxTrackerBlocks: maxBlocks, verificationTimeout: timeout } = this.limits
-    return new OnceAsked(this, { maxBlocks, timeout })
-  }
-
   /**
-   * Whether the chain has a block. A no is one of a tracker that has come that far: one that lies behind has no say about
-   * what it has not seen.
+   * Whether the chain has a block. `no` only from a tracker whose chain is that long: one that lags behind cannot know.
    *
-   * @throws ChainTrackerError where it does not answer.
+   * @throws ChainTrackerError if it does not answer.
    */
   async verdict(block: Block): Promise<Verdict> {
-    const verdict = await this.word(block)
+    const verdict = await this.askVerdict(block)
     return verdict === 'no' && (await this.currentHeight()) < block.height ? 'unknown' : verdict
   }
 
-  /** @throws ChainTrackerError where it does not answer. */
+  /** @throws ChainTrackerError if it does not answer. */
   async isValidRootForHeight(root: string, height: number): Promise<boolean> {
-    return (await this.word({ root, height })) === 'yes'
+    return (await this.askVerdict({ root, height })) === 'yes'
   }
 
-  /** @throws ChainTrackerError where it does not answer. */
+  /** @throws ChainTrackerError if it does not answer. */
   async currentHeight(): Promise<number> {
     return await this.queue(() => this.askTip())
   }
 
-  /** Asks no more whether it is back. */
+  /** Stops probing. */
   close(): void {
     this.isClosed = true
     clearTimeout(this.probing)
@@ -152,15 +146,15 @@ export class HeadersSource implements ChainTracker {
     return await this.ask(() => tracker.currentHeight())
   }
 
-  private async word(block: Block): Promise<Verdict> {
+  private async askVerdict(block: Block): Promise<Verdict> {
     const answers: Verdict[] = []
     const tracker = this.open((response) => answers.push(this.dialect.verdict(response, block)))
     await this.queue(() => this.ask(() => tracker.isValidRootForHeight(block.root, block.height)))
-    // The client's own word is left alone: it takes whatever is not a yes for a no.
+    // The client's own result is ignored: it takes anything but a yes for a no.
     return answers.at(-1) ?? 'unknown'
   }
 
-  /** The SDK's client, which shows each answer that it would believe. */
+  /** The SDK's client, with each response that it would believe checked first. */
   private open(check: (response: HttpClientResponse<unknown>) => unknown): ChainTracker {
     const http = boundedHttpClient({ timeout: this.timeout, maxBytes: MAX_ANSWER_BYTES })
     return this.dialect.open({
@@ -175,97 +169,36 @@ export class HeadersSource implements ChainTracker {
   private async ask<Answer>(question: () => Promise<Answer>): Promise<Answer> {
     try {
       const answer = await question()
-      this.silentSince = undefined
+      this.downSince = undefined
       return answer
     } catch (cause) {
-      this.silentSince ??= new Date()
+      this.downSince ??= new Date()
       this.probeLater()
       throw new ChainTrackerError(`the chain tracker ${this.name} did not respond`, { cause })
     }
   }
 
-  /** Where nobody submits anything, nobody would ask again. */
+  /** Without submissions, nothing else would notice that it is back. */
   private probeLater(): void {
     if (this.isClosed) return
     clearTimeout(this.probing)
     this.probing = setTimer(() => {
-      // A failure has been noted by then, and is followed by the next probe.
-      if (this.silentSince !== undefined) this.currentHeight().catch(() => {})
+      if (this.downSince !== undefined) this.currentHeight().catch(() => {})
     }, PROBE_INTERVAL).unref()
   }
 }
 
-/** Over the blocks that the chain tracker is asked about for one submission. */
-class TooManyBlocksError extends SubmissionTooLargeError {
-  constructor(maxBlocks: number) {
-    super(`the proofs of a submission may lead to at most ${maxBlocks} blocks`)
-  }
-}
-
-/**
- * Asks about each block once, for one submission, which may bring many transactions of one block. Kept for longer, an
- * answer would hide a reorg.
- */
-export class OnceAsked implements SubmissionTracker {
-  private readonly answers = new Map<string, Promise<boolean>>()
-  private readonly maxBlocks: number
-  private readonly end: number
-  private tip: Promise<number> | undefined
-
-  /**
-   * @param limits.maxBlocks How many blocks it asks about. Without it, any number.
-   * @param limits.timeout How long it goes on asking, in milliseconds. Without it, for ever.
-   */
-  constructor(
-    private readonly tracker: ChainTracker,
-    { maxBlocks = Infinity, timeout = Infinity }: { maxBlocks?: number; timeout?: number } = {},
-  ) {
-    this.maxBlocks = maxBlocks
-    this.end = performance.now() + timeout
-  }
-
-  /** @throws SubmissionTooLargeError */
-  requireFew(blocks: number): void {
-    if (blocks > this.maxBlocks) throw new TooManyBlocksError(this.maxBlocks)
-  }
-
-  /** @throws SubmissionTooLargeError for one block too many; ChainTrackerError where the time is over, and as the tracker. */
-  async isValidRootForHeight(root: string, height: number): Promise<boolean> {
-    const key = `${height} ${root}`
-    const known = this.answers.get(key)
-    if (known !== undefined) return await known
-    this.requireFew(this.answers.size + 1)
-    this.requireTime()
-    const answer = this.tracker.isValidRootForHeight(root, height)
-    this.answers.set(key, answer)
-    return await answer
-  }
-
-  async currentHeight(): Promise<number> {
-    this.requireTime()
-    this.tip ??= this.tracker.currentHeight()
-    return await this.tip
-  }
-
-  private requireTime(): void {
-    if (performance.now() > this.end)
-      throw new ChainTrackerError(
-        'the chain tracker is too slow to answer about all blocks of the submission',
-      )
-  }
-}
-
-/** The chain tracker that the settings name; undefined where proofs are not checked. */
+/** The chain tracker in the settings; undefined if proofs are not checked. */
 export function openHeadersSource(
   config: Pick<Config, 'chainTracker' | 'chainTrackerTimeout' | 'network'> & { limits?: TrackerLimits },
 ): HeadersSource | undefined {
-  const { chainTracker, chainTrackerTimeout: timeout, network, limits = USUAL } = config
+  const { chainTracker, chainTrackerTimeout: timeout, network, limits = DEFAULT_LIMITS } = config
   if (chainTracker === 'scripts-only') return undefined
   const dialect = chainTracker === 'whatsonchain' ? whatsOnChain(network) : headersService(chainTracker)
   return new HeadersSource({ name: trackerName(chainTracker), dialect, timeout, limits })
 }
 
-/** What is said of the setting: of a URL no more than its origin, as keys stand in the rest. */
+/** The name of a tracker for logs: of a URL only the origin, as the rest may contain keys. */
 export function trackerName(chainTracker: string): string {
   return URL.canParse(chainTracker) ? new URL(chainTracker).origin : chainTracker
 }

@@ -15,11 +15,10 @@ import {
   termsOf,
 } from '../../../backend/src/protocol/profile.js'
 import { isContentTypePattern } from '../../../backend/src/topic-managers/ordinals-policy.js'
-import { ConfigError } from './config-error.js'
+import { ConfigError } from './errors.js'
 import { LIMITS, type Limits, readLimits } from './limits.js'
 import { isMongoUrl } from './mongo-url.js'
-import { parseSettings, wholeNumber } from './parse-settings.js'
-import { misspelledSettings } from './setting-names.js'
+import { misspelledSettings, parseSettings, wholeNumber } from './settings.js'
 
 export { ConfigError }
 
@@ -28,54 +27,54 @@ export interface Config {
   host: string
   /** The folder of the embedded store. */
   dataDir: string
-  /** Where the MySQL or MariaDB is that holds the graph, with the name of the database; undefined: in the embedded store. */
+  /** The URL of the MySQL or MariaDB database that holds the graph; undefined: the embedded store does. */
   knexUrl: string | undefined
-  /** Where the MongoDB is that holds it instead, with the name of the database. */
+  /** The URL of the MongoDB database that holds it instead. */
   mongoUrl: string | undefined
   profile: Profile
   /** The rules of the tree to follow, or to deploy. */
   terms: DeploymentTerms
-  /** Those of the rules that are set, and do not follow from the profile. */
+  /** The rules that are set, and do not follow from the profile. */
   setTerms: TermsOverrides
-  /** The tree to follow; undefined where no genesis is set: then that of the store. Where it has none, names are off. */
+  /** The tree to follow; undefined if no genesis is set: then that of the store, and without one, names are off. */
   deployment: Deployment | undefined
-  /** Whether an empty store is to be filled with a local network of one's own. */
+  /** Whether to fill an empty store with a local network. */
   seed: boolean
-  /** `scripts-only`: proofs are not checked. Else where block headers come from: `whatsonchain`, or a service's URL. */
+  /** The source of block headers: `whatsonchain`, the URL of a service, or `scripts-only` if proofs are not checked. */
   chainTracker: string
-  /** How long an answer of the chain tracker may take, in milliseconds. */
+  /** How long a response of the chain tracker may take, in milliseconds. */
   chainTrackerTimeout: number
-  /** How often the chain tracker is asked whether its chain still has the blocks of kept proofs, in milliseconds; 0: at start only. */
+  /** How often stored proofs are checked against the chain, in milliseconds; 0: at the start only. */
   headersPollInterval: number
-  /** How many of the last blocks it is asked about. */
+  /** How many of the last blocks are checked. */
   reorgDepth: number
-  /** What whoever brings proofs to `/arc-ingest` has to show; undefined: nothing. */
+  /** The bearer token of `/arc-ingest`; undefined: none is needed. */
   arcCallbackToken: string | undefined
   network: Network
   hostingUrl: string | undefined
   /** The largest body of a submission, in bytes. */
   maxBodyBytes: number
-  /** Whether bodies may be compressed; then they count as what they are inflated to. */
+  /** Whether bodies may be compressed; then their inflated size counts. */
   acceptCompressedBodies: boolean
-  /** The longest content that `tm_ordinals` takes, in bytes. */
+  /** The longest content that `tm_ordinals` admits, in bytes. */
   maxContentBytes: number
-  /** The content types that it takes, as `text/plain` or `image/*`; undefined: all. */
+  /** The content types that it admits, as `text/plain` or `image/*`; undefined: all. */
   contentTypes: string[] | undefined
-  /** Directives that join the sandbox of content that a browser would run. */
+  /** More directives for the sandbox of content that a browser would run. */
   contentPolicy: string | undefined
-  /** What the operator shows to the routes below `/admin`; undefined: there are none. */
+  /** The bearer token of the routes below `/admin`; undefined: there are none. */
   adminToken: string | undefined
-  /** Where the hosts are that this one syncs with. */
+  /** The URLs of the hosts to sync with. */
   syncPeers: string[]
-  /** Milliseconds from the end of one sync with a peer to the next; 0: at start only. */
+  /** Milliseconds from the end of one sync with a peer to the next; 0: at the start only. */
   syncInterval: number
   limits: Limits
   logLevel: 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'silent'
-  /** Whether each request has a line in the log. */
+  /** Whether each request is logged. */
   logRequests: boolean
-  /** Settings of the ecosystem that are set, and that nothing in this release uses. */
+  /** Settings of other overlay hosts that are set, and that this release does not use. */
   unused: string[]
-  /** What to tell the operator about other variables of the environment, a sentence each. */
+  /** Warnings about other environment variables, a sentence each. */
   warnings: string[]
 }
 
@@ -93,7 +92,7 @@ const bearerToken = z
   .string()
   .min(16, 'must be at least 16 characters')
   .max(1000, 'must be at most 1000 characters')
-  // What a header can carry behind `Bearer` (RFC 6750 2.1).
+  // RFC 6750 2.1.
   .regex(/^[A-Za-z0-9._~+/-]+=*$/, 'may only have characters of A-Z a-z 0-9 - . _ ~ + /, and = at the end')
 
 /** How many bytes a direct push of the marker may have. */
@@ -166,12 +165,12 @@ const environment = z.object({
   CONTENT_SECURITY_POLICY: z
     .string()
     .max(1000, 'must be at most 1000 characters')
-    // No comma: behind it another policy would start.
+    // No comma: it would start another policy.
     .regex(
       /^[\x21-\x2b\x2d-\x7e]+(?: [\x21-\x2b\x2d-\x7e]+)*$/,
       'must be directives in ASCII, without commas',
     )
-    .refine((policy) => !/(?:^|;)\s*sandbox/i.test(policy), 'must not contain sandbox, which is always set')
+    .refine((policy) => !/(?:^|;)\s*sandbox/i.test(policy), 'cannot contain sandbox: that is set already')
     .optional(),
   SEED: z.enum(['local', 'none'], 'must be local or none').optional(),
   ADMIN_TOKEN: bearerToken.optional(),
@@ -197,10 +196,10 @@ function isDatabase({ protocol, hostname, pathname }: URL): boolean {
   return protocol === 'mysql:' && hostname !== '' && /^\/[^/]+$/.test(pathname)
 }
 
-/** How long a URL is that a store can keep the progress of a sync by. */
+/** The longest URL by which a store can keep the progress of a sync. */
 const MAX_PEER_URL = 255
 
-/** Whether a peer can be asked there: its routes follow behind the path. */
+/** Whether a URL can be the base of a peer's routes. */
 function isPeerUrl(text: string): boolean {
   const url = URL.canParse(text) ? new URL(text) : undefined
   const isPlain = url?.search === '' && url.hash === '' && url.username + url.password === ''
@@ -210,7 +209,7 @@ function isPeerUrl(text: string): boolean {
 /** Settings of other overlay hosts. */
 export const UNUSED_SETTINGS: readonly string[] = ['SERVER_PRIVATE_KEY', 'ARC_API_KEY']
 
-/** The names of all settings, those included that nothing uses. */
+/** The names of all settings, including unused ones. */
 export const SETTINGS: readonly string[] = [
   ...Object.keys(environment.shape),
   ...Object.values(LIMITS).map(({ setting }) => setting),
@@ -218,10 +217,10 @@ export const SETTINGS: readonly string[] = [
 ]
 
 /**
- * The settings, from environment variables; an empty one counts as not set.
+ * Reads the settings from environment variables; an empty one counts as not set.
  *
- * @throws ConfigError naming the first setting that does not hold, or a variable that must be a setting misspelled: what it
- * was to change would stay as it is, without a word.
+ * @throws ConfigError that names the first invalid setting, or a variable that must be a misspelled setting, which would
+ * otherwise have no effect without a word.
  */
 export function readConfig(env: Record<string, string | undefined>): Config {
   const set = Object.fromEntries(
@@ -233,7 +232,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     throw new ConfigError(`${certain.name}: unknown setting; did you mean ${certain.setting}?`)
   const settings = parseSettings(environment, set)
   if (settings.KNEX_URL !== undefined && settings.MONGO_URL !== undefined)
-    throw new ConfigError('MONGO_URL: KNEX_URL is set, too; unset one of them')
+    throw new ConfigError('MONGO_URL: KNEX_URL is set as well; unset one of them')
   const profile = PROFILES[settings.PROFILE]
   const { GENESIS: genesis, COVENANT_VERSION: covenantVersion } = settings
   const { DIFFICULTY: difficulty, NAME_MARKER: nameMarker, NAME_TLD: nameTld } = settings
@@ -247,7 +246,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
   const isLive = deployment !== undefined && formatOutpoint(deployment.genesis) === profile.genesis
   if (isLive && deployment.covenantVersion !== profile.covenantVersion)
     throw new ConfigError(`COVENANT_VERSION: must be ${profile.covenantVersion} for the live tree`)
-  // A network of one's own has no headers to ask for; the live one is never left unchecked without a word.
+  // A local network has no headers; proofs of the live one are checked unless that is turned off explicitly.
   const chainTracker =
     settings.CHAIN_TRACKER ?? (profile.name === 'mainnet' ? 'whatsonchain' : 'scripts-only')
   const canSeed = deployment === undefined && chainTracker === 'scripts-only'

@@ -1,23 +1,23 @@
 import { percentDecoded } from '../../../backend/src/protocol/bytes.js'
 import { mongoSecrets } from './mongo-url.js'
 
-/** Settings that nobody but the operator may read, whichever command uses them. */
+/** Secret settings of any command. */
 const SECRET = ['ADMIN_TOKEN', 'ARC_CALLBACK_TOKEN', 'SERVER_PRIVATE_KEY', 'ARC_API_KEY']
-/** Settings that are URLs, and may have a password in them, a key in the path, or one in the query. */
+/** Settings that are URLs, which may contain a password, or a key in the path or the query. */
 const ADDRESSES = ['CHAIN_TRACKER', 'HOSTING_URL', 'KNEX_URL']
-/** Of a path: what is as long is a key, and no word. */
+/** A path segment of at least this length is taken for a key. */
 const LEAST_KEY = 16
-/** Settings that are URLs, one or several with commas between them, and may have a key in path or query. */
+/** Settings that are one or several URLs, separated by commas, which may have a key in path or query. */
 const KEYED = ['CHAIN_TRACKER', 'SYNC_PEERS']
-/** What is shorter is no secret, and stands in any text. */
+/** Shorter texts are no secrets, and occur anywhere. */
 const LEAST = 4
 
-/** What stands in place of a secret. */
+/** Replaces a secret. */
 export const HIDDEN = '[hidden]'
 
 /**
- * Makes texts without the secrets of the settings: wherever one stands in a text, as it is or as in a URL, something else
- * stands instead. So no line can have one, whatever way it went there.
+ * Returns a function that replaces the secrets of the settings in a text, plain or URL-encoded, so that no log line can
+ * contain one, however it got there.
  *
  * @param env The settings, as environment variables.
  */
@@ -25,13 +25,13 @@ export function hidingSecrets(env: Record<string, string | undefined>): (text: s
   const secrets = [
     ...SECRET.map((name) => env[name] ?? ''),
     ...ADDRESSES.flatMap((name) => secretsIn(env[name] ?? '')),
-    ...mongoSecrets(env.MONGO_URL ?? '').flatMap(decodedToo),
+    ...mongoSecrets(env.MONGO_URL ?? '').flatMap(withDecoded),
   ]
   const urls = KEYED.flatMap((name) => (env[name] ?? '').split(',')).flatMap(keyedUrl)
   const written = secrets
     .filter(({ length }) => length >= LEAST)
     .flatMap((secret) => [secret, encodeURIComponent(secret)])
-    // Of two of which one begins as the other, the longer is to go whole.
+    // The longer first, as one secret may be the beginning of another.
     .sort((one, other) => other.length - one.length)
   return (text) => {
     const origins = urls.reduce(withOrigin, text)
@@ -41,11 +41,11 @@ export function hidingSecrets(env: Record<string, string | undefined>): (text: s
 
 interface KeyedUrl {
   host: string
-  /** Its path and query, as it is written and as it is read. */
+  /** Its path and query, as written and as parsed. */
   paths: string[]
 }
 
-/** A URL with more than an origin. */
+/** The URL, if it has more than an origin. */
 function keyedUrl(written: string): KeyedUrl[] {
   const text = written.trim()
   if (!URL.canParse(text)) return []
@@ -56,7 +56,7 @@ function keyedUrl(written: string): KeyedUrl[] {
   return [{ host, paths: [...new Set([rest, read])] }]
 }
 
-/** Of a URL in a text, leaves the origin. */
+/** Leaves only the origin of a URL in a text. */
 function withOrigin(text: string, { host, paths }: KeyedUrl): string {
   return paths.reduce((rest, path) => rest.replaceAll(host + path, `${host}/${HIDDEN}`), text)
 }
@@ -65,9 +65,9 @@ function secretsIn(address: string): string[] {
   if (!URL.canParse(address)) return []
   const { password, pathname, search, searchParams } = new URL(address)
   const keys = pathname.split('/').filter(({ length }) => length >= LEAST_KEY)
-  return [search.slice(1), ...searchParams.values(), password, ...keys].flatMap(decodedToo)
+  return [search.slice(1), ...searchParams.values(), password, ...keys].flatMap(withDecoded)
 }
 
-function decodedToo(secret: string): string[] {
+function withDecoded(secret: string): string[] {
   return [secret, percentDecoded(secret) ?? '']
 }

@@ -4,17 +4,17 @@ import type { AdmissionRecord } from '../../../backend/src/graph/records.js'
 import { yieldToEventLoop } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { MAX_OFFERED, type OfferedOutput } from './sync-messages.js'
 
-/** How many outputs the store is asked about at once, where some may be blocked. */
+/** How many outputs are checked against the blocklist at once. */
 const CHUNK = 500
 
 /**
  * The outputs of a topic that this host offers its peers: unspent, and not blocked; from a score on, by score.
  *
- * A page that is as long as it was asked to be may end within a score, and whoever asks goes on with that score. So there
- * is always one of a higher score on it, however many outputs have the first one: else the next page would be the same.
- * A page that is short is the last one, so that what is blocked leaves no page short.
+ * A full page may end within a score, and the peer continues with that score. So a page always has an output with a higher
+ * score, however many have the first one: else the next page would be the same. A short page is the last one, so blocked
+ * outputs must leave no page short.
  *
- * @param query.limit {@link MAX_OFFERED} at the most, and where it is not given.
+ * @param query.limit At most {@link MAX_OFFERED}, which is the default.
  */
 export async function offeredOutputs(
   query: { topic: string; since: number; limit?: number | undefined },
@@ -22,20 +22,20 @@ export async function offeredOutputs(
 ): Promise<OfferedOutput[]> {
   const { topic, since } = query
   const limit = Math.min(query.limit ?? MAX_OFFERED, MAX_OFFERED)
-  for (let asked = limit; ; asked *= 2) {
-    const unspent = await graph.admissions.unspentOfTopic({ topic, since, limit: asked })
+  for (let requested = limit; ; requested *= 2) {
+    const unspent = await graph.admissions.unspentOfTopic({ topic, since, limit: requested })
     const served: AdmissionRecord[] = []
     for (let at = 0; at < unspent.length; at += CHUNK) {
       served.push(...(await guard.served(unspent.slice(at, at + CHUNK))))
       await yieldToEventLoop()
     }
     const page = served.slice(0, Math.max(limit, pastFirstScore(served)))
-    if (unspent.length < asked || (page.length >= limit && page.at(-1)?.score !== page[0]?.score))
+    if (unspent.length < requested || (page.length >= limit && page.at(-1)?.score !== page[0]?.score))
       return page.map(({ outpoint, score }) => ({ txid: outpoint.txid, outputIndex: outpoint.vout, score }))
   }
 }
 
-/** How many have the score of the first, and one more where there is one. */
+/** How many have the score of the first, plus one if there are more. */
 function pastFirstScore(served: AdmissionRecord[]): number {
   const other = served.findIndex(({ score }) => score !== served[0]?.score)
   return other === -1 ? served.length : other + 1

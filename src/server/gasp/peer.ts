@@ -1,13 +1,13 @@
 import { setTimeout } from 'node:timers/promises'
 import type { z } from 'zod'
 import { nativeHash256 } from '../../../backend/src/graph/native-hash.js'
-import { readProof } from '../../../backend/src/graph/read-proof.js'
+import { readProof } from '../../../backend/src/graph/read-beef.js'
 import type { Proof } from '../../../backend/src/graph/records.js'
+import { CodedError } from '../../../backend/src/protocol/coded-error.js'
 import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { outputOf, readTransaction, type TransactionView } from '../../../backend/src/protocol/transaction.js'
 import { fetchBounded } from '../../client/bounded-fetch.js'
 import type { SourceError } from '../../client/errors.js'
-import { BadGraphError, PeerAwayError, UnwantedGraphError } from './sync-errors.js'
 import {
   formatGaspOutpoint,
   GASP_VERSION,
@@ -16,15 +16,42 @@ import {
   syncResponse,
 } from './sync-messages.js'
 
-/** The longest list of outputs that is read, in bytes: a hundred thousand of them. */
+/** A peer that is unavailable: it would not answer the next request either. */
+export class PeerAwayError extends CodedError<'PEER_AWAY'> {
+  override readonly name = 'PeerAwayError'
+
+  constructor(message: string, options?: { cause?: unknown }) {
+    super('PEER_AWAY', message, options)
+  }
+}
+
+/** A graph that a peer sent is invalid. Its other graphs may be fine. */
+export class BadGraphError extends CodedError<'BAD_GRAPH'> {
+  override readonly name = 'BadGraphError'
+
+  constructor(message: string, options?: { cause?: unknown }) {
+    super('BAD_GRAPH', message, options)
+  }
+}
+
+/** A graph that may be valid, but that this host does not take: it exceeds a limit, or belongs to no topic here. */
+export class UnwantedGraphError extends CodedError<'UNWANTED_GRAPH'> {
+  override readonly name = 'UnwantedGraphError'
+
+  constructor(message: string, options?: { cause?: unknown }) {
+    super('UNWANTED_GRAPH', message, options)
+  }
+}
+
+/** The longest list of outputs that is read, in bytes: a hundred thousand outputs. */
 const MAX_LIST_BYTES = 16 * 1024 * 1024
-/** What a node has beside its transaction: a merkle path, and metadata that nobody here asks for. */
+/** What a node has beside its transaction, in bytes: a merkle path, and metadata that is not requested. */
 const MAX_NODE_REST = 256 * 1024
-/** How long a peer that is asked too much is waited for at the most, in milliseconds, and how often. */
+/** How long this host waits when a peer limits its rate, in milliseconds, and how often. */
 const MAX_WAIT = 60_000
 const MAX_WAITS = 10
 
-/** A transaction as a peer gives it: its hash is what was asked for, and its path, if any, leads from it to a root. */
+/** A transaction from a peer: it has the requested txid, and its path, if any, leads from it to a root. */
 export interface PeerTransaction {
   view: TransactionView
   proof?: Proof
@@ -32,20 +59,20 @@ export interface PeerTransaction {
 
 export interface PeerOptions {
   url: string
-  /** For one answer, in milliseconds, to its last byte. */
+  /** For one response up to its last byte, in milliseconds. */
   timeout: number
   /** The longest transaction that is read, in bytes. */
   maxBytes: number
 }
 
-/** Another host, asked over HTTP in the form that overlay hosts have for it. Nothing that it says is believed here. */
+/** Another host, over the HTTP API that overlay hosts have for GASP. Nothing that it says is believed. */
 export class Peer {
   constructor(private readonly options: PeerOptions) {}
 
   /**
    * The unspent outputs of a topic from a score on.
    *
-   * @throws PeerAwayError where there is no answer, or none in the form of one.
+   * @throws PeerAwayError if there is no valid response.
    */
   async offered(
     { topic, ...asked }: { topic: string; since: number; limit: number },
@@ -59,16 +86,17 @@ export class Peer {
     })
     if (answer === 'too long' || answer.status !== 200)
       throw new PeerAwayError(`the peer does not list its outputs of ${topic}`)
-    const told = parsed(syncResponse, answer.body)
-    if (told === undefined) throw new PeerAwayError(`the peer returned no valid list of outputs for ${topic}`)
-    return told.UTXOList
+    const response = parsed(syncResponse, answer.body)
+    if (response === undefined)
+      throw new PeerAwayError(`the response of the peer about ${topic} is no list of outputs`)
+    return response.UTXOList
   }
 
   /**
-   * The transaction of an output in a graph; undefined where the peer does not have it.
+   * The transaction of an output in a graph; undefined if the peer does not have it.
    *
-   * @throws PeerAwayError where there is no answer; BadGraphError where it is no transaction, or another one;
-   * UnwantedGraphError where it is longer than one may be.
+   * @throws PeerAwayError if there is no response; BadGraphError if it is no transaction, or another one;
+   * UnwantedGraphError if it is too long.
    */
   async node(
     { graph, outpoint }: { graph: Outpoint; outpoint: Outpoint },
@@ -82,13 +110,14 @@ export class Peer {
       signal,
     })
     if (answer === 'too long') throw new UnwantedGraphError(`${txid} exceeds the limit for a transaction`)
-    // Hosts say in many ways that they do not have something, and in one that they cannot be asked now.
+    // Hosts have many ways to say that they do not have something, and one to say that they are unavailable.
     if (answer.status >= 400 && answer.status < 500) return undefined
-    const told = parsed(gaspNode, answer.body)
-    if (told === undefined) throw new BadGraphError(`the peer returned no valid graph node for ${txid}`)
-    if (told.graphID !== graphID || told.outputIndex !== outputIndex)
-      throw new BadGraphError(`asked for ${txid}, the peer returned a node of another graph`)
-    return readNode(txid, told)
+    const node = parsed(gaspNode, answer.body)
+    if (node === undefined)
+      throw new BadGraphError(`the response of the peer for ${txid} is no node of a graph`)
+    if (node.graphID !== graphID || node.outputIndex !== outputIndex)
+      throw new BadGraphError(`asked for ${txid}, the peer sends the node of another graph`)
+    return readNode(txid, node)
   }
 
   private async ask(
@@ -109,7 +138,8 @@ export class Peer {
       if (answer === 'too long') return answer
       if (answer.status >= 500) throw new PeerAwayError(`the peer answered ${path} with ${answer.status}`)
       if (answer.status !== 429) return answer
-      if (waits === MAX_WAITS) throw new PeerAwayError('the peer kept answering 429 despite waits')
+      if (waits === MAX_WAITS)
+        throw new PeerAwayError('the peer limits the rate, however long this host waits')
       await setTimeout(Math.min(answer.retryAfter * 1000, MAX_WAIT), undefined, { signal, ref: false })
     }
   }
@@ -125,7 +155,6 @@ export class Peer {
       const retryAfter = Number(headers.get('retry-after') ?? 1)
       return { status, body, retryAfter: Number.isFinite(retryAfter) ? Math.max(retryAfter, 1) : 1 }
     } catch (cause) {
-      // Whoever does not want to hear any more says why.
       signal.throwIfAborted()
       const { code } = cause as SourceError
       if (code === 'TOO_LARGE') return 'too long'
@@ -146,27 +175,27 @@ function parsed<Schema extends z.ZodType>(schema: Schema, body: Uint8Array): z.o
   try {
     return schema.safeParse(JSON.parse(Buffer.from(body).toString('utf8'))).data
   } catch {
-    // No JSON is of no form, either; the caller says so.
+    // The caller reports what is not JSON like any other invalid response.
     return undefined
   }
 }
 
-function readNode(txid: string, told: z.output<typeof gaspNode>): PeerTransaction {
-  const { outputIndex, rawTx, proof } = told
-  const view = soundly(`the transaction that the peer returned for ${txid} cannot be read`, () =>
+function readNode(txid: string, node: z.output<typeof gaspNode>): PeerTransaction {
+  const { outputIndex, rawTx, proof } = node
+  const view = valid(`the transaction that the peer sends for ${txid} cannot be read`, () =>
     readTransaction(bytesOf(rawTx), { hash: nativeHash256 }),
   )
-  if (view.txid !== txid) throw new BadGraphError(`asked for ${txid}, the peer returned ${view.txid}`)
+  if (view.txid !== txid) throw new BadGraphError(`asked for ${txid}, the peer sends ${view.txid}`)
   if (outputOf(view, outputIndex) === undefined)
     throw new BadGraphError(`${txid} has no output ${outputIndex}, but the peer returned a graph node for it`)
   if (proof == null) return { view }
-  const held = soundly(`the merkle path of ${txid} is invalid`, () =>
+  const checked = valid(`the merkle path of ${txid} is invalid`, () =>
     readProof({ txid, bump: bytesOf(proof) }),
   )
-  return { view, proof: held }
+  return { view, proof: checked }
 }
 
-function soundly<Result>(message: string, read: () => Result): Result {
+function valid<Result>(message: string, read: () => Result): Result {
   try {
     return read()
   } catch (cause) {
@@ -174,7 +203,7 @@ function soundly<Result>(message: string, read: () => Result): Result {
   }
 }
 
-/** As fast as a transaction is long. @throws RangeError where it is no hex. */
+/** In linear time. @throws RangeError if it is not hex. */
 function bytesOf(hex: string): Uint8Array {
   const { buffer, byteOffset, length } = Buffer.from(hex, 'hex')
   if (2 * length !== hex.length) throw new RangeError('must be hex of even length')

@@ -1,25 +1,26 @@
 import { setTimeout } from 'node:timers/promises'
 import type { Logger } from 'pino'
+import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
 import { TOPICS } from '../../../backend/src/protocol/profile.js'
 import { NotReadyError } from '../../gateway/http/errors.js'
-import type { Node } from '../node.js'
-import { ChainTrackerError } from '../submission/submission-errors.js'
-import { Peer } from './peer.js'
-import { PeerAwayError } from './sync-errors.js'
+import { ChainTrackerError } from '../chain/chain-tracker.js'
+import type { Config } from '../config/config.js'
+import type { Overlay } from '../submission/overlay.js'
+import { Peer, PeerAwayError } from './peer.js'
 import { TopicSync } from './topic-sync.js'
 
-/** What ended a round is looked at again in the next one. */
-const PASSING = [PeerAwayError, ChainTrackerError, NotReadyError]
+/** Errors that end a round and may be gone by the next one. */
+const TRANSIENT = [PeerAwayError, ChainTrackerError, NotReadyError]
 
 export interface PeersSyncOptions {
-  /** For each peer, by where it is, its topics in the order in which they are brought. */
+  /** By the URL of a peer: its topics in the order in which they are synced. */
   peers: Map<string, TopicSync[]>
-  /** Milliseconds from the end of one round to the next; 0: none but the first. */
+  /** Milliseconds from the end of one round to the next; 0: only one round. */
   interval: number
   logger: Logger
 }
 
-/** Brings what peers have, in rounds (`docs/sync.md`): each peer by itself, so that none waits for another. */
+/** Syncs with peers in rounds (`docs/sync.md`), each peer by itself, so that none waits for another. */
 export class PeersSync {
   private readonly stopping = new AbortController()
   private polling: Promise<unknown> | undefined
@@ -30,7 +31,7 @@ export class PeersSync {
     this.polling = Promise.all([...this.options.peers].map(([url, topics]) => this.poll(url, topics)))
   }
 
-  /** Ends what is under way, and waits until the store is left alone. */
+  /** Stops; resolves when it no longer uses the store. */
   async stop(): Promise<void> {
     this.stopping.abort(new PeerAwayError('the node is stopping'))
     await this.polling
@@ -45,26 +46,35 @@ export class PeersSync {
           await topic.round(signal)
         } catch (err) {
           if (signal.aborted) return
-          const isPassing = PASSING.some((kind) => err instanceof kind)
-          logger[isPassing ? 'warn' : 'error'](
+          const isTransient = TRANSIENT.some((kind) => err instanceof kind)
+          logger[isTransient ? 'warn' : 'error'](
             { err, peer },
-            'a sync was interrupted; the next one will continue it',
+            'a sync was interrupted; the next one continues there',
           )
         }
       }
       if (interval === 0) return
-      // Aborted, it is done; the loop sees why.
       await setTimeout(interval, undefined, { signal, ref: false }).catch(() => {})
     }
   }
 }
 
-/** The sync of a node with the peers that its settings name; undefined where they name none. */
-export function openPeersSync({ config, graph, overlay }: Node, logger: Logger): PeersSync | undefined {
+/** The sync of a node with the peers in its settings; undefined if there are none. */
+export function openPeersSync({
+  config,
+  graph,
+  overlay,
+  logger,
+}: {
+  config: Config
+  graph: GraphStore
+  overlay: Pick<Overlay, 'engine' | 'proofs' | 'emit'>
+  logger: Logger
+}): PeersSync | undefined {
   const { syncPeers, syncInterval, limits, deployment, maxBodyBytes } = config
   if (syncPeers.length === 0) return undefined
-  const { engine, proofs, tell } = overlay
-  // Without a tree every name would be passed over, and not be asked for again when there is one.
+  const { engine, proofs, emit } = overlay
+  // Without a tree every name would be skipped now, and not requested again once there is one.
   const topics = deployment === undefined ? [TOPICS.ordinals] : [TOPICS.names, TOPICS.ordinals]
   const bounds = {
     maxNodes: limits.maxSyncTransactions,
@@ -74,7 +84,7 @@ export function openPeersSync({ config, graph, overlay }: Node, logger: Logger):
   const peers = syncPeers.map((url): [string, TopicSync[]] => {
     const peer = new Peer({ url, timeout: limits.syncTimeout, maxBytes: maxBodyBytes })
     const syncs = topics.map(
-      (topic) => new TopicSync({ peer, url, topic, graph, engine, proofs, tell, limits: bounds, logger }),
+      (topic) => new TopicSync({ peer, url, topic, graph, engine, proofs, emit, limits: bounds, logger }),
     )
     return [url, syncs]
   })

@@ -1,14 +1,22 @@
-import { parentsFirst } from '../../../backend/src/graph/parents-first.js'
+import type { TopicManager } from '@bsv/overlay'
+import { parentsFirst } from '../../../backend/src/graph/ancestry.js'
+import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
 import type { BeefContents } from '../../../backend/src/graph/read-beef.js'
-import type { PeerTransaction } from './peer.js'
+import { encodeBeef } from '../../../backend/src/graph/write-beef.js'
+import { placement, predecessorsOf } from '../../../backend/src/protocol/ordinal-flow.js'
+import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
+import { TOPICS } from '../../../backend/src/protocol/profile.js'
+import { isCoinbase, outputOf, readTransaction } from '../../../backend/src/protocol/transaction.js'
+import { engineBeef } from '../submission/overlay-engine.js'
+import { BadGraphError, type PeerTransaction, UnwantedGraphError } from './peer.js'
 
-/** A transaction to give to topics, and those of them that have to have it for the sake of what comes after. */
-export interface Step {
+/** A transaction to submit, and the topics that need it for those that follow. */
+export interface SyncStep {
   txid: string
   wantedBy: ReadonlySet<string>
 }
 
-/** The transactions behind an offered output, as far as this host lacks them. */
+/** The transactions behind an offered output that this host lacks. */
 export class SyncGraph {
   readonly transactions = new Map<string, PeerTransaction>()
   private readonly wanted = new Map<string, Set<string>>()
@@ -16,7 +24,7 @@ export class SyncGraph {
   /** @param root The txid of what is offered. */
   constructor(readonly root: string) {}
 
-  /** Tells that a topic has to have a transaction; returns whether that is new. */
+  /** Notes that a topic needs a transaction. Returns whether that is new. */
   want(txid: string, topic: string): boolean {
     const topics = this.wanted.get(txid) ?? new Set()
     if (topics.has(topic)) return false
@@ -25,46 +33,46 @@ export class SyncGraph {
   }
 
   /**
-   * What is to be given to topics, parents before children, the root last. What cannot be verified, as something of it is
-   * missing, is left out: without it what comes after may be admitted all the same, or is not.
+   * What is to be submitted, parents before children, the root last. A transaction that cannot be verified, as some of its
+   * ancestors are missing, is left out: those that follow may be admitted without it.
    */
-  steps(): Step[] {
-    const whole = this.wholeOnes()
+  steps(): SyncStep[] {
+    const complete = this.completeTxids()
     return this.inOrder().flatMap(({ view: { txid } }) => {
       const wantedBy = this.wanted.get(txid)
-      return wantedBy === undefined || !whole.has(txid) ? [] : [{ txid, wantedBy }]
+      return wantedBy === undefined || !complete.has(txid) ? [] : [{ txid, wantedBy }]
     })
   }
 
   /**
-   * A transaction as the subject of a BEEF with the others of the graph, as if such had come.
+   * A transaction as the subject of a BEEF with the others of the graph, as if it had been submitted.
    *
-   * @param told Those that the store holds by now with all they spend; they are left out.
+   * @param stored Transactions that the store has by now, with all that they spend; they are left out.
    */
-  contents(txid: string, told: ReadonlySet<string> = new Set()): BeefContents {
+  contents(txid: string, stored: ReadonlySet<string> = new Set()): BeefContents {
     const subject = this.transactions.get(txid)?.view
     if (subject === undefined) throw new RangeError(`${txid} is not in the graph`)
-    const held = (asked: string): PeerTransaction | undefined =>
-      told.has(asked) ? undefined : this.transactions.get(asked)
-    const txids = this.closure(txid, held)
-    const length = txids.reduce((sum, each) => sum + (held(each)?.view.raw.length ?? 0), 0)
+    const included = (asked: string): PeerTransaction | undefined =>
+      stored.has(asked) ? undefined : this.transactions.get(asked)
+    const txids = this.closure(txid, included)
+    const length = txids.reduce((sum, each) => sum + (included(each)?.view.raw.length ?? 0), 0)
     return {
       subject,
-      transaction: (asked) => held(asked)?.view,
-      proof: (asked) => held(asked)?.proof,
+      transaction: (asked) => included(asked)?.view,
+      proof: (asked) => included(asked)?.proof,
       ...{ txids, length },
     }
   }
 
-  /** A transaction with what it spends, where it is proven; else with its ancestors down to proven ones. */
-  private closure(txid: string, held: (txid: string) => PeerTransaction | undefined): string[] {
+  /** A proven transaction with the ones that it spends from; an unproven one with its ancestors down to proven ones. */
+  private closure(txid: string, included: (txid: string) => PeerTransaction | undefined): string[] {
     const found = new Set<string>([txid])
     const waiting = [txid]
     for (let at = waiting.pop(); at !== undefined; at = waiting.pop()) {
-      const node = held(at)
+      const node = included(at)
       if (node === undefined || (node.proof !== undefined && at !== txid)) continue
       for (const { txid: source } of node.view.inputs) {
-        if (found.has(source) || held(source) === undefined) continue
+        if (found.has(source) || included(source) === undefined) continue
         found.add(source)
         if (node.proof === undefined) waiting.push(source)
       }
@@ -72,16 +80,194 @@ export class SyncGraph {
     return [...found]
   }
 
-  /** Those that are proven, or whose ancestors are all there down to proven ones. */
-  private wholeOnes(): Set<string> {
-    const whole = new Set<string>()
+  /** Those that are proven, or whose ancestors are all here down to proven ones. */
+  private completeTxids(): Set<string> {
+    const complete = new Set<string>()
     for (const { view, proof } of this.inOrder()) {
-      if (proof !== undefined || view.inputs.every(({ txid }) => whole.has(txid))) whole.add(view.txid)
+      if (proof !== undefined || view.inputs.every(({ txid }) => complete.has(txid))) complete.add(view.txid)
     }
-    return whole
+    return complete
   }
 
   private inOrder(): PeerTransaction[] {
     return parentsFirst(this.transactions, ({ view }) => view.inputs.map(({ txid }) => txid))
   }
+}
+
+export interface GraphLimits {
+  /** Transactions requested from a peer for one output. */
+  maxNodes: number
+  /** Bytes of the transactions of a graph. */
+  maxBytes: number
+}
+
+export interface CollectOptions {
+  /** An output that a peer offers. */
+  offered: Outpoint
+  /** Of which topic. */
+  topic: string
+  /** The topics that its transactions are submitted to. */
+  topics: string[]
+  /** Requests the transaction of an outpoint; undefined if the peer does not have it. */
+  ask: (outpoint: Outpoint) => Promise<PeerTransaction | undefined>
+  managers: Record<string, Pick<TopicManager, 'identifyNeededInputs'>>
+  store: AppliedReader
+  limits: GraphLimits
+}
+
+/**
+ * Collects everything needed to admit an offered output as the peer has it (`docs/sync.md`): its transaction, the spent nodes
+ * before a mint, the lineage of an ordinal with what places it in each step, and the ancestors of unproven transactions. It
+ * stops at what the topics hold here.
+ *
+ * @throws BadGraphError if the peer does not have what it offers, or the graph cannot be valid; UnwantedGraphError over the
+ * limits; whatever the request throws.
+ */
+export async function collectGraph(options: CollectOptions): Promise<SyncGraph> {
+  const collector = new Collector(options)
+  return await collector.collect()
+}
+
+class Collector {
+  private readonly graph: SyncGraph
+  private readonly steps: { outpoint: Outpoint; topic: string }[] = []
+  private readonly ancestors: Outpoint[] = []
+  /** Visited ancestors of unproven transactions. */
+  private readonly walked = new Set<string>()
+  private readonly missing = new Set<string>()
+  private asked = 0
+  private bytes = 0
+
+  constructor(private readonly options: CollectOptions) {
+    this.graph = new SyncGraph(options.offered.txid)
+  }
+
+  async collect(): Promise<SyncGraph> {
+    const { offered, topic } = this.options
+    this.graph.want(offered.txid, topic)
+    this.steps.push({ outpoint: offered, topic })
+    for (let step = this.steps.pop(); step !== undefined; step = this.steps.pop()) await this.follow(step)
+    if (!this.graph.transactions.has(offered.txid))
+      throw new BadGraphError('the peer does not have the output that it offers')
+    if (this.graph.steps().at(-1)?.txid !== offered.txid)
+      throw new BadGraphError('the peer does not have all ancestors of the output that it offers')
+    return this.graph
+  }
+
+  /** Follows a transaction for a topic, unless the topic has it. */
+  private async want(outpoint: Outpoint, topic: string): Promise<void> {
+    if (await isApplied(this.options.store, { topic, txid: outpoint.txid })) return
+    if (this.graph.want(outpoint.txid, topic)) this.steps.push({ outpoint, topic })
+  }
+
+  private async follow({ outpoint, topic }: { outpoint: Outpoint; topic: string }): Promise<void> {
+    const { topics, offered } = this.options
+    const node = await this.load(outpoint, { here: false })
+    if (node === undefined) return
+    if (topic === TOPICS.names) {
+      for (const parent of await this.nodesBefore(node, outpoint.txid === offered.txid))
+        await this.want(parent, topic)
+    }
+    if (topics.includes(TOPICS.ordinals)) await this.followOrdinals(node)
+    if (node.proof !== undefined) return
+    for (const input of node.view.inputs) this.ancestors.push(input)
+    for (let next = this.ancestors.pop(); next !== undefined; next = this.ancestors.pop()) {
+      if (this.walked.has(next.txid)) continue
+      this.walked.add(next.txid)
+      const ancestor = await this.load(next, { here: true })
+      if (ancestor === undefined || ancestor.proof !== undefined) continue
+      for (const input of ancestor.view.inputs) this.ancestors.push(input)
+    }
+  }
+
+  /** The nodes that a mint may spend; none if the transaction is no mint. */
+  private async nodesBefore(node: PeerTransaction, isOffered: boolean): Promise<Outpoint[]> {
+    const manager = this.options.managers[TOPICS.names]
+    try {
+      const beef = engineBeef(encodeBeef([{ raw: node.view.raw }]))
+      const needed = (await manager?.identifyNeededInputs?.(beef)) ?? []
+      return needed.map(({ txid, outputIndex: vout }) => ({ txid, vout }))
+    } catch (cause) {
+      if (!isOffered) return []
+      throw new UnwantedGraphError('the offered output is of no mint of the tree that this host follows', {
+        cause,
+      })
+    }
+  }
+
+  /** Loads what places the 1-sat outputs of a transaction, and follows the coins that they continue. */
+  private async followOrdinals({ view }: PeerTransaction): Promise<void> {
+    const outputValues = view.outputs.map(({ satoshis }) => satoshis)
+    const output = outputValues.lastIndexOf(1)
+    if (output === -1 || isCoinbase(view)) return
+    const isPlaced = placement({ outputValues, output })
+    const inputValues: number[] = []
+    for (const input of view.inputs) {
+      const source = await this.load(input, { here: true })
+      const satoshis = source && outputOf(source.view, input.vout)?.satoshis
+      // After an unknown value, nothing can be placed.
+      if (satoshis === undefined) break
+      inputValues.push(satoshis)
+      if (isPlaced(satoshis)) break
+    }
+    const known = view.inputs.map((_, input) => inputValues[input])
+    for (const each of predecessorsOf({ inputValues: known, outputValues })) {
+      const carried = each.kind === 'input' ? view.inputs[each.input] : undefined
+      if (carried !== undefined) await this.want(carried, TOPICS.ordinals)
+    }
+  }
+
+  /**
+   * A transaction of the graph.
+   *
+   * @param options.here Whether to look in the store first.
+   */
+  private async load(
+    { txid, vout }: Outpoint,
+    { here }: { here: boolean },
+  ): Promise<PeerTransaction | undefined> {
+    const known = this.graph.transactions.get(txid)
+    if (known !== undefined || this.missing.has(txid)) return known
+    const node = (here ? await this.stored(txid) : undefined) ?? (await this.fetch({ txid, vout }))
+    const found = node ?? (here ? undefined : await this.stored(txid))
+    if (found === undefined) this.missing.add(txid)
+    else this.add(found)
+    return found
+  }
+
+  private async fetch(outpoint: Outpoint): Promise<PeerTransaction | undefined> {
+    const { limits, ask } = this.options
+    this.asked++
+    if (this.asked > limits.maxNodes)
+      throw new UnwantedGraphError(`the graph has more than ${limits.maxNodes} transactions`)
+    return await ask(outpoint)
+  }
+
+  private async stored(txid: string): Promise<PeerTransaction | undefined> {
+    const record = await this.options.store.transactions.get(txid)
+    if (record === undefined) return undefined
+    const { raw, proof } = record
+    return { view: readTransaction(raw, { txid }), ...(proof && { proof }) }
+  }
+
+  private add(node: PeerTransaction): void {
+    const { maxBytes } = this.options.limits
+    this.bytes += node.view.raw.length
+    if (this.bytes > maxBytes) throw new UnwantedGraphError(`the graph has more than ${maxBytes} bytes`)
+    this.graph.transactions.set(node.view.txid, node)
+  }
+}
+
+/** The part of a store that says whether a transaction is needed again. */
+export type AppliedReader = Pick<GraphStore, 'transactions' | 'admissions'>
+
+/** Whether a topic has a transaction and it counts: a peer may have the proof of one that has lost a conflict. */
+export async function isApplied(
+  store: AppliedReader,
+  { topic, txid }: { topic: string; txid: string },
+): Promise<boolean> {
+  return (
+    (await store.admissions.isApplied(topic, txid)) &&
+    (await store.transactions.winnerOver(txid)) === undefined
+  )
 }

@@ -1,46 +1,47 @@
 import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
 import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
+import type { TransactionRecord } from '../../../backend/src/graph/records.js'
+import { transactionRecords } from '../../../backend/src/graph/transaction-records.js'
 import { TimeSlice } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { formatOutpoint, type Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { outputOf } from '../../../backend/src/protocol/transaction.js'
 import type { ProofVerifier } from '../chain/proof-verifier.js'
-import { type OverlayEvent, withOrdinals } from '../submission/overlay.js'
+import { ConflictError, InvalidSubmissionError, SubmissionTooLargeError } from '../submission/errors.js'
+import { admittedCount, type OverlayEvent, withOrdinals } from '../submission/overlay.js'
 import type { OverlayEngine } from '../submission/overlay-engine.js'
+import { SubmissionTracker } from '../submission/verify-submission.js'
+import { BadGraphError, type Peer, PeerAwayError, type PeerTransaction, UnwantedGraphError } from './peer.js'
 import {
-  ConflictError,
-  InvalidSubmissionError,
-  SubmissionTooLargeError,
-} from '../submission/submission-errors.js'
-import { collectGraph, type GraphLimits } from './collect-graph.js'
-import { isHeld } from './is-held.js'
-import { OpenGraphs } from './open-graphs.js'
-import type { Peer, PeerTransaction } from './peer.js'
-import { BadGraphError, PeerAwayError, UnwantedGraphError } from './sync-errors.js'
-import type { SyncGraph } from './sync-graph.js'
+  type AppliedReader,
+  collectGraph,
+  type GraphLimits,
+  isApplied,
+  type SyncGraph,
+  type SyncStep,
+} from './sync-graph.js'
 import type { OfferedOutput } from './sync-messages.js'
-import { takeGraph } from './take-graph.js'
 
-/** How many outputs a peer is asked for at once, and how many where these have one score. */
+/** How many outputs are requested at once, and how many if those all have one score. */
 const PAGE = 1000
 const LONG_PAGE = 10_000
-/** How many graphs are collected while one is taken. */
+/** How many graphs are collected ahead of the one that is being taken. */
 const AHEAD = 4
-/** Bytes of transactions that are kept for the graphs after them, as a graph often has those of the one before. */
-const KEPT_BYTES = 64 * 1024 * 1024
-/** How far the clock of a peer may be ahead, in milliseconds: a score beyond would hide all that comes before it. */
+/** Bytes of transactions that are cached, as a graph often shares some with the one before. */
+const CACHE_BYTES = 64 * 1024 * 1024
+/** How far the clock of a peer may be ahead, in milliseconds: a higher score would skip everything before it. */
 const CLOCK_SKEW = 60 * 60 * 1000
-/** How many graphs that are not taken have a line in the log, of one round. */
+/** How many graphs that are not taken are logged in one round. */
 const MAX_LINES = 20
-/** How many graphs in a row may be none, until the peer is left for this time. */
+/** How many graphs in a row may be invalid before the round ends. */
 const MAX_FAILURES = 100
-/** How many pages of outputs are asked for in one round; the next one goes on behind them. */
+/** How many pages of outputs are requested in one round; the next one continues after them. */
 const MAX_PAGES = 10_000
 
-/** What came of the graphs of a round. */
+/** The results of a round. */
 interface SyncTally {
   taken: number
-  /** Could not be taken, and are tried again. */
+  /** Could not be taken, and are retried. */
   open: number
   /** Are not for this host. */
   unwanted: number
@@ -48,14 +49,14 @@ interface SyncTally {
 
 export interface TopicSyncOptions {
   peer: Peer
-  /** Where the peer is, by which its progress is kept. */
+  /** The URL of the peer, by which the progress is stored. */
   url: string
   topic: string
   graph: GraphStore
   engine: OverlayEngine
   proofs: ProofVerifier
-  /** Told of each graph what came of it. */
-  tell: (event: OverlayEvent) => void
+  /** Called with the result of each graph. */
+  emit: (event: OverlayEvent) => void
   limits: GraphLimits & {
     /** How long collecting one graph may take, in milliseconds. */
     graphTimeout: number
@@ -63,7 +64,7 @@ export interface TopicSyncOptions {
   logger: Logger
 }
 
-interface Round {
+interface SyncRound {
   tally: SyncTally
   signal: AbortSignal
 }
@@ -74,23 +75,23 @@ interface Offer {
   score: number
 }
 
-/** Brings what a peer has of a topic (`docs/sync.md`). Goes on from where it was, in this life of the node or in another. */
+/** Takes what a peer has of a topic (`docs/sync.md`). Continues where it stopped, also after a restart. */
 export class TopicSync {
   private readonly open = new OpenGraphs()
-  /** Graphs in a row that were none. */
+  /** Invalid graphs in a row. */
   private failures = 0
-  private readonly kept = new LRUCache<string, PeerTransaction>({
-    maxSize: KEPT_BYTES,
+  private readonly cache = new LRUCache<string, PeerTransaction>({
+    maxSize: CACHE_BYTES,
     sizeCalculation: ({ view }) => view.raw.length + 1,
   })
 
   constructor(private readonly options: TopicSyncOptions) {}
 
   /**
-   * Takes all that the peer offers and this host lacks.
+   * Takes everything that the peer offers and this host lacks.
    *
-   * @throws PeerAwayError where the peer ends it; whatever this host ends it by. What was taken until then stays, and the next
-   * round goes on behind it.
+   * @throws PeerAwayError if the peer ends it; whatever ends it here. What was taken by then stays, and the next round
+   * continues after it.
    */
   async round(signal: AbortSignal): Promise<void> {
     const { logger, url: peer, topic } = this.options
@@ -103,13 +104,13 @@ export class TopicSync {
     }
   }
 
-  private async takeAll({ tally, signal }: Round): Promise<void> {
+  private async takeAll({ tally, signal }: SyncRound): Promise<void> {
     const { peer, url, topic, graph } = this.options
     let since = await graph.interactions.last(url, topic)
     for (let limit = PAGE, pages = 0; pages < MAX_PAGES; pages++) {
       const page = await peer.offered({ topic, since, limit }, signal)
       if (page.some(({ score }) => score < since))
-        throw new PeerAwayError(`the peer listed outputs of ${topic} that were not requested`)
+        throw new PeerAwayError(`the peer offers outputs of ${topic} that were not requested`)
       await this.takePage(page, { tally, signal })
       const last = page.reduce(
         (highest, { score }) => (isScore(score) ? Math.max(highest, score) : highest),
@@ -121,12 +122,12 @@ export class TopicSync {
         await graph.interactions.setLast(url, topic, this.open.startFrom(since))
       } else if (page.length < limit) return
       else if (limit < LONG_PAGE) limit = LONG_PAGE
-      // A peer that gives no more than that of one score has no way to go past it.
+      // A peer that returns only so many outputs of one score gives no way to page past it.
       else since++
     }
   }
 
-  private async takePage(page: OfferedOutput[], { tally, signal: stopping }: Round): Promise<void> {
+  private async takePage(page: OfferedOutput[], { tally, signal: stopping }: SyncRound): Promise<void> {
     const offers = await this.lacking(page)
     const ending = new AbortController()
     const signal = AbortSignal.any([stopping, ending.signal])
@@ -135,7 +136,7 @@ export class TopicSync {
       for (const [at, offer] of offers.entries()) {
         for (const next of offers.slice(ahead.length, at + AHEAD)) {
           const collecting = this.collect(next, signal)
-          // It is waited for when it has its turn.
+          // Awaited later, when it is taken.
           collecting.catch(() => {})
           ahead.push(collecting)
         }
@@ -143,23 +144,23 @@ export class TopicSync {
         await this.take(offer, { collecting: ahead[at], tally, signal })
       }
     } finally {
-      // What ended this ends those ahead of it, too: the store is left alone then.
+      // Also stops those ahead: then nothing uses the store any more.
       ending.abort(new PeerAwayError('the page was abandoned'))
       await Promise.allSettled(ahead)
     }
   }
 
-  /** Of each transaction that the topic lacks one output, by their scores. */
+  /** One output of each transaction that the topic lacks, by score. */
   private async lacking(page: OfferedOutput[]): Promise<Offer[]> {
     const { topic, graph } = this.options
     const blocked = await graph.blocklist.list()
     const offers = new Map<string, Offer>()
-    const slice = new TimeSlice()
+    const slices = new TimeSlice()
     for (const { txid, outputIndex: vout, score } of page.sort((a, b) => a.score - b.score)) {
-      await slice.yieldIfOver()
+      await slices.yieldIfOver()
       const outpoint = { txid, vout }
       if (offers.has(txid) || blocked.has('outpoint', formatOutpoint(outpoint))) continue
-      if (await isHeld(graph, { topic, txid })) this.open.close(txid)
+      if (await isApplied(graph, { topic, txid })) this.open.close(txid)
       else offers.set(txid, { outpoint, score })
     }
     return [...offers.values()]
@@ -194,32 +195,32 @@ export class TopicSync {
   ): Promise<PeerTransaction | undefined> {
     signal.throwIfAborted()
     const { txid, vout } = asked.outpoint
-    const known = this.kept.get(txid)
+    const known = this.cache.get(txid)
     if (known !== undefined && outputOf(known.view, vout) !== undefined) return known
     const node = await this.options.peer.node(asked, signal)
-    if (node !== undefined) this.kept.set(txid, node)
+    if (node !== undefined) this.cache.set(txid, node)
     return node
   }
 
   private async take(
     { outpoint, score }: Offer,
-    told: Round & { collecting: Promise<SyncGraph> | undefined },
+    round: SyncRound & { collecting: Promise<SyncGraph> | undefined },
   ): Promise<void> {
     const { topic, engine, proofs, graph, logger, url } = this.options
-    const { tally } = told
+    const { tally } = round
     const { txid } = outpoint
     try {
-      const collected = await told.collecting
+      const collected = await round.collecting
       if (collected !== undefined)
         await takeGraph(collected, {
           topics: withOrdinals([topic]),
           engine,
           proofs,
           graph,
-          signal: told.signal,
+          signal: round.signal,
         })
       if (!(await graph.admissions.isApplied(topic, txid)))
-        throw new UnwantedGraphError('the topic admits no output of the offered transaction')
+        throw new UnwantedGraphError('its topic admits none of the offered outputs')
       const winner = await graph.transactions.winnerOver(txid)
       if (winner !== undefined) throw new ConflictError({ txid, winner })
       this.open.close(txid)
@@ -235,8 +236,8 @@ export class TopicSync {
       if (isOpen) this.open.leave(txid, score)
       else this.open.close(txid)
       this.count(isOpen ? 'open' : 'unwanted', tally)
-      // What is kept may be what is wrong with it.
-      this.kept.clear()
+      // A cached transaction may be the reason.
+      this.cache.clear()
       if (error instanceof BadGraphError && ++this.failures > MAX_FAILURES)
         throw new PeerAwayError('the peer offers one invalid graph after another', {
           cause: error,
@@ -244,17 +245,126 @@ export class TopicSync {
       if (tally.open + tally.unwanted <= MAX_LINES)
         logger.warn(
           { peer: url, topic, offered: formatOutpoint(outpoint), reason: error.message, again: isOpen },
-          'rejected an output offered by a peer',
+          'an output that a peer offers was not taken',
         )
     }
   }
 
   private count(result: keyof SyncTally, tally: SyncTally): void {
     tally[result]++
-    this.options.tell({ kind: 'synced', result })
+    this.options.emit({ kind: 'synced', result })
   }
 }
 
 function isScore(score: number): boolean {
   return score <= Date.now() + CLOCK_SKEW
+}
+
+export interface TakeOptions {
+  topics: string[]
+  engine: Pick<OverlayEngine, 'verify' | 'admit'>
+  proofs: Pick<ProofVerifier, 'headers'>
+  graph: AppliedReader
+  signal: AbortSignal
+}
+
+/**
+ * Submits the transactions of a graph, parents before children: all are verified before any is stored, each in a write of its
+ * own, so that others can write in between.
+ *
+ * @throws As {@link OverlayEngine.verify} and {@link OverlayEngine.admit}. What was admitted before stays: it does not depend
+ * on what follows.
+ */
+export async function takeGraph(graph: SyncGraph, options: TakeOptions): Promise<void> {
+  const { topics, engine } = options
+  const steps = await lacking(graph.steps(), options)
+  const sources = await verified(graph, steps, options)
+  /** The transactions of this graph that the store has by now. */
+  const stored = new Set<string>()
+  for (const { txid } of steps) {
+    options.signal.throwIfAborted()
+    const contents = graph.contents(txid, stored)
+    const verifiedStep = { contents, topics, sources: sources.get(txid) ?? [] }
+    const steak = await engine.admit(verifiedStep)
+    if (admittedCount(steak) === 0) continue
+    for (const record of transactionRecords(contents).transactions) stored.add(record.txid)
+  }
+}
+
+/** Some may have been submitted by others since the graph was collected. */
+async function lacking(steps: SyncStep[], { graph }: TakeOptions): Promise<SyncStep[]> {
+  const left: SyncStep[] = []
+  for (const step of steps) {
+    for (const topic of step.wantedBy) {
+      if (await isApplied(graph, { topic, txid: step.txid })) continue
+      left.push(step)
+      break
+    }
+  }
+  return left
+}
+
+/**
+ * Verifies all steps, from the last one back: an unproven one includes its unproven ancestors, so that each is verified
+ * once, however long the chain.
+ *
+ * @returns The proven sources of the ordinals of each.
+ */
+async function verified(
+  graph: SyncGraph,
+  steps: SyncStep[],
+  { topics, engine, proofs }: TakeOptions,
+): Promise<Map<string, TransactionRecord[]>> {
+  const tracker = proofs.headers && new SubmissionTracker(proofs.headers)
+  const sources = new Map<string, TransactionRecord[]>()
+  const covered = new Set<string>()
+  for (const { txid } of [...steps].reverse()) {
+    const isProven = graph.transactions.get(txid)?.proof !== undefined
+    if (!isProven && covered.has(txid)) continue
+    const contents = graph.contents(txid)
+    sources.set(txid, await engine.verify(contents, topics, tracker))
+    for (const record of transactionRecords(contents).transactions) covered.add(record.txid)
+  }
+  return sources
+}
+
+/** For how long a graph is retried, in milliseconds: by then a block is known everywhere, and most conflicts are mined. */
+const MAX_RETRY_TIME = 24 * 60 * 60 * 1000
+/** How many are open at once. */
+const MAX_OPEN = 1000
+
+/**
+ * The graphs of a peer that could not be taken and may be next time. The stored progress stays before them, so that the peer
+ * offers them again, also after a restart.
+ */
+export class OpenGraphs {
+  private readonly graphs = new Map<string, { score: number; since: number }>()
+
+  constructor(private readonly now: () => number = Date.now) {}
+
+  /** Marks a graph as open; {@link startFrom} drops it when it has been open for too long. */
+  leave(txid: string, score: number): void {
+    const since = this.graphs.get(txid)?.since ?? this.now()
+    this.graphs.set(txid, { score, since })
+    if (this.graphs.size > MAX_OPEN) this.dropLowest()
+  }
+
+  close(txid: string): void {
+    this.graphs.delete(txid)
+  }
+
+  /** The score to start from for a sync that has come as far as `score`. */
+  startFrom(score: number): number {
+    let start = score
+    for (const [txid, open] of this.graphs) {
+      if (this.now() - open.since > MAX_RETRY_TIME) this.graphs.delete(txid)
+      else start = Math.min(start, open.score)
+    }
+    return start
+  }
+
+  private dropLowest(): void {
+    const [first] = [...this.graphs].sort(([, a], [, b]) => a.score - b.score)
+    if (first !== undefined) this.graphs.delete(first[0])
+  }
 }

@@ -1,7 +1,7 @@
 import { type RequestHandler, Router } from 'express'
 import { z } from 'zod'
 import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
-import { readProof } from '../../../backend/src/graph/read-proof.js'
+import { readProof } from '../../../backend/src/graph/read-beef.js'
 import { graphRecords, type Proof } from '../../../backend/src/graph/records.js'
 import { spendsBy } from '../../../backend/src/graph/transaction-records.js'
 import { fromHex } from '../../../backend/src/protocol/bytes.js'
@@ -10,16 +10,16 @@ import { BadRequestError, NotFoundError } from '../../gateway/http/errors.js'
 import { type OperationGroup, STORE_ERRORS } from '../../gateway/http/operation.js'
 import type { RequestBodies } from '../../gateway/http/request-body.js'
 import { count, validate } from '../../gateway/http/schemas.js'
+import { ChainTrackerError } from '../chain/chain-tracker.js'
 import type { ProofVerifier } from '../chain/proof-verifier.js'
 import { requireBearer } from '../http/admin-guard.js'
 import type { OverlayEngine } from '../submission/overlay-engine.js'
-import { ChainTrackerError } from '../submission/submission-errors.js'
 
 /** The path of one transaction has some 70 characters for each level of its tree; the other fields some hundred in total. */
 const MAX_BODY_BYTES = 32 * 1024
 
 export interface ArcIngestOptions {
-  engine: Pick<OverlayEngine, 'exclusively'>
+  engine: Pick<OverlayEngine, 'writeLock'>
   graph: Pick<GraphStore, 'transactions' | 'record'>
   proofs: ProofVerifier
   bodies: RequestBodies
@@ -62,7 +62,7 @@ function ingest(options: ArcIngestOptions): RequestHandler {
       )
     if (!(await graph.transactions.has(txid))) throw unknownTransaction()
     await requireHeld(proof, proofs)
-    await engine.exclusively(async () => {
+    await engine.writeLock.run(async () => {
       // Its bytes are read last, as they may be many.
       const kept = await graph.transactions.get(txid)
       if (kept === undefined) throw unknownTransaction()

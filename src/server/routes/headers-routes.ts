@@ -26,7 +26,7 @@ const roundShape = z.strictObject({
  */
 export function headersRoutes(
   watch: ReorgMonitor | undefined,
-  { engine, bodies }: { engine: Pick<OverlayEngine, 'releaseHeld'>; bodies: RequestBodies },
+  { engine, bodies }: { engine: Pick<OverlayEngine, 'releaseNonFinal'>; bodies: RequestBodies },
 ): Router {
   return Router().post('/headers', bodies.json({ limit: MAX_BODY_BYTES }), async (request, response) => {
     const body: unknown = request.body ?? {}
@@ -35,7 +35,7 @@ export function headersRoutes(
       throw new NotFoundError('this host does not check proofs: CHAIN_TRACKER is scripts-only')
     const round = await watch.round(height)
     // On a longer chain, transactions that were not final may be now.
-    while ((await engine.releaseHeld()) > 0);
+    while ((await engine.releaseNonFinal()) > 0);
     response.json(round)
   })
 }

@@ -1,12 +1,8 @@
 import { Utils } from '@bsv/sdk'
 import type { Request, Response } from 'express'
-import { Collection } from '../../../backend/src/graph/collection.js'
 import type { TransactionSource } from '../../../backend/src/graph/graph-store.js'
-import {
-  type ListedBeef,
-  type ListedTransaction,
-  listedBeef,
-} from '../../../backend/src/graph/listed-beef.js'
+import { Collection } from '../../../backend/src/graph/provenance.js'
+import { type ListedBeef, type ListedTransaction, listedBeef } from '../../../backend/src/graph/write-beef.js'
 import { yieldToEventLoop } from '../../../backend/src/graph/yield-to-event-loop.js'
 import type { AnsweringOutput, Reading } from '../../../backend/src/lookup-services/output-history.js'
 import { fromHex } from '../../../backend/src/protocol/bytes.js'

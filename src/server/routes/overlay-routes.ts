@@ -15,7 +15,7 @@ import { clientKey, isLocal } from '../http/gates.js'
 import { asUint8Array } from '../submission/as-uint8array.js'
 import { withOrdinals } from '../submission/overlay.js'
 import type { OverlayEngine } from '../submission/overlay-engine.js'
-import type { Submit } from '../submission/submit.js'
+import type { Submit } from '../submission/submission-queue.js'
 import { sendLookupAnswer } from './lookup-answer.js'
 import { syncRoutes } from './sync-routes.js'
 

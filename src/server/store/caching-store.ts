@@ -20,16 +20,16 @@ import type { AdmissionRecord, Block, GraphRecords } from '../../../backend/src/
 import { formatOutpoint, type Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { ChangePoller } from './change-poller.js'
 
-/** How many answers are kept, and their total weight: about their bytes, as strangers decide how much MAP an ordinal has. */
+/** How many answers are cached, and their total weight: about their bytes, as strangers decide how much MAP an ordinal has. */
 const MAX_ANSWERS = 20_000
 const MAX_WEIGHT = 32 * 1024 * 1024
 const MAX_ANSWER_WEIGHT = 1024 * 1024
-/** Of an answer without MAP or segments, and of a segment. */
+/** The weight of an answer without MAP or segments, and of a segment. */
 const USUAL_WEIGHT = 1024
 const SEGMENT_WEIGHT = 256
-/** Of a metadata text beyond its characters: a stranger may have written ten thousand empty ones. */
+/** The weight of a metadata text besides its characters: a stranger may have written ten thousand empty ones. */
 const TEXT_WEIGHT = 100
-/** Total bytes of the short bodies that are kept. */
+/** Total bytes of the short bodies that are cached. */
 const MAX_BODIES = 32 * 1024 * 1024
 
 /** The promise is kept too: a repeated read costs no new one. */
@@ -39,7 +39,6 @@ interface CachedAnswer {
 }
 
 export interface CachingStoreOptions {
-  /** The one whose answers are kept. */
   store: HostStore
   /** Whether other processes may write to the database. */
   isShared?: boolean
@@ -49,9 +48,9 @@ export interface CachingStoreOptions {
 }
 
 /**
- * A store that keeps the answers which the gateway asks for again and again in memory until the next write. If other
- * processes share the database, it polls for their writes, and without a fresh poll an answer counts for less than a second.
- * A body is kept longer: its hash identifies it.
+ * A store that caches the answers which the gateway needs again and again, until the next write. If other processes share the
+ * database, it polls for their writes, and cached answers are used only after a fresh poll. Bodies are cached longer: a hash
+ * identifies them.
  */
 export class CachingStore implements HostStore {
   readonly transactions: TransactionsReader
@@ -78,11 +77,11 @@ export class CachingStore implements HostStore {
     maxSize: MAX_BODIES,
     sizeCalculation: ({ length }) => Math.max(length, 1),
   })
-  /** How many writes there were: an answer that one may have overtaken is not kept. */
+  /** How many writes there were: an answer that a write may have overtaken is not cached. */
   private writes = 0
-  /** How many are running: until they end, nobody knows whether a kept answer is older. */
+  /** How many are running: until they end, a cached answer may be out of date. */
   private running = 0
-  /** The reorganisation count that the kept answers belong to. */
+  /** The reorganisation count that the cached answers belong to. */
   private reorgs = 0
   /** Polls for the writes of others; undefined if there are none. */
   private readonly poller: ChangePoller | undefined
@@ -159,7 +158,7 @@ export class CachingStore implements HostStore {
     return this.writing(() => this.store.evict(outpoint))
   }
 
-  /** Runs a write, in this thread or another; until it ends, nothing is answered from memory. */
+  /** Runs a write, in this thread or another; until it ends, the cache is not used. */
   async writing<Result>(write: () => Promise<Result>): Promise<Result> {
     this.running++
     try {
@@ -187,7 +186,7 @@ export class CachingStore implements HostStore {
     if (this.poller === undefined && this.running === 0) return this.reorgs
     const reorgs = await this.store.reorgCount()
     if (this.poller !== undefined) {
-      // Kept answers are older: they do not belong with what is read now.
+      // The cached answers are from before.
       if (reorgs !== this.reorgs) this.forgetAnswers()
       this.reorgs = reorgs
     }
@@ -202,7 +201,7 @@ export class CachingStore implements HostStore {
       winnerOver: (txid) => transactions.winnerOver(txid),
       heightOf: (txid) => this.cached(`height ${txid}`, () => transactions.heightOf(txid)),
       spenderOf: async (outpoint) => {
-        // That nothing spends an outpoint is an answer, too.
+        // That nothing spends an outpoint is cached, too.
         const { spender } = await this.cached(`spender ${formatOutpoint(outpoint)}`, async () => ({
           spender: await transactions.spenderOf(outpoint),
         }))
@@ -218,7 +217,7 @@ export class CachingStore implements HostStore {
       longestNode: (name) => names.longestNode(name),
       genuineNodes: (outpoints) => names.genuineNodes(outpoints),
       byPrefix: (query) => names.byPrefix(query),
-      // The blocklist filter asks about one or two with each read. Strangers make up longer lists: those are not kept.
+      // The blocklist filter asks about one or two with each read. Strangers make up longer lists: those are not cached.
       genuineOrigins: (outpoints) => {
         if (outpoints.length > 2) return names.genuineOrigins(outpoints)
         return this.cached(`origins ${outpoints.map(formatOutpoint)}`, () => names.genuineOrigins(outpoints))
@@ -235,7 +234,7 @@ export class CachingStore implements HostStore {
       at: (outpoint, sequence) =>
         this.cached(`${sequence} ${formatOutpoint(outpoint)}`, () => ordinals.at(outpoint, sequence)),
       currentOutput: async (outpoint) => {
-        // That it is nowhere is an answer, too.
+        // That it is nowhere is cached, too.
         const { tip } = await this.cached(`current ${formatOutpoint(outpoint)}`, async () => ({
           tip: await ordinals.currentOutput(outpoint),
         }))
@@ -284,7 +283,6 @@ export class CachingStore implements HostStore {
 
   private freshBlocklist({ blocklist }: HostStore): BlocklistStore {
     return {
-      // As it was less than a second ago.
       list: () => (this.isFresh ? blocklist.list() : blocklist.refresh().then(() => blocklist.list())),
       page: (query) => blocklist.page(query),
       refresh: () => blocklist.refresh(),
@@ -298,7 +296,7 @@ export class CachingStore implements HostStore {
     this.answers.clear()
   }
 
-  /** Whether kept answers count. */
+  /** Whether cached answers may be used. */
   private get isFresh(): boolean {
     return this.poller?.isFresh ?? true
   }
@@ -336,11 +334,11 @@ export class CachingStore implements HostStore {
     const answer = read()
     void answer.then(
       (value) => {
-        // Strangers can ask for missing things without end.
+        // Strangers can ask for any number of missing things.
         if (value !== undefined && writes === this.writes && this.running === 0)
           this.answers.set(key, { promise: answer, value }, { size: weightOf(value) })
       },
-      // The caller gets the error; nothing is kept.
+      // The caller gets the error; nothing is cached.
       () => {},
     )
     return answer

@@ -11,35 +11,35 @@ import { type IndexStatus, notReadyReason } from '../http/readiness.js'
 export interface IndexMaintenanceOptions {
   store: IndexComparison & IndexRebuild
   graph: GraphStore
-  /** Runs something while no submission is under way. */
-  exclusively: (work: () => Promise<void>) => Promise<void>
+  /** Runs work under the write lock. */
+  runLocked: (work: () => Promise<void>) => Promise<void>
   logger: Logger
 }
 
-/** Between two lines of progress, in milliseconds. */
-const LINE_EVERY = 5000
-/** Until what failed is tried again, in milliseconds. */
-const AGAIN = 30_000
-/** What one write of a rebuild brings at the most: bytes of transactions, and transactions. */
+/** Between two log lines about progress, in milliseconds. */
+const LOG_INTERVAL = 5000
+/** Until a failed attempt is retried, in milliseconds. */
+const RETRY_DELAY = 30_000
+/** The most that one write of a rebuild records: bytes of transactions, and transactions. */
 const BATCH_BYTES = 4 * 1024 * 1024
 const BATCH_TRANSACTIONS = 100
-/** Before all arrivals. */
+/** The position before the whole transaction log. */
 const START = ''
 
-/** Ended before it was done. */
+/** Maintenance ended before it was done. */
 class StoppedError extends Error {
   override readonly name = 'StoppedError'
 }
 
-/** Keeps what is answered equal to what was admitted: compares both at a start, and makes the index anew where it has to be. */
+/** Compares the index with the admitted set at the start, and rebuilds it if necessary. */
 export class IndexMaintenance {
   private current: IndexStatus = { state: 'comparing', done: 0 }
   private stopped = false
-  private said = Date.now()
+  private lastLog = Date.now()
   private running: Promise<void> | undefined
-  private again: NodeJS.Timeout | undefined
-  /** Whether this process is comparing, or making anew. */
-  private isAtIt = false
+  private retry: NodeJS.Timeout | undefined
+  /** Whether this process is comparing or rebuilding. */
+  private isRunning = false
 
   constructor(private readonly options: IndexMaintenanceOptions) {}
 
@@ -51,27 +51,27 @@ export class IndexMaintenance {
     return this.current.state === 'rebuilding'
   }
 
-  /** @throws NotReadyError while the index is being made anew, or was left so: what is decided by half of one is wrong. */
+  /** @throws NotReadyError during a rebuild, or after one that was interrupted: half an index gives wrong answers. */
   assertIndexComplete(): void {
     if (this.isRebuilding) throw new NotReadyError(notReadyReason(this.current))
   }
 
-  /** Looks whether the index is whole; what is said of it is true from then on. */
+  /** Checks whether a rebuild was interrupted; {@link status} is valid from then on. */
   async open(): Promise<void> {
     if ((await this.options.store.rebuild()) !== undefined) this.current = { state: 'rebuilding', done: 0 }
   }
 
-  /** About how many transactions are left to compare, or to rebuild the index of. */
+  /** About how many transactions are left to compare or to rebuild. */
   async lag(): Promise<number> {
     const { state, done } = this.current
     if (state === 'equal' || state === 'unequal') return 0
     return Math.ceil((1 - done) * (await this.options.store.transactionsLeft(START)))
   }
 
-  /** Compares in the background, with all that follows from it, until both are equal or {@link close} is called. */
+  /** Compares, and repairs or rebuilds, in the background until the index is equal or {@link close} is called. */
   start(): void {
     const { logger } = this.options
-    clearTimeout(this.again)
+    clearTimeout(this.retry)
     this.running = this.run()
       .catch((error: unknown) => {
         if (error instanceof StoppedError) return
@@ -79,37 +79,37 @@ export class IndexMaintenance {
       })
       .then(() => {
         if (this.stopped || this.current.state === 'equal') return
-        this.again = setTimeout(() => this.start(), AGAIN).unref()
+        this.retry = setTimeout(() => this.start(), RETRY_DELAY).unref()
       })
   }
 
   async close(): Promise<void> {
     this.stopped = true
-    clearTimeout(this.again)
+    clearTimeout(this.retry)
     await this.running
   }
 
   /**
-   * Goes on with a rebuild where one is needed, then compares and makes equal. Submissions wait meanwhile; readers do not.
+   * Continues a rebuild if one is needed, then compares and repairs. Submissions wait meanwhile; readers do not.
    *
-   * @throws what the store throws. Nothing that was done by then is lost.
+   * @throws what the store throws. Progress made by then is not lost.
    */
   async run(): Promise<void> {
-    const { exclusively, store } = this.options
-    this.isAtIt = true
+    const { runLocked, store } = this.options
+    this.isRunning = true
     try {
-      await exclusively(() => store.alone(() => this.makeEqual()))
+      await runLocked(() => store.alone(() => this.makeEqual()))
     } finally {
-      this.isAtIt = false
+      this.isRunning = false
     }
   }
 
   /**
-   * Looks whether another process that has the store is making the index anew, or has done so. Where it ended half-way,
-   * this one goes on.
+   * Called when another process has written: it may be rebuilding the index, or have done so. If it ended half-way, this one
+   * continues.
    */
-  async notice(): Promise<void> {
-    if (this.isAtIt) return
+  async notifyWrite(): Promise<void> {
+    if (this.isRunning) return
     if ((await this.options.store.rebuild()) === undefined) {
       if (this.current.state === 'rebuilding') this.current = { state: 'equal', done: 1 }
     } else if (this.current.state !== 'rebuilding') {
@@ -119,25 +119,25 @@ export class IndexMaintenance {
   }
 
   private async makeEqual(): Promise<void> {
-    await this.rebuildWhereNeeded()
+    await this.rebuildIfNeeded()
     let differ = await this.compare()
     if (differ === 'too much') {
       await this.options.store.setRebuildCheckpoint({ state: 'needed' })
-      await this.rebuildWhereNeeded()
+      await this.rebuildIfNeeded()
     }
-    // What was mended is looked at once more, so that nobody takes the attempt for the success.
+    // Compared again after a repair, so that an attempt is not taken for a success.
     if (differ !== 'no') differ = await this.compare()
     this.current = { state: differ === 'no' ? 'equal' : 'unequal', done: 1 }
   }
 
-  /** Makes the whole index anew, as {@link run} does where it is needed. */
+  /** Rebuilds the whole index, needed or not. */
   async rebuild(): Promise<void> {
     await this.options.store.setRebuildCheckpoint({ state: 'needed' })
     await this.run()
   }
 
-  /** Compares all, and tells again what the index lacks. */
-  private async compare(): Promise<'no' | 'mended' | 'too much'> {
+  /** Compares everything, and records again what the index lacks. */
+  private async compare(): Promise<'no' | 'repaired' | 'too much'> {
     const { store, logger } = this.options
     const found = { missing: 0, extra: 0, lost: 0 }
     let after: string | undefined
@@ -151,16 +151,16 @@ export class IndexMaintenance {
         logger.warn({ txid }, 'removed the admissions of a transaction whose bytes are missing')
         await store.unadmit(txid)
       }
-      await this.tellAgain(part.missing.filter(({ outpoint }) => !part.lost.includes(outpoint.txid)))
+      await this.recordAgain(part.missing.filter(({ outpoint }) => !part.lost.includes(outpoint.txid)))
       after = part.upTo
       await this.pause()
     } while (after !== undefined)
     if (found.missing + found.extra + found.lost === 0) return 'no'
-    logger.warn(found, 'the index did not match the admitted set')
-    return found.extra > 0 || found.lost > 0 ? 'too much' : 'mended'
+    logger.warn(found, 'the index differed from the admitted set')
+    return found.extra > 0 || found.lost > 0 ? 'too much' : 'repaired'
   }
 
-  private async tellAgain(missing: Admitted[]): Promise<void> {
+  private async recordAgain(missing: Admitted[]): Promise<void> {
     const { graph } = this.options
     for (const txid of new Set(missing.map(({ outpoint }) => outpoint.txid))) {
       const transaction = await graph.transactions.get(txid)
@@ -170,19 +170,19 @@ export class IndexMaintenance {
     }
   }
 
-  private async rebuildWhereNeeded(): Promise<void> {
+  private async rebuildIfNeeded(): Promise<void> {
     const { store, graph, logger } = this.options
-    let mark = await store.rebuild()
-    if (mark === undefined) return
+    let checkpoint = await store.rebuild()
+    if (checkpoint === undefined) return
     this.progress('rebuilding', 0)
-    if (mark.state === 'needed') {
+    if (checkpoint.state === 'needed') {
       logger.info('rebuilding the index')
       await store.empty()
-      mark = { state: 'under way', place: START }
-      await store.setRebuildCheckpoint(mark)
+      checkpoint = { state: 'under way', place: START }
+      await store.setRebuildCheckpoint(checkpoint)
     }
     const total = await store.transactionsLeft(START)
-    let done = total - (await store.transactionsLeft(mark.place))
+    let done = total - (await store.transactionsLeft(checkpoint.place))
     let batch = new Batch()
     const flush = async (): Promise<void> => {
       if (batch.place === undefined) return
@@ -193,26 +193,26 @@ export class IndexMaintenance {
       batch = new Batch()
       this.progress('rebuilding', total === 0 ? 1 : Math.min(done / total, 1))
     }
-    for await (const arrival of store.transactionLog(mark.place)) {
-      const records = this.recordsOf(arrival)
-      batch.add(arrival.place, arrival.raw.length, records)
+    for await (const logged of store.transactionLog(checkpoint.place)) {
+      const records = this.recordsOf(logged)
+      batch.add(logged.place, logged.raw.length, records)
       if (batch.isFull) await flush()
       await this.pause()
     }
     await flush()
     await store.setRebuildCheckpoint(undefined)
-    logger.info('rebuilt the index')
+    logger.info('the index is rebuilt')
   }
 
-  /** A transaction as it came, to be judged again; undefined where its bytes are none. */
+  /** The records of a stored transaction, to be judged again; undefined if its bytes cannot be read. */
   private recordsOf({ txid, raw }: { txid: string; raw: Uint8Array }): GraphRecords | undefined {
     try {
       const spends = spendsBy(viewOf({ txid, raw }))
-      // What proves it stands with it already.
+      // Its proof is stored already.
       return graphRecords({ transactions: [{ txid, raw }], spends })
     } catch (error) {
-      // The others are told all the same; the comparison says that this one is not.
-      this.options.logger.error({ err: error, txid }, 'failed to rebuild the records of a transaction')
+      // The others are recorded all the same; the comparison reports this one as missing.
+      this.options.logger.error({ err: error, txid }, 'cannot read a stored transaction to record it again')
       return undefined
     }
   }
@@ -220,19 +220,19 @@ export class IndexMaintenance {
   private progress(state: IndexStatus['state'], done: number): void {
     const began = this.current.state !== state
     this.current = { state, done }
-    if (began || Date.now() - this.said < LINE_EVERY) return
-    this.said = Date.now()
+    if (began || Date.now() - this.lastLog < LOG_INTERVAL) return
+    this.lastLog = Date.now()
     this.options.logger.info({ done: Math.round(done * 100) / 100 }, `${state} the index`)
   }
 
-  /** Lets readers have their turn. */
+  /** Lets readers run. */
   private async pause(): Promise<void> {
     await setImmediate()
-    if (this.stopped) throw new StoppedError('the service is stopping')
+    if (this.stopped) throw new StoppedError('the server stops')
   }
 }
 
-/** What is told in one write. */
+/** The records of one write. */
 class Batch {
   readonly records: GraphRecords[] = []
   place: string | undefined
@@ -249,7 +249,7 @@ class Batch {
   }
 }
 
-/** The share of all txids that come before one: they are spread evenly. */
+/** The share of all txids before one: they are distributed evenly. */
 function shareBefore(txid: string | undefined): number {
   return txid === undefined ? 0 : Number.parseInt(txid.slice(0, 8), 16) / 2 ** 32
 }

@@ -7,11 +7,14 @@ import { LRUCache } from 'lru-cache'
 import type { SqlReader, SqlValue, SqlWriter } from '../../../backend/src/storage/sql/database.js'
 import type { Config } from '../config/config.js'
 import { mongoPlace } from '../config/mongo-url.js'
+import type { Database } from './open-mysql.js'
 
-/** More than the store has forms of statements, but for long lists. */
+export type { Database }
+
+/** More than the store has distinct statements, except for long lists. */
 const STATEMENTS = 500
 
-/** What of libsql is used here, in simpler types than its own. */
+/** The part of libsql that is used here, in simpler types than its own. */
 interface Statement {
   all(values: SqlValue[]): unknown[]
   get(values: SqlValue[]): unknown
@@ -46,8 +49,8 @@ class LibsqlClient extends BetterSqlite3Client {
   }
 
   /**
-   * SQLite undoes a transaction by itself where the disk is full. The rollback that knex then asks for fails, and knex would
-   * tell of that instead of what went wrong.
+   * SQLite rolls a transaction back by itself if the disk is full. knex's own rollback then fails, and knex would report that
+   * error instead of the cause.
    */
   override async _query<Query extends { sql: string }>(connection: unknown, query: Query): Promise<Query> {
     try {
@@ -62,13 +65,13 @@ class LibsqlClient extends BetterSqlite3Client {
   /**
    * Asks the connection of a transaction; that of the client itself, knex gives to one after another.
    *
-   * @throws Error where the transaction is over.
+   * @throws Error if the transaction is over.
    */
   direct(trx: Pick<Knex.Transaction, 'isCompleted'>): SqlWriter | undefined {
     if (this.transacting !== true) return undefined
     const ask = async <Result>(sql: string, by: (statement: Statement) => Result): Promise<Result> => {
       const connection = (await this.acquireConnection()) as Connection
-      if (trx.isCompleted()) throw new Error('the database transaction has already ended')
+      if (trx.isCompleted()) throw new Error('the transaction of this statement is over')
       return by(connection.prepare(sql))
     }
     return {
@@ -80,33 +83,25 @@ class LibsqlClient extends BetterSqlite3Client {
   }
 }
 
-export interface Database {
-  writer: Knex
-  reader: SqlReader
-  /** Whether other processes may write to it, too. */
-  isShared: boolean
-  close(): Promise<void>
-}
-
 type Place = Pick<Config, 'dataDir' | 'knexUrl'>
 
-/** Opens the store that the settings name. @throws as {@link openSqlite} does. */
+/** Opens the SQL store in the settings. @throws as {@link openSqlite}. */
 export async function openDatabase({ dataDir, knexUrl }: Place): Promise<Database> {
   return knexUrl === undefined ? await openSqlite(dataDir) : await mysqlAt(knexUrl)
 }
 
-/** Connections to it of their own: for another thread of the process that has it open. */
+/** More connections to it, for another thread of the process that has it open. */
 export async function connectDatabase({ dataDir, knexUrl }: Place): Promise<Database> {
   return knexUrl === undefined ? await connectSqlite(dataDir) : await mysqlAt(knexUrl)
 }
 
 async function mysqlAt(url: string): Promise<Database> {
-  // As with that of MongoDB: its driver takes a while to load, and most hosts need none.
+  // Loaded lazily, as that of MongoDB: the driver takes a while, and most hosts do not use it.
   const { openMysql } = await import('./open-mysql.js')
   return openMysql(url)
 }
 
-/** Where the store is, for whoever reads of it; without what opens it. */
+/** Where the store is, for logs and errors: without credentials. */
 export function placeOf({ dataDir, knexUrl, mongoUrl }: Place & Pick<Config, 'mongoUrl'>): string {
   if (mongoUrl !== undefined) return mongoPlace(mongoUrl)
   if (knexUrl === undefined) return dataDir
@@ -115,7 +110,7 @@ export function placeOf({ dataDir, knexUrl, mongoUrl }: Place & Pick<Config, 'mo
 }
 
 /**
- * Opens the embedded store, `minetree.sqlite` in a folder that is made where it is missing: one connection for
+ * Opens the embedded store, `minetree.sqlite` in a folder that is created if necessary: one connection for
  * writes and one for reads, so that a read sees the last committed state while a write is under way. One process
  * has it at a time.
  *
@@ -141,10 +136,10 @@ export async function openSqlite(folder: string): Promise<Database> {
 }
 
 /**
- * Makes a folder and those above it that are missing. Not by `mkdir` with `recursive`, which tries forever where a file system
- * says of a folder that it is not there and cannot be made, as `/proc` does.
+ * Creates a folder and its missing parents. Not by `mkdir` with `recursive`, which loops forever where a folder does not exist
+ * and cannot be created, as in `/proc`.
  *
- * @throws what the file system throws where a folder cannot be made, or nothing can be written into it.
+ * @throws what the file system throws if a folder cannot be created, or is not writable.
  */
 async function makeFolder(folder: string): Promise<void> {
   try {
@@ -170,7 +165,7 @@ async function exists(path: string): Promise<boolean> {
   )
 }
 
-/** The connections alone: for another thread of the process that has the store open. */
+/** The connections without the lock: for another thread of the process that has the store open. */
 export async function connectSqlite(folder: string): Promise<Database> {
   const filename = join(folder, 'minetree.sqlite')
   const writer = connectWriter(filename)
@@ -196,9 +191,8 @@ export async function connectSqlite(folder: string): Promise<Database> {
 }
 
 /**
- * Submissions are taken one at a time, and what spends an output is asked before it is written: two processes would
- * each let its own spender in. SQLite's lock on a file of its own keeps the second one out, and ends with the process
- * that holds it, however that ends.
+ * One process writes at a time, as it checks for conflicting spends before it writes. An exclusive SQLite lock on a separate
+ * file keeps a second process out, and ends with the process that holds it, however that ends.
  */
 function lock(folder: string): () => void {
   const connection = openFile(join(folder, 'minetree.lock'))
@@ -212,7 +206,7 @@ function lock(folder: string): () => void {
   return () => connection.close()
 }
 
-/** @throws Error that says what SQLite does not: libsql gives the bare number of its error. */
+/** @throws Error with a readable message: libsql gives only the number of the error. */
 function openFile(filename: string): Connection {
   try {
     return new LibsqlConnection(filename)
@@ -232,7 +226,7 @@ function connectWriter(filename: string): Knex {
       min: 1,
       max: 1,
       afterCreate: (connection: Connection, done: (error?: unknown) => void) => {
-        // FULL: what was acknowledged is on the disk, power loss or not; in WAL mode that is one sync a commit.
+        // FULL: what was acknowledged survives a power loss; in WAL mode that costs one sync a commit.
         connection.exec('pragma synchronous = full; pragma busy_timeout = 5000;')
         done()
       },

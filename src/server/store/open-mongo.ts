@@ -1,24 +1,37 @@
 import { MongoClient } from 'mongodb'
+import type { HookOutbox } from '../../../backend/src/graph/hook-outbox.js'
+import type { HeldSubmissions, HostStore } from '../../../backend/src/graph/host-store.js'
+import type { IndexComparison, IndexRebuild } from '../../../backend/src/graph/index-maintenance.js'
 import { whileAvailable } from '../../../backend/src/storage/mongo/documents.js'
 import { MongoGraphStore } from '../../../backend/src/storage/mongo/graph-store.js'
 import { MongoHeldSubmissions } from '../../../backend/src/storage/mongo/held-submissions.js'
 import { MongoHookOutbox } from '../../../backend/src/storage/mongo/hook-outbox.js'
 import { MongoIndexMaintenance } from '../../../backend/src/storage/mongo/index-maintenance.js'
+import type { OnReorg } from '../../../backend/src/storage/write/graph-store-base.js'
 import { mongoOptions } from '../config/mongo-url.js'
-import type { OnReorg, Stores } from './stores.js'
 
-/**
- * How long it is looked for a server that answers, and how long a connection may take to be there, in milliseconds: who asks
- * is told to try again after that. Whatever the operator has in the URL goes before.
- */
+/** Everything that a host stores in its database, whatever the engine. */
+export interface Stores {
+  graph: HostStore
+  outbox: HookOutbox
+  maintenance: IndexComparison & IndexRebuild
+  held: HeldSubmissions
+  /** How many failed hooks wait in the outbox, of all services. */
+  failedHooksWaiting(): Promise<number>
+  /** Whether other processes may write to it, too. */
+  isShared: boolean
+  close(): Promise<void>
+}
+
+/** Timeouts for selecting a server and for connecting, in milliseconds. Options in the URL take precedence. */
 const LIMITS = { serverSelectionTimeoutMS: 5000, connectTimeoutMS: 5000 }
 
 /**
- * Connects to a MongoDB. A connection that is lost is made anew when it is next needed. Any number of processes may have it.
+ * Connects to a MongoDB. The driver reconnects when necessary. Any number of processes may share it.
  *
- * @param options.url `mongodb://user:password@host:port/database`, with what options the driver knows.
+ * @param options.url `mongodb://user:password@host:port/database`, with any options of the driver.
  * @param options.isWatched As the store has it.
- * @throws StoreUnavailableError where no server answers, and what the driver throws where none lets it in.
+ * @throws StoreUnavailableError if no server answers; what the driver throws if none lets it in.
  */
 export async function openMongo({
   url,
@@ -32,13 +45,13 @@ export async function openMongo({
   const client = await openClient(url)
   const db = client.db()
   const graph = new MongoGraphStore({ db, onReorg, isWatched })
-  const notes = new MongoHookOutbox(db, graph.writer)
+  const outbox = new MongoHookOutbox(db, graph.writer)
   return {
     graph,
-    notes,
+    outbox,
     held: new MongoHeldSubmissions({ db, writer: graph.writer }),
     maintenance: new MongoIndexMaintenance({ db, writer: graph.writer }),
-    failedHooksWaiting: () => notes.waiting(),
+    failedHooksWaiting: () => outbox.waiting(),
     isShared: true,
     close: () => client.close(),
   }

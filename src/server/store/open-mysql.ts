@@ -1,31 +1,40 @@
 import createKnex, { type Knex } from 'knex'
 import { createPool } from 'mysql2'
+import type { SqlReader } from '../../../backend/src/storage/sql/database.js'
 import { mysqlReader } from '../../../backend/src/storage/sql/database.js'
-import type { Database } from './open-database.js'
 
-/** Connections of each of the two pools: writers take turns anyway. */
+/** Connections of the two pools: writers wait for each other anyway. */
 const WRITERS = 4
 const READERS = 16
-/** How long a connection may take to be there, in milliseconds: who asks is told to try again after that. */
+/** How long connecting may take, in milliseconds. */
 const CONNECT_WITHIN = 5000
 
 /**
- * What a connection has to do whatever the server's defaults are: refuse what does not fit instead of cutting it, and take
- * what is written between quotes as the driver writes it.
+ * Whatever the defaults of the server: values that do not fit are refused instead of truncated, and quotes are read as the
+ * driver writes them.
  */
 const SETUP = "set session sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'"
 
-/** knex would write of connections that are lost on the console; whoever needed one is told. */
+/** knex would report lost connections on the console; the caller gets an error anyway. */
 const QUIET = { warn() {}, error() {}, deprecate() {}, debug() {} }
 
-/** What of a connection of the driver below knex is used here. */
+/** The part of the driver's connection that is used here. */
 interface CallbackConnection {
   query(sql: string, done: (error: unknown) => void): void
 }
 
+/** Connections to a SQL database. */
+export interface Database {
+  writer: Knex
+  reader: SqlReader
+  /** Whether other processes may write to it, too. */
+  isShared: boolean
+  close(): Promise<void>
+}
+
 /**
- * Opens a store on MySQL or MariaDB: a pool for writes and one for reads, so that no read waits behind a write. A
- * connection that is lost is made anew when it is next needed. Any number of processes may have it.
+ * Opens a store on MySQL or MariaDB: a pool for writes and one for reads, so that no read waits behind a write. The pools
+ * reconnect when necessary. Any number of processes may share it.
  *
  * @param url `mysql://user:password@host:port/database`.
  */

@@ -7,10 +7,10 @@ import type { DeploymentTerms } from '../../../backend/src/protocol/mint.js'
 import { formatOutpoint, type Outpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { outputOf } from '../../../backend/src/protocol/transaction.js'
 import { type Config, ConfigError } from '../config/config.js'
-import { RESTORE_MARK } from './backup/store-tables.js'
+import { RESTORE_MARK } from './backup/backup-tables.js'
 import { placeOf } from './open-database.js'
 
-/** A tree that was made for a network of one's own. */
+/** A tree that was deployed for a local network. */
 export interface DeployedTree {
   genesis: Outpoint
   /** The transaction that holds the root as deployed. */
@@ -20,12 +20,12 @@ export interface DeployedTree {
 export type Deploy = (terms: DeploymentTerms) => DeployedTree
 
 /**
- * Which tree a store holds: that of the settings, or that which it was opened with before, or one that is deployed for
- * it. A store holds one tree, by one set of rules: the nodes of two would answer for each other.
+ * Pins the tree that a store holds: that of the settings, the one it was opened with before, or one deployed for it. A store
+ * holds one tree with one set of rules: the nodes of two would be mixed up.
  *
- * @param options.deploy Makes a tree for a store that is empty, where the settings name none.
- * @returns The settings with the tree in them, and the tree where it was made just now.
- * @throws ConfigError where the store holds the tree of another genesis, or one of other rules.
+ * @param options.deploy Deploys a tree for an empty store if the settings name none.
+ * @returns The settings with the tree, and the tree itself if it has just been deployed.
+ * @throws ConfigError if the store holds the tree of another genesis or with other rules.
  */
 export async function pinGenesis({
   graph,
@@ -41,7 +41,7 @@ export async function pinGenesis({
       `the store in ${placeOf(config)} holds part of a backup whose restore was interrupted: empty it and restore again`,
     )
   const pinned = await graph.settings.get('genesis')
-  // Where the start that deployed a tree ended before it was stored, that tree has never been.
+  // If a start ended between pinning a deployed tree and storing it, that tree does not exist.
   const isFree = pinned === undefined || (await isDeployedHere(graph))
   if (config.deployment === undefined && deploy !== undefined && isFree && (await graph.isEmpty())) {
     const deployed = deploy(config.terms)
@@ -61,7 +61,7 @@ export async function pinGenesis({
     throw new ConfigError(
       `GENESIS: the store in ${placeOf(config)} holds the tree of ${pinned}, not of ${genesis}`,
     )
-  await requireTerms(graph, config)
+  await assertTerms(graph, config)
   const root = parseOutpoint(pinned)
   const covenantVersion = await versionOfTree(graph, root)
   if (covenantVersion === undefined) return { config: withGenesis(config, root) }
@@ -74,8 +74,8 @@ export async function pinGenesis({
 }
 
 /**
- * The version of a tree's covenant, read off the code of its root; undefined where the store does not hold the root, or the
- * covenant is none that minetree has deployed.
+ * The version of a tree's covenant, from the code of its root; undefined if the store does not have the root, or minetree has
+ * not deployed such a covenant.
  */
 export async function versionOfTree(
   graph: Pick<HostStore, 'transactions'>,
@@ -93,7 +93,7 @@ export async function versionOfTree(
 
 const DEPLOYED_HERE = 'deployed-here'
 
-/** Whether the tree that a store holds was made for it. */
+/** Whether the tree of a store was deployed for it. */
 export async function isDeployedHere(graph: Pick<HostStore, 'settings'>): Promise<boolean> {
   return (await graph.settings.get(DEPLOYED_HERE)) !== undefined
 }
@@ -102,13 +102,13 @@ function withGenesis(config: Config, genesis: Outpoint): Config {
   return { ...config, deployment: { ...config.terms, genesis } }
 }
 
-/** Each rule by the setting that changes it. */
+/** The rules of a tree, each by the setting that changes it. */
 function rules({ difficulty, nameContentType, marker, tld = '' }: DeploymentTerms): Record<string, string> {
   return {
     DIFFICULTY: String(difficulty),
     NAME_MARKER: readUtf8(marker),
     NAME_TLD: tld,
-    // The one that the profile has and no setting changes.
+    // Only the profile determines this one.
     PROFILE: nameContentType,
   }
 }
@@ -117,7 +117,7 @@ async function pinTerms(graph: HostStore, terms: DeploymentTerms): Promise<void>
   for (const [name, value] of Object.entries(rules(terms))) await graph.settings.set(name, value)
 }
 
-async function requireTerms(graph: HostStore, config: Config): Promise<void> {
+async function assertTerms(graph: HostStore, config: Config): Promise<void> {
   for (const [name, value] of Object.entries(rules(config.terms))) {
     const pinned = await graph.settings.get(name)
     if (pinned === value) continue

@@ -1,15 +1,15 @@
 import type { Logger } from 'pino'
 
-/** After the last write that found no space, until it is tried whether there is some again, in milliseconds. */
+/** How long after the last write that found no space another one is tried, in milliseconds. */
 const PROBE_AFTER = 5000
 
 /**
- * Whether the store has space for writes: not from the moment on at which one fails for want of it, until a small write
- * of this class succeeds. It tries one when somebody asks for the reason, which is what watches a host that is not ready.
+ * Whether the store has space for writes: not from the first write that fails for lack of it until a small write of this
+ * class succeeds. It tries one when the reason is read, as readiness probes do while the host is not ready.
  */
 export class StoreSpace {
   private full = false
-  private lookedAt = 0
+  private checkedAt = 0
   private isProbing = false
 
   constructor(
@@ -22,34 +22,34 @@ export class StoreSpace {
     },
   ) {}
 
-  /** A write has found no space. */
+  /** Called when a write has found no space. */
   found(): void {
     if (!this.full)
       this.options.logger.error('the store is full: nothing can be written until space is freed')
     this.full = true
-    this.lookedAt = this.now()
+    this.checkedAt = this.now()
   }
 
-  /** Why the host is not ready; undefined where there is space, as far as is known. */
+  /** Why the host is not ready; undefined if there is space, as far as is known. */
   reason(): string | undefined {
     if (!this.full) return undefined
-    if (!this.isProbing && this.now() - this.lookedAt >= PROBE_AFTER) void this.probe()
+    if (!this.isProbing && this.now() - this.checkedAt >= PROBE_AFTER) void this.probe()
     return 'the store is full'
   }
 
   private async probe(): Promise<void> {
     const { probe, logger } = this.options
     this.isProbing = true
-    const before = this.lookedAt
+    const before = this.checkedAt
     try {
       await probe()
       // A larger write may have failed meanwhile.
-      if (this.lookedAt !== before) return
+      if (this.checkedAt !== before) return
       this.full = false
       logger.info('the store accepts writes again')
     } catch {
-      // Still full, or gone: then the ping of readiness says so.
-      this.lookedAt = this.now()
+      // Still full, or unavailable, which the ping of the readiness probe reports.
+      this.checkedAt = this.now()
     } finally {
       this.isProbing = false
     }

@@ -1,11 +1,9 @@
 import type { LookupService, TopicManager } from '@bsv/overlay'
-import type { AdmittanceInstructions, STEAK, TaggedBEEF } from '@bsv/sdk'
-import { Mutex } from 'async-mutex'
-import { encodeBeef } from '../../../backend/src/graph/assemble-beef.js'
-import { LostConflictError } from '../../../backend/src/graph/conflict-error.js'
-import { type ChainPosition, isOver, lockOf } from '../../../backend/src/graph/finality.js'
+import type { AdmittanceInstructions, STEAK } from '@bsv/sdk'
+import type { TopicRefusal } from '../../../backend/src/graph/admission-rules.js'
+import { LostConflictError } from '../../../backend/src/graph/errors.js'
 import type { GraphStore, RecordOptions } from '../../../backend/src/graph/graph-store.js'
-import type { HeldSubmissions } from '../../../backend/src/graph/held-submissions.js'
+import type { HeldSubmissions } from '../../../backend/src/graph/host-store.js'
 import { UnstableReadError } from '../../../backend/src/graph/optimistic-read.js'
 import { type BeefContents, readBeef } from '../../../backend/src/graph/read-beef.js'
 import {
@@ -13,239 +11,180 @@ import {
   graphRecords,
   type TransactionRecord,
 } from '../../../backend/src/graph/records.js'
-import { unsoundness } from '../../../backend/src/graph/soundness.js'
 import { knownTransactions, spendsOf } from '../../../backend/src/graph/transaction-records.js'
+import { encodeBeef } from '../../../backend/src/graph/write-beef.js'
 import type { Deployment } from '../../../backend/src/protocol/mint.js'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { countParts, readTransaction } from '../../../backend/src/protocol/transaction.js'
-import type { Refusal } from '../../../backend/src/topic-managers/refusal.js'
 import { AnswerError } from '../../gateway/http/errors.js'
 import type { ProofVerifier } from '../chain/proof-verifier.js'
-import { notStrictError, spendsNodeNonStrictly } from './node-spends.js'
-import { provenSources } from './proven-sources.js'
-import { runScriptsHere, type ScriptRunner } from './script-runner.js'
+import { ConflictError, InvalidSubmissionError, UnknownTopicError } from './errors.js'
+import { NonFinalSubmissions } from './non-final-submissions.js'
+import { runScriptsHere, type ScriptRunner } from './script-scheduler.js'
+import { type Submission, submissionPriority, WriteLock } from './submission-queue.js'
 import {
-  ConflictError,
-  InvalidSubmissionError,
-  SubmissionError,
-  UnknownTopicError,
-} from './submission-errors.js'
-import { requireWithinLimits, type SubmissionLimits } from './submission-limits.js'
-import { type SubmissionTracker, verifySubmission } from './verify-submission.js'
+  assertSubmittable,
+  notStrictError,
+  type SubmissionLimits,
+  spendsNodeNonStrictly,
+} from './submission-rules.js'
+import { provenSources, SubmissionTracker, verifySubmission } from './verify-submission.js'
 
 export interface OverlayEngineOptions {
   managers: Record<string, TopicManager>
   lookupServices: Record<string, LookupService>
   graph: GraphStore
-  /** Against which chain proofs are checked. */
+  /** Checks proofs against the chain. */
   proofs: ProofVerifier
   limits: SubmissionLimits
-  /** The tree that is followed; without one, none is. */
+  /** The tree to follow, if any. */
   deployment?: Deployment | undefined
   /** Where submissions wait that no block can hold yet; without it, they are refused. */
   held?: HeldSubmissions | undefined
-  /** Called with what was admitted of a submission, of its subject and of others that it was news for. */
+  /** Called with everything that a write admitted: of its subject, and of transactions that waited for it. */
   onAdmitted?: (steak: STEAK) => void
-  /** Called with why a topic admits nothing of a subject, or not one of its outputs. */
-  onRefusal?: (refusal: Refusal, requestId: string | undefined) => void
+  /** Called for each topic that admits nothing of a submission, or not one of its outputs. */
+  onRefusal?: (refusal: TopicRefusal, requestId: string | undefined) => void
 }
 
-/** From how many inputs on it is looked up first whether a submission brings any news: each takes some 0.1 ms to write. */
-const MANY_INPUTS = 1000
-/** Of submissions that are not final: how many wait, how long each is, and how many are taken at once. */
-const MAX_HELD = 1000
-const MAX_HELD_BYTES = 256 * 1024
-const A_RELEASE = 20
-/** About how far the median time of the last eleven blocks is behind the clock, in seconds (BIP 113). */
-const MEDIAN_TIME_LAG = 3600
-
-/** A transaction that was verified. */
-export interface Verified {
+/** A verified submission, ready to be written. */
+export interface VerifiedSubmission extends Pick<Submission, 'topics'> {
   contents: BeefContents
-  topics: string[]
-  /** What {@link OverlayEngine.verify} gave for it. */
+  /** What {@link OverlayEngine.verify} returned for it. */
   sources: TransactionRecord[]
-  /** Of the request that it came with. */
   requestId?: string | undefined
-  /** How many submissions of the same client are under way already. */
   ahead?: number | undefined
 }
 
+/** One write: the transactions that a submission brings, and for whom it is done. */
+interface UnitOfWork extends Omit<VerifiedSubmission, 'sources'> {
+  transactions: TransactionRecord[]
+  /** Runs in the same write, before the transactions are recorded. */
+  prepare?: () => Promise<void>
+}
+
+/** From how many inputs on it is checked first whether a submission brings anything new: each input takes 0.1 ms to write. */
+const MANY_INPUTS = 1000
+
 /**
- * The way of a submission: it is verified, and what it brings is written in one step, in which the store derives what topics
- * admit by that. Writes come one at a time.
+ * The path of a submission: read its BEEF, check it against the limits, verify it, wait for the write lock, record what it
+ * brings in one write (in which the store derives what topics admit), and answer with what the topics hold. Writes come one
+ * at a time; verification runs beside them.
  *
- * Topics and lookup services have the interfaces of the overlay's `Engine`, so that the same run in any host. This host asks
- * no engine: there, a transaction is judged once, when it comes, and what could not be judged then is lost
+ * Topic managers and lookup services have the interfaces of the SDK's `Engine`, so that the same ones run in any host. This
+ * host does not use that engine, which judges a transaction once, when it arrives: what could not be judged then is lost
  * (`spec/overlay.md`, What the engine does not do).
  */
 export class OverlayEngine {
   readonly managers: Record<string, TopicManager>
   readonly lookupServices: Record<string, LookupService>
-  private readonly turn = new Mutex()
-  private current: { txid: string; refusals: Map<string, Refusal> } | undefined
-  /** Throws where nothing may be written now, however long it has waited for its turn. */
-  assertIndexComplete: () => void = () => {}
-  /** Called after every write. */
-  onWritten: () => void = () => {}
-  /** Where scripts are run that submissions bring. */
+  readonly writeLock = new WriteLock()
+  /** Where scripts run; by default in this thread. */
   runScripts: ScriptRunner = runScriptsHere
+  private readonly nonFinal: NonFinalSubmissions
 
   constructor(private readonly options: OverlayEngineOptions) {
-    this.managers = options.managers
-    this.lookupServices = options.lookupServices
+    const { managers, lookupServices, held: store, graph, proofs } = options
+    this.managers = managers
+    this.lookupServices = lookupServices
+    this.nonFinal = new NonFinalSubmissions({
+      ...{ store, graph, headers: proofs.headers, writeLock: this.writeLock },
+    })
   }
 
   /**
-   * Verifies a transaction and stores what it brings.
+   * Verifies a transaction and stores it.
    *
-   * @returns What its topics hold of it by then, whether by this submission or one before.
-   * @throws UnknownTopicError, InvalidSubmissionError, SubmissionTooLargeError, BeefError: nothing is stored, and the same bytes will fail again.
-   * @throws ConflictError: an admitted transaction spends one of its inputs already.
-   * @throws ChainTrackerError: no block headers to be had; try again.
+   * @returns What its topics hold of it by then, by this submission or an earlier one.
+   * @throws UnknownTopicError, InvalidSubmissionError, SubmissionTooLargeError, BeefError: nothing is stored, and the same
+   * bytes will fail again.
+   * @throws ConflictError: an admitted transaction already spends one of its inputs.
+   * @throws ChainTrackerError: block headers are unavailable; try again.
    */
-  async submit({
+  readonly submit = async ({
     beef,
     topics,
     requestId,
     ahead,
-  }: Pick<TaggedBEEF, 'topics'> &
-    Pick<Verified, 'requestId' | 'ahead'> & { beef: Uint8Array | number[] }): Promise<STEAK> {
+  }: Omit<Submission, 'beef'> & { beef: Uint8Array | number[] }): Promise<STEAK> => {
     const contents = readBeef(beef)
-    const sources = await this.verify(contents, topics, this.options.proofs.openTracker())
+    const sources = await this.verify(contents, topics)
     return await this.admit({ contents, topics, sources, requestId, ahead })
   }
 
   /**
-   * Verifies what is to be stored, while others have their turn: scripts may take long to run, and a chain tracker to answer.
+   * Verifies a submission. Takes no lock: scripts may run long, and a chain tracker may take long to answer.
    *
-   * @param tracker Without one, merkle paths are believed.
-   * @returns What places its ordinals and is proven to.
+   * @param tracker By default one for a single submission, with the limits of this host. Undefined if proofs are not checked.
+   * @returns The sources of its ordinals that are proven.
    * @throws As {@link submit}.
    */
   async verify(
     contents: BeefContents,
     topics: string[],
-    tracker: SubmissionTracker | undefined,
+    tracker: SubmissionTracker | undefined = this.openTracker(),
   ): Promise<TransactionRecord[]> {
-    this.requireSubmittable(contents, { topics, checksPaths: tracker !== undefined })
     const { limits, deployment, graph } = this.options
-    return await verifying(async () => {
+    this.assertTopics(topics)
+    assertSubmittable(contents, { limits, checksPaths: tracker !== undefined })
+    try {
       await verifySubmission({
         ...{ beef: contents, tracker, deployment, ...limits, runScripts: this.runScripts },
         isProven: async (txid) => (await graph.transactions.heightOf(txid)) !== undefined,
       })
       return await provenSources({ contents, tracker })
-    })
+    } catch (cause) {
+      if (cause instanceof AnswerError) throw cause
+      throw new InvalidSubmissionError(`the transaction could not be verified: ${reasonOf(cause)}`, { cause })
+    }
   }
 
   /**
-   * Stores what a verified transaction brings; returns when all that follows from it is stored.
+   * Stores a verified transaction; resolves when everything that follows from it is stored.
    *
-   * @throws ConflictError: an admitted transaction spends one of its inputs already.
+   * @throws ConflictError: an admitted transaction already spends one of its inputs.
    */
-  async admit({ contents, topics, sources, requestId, ahead }: Verified): Promise<STEAK> {
-    const { proofs, graph } = this.options
+  async admit({ sources, ...verified }: VerifiedSubmission): Promise<STEAK> {
+    const { contents, topics, ahead } = verified
+    const { proofs } = this.options
     const proven = new Map(sources.map((source) => [source.txid, source]))
-    const transactions = knownTransactions(contents).map(
-      (transaction) => proven.get(transaction.txid) ?? transaction,
-    )
+    const transactions = knownTransactions(contents).map((each) => proven.get(each.txid) ?? each)
     if (countParts(contents.subject).inputs > MANY_INPUTS && (await this.hasAll(transactions)))
       return await this.steakOf(contents, topics)
-    const mined = transactions.filter(isProven)
-    const spends = spendsOf(mined, contents)
-    const lock = await lockOf(contents, graph.transactions)
-    if (lock !== undefined && !isOver(lock, await this.position())) {
-      // What a block holds waits for nobody.
-      if (mined.length > 0)
-        await this.exclusively(
-          async () => {
-            await proofs.disproveConflicts(spends)
-            await this.record(mined, contents)
-          },
-          submissionPriority({ bytes: contents.length, ahead }),
-        )
-      return await this.hold({ contents, topics, lock })
-    }
-    return await this.takeTurn({ contents, topics, requestId, ahead }, transactions, () =>
-      proofs.disproveConflicts(spends),
-    )
+    const mined = transactions.filter(({ proof }) => proof !== undefined)
+    const disproveConflicts = (): Promise<void> => proofs.disproveConflicts(spendsOf(mined, contents))
+    const lock = await this.nonFinal.lockOf(contents)
+    if (lock === undefined) return await this.write({ ...verified, transactions, prepare: disproveConflicts })
+    if (mined.length > 0)
+      await this.writeLock.run(
+        async () => {
+          await disproveConflicts()
+          await this.record(mined, contents)
+        },
+        submissionPriority({ bytes: contents.length, ahead }),
+      )
+    await this.nonFinal.hold(contents, lock)
+    return Object.fromEntries(topics.map((topic) => [topic, { outputsToAdmit: [], coinsToRetain: [] }]))
   }
 
   /**
-   * Whether the store has transactions with the very proofs that they bring, and topics hold something of the first, which is
-   * proven: so that it gets its answer whether it counts or not.
-   */
-  private async hasAll(transactions: TransactionRecord[]): Promise<boolean> {
-    const { graph } = this.options
-    const [subject] = transactions
-    if (subject === undefined || (await graph.admissions.ofTransaction(subject.txid)).length === 0)
-      return false
-    for (const { txid, proof } of transactions) {
-      const held = await graph.transactions.raw(txid)
-      if (held === undefined || held.proof?.height !== (proof ?? held.proof)?.height) return false
-      if (held.proof?.root !== (proof ?? held.proof)?.root) return false
-    }
-    return true
-  }
-
-  /** Takes some of the submissions that were not final when they came and are by now. @returns How many. */
-  async releaseHeld(): Promise<number> {
-    const { held } = this.options
-    if (held === undefined) return 0
-    let released = 0
-    for (const { txid, beef } of await held.heldUntil(await this.position(), A_RELEASE)) {
-      try {
-        await this.submit({ beef, topics: Object.keys(this.managers) })
-      } catch (error) {
-        // What the chain tracker did not answer for is tried again; what has lost to another by now is not.
-        if (!(error instanceof SubmissionError)) throw error
-      }
-      await held.release(txid)
-      released++
-    }
-    return released
-  }
-
-  /**
-   * Stores a raw transaction on the operator's word: neither its scripts nor any proof are checked, and it is kept as
-   * unproven. So a mint has to be strict (`limits/node-spends.ts`): any other comes with its proof.
+   * Stores a raw transaction on the operator's word: neither scripts nor proofs are checked, and it is stored as unproven. So
+   * a mint has to be strict (`submission-rules.ts`); any other comes with its proof.
    */
   async submitTrusted(raw: Uint8Array, topics: string[]): Promise<STEAK> {
+    const { limits, deployment } = this.options
     const { txid } = readTransaction(raw)
     const contents: BeefContents = { ...readBeef(encodeBeef([{ raw }])), proof: () => undefined }
-    this.requireSubmittable(contents, { topics, checksPaths: false })
-    const { deployment } = this.options
+    this.assertTopics(topics)
+    assertSubmittable(contents, { limits, checksPaths: false })
     if (deployment !== undefined && spendsNodeNonStrictly(contents.subject, { deployment }))
       throw notStrictError(txid)
-    return await this.takeTurn({ contents, topics }, [{ txid, raw }])
+    return await this.write({ contents, topics, transactions: [{ txid, raw }] })
   }
 
-  /**
-   * Does something while no submission is under way, and lets none begin.
-   *
-   * @param priority Who goes first of those that wait; of equals, the first to come. By default before any submission.
-   */
-  async exclusively<Result>(work: () => Promise<Result>, priority = 0): Promise<Result> {
-    try {
-      return await this.turn.runExclusive(async () => {
-        this.assertIndexComplete()
-        return await work()
-      }, priority)
-    } finally {
-      this.onWritten()
-    }
-  }
-
-  /** As {@link exclusively}, for what is left to be done by writes, and what makes the index whole. */
-  async completeIndex<Result>(work: () => Promise<Result>): Promise<Result> {
-    return await this.turn.runExclusive(work)
-  }
-
-  /** Whether something is being written. */
-  get isWriting(): boolean {
-    return this.turn.isLocked()
-  }
+  /** Submits some of the held transactions that have become final. Returns how many. */
+  readonly releaseNonFinal = async (): Promise<number> =>
+    await this.nonFinal.release((beef) => this.submit({ beef, topics: Object.keys(this.managers) }))
 
   /** What each topic says of itself. */
   async listTopicManagers(): Promise<Record<string, Metadata>> {
@@ -257,94 +196,79 @@ export class OverlayEngine {
     return await metadataOf(this.lookupServices)
   }
 
-  /** Takes down why a topic admits nothing of the transaction that is being submitted; others are nobody's question. */
-  readonly noteRefusal = (refusal: Refusal): void => {
-    if (this.current?.txid === refusal.txid)
-      this.current.refusals.set(`${refusal.topic} ${refusal.code} ${refusal.message}`, refusal)
+  private openTracker(): SubmissionTracker | undefined {
+    const { proofs, limits } = this.options
+    const { maxTrackerBlocks: maxBlocks, verificationTimeout: timeout } = limits
+    return proofs.headers && new SubmissionTracker(proofs.headers, { maxBlocks, timeout })
+  }
+
+  private assertTopics(topics: string[]): void {
+    for (const topic of topics) if (!Object.hasOwn(this.managers, topic)) throw new UnknownTopicError(topic)
   }
 
   /**
-   * How far the chain has come. Without block headers, as far as proofs say; its time is some blocks behind the clock, as a
-   * block's is that of the median of those before it.
+   * Whether all transactions are stored with the proofs that they bring, and topics hold something of the first, which is
+   * proven: so it gets its answer whether it counts or not.
    */
-  private async position(): Promise<ChainPosition> {
-    const { proofs, graph } = this.options
-    const height = (await proofs.headers?.currentHeight()) ?? (await graph.blocks.lastHeight())
-    return { height, time: Math.floor(Date.now() / 1000) - MEDIAN_TIME_LAG }
+  private async hasAll(transactions: TransactionRecord[]): Promise<boolean> {
+    const { graph } = this.options
+    const [subject] = transactions
+    if (subject === undefined || (await graph.admissions.ofTransaction(subject.txid)).length === 0)
+      return false
+    for (const { txid, proof } of transactions) {
+      const stored = await graph.transactions.raw(txid)
+      if (stored === undefined || stored.proof?.height !== (proof ?? stored.proof)?.height) return false
+      if (stored.proof?.root !== (proof ?? stored.proof)?.root) return false
+    }
+    return true
   }
 
-  private async hold({
-    contents,
-    topics,
-    lock,
-  }: Pick<Verified, 'contents' | 'topics'> & { lock: ChainPosition }): Promise<STEAK> {
-    const { held } = this.options
+  /** Waits for the write lock, records the transactions, and answers. */
+  private async write(unit: UnitOfWork): Promise<STEAK> {
+    const { contents, topics, transactions, prepare, requestId, ahead } = unit
     const { txid } = contents.subject
-    const beef = encodeBeef([...knownTransactions(contents)].reverse())
-    if (held === undefined || beef.length > MAX_HELD_BYTES)
-      throw new InvalidSubmissionError(`${txid} is not final yet: submit it once its lock time is reached`)
-    await this.exclusively(() => held.hold({ txid, lock, beef }, { maxCount: MAX_HELD }))
-    return Object.fromEntries(topics.map((topic) => [topic, { outputsToAdmit: [], coinsToRetain: [] }]))
-  }
-
-  private requireSubmittable(
-    beef: BeefContents,
-    { topics, checksPaths }: { topics: string[]; checksPaths: boolean },
-  ): void {
-    for (const topic of topics) if (!Object.hasOwn(this.managers, topic)) throw new UnknownTopicError(topic)
-    requireWithinLimits(beef, { limits: this.options.limits, checksPaths })
-    const unsound = unsoundness(beef)
-    if (unsound !== undefined) throw new InvalidSubmissionError(`the transaction is invalid: ${unsound}`)
-  }
-
-  private async takeTurn(
-    { contents, topics, requestId, ahead }: Omit<Verified, 'sources'>,
-    transactions: TransactionRecord[],
-    before: () => Promise<void> = async () => {},
-  ): Promise<STEAK> {
-    const { onRefusal } = this.options
-    const { txid } = contents.subject
-    // Where the turn is free, nobody is to go first.
-    const behind = this.turn.isLocked() ? await this.workBehind(contents) : 0
-    return await this.exclusively(
+    // While nobody waits for the lock, there is no order to decide.
+    const behind = this.writeLock.isLocked ? await this.workBehind(contents) : 0
+    return await this.writeLock.run(
       async () => {
-        const refusals = new Map<string, Refusal>()
-        this.current = { txid, refusals }
+        const refusals = new Map<string, TopicRefusal>()
+        const onRefusal = (refusal: TopicRefusal): void => {
+          // A write re-evaluates other transactions, too; nobody waits for an answer about those.
+          if (refusal.txid === txid && topics.includes(refusal.topic))
+            refusals.set(`${refusal.topic} ${refusal.code} ${refusal.message}`, refusal)
+        }
         try {
-          await before()
-          await this.record(transactions, contents, { subject: txid })
-          for (const refusal of refusals.values())
-            if (topics.includes(refusal.topic)) onRefusal?.(refusal, requestId)
-          return await this.steakOf(contents, topics)
+          await prepare?.()
+          await this.record(transactions, contents, { subject: txid, onRefusal })
         } catch (cause) {
           if (cause instanceof LostConflictError) throw new ConflictError(cause)
-          // What it is built on is known from now on, and what follows from that is done by the next try.
+          // Its ancestors are stored from now on, so that a retry continues behind them.
           if (cause instanceof UnstableReadError)
             await this.record(
               transactions.filter((each) => each.txid !== txid),
               contents,
             )
           throw cause
-        } finally {
-          this.current = undefined
         }
+        for (const refusal of refusals.values()) this.options.onRefusal?.(refusal, requestId)
+        return await this.steakOf(contents, topics)
       },
       submissionPriority({ bytes: contents.length, behind, ahead }),
     )
   }
 
-  /** About how much is looked at again when a submission comes, in spends. */
+  /** About how much is re-evaluated because a submission comes, in spends. */
   private async workBehind({ txids, subject }: BeefContents): Promise<number> {
     const { graph } = this.options
     const waiting = await graph.backlog.workBehind({ txids, limit: MAX_BEHIND })
-    for (const { txid, vout } of subject.inputs.slice(0, INPUTS_LOOKED_AT)) {
+    for (const { txid, vout } of subject.inputs.slice(0, INPUTS_CHECKED)) {
       const spender = await graph.transactions.spenderOf({ txid, vout })
-      if (spender !== undefined && spender !== subject.txid) return waiting + A_CONFLICT
+      if (spender !== undefined && spender !== subject.txid) return waiting + CONFLICT_COST
     }
     return waiting
   }
 
-  /** Writes transactions of a BEEF with what follows from them, and reports what is admitted by that. */
+  /** Records transactions of a BEEF, and reports what the write admitted. */
   private async record(
     transactions: TransactionRecord[],
     contents: BeefContents,
@@ -366,7 +290,7 @@ export class OverlayEngine {
         topic,
         {
           outputsToAdmit: own.filter((each) => each.topic === topic).map(({ outpoint }) => outpoint.vout),
-          // History is the product: every spent coin stays.
+          // History is the product: every spent coin is retained.
           coinsToRetain: subject.inputs.flatMap((input, index) =>
             holders.has(`${topic} ${formatOutpoint(input)}`) ? [index] : [],
           ),
@@ -376,36 +300,11 @@ export class OverlayEngine {
   }
 }
 
-/** How much that is looked at again is counted. */
+/** Up to how much re-evaluation is counted, in spends. */
 const MAX_BEHIND = 20_000
-/** A conflict may have a whole branch decided anew; how many inputs of a submission are looked at for one. */
-const A_CONFLICT = 1000
-const INPUTS_LOOKED_AT = 20
-/** What others wait for takes as long to write as if so many more bytes had come for each outpoint that these spend. */
-const BYTES_A_SPEND = 64
-/** And one of a client that has others under way waits as if it were so much longer for each: clients take turns. */
-const BYTES_A_SUBMISSION = 16 * 1024
-
-/**
- * A submission that brings less is written sooner: it waits for the write that is under way, and not for all the larger
- * ones that came before it. By powers of two, so that of about equals the first to come goes first.
- *
- * @param submitted.bytes Of its BEEF.
- * @param submitted.behind How many spends are looked at again because it comes.
- * @param submitted.ahead How many submissions of the same client are under way.
- */
-export function submissionPriority({
-  bytes,
-  behind = 0,
-  ahead = 0,
-}: {
-  bytes: number
-  behind?: number
-  ahead?: number | undefined
-}): number {
-  const weight = bytes + behind * BYTES_A_SPEND + ahead * BYTES_A_SUBMISSION
-  return -Math.ceil(Math.log2(1 + weight / 1024))
-}
+/** A conflict may re-evaluate a whole branch; how many inputs of a submission are checked for one. */
+const CONFLICT_COST = 1000
+const INPUTS_CHECKED = 20
 
 type Metadata = Awaited<ReturnType<TopicManager['getMetaData']>>
 
@@ -418,10 +317,6 @@ async function metadataOf(
   return Object.fromEntries(await Promise.all(entries))
 }
 
-function isProven({ proof }: TransactionRecord): boolean {
-  return proof !== undefined
-}
-
 /** What a write admitted, by topic. */
 function newlyAdmitted(admissions: AdmissionRecord[]): STEAK {
   const steak: Record<string, AdmittanceInstructions> = {}
@@ -432,15 +327,6 @@ function newlyAdmitted(admissions: AdmissionRecord[]): STEAK {
   return steak
 }
 
-async function verifying<Result>(verify: () => Promise<Result>): Promise<Result> {
-  try {
-    return await verify()
-  } catch (cause) {
-    if (cause instanceof AnswerError) throw cause
-    throw new InvalidSubmissionError(`the transaction could not be verified: ${reasonOf(cause)}`, { cause })
-  }
-}
-
 /**
  * Bytes in the type that topic managers declare. They take both; an array of numbers would be a copy of everything, in a
  * wider type.
@@ -449,7 +335,7 @@ export function engineBeef(bytes: Uint8Array): number[] {
   return bytes as unknown as number[]
 }
 
-/** What the verifier says, without the state of its stacks, and cut short: it may quote what it was given. */
+/** The first line of the verifier's message, cut short: it may quote a stranger, and the state of a stack follows it. */
 function reasonOf(cause: unknown): string {
   const [reason = ''] = (cause instanceof Error ? cause.message : String(cause)).split('\n')
   return reason.length > 300 ? `${reason.slice(0, 300)}…` : reason

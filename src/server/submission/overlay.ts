@@ -1,13 +1,12 @@
 import type { STEAK } from '@bsv/sdk'
 import type { Logger } from 'pino'
-import type { AdmissionOptions } from '../../../backend/src/graph/admission-rules.js'
+import type { AdmissionOptions, TopicRefusal } from '../../../backend/src/graph/admission-rules.js'
 import { BlocklistFilter } from '../../../backend/src/graph/blocklist-filter.js'
 import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
-import type { HeldSubmissions } from '../../../backend/src/graph/held-submissions.js'
 import type { HookOutbox } from '../../../backend/src/graph/hook-outbox.js'
-import type { HostStore } from '../../../backend/src/graph/host-store.js'
-import type { HookFailure } from '../../../backend/src/lookup-services/hook-outbox.js'
-import type { Retrying } from '../../../backend/src/lookup-services/hooks.js'
+import type { HeldSubmissions, HostStore } from '../../../backend/src/graph/host-store.js'
+import type { HookFailure } from '../../../backend/src/lookup-services/hook-retries.js'
+import type { RetryOptions } from '../../../backend/src/lookup-services/hooks.js'
 import { NamesLookupService } from '../../../backend/src/lookup-services/NamesLookupService.js'
 import { OrdinalsLookupService } from '../../../backend/src/lookup-services/OrdinalsLookupService.js'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
@@ -15,74 +14,72 @@ import { LOOKUP_SERVICES, TOPICS } from '../../../backend/src/protocol/profile.j
 import { admissionRules } from '../../../backend/src/topic-managers/admission-rules.js'
 import NamesTopicManager from '../../../backend/src/topic-managers/NamesTopicManager.js'
 import OrdinalsTopicManager from '../../../backend/src/topic-managers/OrdinalsTopicManager.js'
-import type { Refusal } from '../../../backend/src/topic-managers/refusal.js'
 import { type HeadersSource, openHeadersSource } from '../chain/chain-tracker.js'
 import { ProofVerifier } from '../chain/proof-verifier.js'
 import type { Config } from '../config/config.js'
 import { OverlayEngine } from './overlay-engine.js'
 
-export type { Refusal }
-
+/** What most transactions are refused for: they are neither a mint nor an ordinal. */
 const ORDINARY = new Set(['NO_NODE_SPENT', 'NO_ORDINAL'])
 
-/** What happens in an overlay, for whoever counts. */
+/** What happens in an overlay, for metrics. */
 export type OverlayEvent =
-  | { kind: 'refused'; refusal: Refusal }
-  /** A submission was stored, and its topics have admitted what they have; nothing of one that was known before. */
+  | { kind: 'refused'; refusal: TopicRefusal }
+  /** A write admitted outputs. Nothing for a submission that was known before. */
   | { kind: 'admitted'; steak: STEAK }
-  /** A hook failed after its submission was written, or failed again when it was repeated. */
+  /** A hook failed after its submission was written, or failed again when it was retried. */
   | { kind: 'hook failed'; failure: HookFailure }
-  /** A conflict was decided anew: so many transactions became silent, or count again. */
-  | { kind: 'status changed'; transactions: number }
-  /** A graph that a peer offers was taken, could not be for now, or is none for this host (`docs/sync.md`). */
+  /** A conflict was resolved differently: how many transactions were deactivated or restored. */
+  | { kind: 'reorganised'; transactions: number }
+  /** A graph that a peer offers was taken, could not be taken for now, or is not for this host (`docs/sync.md`). */
   | { kind: 'synced'; result: 'taken' | 'open' | 'unwanted' }
 
 export interface Overlay {
   engine: OverlayEngine
   proofs: ProofVerifier
-  /** By what the store derives admissions. */
+  /** How the store derives admissions. */
   admission: AdmissionOptions
-  /** Called with every refusal of a topic manager, until the function that comes back is called. */
-  onRefusal(listener: (refusal: Refusal) => void): () => void
-  /** Called with everything that happens, until the function that comes back is called. */
+  /** Subscribes to the refusals of topics. Returns a function that unsubscribes. */
+  onRefusal(listener: (refusal: TopicRefusal) => void): () => void
+  /** Subscribes to all events. Returns a function that unsubscribes. */
   onEvent(listener: (event: OverlayEvent) => void): () => void
-  /** Tells of what happened elsewhere in this process: in another thread, or in the store. */
-  tell(event: OverlayEvent): void
+  /** Passes on an event from elsewhere in this process: another thread, or the store. */
+  emit(event: OverlayEvent): void
   /** How often each topic has refused something since the start, by topic and code. */
   refused(): Record<string, Record<string, number>>
-  /** Repeats no failed hook any more; resolves when none is under way. */
+  /** Stops retrying failed hooks; resolves when no retry is in progress. */
   close(): Promise<void>
 }
 
-/** Puts the topics, the lookup services and the engine together over one store. */
+/** Puts the topic managers, the lookup services and the engine together over one store. */
 export function createOverlay({
   config,
   graph,
-  notes,
+  outbox,
   held,
-  repeats = true,
+  retries: isEnabled = true,
   headers = openHeadersSource(config),
   logger,
 }: {
   config: Config
   graph: GraphStore & Pick<HostStore, 'deriveBy'>
-  /** Where hooks are noted that failed after their submission was written. */
-  notes: HookOutbox
+  /** Where failed hooks wait for a retry. */
+  outbox: HookOutbox
   /** Where submissions wait that are not final. */
   held?: HeldSubmissions
-  /** Whether they are repeated here; by default, they are. */
-  repeats?: boolean
-  /** Against which proofs are checked; by default, what the settings name. */
+  /** Whether failed hooks are retried here; by default, they are. */
+  retries?: boolean
+  /** The source of block headers to check proofs against; by default, that of the settings. */
   headers?: HeadersSource | undefined
   logger: Logger
 }): Overlay {
-  const { deployment, maxContentBytes, contentTypes } = config
+  const { deployment, maxContentBytes, contentTypes, limits } = config
   const policy = { maxContentBytes, ...(contentTypes && { contentTypes }) }
   const proofs = new ProofVerifier({ headers, graph, logger })
-  const served = new BlocklistFilter(graph)
+  const reader = new BlocklistFilter(graph)
   const listeners = new Set<(event: OverlayEvent) => void>()
   const refused: Record<string, Record<string, number>> = {}
-  const tell = (event: OverlayEvent): void => {
+  const emit = (event: OverlayEvent): void => {
     if (event.kind === 'refused') {
       const { topic, code } = event.refusal
       const counts = refused[topic] ?? {}
@@ -94,36 +91,22 @@ export function createOverlay({
     listeners.add(listener)
     return () => listeners.delete(listener)
   }
-  const onRefusal = (refusal: Refusal, requestId: string | undefined): void => {
-    // What most transactions are: neither a mint nor an ordinal.
-    const level = ORDINARY.has(refusal.code) ? 'debug' : 'info'
-    logger[level]({ requestId, refusal }, 'not admitted')
-    tell({ kind: 'refused', refusal })
-  }
-  const remembering: Retrying = {
-    notes,
-    repeats,
-    turn: (round) => engine.exclusively(round),
+  const retries: RetryOptions = {
+    outbox,
+    isEnabled,
+    runLocked: (round) => engine.writeLock.run(round),
     onHookFailure(failure) {
-      const { service, note, kept, error } = failure
-      const about = note && { hook: note.hook, outpoint: formatOutpoint(note.outpoint) }
+      const { service, failed, kept, error } = failure
+      const about = failed && { hook: failed.hook, outpoint: formatOutpoint(failed.outpoint) }
       logger.error({ err: error, service, ...about, kept }, 'a hook failed')
-      tell({ kind: 'hook failed', failure })
+      emit({ kind: 'hook failed', failure })
     },
   }
   const services = {
     [LOOKUP_SERVICES.names]: new NamesLookupService({
-      reader: served,
-      writer: graph,
-      deployment,
-      remembering,
-      maxOrigins: config.limits.maxOrigins,
+      ...{ reader, writer: graph, deployment, retries, maxOrigins: limits.maxOrigins },
     }),
-    [LOOKUP_SERVICES.ordinals]: new OrdinalsLookupService({
-      reader: served,
-      writer: graph,
-      remembering,
-    }),
+    [LOOKUP_SERVICES.ordinals]: new OrdinalsLookupService({ reader, writer: graph, retries }),
   }
   const engine: OverlayEngine = new OverlayEngine({
     managers: {
@@ -131,29 +114,21 @@ export function createOverlay({
       [TOPICS.ordinals]: new OrdinalsTopicManager({ store: graph, policy, seen: undefined }),
     },
     lookupServices: services,
-    graph,
-    held,
-    proofs,
-    deployment,
-    limits: config.limits,
-    onAdmitted: (steak) => tell({ kind: 'admitted', steak }),
-    onRefusal,
+    ...{ graph, held, proofs, deployment, limits },
+    onAdmitted: (steak) => emit({ kind: 'admitted', steak }),
+    onRefusal(refusal, requestId) {
+      logger[ORDINARY.has(refusal.code) ? 'debug' : 'info']({ requestId, refusal }, 'not admitted')
+      emit({ kind: 'refused', refusal })
+    },
   })
   const admission: AdmissionOptions = {
-    rules: admissionRules({ deployment, policy, onRefusal: engine.noteRefusal }),
-    pending: {
-      maxTransactions: config.limits.maxPendingTransactions,
-      maxBytes: config.limits.maxPendingBytes,
-    },
-    reevaluations: config.limits.maxReevaluations,
+    rules: (onRefusal) => admissionRules({ deployment, policy, onRefusal }),
+    pending: { maxTransactions: limits.maxPendingTransactions, maxBytes: limits.maxPendingBytes },
+    reevaluations: limits.maxReevaluations,
   }
   graph.deriveBy(admission)
   return {
-    engine,
-    proofs,
-    admission,
-    tell,
-    onEvent,
+    ...{ engine, proofs, admission, emit, onEvent },
     refused: () => structuredClone(refused),
     onRefusal(listener) {
       return onEvent((event) => {

@@ -1,23 +1,19 @@
 import { yieldToEventLoop } from '../../../backend/src/graph/yield-to-event-loop.js'
-import type { StepDemand } from '../../../backend/src/protocol/run-scripts.js'
-import { NotReadyError } from '../../gateway/http/errors.js'
+import {
+  runScripts,
+  type ScriptSpender,
+  type StepDemand,
+  TooCostlyError,
+} from '../../../backend/src/protocol/run-scripts.js'
+import { VerificationTimeoutError } from './errors.js'
 
-/** So many others ask for as much that it would not be done in time. */
-export class VerificationTimeoutError extends NotReadyError {
-  override readonly headers = { 'Retry-After': '30' }
-
-  constructor(timeout: number) {
-    super(`the submission could not be verified within ${timeout} ms; try again later`)
-  }
-}
-
-/** How long scripts run before whatever else the thread does has its turn, in milliseconds. */
+/** How long scripts run before they yield to the event loop, in milliseconds. */
 const SLICE = 5
-/** From how many units on a step is long: in a slice it is alone. */
+/** From how many units on a step is long, and has a slice to itself. */
 const LONG_STEP = 500_000
-/** Up to how many bytes a run may hold next to others; of those that need more, one runs at a time. */
+/** Up to how many bytes a run may hold beside others; of those that need more, one runs at a time. */
 const SMALL = 128 * 1024
-/** By how much a run has to be ahead of one that waits for its memory to give it up: so many times the work, and so much more. */
+/** A run gives its memory up to one that waits for it once it has had so many times the work, and so many units more. */
 const AHEAD = { times: 2, units: 5_000_000 }
 
 type Steps = Iterator<Readonly<StepDemand>, void>
@@ -25,49 +21,49 @@ type Steps = Iterator<Readonly<StepDemand>, void>
 interface Run {
   open: () => Steps
   steps: Steps
-  /** What was spent on it, work that was given up included. */
+  /** Work done so far, including work that was thrown away. */
   units: number
   likelyWork: number
-  /** What its next step takes. */
+  /** What its next step needs. */
   bytes: number
-  /** By when it is to be done. */
   deadline: number
   timeout: number
   resolve(): void
   reject(error: unknown): void
 }
 
-/** The lower, the sooner its turn. */
+/** The lowest runs first. */
 function rank({ units, likelyWork }: Run): number {
   return Math.max(units, likelyWork)
 }
 
 /**
- * Runs scripts in turn: at each moment the run that has had, or looks like, the least work. So what takes little is done soon, whatever
- * else is there and for how long it has been. One slice is taken in a turn of the event loop, however many runs wait.
+ * Runs scripts concurrently in one thread: the next slice always goes to the run with the least work so far, or the least
+ * likely work. So cheap scripts finish soon, whatever else runs and for however long. There is one slice in each turn of the
+ * event loop, however many runs there are.
  *
- * Interpreters take up to a hundred megabytes each. Those that hold little stand side by side; of the others one does, and
- * it is given up, to begin anew later, where one that has had much less work needs the memory.
+ * Interpreters take up to a hundred megabytes each. Runs that hold little exist side by side; of the others there is one, and
+ * it is thrown away, to be started again later, if one with much less work needs the memory.
  */
 export class ScriptScheduler {
   private readonly runs = new Set<Run>()
-  /** The one that may hold much. */
+  /** The only run that may hold more than {@link SMALL}. */
   private large: Run | undefined
   private isWorking = false
 
-  /** How many runs are under way. */
+  /** How many runs there are. */
   get size(): number {
     return this.runs.size
   }
 
   /**
-   * Takes all steps, in turn with others.
+   * Runs all steps.
    *
-   * @param open Begins the steps; called again where they are begun anew.
-   * @param options.likelyWork What they look like costing, in the units of the steps. Nobody is held to it: whoever has had
+   * @param open Starts the steps; called again if they are restarted.
+   * @param options.likelyWork What they are likely to cost, in the units of the steps. It is not enforced: a run that has had
    * more comes after those that look like as much.
    * @param options.timeout In milliseconds.
-   * @throws What a step throws; VerificationTimeoutError where it is not done in time.
+   * @throws What a step throws; VerificationTimeoutError.
    */
   async run(
     open: () => Steps,
@@ -93,34 +89,34 @@ export class ScriptScheduler {
   private async work(): Promise<void> {
     this.isWorking = true
     while (this.runs.size > 0) {
-      // First of all, so that whoever has just come waits for no more than the others do.
+      // First, so that a new run waits no longer than the others.
       await yieldToEventLoop('submitting')
-      this.endLate()
+      this.rejectLate()
       const next = this.choose()
-      if (next !== undefined) this.takeSlice(next)
+      if (next !== undefined) this.runSlice(next)
     }
     this.isWorking = false
   }
 
-  /** The one with the least work of those that have the memory for their next step, or may get it. */
+  /** The run with the least work of those that have the memory for their next step, or may get it. */
   private choose(): Run | undefined {
     let chosen: Run | undefined
     for (const run of this.runs)
-      if ((chosen === undefined || rank(run) < rank(chosen)) && this.mayHold(run)) chosen = run
+      if ((chosen === undefined || rank(run) < rank(chosen)) && this.mayUseMemory(run)) chosen = run
     return chosen
   }
 
-  private mayHold(run: Run): boolean {
+  private mayUseMemory(run: Run): boolean {
     const { large } = this
     if (run.bytes <= SMALL || large === run || large === undefined) return true
     return large.units > AHEAD.times * rank(run) + AHEAD.units
   }
 
-  private takeSlice(run: Run): void {
+  private runSlice(run: Run): void {
     const end = performance.now() + SLICE
     try {
       do {
-        if (run.bytes > SMALL && !this.hold(run)) return
+        if (run.bytes > SMALL && !this.takeMemory(run)) return
         const step = run.steps.next()
         if (step.done) {
           this.end(run)
@@ -130,7 +126,7 @@ export class ScriptScheduler {
         run.units += step.value.units
         run.bytes = step.value.bytes
         if (this.large === run && run.bytes <= SMALL) this.large = undefined
-        // A step that takes longer than a slice waits for its turn as what it takes would.
+        // After a step that is longer than a slice, others run first.
         if (step.value.units > LONG_STEP) return
       } while (performance.now() < end)
     } catch (error) {
@@ -139,11 +135,11 @@ export class ScriptScheduler {
     }
   }
 
-  /** Gives the memory that one run may hold to this one; false where another keeps it. */
-  private hold(run: Run): boolean {
+  /** Assigns the memory that only one run may hold to this one; false if another keeps it. */
+  private takeMemory(run: Run): boolean {
     const { large } = this
     if (large === run) return true
-    if (!this.mayHold(run)) return false
+    if (!this.mayUseMemory(run)) return false
     if (large !== undefined) {
       large.steps.return?.()
       large.steps = large.open()
@@ -158,12 +154,53 @@ export class ScriptScheduler {
     if (this.large === run) this.large = undefined
   }
 
-  private endLate(): void {
+  private rejectLate(): void {
     const now = performance.now()
     for (const run of this.runs) {
       if (now < run.deadline) continue
       this.end(run)
       run.reject(new VerificationTimeoutError(run.timeout))
+    }
+  }
+}
+
+/** The scripts of a submission. Can be posted to another thread as it is. */
+export interface ScriptJob {
+  spenders: ScriptSpender[]
+  /** What they are likely to cost: cheap ones run first. */
+  likelyWork: number
+  /** What all scripts may cost together (`RunBudget`). */
+  maxWork: number
+  /** How long it may take with all that runs beside it, in milliseconds. */
+  timeout: number
+}
+
+/**
+ * Runs the scripts of a submission.
+ *
+ * @throws TooCostlyError; VerificationTimeoutError; Error if a script fails, with a message that may quote a stranger.
+ */
+export type ScriptRunner = (job: ScriptJob) => Promise<void>
+
+/** Up to how many units run in the thread that answers readers: some ten milliseconds, a few signatures. */
+const CHEAP = 1_000_000
+
+const scheduler = new ScriptScheduler()
+
+/** Runs scripts in this thread, scheduled with all others in it. */
+export const runScriptsHere: ScriptRunner = async ({ spenders, likelyWork, maxWork, timeout }) => {
+  await scheduler.run(() => runScripts(spenders, { maxWork }), { likelyWork, timeout })
+}
+
+/** Runs cheap scripts in this thread, as most are, and those that look or turn out expensive elsewhere. */
+export function offloadingExpensive(elsewhere: ScriptRunner): ScriptRunner {
+  return async (job) => {
+    if (job.likelyWork > CHEAP) return await elsewhere(job)
+    try {
+      await runScriptsHere({ ...job, maxWork: Math.min(CHEAP, job.maxWork) })
+    } catch (error) {
+      if (!(error instanceof TooCostlyError) || job.maxWork <= CHEAP) throw error
+      await elsewhere(job)
     }
   }
 }

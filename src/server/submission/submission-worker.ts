@@ -7,20 +7,20 @@ import { type Answer, answerFor } from '../../gateway/http/errors.js'
 import type { Config } from '../config/config.js'
 import { connectStores } from '../store/stores.js'
 import { createOverlay, type Overlay, type OverlayEvent } from './overlay.js'
-import type { Verified } from './overlay-engine.js'
-import { runScriptsHere, type ScriptJob } from './script-runner.js'
-import type { Submitted } from './submit.js'
+import type { VerifiedSubmission } from './overlay-engine.js'
+import { runScriptsHere, type ScriptJob } from './script-scheduler.js'
+import type { Submission } from './submission-queue.js'
 
-/** What this thread is asked to do. A submission that was verified is kept until it is admitted or dropped. */
-export type SubmissionTask =
+/** A task for this thread. A verified submission is kept until it is admitted or dropped. */
+export type WorkerTask =
   | { kind: 'run scripts'; job: ScriptJob }
-  | { kind: 'verify'; submitted: Submitted }
+  | { kind: 'verify'; submission: Submission }
   | { kind: 'admit'; verified: number }
   | { kind: 'drop'; verified: number }
 
-/** What this thread is sent, and what it sends back. */
-export type SubmissionRequest = SubmissionTask & { id: number }
-export type SubmissionReport =
+/** The messages that this thread receives, and those that it posts. */
+export type WorkerRequest = WorkerTask & { id: number }
+export type WorkerReport =
   | { id: number; done: STEAK | undefined }
   | { id: number; answer: Answer }
   | { id: number; refusal: string }
@@ -36,13 +36,13 @@ export interface LogRecord {
 }
 
 /**
- * A thread that runs scripts which take long, and verifies and admits large transactions, over connections of its own to
- * the store that the process has open. While it parses and hashes, for seconds, readers are answered. What it verifies at
- * once goes on in turn; it admits when it is told to.
+ * The worker thread: runs expensive scripts, and verifies and admits large transactions, over connections of its own to the
+ * store of the process. It may parse and hash for seconds while the main thread answers readers. Submissions are verified
+ * concurrently; one is admitted when the main thread, which holds the write lock, says so.
  */
 const port = parentPort
-if (port === null) throw new Error('this module must run in a worker thread')
-const report = (message: SubmissionReport): void => port.postMessage(message)
+if (port === null) throw new Error('submission-worker runs in a worker thread only')
+const report = (message: WorkerReport): void => port.postMessage(message)
 const config = workerData as Config
 const logger = pino(
   { level: config.logLevel },
@@ -50,13 +50,13 @@ const logger = pino(
 )
 let opening: Promise<Overlay> | undefined
 
-/** Connects to the store. @throws StoreUnavailableError where it cannot be reached; it is tried again with the next submission. */
+/** @throws StoreUnavailableError if the store cannot be reached; the next submission tries again. */
 async function open(): Promise<Overlay> {
-  const { graph, notes, held } = await connectStores(config, (transactions) =>
-    report({ event: { kind: 'status changed', transactions } }),
+  const { graph, outbox, held } = await connectStores(config, (transactions) =>
+    report({ event: { kind: 'reorganised', transactions } }),
   )
-  const overlay = createOverlay({ config, graph, notes, held, repeats: false, logger })
-  overlay.onEvent((event) => report({ event: portable(event) }))
+  const overlay = createOverlay({ config, graph, outbox, held, retries: false, logger })
+  overlay.onEvent((event) => report({ event: postable(event) }))
   return overlay
 }
 
@@ -70,24 +70,24 @@ async function overlay(): Promise<Overlay> {
   }
 }
 
-const kept = new Map<number, Verified>()
-/** All submissions wait for the one that is being admitted: nothing else is begun meanwhile. */
+const verified = new Map<number, VerifiedSubmission>()
+/** While a submission is being admitted, no verification starts. */
 const admitting = new Mutex()
 
-async function verify(id: number, { beef, topics, requestId }: Submitted): Promise<void> {
+async function verify(id: number, { beef, topics, requestId }: Submission): Promise<void> {
   await admitting.waitForUnlock()
-  const { proofs, engine } = await overlay()
+  const { engine } = await overlay()
   const contents = readBeef(beef)
-  const sources = await engine.verify(contents, topics, proofs.openTracker())
-  kept.set(id, { contents, topics, sources, requestId })
+  const sources = await engine.verify(contents, topics)
+  verified.set(id, { contents, topics, sources, requestId })
 }
 
 async function admit(id: number): Promise<STEAK> {
-  const verified = kept.get(id)
-  kept.delete(id)
-  if (verified === undefined) throw new Error('the transaction to admit was not verified in this thread')
+  const submission = verified.get(id)
+  verified.delete(id)
+  if (submission === undefined) throw new Error(`no submission ${id} was verified in this thread`)
   const { engine } = await overlay()
-  return await admitting.runExclusive(() => engine.admit(verified))
+  return await admitting.runExclusive(() => engine.admit(submission))
 }
 
 async function runScripts(id: number, job: ScriptJob): Promise<void> {
@@ -96,35 +96,35 @@ async function runScripts(id: number, job: ScriptJob): Promise<void> {
     report({ id, done: undefined })
   } catch (error) {
     const answer = answerFor(error)
-    // Whatever else is thrown there is what the scripts say.
-    report(answer === undefined ? { id, refusal: reasonOf(error) } : { id, answer: plain(answer) })
+    // Any other error is the verdict of the scripts.
+    report(answer === undefined ? { id, refusal: reasonOf(error) } : { id, answer: plainAnswer(answer) })
   }
 }
 
-port.on('message', async (request: SubmissionRequest) => {
+port.on('message', async (request: WorkerRequest) => {
   const { id } = request
-  if (request.kind === 'drop') kept.delete(request.verified)
+  if (request.kind === 'drop') verified.delete(request.verified)
   if (request.kind === 'run scripts') return await runScripts(id, request.job)
   try {
-    if (request.kind === 'verify') await verify(id, request.submitted)
+    if (request.kind === 'verify') await verify(id, request.submission)
     report({ id, done: request.kind === 'admit' ? await admit(request.verified) : undefined })
   } catch (error) {
     const answer = answerFor(error)
     if (answer === undefined)
       report({ id, fault: error instanceof Error ? String(error.stack) : String(error) })
-    else report({ id, answer: plain(answer) })
+    else report({ id, answer: plainAnswer(answer) })
   }
 })
 
-/** Of a hook that failed, what is counted: what it was about has been logged, and may be large. */
-function portable(event: OverlayEvent): OverlayEvent {
+/** Of a failed hook, only what is counted: its subject has been logged, and may be large. */
+function postable(event: OverlayEvent): OverlayEvent {
   if (event.kind !== 'hook failed') return event
   const { service, kept } = event.failure
   return { ...event, failure: { service, kept, error: undefined } }
 }
 
-/** Errors lose what makes them answers on the way to another thread. */
-function plain({ status, code, message, data, headers }: Answer): Answer {
+/** As plain data: an error that is posted loses its class. */
+function plainAnswer({ status, code, message, data, headers }: Answer): Answer {
   return { status, code, message, ...(data && { data }), ...(headers && { headers }) }
 }
 

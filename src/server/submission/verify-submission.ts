@@ -1,8 +1,8 @@
 import type { ChainTracker } from '@bsv/sdk'
-import type { BeefContents } from '../../../backend/src/graph/read-beef.js'
-import { readPath } from '../../../backend/src/graph/read-proof.js'
-import type { Proof } from '../../../backend/src/graph/records.js'
+import { type BeefContents, readPath } from '../../../backend/src/graph/read-beef.js'
+import type { Proof, TransactionRecord } from '../../../backend/src/graph/records.js'
 import { admittedTransactions, knownTransactions } from '../../../backend/src/graph/transaction-records.js'
+import { BeefError } from '../../../backend/src/protocol/beef.js'
 import type { Deployment } from '../../../backend/src/protocol/mint.js'
 import { likelyWork, type ScriptSpender } from '../../../backend/src/protocol/run-scripts.js'
 import {
@@ -12,39 +12,34 @@ import {
   type SpentOutput,
   type TransactionView,
 } from '../../../backend/src/protocol/transaction.js'
-import { notStrictError, spendsNodeNonStrictly } from './node-spends.js'
-import { runScriptsHere, type ScriptRunner } from './script-runner.js'
-
-/** A chain tracker that can refuse beforehand to be asked about so many blocks. */
-export interface SubmissionTracker extends ChainTracker {
-  /** @throws SubmissionTooLargeError where those are too many. */
-  requireFew?(blocks: number): void
-}
+import { ChainTrackerError } from '../chain/chain-tracker.js'
+import { SubmissionTooLargeError } from './errors.js'
+import { runScriptsHere, type ScriptRunner } from './script-scheduler.js'
+import { notStrictError, spendsNodeNonStrictly } from './submission-rules.js'
 
 /** How many confirmations a coinbase has when the next block may spend it (consensus, `COINBASE_MATURITY`). */
 const COINBASE_MATURITY = 100
-/** How long the scripts of a submission may take where nobody says, in milliseconds. */
+/** How long the scripts of a submission may take by default, in milliseconds. */
 const TIMEOUT = 60_000
 
 /**
- * Verifies the subject of a BEEF: its merkle path, or the scripts of it and of its unproven ancestors and the merkle paths
- * of what these rest on. What `Transaction.verify` of the SDK does, but without its recursion, which a long chain makes
- * overflow and a dense one makes endless, each transaction once, and with an end to what scripts may cost. Cheapest first:
- * what the bytes alone tell, then what the chain tracker says, then the scripts.
+ * Verifies the subject of a BEEF: its merkle path, or its scripts and those of its unproven ancestors, and the merkle paths
+ * of the transactions that these spend from. As `Transaction.verify` of the SDK, but without its recursion (a long chain
+ * overflows the stack, a dense one never ends), each transaction once, and within a budget for scripts. Cheapest first: what
+ * the bytes alone show, then the chain tracker, then the scripts.
  *
- * A coinbase can be spent by an unproven transaction when the next block may do so. That it is in a block itself is for
- * its path alone to show; the SDK refuses old ones instead.
+ * An unproven transaction may spend a coinbase when the next block may. That the coinbase is in a block, only its path shows;
+ * the SDK refuses old ones instead.
  *
- * @param options.tracker Without one, merkle paths are believed; but as they are anybody's word, nothing counts as proven
+ * @param options.tracker Undefined if merkle paths are believed; but as anybody can make those up, nothing counts as proven
  * where that makes a difference between mints.
- * @param options.deployment The tree whose nodes only strict mints spend without a proof; none unless set.
- * @param options.isProven Whether the store has a proof of a transaction that brings none; asked for what spends a node and is
- * not strict. Its scripts are not run.
+ * @param options.deployment The tree whose nodes only strict mints spend without a proof; none by default.
+ * @param options.isProven Whether the store has a proof of a transaction that brings none; asked for non-strict spends of a
+ * node. Their scripts are not run.
  * @param options.maxScriptWork What all scripts may cost together (`RunBudget`).
  * @param options.verificationTimeout How long the scripts may take with all that runs beside them, in milliseconds.
  * @param options.runScripts Where they run; by default, in this thread.
- * @throws what the tracker and the runner throw, and Error where something does not hold, in words that may quote a
- * stranger.
+ * @throws whatever the tracker and the runner throw, and Error if something is invalid; its message may quote a stranger.
  */
 export async function verifySubmission({
   beef,
@@ -63,7 +58,7 @@ export async function verifySubmission({
   verificationTimeout?: number
   runScripts?: ScriptRunner
 }): Promise<void> {
-  const settled = new Set<string>()
+  const provenHere = new Set<string>()
   const others = new Set<string>()
   for (const transaction of deployment === undefined ? [] : unprovenOf(beef, tracker)) {
     const { txid } = transaction
@@ -73,7 +68,7 @@ export async function verifySubmission({
     )
       continue
     if (tracker === undefined || !(await isProven(txid))) throw notStrictError(txid)
-    settled.add(txid)
+    provenHere.add(txid)
   }
   const spenders: PricedSpender[] = []
   const proven: Proven[] = []
@@ -85,18 +80,18 @@ export async function verifySubmission({
       if (tracker !== undefined) proven.push({ transaction, proof, ...placeOf(transaction, proof) })
       continue
     }
-    if (!settled.has(txid)) spenders.push(spenderOf(transaction, beef))
+    if (!provenHere.has(txid)) spenders.push(spenderOf(transaction, beef))
     for (const { txid: source } of transaction.inputs) spentTxids.add(source)
   }
-  requireSameDepths(proven)
+  assertSameDepths(proven)
   const likely = likelyWork(spenders, { maxWork })
-  if (tracker !== undefined) await requireBlocks(proven, { tracker, spentTxids })
+  if (tracker !== undefined) await assertInChain(proven, { tracker, spentTxids })
   if (spenders.length === 0) return
   const job = spenders.map(({ txid, raw, spent }) => ({ txid, raw, spent }))
   await runScripts({ spenders: job, likelyWork: likely, maxWork, timeout })
 }
 
-/** What has to be strict where it spends a node. What a proven transaction is built on is mined as well. */
+/** Transactions that may spend a node only strictly. The ancestors of a proven one are mined as well. */
 function unprovenOf(beef: BeefContents, tracker: SubmissionTracker | undefined): TransactionView[] {
   const records =
     tracker === undefined
@@ -116,7 +111,7 @@ interface Proven {
   depth: number
 }
 
-/** @throws Error where a coinbase is not the first of its block, or what is first is no coinbase: no block is so. */
+/** @throws Error if a coinbase is not first in its block, or something else is: no block is like that. */
 function placeOf(transaction: TransactionView, { merklePath }: Proof): Pick<Proven, 'offset' | 'depth'> {
   const { txid } = transaction
   const path = readPath(merklePath)
@@ -131,10 +126,10 @@ function placeOf(transaction: TransactionView, { merklePath }: Proof): Pick<Prov
 }
 
 /**
- * All transactions of a block stand at the same depth. Where two paths to one root do not agree on it, one of them takes an
- * inner node of the tree for a transaction.
+ * All transactions of a block are at the same depth of its tree. If two paths to one root disagree, one of them takes an
+ * inner node for a transaction.
  */
-function requireSameDepths(proven: Proven[]): void {
+function assertSameDepths(proven: Proven[]): void {
   const depths = new Map<string, number>()
   for (const { transaction, proof, depth } of proven) {
     const other = depths.get(proof.root) ?? depth
@@ -146,11 +141,11 @@ function requireSameDepths(proven: Proven[]): void {
   }
 }
 
-async function requireBlocks(
+async function assertInChain(
   proven: Proven[],
   { tracker, spentTxids }: { tracker: SubmissionTracker; spentTxids: ReadonlySet<string> },
 ): Promise<void> {
-  tracker.requireFew?.(new Set(proven.map(({ proof: { height, root } }) => `${height} ${root}`)).size)
+  tracker.assertBlocks(new Set(proven.map(({ proof: { height, root } }) => `${height} ${root}`)).size)
   for (const { transaction, proof, offset } of proven) {
     const { txid } = transaction
     if (!(await tracker.isValidRootForHeight(proof.root, proof.height)))
@@ -164,7 +159,7 @@ async function requireBlocks(
   }
 }
 
-/** @throws Error where the BEEF does not hold what it spends, or it pays out more than it has. */
+/** @throws Error if the BEEF lacks an output that it spends, or its outputs exceed its inputs. */
 function spenderOf({ txid, raw, inputs, outputs }: TransactionView, beef: BeefContents): PricedSpender {
   const spent: SpentOutput[] = []
   let left = 0
@@ -179,4 +174,107 @@ function spenderOf({ txid, raw, inputs, outputs }: TransactionView, beef: BeefCo
   for (const { satoshis } of outputs) left -= satoshis
   if (left < 0) throw new Error(`${txid} spends more satoshis than its inputs have`)
   return { txid, raw, spent, unlockingScripts: inputs.map(({ unlockingScript }) => unlockingScript) }
+}
+
+/** About how many blocks the tracker is asked about for sources alone. */
+const MAX_SOURCE_BLOCKS = 32
+
+/**
+ * The transactions that place the ordinals of proven ones and whose own merkle paths lead to blocks of the chain.
+ * Verification stops at what is proven, so these are checked here: with their paths, a BEEF of the subject and its sources is
+ * complete (BRC-62). A source whose path is invalid is left out: it stays authentic, as its spender names it by its hash.
+ *
+ * @param options.tracker Undefined if merkle paths are believed.
+ * @throws ChainTrackerError if the tracker does not answer.
+ */
+export async function provenSources({
+  contents,
+  tracker,
+}: {
+  contents: BeefContents
+  tracker: ChainTracker | undefined
+}): Promise<TransactionRecord[]> {
+  const proven: TransactionRecord[] = []
+  const roots = new Set<string>()
+  const verified = new Set(admittedTransactions(contents).map(({ txid }) => txid))
+  for (const { txid, raw } of knownTransactions(contents)) {
+    if (verified.has(txid)) continue
+    const proof = validProof(txid, contents)
+    if (proof === undefined) continue
+    if (!roots.has(proof.root) && roots.size === MAX_SOURCE_BLOCKS) continue
+    roots.add(proof.root)
+    if ((await tracker?.isValidRootForHeight(proof.root, proof.height)) ?? true)
+      proven.push({ txid, raw, proof })
+  }
+  return proven
+}
+
+function validProof(txid: string, { proof }: BeefContents): Proof | undefined {
+  try {
+    return proof(txid)
+  } catch (error) {
+    if (!(error instanceof BeefError)) throw error
+    // A source needs no path, so a bad one is no reason to refuse the submission.
+    return undefined
+  }
+}
+
+/** Too many blocks for one submission. */
+class TooManyBlocksError extends SubmissionTooLargeError {
+  constructor(maxBlocks: number) {
+    super(`the proofs of a submission may lead to at most ${maxBlocks} blocks`)
+  }
+}
+
+/**
+ * A chain tracker for one submission, which may bring many transactions of one block: asks about each block once. An answer
+ * kept for longer would hide a reorganisation.
+ */
+export class SubmissionTracker implements ChainTracker {
+  private readonly answers = new Map<string, Promise<boolean>>()
+  private readonly maxBlocks: number
+  private readonly end: number
+  private tip: Promise<number> | undefined
+
+  /**
+   * @param limits.maxBlocks How many blocks it asks about; by default any number.
+   * @param limits.timeout For how long it asks, in milliseconds; by default without end.
+   */
+  constructor(
+    private readonly tracker: ChainTracker,
+    { maxBlocks = Infinity, timeout = Infinity }: { maxBlocks?: number; timeout?: number } = {},
+  ) {
+    this.maxBlocks = maxBlocks
+    this.end = performance.now() + timeout
+  }
+
+  /** @throws SubmissionTooLargeError if it will not answer about so many blocks. */
+  assertBlocks(count: number): void {
+    if (count > this.maxBlocks) throw new TooManyBlocksError(this.maxBlocks)
+  }
+
+  /** @throws SubmissionTooLargeError for one block too many; ChainTrackerError after the timeout, and as the tracker. */
+  async isValidRootForHeight(root: string, height: number): Promise<boolean> {
+    const key = `${height} ${root}`
+    const known = this.answers.get(key)
+    if (known !== undefined) return await known
+    this.assertBlocks(this.answers.size + 1)
+    this.assertInTime()
+    const answer = this.tracker.isValidRootForHeight(root, height)
+    this.answers.set(key, answer)
+    return await answer
+  }
+
+  async currentHeight(): Promise<number> {
+    this.assertInTime()
+    this.tip ??= this.tracker.currentHeight()
+    return await this.tip
+  }
+
+  private assertInTime(): void {
+    if (performance.now() > this.end)
+      throw new ChainTrackerError(
+        'the chain tracker is too slow to answer about all blocks of the submission',
+      )
+  }
 }

@@ -2,7 +2,7 @@ import type { STEAK } from '@bsv/sdk'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import { answerFor } from '../../gateway/http/errors.js'
 import type { OverlayEvent } from '../submission/overlay.js'
-import type { Submit } from '../submission/submit.js'
+import type { Submit } from '../submission/submission-queue.js'
 import { type EndedRequest, requestMetrics } from './request-metrics.js'
 
 /** Hits and misses of a cache since the start. */
@@ -66,8 +66,8 @@ export class Metrics {
     'minetree_conflicts_total',
     'Submissions refused because they conflict with a transaction that counts.',
   )
-  private readonly statusChanges = this.counter(
-    'minetree_status_changes_total',
+  private readonly reorganised = this.counter(
+    'minetree_reorganised_transactions_total',
     'Transactions deactivated or reactivated because a conflict was resolved differently.',
   )
   private readonly synced = this.counter(
@@ -92,8 +92,8 @@ export class Metrics {
     registers: [this.registry],
   })
 
-  /** Counts an event of the overlay, in this thread or another. */
-  readonly countEvent = (event: OverlayEvent): void => {
+  /** Counts what happened in the overlay, in this thread or in another. */
+  readonly count = (event: OverlayEvent): void => {
     switch (event.kind) {
       case 'refused':
         this.refusals.inc({ topic: event.refusal.topic, code: event.refusal.code })
@@ -101,8 +101,8 @@ export class Metrics {
       case 'hook failed':
         this.failedHooks.inc({ service: event.failure.service, kept: event.failure.kept })
         break
-      case 'status changed':
-        this.statusChanges.inc(event.transactions)
+      case 'reorganised':
+        this.reorganised.inc(event.transactions)
         break
       case 'synced':
         this.synced.inc({ result: event.result })

@@ -25,7 +25,7 @@ function inscribedOn(chain: FakeChain, coin: FakeTransaction, text: string): Fak
 }
 
 function derivesIn(store: HostStore, chain: FakeChain, maxTransactions = 100): void {
-  const rules = admissionRules({ deployment: chain.deployment, onRefusal: () => {} })
+  const rules = () => admissionRules({ deployment: chain.deployment, onRefusal: () => {} })
   store.deriveBy({ rules, pending: { maxTransactions, maxBytes: 1024 * 1024 } })
 }
 

@@ -1,4 +1,4 @@
-import { LostConflictError } from '../../../backend/src/graph/conflict-error.js'
+import { LostConflictError } from '../../../backend/src/graph/errors.js'
 import { UnstableReadError } from '../../../backend/src/graph/optimistic-read.js'
 import { graphRecords } from '../../../backend/src/graph/records.js'
 import { viewOf } from '../../../backend/src/graph/stored-transaction.js'
@@ -106,7 +106,7 @@ onEachEngine(({ openStore, closeStores }) => {
   async function opened(chain: FakeChain, reevaluations?: number): Promise<OpenedStore> {
     const each = await openStore()
     each.store.deriveBy({
-      rules: admissionRules({ deployment: chain.deployment, onRefusal: () => {} }),
+      rules: () => admissionRules({ deployment: chain.deployment, onRefusal: () => {} }),
       pending: { maxTransactions: 1000, maxBytes: 1024 * 1024 },
       ...(reevaluations !== undefined && { reevaluations }),
     })

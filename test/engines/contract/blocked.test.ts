@@ -1,6 +1,10 @@
 import { attribute } from '../../../backend/src/graph/attributes.js'
-import { BlockedError } from '../../../backend/src/graph/blocked-error.js'
-import type { BlockedKind, BlockedRecord, BlockedSubject } from '../../../backend/src/graph/blocklist.js'
+import {
+  BlockedError,
+  type BlockedKind,
+  type BlockedRecord,
+  type BlockedSubject,
+} from '../../../backend/src/graph/blocklist.js'
 import { BlocklistFilter } from '../../../backend/src/graph/blocklist-filter.js'
 import { ORIGIN, TIP } from '../../../backend/src/graph/graph-store.js'
 import { sha256 } from '../../../backend/src/graph/native-hash.js'

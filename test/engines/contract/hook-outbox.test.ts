@@ -1,4 +1,4 @@
-import { type FailedHook, type HookOutbox, noteBeef } from '../../../backend/src/graph/hook-outbox.js'
+import { beefOfHook, type FailedHook, type HookOutbox } from '../../../backend/src/graph/hook-outbox.js'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
 import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { onEachEngine } from '../../support/storage/stores.js'
@@ -17,7 +17,7 @@ const admitted = (number: number, vout: number, beef = utf8(`BEEF ${number}`)): 
 /** A note as it compares, whatever a driver gives bytes as. */
 const plain = (note: FailedHook) => ({
   ...note,
-  beef: Buffer.from(noteBeef(note) ?? []).toString('base64'),
+  beef: Buffer.from(beefOfHook(note) ?? []).toString('base64'),
 })
 
 async function keptBy(notes: HookOutbox, service: string): Promise<ReturnType<typeof plain>[]> {

@@ -20,7 +20,7 @@ beforeAll(async () => {
 })
 
 function maintenanceOf({ store: graph, maintenance: store }: OpenedStore): IndexMaintenance {
-  return new IndexMaintenance({ store, graph, exclusively: (work) => work(), logger: SILENT })
+  return new IndexMaintenance({ store, graph, runLocked: (work) => work(), logger: SILENT })
 }
 
 /** The rows, but for how often a branch has turned: a rebuild turns what has to be turned anew. */

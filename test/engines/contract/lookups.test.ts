@@ -1,5 +1,5 @@
 import type { LookupService, OutputAdmittedByTopic } from '@bsv/overlay'
-import { BlockedError } from '../../../backend/src/graph/blocked-error.js'
+import { BlockedError } from '../../../backend/src/graph/blocklist.js'
 import { BlocklistFilter } from '../../../backend/src/graph/blocklist-filter.js'
 import { NamesLookupService } from '../../../backend/src/lookup-services/NamesLookupService.js'
 import createNamesLookupService from '../../../backend/src/lookup-services/NamesLookupServiceFactory.js'

@@ -1,5 +1,5 @@
+import { StoreUnavailableError } from '../../../backend/src/graph/errors.js'
 import { graphRecords } from '../../../backend/src/graph/records.js'
-import { StoreUnavailableError } from '../../../backend/src/graph/store-unavailable-error.js'
 import { knexWriter, type SqlWriter } from '../../../backend/src/storage/sql/database.js'
 import { exclusiveWrite } from '../../../backend/src/storage/sql/exclusive-write.js'
 import { SqlGraphStore } from '../../../backend/src/storage/sql/graph-store.js'

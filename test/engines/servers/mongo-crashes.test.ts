@@ -60,7 +60,7 @@ function maintenanceOf(db: Db, graph: MongoGraphStore): IndexMaintenance {
   return new IndexMaintenance({
     store: new MongoIndexMaintenance({ db, writer: graph.writer, lease: LEASE }),
     graph,
-    exclusively: (work) => work(),
+    runLocked: (work) => work(),
     logger: SILENT,
   })
 }

@@ -1,6 +1,6 @@
 import { Engine, type LookupService } from '@bsv/overlay'
 import type { Db } from 'mongodb'
-import type { HookFailure } from '../../../backend/src/lookup-services/hook-outbox.js'
+import type { HookFailure } from '../../../backend/src/lookup-services/hook-retries.js'
 import createNamesLookupService from '../../../backend/src/lookup-services/NamesLookupServiceFactory.js'
 import createNamesLookupServiceOnMongo from '../../../backend/src/lookup-services/NamesLookupServiceMongoFactory.js'
 import createOrdinalsLookupService from '../../../backend/src/lookup-services/OrdinalsLookupServiceFactory.js'

@@ -1,6 +1,6 @@
 import type { Db } from 'mongodb'
+import { StoreUnavailableError } from '../../../backend/src/graph/errors.js'
 import { graphRecords } from '../../../backend/src/graph/records.js'
-import { StoreUnavailableError } from '../../../backend/src/graph/store-unavailable-error.js'
 import { MongoGraphStore } from '../../../backend/src/storage/mongo/graph-store.js'
 import { MongoIndexMaintenance } from '../../../backend/src/storage/mongo/index-maintenance.js'
 import { LeaseTakenError, LostLeaseError } from '../../../backend/src/storage/mongo/write-lease.js'

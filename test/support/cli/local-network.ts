@@ -5,7 +5,6 @@ import { OwnIndex } from '../../../src/cli/local-network/own-index.js'
 import { MiningProgress } from '../../../src/cli/mining-progress.js'
 import { readConfig } from '../../../src/server/config/config.js'
 import { openNode } from '../../../src/server/node.js'
-import { submitTo } from '../../../src/server/submission/submit.js'
 import { type Environment, SILENT, type TestServer, type useServers } from '../server/test-server.js'
 
 /** A server, in this process, whose store has got a tree of its own, and nothing else. */
@@ -28,7 +27,7 @@ export function networkOf({ node }: TestServer, more: Partial<LocalNetwork> = {}
     deployment,
     graph: node.graph,
     index: new OwnIndex(node, deployment.genesis),
-    submit: submitTo(node.overlay.engine),
+    submit: node.overlay.engine.submit,
     progress: new MiningProgress(unread),
     signal: new AbortController().signal,
     workers: 0,

@@ -1,5 +1,5 @@
-import { encodeBeef } from '../../../backend/src/graph/assemble-beef.js'
 import type { TransactionRecord } from '../../../backend/src/graph/records.js'
+import { encodeBeef } from '../../../backend/src/graph/write-beef.js'
 import { concatBytes, fromHex } from '../../../backend/src/protocol/bytes.js'
 import { encodeOutpoint, type Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { recordOf } from '../protocol/block.js'

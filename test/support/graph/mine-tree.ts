@@ -1,5 +1,5 @@
-import { namesRecords } from '../../../backend/src/graph/names-records.js'
 import { type GraphRecords, graphRecords, mergeRecords } from '../../../backend/src/graph/records.js'
+import { namesRecords } from '../../../backend/src/graph/transaction-records.js'
 import { recordOf } from '../protocol/block.js'
 import { FakeChain, type FakeTransaction, type MintOverrides } from '../protocol/fake-chain.js'
 

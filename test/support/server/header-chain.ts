@@ -1,6 +1,6 @@
 import { MerklePath } from '@bsv/sdk'
-import { encodeBeef } from '../../../backend/src/graph/assemble-beef.js'
 import { nativeHash256 } from '../../../backend/src/graph/native-hash.js'
+import { encodeBeef } from '../../../backend/src/graph/write-beef.js'
 import {
   concatBytes,
   fromHex,

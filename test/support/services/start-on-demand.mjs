@@ -14,7 +14,7 @@ const HERE = dirname(fileURLToPath(import.meta.url))
  * which is started when the first of them asks, and stopped by `stop.mjs` after the last test.
  */
 export default async function startOnDemand() {
-  warnOfMissing()
+  if (process.env.TEST_TIER !== 'quick') warnOfMissing()
   const servers = new Map()
   const serve = async ({ url }, response) => {
     const name = url.slice(1)

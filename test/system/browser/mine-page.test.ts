@@ -105,7 +105,11 @@ describe('a wallet', () => {
     const server = await localNetwork()
     const { page } = await browser.open(`${server.url}/mine`)
     await order(page, { name: 'q', payer: 'wallet' })
-    await says(page, '#status', 'no wallet answers in this browser or on this machine.')
+    await says(
+      page,
+      '#status',
+      'no wallet answers in this browser or on this machine: start one and try again.',
+    )
     expect(await shownMints(page)).toEqual([])
   })
 
@@ -195,7 +199,7 @@ describe('what cannot be', () => {
     expect(await page.evaluate(() => document.activeElement?.id)).toBe('owner')
     await page.keyboard.type(encodeAddress('ab'.repeat(20), 'test'))
     await page.keyboard.press('Enter')
-    await says(page, '#form-error', 'This is not an address of the main network')
+    await says(page, '#form-error', 'This server is on the main network: use an address of that network')
     expect(await page.$eval('#progress', (section) => (section as HTMLElement).hidden)).toBe(true)
     await page.click('#owner', { count: 3 })
     await page.keyboard.type(ADDRESS)

@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { encodeBeef } from '../../../backend/src/graph/assemble-beef.js'
 import type { TransactionRecord } from '../../../backend/src/graph/records.js'
+import { encodeBeef } from '../../../backend/src/graph/write-beef.js'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { type Ended, useBuiltCli } from '../../support/cli/built-cli.js'
 import { CrawledTree } from '../../support/follow/crawled-tree.js'

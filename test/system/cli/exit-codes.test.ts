@@ -6,7 +6,7 @@ import { failureOf } from '../../../src/cli/exit-codes.js'
 import { ResolutionError } from '../../../src/client/resolve.js'
 import { MiningError } from '../../../src/mining/mining-error.js'
 import { ConfigError } from '../../../src/server/config/config.js'
-import { StartError } from '../../../src/server/config/start-error.js'
+import { StartError } from '../../../src/server/config/errors.js'
 import { useBuiltCli } from '../../support/cli/built-cli.js'
 import { useServers } from '../../support/server/test-server.js'
 

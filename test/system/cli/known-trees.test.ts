@@ -70,7 +70,9 @@ test(
     expect(await readFile(fileIn(config), 'utf8')).toBe(written)
     expect(await readdir(dirname(fileIn(config)))).toEqual(['known-trees.json'])
     const verified = await cli.run(['verify', 'abc', '--url', url], { XDG_CONFIG_HOME: config })
-    expect(verified.stdout).toContain(`genesis  ${genesis}, as they said when they were first asked\n`)
+    expect(verified.stdout).toContain(
+      `genesis  ${genesis}, as remembered from when the servers were first asked\n`,
+    )
   },
   PATIENCE,
 )

@@ -197,7 +197,7 @@ describe('verify', () => {
         signal: null,
         stdout: [
           `genesis  ${genesis}, from the settings`,
-          'line     5 mints from it, each by the rules of the tree',
+          'line     5 mints from it, each follows the rules of the tree',
           `origin   ${shown.origin} is the name abc`,
           `tip      ${shown.tip}, 2 steps from there along the ordinal`,
           'blocks   not checked: CHAIN_TRACKER is scripts-only, so no block headers were checked',
@@ -231,8 +231,10 @@ describe('verify', () => {
     'refuses a tip that is spent, or of which nobody says',
     async () => {
       const spent = await index({ '/svc/names/abc': { body: nameRecord(tip, true) } })
-      expect(await run(['verify', 'abc', '--url', spent])).toEqual(refusedWith(line1('it is spent')))
-      expect(await run(['verify', 'abc', '--url', spent, url])).toEqual(refusedWith(line1('do not agree')))
+      expect(await run(['verify', 'abc', '--url', spent])).toEqual(refusedWith(line1('which is spent')))
+      expect(await run(['verify', 'abc', '--url', spent, url])).toEqual(
+        refusedWith(line1('disagree on whether')),
+      )
       const moved = await index({ '/svc/names/abc': { body: nameRecord(at(first, 0)) } })
       expect(await run(['verify', 'abc', '--url', moved])).toEqual(refusedWith(line1('no index says')))
     },
@@ -264,7 +266,7 @@ test(
     })
     await server.submit(beefOf(open, { with: [mints.b] }), ['tm_ordinals'])
     const { stdout } = await run(['resolve', 'b', '--url', url])
-    expect(stdout).toContain(`tip     ${open.outpoint(0)}\nowner   no address: the lock is no P2PKH\n`)
+    expect(stdout).toContain(`tip     ${open.outpoint(0)}\nowner   no address: the lock is not P2PKH\n`)
   },
   PATIENCE,
 )

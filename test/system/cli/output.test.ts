@@ -1,5 +1,5 @@
 import { PassThrough } from 'node:stream'
-import { encodeBeef } from '../../../backend/src/graph/assemble-beef.js'
+import { encodeBeef } from '../../../backend/src/graph/write-beef.js'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
 import { CommandOutput } from '../../../src/cli/output.js'
 import { useBuiltCli } from '../../support/cli/built-cli.js'

@@ -1,4 +1,4 @@
-import { encodeBeef } from '../../../backend/src/graph/assemble-beef.js'
+import { encodeBeef } from '../../../backend/src/graph/write-beef.js'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
 import { inscriptionScript, OPEN_LOCK } from '../../support/protocol/fake-chain.js'
 import { bareTransaction, proofOf } from '../../support/protocol/transactions.js'

@@ -196,3 +196,8 @@ test('nothing is left to do in the sources', () => {
     [...files, ...sources('test'), ...sources('trials')].filter((file) => marker.test(read(file))),
   ).toEqual([])
 })
+
+test('the suites that are to start first are there', () => {
+  const suites = Object.keys(JSON.parse(read('test/support/seconds.json')) as Record<string, number>)
+  expect(suites.filter((suite) => !existsSync(join(root, suite)))).toEqual([])
+})

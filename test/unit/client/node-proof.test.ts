@@ -1,4 +1,4 @@
-import { encodeBeef } from '../../../backend/src/graph/assemble-beef.js'
+import { encodeBeef } from '../../../backend/src/graph/write-beef.js'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { verifyNode } from '../../../src/client/verify-name.js'
 import { at, FakeHeaders, namedWorld, recordsOf } from '../../support/client/name-proofs.js'

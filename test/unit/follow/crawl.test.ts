@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { MerklePath } from '@bsv/sdk'
-import { encodeBeef } from '../../../backend/src/graph/assemble-beef.js'
+import { encodeBeef } from '../../../backend/src/graph/write-beef.js'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { admitBeef } from '../../../src/cli/admit.js'
 import { runImport } from '../../../src/cli/import.js'

@@ -1,7 +1,7 @@
 import { Beef, Transaction } from '@bsv/sdk'
-import { assembleBeef } from '../../../backend/src/graph/assemble-beef.js'
 import { readBeef } from '../../../backend/src/graph/read-beef.js'
 import { graphRecords } from '../../../backend/src/graph/records.js'
+import { assembleBeef } from '../../../backend/src/graph/write-beef.js'
 import { blockOfTwo, proofIn, recordOf } from '../../support/protocol/block.js'
 import { FakeChain, type FakeTransaction, OPEN_LOCK } from '../../support/protocol/fake-chain.js'
 import { closeStores, openStore } from '../../support/storage/stores.js'

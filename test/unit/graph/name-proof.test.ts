@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
-import { listedBeef } from '../../../backend/src/graph/listed-beef.js'
-import { nameProof } from '../../../backend/src/graph/name-proof.js'
+import { nameProof } from '../../../backend/src/graph/provenance.js'
 import { readBeef } from '../../../backend/src/graph/read-beef.js'
 import { graphRecords, mergeRecords } from '../../../backend/src/graph/records.js'
+import { listedBeef } from '../../../backend/src/graph/write-beef.js'
 import { joinBytes } from '../../../backend/src/protocol/bytes.js'
 import { formatOutpoint, type Outpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { MineTree } from '../../support/graph/mine-tree.js'
@@ -37,7 +37,7 @@ const proofIn = (tree: MineTree, store: ProofStore, name: string) =>
 /** The transactions of the proof of a name, which has to be whole. */
 async function shown(tree: MineTree, store: ProofStore, name: string): Promise<string[]> {
   const proof = await proofIn(tree, store, name)
-  if (proof.kind !== 'whole') throw new Error(`the proof of ${name} is ${proof.kind}`)
+  if (proof.kind !== 'complete') throw new Error(`the proof of ${name} is ${proof.kind}`)
   expect(proof.origin).toEqual(at(tree.mintOf(name), 2))
   return txidsOf(proof.transactions)
 }
@@ -126,7 +126,7 @@ test('the store is asked in step with the spends, and raw transactions are not k
       },
     }
     const proof = await proofIn(tree, counting, name)
-    if (proof.kind !== 'whole') throw new Error(`the proof is ${proof.kind}`)
+    if (proof.kind !== 'complete') throw new Error(`the proof is ${proof.kind}`)
     const collecting = asked
     expect(proof.transactions.flatMap((each) => Object.keys(each)).includes('raw')).toBe(false)
     const { transactions } = proof
@@ -269,13 +269,13 @@ describe('there is no whole one', () => {
     })
     await store.record(mergeRecords(sets))
     expect(await ending(store)).toEqual({ kind: 'incomplete', txid: ab.txid })
-    expect(await proofIn(tree, store, 'a')).toMatchObject({ kind: 'whole' })
+    expect(await proofIn(tree, store, 'a')).toMatchObject({ kind: 'complete' })
   })
 
   test('but where a node on the way was evicted there is: it shows where the name comes from', async () => {
     const store = await storeOf(tree)
     await store.evict(at(a, 1))
-    expect(await ending(store)).toMatchObject({ kind: 'whole' })
+    expect(await ending(store)).toMatchObject({ kind: 'complete' })
   })
 
   test('where the way ends at another genesis', async () => {
@@ -289,7 +289,7 @@ test('as BEEF, it holds the path of each that has one', async () => {
   const tree = treeOf('a', 'ab', 'abc')
   const store = await storeOf(tree, { unproven: [tree.mintOf('ab')] })
   const proof = await proofIn(tree, store, 'abc')
-  if (proof.kind !== 'whole') throw new Error(`the proof is ${proof.kind}`)
+  if (proof.kind !== 'complete') throw new Error(`the proof is ${proof.kind}`)
   const { transactions } = proof
   const pieces: Uint8Array[] = []
   for await (const piece of (await listedBeef({ transactions, store: store.transactions })).bytes())

@@ -39,7 +39,7 @@ test('a lineage of thousands of steps is collected in order, with what it starts
   const transactions = [recordOf(large), ...lineage.map((each, step) => recordOf(each, step))]
   await store.record(graphRecords({ transactions, outputs }))
   const provenance = await provenanceOf(at(lineage[1234]), store)
-  expect(provenance).toMatchObject({ kind: 'whole', tip: at(lineage.at(-1)) })
+  expect(provenance).toMatchObject({ kind: 'complete', tip: at(lineage.at(-1)) })
   const txids = 'transactions' in provenance ? provenance.transactions.map(({ txid }) => txid) : []
   expect(txids).toEqual([large, ...lineage].map(({ txid }) => txid))
   const all: string[] = []

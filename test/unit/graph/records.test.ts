@@ -1,12 +1,13 @@
 import { createHash } from 'node:crypto'
-import { flowOf } from '../../../backend/src/graph/flow.js'
-import { isNodeOutpoint, namesRecords } from '../../../backend/src/graph/names-records.js'
-import { ordinalsRecords } from '../../../backend/src/graph/ordinals-records.js'
+import { unsoundness } from '../../../backend/src/graph/block-rules.js'
 import { readBeef } from '../../../backend/src/graph/read-beef.js'
 import { graphRecords, mergeRecords } from '../../../backend/src/graph/records.js'
-import { unsoundness } from '../../../backend/src/graph/soundness.js'
 import {
   admittedTransactions,
+  flowOf,
+  isNodeOutpoint,
+  namesRecords,
+  ordinalsRecords,
   placingRecords,
   transactionRecords,
 } from '../../../backend/src/graph/transaction-records.js'

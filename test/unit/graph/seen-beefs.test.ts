@@ -1,4 +1,4 @@
-import { SeenBeefs } from '../../../backend/src/graph/seen-beefs.js'
+import { SeenBeefs } from '../../../backend/src/graph/read-beef.js'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
 import { beefOf, FakeChain, type FakeTransaction } from '../../support/protocol/fake-chain.js'
 
@@ -16,12 +16,12 @@ test('of a transaction that was seen, all that came with it is known', () => {
   const [one, other] = [inscribed(2), inscribed(3)]
   const came = whole(one)
   seen.remember(came)
-  expect(seen.whole(short(one))).toBe(came)
+  expect(seen.complete(short(one))).toBe(came)
   const unseen = short(other)
-  expect(seen.whole(unseen)).toBe(unseen)
+  expect(seen.complete(unseen)).toBe(unseen)
   seen.forget(one.txid)
   const forgotten = short(one)
-  expect(seen.whole(forgotten)).toBe(forgotten)
+  expect(seen.complete(forgotten)).toBe(forgotten)
 })
 
 test('no more bytes are kept than it is told, but the last one however large it is', () => {
@@ -32,7 +32,7 @@ test('no more bytes are kept than it is told, but the last one however large it 
   seen.remember(whole(some[2] as FakeTransaction))
   const isKept = (each: FakeTransaction): boolean => {
     const asked = short(each)
-    return seen.whole(asked) !== asked
+    return seen.complete(asked) !== asked
   }
   expect(some.map(isKept)).toEqual([false, true, true])
   const large = inscribed(20_000)

@@ -2,8 +2,8 @@ import { Engine } from '@bsv/overlay'
 import type { Backlog, GraphStore } from '../../../backend/src/graph/graph-store.js'
 import type { FailedHook, HookOutbox } from '../../../backend/src/graph/hook-outbox.js'
 import type { AdmissionRecord, GraphRecords } from '../../../backend/src/graph/records.js'
-import { type HookFailure, HookRetries } from '../../../backend/src/lookup-services/hook-outbox.js'
-import type { Retrying } from '../../../backend/src/lookup-services/hooks.js'
+import { type HookFailure, HookRetries } from '../../../backend/src/lookup-services/hook-retries.js'
+import type { RetryOptions } from '../../../backend/src/lookup-services/hooks.js'
 import { NamesLookupService } from '../../../backend/src/lookup-services/NamesLookupService.js'
 import { OrdinalsLookupService } from '../../../backend/src/lookup-services/OrdinalsLookupService.js'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
@@ -63,21 +63,21 @@ function services(options: {
   opened: OpenedSqlStore
   chain: FakeChain
   fails?: (call: number) => boolean
-  remembering?: Partial<Retrying>
+  retries?: Partial<RetryOptions>
 }) {
   const { opened, chain, fails = () => false } = options
   const { store, database } = opened
   const failures: HookFailure[] = []
   const writer = new FailingWriter(store, fails)
-  const remembering: Retrying = {
-    notes: new SqlHookOutbox(database.writer),
+  const retries: RetryOptions = {
+    outbox: new SqlHookOutbox(database.writer),
     onHookFailure: (failure) => failures.push(failure),
     times: QUICK,
-    ...options.remembering,
+    ...options.retries,
   }
   const { deployment } = chain
-  const names = new NamesLookupService({ reader: store, writer, deployment, remembering })
-  const ordinals = new OrdinalsLookupService({ reader: store, writer, remembering })
+  const names = new NamesLookupService({ reader: store, writer, deployment, retries })
+  const ordinals = new OrdinalsLookupService({ reader: store, writer, retries })
   const close = async (): Promise<void> => {
     await Promise.all([names.close(), ordinals.close()])
   }
@@ -148,7 +148,7 @@ test('whichever record a hook fails at, it is noted and repeated, and the tables
     const told = services({ opened, chain, fails: (call) => call === failing })
     await stockEngine(chain, told)(scenario(chain))
     await eventually(async () => expect(await opened.rows()).toEqual(rows))
-    expect(told.failures).toMatchObject([{ kept: 'noted' }])
+    expect(told.failures).toMatchObject([{ kept: 'outbox' }])
     await told.close()
   }
 })
@@ -217,7 +217,7 @@ test('an eviction that fails is repeated', async () => {
     expect(graph_hook_notes).toEqual([])
     expect(graph_blocked).toEqual([expect.stringContaining(outpoint.txid)])
   })
-  expect(told.failures).toMatchObject([{ note: { hook: 'evicted', outpoint }, kept: 'noted' }])
+  expect(told.failures).toMatchObject([{ failed: { hook: 'evicted', outpoint }, kept: 'outbox' }])
 })
 
 describe('while the database takes no note', () => {
@@ -247,13 +247,13 @@ describe('while the database takes no note', () => {
   test('the hook throws, for the host to log it, and is repeated from memory when the database is back', async () => {
     const chain = new FakeChain()
     const opened = await openStore()
-    const notes = unwritable(new SqlHookOutbox(opened.database.writer))
-    const told = services({ opened, chain, fails: () => notes.away, remembering: { notes } })
+    const outbox = unwritable(new SqlHookOutbox(opened.database.writer))
+    const told = services({ opened, chain, fails: () => outbox.away, retries: { outbox } })
     const submit = stockEngine(chain, told)
     await expect(submit([beefOf(chain.genesis)])).rejects.toThrow('deadlock found')
-    expect(told.failures[0]).toMatchObject({ kept: 'in memory', note: { hook: 'admitted' } })
+    expect(told.failures[0]).toMatchObject({ kept: 'in memory', failed: { hook: 'admitted' } })
     expect((await opened.rows()).graph_nodes).toEqual([])
-    notes.away = false
+    outbox.away = false
     await eventually(async () => expect((await opened.rows()).graph_nodes).toHaveLength(1))
     expect((await opened.rows()).graph_hook_notes).toEqual([])
   })
@@ -263,9 +263,9 @@ describe('while the database takes no note', () => {
     const { database } = await openStore()
     const hooks = new HookRetries({
       service: 'ls_names',
-      notes: unwritable(new SqlHookOutbox(database.writer)),
-      repeat: async () => {},
-      repeats: false,
+      outbox: unwritable(new SqlHookOutbox(database.writer)),
+      retry: async () => {},
+      isEnabled: false,
       onHookFailure: (failure) => failures.push(failure),
     })
     const beef = new Uint8Array(40 * 1024 * 1024)

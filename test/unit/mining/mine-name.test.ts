@@ -1,5 +1,5 @@
 import { PrivateKey } from '@bsv/sdk'
-import { encodeBeef } from '../../../backend/src/graph/assemble-beef.js'
+import { encodeBeef } from '../../../backend/src/graph/write-beef.js'
 import { decodeMineNode } from '../../../backend/src/protocol/mine-node.js'
 import { ownerCommitment } from '../../../backend/src/protocol/mint.js'
 import { parseOutpoint } from '../../../backend/src/protocol/outpoint.js'

@@ -1,5 +1,5 @@
 import { PrivateKey, Transaction } from '@bsv/sdk'
-import { encodeBeef } from '../../../backend/src/graph/assemble-beef.js'
+import { encodeBeef } from '../../../backend/src/graph/write-beef.js'
 import { readBeefTransaction, writeBeef } from '../../../backend/src/protocol/beef-transaction.js'
 import { recordsOf } from '../../support/client/name-proofs.js'
 import { FakeChain, type FakeTransaction, OPEN_LOCK } from '../../support/protocol/fake-chain.js'

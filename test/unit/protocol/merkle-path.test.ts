@@ -1,7 +1,7 @@
 import { Beef, MerklePath as SdkPath, Utils } from '@bsv/sdk'
 import fc from 'fast-check'
-import { encodeBeef } from '../../../backend/src/graph/assemble-beef.js'
 import { nativeHash256 } from '../../../backend/src/graph/native-hash.js'
+import { encodeBeef } from '../../../backend/src/graph/write-beef.js'
 import { fromHex, joinBytes, toHex } from '../../../backend/src/protocol/bytes.js'
 import { MerklePath } from '../../../backend/src/protocol/merkle-path.js'
 import { mutated } from '../../support/protocol/arbitraries.js'

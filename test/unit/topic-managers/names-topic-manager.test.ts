@@ -1,5 +1,6 @@
-import { namesRecords } from '../../../backend/src/graph/names-records.js'
+import type { TopicRefusal } from '../../../backend/src/graph/admission-rules.js'
 import { graphRecords } from '../../../backend/src/graph/records.js'
+import { namesRecords } from '../../../backend/src/graph/transaction-records.js'
 import { concatBytes, utf8 } from '../../../backend/src/protocol/bytes.js'
 import { encodeEnvelope } from '../../../backend/src/protocol/envelope.js'
 import {
@@ -14,7 +15,6 @@ import { parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import NamesTopicManager, {
   type NamesTopicManagerOptions,
 } from '../../../backend/src/topic-managers/NamesTopicManager.js'
-import type { Refusal } from '../../../backend/src/topic-managers/refusal.js'
 import {
   beefOf,
   FakeChain,
@@ -35,7 +35,7 @@ async function judge(
   options: Partial<NamesTopicManagerOptions> & { previousCoins?: number[]; with?: FakeTransaction[] } = {},
 ) {
   const { previousCoins = [], with: ancestors = [], ...rest } = options
-  const refusals: Refusal[] = []
+  const refusals: TopicRefusal[] = []
   const manager = new NamesTopicManager({
     deployment: chain.deployment,
     onRefusal: (refusal) => refusals.push(refusal),

@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { MIMEType } from 'whatwg-mimetype'
+import type { TopicRefusal } from '../../../backend/src/graph/admission-rules.js'
 import { B_MARKER } from '../../../backend/src/protocol/bitcom.js'
 import { concatBytes, utf8 } from '../../../backend/src/protocol/bytes.js'
 import { essenceOf } from '../../../backend/src/protocol/media-type.js'
@@ -9,7 +10,6 @@ import {
   type OrdinalsPolicy,
   type PolicyOutput,
 } from '../../../backend/src/topic-managers/ordinals-policy.js'
-import type { Refusal } from '../../../backend/src/topic-managers/refusal.js'
 import { servedType } from '../../../src/gateway/http/security-headers.js'
 import {
   beefOf,
@@ -28,7 +28,7 @@ async function judge(
   subject: FakeTransaction,
   spent: { previousCoins?: number[]; with?: FakeTransaction[] } = {},
 ) {
-  const refusals: Refusal[] = []
+  const refusals: TopicRefusal[] = []
   const manager = new OrdinalsTopicManager({ policy, onRefusal: (refusal) => refusals.push(refusal) })
   const { previousCoins = [], with: ancestors = [] } = spent
   const beef = beefOf(subject, { with: ancestors })

@@ -1,9 +1,9 @@
 import fc from 'fast-check'
+import type { TopicRefusal } from '../../../backend/src/graph/admission-rules.js'
 import { graphRecords } from '../../../backend/src/graph/records.js'
 import { B_MARKER } from '../../../backend/src/protocol/bitcom.js'
 import { concatBytes, utf8 } from '../../../backend/src/protocol/bytes.js'
 import OrdinalsTopicManager from '../../../backend/src/topic-managers/OrdinalsTopicManager.js'
-import type { Refusal } from '../../../backend/src/topic-managers/refusal.js'
 import {
   beefOf,
   bitcomTail,
@@ -28,7 +28,7 @@ async function judge(
   } = {},
 ) {
   const { previousCoins = [], with: ancestors = [], store } = options
-  const refusals: Refusal[] = []
+  const refusals: TopicRefusal[] = []
   const manager = new OrdinalsTopicManager({
     ...(store && { store }),
     onRefusal: (refusal) => refusals.push(refusal),

@@ -1,5 +1,5 @@
 import type { Collection, Db } from 'mongodb'
-import { StoreUnavailableError } from '../../graph/store-unavailable-error.js'
+import { StoreUnavailableError } from '../../graph/errors.js'
 import type { Outpoint } from '../../protocol/outpoint.js'
 import { RequestCoalescer } from '../read/request-coalescer.js'
 import { type Lineage, outpointColumns, unique } from '../rows/columns.js'

@@ -1,6 +1,6 @@
 import type { Db } from 'mongodb'
-import type { ChainPosition } from '../../graph/finality.js'
-import type { HeldSubmission, HeldSubmissions } from '../../graph/held-submissions.js'
+import type { ChainPosition } from '../../graph/block-rules.js'
+import type { HeldSubmission, HeldSubmissions } from '../../graph/host-store.js'
 import { hashColumn } from '../rows/columns.js'
 import { heldOf, heldRow } from '../rows/record-rows.js'
 import { type Documents, dbDocuments } from './documents.js'

@@ -1,6 +1,6 @@
 import type { BlockedRecord } from '../../graph/blocklist.js'
-import type { HeldSubmission } from '../../graph/held-submissions.js'
 import { beefOfHook, type FailedHook, subjectOf } from '../../graph/hook-outbox.js'
+import type { HeldSubmission } from '../../graph/host-store.js'
 import { sha256 } from '../../graph/native-hash.js'
 import type {
   AdmissionRecord,

@@ -1,5 +1,5 @@
 import type { Knex } from 'knex'
-import { StoreUnavailableError } from '../../graph/store-unavailable-error.js'
+import { StoreUnavailableError } from '../../graph/errors.js'
 import { yieldBetweenStatements } from '../../graph/yield-to-event-loop.js'
 import type { Outpoint } from '../../protocol/outpoint.js'
 import { hashColumn, outpointPair, parts, ROWS_A_STATEMENT } from '../rows/columns.js'

@@ -1,11 +1,15 @@
 import type { AdmissionRules, NodeInput } from '../../graph/admission-rules.js'
 import type { TransactionStatus } from '../../graph/conflict-resolution.js'
-import { type Flow, OUTPUTS_WITH_ORDINALS } from '../../graph/flow.js'
-import { isNodeOutpoint, namesRecords } from '../../graph/names-records.js'
-import { holdsOrdinal, ordinalsRecords } from '../../graph/ordinals-records.js'
 import { type AdmissionRecord, type GraphRecords, graphRecords } from '../../graph/records.js'
-import { storedTransaction, viewOf } from '../../graph/stored-transaction.js'
-import { storedOutput } from '../../graph/transaction-outline.js'
+import { storedOutput, storedTransaction, viewOf } from '../../graph/stored-transaction.js'
+import {
+  type Flow,
+  holdsOrdinal,
+  isNodeOutpoint,
+  namesRecords,
+  OUTPUTS_WITH_ORDINALS,
+  ordinalsRecords,
+} from '../../graph/transaction-records.js'
 import { yieldBetweenStatements } from '../../graph/yield-to-event-loop.js'
 import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
 import { TOPICS } from '../../protocol/profile.js'
@@ -89,7 +93,7 @@ export async function deriveAdmissions(
 }
 
 /** A node has some kilobytes and is near the front; the scripts of inputs before it are skipped. */
-const A_NODE = { longest: 16 * 1024 * 1024, pieces: 128 }
+const A_NODE = { longest: 16 * 1024 * 1024, chunks: 128 }
 
 /** How many inputs are looked up at once: a transaction may have any number. */
 const INPUTS_AT_ONCE = 1000

@@ -1,6 +1,6 @@
-import { holdsOrdinal } from '../../graph/ordinals-records.js'
 import type { NameRecord, OutputRecord } from '../../graph/records.js'
 import { storedTransaction, viewOf } from '../../graph/stored-transaction.js'
+import { holdsOrdinal } from '../../graph/transaction-records.js'
 import { yieldBetweenStatements } from '../../graph/yield-to-event-loop.js'
 import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
 import { outputOf, type TransactionView } from '../../protocol/transaction.js'

@@ -1,14 +1,14 @@
 import type { AdmissionOptions } from '../../graph/admission-rules.js'
-import { LostConflictError } from '../../graph/conflict-error.js'
+import { parentsFirst } from '../../graph/ancestry.js'
 import {
   type Decision,
   decide,
   type TransactionStatus,
   updateRanks,
 } from '../../graph/conflict-resolution.js'
+import { LostConflictError } from '../../graph/errors.js'
 import type { RecordOptions } from '../../graph/graph-store.js'
 import { UnstableReadError } from '../../graph/optimistic-read.js'
-import { parentsFirst } from '../../graph/parents-first.js'
 import {
   type Block,
   type GraphRecords,
@@ -63,7 +63,7 @@ export interface WrittenTransactions {
 export async function writeTransactions(
   graph: GraphTables,
   newRecords: GraphRecords,
-  { subject, again = false, admission, earlier = emptyBacklog() }: WriteOptions = {},
+  { subject, again = false, onRefusal = () => {}, admission, earlier = emptyBacklog() }: WriteOptions = {},
 ): Promise<WrittenTransactions> {
   const { transactions: tables } = graph
   const limit = reevaluationsOf(admission)
@@ -83,7 +83,7 @@ export async function writeTransactions(
   if (admission !== undefined) {
     const fresh = [...inserted.keys()]
     const judged = { transactions: raw, fresh, subject, again, left: earlier.judge, limit }
-    const derived = await deriveAdmissions(graph, admission.rules, judged)
+    const derived = await deriveAdmissions(graph, admission.rules(onRefusal), judged)
     records = mergeRecords([newRecords, derived.records])
     left.judge = derived.left
     const { proven, spends } = found

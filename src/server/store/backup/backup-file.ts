@@ -5,9 +5,9 @@ import { dirname, resolve } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip, createGzip } from 'node:zlib'
 import { z } from 'zod'
-import { syncFolder } from '../../config/durable-file.js'
-import { packageVersion } from '../../config/package-version.js'
-import { BackupError } from './backup-error.js'
+import { packageVersion } from '../../config/package-info.js'
+import { syncFolder } from '../durable-file.js'
+import { BackupError, type BackupRow, type BackupValue } from './backup-tables.js'
 
 /**
  * A backup is a gzipped text of one JSON value a line, the same for every engine: what the backup is of; for each table a line that
@@ -16,9 +16,6 @@ import { BackupError } from './backup-error.js'
  */
 const FORMAT = 'minetree-backup'
 const VERSION = 1
-
-export type Value = string | number | boolean | Uint8Array | null
-export type Row = Record<string, Value>
 
 /** What a backup is of. */
 export interface BackupHeader {
@@ -62,7 +59,7 @@ export interface BackupSummary {
 export async function writeBackup(backup: {
   file: string
   header: BackupHeader
-  rows: AsyncIterable<{ table: string; row: Row }>
+  rows: AsyncIterable<{ table: string; row: BackupRow }>
   expectedBytes: number | undefined
   /** Called after each row, with how much of `expectedBytes` its rows had, where that is known. */
   onProgress: (done: { rows: number; share?: number }) => void
@@ -167,7 +164,7 @@ export class BackupReader {
   ) {}
 
   /** @throws BackupError where the file is no backup, breaks off or was changed. */
-  async *rows(): AsyncGenerator<{ table: string; row: Row }, void> {
+  async *rows(): AsyncGenerator<{ table: string; row: BackupRow }, void> {
     let shape: z.infer<typeof tableLine> | undefined
     let end: { rows: number; sha256: string } | undefined
     for await (const line of this.lines()) {
@@ -259,21 +256,21 @@ export class BackupReader {
 }
 
 /** About how many bytes a row takes in a store. */
-export function bytesOfRow(row: Row): number {
+export function bytesOfRow(row: BackupRow): number {
   return Object.values(row).reduce<number>(
     (sum, value) => sum + (value instanceof Uint8Array || typeof value === 'string' ? value.length : 8),
     0,
   )
 }
 
-function encodeValue(value: Value): unknown {
+function encodeValue(value: BackupValue): unknown {
   return value instanceof Uint8Array ? { b: Buffer.from(value).toString('base64') } : value
 }
 
-function decodeValue(value: unknown): Value {
+function decodeValue(value: unknown): BackupValue {
   if (typeof value === 'object' && value !== null)
     return Buffer.from(String((value as { b?: unknown }).b), 'base64')
-  return value as Value
+  return value as BackupValue
 }
 
 async function exists(file: string): Promise<boolean> {

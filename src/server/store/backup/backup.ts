@@ -1,8 +1,7 @@
-import { StoreUnavailableError } from '../../../../backend/src/graph/store-unavailable-error.js'
+import { StoreUnavailableError } from '../../../../backend/src/graph/errors.js'
 import type { Config } from '../../config/config.js'
-import { StartError } from '../../config/start-error.js'
+import { reasonOf, StartError } from '../../config/errors.js'
 import { placeOf } from '../open-database.js'
-import { BackupError } from './backup-error.js'
 import {
   type BackupHeader,
   BackupReader,
@@ -10,10 +9,9 @@ import {
   bytesOfRow,
   checkBackup,
   type ReadHeader,
-  type Row,
   writeBackup,
 } from './backup-file.js'
-import type { LoadedTables, SavedTables } from './store-tables.js'
+import { BackupError, type BackupRow, type LoadedTables, type SavedTables } from './backup-tables.js'
 
 export interface BackupOptions {
   config: Config
@@ -89,9 +87,9 @@ export async function restore({
 }
 
 async function* batches(
-  rows: AsyncIterable<{ table: string; row: Row }>,
-): AsyncGenerator<{ table: string; rows: Row[] }, void> {
-  let batch: { table: string; rows: Row[] } | undefined
+  rows: AsyncIterable<{ table: string; row: BackupRow }>,
+): AsyncGenerator<{ table: string; rows: BackupRow[] }, void> {
+  let batch: { table: string; rows: BackupRow[] } | undefined
   let bytes = 0
   for await (const { table, row } of rows) {
     if (
@@ -153,9 +151,4 @@ async function reaching<Result>(
     const reason = reasonOf(error instanceof StoreUnavailableError ? error.cause : error)
     throw new StartError(`cannot use the store in ${placeOf(config)}: ${reason}`, { cause: error })
   }
-}
-
-function reasonOf(error: unknown): string {
-  const { message, code } = (error ?? {}) as { message?: unknown; code?: unknown }
-  return String(message || code || error).split('\n')[0] ?? ''
 }

@@ -10,9 +10,8 @@ import { MongoGraphStore } from '../../../../backend/src/storage/mongo/graph-sto
 import { DURABLE } from '../../../../backend/src/storage/mongo/write-lease.js'
 import { schemaNames } from '../../../../backend/src/storage/sql/migrations.js'
 import { openClient } from '../open-mongo.js'
-import { BackupError } from './backup-error.js'
-import type { Row } from './backup-file.js'
-import { isSaved, type LoadedTables, RESTORE_MARK, type SavedTables } from './store-tables.js'
+import type { BackupRow } from './backup-tables.js'
+import { BackupError, isSaved, type LoadedTables, RESTORE_MARK, type SavedTables } from './backup-tables.js'
 
 const NAMES = Object.keys(COLLECTIONS) as CollectionName[]
 /** So many documents are asked for at once. */
@@ -47,7 +46,7 @@ export async function saveMongo<Result>(
               let count = 0
               for await (const { _id, ...row } of collectionIn(db, table).find({}, { batchSize: A_BATCH })) {
                 if (count++ % A_BATCH === 0) await lease.renew()
-                if (isSaved(table, row as Row)) yield { table, row: row as Row }
+                if (isSaved(table, row as BackupRow)) yield { table, row: row as BackupRow }
               }
             }
           },

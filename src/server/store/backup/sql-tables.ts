@@ -12,9 +12,8 @@ import {
   schemaNames,
 } from '../../../../backend/src/storage/sql/migrations.js'
 import { openDatabase } from '../open-database.js'
-import { BackupError } from './backup-error.js'
-import type { Value } from './backup-file.js'
-import { isSaved, type LoadedTables, type SavedTables } from './store-tables.js'
+import type { BackupValue } from './backup-tables.js'
+import { BackupError, isSaved, type LoadedTables, type SavedTables } from './backup-tables.js'
 
 /** The columns of the tables of the graph, by table. */
 type Columns = Map<string, { name: string; isBoolean: boolean }[]>
@@ -150,7 +149,7 @@ async function savedTables({ all, stream, columns: columnsOf, size }: Snapshot):
   }
 }
 
-function savedValue(value: unknown, isBoolean: boolean): Value {
+function savedValue(value: unknown, isBoolean: boolean): BackupValue {
   if (value === null || typeof value === 'string') return value
   if (typeof value === 'number') return isBoolean ? value === 1 : value
   if (typeof value === 'bigint') return Number(value)

@@ -1,4 +1,4 @@
-import { encodeBeef } from '../../../../backend/src/graph/assemble-beef.js'
+import { encodeBeef } from '../../../../backend/src/graph/write-beef.js'
 import { concatBytes, fromHex, joinBytes, utf8 } from '../../../../backend/src/protocol/bytes.js'
 import { readTransaction } from '../../../../backend/src/protocol/transaction.js'
 import {

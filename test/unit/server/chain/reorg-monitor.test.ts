@@ -282,7 +282,7 @@ describe('a tracker takes nothing away', () => {
     const { status, json } = await world.tell()
     expect({ status, json }).toMatchObject({
       status: 503,
-      json: { code: 'NOT_READY', error: expect.stringContaining('too far below') },
+      json: { code: 'NOT_READY', error: expect.stringContaining('is too far behind') },
     })
     expect(world.server.rows()).toEqual(before)
   })

@@ -1,5 +1,5 @@
 import { ConfigError, readConfig, SETTINGS } from '../../../../src/server/config/config.js'
-import { misspelledSettings } from '../../../../src/server/config/setting-names.js'
+import { misspelledSettings } from '../../../../src/server/config/settings.js'
 
 describe('a variable that is nearly a setting', () => {
   test.each([

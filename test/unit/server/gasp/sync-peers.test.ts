@@ -193,7 +193,9 @@ test('what a peer offers to a topic that does not take it is not admitted, and i
   expect(JSON.stringify(late.rows().graph_admissions)).not.toContain(plain.txid)
   expect(front.nodes.filter((txid) => txid === plain.txid)).toHaveLength(2)
   expect(
-    records.filter(({ msg, again }) => msg === 'rejected an output offered by a peer' && again === false),
+    records.filter(
+      ({ msg, again }) => msg === 'an output that a peer offers was not taken' && again === false,
+    ),
   ).toHaveLength(3)
 }, 60_000)
 

@@ -3,7 +3,7 @@ import { jest } from '@jest/globals'
 import type { RawTransaction } from '../../../../backend/src/graph/graph-store.js'
 import { readBeef } from '../../../../backend/src/graph/read-beef.js'
 import { graphRecords } from '../../../../backend/src/graph/records.js'
-import { lockingScriptOf, readOutline } from '../../../../backend/src/graph/transaction-outline.js'
+import { lockingScriptOf, readOutline } from '../../../../backend/src/graph/stored-transaction.js'
 import { concatBytes, utf8 } from '../../../../backend/src/protocol/bytes.js'
 import { whileReplaced } from '../../../support/gateway/faults.js'
 import { directory, publisher } from '../../../support/gateway/site.js'
@@ -17,7 +17,7 @@ import {
 import { posted, type TestServer, treeOf, useServers } from '../../../support/server/test-server.js'
 import { closeStores, openStore } from '../../../support/storage/stores.js'
 
-// What reads may cost, whatever strangers have submitted: counted in pieces, turns of the event loop and requests.
+// What reads may cost, whatever strangers have submitted: counted in chunks, turns of the event loop and requests.
 
 const servers = useServers()
 const chain = new FakeChain()
@@ -81,7 +81,7 @@ describe('a large transaction', () => {
   async function stored() {
     const { store } = await openStore()
     await store.record(graphRecords({ transactions: [{ txid: large.txid, raw: large.raw }] }))
-    const counts = { pieces: 0 }
+    const counts = { chunks: 0 }
     const counting = {
       get: () => Promise.reject(new Error('it is not to be read whole')),
       async raw(txid: string): Promise<RawTransaction | undefined> {
@@ -91,7 +91,7 @@ describe('a large transaction', () => {
             ...raw,
             async *chunks(from?: number) {
               for await (const piece of raw.chunks(from)) {
-                counts.pieces++
+                counts.chunks++
                 yield piece
               }
             },
@@ -102,7 +102,7 @@ describe('a large transaction', () => {
     return { counting, counts, store }
   }
 
-  test('is looked at without the pieces that hold nothing but scripts', async () => {
+  test('is looked at without the chunks that hold nothing but scripts', async () => {
     const { counting, counts } = await stored()
     const { inputs, outputs } = large.transaction
     expect(await readOutline(large.txid, counting)).toEqual({
@@ -111,22 +111,22 @@ describe('a large transaction', () => {
       inputs: inputs.map(({ txid, vout }) => ({ txid, vout })),
       outputValues: outputs.map(({ satoshis }) => satoshis),
     })
-    expect(counts.pieces).toBeLessThan(5)
+    expect(counts.chunks).toBeLessThan(5)
     expect(await readOutline('00'.repeat(32), counting)).toBeUndefined()
   })
 
   test('shows one of its scripts, unless that is long or takes too much to find', async () => {
     const { counting, counts } = await stored()
-    const scriptAt = (vout: number, limits: { longest: number; pieces: number }) =>
+    const scriptAt = (vout: number, limits: { longest: number; chunks: number }) =>
       lockingScriptOf({ txid: large.txid, vout }, counting, limits)
-    const limits = { longest: 64 * KiB, pieces: 16 }
+    const limits = { longest: 64 * KiB, chunks: 16 }
     for (const vout of [0, 4])
       expect(await scriptAt(vout, limits)).toEqual(large.transaction.outputs[vout]?.lockingScript)
     expect(await scriptAt(2, limits)).toBeUndefined()
     expect(await scriptAt(2, { ...limits, longest: 1000 * KiB })).toHaveLength(200 * KiB + 1)
-    expect(await scriptAt(4, { ...limits, pieces: 2 })).toBeUndefined()
+    expect(await scriptAt(4, { ...limits, chunks: 2 })).toBeUndefined()
     expect(await scriptAt(5, limits)).toBeUndefined()
-    expect(counts.pieces).toBeLessThan(20)
+    expect(counts.chunks).toBeLessThan(20)
   })
 
   test('is not read for whoever asks a peer’s question about nothing that is offered', async () => {

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { BlockedError } from '../../../../backend/src/graph/blocked-error.js'
+import { BlockedError } from '../../../../backend/src/graph/blocklist.js'
 import { BlocklistFilter } from '../../../../backend/src/graph/blocklist-filter.js'
 import { TIP } from '../../../../backend/src/graph/graph-store.js'
 import { encodeMap } from '../../../../backend/src/graph/map-coder.js'

@@ -3,8 +3,8 @@ import type { Backlog } from '../../../../backend/src/graph/graph-store.js'
 import { BacklogWorker } from '../../../../src/server/submission/backlog-worker.js'
 import { SILENT } from '../../../support/server/test-server.js'
 
-/** A store that so many parts are left to be done in. */
-class Left {
+/** A store with so many parts in its backlog. */
+class BacklogStub {
   readonly backlog: Backlog = {
     isBehind: async () => this.parts > 0,
     workOff: () => this.workOff(),
@@ -24,22 +24,22 @@ class Left {
   }
 }
 
-function workerOn(graph: Left): { worker: BacklogWorker; turn: Mutex } {
-  const turn = new Mutex()
+function workerOn(graph: BacklogStub): { worker: BacklogWorker; lock: Mutex } {
+  const lock = new Mutex()
   const worker = new BacklogWorker({
     graph,
-    exclusively: (work) => turn.runExclusive(work),
-    isWriting: () => turn.isLocked(),
+    runLocked: (work) => lock.runExclusive(work),
+    isWriting: () => lock.isLocked(),
     logger: SILENT,
   })
-  return { worker, turn }
+  return { worker, lock }
 }
 
 test('all parts are done, with what others write between two of them', async () => {
-  const graph = new Left(3)
-  const { worker, turn } = workerOn(graph)
-  worker.notice()
-  const write = turn.runExclusive(async () => {
+  const graph = new BacklogStub(3)
+  const { worker, lock } = workerOn(graph)
+  worker.notify()
+  const write = lock.runExclusive(async () => {
     graph.done.push('write')
   })
   await Promise.all([worker.done(), write])
@@ -49,7 +49,7 @@ test('all parts are done, with what others write between two of them', async () 
 })
 
 test('what is left while the last part is done is not forgotten', async () => {
-  const graph = new Left(1)
+  const graph = new BacklogStub(1)
   const { worker } = workerOn(graph)
   const asked = graph.backlog.isBehind.bind(graph)
   let more = 2
@@ -57,17 +57,17 @@ test('what is left while the last part is done is not forgotten', async () => {
     const found = await asked()
     if (!found && more-- > 0) {
       graph.parts++
-      worker.notice()
+      worker.notify()
     }
     return found
   }
-  worker.notice()
+  worker.notify()
   await worker.done()
   expect(graph.done).toEqual(['part', 'part', 'part'])
 })
 
 test('what fails is done after the next write, and ends nothing', async () => {
-  const graph = new Left(2)
+  const graph = new BacklogStub(2)
   graph.fails = 1
   const { worker } = workerOn(graph)
   await worker.done()
@@ -78,7 +78,7 @@ test('what fails is done after the next write, and ends nothing', async () => {
 })
 
 test('nothing is begun once it is closed', async () => {
-  const graph = new Left(1)
+  const graph = new BacklogStub(1)
   const { worker } = workerOn(graph)
   await worker.close()
   await worker.done()

@@ -1,5 +1,5 @@
 import type { AdmissionRecord } from '../../../../backend/src/graph/records.js'
-import type { HookFailure } from '../../../../backend/src/lookup-services/hook-outbox.js'
+import type { HookFailure } from '../../../../backend/src/lookup-services/hook-retries.js'
 import { utf8 } from '../../../../backend/src/protocol/bytes.js'
 import { SqlGraphStore } from '../../../../backend/src/storage/sql/graph-store.js'
 import { SqlHookOutbox } from '../../../../backend/src/storage/sql/hook-outbox.js'
@@ -30,7 +30,7 @@ test('what the store could not take is not done, and is taken when it is sent ag
   await graph.open()
   const notes = new SqlHookOutbox(database.writer)
   const config = readConfig({ DATA_DIR: folder, ...treeOf(chain.deployment) })
-  const { engine, close } = createOverlay({ config, graph, notes, logger: SILENT })
+  const { engine, close } = createOverlay({ config, graph, outbox: notes, logger: SILENT })
   try {
     const submit = async (beef: Uint8Array): Promise<unknown> =>
       await engine.submit({ beef, topics: ['tm_names'] })
@@ -57,7 +57,12 @@ test('what a hook could not record after its submission was written is noted, an
   const graph = new FullStore(database)
   await graph.open()
   const notes = new SqlHookOutbox(database.writer)
-  const overlay = createOverlay({ config: readConfig({ DATA_DIR: folder }), graph, notes, logger: SILENT })
+  const overlay = createOverlay({
+    config: readConfig({ DATA_DIR: folder }),
+    graph,
+    outbox: notes,
+    logger: SILENT,
+  })
   const failures: HookFailure[] = []
   overlay.onEvent((event) => {
     if (event.kind === 'hook failed') failures.push(event.failure)
@@ -68,7 +73,7 @@ test('what a hook could not record after its submission was written is noted, an
     graph.full = true
     const [topic, txid, spendingTxid] = ['tm_ordinals', note.txid, 'ab'.repeat(32)]
     await ls_ordinals?.outputSpent?.({ mode: 'txid', topic, txid, outputIndex: 0, spendingTxid })
-    expect(failures).toMatchObject([{ service: 'ls_ordinals', kept: 'noted', note: { hook: 'spent' } }])
+    expect(failures).toMatchObject([{ service: 'ls_ordinals', kept: 'outbox', failed: { hook: 'spent' } }])
     expect(storedRows(folder).graph_hook_notes).toHaveLength(1)
     graph.full = false
     await until(() => storedRows(folder).graph_hook_notes?.length === 0)

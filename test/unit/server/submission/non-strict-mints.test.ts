@@ -1,5 +1,5 @@
-import { encodeBeef } from '../../../../backend/src/graph/assemble-beef.js'
-import { spendsNodeNonStrictly } from '../../../../src/server/submission/node-spends.js'
+import { encodeBeef } from '../../../../backend/src/graph/write-beef.js'
+import { spendsNodeNonStrictly } from '../../../../src/server/submission/submission-rules.js'
 import { proofIn } from '../../../support/protocol/block.js'
 import {
   beefOf,

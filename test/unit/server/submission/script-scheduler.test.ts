@@ -1,6 +1,9 @@
 import type { StepDemand } from '../../../../backend/src/protocol/run-scripts.js'
-import { handingOver, type ScriptJob } from '../../../../src/server/submission/script-runner.js'
-import { ScriptScheduler } from '../../../../src/server/submission/script-scheduler.js'
+import {
+  offloadingExpensive,
+  type ScriptJob,
+  ScriptScheduler,
+} from '../../../../src/server/submission/script-scheduler.js'
 
 const LONG = { likelyWork: 0, timeout: 600_000 }
 /** So many bytes are held by one run at a time. */
@@ -143,7 +146,7 @@ describe('what runs elsewhere', () => {
   const job = (likelyWork: number): ScriptJob => ({ spenders: [], likelyWork, maxWork: 1e8, timeout: 60_000 })
   const sent = async (each: ScriptJob): Promise<number> => {
     let count = 0
-    await handingOver(async () => {
+    await offloadingExpensive(async () => {
       count++
     })(each)
     return count

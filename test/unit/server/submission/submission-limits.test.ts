@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { encodeBeef } from '../../../../backend/src/graph/assemble-beef.js'
 import { readBeef } from '../../../../backend/src/graph/read-beef.js'
 import { transactionRecords } from '../../../../backend/src/graph/transaction-records.js'
+import { encodeBeef } from '../../../../backend/src/graph/write-beef.js'
 import { concatBytes, utf8 } from '../../../../backend/src/protocol/bytes.js'
 import { readTransaction } from '../../../../backend/src/protocol/transaction.js'
-import { unprovenDepth } from '../../../../src/server/submission/submission-limits.js'
+import { unprovenDepth } from '../../../../src/server/submission/submission-rules.js'
 import { expectError } from '../../../support/gateway/expect-error.js'
 import {
   beefOf,
@@ -260,7 +260,7 @@ describe('submissions that wait', () => {
     { refusals, from = [] }: { refusals: number; from?: string[] },
   ): Promise<number[]> {
     let release = (): void => {}
-    const held = server.node.overlay.engine.exclusively(
+    const held = server.node.overlay.engine.writeLock.run(
       async () =>
         await new Promise<void>((resolve) => {
           release = resolve
@@ -320,7 +320,7 @@ describe('submissions that wait', () => {
     await taken(server, beefOf(chain.spend({ inputs, outputs: [{ satoshis: 1, lockingScript: OPEN_LOCK }] })))
     const order: string[] = []
     const answered: Promise<unknown>[] = []
-    const first = server.node.overlay.engine.exclusively(async () => {
+    const first = server.node.overlay.engine.writeLock.run(async () => {
       const waiting = { large: note(20_000), parent: beefOf(parent), small: note() }
       for (const [name, beef] of Object.entries(waiting)) {
         answered.push(send(server, beef).then(() => order.push(name)))

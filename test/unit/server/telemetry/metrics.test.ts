@@ -153,15 +153,15 @@ describe('submissions', () => {
         }),
     })
     expect(await samplesOf(server)).toMatchObject({
-      'minetree_failed_hooks_total{service="ls_ordinals",kept="noted"}': 1,
+      'minetree_failed_hooks_total{service="ls_ordinals",kept="outbox"}': 1,
       minetree_failed_hooks_waiting: 1,
     })
   })
 
-  test('that resolve a conflict differently are counted by the transactions that changed status', async () => {
+  test('that reorganise a branch are counted by how many transactions changed', async () => {
     const server = await start()
-    for (const transactions of [3, 4]) server.node.overlay.tell({ kind: 'status changed', transactions })
-    expect(await samplesOf(server)).toMatchObject({ minetree_status_changes_total: 7 })
+    for (const transactions of [3, 4]) server.node.overlay.emit({ kind: 'reorganised', transactions })
+    expect(await samplesOf(server)).toMatchObject({ minetree_reorganised_transactions_total: 7 })
   })
 })
 

@@ -17,27 +17,30 @@ const BRANCHES = [250, 1000] as const
 const ROUNDS = 3
 
 /**
- * A conflict decided anew by a proof: what it takes for each transaction of the branch that turns, of 1,000 against 250, and
- * the longest time for which a reader of the same process was not answered meanwhile; beside it, the longest for which the
- * machine kept a thread waiting that does nothing. Half of a branch are mints, half are transfers of one ordinal that say
- * something; every turn silences one branch or gives it back.
+ * A reorganisation caused by a proof: the time for each transaction of the branch, of 1,000 against 250, and the longest time
+ * that a reader in the same process waited meanwhile; beside it, the longest that the machine kept an idle thread waiting.
+ * Half of a branch are mints, half are transfers of one ordinal with content. Each reorganisation deactivates a branch or
+ * reactivates it.
  */
-export async function* turn(): AsyncGenerator<string> {
+export async function* reorg(): AsyncGenerator<string> {
   const costs: number[] = []
   let gap = 0
   let idle = 0
   for (const length of BRANCHES) {
-    const branch = await withFolder((folder) => turned(folder, length))
+    const branch = await withFolder((folder) => reorganised(folder, length))
     costs.push(branch.cost)
     gap = Math.max(gap, branch.gap)
     idle = Math.max(idle, branch.idle)
-    yield `a branch of ${length}: ${branch.cost.toFixed(3)} ms a transaction (median of ${2 * ROUNDS} turns), longest gap ${branch.gap.toFixed(1)} ms, of an idle thread ${branch.idle.toFixed(1)} ms`
+    yield `a branch of ${length}: ${branch.cost.toFixed(3)} ms a transaction (median of ${2 * ROUNDS} reorganisations), longest gap ${branch.gap.toFixed(1)} ms, of an idle thread ${branch.idle.toFixed(1)} ms`
   }
   const [few = Number.NaN, many = Number.NaN] = costs
   yield `ratio ${(many / few).toFixed(2)} (wanted: linear, so about 1.0); longest gap of a reader ${gap.toFixed(1)} ms (wanted: at most 50), of an idle thread ${idle.toFixed(1)} ms`
 }
 
-async function turned(folder: string, length: number): Promise<{ cost: number; gap: number; idle: number }> {
+async function reorganised(
+  folder: string,
+  length: number,
+): Promise<{ cost: number; gap: number; idle: number }> {
   const chain = new FakeChain()
   const node = await openNode({ config: configFor(chain, folder), logger: SILENT })
   const from = chain.node('')
@@ -55,7 +58,7 @@ async function turned(folder: string, length: number): Promise<{ cost: number; g
   let height = 700_000
   const heights = new Map<string, number>()
   for (let round = 0; round < ROUNDS; round++) {
-    // Each proof is of a lower block than the one before, and so turns the decision.
+    // Each proof is of a lower block than the one before, and so reverses the decision.
     for (const [winner, name] of [
       [rival, 'b'],
       [first, 'a'],
@@ -66,7 +69,8 @@ async function turned(folder: string, length: number): Promise<{ cost: number; g
       const reading = new Reading(node)
       times.push(await timed(() => submit(winner, --height)))
       gap = Math.max(gap, await reading.end())
-      if ((await node.graph.names.originOf(name)) === undefined) throw new Error('the branch did not turn')
+      if ((await node.graph.names.originOf(name)) === undefined)
+        throw new Error('the branch was not reorganised')
     }
   }
   await node.close()

@@ -2,11 +2,11 @@ import { open, rename, rm } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 
 /**
- * Writes a small file that its owner alone can read. Readers find what was there before or all of the new content, and once
- * this is done it survives a loss of power. What fails leaves nothing behind.
+ * Writes a small file that only its owner can read, atomically and durably: readers see the old or the new content, and it
+ * survives a power loss. A failure leaves nothing behind.
  *
- * @param written.part Where it is written before it gets its name; in the same folder.
- * @param written.flag Of `part`: `wx` where nothing may be there yet.
+ * @param written.part The temporary file, in the same folder.
+ * @param written.flag Of `part`: `wx` if it must not exist yet.
  */
 export async function writeDurably(written: {
   file: string
@@ -31,7 +31,7 @@ export async function writeDurably(written: {
   await syncFolder(dirname(resolve(file)))
 }
 
-/** So that the name of a new file survives a power loss. */
+/** Makes the name of a new file survive a power loss. */
 export async function syncFolder(folder: string): Promise<void> {
   const handle = await open(folder)
   try {

@@ -1,0 +1,60 @@
+import { CodedError } from '../protocol/coded-error.js'
+
+/** A transaction that does not count: it, or an ancestor, spends what another one spends. Both are txids. */
+export class LostConflictError extends CodedError<'CONFLICT'> {
+  override readonly name = 'LostConflictError'
+
+  constructor(
+    readonly txid: string,
+    readonly winner: string,
+  ) {
+    super(
+      'CONFLICT',
+      `${txid} conflicts with ${winner}, which counts: they, or transactions they build on, spend the same output`,
+    )
+  }
+}
+
+/** A question to a lookup service that has none of its forms. */
+export class QueryError extends CodedError<'BAD_QUERY'> {
+  override readonly name = 'QueryError'
+
+  constructor(message: string, options?: { cause?: unknown }) {
+    super('BAD_QUERY', message, options)
+  }
+}
+
+/** The database is unavailable, or gave no write lease in time: nothing was written, and it may be tried again. */
+export class StoreUnavailableError extends CodedError<'STORE_UNAVAILABLE'> {
+  override readonly name = 'StoreUnavailableError'
+
+  constructor(cause: unknown) {
+    super('STORE_UNAVAILABLE', 'the database does not respond; try again', { cause })
+  }
+}
+
+/** The codes by which the drivers and the system report a full disk. */
+const STORE_FULL_CODES = new Set([
+  'SQLITE_FULL',
+  'SQLITE_IOERR_SHMSIZE',
+  // 1021 and 1114 of MySQL and MariaDB.
+  'ER_DISK_FULL',
+  'ER_RECORD_FILE_FULL',
+  // OutOfDiskSpace of MongoDB (https://github.com/mongodb/mongo/blob/master/src/mongo/base/error_codes.yml).
+  '14031',
+  'ENOSPC',
+  'EDQUOT',
+])
+/** How many causes of an error are followed. */
+const MAX_CAUSES = 5
+
+/** Whether an error, or one of its causes, says that the store has no space left. It may be of another realm. */
+export function isStoreFull(error: unknown): boolean {
+  let each = error
+  for (let depth = 0; depth < MAX_CAUSES && typeof each === 'object' && each !== null; depth++) {
+    const { code, cause } = each as { code?: unknown; cause?: unknown }
+    if (STORE_FULL_CODES.has(String(code))) return true
+    each = cause
+  }
+  return false
+}

@@ -1,0 +1,105 @@
+import { z } from 'zod'
+import { attribute } from '../graph/attributes.js'
+import { QueryError } from '../graph/errors.js'
+import { ORIGIN } from '../graph/graph-store.js'
+import { decodeAddress } from '../protocol/address.js'
+import { isName } from '../protocol/mine-node.js'
+import { PointerError, parseOutpoint } from '../protocol/outpoint.js'
+
+/** An outpoint as text, parsed. */
+const outpointText = z.string().transform((text, context) => {
+  try {
+    return parseOutpoint(text)
+  } catch (error) {
+    if (!(error instanceof PointerError)) throw error
+    context.addIssue({ code: 'custom', message: error.message })
+    return z.NEVER
+  }
+})
+
+const nameText = z.string().refine(isName, 'a name must be 1 to 255 characters of a-z 0-9 -')
+const domainText = z
+  .string()
+  .refine((text) => text === '' || isName(text), 'a prefix must be up to 255 characters of a-z 0-9 -')
+/** The most outpoints that `{origins}` takes; a host may set fewer. */
+export const MAX_ORIGINS = 1000
+const history = z.boolean().default(false)
+const namesQuery = z.union([
+  z.strictObject({ name: nameText, history }),
+  z.strictObject({ origin: nameText, history }),
+  z.strictObject({ mine: nameText, history }),
+  z.strictObject({ node: domainText, history }),
+  z.strictObject({ origins: z.array(outpointText).max(MAX_ORIGINS) }),
+  z.strictObject({
+    prefix: domainText,
+    limit: z.int().min(1).max(100).default(100),
+    after: domainText.optional(),
+  }),
+])
+
+const NAMES_FORMS =
+  'ls_names takes {name}, {origin: name}, {mine: name} and {node: prefix}, each optionally with history: true, {origins: [outpoint…]} (at most 1000) and {prefix, limit, after} (limit 1 to 100)'
+
+/** A parsed question to `ls_names`. */
+export type NamesQuery = z.output<typeof namesQuery>
+
+/** @throws QueryError for a question of no known form. */
+export function readNamesQuery(question: unknown): NamesQuery {
+  const parsed = namesQuery.safeParse(question)
+  if (!parsed.success) throw new QueryError(NAMES_FORMS, { cause: parsed.error })
+  return parsed.data
+}
+
+const page = { limit: z.int().min(1).max(100).default(100), after: outpointText.optional() }
+const address = z.string().transform((text, context) => {
+  const owner = decodeAddress(text)
+  if (owner !== undefined) return owner
+  context.addIssue({ code: 'custom', message: 'must be a P2PKH address of main or test' })
+  return z.NEVER
+})
+/** Every entry is a look-up of its own. */
+const MAX_ENTRIES = 16
+/** Not `z.record`, which leaves out a key `__proto__`. */
+const entries = z
+  .custom<Record<string, string>>(
+    (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
+  )
+  .transform((map) => Object.entries(map))
+  .pipe(
+    z
+      .array(z.tuple([z.string(), z.string()]))
+      .min(1)
+      .max(MAX_ENTRIES),
+  )
+const ordinalsQuery = z.union([
+  z.strictObject({ outpoint: outpointText, seq: z.int().min(ORIGIN).optional() }),
+  z.strictObject({ map: entries, ...page }).transform(({ map, ...rest }) => ({
+    ...rest,
+    attributes: map.map(([key, value]) => attribute.map(key, value)),
+  })),
+  z.strictObject({ parent: outpointText, ...page }).transform(({ parent, ...rest }) => ({
+    ...rest,
+    attributes: [attribute.parent(parent)],
+  })),
+  z.strictObject({ contentType: z.string().max(255), ...page }).transform(({ contentType, ...rest }) => ({
+    ...rest,
+    attributes: [attribute.contentType(contentType)],
+  })),
+  z.strictObject({ owner: address, ...page }).transform(({ owner, ...rest }) => ({
+    ...rest,
+    attributes: [attribute.owner(owner)],
+  })),
+])
+
+/** A parsed question to `ls_ordinals`: one ordinal, or a page of those that have all of the attributes. */
+export type OrdinalsQuery = z.output<typeof ordinalsQuery>
+
+const ORDINALS_FORMS =
+  'ls_ordinals takes {outpoint: "<txid>_<vout>", seq} (seq optional: -2, -1, 0, 1 …), and, with optional limit (1 to 100) and after (an outpoint), {map: {key: value, …}} (at most 16 entries), {parent: "<txid>_<vout>"}, {contentType} and {owner: address}'
+
+/** @throws QueryError for a question of no known form. */
+export function readOrdinalsQuery(question: unknown): OrdinalsQuery {
+  const parsed = ordinalsQuery.safeParse(question)
+  if (!parsed.success) throw new QueryError(ORDINALS_FORMS, { cause: parsed.error })
+  return parsed.data
+}

@@ -1,0 +1,89 @@
+import { distance } from 'fastest-levenshtein'
+import { z } from 'zod'
+import { ConfigError } from './errors.js'
+
+/** The schema of a setting that is an integer within bounds. */
+export const wholeNumber = (least: number, most: number) =>
+  z
+    .string()
+    .regex(/^\d{1,15}$/, `must be a whole number from ${least} to ${most}`)
+    .transform(Number)
+    .refine((value) => value >= least && value <= most, `must be a whole number from ${least} to ${most}`)
+
+/**
+ * Parses settings with a schema.
+ *
+ * @throws ConfigError that names the first invalid one.
+ */
+export function parseSettings<Schema extends z.ZodType>(
+  schema: Schema,
+  set: Record<string, unknown>,
+): z.output<Schema> {
+  const parsed = schema.safeParse(set)
+  if (parsed.success) return parsed.data
+  const [issue] = parsed.error.issues
+  throw new ConfigError(`${issue?.path.join('.')}: ${issue?.message}`)
+}
+
+/**
+ * Settings whose names, or similar ones, other programs use too: `LOGLEVEL` and `MONGO_URI` may be meant for those. So a
+ * variable that resembles one of these is only warned about.
+ */
+const COMMON = new Set([
+  'PORT',
+  'HOST',
+  'SEED',
+  'NETWORK',
+  'DATA_DIR',
+  'LOG_LEVEL',
+  'LOG_REQUESTS',
+  'MONGO_URL',
+  'CONTENT_TYPES',
+])
+/** Names so short that almost anything resembles them: `POST`, `GHOST`, `SEEDS`. */
+const TOO_SHORT = 5
+
+/** An environment variable that is no setting but resembles one. */
+export interface Misspelling {
+  name: string
+  setting: string
+  /** Whether other programs are unlikely to have a variable of that name. */
+  isCertain: boolean
+}
+
+/**
+ * Finds variables that were probably meant to be a setting: a letter or two apart (`PROFIL`, `MAX_BODY_BYTE`), or with a word
+ * more or less (`CHAIN_TRACKER_URL`, `SYNC_TIMEOUT`).
+ *
+ * @param known The names of all settings.
+ */
+export function misspelledSettings(
+  env: Record<string, string | undefined>,
+  known: readonly string[],
+): Misspelling[] {
+  const settings = new Set(known)
+  return Object.keys(env)
+    .filter((name) => env[name] !== undefined && /^[A-Z][A-Z0-9_]*$/.test(name) && !settings.has(name))
+    .flatMap((name) => {
+      const setting = nearest(name, known)
+      return setting === undefined ? [] : [{ name, setting, isCertain: !COMMON.has(setting) }]
+    })
+}
+
+function nearest(name: string, known: readonly string[]): string | undefined {
+  const near = known
+    .filter((setting) => setting.length > TOO_SHORT)
+    .map((setting) => ({ setting, apart: distance(name, setting) }))
+    .filter(({ setting, apart }) => apart <= (setting.length < 9 ? 1 : 2))
+    .sort((one, other) => one.apart - other.apart)
+  if (near[0] !== undefined) return near[0].setting
+  const longer = known.find((setting) => continues(setting, name))
+  // Of several prefixes, the longest.
+  const shorter = known.filter((setting) => continues(name, setting))
+  return longer ?? shorter.sort((one, other) => other.length - one.length)[0]
+}
+
+/** Whether the longer of two names is the shorter one plus a word. The shorter has at least two: `MAX` alone says nothing. */
+function continues(longer: string, shorter: string): boolean {
+  return shorter.includes('_') && longer.startsWith(`${shorter}_`)
+}

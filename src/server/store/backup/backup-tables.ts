@@ -1,0 +1,41 @@
+import { CodedError } from '../../../../backend/src/protocol/coded-error.js'
+
+export type BackupValue = string | number | boolean | Uint8Array | null
+export type BackupRow = Record<string, BackupValue>
+
+/** The tables of a store as a backup reads them: one consistent snapshot, whatever is written meanwhile. */
+export interface SavedTables {
+  /** The migrations that made them. */
+  schema: string[]
+  /** A setting in the store; undefined if it was never set. */
+  setting(name: string): Promise<string | undefined>
+  /** About how many bytes they have; undefined if the engine does not say. */
+  size(): Promise<number | undefined>
+  rows(): AsyncIterable<{ table: string; row: BackupRow }>
+}
+
+/** The tables of an empty store. */
+export interface LoadedTables {
+  /** @throws BackupError for an unknown table or column. */
+  load(table: string, rows: BackupRow[]): Promise<void>
+}
+
+/** A setting of a store whose restore has begun and is not complete. */
+export const RESTORE_MARK = 'restore'
+
+/** Settings that concern one database only. */
+const OWN_SETTINGS = new Set<unknown>(['writes', RESTORE_MARK])
+
+/** Whether a row belongs in a backup. */
+export function isSaved(table: string, row: BackupRow): boolean {
+  return table !== 'graph_settings' || !OWN_SETTINGS.has(row.name)
+}
+
+/** Why a backup cannot be written or restored, in one line; partial work has been undone. */
+export class BackupError extends CodedError<'FAILED'> {
+  override readonly name = 'BackupError'
+
+  constructor(message: string, options?: { cause?: unknown }) {
+    super('FAILED', message, options)
+  }
+}

@@ -1,0 +1,87 @@
+import { AnswerError, NotReadyError } from '../../gateway/http/errors.js'
+
+/** A submission refused for what it is: submitted again, it is refused again. */
+export abstract class SubmissionError extends AnswerError {}
+
+/** The scripts or proofs of a submission are invalid. */
+export class InvalidSubmissionError extends SubmissionError {
+  override readonly name = 'InvalidSubmissionError'
+  readonly status = 400
+  readonly code = 'BAD_BODY'
+}
+
+/** A BEEF exceeds one of the limits. */
+export class SubmissionTooLargeError extends SubmissionError {
+  override readonly name = 'SubmissionTooLargeError'
+  readonly status = 413
+  readonly code = 'TOO_LARGE'
+}
+
+/** A submission names a topic that this host does not have. */
+export class UnknownTopicError extends SubmissionError {
+  override readonly name = 'UnknownTopicError'
+  readonly status = 400
+  readonly code = 'BAD_BODY'
+
+  constructor(readonly topic: string) {
+    super(`this host has no topic ${JSON.stringify(topic)}`)
+  }
+}
+
+/** A submission spends what an admitted transaction already spends. */
+export class ConflictError extends SubmissionError {
+  override readonly name = 'ConflictError'
+  readonly status = 409
+  readonly code = 'CONFLICT'
+  override readonly data: { txid: string }
+
+  /** @param options.winner The transaction that counts. */
+  constructor({ txid, winner }: { txid: string; winner: string }) {
+    super(
+      `${txid} conflicts with ${winner}, which counts: they, or transactions they build on, spend the same output`,
+    )
+    this.data = { txid: winner }
+  }
+}
+
+const RETRY_SOON = { 'Retry-After': '5' }
+
+/** The queue is full. The host is busy, the client has not asked too much: so 503, not 429. */
+export class QueueFullError extends NotReadyError {
+  override readonly headers = RETRY_SOON
+
+  constructor(waiting: number) {
+    super(`${waiting} submissions are already waiting; try again`)
+  }
+}
+
+/** One client has as many submissions in the queue as it may. */
+export class ClientQueueFullError extends AnswerError {
+  override readonly name = 'ClientQueueFullError'
+  readonly status = 429
+  readonly code = 'RATE_LIMITED'
+  override readonly headers = RETRY_SOON
+
+  constructor(waiting: number) {
+    super(`${waiting} of your submissions are already waiting; send more once they are answered`)
+  }
+}
+
+/** Other submissions kept this one from being verified in time. */
+export class VerificationTimeoutError extends NotReadyError {
+  override readonly headers = { 'Retry-After': '30' }
+
+  constructor(timeout: number) {
+    super(`the submission could not be verified within ${timeout} ms; try again later`)
+  }
+}
+
+/** Says nothing about the submission: the next one gets a new thread. */
+export class WorkerEndedError extends NotReadyError {
+  override readonly headers = RETRY_SOON
+
+  constructor(code?: number, cause?: unknown) {
+    super('the worker thread for large submissions has crashed; try again')
+    this.cause = cause ?? `it exited with code ${code}`
+  }
+}

@@ -1,0 +1,114 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Logger } from 'pino'
+import { type ChainPosition, isOver, lockOf } from '../../../backend/src/graph/block-rules.js'
+import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
+import type { HeldSubmissions } from '../../../backend/src/graph/host-store.js'
+import type { BeefContents } from '../../../backend/src/graph/read-beef.js'
+import { knownTransactions } from '../../../backend/src/graph/transaction-records.js'
+import { encodeBeef } from '../../../backend/src/graph/write-beef.js'
+import { ChainTrackerError, type HeadersSource } from '../chain/chain-tracker.js'
+import { InvalidSubmissionError, SubmissionError } from './errors.js'
+import type { WriteLock } from './submission-queue.js'
+
+/** How many submissions are held at most, the longest in bytes, and how many are released at once. */
+const MAX_HELD = 1000
+const MAX_HELD_BYTES = 256 * 1024
+const RELEASE_BATCH = 20
+/** About how far the median time of the last eleven blocks is behind the clock, in seconds (BIP 113). */
+const MEDIAN_TIME_LAG = 3600
+/** Between two polls, in milliseconds: blocks come every ten minutes. */
+const POLL_INTERVAL = 30_000
+
+/** Submissions whose lock time is still ahead: held until a block can include them, then submitted again. */
+export class NonFinalSubmissions {
+  constructor(
+    private readonly options: {
+      /** Where they are held; without it, they are refused. */
+      store: HeldSubmissions | undefined
+      graph: Pick<GraphStore, 'transactions' | 'blocks'>
+      headers: Pick<HeadersSource, 'currentHeight'> | undefined
+      writeLock: WriteLock
+    },
+  ) {}
+
+  /** The chain position that a submission waits for; undefined if the next block can include it. */
+  async lockOf(contents: BeefContents): Promise<ChainPosition | undefined> {
+    const lock = await lockOf(contents, this.options.graph.transactions)
+    return lock === undefined || isOver(lock, await this.position()) ? undefined : lock
+  }
+
+  /** @throws InvalidSubmissionError if it is too long to be held. */
+  async hold(contents: BeefContents, lock: ChainPosition): Promise<void> {
+    const { store, writeLock } = this.options
+    const { txid } = contents.subject
+    const beef = encodeBeef([...knownTransactions(contents)].reverse())
+    if (store === undefined || beef.length > MAX_HELD_BYTES)
+      throw new InvalidSubmissionError(`${txid} is not final yet: submit it once its lock time is reached`)
+    await writeLock.run(() => store.hold({ txid, lock, beef }, { maxCount: MAX_HELD }))
+  }
+
+  /** Submits some of those that are final by now. Returns how many. */
+  async release(submit: (beef: Uint8Array) => Promise<unknown>): Promise<number> {
+    const { store } = this.options
+    if (store === undefined) return 0
+    let released = 0
+    for (const { txid, beef } of await store.heldUntil(await this.position(), RELEASE_BATCH)) {
+      try {
+        await submit(beef)
+      } catch (error) {
+        // A failure of the chain tracker is retried; a submission that has lost a conflict by now is not.
+        if (!(error instanceof SubmissionError)) throw error
+      }
+      await store.release(txid)
+      released++
+    }
+    return released
+  }
+
+  /**
+   * How far the chain has come. Without block headers, as far as stored proofs say. Its time is behind the clock, as a
+   * block's is the median of those before it.
+   */
+  private async position(): Promise<ChainPosition> {
+    const { headers, graph } = this.options
+    const height = (await headers?.currentHeight()) ?? (await graph.blocks.lastHeight())
+    return { height, time: Math.floor(Date.now() / 1000) - MEDIAN_TIME_LAG }
+  }
+}
+
+/** Polls for held submissions that have become final. */
+export class NonFinalPoller {
+  private readonly stopping = new AbortController()
+  private running: Promise<void> | undefined
+
+  constructor(
+    private readonly options: { release: () => Promise<number>; logger: Logger; interval?: number },
+  ) {}
+
+  start(): void {
+    this.running = this.run()
+  }
+
+  async stop(): Promise<void> {
+    this.stopping.abort()
+    await this.running
+  }
+
+  private async run(): Promise<void> {
+    const { release, logger, interval = POLL_INTERVAL } = this.options
+    const { signal } = this.stopping
+    while (!signal.aborted) {
+      try {
+        const released = await release()
+        if (released > 0) {
+          logger.info({ released }, 'submitted transactions that were not final before')
+          continue
+        }
+      } catch (err) {
+        const level = err instanceof ChainTrackerError ? 'warn' : 'error'
+        logger[level]({ err }, 'could not submit transactions that have become final; retrying later')
+      }
+      await sleep(interval, undefined, { signal, ref: false }).catch(() => {})
+    }
+  }
+}

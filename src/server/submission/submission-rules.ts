@@ -1,0 +1,201 @@
+import { unsoundness } from '../../../backend/src/graph/block-rules.js'
+import { nativeHash256 } from '../../../backend/src/graph/native-hash.js'
+import type { BeefContents } from '../../../backend/src/graph/read-beef.js'
+import type { TransactionRecord } from '../../../backend/src/graph/records.js'
+import { admittedTransactions } from '../../../backend/src/graph/transaction-records.js'
+import { decodeMineNode, MineNodeError } from '../../../backend/src/protocol/mine-node.js'
+import type { Deployment } from '../../../backend/src/protocol/mint.js'
+import { NOT_STRICT, possibleMintInputs } from '../../../backend/src/protocol/mint-outputs.js'
+import { isStrictUnlocking } from '../../../backend/src/protocol/mint-unlocking.js'
+import { formatOutpoint, type Outpoint } from '../../../backend/src/protocol/outpoint.js'
+import {
+  countParts,
+  outputOf,
+  type TransactionOutput,
+  type TransactionView,
+} from '../../../backend/src/protocol/transaction.js'
+import type { Limits } from '../config/limits.js'
+import { InvalidSubmissionError, SubmissionTooLargeError } from './errors.js'
+
+export type SubmissionLimits = Pick<
+  Limits,
+  | 'maxBeefTransactions'
+  | 'maxBeefDepth'
+  | 'maxBeefParts'
+  | 'maxParts'
+  | 'maxProvenInputs'
+  | 'maxScriptBytes'
+  | 'maxScriptWork'
+  | 'maxTrackerBlocks'
+  | 'verificationTimeout'
+>
+
+/**
+ * Checks a submission against the limits and the rules of any block, cheapest first; everything that its bytes alone show.
+ *
+ * A transaction that a merkle path of the BEEF proves may have any number of inputs and outputs, and scripts of any length: a
+ * mint in a block cannot be left out without the whole branch that comes of it. Its path is checked before its parts are
+ * looked at, and its scripts are not run. Only memory limits how many inputs it may have.
+ *
+ * @param options.checksPaths Whether merkle paths are checked. If not, anybody can make up a path, and all limits apply to
+ * every transaction.
+ * @throws SubmissionTooLargeError for the first limit that is exceeded; InvalidSubmissionError for a transaction that no
+ * block can hold, or that may be an inner node of a merkle tree.
+ */
+export function assertSubmittable(
+  beef: BeefContents,
+  { limits, checksPaths }: { limits: SubmissionLimits; checksPaths: boolean },
+): void {
+  const { maxBeefTransactions, maxBeefDepth } = limits
+  if (beef.txids.length > maxBeefTransactions)
+    throw new SubmissionTooLargeError(`a BEEF may have at most ${maxBeefTransactions} transactions`)
+  for (const txid of beef.txids) assertNoInnerNode(beef.transaction(txid))
+  let parts = 0
+  for (const txid of beef.txids) {
+    const transaction = beef.transaction(txid)
+    if (transaction === undefined) continue
+    if (checksPaths && beef.proof(txid) !== undefined) {
+      assertInputs(transaction, limits)
+      continue
+    }
+    assertParts(transaction, limits)
+    const { inputs, outputs } = countParts(transaction)
+    parts += inputs + outputs
+  }
+  if (parts > limits.maxBeefParts)
+    throw new SubmissionTooLargeError(`a BEEF may have at most ${limits.maxBeefParts} inputs and outputs`)
+  if (unprovenDepth(beef, admittedTransactions(beef)) > maxBeefDepth)
+    throw new SubmissionTooLargeError(`a chain of unproven transactions may have at most ${maxBeefDepth}`)
+  const unsound = unsoundness(beef)
+  if (unsound !== undefined) throw new InvalidSubmissionError(`the transaction is invalid: ${unsound}`)
+}
+
+/** Two hashes side by side. All of an inner node of a merkle tree but its length can be chosen with enough work. */
+const INNER_NODE_BYTES = 64
+
+function assertNoInnerNode(transaction: TransactionView | undefined): void {
+  if (transaction?.raw.length === INNER_NODE_BYTES)
+    throw new InvalidSubmissionError(
+      `${transaction.txid} has 64 bytes, so it could be an inner node of a merkle tree`,
+    )
+}
+
+/** Each input takes some kilobytes of memory while it is written; outputs are processed one after another. */
+function assertInputs(transaction: TransactionView, { maxProvenInputs }: SubmissionLimits): void {
+  const { inputs } = countParts(transaction)
+  if (inputs > maxProvenInputs)
+    throw new SubmissionTooLargeError(
+      `${transaction.txid} has ${inputs} inputs; this host accepts at most ${maxProvenInputs} (MAX_PROVEN_INPUTS)`,
+    )
+}
+
+function assertParts(transaction: TransactionView, { maxParts, maxScriptBytes }: SubmissionLimits): void {
+  const { txid } = transaction
+  const counts = countParts(transaction)
+  // Every input is looked up while other submissions wait for the write lock.
+  if (Math.max(counts.inputs, counts.outputs) > maxParts)
+    throw new SubmissionTooLargeError(`${txid} has more than ${maxParts} inputs or outputs`)
+  const { inputs, outputs } = transaction
+  const isLong = (script: Uint8Array): boolean => script.length > maxScriptBytes
+  if (
+    inputs.some(({ unlockingScript }) => isLong(unlockingScript)) ||
+    outputs.some(({ lockingScript }) => isLong(lockingScript))
+  )
+    throw new SubmissionTooLargeError(`${txid} has a script of more than ${maxScriptBytes} bytes`)
+}
+
+/**
+ * The length of the longest chain of unproven transactions in a BEEF, from the subject back to a proven one; 0 if the subject
+ * is proven. Depth first without recursion, each transaction once: strangers decide how long a chain is, and if each spends
+ * two outputs of the one before, there are more ways through than can be walked.
+ */
+export function unprovenDepth(beef: BeefContents, transactions: TransactionRecord[]): number {
+  const unproven = new Set(transactions.filter(({ proof }) => proof === undefined).map(({ txid }) => txid))
+  const parentsOf = (txid: string): string[] => [
+    ...new Set(beef.transaction(txid)?.inputs.map((input) => input.txid)),
+  ]
+  const depths = new Map<string, number>()
+  const path: { txid: string; parents: string[]; depth: number }[] = []
+  const enter = (txid: string): void => {
+    path.push({ txid, parents: parentsOf(txid).filter((parent) => unproven.has(parent)), depth: 0 })
+  }
+  const { txid: subject } = beef.subject
+  if (unproven.has(subject)) enter(subject)
+  for (let step = path.at(-1); step !== undefined; step = path.at(-1)) {
+    const parent = step.parents.at(-1)
+    const known = parent === undefined ? undefined : depths.get(parent)
+    if (parent === undefined) {
+      depths.set(step.txid, step.depth + 1)
+      path.pop()
+    } else if (known === undefined) {
+      enter(parent)
+    } else {
+      step.depth = Math.max(step.depth, known)
+      step.parents.pop()
+    }
+  }
+  return depths.get(subject) ?? 0
+}
+
+/**
+ * Whether a transaction spends a node of the tree with an unlocking script other than five minimal pushes. A block may hold
+ * such a mint, and then it counts; but nodes disagree about it, so an unproven one is refused before it is stored. What is
+ * stored can then be judged by its bytes alone.
+ *
+ * A node is recognised by its script: whether it is genuine, a store may learn only later. A spent output that is not in the
+ * BEEF is taken for a node if the transaction reads like a mint.
+ *
+ * @param options.sources Where its spent outputs are looked up.
+ * @param options.others Outpoints known to be no nodes, shared by calls that may ask about the same ones: an output may have
+ * megabytes, and thousands may spend it.
+ */
+export function spendsNodeNonStrictly(
+  transaction: TransactionView,
+  {
+    deployment,
+    sources,
+    others = new Set(),
+  }: {
+    deployment: Deployment
+    sources?: Pick<BeefContents, 'transaction'>
+    others?: Set<string>
+  },
+): boolean {
+  const nonStrict = transaction.inputs.filter(({ unlockingScript }) => !isStrictUnlocking(unlockingScript))
+  const unknown = new Set<Outpoint>()
+  for (const input of nonStrict) {
+    const source = sources?.transaction(input.txid)
+    const output = source && outputOf(source, input.vout)
+    if (output === undefined) {
+      unknown.add(input)
+      continue
+    }
+    const outpoint = formatOutpoint(input)
+    if (others.has(outpoint)) continue
+    if (isNodeOf({ output, outpoint, deployment })) return true
+    others.add(outpoint)
+  }
+  if (unknown.size === 0) return false
+  return possibleMintInputs({ transaction, deployment, hash: nativeHash256 }).some((input) => {
+    const spent = transaction.inputs[input]
+    return spent !== undefined && unknown.has(spent)
+  })
+}
+
+/** For an unproven transaction that {@link spendsNodeNonStrictly}. */
+export function notStrictError(txid: string): InvalidSubmissionError {
+  return new InvalidSubmissionError(`${txid} spends a node: ${NOT_STRICT} (NOT_STRICT)`)
+}
+
+function isNodeOf(spent: { output: TransactionOutput; outpoint: string; deployment: Deployment }): boolean {
+  const { output, outpoint, deployment } = spent
+  const tree = formatOutpoint(deployment.genesis)
+  if (outpoint === tree) return true
+  try {
+    const { genesis } = decodeMineNode(output.lockingScript)
+    return genesis !== undefined && formatOutpoint(genesis) === tree
+  } catch (error) {
+    if (error instanceof MineNodeError) return false
+    throw error
+  }
+}
