@@ -135,7 +135,7 @@ function metricsOf({
     ...{ prefixes, caches: graph.caches, failedHooksWaiting, indexLag: () => maintenance.lag() },
     reevaluating: () => (backlog.isBusy ? 1 : 0),
   })
-  overlay.onEvent(metrics.count)
+  overlay.onEvent(metrics.countEvent)
   return metrics
 }
 

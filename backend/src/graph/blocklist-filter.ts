@@ -2,9 +2,9 @@ import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
 import { BlockedError, type BlockedKind, Blocklist, type BlocklistReader } from './blocklist.js'
 import {
   type AttributesReader,
+  type CacheOptions,
   type ContentReader,
   type GraphReader,
-  type KeptAnswer,
   type MetadataReader,
   type NamesReader,
   type OrdinalStep,
@@ -51,9 +51,9 @@ export class BlocklistFilter implements GraphReader {
     this.streams = this.filteredStreams()
   }
 
-  /** A store drops its cached answers when the blocklist changes. */
-  consistent<Answer>(read: () => Promise<Answer>, kept?: KeptAnswer<Answer>): Promise<Answer> | Answer {
-    return this.store.consistent(read, kept)
+  /** A store that keeps an answer gives it up when the blocklist changes. */
+  consistent<Answer>(read: () => Promise<Answer>, cache?: CacheOptions<Answer>): Promise<Answer> | Answer {
+    return this.store.consistent(read, cache)
   }
 
   private filteredNames(): NamesReader {

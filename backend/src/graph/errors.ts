@@ -16,11 +16,11 @@ export class LostConflictError extends CodedError<'CONFLICT'> {
 }
 
 /** A question to a lookup service that has none of its forms. */
-export class QueryError extends CodedError<'BAD_QUERY'> {
+export class QueryError extends CodedError<'BAD_BODY'> {
   override readonly name = 'QueryError'
 
   constructor(message: string, options?: { cause?: unknown }) {
-    super('BAD_QUERY', message, options)
+    super('BAD_BODY', message, options)
   }
 }
 

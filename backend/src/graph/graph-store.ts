@@ -275,15 +275,15 @@ export interface ConsistentReader {
    * two states.
    *
    * @param read Only reads; may run several times.
-   * @param kept How a caching store may keep this answer.
+   * @param cache How a caching store may keep this answer.
    * @returns The answer, without a promise if it was kept.
    * @throws UnstableReadError if reorganisations keep happening.
    */
-  consistent<Answer>(read: () => Promise<Answer>, kept?: KeptAnswer<Answer>): Promise<Answer> | Answer
+  consistent<Answer>(read: () => Promise<Answer>, cache?: CacheOptions<Answer>): Promise<Answer> | Answer
 }
 
 /** An answer that depends on nothing but the question and what the store holds. */
-export interface KeptAnswer<Answer> {
+export interface CacheOptions<Answer> {
   /** The whole question. */
   key: string
   /** About how many bytes the answer takes in memory, beyond what every answer takes. */

@@ -1,39 +1,38 @@
 import type { MapCommand } from '../protocol/bitcom.js'
 
 /**
- * How much metadata an ordinal has at the most, in bytes as {@link mapBytes} counts them, and how much one output adds or
- * takes away. It is no setting: what is found by its metadata, and what is kept of it, is the same on every host.
+ * The most metadata of an ordinal, in bytes as {@link mapBytes} counts them, and the most that one output changes. It is no
+ * setting: what is stored of metadata, and what is found by it, is the same on every host.
  */
 export const MAX_MAP_BYTES = 64 * 1024
 
-/** A command, or the mark that something was left out here that had no room. */
+/** A command, or the mark that something was left out here for lack of room. */
 export type MapChange = MapCommand | { command: 'TRUNCATED' }
 
 /**
- * Metadata as a run of MAP commands leaves it: a key holds a text, or a list of texts without a twin, in the order in
- * which they came. A map and sets, since keys are a stranger's: `__proto__` is a key as any other. `truncated` is set
- * where something that was said had no room.
+ * Metadata after a sequence of MAP commands: a key has a text, or a list of distinct texts in the order in which they came. A Map
+ * and Sets, since keys are a stranger's: `__proto__` is a key like any other. `truncated` is set if something had no room.
  */
 export type MapState = ReadonlyMap<string, string | ReadonlySet<string>> & { readonly truncated?: true }
 
-/** Metadata of which nothing was said yet. */
+/** Metadata before any command. */
 export const EMPTY_MAP: MapState = new Map()
 
 /**
- * What the commands make of `state`, which stays as it is. In order; merging a list of commands in two parts is merging
- * it at once. Time is linear in the state and the commands.
+ * Applies commands to `state`, which is not changed. Merging a list of commands in two parts gives the same as merging it at
+ * once. Time is linear in the state and the commands.
  *
- * MAP says that SET and REMOVE work as `setItem` and `removeItem` of a browser's store, ADD and DELETE as `add` and
- * `delete` of a JavaScript `Set` (its README, version 2). Where that is silent:
+ * In MAP, SET and REMOVE work as `setItem` and `removeItem` of a browser's store, ADD and DELETE as `add` and `delete` of a
+ * JavaScript `Set` (its README, version 2). What it leaves open:
  *
  * - ADD to a key that holds a text makes a list that starts with the text: nothing that was said is lost. SET of a key
  *   that holds a list puts the text in its place.
  * - DELETE from a key that holds a text changes nothing: REMOVE is the word for that.
  * - A list that DELETE has emptied is gone with its key, as if REMOVE had "removed all list values at once".
  *
- * What has no room within {@link MAX_MAP_BYTES} when its turn comes is left out: of SET the whole entry, with what the key
- * held before, which is no longer true; of ADD the value. What is shorter and comes later may still have room. From there
- * on the state is `truncated`, whatever is removed later: so it follows from the commands alone.
+ * What has no room within {@link MAX_MAP_BYTES} is left out: of SET the whole entry, with the previous value of the key, which
+ * no longer applies; of ADD the value. Shorter ones that follow may still have room. From then on the state is `truncated`,
+ * whatever is removed later: so it follows from the commands alone.
  */
 export function mergeMap(state: MapState, commands: Iterable<MapChange>): MapState {
   const merger = new Merger(state)
@@ -41,7 +40,7 @@ export function mergeMap(state: MapState, commands: Iterable<MapChange>): MapSta
   return merger.state
 }
 
-/** How many bytes the JSON of metadata takes: of each entry its key, its texts, and what stands around them. */
+/** How many bytes the JSON of metadata takes: of each entry its key, its texts, and the punctuation. */
 export function mapBytes(state: MapState): number {
   let bytes = 0
   for (const [key, value] of state) bytes += entryBytes(key, value)
@@ -60,24 +59,24 @@ function textEntryBytes(key: string, text: string): number {
   return jsonBytes(key) + jsonBytes(text) + 2
 }
 
-/** Of a list without its texts. */
+/** The bytes of a list without its texts. */
 function listBytes(key: string): number {
   return jsonBytes(key) + 4
 }
 
-/** Of a text in a list. */
+/** The bytes of a text in a list. */
 function valueBytes(text: string): number {
   return jsonBytes(text) + 1
 }
 
-/** A text as JSON in UTF-8; infinite where it is longer than all that has room, which is told without writing it. */
+/** The length of a text as JSON in UTF-8; infinite if it cannot have room, which needs no serialising. */
 function jsonBytes(text: string): number {
   return text.length > MAX_MAP_BYTES ? Number.POSITIVE_INFINITY : Buffer.byteLength(JSON.stringify(text))
 }
 
 class Merger {
   private readonly merged: Map<string, string | Set<string> | ReadonlySet<string>>
-  /** Lists that were made here, and so may change; those of the state are copied once, when first written to. */
+  /** Lists that were created here, and may be changed; those of the state are copied at their first change. */
   private readonly own = new Map<string, Set<string>>()
   private bytes: number
   private truncated: boolean
@@ -132,7 +131,7 @@ class Merger {
     if (list === undefined) {
       const first = typeof text === 'string' ? [text] : []
       const [next = ''] = values
-      // A list is not begun without a text in it.
+      // No list without a text.
       const needed = first.length === 0 ? valueBytes(next) : 0
       const grown = listBytes(key) + first.reduce((sum, each) => sum + valueBytes(each), 0)
       const freed = typeof text === 'string' ? textEntryBytes(key, text) : 0
@@ -179,8 +178,8 @@ class Merger {
 }
 
 /**
- * The commands of one output as far as they have room within {@link MAX_MAP_BYTES}, counted as in a state; with the mark
- * `TRUNCATED` where something has none. Of a SET without room, its key is removed: what it held is no longer true.
+ * The commands of one output that have room within {@link MAX_MAP_BYTES}, counted as in a state, with the mark `TRUNCATED` where
+ * something had none. A SET without room removes its key: the previous value no longer applies.
  */
 export function boundedCommands(commands: MapCommand[]): MapChange[] {
   let left = MAX_MAP_BYTES
@@ -227,18 +226,18 @@ export type JsonValue = string | number | boolean | null | JsonValue[] | { [key:
 /** Keys whose texts are JSON (`protocol.md` 4). */
 const JSON_KEYS: ReadonlySet<string> = new Set(['subTypeData', 'royalties'])
 
-/** Metadata as a record shows it. */
+/** Metadata in a record. */
 export interface ServedMap {
   map: Record<string, JsonValue>
-  /** Set where not all that was said has room in it. */
+  /** Set if not everything has room. */
   mapTruncated?: true
 }
 
 /**
- * Metadata as it is served: texts as texts, lists as arrays. Each text of `subTypeData` and `royalties`, alone or in a
- * list, is parsed as JSON where it parses, and stays a text where it does not.
+ * Metadata as it is served: texts as texts, lists as arrays. Each text of `subTypeData` and `royalties`, alone or in a list, is
+ * parsed as JSON, and stays a text if it does not parse.
  *
- * @param most How many bytes the entries may take together; one that has no room is left out, whatever comes behind it.
+ * @param most How many bytes the entries may take together; one without room is left out, and later ones may have room.
  */
 export function servedMap(state: MapState, most = MAX_MAP_BYTES): ServedMap {
   const shown = new Map<string, string | ReadonlySet<string>>()
@@ -254,7 +253,7 @@ export function servedMap(state: MapState, most = MAX_MAP_BYTES): ServedMap {
 }
 
 /**
- * All of it, as {@link servedMap} shows it.
+ * All metadata, as in {@link servedMap}.
  *
  * @returns An object without a prototype, for JSON.
  */
@@ -276,14 +275,14 @@ function parsedWhereItParses(text: string): JsonValue {
   try {
     return JSON.parse(text)
   } catch {
-    // It throws for what is no JSON, which is then a text.
+    // Not JSON: it stays a text.
     return text
   }
 }
 
 /**
- * Deeper than any record in use. `JSON.parse` takes any depth, but writing the record out again would overflow the
- * stack from some thousands on: text that a stranger chose would make every answer about the ordinal fail.
+ * Deeper than any record in use. `JSON.parse` takes any depth, but serialising the record again overflows the stack from some
+ * thousands on: a stranger's text could make every answer about the ordinal fail.
  */
 const MAX_DEPTH = 100
 

@@ -112,7 +112,7 @@ export class SeenBeefs {
   constructor(private readonly maxBytes = MAX_BYTES) {}
 
   /** @throws BeefError if it cannot be read. */
-  remember(beef: number[] | Uint8Array): void {
+  add(beef: number[] | Uint8Array): void {
     const { txid } = readBeef(beef).subject
     this.forget(txid)
     for (const [oldest] of this.beefs) {

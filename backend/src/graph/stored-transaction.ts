@@ -192,7 +192,7 @@ class ChunkReader {
 
   private async load(): Promise<{ at: number; bytes: Uint8Array }> {
     this.read++
-    if (this.read > this.maxChunks) throw new TooManyChunksError('it takes too many chunks')
+    if (this.read > this.maxChunks) throw new TooManyChunksError('too many chunks would have to be read')
     if (this.read % CHUNKS_A_SLICE === 0) await yieldToEventLoop()
     for await (const chunk of this.raw.chunks(this.at)) {
       this.chunk = chunk

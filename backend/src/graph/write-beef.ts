@@ -101,8 +101,7 @@ export async function listedBeef(options: {
       for (const { transaction, tail } of entries) {
         const { txid, length } = transaction
         const raw = await openTransaction(txid, store)
-        if (raw?.length !== length)
-          throw new Error(`${txid} no longer has the ${length} bytes that were listed`)
+        if (raw?.length !== length) throw new Error(`the store no longer has the ${length} bytes of ${txid}`)
         for await (const { bytes } of raw.chunks()) yield bytes
         yield tail
       }

@@ -99,9 +99,7 @@ function asReceived(beef: number[]): number[] {
  */
 export function admittedBeef(payload: OutputAdmittedByTopic): BeefContents {
   if (payload.mode === 'whole-tx') return readBeef(payload.atomicBEEF)
-  throw new Error(
-    `the admission of ${payload.txid} came without its transaction: this service asks for whole-tx payloads`,
-  )
+  throw new Error(`the notice for ${payload.txid} has no transaction: this service needs whole-tx notices`)
 }
 
 /** The BEEF of a spend; undefined if the payload has none. */
@@ -111,8 +109,7 @@ export function spendingBeef(payload: OutputSpent): BeefContents | undefined {
 
 /** @throws Error if the payload has no transaction: then the host must have it. */
 function failedAdmission(service: string, payload: OutputAdmittedByTopic): FailedHook {
-  if (payload.mode !== 'whole-tx')
-    throw new Error('an admission without its transaction cannot be retried later')
+  if (payload.mode !== 'whole-tx') throw new Error('a notice without its transaction cannot be retried')
   const { topic, outputIndex: vout, atomicBEEF } = payload
   const { txid } = readBeef(atomicBEEF).subject
   return { service, hook: 'admitted', topic, outpoint: { txid, vout }, beef: Uint8Array.from(atomicBEEF) }
@@ -127,7 +124,7 @@ function failedSpend(service: string, payload: OutputSpent): FailedHook {
     const spender = readBeef(spendingAtomicBEEF).subject.txid
     return { ...spent, spender, beef: Uint8Array.from(spendingAtomicBEEF) }
   }
-  if (payload.mode === 'none') throw new Error('a spend without its spender cannot be retried later')
+  if (payload.mode === 'none') throw new Error('a notice without the spending txid cannot be retried')
   return { ...spent, spender: payload.spendingTxid }
 }
 

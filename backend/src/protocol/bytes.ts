@@ -98,3 +98,11 @@ export function readStrictUtf8(bytes: Uint8Array): string | undefined {
     return undefined
   }
 }
+
+/**
+ * The same bytes, not copied, without the methods of a Buffer. `Buffer.slice` returns a view where `Uint8Array.slice` returns a
+ * copy, so a reader that reverses a txid in place, as the SDK does, would reverse it in its input, too.
+ */
+export function asUint8Array(bytes: Uint8Array): Uint8Array {
+  return new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+}

@@ -62,7 +62,7 @@ export default class OrdinalsTopicManager implements TopicManager {
       return { outputsToAdmit: [], coinsToRetain: previousCoins }
     }
     // Before the first await: lookup services may be called about spends meanwhile.
-    this.seen?.remember(beef)
+    this.seen?.add(beef)
     const found = new Set(ownOutputs(subject))
     for (const vout of await this.received(contents, previousCoins)) found.add(vout)
     const admitted = this.permitted(subject, found)

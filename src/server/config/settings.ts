@@ -3,12 +3,18 @@ import { z } from 'zod'
 import { ConfigError } from './errors.js'
 
 /** The schema of a setting that is an integer within bounds. */
-export const wholeNumber = (least: number, most: number) =>
-  z
+export const wholeNumber = (least: number, most: number) => {
+  const message = ({ input }: { input?: unknown }): string =>
+    `must be a whole number from ${least} to ${most}, not ${String(input).slice(0, MAX_SHOWN)}`
+  return z
     .string()
-    .regex(/^\d{1,15}$/, `must be a whole number from ${least} to ${most}`)
+    .regex(/^\d{1,15}$/, { error: message })
     .transform(Number)
-    .refine((value) => value >= least && value <= most, `must be a whole number from ${least} to ${most}`)
+    .refine((value) => value >= least && value <= most, { error: message })
+}
+
+/** How many characters of a wrong value an error quotes. */
+const MAX_SHOWN = 40
 
 /**
  * Parses settings with a schema.

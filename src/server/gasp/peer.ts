@@ -88,7 +88,7 @@ export class Peer {
       throw new PeerAwayError(`the peer does not list its outputs of ${topic}`)
     const response = parsed(syncResponse, answer.body)
     if (response === undefined)
-      throw new PeerAwayError(`the response of the peer about ${topic} is no list of outputs`)
+      throw new PeerAwayError(`the peer returned no valid list of outputs for ${topic}`)
     return response.UTXOList
   }
 
@@ -113,8 +113,7 @@ export class Peer {
     // Hosts have many ways to say that they do not have something, and one to say that they are unavailable.
     if (answer.status >= 400 && answer.status < 500) return undefined
     const node = parsed(gaspNode, answer.body)
-    if (node === undefined)
-      throw new BadGraphError(`the response of the peer for ${txid} is no node of a graph`)
+    if (node === undefined) throw new BadGraphError(`the peer returned no valid graph node for ${txid}`)
     if (node.graphID !== graphID || node.outputIndex !== outputIndex)
       throw new BadGraphError(`asked for ${txid}, the peer sends the node of another graph`)
     return readNode(txid, node)

@@ -189,7 +189,7 @@ class Collector {
       return needed.map(({ txid, outputIndex: vout }) => ({ txid, vout }))
     } catch (cause) {
       if (!isOffered) return []
-      throw new UnwantedGraphError('the offered output is of no mint of the tree that this host follows', {
+      throw new UnwantedGraphError('the offered output is not of a mint of the followed tree', {
         cause,
       })
     }

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { txid } from '../../gateway/http/schemas.js'
 
-/** What peers ask and tell each other (GASP, as `@bsv/gasp` has it), held to its form wherever it comes in. */
+/** The messages between peers (GASP, as in `@bsv/gasp`), validated where they arrive. */
 
 /** The version of GASP that is spoken. */
 export const GASP_VERSION = 1

@@ -7,7 +7,7 @@ import { AnswerError, NotReadyError } from '../../gateway/http/errors.js'
 import { countTransactionsWith } from '../../gateway/http/long-read.js'
 import { crossOrigin } from '../../gateway/http/security-headers.js'
 import type { Limits } from '../config/limits.js'
-import { type IndexStatus, notReadyReason } from './readiness.js'
+import { type IndexStatus, notReadyReason } from '../store/index-maintenance.js'
 
 /** The client is over its limit. Headers say when to retry. */
 export class RateLimitedError extends AnswerError {

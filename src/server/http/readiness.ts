@@ -1,11 +1,3 @@
-/** What is known of the index compared with the admitted set. */
-export interface IndexStatus {
-  /** Being compared, being rebuilt, known to match, or known to differ. */
-  state: 'comparing' | 'rebuilding' | 'equal' | 'unequal'
-  /** The share of the comparison or the rebuild that is done, up to 1. */
-  done: number
-}
-
 /**
  * Why a host is not ready, if it is not: each of its parts gives a reason in one line, under a name. A host that is ready
  * gets traffic, so a part gives a reason if it would answer wrongly, or not at all.
@@ -23,13 +15,4 @@ export class Readiness {
     const reasons = [...this.checks].map(([name, check]) => [name, check()] as const)
     return Object.fromEntries(reasons.filter((each): each is [string, string] => each[1] !== undefined))
   }
-}
-
-/** Why a host is not ready until its index is known to match the admitted set. */
-export function notReadyReason({ state, done }: IndexStatus): string | undefined {
-  const left = `${Math.ceil((1 - done) * 100)} % left`
-  if (state === 'comparing') return `comparing the index with the admitted set: ${left}`
-  if (state === 'rebuilding') return `rebuilding the index: ${left}`
-  if (state === 'unequal') return 'the index does not match the admitted set; will retry'
-  return undefined
 }

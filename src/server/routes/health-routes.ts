@@ -2,7 +2,8 @@ import { Router } from 'express'
 import { z } from 'zod'
 import { NotReadyError } from '../../gateway/http/errors.js'
 import type { OperationGroup } from '../../gateway/http/operation.js'
-import type { IndexStatus, Readiness } from '../http/readiness.js'
+import type { Readiness } from '../http/readiness.js'
+import type { IndexStatus } from '../store/index-maintenance.js'
 
 const okShape = z.strictObject({ status: z.literal('ok') })
 

@@ -4,8 +4,8 @@ import type { AdmissionOptions } from '../../../backend/src/graph/admission-rule
 import type { BlocklistStore } from '../../../backend/src/graph/blocklist.js'
 import type {
   Backlog,
+  CacheOptions,
   ContentReader,
-  KeptAnswer,
   MetadataReader,
   NamesReader,
   OrdinalsReader,
@@ -173,13 +173,13 @@ export class CachingStore implements HostStore {
     }
   }
 
-  consistent<Answer>(read: () => Promise<Answer>, kept?: KeptAnswer<Answer>): Promise<Answer> | Answer {
+  consistent<Answer>(read: () => Promise<Answer>, cache?: CacheOptions<Answer>): Promise<Answer> | Answer {
     const readAll = (): Promise<Answer> => optimisticRead(read, () => this.reorgCount())
-    if (kept === undefined) return readAll()
-    const { key } = kept
+    if (cache === undefined) return readAll()
+    const { key } = cache
     const known = this.known(key)
     if (known !== undefined) return known.value as Answer
-    return this.read(key, readAll, (answer) => USUAL_WEIGHT + key.length + kept.weightOf(answer))
+    return this.read(key, readAll, (answer) => USUAL_WEIGHT + key.length + cache.weightOf(answer))
   }
 
   async reorgCount(): Promise<number> {

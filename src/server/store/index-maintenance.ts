@@ -6,7 +6,14 @@ import { type GraphRecords, graphRecords, mergeRecords } from '../../../backend/
 import { viewOf } from '../../../backend/src/graph/stored-transaction.js'
 import { spendsBy } from '../../../backend/src/graph/transaction-records.js'
 import { NotReadyError } from '../../gateway/http/errors.js'
-import { type IndexStatus, notReadyReason } from '../http/readiness.js'
+
+/** What is known of the index compared with the admitted set. */
+export interface IndexStatus {
+  /** Being compared, being rebuilt, known to match, or known to differ. */
+  state: 'comparing' | 'rebuilding' | 'equal' | 'unequal'
+  /** The share of the comparison or the rebuild that is done, from 0 to 1. */
+  done: number
+}
 
 export interface IndexMaintenanceOptions {
   store: IndexComparison & IndexRebuild
@@ -252,4 +259,13 @@ class Batch {
 /** The share of all txids before one: they are distributed evenly. */
 function shareBefore(txid: string | undefined): number {
   return txid === undefined ? 0 : Number.parseInt(txid.slice(0, 8), 16) / 2 ** 32
+}
+
+/** Why a host is not ready, if its index is not known to be equal to the admitted set. */
+export function notReadyReason({ state, done }: IndexStatus): string | undefined {
+  const left = `${Math.ceil((1 - done) * 100)} % left`
+  if (state === 'comparing') return `comparing the index with the admitted set: ${left}`
+  if (state === 'rebuilding') return `rebuilding the index: ${left}`
+  if (state === 'unequal') return 'the index does not match the admitted set; will retry'
+  return undefined
 }

@@ -9,7 +9,7 @@ import { WorkerEndedError } from './errors.js'
 import type { Overlay, OverlayEvent } from './overlay.js'
 import { offloadingExpensive, type ScriptRunner } from './script-scheduler.js'
 import { type Submission, type Submit, submissionPriority } from './submission-queue.js'
-import type { LogRecord, WorkerReport, WorkerRequest, WorkerTask } from './submission-worker.js'
+import type { LogRecord, SubmissionTask, WorkerReport, WorkerRequest } from './submission-worker.js'
 
 /** From how many bytes on a BEEF is large: parsing and hashing it blocks a thread, the longer the larger it is. */
 const LARGE = 64 * 1024
@@ -186,7 +186,7 @@ class WorkerThread {
     this.worker.postMessage({ kind: 'drop', verified, id: this.nextId++ } satisfies WorkerRequest)
   }
 
-  async ask(task: WorkerTask, transfer: ArrayBuffer[] = []): Promise<STEAK | undefined> {
+  async ask(task: SubmissionTask, transfer: ArrayBuffer[] = []): Promise<STEAK | undefined> {
     const id = this.nextId++
     return await new Promise((resolve, reject) => {
       if (this.hasEnded) throw new WorkerEndedError()

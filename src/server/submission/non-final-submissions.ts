@@ -101,12 +101,12 @@ export class NonFinalPoller {
       try {
         const released = await release()
         if (released > 0) {
-          logger.info({ released }, 'submitted transactions that were not final before')
+          logger.info({ released }, 'processed submissions that have become final')
           continue
         }
       } catch (err) {
         const level = err instanceof ChainTrackerError ? 'warn' : 'error'
-        logger[level]({ err }, 'could not submit transactions that have become final; retrying later')
+        logger[level]({ err }, 'failed to process submissions that have become final; will retry')
       }
       await sleep(interval, undefined, { signal, ref: false }).catch(() => {})
     }

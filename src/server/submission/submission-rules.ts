@@ -34,8 +34,8 @@ export type SubmissionLimits = Pick<
  * Checks a submission against the limits and the rules of any block, cheapest first; everything that its bytes alone show.
  *
  * A transaction that a merkle path of the BEEF proves may have any number of inputs and outputs, and scripts of any length: a
- * mint in a block cannot be left out without the whole branch that comes of it. Its path is checked before its parts are
- * looked at, and its scripts are not run. Only memory limits how many inputs it may have.
+ * mint in a block cannot be left out without the whole branch that comes of it. Its path is checked before its parts
+ * are read, and its scripts are not run. Only memory limits how many inputs it may have.
  *
  * @param options.checksPaths Whether merkle paths are checked. If not, anybody can make up a path, and all limits apply to
  * every transaction.

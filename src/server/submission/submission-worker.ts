@@ -12,14 +12,14 @@ import { runScriptsHere, type ScriptJob } from './script-scheduler.js'
 import type { Submission } from './submission-queue.js'
 
 /** A task for this thread. A verified submission is kept until it is admitted or dropped. */
-export type WorkerTask =
+export type SubmissionTask =
   | { kind: 'run scripts'; job: ScriptJob }
   | { kind: 'verify'; submission: Submission }
   | { kind: 'admit'; verified: number }
   | { kind: 'drop'; verified: number }
 
 /** The messages that this thread receives, and those that it posts. */
-export type WorkerRequest = WorkerTask & { id: number }
+export type WorkerRequest = SubmissionTask & { id: number }
 export type WorkerReport =
   | { id: number; done: STEAK | undefined }
   | { id: number; answer: Answer }

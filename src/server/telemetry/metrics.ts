@@ -92,8 +92,8 @@ export class Metrics {
     registers: [this.registry],
   })
 
-  /** Counts what happened in the overlay, in this thread or in another. */
-  readonly count = (event: OverlayEvent): void => {
+  /** Counts an event of the overlay, in this thread or another. */
+  readonly countEvent = (event: OverlayEvent): void => {
     switch (event.kind) {
       case 'refused':
         this.refusals.inc({ topic: event.refusal.topic, code: event.refusal.code })

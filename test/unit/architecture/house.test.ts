@@ -66,6 +66,29 @@ const GATEWAY_ARROWS: Record<string, string[]> = {
   preview: ['http'],
 }
 
+/** What each room of `src/server` may import of it; each comes after those that it imports, so that there is no cycle. */
+const SERVER_ARROWS: Record<string, string[]> = {
+  config: [],
+  chain: ['config'],
+  store: ['config'],
+  submission: ['config', 'chain', 'store'],
+  telemetry: ['config', 'submission'],
+  http: ['config', 'store', 'telemetry'],
+  gasp: ['config', 'chain', 'submission'],
+  routes: ['config', 'chain', 'store', 'submission', 'telemetry', 'http', 'gasp'],
+  openapi: ['http', 'routes'],
+  wiring: [
+    ...['config', 'chain', 'store', 'submission', 'telemetry'],
+    ...['http', 'gasp', 'routes', 'openapi'],
+  ],
+}
+
+/** The room of the server that a file stands in; `app.ts`, `server.ts` and `node.ts` are its wiring. */
+function serverRoomOf(path: string): string {
+  const [, , room = '', file] = path.split('/')
+  return file === undefined ? 'wiring' : room
+}
+
 const files = [...sources('backend/src'), ...sources('src')]
 const imports = files.flatMap(importsOf)
 
@@ -78,6 +101,14 @@ describe('the import arrows', () => {
     expect(imports.filter(isRelative).length).toBeGreaterThan(50)
   })
 
+  test('no room of the server imports one that comes after it', () => {
+    const order = Object.keys(SERVER_ARROWS)
+    const upward = Object.entries(SERVER_ARROWS).flatMap(([room, allowed]) =>
+      allowed.filter((each) => order.indexOf(each) >= order.indexOf(room)).map((each) => [room, each]),
+    )
+    expect(upward).toEqual([])
+  })
+
   test.each(Object.entries(ARROWS))('%s imports only what it may', (room, allowed) => {
     const wrong = imports
       .filter(isRelative)
@@ -86,6 +117,23 @@ describe('the import arrows', () => {
       .filter(({ file }) => !file.endsWith('Factory.ts'))
       .filter((each) => ![room, ...allowed].includes(roomOf(target(each))))
     expect(wrong).toEqual([])
+  })
+
+  test.each(Object.entries(SERVER_ARROWS))(
+    'the room %s of the server imports only those below it',
+    (room, allowed) => {
+      const wrong = imports
+        .filter(isRelative)
+        .filter((each) => roomOf(each.file) === 'server' && roomOf(target(each)) === 'server')
+        .filter(({ file }) => serverRoomOf(file) === room)
+        .filter((each) => ![room, ...allowed].includes(serverRoomOf(target(each))))
+      expect(wrong).toEqual([])
+    },
+  )
+
+  test('the plan knows every room of the server', () => {
+    const rooms = files.filter((file) => roomOf(file) === 'server').map(serverRoomOf)
+    expect([...new Set(rooms)].sort()).toEqual(Object.keys(SERVER_ARROWS).sort())
   })
 
   test('nothing depends on the OpenAPI document but the app that serves it', () => {
@@ -129,6 +177,44 @@ describe('the import arrows', () => {
       .filter((each) => !isRelative(each) && roomOf(each.file) === room)
       .filter(({ from }) => from !== '@bsv/sdk')
     expect(wrong).toEqual([])
+  })
+})
+
+/** The rooms of storage: what each may import, beside itself. */
+const STORAGE_ARROWS: Record<string, string[]> = {
+  rows: [],
+  read: ['rows'],
+  write: ['rows', 'read'],
+  rebuild: ['rows', 'read', 'write'],
+  sql: ['rows', 'read', 'write', 'rebuild'],
+  mongo: ['rows', 'read', 'write', 'rebuild'],
+}
+
+describe('inside storage', () => {
+  const isStorage = (path: string): boolean => path.startsWith('backend/src/storage/')
+  const storageRoom = (path: string): string => path.split('/')[3] ?? ''
+  const inside = imports
+    .filter((each) => isRelative(each) && isStorage(each.file))
+    .map((each) => ({ file: each.file, to: target(each).replace(/\.js$/, '.ts') }))
+    .filter(({ to }) => isStorage(to))
+
+  test.each(Object.entries(STORAGE_ARROWS))('%s imports only what it may', (room, allowed) => {
+    const wrong = inside
+      .filter(({ file }) => storageRoom(file) === room)
+      .filter(({ to }) => ![room, ...allowed].includes(storageRoom(to)))
+    expect(wrong).toEqual([])
+  })
+
+  test('every file stands in a room, and no imports form a cycle', () => {
+    let left = new Set(files.filter(isStorage))
+    expect([...new Set([...left].map(storageRoom))].sort()).toEqual(Object.keys(STORAGE_ARROWS).sort())
+    // Whatever imports nothing that is left is in no cycle.
+    for (let size = 0; size !== left.size; ) {
+      size = left.size
+      const importing = new Set(inside.filter(({ to }) => left.has(to)).map(({ file }) => file))
+      left = new Set([...left].filter((file) => importing.has(file)))
+    }
+    expect([...left]).toEqual([])
   })
 })
 

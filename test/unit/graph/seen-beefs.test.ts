@@ -15,7 +15,7 @@ test('of a transaction that was seen, all that came with it is known', () => {
   const seen = new SeenBeefs()
   const [one, other] = [inscribed(2), inscribed(3)]
   const came = whole(one)
-  seen.remember(came)
+  seen.add(came)
   expect(seen.complete(short(one))).toBe(came)
   const unseen = short(other)
   expect(seen.complete(unseen)).toBe(unseen)
@@ -27,15 +27,15 @@ test('of a transaction that was seen, all that came with it is known', () => {
 test('no more bytes are kept than it is told, but the last one however large it is', () => {
   const seen = new SeenBeefs(16_000)
   const some = [5000, 6000, 6000].map(inscribed)
-  for (const each of some) seen.remember(whole(each))
+  for (const each of some) seen.add(whole(each))
   // Once more is no more.
-  seen.remember(whole(some[2] as FakeTransaction))
+  seen.add(whole(some[2] as FakeTransaction))
   const isKept = (each: FakeTransaction): boolean => {
     const asked = short(each)
     return seen.complete(asked) !== asked
   }
   expect(some.map(isKept)).toEqual([false, true, true])
   const large = inscribed(20_000)
-  seen.remember(whole(large))
+  seen.add(whole(large))
   expect([...some, large].map(isKept)).toEqual([false, false, false, true])
 })

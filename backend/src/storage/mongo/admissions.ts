@@ -11,26 +11,32 @@ const PAGE = 200
 /** The admissions of a store. */
 export function admissionsIn(documents: Documents): AdmissionsReader {
   return {
-    of: (outpoint) => admissionsOf(documents, outpoint),
+    async of(outpoint) {
+      const docs = await documents.all('graph_admissions', outpointColumns(outpoint), { sort: { topic: 1 } })
+      return docs.map(admissionOf)
+    },
     among: (outpoints) => admissionsAmong(documents, outpoints),
-    ofTransaction: (txid) => admissionsOfTransaction(documents, txid),
-    unspentOfTopic: (query) => unspentOfTopic(documents, query),
-    isApplied: (topic, txid) => isApplied(documents, topic, txid),
+    async ofTransaction(txid) {
+      const sort = { vout: 1, topic: 1 } as const
+      return (await documents.all('graph_admissions', { txid: hashColumn(txid) }, { sort })).map(admissionOf)
+    },
+    async unspentOfTopic({ topic, since, limit = Number.POSITIVE_INFINITY }) {
+      const sort = { score: 1, txid: 1, vout: 1 } as const
+      const found: AdmissionRecord[] = []
+      for (let filter: Filter = { topic, score: { $gte: since } }; found.length < limit; ) {
+        const docs = await documents.all('graph_admissions', filter, { sort, limit: PAGE })
+        found.push(...(await unspent(documents, docs)).map(admissionOf))
+        const last = docs.at(-1)
+        if (last === undefined || docs.length < PAGE) break
+        filter = { topic, ...after(last) }
+      }
+      return found.slice(0, limit)
+    },
+    async isApplied(topic, txid) {
+      const applied = { txid: hashColumn(txid), topic }
+      return (await documents.first('graph_applied', applied, { fields: ['topic'] })) !== undefined
+    },
   }
-}
-
-async function admissionsOf(documents: Documents, outpoint: Outpoint): Promise<AdmissionRecord[]> {
-  const docs = await documents.all('graph_admissions', outpointColumns(outpoint), { sort: { topic: 1 } })
-  return docs.map(admissionOf)
-}
-
-async function admissionsOfTransaction(documents: Documents, txid: string): Promise<AdmissionRecord[]> {
-  const docs = await documents.all(
-    'graph_admissions',
-    { txid: hashColumn(txid) },
-    { sort: { vout: 1, topic: 1 } },
-  )
-  return docs.map(admissionOf)
 }
 
 export async function admissionsAmong(
@@ -39,25 +45,6 @@ export async function admissionsAmong(
 ): Promise<AdmissionRecord[]> {
   const docs = await inParts(outpoints, (part) => documents.all('graph_admissions', anyOutpoint(part)))
   return docs.map(admissionOf)
-}
-
-async function unspentOfTopic(
-  documents: Documents,
-  query: { topic: string; since: number; limit?: number },
-): Promise<AdmissionRecord[]> {
-  const { topic, since, limit = Number.POSITIVE_INFINITY } = query
-  const found: AdmissionRecord[] = []
-  for (let filter: Filter = { topic, score: { $gte: since } }; found.length < limit; ) {
-    const docs = await documents.all('graph_admissions', filter, {
-      sort: { score: 1, txid: 1, vout: 1 },
-      limit: PAGE,
-    })
-    found.push(...(await unspent(documents, docs)).map(admissionOf))
-    const last = docs.at(-1)
-    if (last === undefined || docs.length < PAGE) break
-    filter = { topic, ...after(last) }
-  }
-  return found.slice(0, limit)
 }
 
 /** The admissions of a topic after one. */
@@ -85,11 +72,6 @@ async function unspent(documents: Documents, admissions: Doc[]): Promise<Doc[]> 
     const outpoint = outpointOf(admission)
     return !spent.has(formatOutpoint(outpoint)) && !inactive.has(outpoint.txid)
   })
-}
-
-async function isApplied(documents: Documents, topic: string, txid: string): Promise<boolean> {
-  const applied = { txid: hashColumn(txid), topic }
-  return (await documents.first('graph_applied', applied, { fields: ['topic'] })) !== undefined
 }
 
 export function admissionOf(doc: Doc): AdmissionRecord {

@@ -25,6 +25,6 @@ export async function allBlocked(documents: Documents): Promise<BlockedSubject[]
   return await documents.all('graph_blocked', {}, { fields: ['kind', 'value'] })
 }
 
-export function blockedOf({ kind, value, reason, since }: Doc): BlockedRecord {
+function blockedOf({ kind, value, reason, since }: Doc): BlockedRecord {
   return { kind, value, reason, since }
 }

@@ -6,22 +6,22 @@ import { type Lineage, outpointColumns, unique } from '../rows/columns.js'
 import type { CollectionName, Doc } from './collections.js'
 
 /** The value of a field. Txids and hashes are Buffers, as in columns; a missing value is null. */
-export type Value = string | number | boolean | Buffer | null
+export type FieldValue = string | number | boolean | Buffer | null
 
 /** Conditions on a field, beside equality. As in SQL, null is neither greater nor less than anything. */
 export interface Comparison {
-  $in?: Value[]
-  $ne?: Value
-  $gt?: Value
-  $gte?: Value
-  $lt?: Value
-  $lte?: Value
+  $in?: FieldValue[]
+  $ne?: FieldValue
+  $gt?: FieldValue
+  $gte?: FieldValue
+  $lt?: FieldValue
+  $lte?: FieldValue
 }
 
 export interface Filter {
   $or?: Filter[]
   $and?: Filter[]
-  [field: string]: Value | Comparison | Filter[] | undefined
+  [field: string]: FieldValue | Comparison | Filter[] | undefined
 }
 
 export interface FindOptions {
@@ -194,10 +194,10 @@ const FEW: Partial<Record<CollectionName, string[][]>> = {
 }
 
 /** The values of the fields, in their order. */
-type Wanted = Value[]
+type Wanted = FieldValue[]
 
 /** Combines concurrent finds of the same kind: of documents by key, or by fields that match few. */
-export class FindCoalescer {
+class FindCoalescer {
   private readonly kinds = new Map<string, RequestCoalescer<Wanted, Doc[]>>()
 
   constructor(private readonly find: Documents['all']) {}
@@ -267,7 +267,7 @@ function isBelow(wanted: Filter[string]): boolean {
   return typeof wanted === 'object' && wanted !== null && Object.keys(wanted).join() === '$lt'
 }
 
-function isValue(wanted: Filter[string]): wanted is Value {
+function isValue(wanted: Filter[string]): wanted is FieldValue {
   return Buffer.isBuffer(wanted) || typeof wanted === 'string' || typeof wanted === 'number'
 }
 

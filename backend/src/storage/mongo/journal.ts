@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { type AnyBulkWriteOperation, BSON, type Collection, type Db } from 'mongodb'
 import type { CollectionName, Doc } from './collections.js'
 import { collectionIn, withTimeout } from './documents.js'
-import type { Change } from './pending-documents.js'
+import type { DocumentChange } from './pending-documents.js'
 import { type CommittedEntry, DURABLE, LostLeaseError, type WriteLease } from './write-lease.js'
 
 /**
@@ -64,7 +64,7 @@ export class Journal {
   }
 
   /** Commits changes atomically. @throws LostLeaseError if the lease is lost; then nothing is committed. */
-  async commit(lease: WriteLease, changes: Change[]): Promise<Committed> {
+  async commit(lease: WriteLease, changes: DocumentChange[]): Promise<Committed> {
     const ordered = changes.toSorted((a, b) => ORDER.indexOf(a.collection) - ORDER.indexOf(b.collection))
     const id = randomUUID()
     const parts = [...partsOf(id, ordered)]
@@ -137,7 +137,7 @@ export class Journal {
   }
 }
 
-function* partsOf(entry: string, changes: Change[]): Generator<JournalPart> {
+function* partsOf(entry: string, changes: DocumentChange[]): Generator<JournalPart> {
   let at = 0
   let part: JournalPart = { _id: partId(entry, at), entry, changes: [] }
   let size = 0

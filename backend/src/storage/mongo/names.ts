@@ -1,7 +1,7 @@
 import type { NamesReader } from '../../graph/graph-store.js'
 import type { NameRecord, NodeRecord } from '../../graph/records.js'
 import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
-import { type Domains, longestNode } from '../read/longest-node.js'
+import { longestNode } from '../read/longest-node.js'
 import { hexOf, outpointOf, parts, ROWS_A_STATEMENT, unique } from '../rows/columns.js'
 import { type Doc, outpointId } from './collections.js'
 import { anyOutpoint, type Documents } from './documents.js'
@@ -10,19 +10,39 @@ const OUTPOINT = ['txid', 'vout']
 
 /** The names of a store. */
 export function namesIn(documents: Documents): NamesReader {
-  return {
-    originOf: (name) => nameOrigin(documents, name),
-    liveNode: (domain) => liveNode(documents, domain),
-    longestNode: (name) => longestNode(domainsIn(documents), name),
-    genuineNodes: (outpoints) => genuineNodes(documents, outpoints),
-    genuineOrigins: (outpoints) => genuineOrigins(documents, outpoints),
-    byPrefix: (query) => namesByPrefix(documents, query),
+  const lastDomain = async (bound: string): Promise<string | undefined> => {
+    const filter = { domain: { $lte: bound } }
+    return (await documents.first('graph_nodes', filter, { sort: { domain: -1 }, fields: ['domain'] }))
+      ?.domain
   }
-}
-
-async function nameOrigin(documents: Documents, name: string): Promise<Outpoint | undefined> {
-  const doc = await documents.first('graph_names', { name }, { fields: OUTPOINT })
-  return doc && outpointOf(doc)
+  return {
+    async originOf(name) {
+      const doc = await documents.first('graph_names', { name }, { fields: OUTPOINT })
+      return doc && outpointOf(doc)
+    },
+    liveNode: (domain) => liveNode(documents, domain),
+    longestNode: (name) =>
+      longestNode({ lastDomain, liveNode: (domain) => liveNode(documents, domain) }, name),
+    async genuineNodes(outpoints) {
+      const found: NodeRecord[] = []
+      for (const part of parts(outpoints, ROWS_A_STATEMENT)) {
+        const ids = { _id: { $in: part.map(outpointId) } }
+        for (const doc of await documents.all('graph_nodes', ids, { fields: ['domain', ...OUTPOINT] }))
+          found.push({ outpoint: outpointOf(doc), domain: doc.domain })
+      }
+      return unique(found, ({ outpoint }) => formatOutpoint(outpoint))
+    },
+    genuineOrigins: (outpoints) => genuineOrigins(documents, outpoints),
+    async byPrefix({ prefix, after = '', limit }) {
+      const docs = await documents.all(
+        'graph_names',
+        // All characters of names sort below DEL.
+        { name: { ...(after < prefix ? { $gte: prefix } : { $gt: after }), $lt: `${prefix}\x7f` } },
+        { sort: { name: 1 }, limit, fields: ['name', ...OUTPOINT] },
+      )
+      return docs.map(nameOf)
+    },
+  }
 }
 
 /** A node that no admitted mint spends. A spender without a node is no mint. */
@@ -53,34 +73,6 @@ export async function withNodes(documents: Documents, txids: Buffer[]): Promise<
   return found
 }
 
-/** The domains of a database. */
-function domainsIn(documents: Documents): Domains {
-  return {
-    async lastDomain(bound) {
-      const doc = await documents.first(
-        'graph_nodes',
-        { domain: { $lte: bound } },
-        { sort: { domain: -1 }, fields: ['domain'] },
-      )
-      return doc?.domain
-    },
-    liveNode: (domain) => liveNode(documents, domain),
-  }
-}
-
-async function genuineNodes(documents: Documents, outpoints: Outpoint[]): Promise<NodeRecord[]> {
-  const found: NodeRecord[] = []
-  for (const part of parts(outpoints, ROWS_A_STATEMENT)) {
-    const docs = await documents.all(
-      'graph_nodes',
-      { _id: { $in: part.map(outpointId) } },
-      { fields: ['domain', ...OUTPOINT] },
-    )
-    for (const doc of docs) found.push({ outpoint: outpointOf(doc), domain: doc.domain })
-  }
-  return unique(found, ({ outpoint }) => formatOutpoint(outpoint))
-}
-
 export async function genuineOrigins(documents: Documents, outpoints: Outpoint[]): Promise<NameRecord[]> {
   const found: NameRecord[] = []
   for (const part of parts(unique(outpoints, formatOutpoint), ROWS_A_STATEMENT)) {
@@ -88,20 +80,6 @@ export async function genuineOrigins(documents: Documents, outpoints: Outpoint[]
     found.push(...docs.map(nameOf))
   }
   return found
-}
-
-async function namesByPrefix(
-  documents: Documents,
-  query: { prefix: string; after?: string; limit: number },
-): Promise<NameRecord[]> {
-  const { prefix, after = '', limit } = query
-  const docs = await documents.all(
-    'graph_names',
-    // All characters of names sort below DEL.
-    { name: { ...(after < prefix ? { $gte: prefix } : { $gt: after }), $lt: `${prefix}\x7f` } },
-    { sort: { name: 1 }, limit, fields: ['name', ...OUTPOINT] },
-  )
-  return docs.map(nameOf)
 }
 
 function nameOf(doc: Doc): NameRecord {

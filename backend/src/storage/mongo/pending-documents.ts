@@ -1,10 +1,10 @@
 import sift from 'sift'
 import { parts, ROWS_A_STATEMENT } from '../rows/columns.js'
 import { type CollectionName, type Doc, withId } from './collections.js'
-import type { Comparison, Documents, Filter, FindOptions, Value } from './documents.js'
+import type { Comparison, Documents, FieldValue, Filter, FindOptions } from './documents.js'
 
 /** A document to put or to remove. */
-export type Change = {
+export type DocumentChange = {
   collection: CollectionName
   /** Whether the database has the document. */
   isStored: boolean
@@ -78,8 +78,8 @@ export class PendingDocuments implements Documents {
   }
 
   /** All changes, one per document. */
-  changes(): Change[] {
-    const changes: Change[] = []
+  changes(): DocumentChange[] {
+    const changes: DocumentChange[] = []
     for (const [collection, pending] of this.collections) {
       for (const { id, doc, isStored } of pending.all()) {
         if (doc !== null) changes.push({ collection, isStored, put: doc })
@@ -122,7 +122,7 @@ export class PendingDocuments implements Documents {
 }
 
 /** The pending change of one document. */
-export interface PendingChange {
+interface PendingChange {
   id: Buffer | string
   /** The new document; null if it is deleted. */
   doc: Doc | null
@@ -131,7 +131,7 @@ export interface PendingChange {
 }
 
 /** The pending changes in one collection, indexed by the fields that filters compare. */
-export class PendingCollection {
+class PendingCollection {
   private readonly changes = new Map<string, PendingChange>()
   /** The keys of documents by field and value, of the fields that were asked for. */
   private readonly indexes = new Map<string, Map<unknown, Set<string>>>()
@@ -216,7 +216,7 @@ export function keyOf(id: Buffer | string): string {
 }
 
 /** The values that a field may equal; undefined if the condition is not an equality. */
-export function equalValues(wanted: Filter[string]): Value[] | undefined {
+function equalValues(wanted: Filter[string]): FieldValue[] | undefined {
   if (!isComparison(wanted)) return Array.isArray(wanted) || wanted === undefined ? undefined : [wanted]
   return wanted.$in
 }
@@ -231,7 +231,7 @@ function isComparison(wanted: Filter[string]): wanted is Comparison {
  * A value as `sift` compares it, which compares Buffers by identity. Bytes become hex after their length, by which the
  * database sorts them first.
  */
-function comparable(value: Value | undefined): unknown {
+function comparable(value: FieldValue | undefined): unknown {
   if (!ArrayBuffer.isView(value)) return value ?? null
   return `${value.length.toString(16).padStart(8, '0')}${value.toString('hex')}`
 }
@@ -261,7 +261,7 @@ function fieldsOf(filter: Filter): string[] {
 }
 
 /** Sorts documents as the database does: null first. */
-export function sortDocs(docs: Doc[], order: NonNullable<FindOptions['sort']>): Doc[] {
+function sortDocs(docs: Doc[], order: NonNullable<FindOptions['sort']>): Doc[] {
   const fields = Object.entries(order)
   return docs.sort((one, other) => {
     for (const [field, direction] of fields) {

@@ -4,7 +4,7 @@ import { COLLECTIONS } from './collections.js'
 import type { Documents } from './documents.js'
 import type { MongoWriter } from './writer.js'
 
-export interface MongoAccess {
+interface MongoAccess {
   documents: Documents
   writer: MongoWriter
 }

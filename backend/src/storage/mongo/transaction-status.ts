@@ -8,7 +8,6 @@ import { COLLECTIONS, type CollectionName, type Doc, outpointId } from './collec
 import { heldChunks } from './content.js'
 import { anyOutpoint, type Documents, type Filter, type FindOptions } from './documents.js'
 import { lineagesIn } from './lineages.js'
-import { withNodes } from './names.js'
 
 /** The spends of active and of inactive transactions. */
 export const SPENDS = ['graph_spends', 'graph_silent_spends'] as const
@@ -149,17 +148,6 @@ export async function winnerIn(
   return await winnerOver(txid, conflictView(documents, new Set(), derives))
 }
 
-/** See `TransactionsReader.spenderOf`. Only a mint spends a node, and a transaction without a node is no mint. */
-export async function spenderOf(documents: Documents, outpoint: Outpoint): Promise<string | undefined> {
-  const found = await documents.all('graph_spends', anyOutpoint([outpoint]), { fields: ['spender'] })
-  const spenders: Buffer[] = found.map(({ spender }) => spender)
-  if (spenders.length === 0) return undefined
-  const node = await documents.first('graph_nodes', { _id: outpointId(outpoint) }, { fields: ['txid'] })
-  if (node === undefined) return spenders.map(hexOf)[0]
-  const mints = await withNodes(documents, spenders)
-  return spenders.map(hexOf).find((spender) => mints.has(spender))
-}
-
 /** See `Backlog.workBehind`. */
 export async function workBehind(
   documents: Documents,
@@ -187,14 +175,6 @@ export async function workBehind(
     const steps = lasts.reduce((sum, last) => sum + (last?.step ?? 0), 0)
     return spends + Math.floor(steps / MOVED_OUTPUTS_PER_SPEND)
   })
-}
-
-/** See `TransactionsReader.has`. */
-export async function isStored(documents: Documents, txid: string): Promise<boolean> {
-  return (
-    (await documents.first('graph_transactions', { _id: hashColumn(txid) }, { fields: ['_id'] })) !==
-    undefined
-  )
 }
 
 /** See `TransactionsReader.heightOf`. */

@@ -1,20 +1,33 @@
 import type { BlocksReader, RawTransaction, TransactionsReader } from '../../graph/graph-store.js'
-import type { Block, SpendRecord, TransactionRecord } from '../../graph/records.js'
+import type { Block, TransactionRecord } from '../../graph/records.js'
 import { rawTransactionOf } from '../read/read-blobs.js'
 import { hashColumn, hexOf } from '../rows/columns.js'
-import { chunksOf, type Doc } from './collections.js'
+import { chunksOf, type Doc, outpointId } from './collections.js'
 import { chunksIn, readChunks } from './content.js'
-import type { Documents, Filter, FindOptions } from './documents.js'
-import { conflictsOf, heightIn, isStored, spenderOf, statuses, winnerIn } from './transaction-status.js'
+import { anyOutpoint, type Documents, type Filter, type FindOptions } from './documents.js'
+import { withNodes } from './names.js'
+import { conflictsOf, heightIn, statuses, winnerIn } from './transaction-status.js'
 
 /** The transactions of a store. @param derives Whether the store derives admissions by itself. */
 export function transactionsIn(documents: Documents, derives: () => boolean): TransactionsReader {
   return {
     get: (txid) => transactionRecord(documents, txid),
     raw: (txid) => rawTransaction(documents, txid),
-    has: (txid) => isStored(documents, txid),
+    async has(txid) {
+      const stored = { _id: hashColumn(txid) }
+      return (await documents.first('graph_transactions', stored, { fields: ['_id'] })) !== undefined
+    },
     heightOf: (txid) => heightIn(documents, txid),
-    spenderOf: (outpoint) => spenderOf(documents, outpoint),
+    async spenderOf(outpoint) {
+      const found = await documents.all('graph_spends', anyOutpoint([outpoint]), { fields: ['spender'] })
+      const spenders: Buffer[] = found.map(({ spender }) => spender)
+      if (spenders.length === 0) return undefined
+      const node = await documents.first('graph_nodes', { _id: outpointId(outpoint) }, { fields: ['txid'] })
+      if (node === undefined) return spenders.map(hexOf)[0]
+      // Only a mint spends a node, and a transaction without a node is no mint.
+      const mints = await withNodes(documents, spenders)
+      return spenders.map(hexOf).find((spender) => mints.has(spender))
+    },
     winnerOver: (txid) => winnerIn(documents, txid, derives()),
   }
 }
@@ -78,7 +91,13 @@ export function blocksIn(documents: Documents): BlocksReader {
       const last = await documents.first('graph_transactions', { height: { $gte: 0 } }, highest)
       return last?.height ?? 0
     },
-    ofConflicts: (spends) => conflictingBlocks(documents, spends),
+    async ofConflicts(spends) {
+      const others = await statuses(documents, await conflictsOf(documents, spends))
+      const heights = new Set(others.flatMap(({ mined }) => mined ?? []))
+      const found: Block[] = []
+      for (const height of heights) found.push(...(await readBlocks(documents, { from: height, to: height })))
+      return found
+    },
   }
 }
 
@@ -112,13 +131,4 @@ function below({ height, merkle_root }: Doc, from: number): Filter {
     height: { $gte: from, $lte: height },
     $or: [{ height: { $lt: height } }, { merkle_root: { $lt: merkle_root } }],
   }
-}
-
-/** See `BlocksReader.ofConflicts`. */
-async function conflictingBlocks(documents: Documents, spends: SpendRecord[]): Promise<Block[]> {
-  const others = await statuses(documents, await conflictsOf(documents, spends))
-  const heights = new Set(others.flatMap(({ mined }) => mined ?? []))
-  const found: Block[] = []
-  for (const height of heights) found.push(...(await readBlocks(documents, { from: height, to: height })))
-  return found
 }

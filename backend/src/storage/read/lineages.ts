@@ -17,7 +17,7 @@ export interface Steps {
 }
 
 /** A changed lineage, and the first step that differs. */
-export interface Change {
+export interface LineageChange {
   lineage: Outpoint
   from: number
 }
@@ -115,7 +115,7 @@ export const SHORT = 8
 /** The columns read of each output of a short lineage. */
 export const SHORT_LINEAGE = [...OUTPUT, 'step', 'content_step', 'parent_step', 'map_step', 'merged_length']
 
-export interface ShortLineageRow extends OutputRow {
+interface ShortLineageRow extends OutputRow {
   step: unknown
   content_step: unknown
   parent_step: unknown

@@ -2,7 +2,7 @@ import type { NodeRecord } from '../../graph/records.js'
 import type { Outpoint } from '../../protocol/outpoint.js'
 
 /** The lookups that it needs. */
-export interface Domains {
+interface Domains {
   /** The greatest domain of a node that sorts at or before a bound. */
   lastDomain(bound: string): Promise<string | undefined>
   liveNode(domain: string): Promise<Outpoint | undefined>

@@ -25,13 +25,13 @@ import {
 
 /** Records as rows: of tables, or as documents of collections. */
 
-export type Row = Record<string, unknown>
+export type RecordRow = Record<string, unknown>
 
 /**
  * An output at its place in a lineage, or as the first of its own. The row is written out because a transaction may have
  * thousands of outputs, and spreading objects takes ten times as long.
  */
-export function outputRow(output: OutputRecord, place?: { lineage: Lineage; step: number }): Row {
+export function outputRow(output: OutputRecord, place?: { lineage: Lineage; step: number }): RecordRow {
   const { outpoint, satoshis, content, owner, parent, mapLength, previous, unsettled, carrier } = output
   const { txid, vout } = outpoint
   const [lineageTxid, lineageVout] = place?.lineage ?? [hashColumn(txid), vout]
@@ -61,15 +61,15 @@ export function outputRow(output: OutputRecord, place?: { lineage: Lineage; step
   }
 }
 
-export function nodeRow({ outpoint, domain }: NodeRecord): Row {
+export function nodeRow({ outpoint, domain }: NodeRecord): RecordRow {
   return { ...outpointColumns(outpoint), domain }
 }
 
-export function nameRow({ outpoint, name }: NameRecord): Row {
+export function nameRow({ outpoint, name }: NameRecord): RecordRow {
   return { name, ...outpointColumns(outpoint) }
 }
 
-export function spendRow({ outpoint, spender, satoshis }: SpendRecord): Row {
+export function spendRow({ outpoint, spender, satoshis }: SpendRecord): RecordRow {
   const { txid, vout } = outpoint
   return { txid: hashColumn(txid), vout, spender: hashColumn(spender), satoshis: satoshis ?? null }
 }
@@ -82,16 +82,16 @@ export interface PendingRecord {
   bytes: number
 }
 
-export function pendingRow({ txid, proven, insertionOrder, bytes }: PendingRecord): Row {
+export function pendingRow({ txid, proven, insertionOrder, bytes }: PendingRecord): RecordRow {
   return { txid: hashColumn(txid), proven, arrival: insertionOrder, bytes }
 }
 
-export function admissionRow({ outpoint, topic, score }: AdmissionRecord): Row {
+export function admissionRow({ outpoint, topic, score }: AdmissionRecord): RecordRow {
   const { txid, vout } = outpoint
   return { txid: hashColumn(txid), vout, topic, score }
 }
 
-export function appliedRow({ txid, topic }: AppliedRecord): Row {
+export function appliedRow({ txid, topic }: AppliedRecord): RecordRow {
   return { txid: hashColumn(txid), topic }
 }
 
@@ -117,7 +117,7 @@ export interface HeldRow {
   beef: unknown
 }
 
-export function heldRow({ txid, lock, beef }: HeldSubmission): Row {
+export function heldRow({ txid, lock, beef }: HeldSubmission): RecordRow {
   return {
     txid: hashColumn(txid),
     lock_height: lock.height,
@@ -135,7 +135,7 @@ export function heldOf({ txid, lock_height, lock_time, beef }: HeldRow): HeldSub
 }
 
 /** The columns of a transaction's row that hold its proof. */
-export function proofColumns(proof: TransactionRecord['proof']): Row {
+export function proofColumns(proof: TransactionRecord['proof']): RecordRow {
   return {
     merkle_path: proof ? Buffer.from(proof.merklePath) : null,
     height: proof?.height ?? null,
@@ -151,8 +151,8 @@ export interface OutputFacts {
 }
 
 /** The output records of inactive transactions, as rows. */
-export function inactiveFactRows({ outputs, nodes, names }: OutputFacts): Row[] {
-  const row = (kind: string, fact: { outpoint: Outpoint }): Row => ({
+export function inactiveFactRows({ outputs, nodes, names }: OutputFacts): RecordRow[] {
+  const row = (kind: string, fact: { outpoint: Outpoint }): RecordRow => ({
     ...outpointColumns(fact.outpoint),
     kind,
     body: Buffer.from(JSON.stringify(fact), 'utf8'),
@@ -185,12 +185,12 @@ export function inactiveFactsOf(rows: { kind: string; body: unknown }[], txids: 
   return facts
 }
 
-export function blockedRow({ kind, value, reason, since }: BlockedRecord): Row {
+export function blockedRow({ kind, value, reason, since }: BlockedRecord): RecordRow {
   const outpoint = kind === 'outpoint' ? outpointColumns(parseOutpoint(value)) : { txid: null, vout: null }
   return { kind, value, ...outpoint, reason, since }
 }
 
-export function failedHookRow(failed: FailedHook): Row {
+export function failedHookRow(failed: FailedHook): RecordRow {
   const beef = beefOfHook(failed)
   return {
     subject: subjectColumn(failed),

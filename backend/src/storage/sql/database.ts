@@ -8,16 +8,16 @@ export type SqlValue = string | number | Uint8Array | null
 
 /** A row with the columns that the SQL names. */
 // biome-ignore lint/suspicious/noExplicitAny: see above; every use converts columns to records immediately.
-export type Row = any
+type SqlRow = any
 
 /**
  * Runs reads: plain SQL that SQLite, MySQL and MariaDB all accept. A host that can keep prepared statements passes its own
  * implementation.
  */
 export interface SqlReader {
-  all(sql: string, values: SqlValue[]): Promise<Row[]>
+  all(sql: string, values: SqlValue[]): Promise<SqlRow[]>
   /** The first row; undefined if there is none. */
-  first(sql: string, values: SqlValue[]): Promise<Row | undefined>
+  first(sql: string, values: SqlValue[]): Promise<SqlRow | undefined>
 }
 
 /** Runs the statements of a write, and reads what it has written so far. */
@@ -48,7 +48,7 @@ export function knexReader(knex: Knex): SqlReader {
 export function knexWriter(knex: Knex): SqlWriter {
   const direct = (knex.client as DirectClient | undefined)?.direct?.(knex as Knex.Transaction)
   if (direct !== undefined) return direct
-  const all = async (sql: string, values: SqlValue[]): Promise<Row[]> => {
+  const all = async (sql: string, values: SqlValue[]): Promise<SqlRow[]> => {
     // MySQL returns rows and fields; SQLite returns rows.
     const answer = await knex.raw(sql, values as Knex.RawBinding[])
     return Array.isArray(answer[0]) ? answer[0] : answer

@@ -44,7 +44,7 @@ function mayTryAgain({ cause }: Error): boolean {
   return MAY_TRY_AGAIN.has(driverCode(cause) ?? '')
 }
 
-export interface NamedLock {
+interface NamedLock {
   /** Its purpose, in a word. */
   name: string
   /** How long to wait for another process that has it, in seconds. */

@@ -1,5 +1,5 @@
 import { yieldBetweenStatements } from '../../graph/yield-to-event-loop.js'
-import { formatOutpoint } from '../../protocol/outpoint.js'
+import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
 import {
   hashColumn,
   hexOf,
@@ -46,17 +46,16 @@ const TIPS = `select first.txid, first.vout, own.step, own.owner, own.map_step i
 
 /** See {@link OutputTables}. */
 export function outputTablesIn(writer: SqlWriter): OutputTables {
+  const outpointsOf = (outpoints: Outpoint[], sql: (part: Outpoint[]) => string): Promise<Outpoint[]> =>
+    inParts(outpoints, async (part) => (await writer.all(sql(part), outpointValues(part))).map(outpointOf))
   const isThere = async (condition: string, { lineage, from }: { lineage: Lineage; from: number }) =>
     (await writer.first(`select 1 ${FROM_STEP} ${condition} limit 1`, [...lineage, from])) !== undefined
   return {
     unresolvedAmong: (outpoints) =>
-      inParts(outpoints, async (part) => {
-        const rows = await writer.all(
-          `select txid, vout from graph_outputs where ${anyOutpoint(part)} and unsettled = 1`,
-          outpointValues(part),
-        )
-        return rows.map(outpointOf)
-      }),
+      outpointsOf(
+        outpoints,
+        (part) => `select txid, vout from graph_outputs where ${anyOutpoint(part)} and unsettled = 1`,
+      ),
     async unresolvedOf(txid) {
       const rows = await writer.all('select vout from graph_outputs where txid = ? and unsettled = 1', [
         hashColumn(txid),
@@ -96,16 +95,13 @@ export function outputTablesIn(writer: SqlWriter): OutputTables {
         return rows.map((row) => ({ outpoint: outpointOf(row), satoshis: Number(row.satoshis) }))
       }),
     receivedBy: (outpoints) =>
-      inParts(outpoints, async (part) => {
-        const rows = await writer.all(
-          `select own.previous_txid as txid, own.previous_vout as vout from graph_outputs as own
+      outpointsOf(
+        outpoints,
+        (part) => `select own.previous_txid as txid, own.previous_vout as vout from graph_outputs as own
            left join graph_names as names on names.txid = own.txid and names.vout = own.vout
            where names.txid is null and own.previous_txid is not null
              and ${anyPair(['own.txid', 'own.vout'], part)}`,
-          outpointValues(part),
-        )
-        return rows.map(outpointOf)
-      }),
+      ),
     missingBehind: (txids) =>
       inParts(txids, async (part) => {
         const rows = await writer.all(
@@ -118,42 +114,30 @@ export function outputTablesIn(writer: SqlWriter): OutputTables {
         return rows.map(outpointOf)
       }),
     aloneAmong: (outpoints) =>
-      inParts(outpoints, async (part) => {
-        const rows = await writer.all(
-          `select txid, vout from graph_outputs as own where ${anyOutpoint(part)}
+      outpointsOf(
+        outpoints,
+        (part) => `select txid, vout from graph_outputs as own where ${anyOutpoint(part)}
              and lineage_txid = txid and lineage_vout = vout and not exists (
                select 1 from graph_outputs as other
                where other.lineage_txid = own.txid and other.lineage_vout = own.vout and other.step > 0
              )`,
-          outpointValues(part),
-        )
-        return rows.map(outpointOf)
-      }),
+      ),
     onlyInscribedAmong: (outpoints) =>
-      inParts(outpoints, async (part) => {
-        const rows = await writer.all(
-          `select txid, vout from graph_outputs as own where ${anyOutpoint(part)}
+      outpointsOf(
+        outpoints,
+        (part) => `select txid, vout from graph_outputs as own where ${anyOutpoint(part)}
              and lineage_txid = txid and lineage_vout = vout and ${INSCRIBED_STEPS.map(isOnlyWith).join(' and ')}`,
-          outpointValues(part),
-        )
-        return rows.map(outpointOf)
-      }),
+      ),
     spentAmong: (outpoints) =>
-      inParts(outpoints, async (part) => {
-        const rows = await writer.all(
-          `select distinct txid, vout from graph_spends where ${anyOutpoint(part)}`,
-          outpointValues(part),
-        )
-        return rows.map(outpointOf)
-      }),
+      outpointsOf(
+        outpoints,
+        (part) => `select distinct txid, vout from graph_spends where ${anyOutpoint(part)}`,
+      ),
     carriersAmong: (outpoints) =>
-      inParts(outpoints, async (part) => {
-        const rows = await writer.all(
-          `select txid, vout from graph_outputs where ${anyOutpoint(part)} and carrier = 1`,
-          outpointValues(part),
-        )
-        return rows.map(outpointOf)
-      }),
+      outpointsOf(
+        outpoints,
+        (part) => `select txid, vout from graph_outputs where ${anyOutpoint(part)} and carrier = 1`,
+      ),
     async admitCarriers(rows) {
       for (const { txid, vout, owner, parent_txid, parent_vout } of rows) {
         await writer.run(
@@ -166,13 +150,11 @@ export function outputTablesIn(writer: SqlWriter): OutputTables {
       }
     },
     receiversOf: (outpoints) =>
-      inParts(outpoints, async (part) => {
-        const rows = await writer.all(
+      outpointsOf(
+        outpoints,
+        (part) =>
           `select txid, vout from graph_outputs where ${anyPair(['previous_txid', 'previous_vout'], part)}`,
-          outpointValues(part),
-        )
-        return rows.map(outpointOf)
-      }),
+      ),
     async furtherAmong(outpoints) {
       const rows = await writer.all(
         `select txid, vout from graph_outputs where ${anyOutpoint(outpoints)} and step > 0`,

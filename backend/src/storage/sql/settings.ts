@@ -3,7 +3,7 @@ import type { Interactions } from '../../graph/graph-store.js'
 import type { Settings } from '../../graph/host-store.js'
 import type { SqlReader } from './database.js'
 
-export interface SqlAccess {
+interface SqlAccess {
   knex: Knex
   reader: SqlReader
 }

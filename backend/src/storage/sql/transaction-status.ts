@@ -16,7 +16,6 @@ import {
   numberIn,
   type OutpointRow,
   outpointOf,
-  outpointPair,
 } from '../rows/columns.js'
 import { type ConflictRows, conflictsAmong, conflictsIn } from '../write/double-spends.js'
 import { anyOf, anyOutpoint, knexReader, outpointValues, type SqlReader, type SqlValue } from './database.js'
@@ -194,28 +193,6 @@ export async function workBehind(
     )
     return Number(row?.count ?? 0) + Math.floor(Number(moved?.steps ?? 0) / MOVED_OUTPUTS_PER_SPEND)
   })
-}
-
-/** See `TransactionsReader.spenderOf`. */
-export async function spenderOf(reader: SqlReader, outpoint: Outpoint): Promise<string | undefined> {
-  const row = await reader.first(
-    // Only a mint spends a node, and a transaction without a node is no mint.
-    `select spender from graph_spends as spends where txid = ? and vout = ? and (
-       exists (select 1 from graph_nodes as nodes where nodes.txid = spends.spender)
-       or not exists (
-         select 1 from graph_nodes as nodes where nodes.txid = spends.txid and nodes.vout = spends.vout
-       )
-     )`,
-    outpointPair(outpoint),
-  )
-  return row && hexOf(row.spender)
-}
-
-/** See `TransactionsReader.has`. */
-export async function isStored(reader: SqlReader, txid: string): Promise<boolean> {
-  return (
-    (await reader.first('select 1 from graph_transactions where txid = ?', [hashColumn(txid)])) !== undefined
-  )
 }
 
 /** See `TransactionsReader.heightOf`. */

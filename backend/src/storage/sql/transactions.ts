@@ -1,20 +1,35 @@
 import type { BlocksReader, RawTransaction, TransactionsReader } from '../../graph/graph-store.js'
-import type { Block, SpendRecord, TransactionRecord } from '../../graph/records.js'
+import type { Block, TransactionRecord } from '../../graph/records.js'
 import { joinBytes } from '../../protocol/bytes.js'
 import { rawTransactionOf } from '../read/read-blobs.js'
-import { bytesOf, hashColumn, hexOf, inParts } from '../rows/columns.js'
+import { bytesOf, hashColumn, hexOf, inParts, outpointPair } from '../rows/columns.js'
 import { chunksIn } from './content.js'
 import { anyOf, type SqlReader } from './database.js'
-import { conflictsOf, heightIn, isStored, spenderOf, statuses, winnerIn } from './transaction-status.js'
+import { conflictsOf, heightIn, statuses, winnerIn } from './transaction-status.js'
 
 /** The transactions of a store. @param derives Whether the store derives admissions by itself. */
 export function transactionsIn(reader: SqlReader, derives: () => boolean): TransactionsReader {
   return {
     get: (txid) => transactionRecord(reader, txid),
     raw: (txid) => rawTransaction(reader, txid),
-    has: (txid) => isStored(reader, txid),
+    async has(txid) {
+      const sql = 'select 1 from graph_transactions where txid = ?'
+      return (await reader.first(sql, [hashColumn(txid)])) !== undefined
+    },
     heightOf: (txid) => heightIn(reader, txid),
-    spenderOf: (outpoint) => spenderOf(reader, outpoint),
+    async spenderOf(outpoint) {
+      const row = await reader.first(
+        // Only a mint spends a node, and a transaction without a node is no mint.
+        `select spender from graph_spends as spends where txid = ? and vout = ? and (
+           exists (select 1 from graph_nodes as nodes where nodes.txid = spends.spender)
+           or not exists (
+             select 1 from graph_nodes as nodes where nodes.txid = spends.txid and nodes.vout = spends.vout
+           )
+         )`,
+        outpointPair(outpoint),
+      )
+      return row && hexOf(row.spender)
+    },
     winnerOver: (txid) => winnerIn(reader, txid, derives()),
   }
 }
@@ -74,33 +89,26 @@ function proofOf(row: {
 /** The blocks of a store. */
 export function blocksIn(reader: SqlReader): BlocksReader {
   return {
-    from: (query) => blocksFrom(reader, query),
+    async from({ from }) {
+      const rows = await reader.all(
+        'select distinct height, merkle_root from graph_transactions where height >= ? order by height desc, merkle_root',
+        [from],
+      )
+      return rows.map(blockOf)
+    },
     async lastHeight() {
       const row = await reader.first('select max(height) as height from graph_transactions', [])
       return Number(row?.height ?? 0)
     },
-    ofConflicts: (spends) => conflictingBlocks(reader, spends),
+    async ofConflicts(spends) {
+      const others = await statuses(reader, await conflictsOf(reader, spends))
+      const heights = [...new Set(others.flatMap(({ mined }) => mined ?? []))]
+      return await inParts(heights, async (part) => {
+        const sql = `select distinct height, merkle_root from graph_transactions where height in (${anyOf(part)})`
+        return (await reader.all(sql, part)).map(blockOf)
+      })
+    },
   }
-}
-
-async function blocksFrom(reader: SqlReader, { from }: { from: number }): Promise<Block[]> {
-  const rows = await reader.all(
-    'select distinct height, merkle_root from graph_transactions where height >= ? order by height desc, merkle_root',
-    [from],
-  )
-  return rows.map(blockOf)
-}
-
-async function conflictingBlocks(reader: SqlReader, spends: SpendRecord[]): Promise<Block[]> {
-  const others = await statuses(reader, await conflictsOf(reader, spends))
-  const heights = [...new Set(others.flatMap(({ mined }) => mined ?? []))]
-  const rows = await inParts(heights, (part) =>
-    reader.all(
-      `select distinct height, merkle_root from graph_transactions where height in (${anyOf(part)})`,
-      part,
-    ),
-  )
-  return rows.map(blockOf)
 }
 
 function blockOf(row: { height: unknown; merkle_root: unknown }): Block {

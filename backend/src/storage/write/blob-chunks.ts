@@ -1,5 +1,5 @@
 import { CHUNK_BYTES, hexOf, ROWS_A_STATEMENT } from '../rows/columns.js'
-import type { Row } from '../rows/record-rows.js'
+import type { RecordRow } from '../rows/record-rows.js'
 import type { TransactionTables } from './graph-tables.js'
 
 /** Far below the size of a packet that servers accept. */
@@ -20,7 +20,7 @@ export async function writeChunks(tables: TransactionTables, blobs: Blob[]): Pro
 
 /** Writes distinct blobs that are not stored yet. */
 export async function insertChunks(tables: TransactionTables, blobs: Iterable<Blob>): Promise<void> {
-  let rows: Row[] = []
+  let rows: RecordRow[] = []
   let size = 0
   const flush = async (): Promise<void> => {
     await tables.insertNew('graph_pieces', rows)

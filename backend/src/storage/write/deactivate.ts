@@ -1,6 +1,6 @@
 import { yieldBetweenStatements } from '../../graph/yield-to-event-loop.js'
 import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
-import type { Change } from '../read/lineages.js'
+import type { LineageChange } from '../read/lineages.js'
 import { mapOwner } from '../read/read-map.js'
 import { parts, unique } from '../rows/columns.js'
 import { inactiveFactRows, inactiveFactsOf, type OutputFacts, spendRow } from '../rows/record-rows.js'
@@ -17,7 +17,7 @@ const ROWS = 200
 
 interface Deactivated {
   /** The lineages that lost outputs. */
-  left: Change[]
+  left: LineageChange[]
   /** These outputs. */
   gone: Outpoint[]
   /** The outpoints that the transactions spent. */
@@ -35,7 +35,7 @@ export async function deactivate(
   txids: string[],
 ): Promise<Deactivated> {
   const spent = await moveSpends(transactions, txids, { from: 'graph_spends', to: 'graph_silent_spends' })
-  const left: Change[] = []
+  const left: LineageChange[] = []
   const gone: Outpoint[] = []
   for (const part of parts(txids, TRANSACTIONS)) {
     await inPages(async () => {

@@ -19,7 +19,7 @@ import { Effort } from './backlog.js'
 import type { GraphTables, TransactionTables } from './graph-tables.js'
 import { storedFlow } from './resolve-predecessors.js'
 
-export interface DerivedAdmissions {
+interface DerivedAdmissions {
   /** The new admissions, with the records of their outputs. */
   records: GraphRecords
   /** The judged transactions with admitted outputs, or that spend any. */

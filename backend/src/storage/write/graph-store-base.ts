@@ -5,9 +5,9 @@ import type {
   AttributesReader,
   Backlog,
   BlocksReader,
+  CacheOptions,
   ContentReader,
   Interactions,
-  KeptAnswer,
   MetadataReader,
   NamesReader,
   OrdinalsReader,
@@ -84,7 +84,7 @@ export abstract class GraphStoreBase implements HostStore {
     this.blocklistCopy.set(subject, true)
   }
 
-  consistent<Answer>(read: () => Promise<Answer>, _kept?: KeptAnswer<Answer>): Promise<Answer> {
+  consistent<Answer>(read: () => Promise<Answer>, _cache?: CacheOptions<Answer>): Promise<Answer> {
     return optimisticRead(read, () => this.reorgCount())
   }
 

@@ -11,9 +11,9 @@ import type {
   TransactionRecord,
 } from '../../graph/records.js'
 import type { Outpoint } from '../../protocol/outpoint.js'
-import type { Change, Lineages, Maps } from '../read/lineages.js'
+import type { LineageChange, Lineages, Maps } from '../read/lineages.js'
 import type { Lineage } from '../rows/columns.js'
-import type { OutputFacts, PendingRecord, Row } from '../rows/record-rows.js'
+import type { OutputFacts, PendingRecord, RecordRow } from '../rows/record-rows.js'
 import type { NewRecordsView } from './new-records.js'
 
 /** The tables that a write adds to. The collections of MongoDB have the same names and rows. */
@@ -44,7 +44,7 @@ export type BacklogKind = 'judge' | 'decide' | 'settle' | 'keep' | 'carry'
  */
 export interface TransactionTables extends NewRecordsView {
   /** Inserts the rows whose key is not stored yet. */
-  insertNew(table: Table, rows: Row[]): Promise<void>
+  insertNew(table: Table, rows: RecordRow[]): Promise<void>
   /** Those of the owners that have chunks, as hex. The owner of a raw transaction is its txid. */
   held(owners: string[]): Promise<Set<string>>
   deleteChunks(owners: Buffer[]): Promise<void>
@@ -144,7 +144,7 @@ export interface Head {
 }
 
 /** An output with MAP, at its step. */
-export interface MapStep {
+interface MapStep {
   outpoint: Outpoint
   step: number
   /** Of its own MAP, in bytes. */
@@ -175,7 +175,7 @@ export interface OutputTables {
   spentAmong(outpoints: Outpoint[]): Promise<Outpoint[]>
   carriersAmong(outpoints: Outpoint[]): Promise<Outpoint[]>
   /** Turns carriers into admitted outputs. */
-  admitCarriers(rows: Row[]): Promise<void>
+  admitCarriers(rows: RecordRow[]): Promise<void>
   /** The outputs that received one of these coins, which need not be stored. */
   receiversOf(outpoints: Outpoint[]): Promise<Outpoint[]>
   /** Those of the outputs that are not the first of their lineage. */
@@ -187,7 +187,7 @@ export interface OutputTables {
   /** Moves the outputs of a lineage from a step on into another one, and adds `further` to their steps. */
   moveSteps(moved: { lineage: Lineage; from: number; to: Lineage; further: number }): Promise<void>
   /** Those of the outputs that are stored, with their places. */
-  stepsOf(outpoints: Outpoint[]): Promise<(Change & { outpoint: Outpoint })[]>
+  stepsOf(outpoints: Outpoint[]): Promise<(LineageChange & { outpoint: Outpoint })[]>
   /** The names whose origin is one of the outpoints. */
   namesAmong(outpoints: Outpoint[]): Promise<NameRecord[]>
   /** The tips of those of the lineages that have outputs. */

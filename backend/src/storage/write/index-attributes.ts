@@ -3,10 +3,10 @@ import { EMPTY_MAP } from '../../graph/map-merge.js'
 import type { OutputRecord } from '../../graph/records.js'
 import { yieldBetweenStatements } from '../../graph/yield-to-event-loop.js'
 import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
-import type { Change, Lineages, Maps } from '../read/lineages.js'
+import type { LineageChange, Lineages, Maps } from '../read/lineages.js'
 import { mergedMap } from '../read/read-map.js'
 import { hashColumn, type Lineage, outpointPair, parts, ROWS_A_STATEMENT, unique } from '../rows/columns.js'
-import type { Row } from '../rows/record-rows.js'
+import type { RecordRow } from '../rows/record-rows.js'
 import type { GraphTables, Tip } from './graph-tables.js'
 
 /** The attributes that follow from the tip alone, and those that follow from the lineage up to it. */
@@ -24,7 +24,7 @@ export async function tipsOf(tables: GraphTables, lineages: Outpoint[]): Promise
 /** Updates the attributes of lineages that changed, or whose outputs were spent. */
 export async function indexAttributes(
   tables: GraphTables,
-  { changes, spent, tips }: { changes: Change[]; spent: Outpoint[]; tips: Tips },
+  { changes, spent, tips }: { changes: LineageChange[]; spent: Outpoint[]; tips: Tips },
 ): Promise<void> {
   const all = unique([...changes.map(({ lineage }) => lineage), ...spent], formatOutpoint)
   // A lineage may lose steps and gain others in one write: it changed from the earliest of them on.
@@ -34,7 +34,7 @@ export async function indexAttributes(
     from.set(key, Math.min(change.from, from.get(key) ?? change.from))
   }
   const changed: Outpoint[] = []
-  const rows: Row[] = []
+  const rows: RecordRow[] = []
   for (const outpoint of all) {
     await yieldBetweenStatements()
     const lineage = outpointPair(outpoint)
@@ -69,7 +69,7 @@ export async function indexFirstAttributes(
   const others = outpoints.filter((outpoint) => !alone.has(formatOutpoint(outpoint)))
   const onlyInscribed = new Set((await tables.outputs.onlyInscribedAmong(others)).map(formatOutpoint))
   const spent = new Set((await tables.outputs.spentAmong(outpoints)).map(formatOutpoint))
-  const rows: Row[] = []
+  const rows: RecordRow[] = []
   for (const part of parts(plain, ROWS_A_STATEMENT)) {
     for (const { outpoint, content, parent, owner, previous, unsettled } of part) {
       const key = formatOutpoint(outpoint)
@@ -88,7 +88,7 @@ export async function indexFirstAttributes(
   return { alone, onlyInscribed }
 }
 
-function attributeRow([txid, vout]: Lineage, { kind, hash }: Attribute): Row {
+function attributeRow([txid, vout]: Lineage, { kind, hash }: Attribute): RecordRow {
   return { trait: hashColumn(hash), lineage_txid: txid, lineage_vout: vout, kind }
 }
 

@@ -4,7 +4,7 @@ import { holdsOrdinal } from '../../graph/transaction-records.js'
 import { yieldBetweenStatements } from '../../graph/yield-to-event-loop.js'
 import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
 import { outputOf, type TransactionView } from '../../protocol/transaction.js'
-import type { Change, Place } from '../read/lineages.js'
+import type { LineageChange, Place } from '../read/lineages.js'
 import { groupBy, outpointOf, outpointPair, parts, ROWS_A_STATEMENT, unique } from '../rows/columns.js'
 import { outputRow } from '../rows/record-rows.js'
 import { Effort } from './backlog.js'
@@ -26,7 +26,7 @@ import { storedFlow } from './resolve-predecessors.js'
 export async function linkLineages(
   tables: GraphTables,
   written: { outputs: Outpoint[]; names: NameRecord[]; gone: Outpoint[] },
-): Promise<Change[]> {
+): Promise<LineageChange[]> {
   const changes = new Changes()
   const names = written.names.map(({ outpoint }) => outpoint)
   const starting = [...names, ...(await tables.outputs.receiversOf(written.gone))]
@@ -84,13 +84,13 @@ export async function writeOutputs(
 class Changes {
   /** The first outputs of lineages that became part of another. */
   readonly moved: Outpoint[] = []
-  private readonly byLineage = new Map<string, Change>()
+  private readonly byLineage = new Map<string, LineageChange>()
 
-  get all(): Change[] {
+  get all(): LineageChange[] {
     return [...this.byLineage.values()]
   }
 
-  add(change: Change): void {
+  add(change: LineageChange): void {
     const key = formatOutpoint(change.lineage)
     const known = this.byLineage.get(key)
     if (known === undefined || change.from < known.from) this.byLineage.set(key, change)

@@ -2,7 +2,7 @@ import { encodeMapState } from '../../graph/map-coder.js'
 import { EMPTY_MAP } from '../../graph/map-merge.js'
 import { yieldBetweenStatements } from '../../graph/yield-to-event-loop.js'
 import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
-import type { Change, Steps } from '../read/lineages.js'
+import type { LineageChange, Steps } from '../read/lineages.js'
 import { mapOwner, mergedMap, partsBackwards } from '../read/read-map.js'
 import { outpointPair } from '../rows/columns.js'
 import { writeChunks } from './blob-chunks.js'
@@ -57,7 +57,11 @@ class MapSnapshotPolicy {
 }
 
 /** Updates the MAP snapshots along changed lineages. */
-export async function writeMapSnapshots(tables: GraphTables, changes: Change[], tips: Tips): Promise<void> {
+export async function writeMapSnapshots(
+  tables: GraphTables,
+  changes: LineageChange[],
+  tips: Tips,
+): Promise<void> {
   for (const change of changes) {
     const tip = tips.get(formatOutpoint(change.lineage))
     // Most changes are a transfer at the end, without MAP.
@@ -65,7 +69,7 @@ export async function writeMapSnapshots(tables: GraphTables, changes: Change[], 
   }
 }
 
-async function updateSnapshots(tables: GraphTables, change: Change): Promise<void> {
+async function updateSnapshots(tables: GraphTables, change: LineageChange): Promise<void> {
   await yieldBetweenStatements()
   const lineage = outpointPair(change.lineage)
   const { from } = change

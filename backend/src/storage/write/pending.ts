@@ -14,7 +14,7 @@ import type { GraphTables, PendingTotal, TransactionTables } from './graph-table
 /** How many are read at once to make room. */
 const PAGE = 50
 
-export interface Inserted {
+interface Inserted {
   /** New transactions. */
   fresh: TransactionRecord[]
   /** What these spend. */

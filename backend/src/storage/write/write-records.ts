@@ -32,7 +32,7 @@ import { takeProofs, type WriteOptions, writeTransactions } from './write-transa
 const NONE: ReadonlySet<string> = new Set()
 
 /** The outcome of a write. */
-export interface Recorded {
+interface Recorded {
   /** How many stored transactions became inactive or active again. */
   reorganised: number
   /** The new admissions. */

@@ -44,7 +44,7 @@ export interface WriteOptions extends RecordOptions {
 
 const NOTHING: Decision = { deactivated: [], restored: [] }
 
-export interface WrittenTransactions {
+interface WrittenTransactions {
   decision: Decision
   /** The records passed in, and those derived from them. */
   records: GraphRecords

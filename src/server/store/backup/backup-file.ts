@@ -10,17 +10,17 @@ import { syncFolder } from '../durable-file.js'
 import { BackupError, type BackupRow, type BackupValue } from './backup-tables.js'
 
 /**
- * A backup is a gzipped text of one JSON value a line, the same for every engine: what the backup is of; for each table a line that
- * names its columns, and its rows as lists of their values; and how many rows there were, with the SHA-256 of all lines
- * before. Bytes are `{"b":"<base64>"}`. A file that breaks off has no last line, and one that was changed has another hash.
+ * A backup is gzipped JSON lines, the same for every engine: a header; for each table a line with its columns, followed by its
+ * rows as lists of values; and a last line with the number of rows and the SHA-256 of all lines before. Bytes are
+ * `{"b":"<base64>"}`. So truncation and changes are detected.
  */
 const FORMAT = 'minetree-backup'
 const VERSION = 1
 
-/** What a backup is of. */
+/** The origin of a backup. */
 export interface BackupHeader {
   engine: 'sqlite' | 'mysql' | 'mongodb'
-  /** The outpoint of the tree; undefined where the store has none yet. */
+  /** The outpoint of the tree; undefined if the store has none yet. */
   genesis?: string
   profile: string
   /** The migrations that made the tables. */
@@ -42,26 +42,26 @@ export type ReadHeader = z.infer<typeof header>
 const tableLine = z.object({ table: z.string(), columns: z.array(z.string()) })
 const endLine = z.object({ end: z.object({ rows: z.number(), sha256: z.string() }) })
 
-/** What was written or read. */
+/** The size and hash of a backup. */
 export interface BackupSummary {
   rows: number
-  /** Of the file. */
+  /** The size of the file. */
   bytes: number
   sha256: string
 }
 
 /**
- * Writes a backup. It has its name when it is complete, on the disk, and was read back; before, it is `<file>.part`.
+ * Writes a backup as `<file>.part`, which is renamed when it is complete, on the disk, and has been read back.
  *
- * @param backup.expectedBytes About how many bytes it takes, where that is known.
- * @throws BackupError where the file exists, there is no room for it, or it cannot be written.
+ * @param backup.expectedBytes About how many bytes its rows have, if known.
+ * @throws BackupError if the file exists, there is no room for it, or it cannot be written.
  */
 export async function writeBackup(backup: {
   file: string
   header: BackupHeader
   rows: AsyncIterable<{ table: string; row: BackupRow }>
   expectedBytes: number | undefined
-  /** Called after each row, with how much of `expectedBytes` its rows had, where that is known. */
+  /** Called after each row, with the share of `expectedBytes` that is done, if known. */
   onProgress: (done: { rows: number; share?: number }) => void
   signal: AbortSignal
 }): Promise<BackupSummary> {
@@ -77,7 +77,7 @@ export async function writeBackup(backup: {
     const read = await checkBackup(part)
     if (read.rows !== rows || read.sha256 !== sha256)
       throw new BackupError(`${file} reads back differently than it was written: check the disk`)
-    // A link and not a rename, which would overwrite what came there meanwhile, would be better; not every file system has them.
+    // A rename overwrites a file created meanwhile. A link would not, but not every file system has links.
     if (await exists(file))
       throw new BackupError(`${file} was created meanwhile: a backup never overwrites a file`)
     await rename(part, file)
@@ -130,14 +130,14 @@ async function writeTo(
     }
     yield Buffer.from(`${JSON.stringify({ end: { rows: count, sha256: hash.copy().digest('hex') } })}\n`)
   }
-  // Level 1: content hardly compresses, and the rest does so at any level.
+  // Level 1: content hardly compresses, and everything else does at any level.
   await pipeline(lines, createGzip({ level: 1 }), async (compressed: AsyncIterable<Buffer>) => {
     for await (const piece of compressed) await handle.write(piece)
   })
   return { rows: count, sha256: hash.digest('hex') }
 }
 
-/** Reads a backup through. @throws BackupError where it is none, breaks off or was changed. */
+/** Reads a whole backup. @throws BackupError if it is no backup, is truncated or was changed. */
 export async function checkBackup(
   file: string,
   onProgress: (share: number) => void = () => {},
@@ -149,7 +149,7 @@ export async function checkBackup(
   return read.summary()
 }
 
-/** Reads a backup row by row. What it gave counts when it came to the end. */
+/** Reads a backup row by row. Its rows are valid once it has reached the end. */
 export class BackupReader {
   private header: ReadHeader | undefined
   private readonly hash = createHash('sha256')
@@ -163,7 +163,7 @@ export class BackupReader {
     private readonly onProgress: (share: number) => void = () => {},
   ) {}
 
-  /** @throws BackupError where the file is no backup, breaks off or was changed. */
+  /** @throws BackupError if the file is no backup, is truncated or was changed. */
   async *rows(): AsyncGenerator<{ table: string; row: BackupRow }, void> {
     let shape: z.infer<typeof tableLine> | undefined
     let end: { rows: number; sha256: string } | undefined
@@ -200,7 +200,7 @@ export class BackupReader {
       throw new BackupError(`${this.file} is corrupt: its checksum differs`)
   }
 
-  /** What was read, at its end. */
+  /** The summary, after the last row. */
   summary(): BackupSummary & { header: ReadHeader } {
     if (this.header === undefined || this.sha256 === undefined)
       throw new BackupError(`${this.file} is not a complete backup`)
@@ -280,7 +280,7 @@ async function exists(file: string): Promise<boolean> {
   )
 }
 
-/** What is there before is no hindrance: a backup that was killed left it. */
+/** Overwrites a partial file that a killed backup left. */
 async function openNew(part: string, file: string): Promise<FileHandle> {
   try {
     return await open(part, 'w')

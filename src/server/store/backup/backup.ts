@@ -20,10 +20,10 @@ export interface BackupOptions {
 }
 
 /**
- * Writes all of a store to a file, of one moment, while services read and write it. What each engine keeps waiting meanwhile:
- * `docs/operating.md`.
+ * Writes a consistent snapshot of a store to a file, while servers read and write it. `docs/operating.md` says who waits
+ * meanwhile on each engine.
  *
- * @throws BackupError where there is no store, or the file cannot be written; StartError where the store cannot be reached; the
+ * @throws BackupError if there is no store, or the file cannot be written; StartError if the store cannot be reached; the
  * reason of the signal.
  */
 export async function backUp({
@@ -52,10 +52,10 @@ const BATCH_ROWS = 500
 const BATCH_BYTES = 4 * 1024 ** 2
 
 /**
- * Loads a backup into the empty store that the settings name. The file is read through first: of one that breaks off or was
- * changed, nothing is loaded.
+ * Loads a backup into the empty store in the settings. The whole file is checked first: nothing is loaded of one that is
+ * truncated or was changed.
  *
- * @throws as {@link backUp}, and BackupError where there is a store already.
+ * @throws as {@link backUp}, and BackupError if there is a store already.
  */
 export async function restore({
   config,
@@ -137,7 +137,7 @@ async function load(
   await loadSql(config, schema, work)
 }
 
-/** What the drivers throw, as an error that names the store without what opens it. */
+/** Turns errors of the drivers into one that names the store without credentials. */
 async function reaching<Result>(
   { config, signal }: Pick<BackupOptions, 'config' | 'signal'>,
   work: () => Promise<Result>,

@@ -14,7 +14,7 @@ import type { BackupRow } from './backup-tables.js'
 import { BackupError, isSaved, type LoadedTables, RESTORE_MARK, type SavedTables } from './backup-tables.js'
 
 const NAMES = Object.keys(COLLECTIONS) as CollectionName[]
-/** So many documents are asked for at once. */
+/** How many documents are read at once. */
 const A_BATCH = 100
 
 /**
@@ -62,10 +62,10 @@ export async function saveMongo<Result>(
 }
 
 /**
- * Loads a backup into an empty database. A setting says that it is under way until all is there: where it is stopped, no start
- * takes what is there for a store.
+ * Loads a backup into an empty database. A setting marks the restore as unfinished until it is complete, so that no start uses
+ * a partial one.
  *
- * @throws BackupError where there is a store in it, or the backup is of another version.
+ * @throws BackupError if there is a store in it, or the backup is of another version.
  */
 export async function loadMongo(
   url: string,
@@ -92,7 +92,7 @@ export async function loadMongo(
         await collectionIn(db, name).insertMany(rows.map((row) => withId(name, row as Doc)))
       },
     })
-    // Durable, and all before it with it.
+    // Durable, and with it everything before.
     await collectionIn(db, 'graph_settings').deleteOne({ _id: RESTORE_MARK }, DURABLE)
   })
 }

@@ -18,20 +18,20 @@ import { BackupError, isSaved, type LoadedTables, type SavedTables } from './bac
 /** The columns of the tables of the graph, by table. */
 type Columns = Map<string, { name: string; isBoolean: boolean }[]>
 
-/** One connection whose reads are all of one moment. */
+/** A connection whose reads all see the same snapshot. */
 interface Snapshot {
   all(sql: string): Promise<Record<string, unknown>[]>
-  /** Rows as they come, so that a table is never in memory. */
+  /** Streams rows, so that no table is in memory. */
   stream(sql: string): AsyncIterable<Record<string, unknown>> | Iterable<Record<string, unknown>>
   columns(): Promise<Columns>
   size(): Promise<number>
 }
 
 /**
- * Reads the embedded store, which a service may have open and write to: a read transaction of SQLite's WAL sees the state at its
- * start to its end, and keeps no writer waiting.
+ * Reads the embedded store, which a server may have open: a read transaction in WAL mode sees a snapshot from its start, and
+ * blocks no writer.
  *
- * @throws BackupError where there is no store.
+ * @throws BackupError if there is no store.
  */
 export async function saveSqlite<Result>(
   folder: string,
@@ -80,7 +80,7 @@ export async function saveSqlite<Result>(
   }
 }
 
-/** Reads a database of MySQL or MariaDB in one transaction of its own, which sees one moment and keeps nobody waiting. */
+/** Reads a MySQL or MariaDB database in one transaction, which sees a snapshot and blocks no writer. */
 export async function saveMysql<Result>(
   url: string,
   work: (tables: SavedTables) => Promise<Result>,
@@ -157,10 +157,10 @@ function savedValue(value: unknown, isBoolean: boolean): BackupValue {
 }
 
 /**
- * Loads a backup into an empty database in one transaction, after its tables were made as they were where it was written; then
- * they are brought to the schema of this version, as at any start.
+ * Loads a backup into an empty database in one transaction. Its tables are created with the schema of the backup first, and
+ * migrated to that of this version afterwards, as at any start.
  *
- * @throws BackupError where there is a store in it, or the backup is of a newer version.
+ * @throws BackupError if there is a store in it, or the backup is of a newer version.
  */
 export async function loadSql(
   place: Parameters<typeof openDatabase>[0],
@@ -171,7 +171,7 @@ export async function loadSql(
     throw new BackupError('the backup is of a newer minetree or of another program')
   const { writer, close } = await openDatabase(place)
   try {
-    await requireEmpty(writer, schema)
+    await assertEmpty(writer, schema)
     await migrateThrough(writer, schema.length)
     await writer.transaction(async (trx) => {
       const target = knexWriter(trx)
@@ -194,8 +194,8 @@ function isColumn(name: string): boolean {
   return /^[a-z0-9_]+$/.test(name)
 }
 
-/** Nothing in it, or tables without rows that a restore left which was stopped. */
-async function requireEmpty(writer: Knex, schema: readonly string[]): Promise<void> {
+/** Empty, or with the empty tables of a restore that was stopped. */
+async function assertEmpty(writer: Knex, schema: readonly string[]): Promise<void> {
   if (!(await writer.schema.hasTable('graph_settings'))) return
   const made = await writer(MIGRATIONS_TABLE).select('name').orderBy('id')
   const isSame = made.length === schema.length && made.every(({ name }, index) => name === schema[index])
