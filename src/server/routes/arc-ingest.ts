@@ -63,7 +63,7 @@ function ingest(options: ArcIngestOptions): RequestHandler {
     if (!(await graph.transactions.has(txid))) throw unknownTransaction()
     await requireHeld(proof, proofs)
     await engine.writeLock.run(async () => {
-      // Its bytes last: they may be many.
+      // Its bytes are read last, as they may be many.
       const kept = await graph.transactions.get(txid)
       if (kept === undefined) throw unknownTransaction()
       const transaction = { txid, raw: kept.raw, proof }

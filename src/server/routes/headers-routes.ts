@@ -34,7 +34,7 @@ export function headersRoutes(
     if (watch === undefined)
       throw new NotFoundError('this host does not check proofs: CHAIN_TRACKER is scripts-only')
     const round = await watch.round(height)
-    // A longer chain may hold what was not final before.
+    // On a longer chain, transactions that were not final may be now.
     while ((await engine.releaseNonFinal()) > 0);
     response.json(round)
   })

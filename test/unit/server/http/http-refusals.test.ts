@@ -149,14 +149,15 @@ test('a connection has so many requests under way and no more', async () => {
   const few = await open(server.url)
   few.send(asked.repeat(64))
   while (few.heard().split('HTTP/1.1 200 ').length < 65) await once(few.socket, 'data')
-  // Another address than that of all others here: it is not heard for a while.
+  // Another address than that of all others here, as it is banned for a while.
   const stranger = (): Socket => {
     const socket = connect({
       host: '127.0.0.1',
       port: Number(new URL(server.url).port),
       localAddress: '127.0.0.77',
     })
-    return socket.on('error', () => {})
+    // Reads whatever arrives, so that it notices the end.
+    return socket.on('error', () => {}).resume()
   }
   const [one, other] = [stranger(), stranger()]
   other.write(asked)
