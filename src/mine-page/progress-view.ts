@@ -3,7 +3,7 @@ import type { SearchProgress } from '../mining/search/search-nonce.js'
 import { element, make } from './elements.js'
 import { count, duration, percent, rate } from './figures.js'
 
-/** Shows the progress of mining. Events are announced to screen readers; the figures of a search change silently. */
+/** Shows the progress of mining. Events are announced to screen readers; the figures of a search are not announced. */
 export class ProgressView {
   readonly #section = element('progress', HTMLElement)
   readonly #letters = element('letters', HTMLElement)

@@ -14,7 +14,7 @@ export interface BlockedSubject {
 
 /** An entry of the blocklist. */
 export interface BlockedRecord extends BlockedSubject {
-  /** For the operator: readers are not told. */
+  /** For the operator: readers do not see it. */
   reason: string
   /** Milliseconds since 1970. */
   since: number

@@ -82,14 +82,14 @@ function* takeLeaves(
 
 /** The bytes of a merkle path, the leaves of each level in their order. */
 export function encodeBump({ height, levels }: Bump): Uint8Array {
-  const pieces = [encodeVarint(height), Uint8Array.of(levels.length)]
+  const parts = [encodeVarint(height), Uint8Array.of(levels.length)]
   for (const level of levels) {
-    pieces.push(encodeVarint(level.size))
+    parts.push(encodeVarint(level.size))
     for (const [offset, { hash, isTxid }] of [...level].sort(([a], [b]) => a - b)) {
-      pieces.push(encodeVarint(offset))
-      if (hash === undefined) pieces.push(Uint8Array.of(DUPLICATE_FLAG))
-      else pieces.push(Uint8Array.of(isTxid ? TXID_FLAG : 0), hash)
+      parts.push(encodeVarint(offset))
+      if (hash === undefined) parts.push(Uint8Array.of(DUPLICATE_FLAG))
+      else parts.push(Uint8Array.of(isTxid ? TXID_FLAG : 0), hash)
     }
   }
-  return joinBytes(pieces)
+  return joinBytes(parts)
 }

@@ -197,7 +197,7 @@ async function gather(stream: Readable, { limit, upload, announced }: Bounds): P
   if (stream.destroyed) throw endedEarly()
   return await new Promise((resolve, reject) => {
     const pages = new Pages((bytes) => upload.hold(bytes), announced)
-    const settle = (error?: unknown): void => {
+    const finish = (error?: unknown): void => {
       stream.off('data', onData).off('end', onEnd).off('error', onError).off('close', onClose)
       // An abandoned stream may still fail, and nothing else listens for its errors.
       stream.on('error', () => {})
@@ -212,20 +212,20 @@ async function gather(stream: Readable, { limit, upload, announced }: Bounds): P
           tiny = 0
         })
       if (tiny > MAX_TINY) {
-        settle(tooManyTinyChunks())
+        finish(tooManyTinyChunks())
         // Otherwise the data that has arrived would still be parsed to its end.
         stream.destroy()
         return
       }
-      if (pages.length + chunk.length > limit) settle(overLimit(limit))
+      if (pages.length + chunk.length > limit) finish(overLimit(limit))
       else pages.add(chunk)
     }
-    const onEnd = (): void => settle()
+    const onEnd = (): void => finish()
     // A request only fails with its connection.
     const onError = (error: NodeJS.ErrnoException): void =>
-      settle(error.code === 'ECONNRESET' ? endedEarly() : error)
-    const onClose = (): void => settle(endedEarly())
-    const onAbort = (): void => settle(signal.reason)
+      finish(error.code === 'ECONNRESET' ? endedEarly() : error)
+    const onClose = (): void => finish(endedEarly())
+    const onAbort = (): void => finish(signal.reason)
     signal.addEventListener('abort', onAbort)
     stream.on('data', onData).on('end', onEnd).on('error', onError).on('close', onClose)
   })

@@ -34,12 +34,12 @@ export function searchInWorkers(search: {
   return new Promise((resolve, reject) => {
     const running: RunningWorker[] = []
     let isOver = false
-    const end = (settle: () => void): void => {
+    const end = (complete: () => void): void => {
       if (isOver) return
       isOver = true
       signal?.removeEventListener('abort', abort)
       for (const worker of running) worker.terminate()
-      settle()
+      complete()
     }
     const abort = (): void => end(() => reject(signal?.reason))
     const fail = (cause: unknown): void =>

@@ -246,7 +246,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
   const isLive = deployment !== undefined && formatOutpoint(deployment.genesis) === profile.genesis
   if (isLive && deployment.covenantVersion !== profile.covenantVersion)
     throw new ConfigError(`COVENANT_VERSION: must be ${profile.covenantVersion} for the live tree`)
-  // A local network has no headers; proofs of the live one are checked unless that is turned off explicitly.
+  // A local network has no headers; proofs of the live one are checked unless that is disabled explicitly.
   const chainTracker =
     settings.CHAIN_TRACKER ?? (profile.name === 'mainnet' ? 'whatsonchain' : 'scripts-only')
   const canSeed = deployment === undefined && chainTracker === 'scripts-only'

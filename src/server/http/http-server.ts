@@ -53,7 +53,7 @@ export interface HttpServer extends Server {
 }
 
 /**
- * An HTTP server for the public: clients that are slow, silent or do not speak HTTP cost it no more than the limits say, and
+ * An HTTP server for the public: clients that are slow, idle or do not speak HTTP cost it no more than the limits say, and
  * get an error response like any other as long as there is somebody to read it.
  *
  * - Each request has an id, in `X-Request-Id` of its response and in its log lines.

@@ -124,15 +124,12 @@ describe.each(profiles)(
 
     test('accounts for every handler that answers without being a route', () => {
       expect(routesOf(app).handlers).toEqual([
-        { name: 'limitOperator', prefix: '/admin' },
+        { name: 'gateway', prefix: '' },
+        { name: 'operator', prefix: '/admin' },
         { name: 'adminGuard', prefix: '/admin' },
-        { name: 'closedGate', prefix: '/admin' },
+        { name: 'unlessRebuilding', prefix: '/admin' },
         { name: 'refuseUnknown', prefix: '/admin' },
-        { name: 'corsMiddleware', prefix: '' },
-        { name: 'limitGateway', prefix: '' },
-        { name: 'closedGate', prefix: '' },
-        { name: 'limitOverlay', prefix: '' },
-        { name: 'closedGate', prefix: '' },
+        { name: 'overlay', prefix: '' },
         { name: 'refuseUnknown', prefix: '' },
       ])
     })
