@@ -14,7 +14,7 @@ import {
 } from './ancestors.js'
 import type { ChainSource } from './chain-source.js'
 import { ChainSourceError, CrawlError } from './errors.js'
-import { type Coin, frontier } from './frontier.js'
+import { type FrontierCoin, frontier } from './frontier.js'
 
 /** The result of submitting a transaction. */
 export type Admission =
@@ -160,14 +160,17 @@ export class Crawl {
   }
 
   /** Follows a coin as soon as a branch is free; each once. */
-  private follow(coin: Coin): void {
+  private follow(coin: FrontierCoin): void {
     const key = `${coin.kind} ${formatOutpoint(coin.outpoint)}`
     if (this.followed.has(key)) return
     this.followed.add(key)
     this.begin(coin, { mayWait: true })
   }
 
-  private begin(coin: Coin, { mayWait, isLarge = false }: Pick<Attempt, 'mayWait'> & Partial<Attempt>): void {
+  private begin(
+    coin: FrontierCoin,
+    { mayWait, isLarge = false }: Pick<Attempt, 'mayWait'> & Partial<Attempt>,
+  ): void {
     this.running++
     void (isLarge ? this.largeBranches : this.branches)(async () => {
       if (!this.isOver) await this.unlessStopped(coin, () => this.unlessLarge(coin, { mayWait, isLarge }))
@@ -177,7 +180,7 @@ export class Crawl {
   }
 
   /** A branch that needs more than {@link SMALL} starts again as a large one, and meanwhile others continue. */
-  private async unlessLarge(coin: Coin, attempt: Attempt): Promise<void> {
+  private async unlessLarge(coin: FrontierCoin, attempt: Attempt): Promise<void> {
     try {
       await this.followOne(coin, attempt)
     } catch (error) {
@@ -195,7 +198,7 @@ export class Crawl {
   }
 
   /** If one branch cannot be followed, the others continue; a source or a node that does not answer stops them all. */
-  private async unlessStopped(coin: Coin | undefined, work: () => Promise<void>): Promise<void> {
+  private async unlessStopped(coin: FrontierCoin | undefined, work: () => Promise<void>): Promise<void> {
     try {
       await work()
     } catch (error) {
@@ -206,13 +209,13 @@ export class Crawl {
     }
   }
 
-  private async giveUp({ outpoint: { txid } }: Coin, why: string): Promise<void> {
+  private async giveUp({ outpoint: { txid } }: FrontierCoin, why: string): Promise<void> {
     this.report.failures.push(why)
     const record = await this.options.node.store.transactions.get(txid)
     if (record !== undefined) this.broken.push(positionOf(record, { ancestors: 0 }))
   }
 
-  private async followOne(coin: Coin, { mayWait, isLarge }: Attempt): Promise<void> {
+  private async followOne(coin: FrontierCoin, { mayWait, isLarge }: Attempt): Promise<void> {
     const { store } = this.options.node
     const gathering = this.gathering({ isLarge })
     const spender = await this.spenderOf(coin.outpoint, gathering)
@@ -377,7 +380,7 @@ interface Attempt {
 
 /** A coin whose spender waits. */
 interface Waiting {
-  coin: Coin
+  coin: FrontierCoin
   /** The spender, and its position. */
   txid: string
   position: BlockPosition

@@ -3,7 +3,7 @@ import type { Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { readTransaction } from '../../backend/src/protocol/transaction.js'
 
 /** An output whose spender to follow: of a node, a mint; of an ordinal, its next transfer. */
-export interface Coin {
+export interface FrontierCoin {
   kind: 'node' | 'ordinal'
   outpoint: Outpoint
 }
@@ -20,7 +20,10 @@ const PAGE = 1000
  *
  * @param options.names Whether to follow names too, or nodes alone.
  */
-export async function* frontier(store: FrontierStore, { names }: { names: boolean }): AsyncGenerator<Coin> {
+export async function* frontier(
+  store: FrontierStore,
+  { names }: { names: boolean },
+): AsyncGenerator<FrontierCoin> {
   yield* liveNode('', store)
   for (let after: string | undefined = ''; after !== undefined; ) {
     const page = await store.names.byPrefix({ prefix: '', after, limit: PAGE })
@@ -34,7 +37,7 @@ export async function* frontier(store: FrontierStore, { names }: { names: boolea
   }
 }
 
-async function* liveNode(domain: string, store: FrontierStore): AsyncGenerator<Coin> {
+async function* liveNode(domain: string, store: FrontierStore): AsyncGenerator<FrontierCoin> {
   const node = await store.names.liveNode(domain)
   if (node !== undefined) yield { kind: 'node', outpoint: await provenNode(node, store) }
 }

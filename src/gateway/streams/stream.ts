@@ -26,7 +26,7 @@ import { askedOutpoint } from '../http/schemas.js'
 import { refuseServiceWorkers } from '../http/security-headers.js'
 import { ofLength, sendChunks, sendHead } from '../http/send-body.js'
 
-export interface StreamOptions {
+export interface StreamRouteOptions {
   store: GraphReader
   /** The content types of a stream's further chunks (`Profile`). */
   chunkTypes: string[]
@@ -38,7 +38,7 @@ export interface StreamOptions {
  * `GET /stream/{outpoint}`, below each of the prefixes: what an ordinal holds from that output on, step after step, as
  * one body (`service.md` 4.3; `spec/http.md`, Streams).
  */
-export function streamRoutes({ prefixes, ...options }: StreamOptions & { prefixes: string[] }): Router {
+export function streamRoutes({ prefixes, ...options }: StreamRouteOptions & { prefixes: string[] }): Router {
   // Not a path with a parameter: text that Express cannot decode is no outpoint, like any other.
   return Router().use(prefixes, Router().get(/^\/stream\//, refuseServiceWorkers, serveStream(options)))
 }
@@ -56,7 +56,7 @@ async function originOf(outpoint: Outpoint, store: GraphReader): Promise<Outpoin
 /** How often a stream is started again that changes before its first byte is sent. */
 const TRIES = 5
 
-function serveStream(options: StreamOptions): RequestHandler {
+function serveStream(options: StreamRouteOptions): RequestHandler {
   const send = sendStream(options)
   return async (request, response, next) => {
     const before = response.getHeaders()
@@ -73,7 +73,7 @@ function serveStream(options: StreamOptions): RequestHandler {
   }
 }
 
-function sendStream({ store, chunkTypes, policy }: StreamOptions): RequestHandler {
+function sendStream({ store, chunkTypes, policy }: StreamRouteOptions): RequestHandler {
   return async (request, response) => {
     const pointer = decodedPointer(request.path.slice('/stream/'.length))
     const query = { outpoint: parseOutpoint(pointer), chunkTypes }

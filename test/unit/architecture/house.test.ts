@@ -56,37 +56,46 @@ const ARROWS: Record<string, string[]> = {
   cli: ['protocol', 'graph', 'server', 'mining', 'publish', 'client', 'follow'],
 }
 
-/** What each room of `src/server` may import of it; each comes after those that it imports, so that there is no cycle. */
-const SERVER_ARROWS: Record<string, string[]> = {
-  config: [],
-  chain: ['config'],
-  store: ['config'],
-  submission: ['config', 'chain', 'store'],
-  telemetry: ['config', 'submission'],
-  http: ['config', 'store', 'telemetry'],
-  gasp: ['config', 'chain', 'submission'],
-  routes: ['config', 'chain', 'store', 'submission', 'telemetry', 'http', 'gasp'],
-  openapi: ['http', 'routes'],
-  wiring: [
-    ...['config', 'chain', 'store', 'submission', 'telemetry'],
-    ...['http', 'gasp', 'routes', 'openapi'],
-  ],
+/** What each room inside a wing may import of that wing, beside itself; `wiring` are the files that stand in no room. */
+const INNER_ARROWS: Record<string, Record<string, string[]>> = {
+  'backend/src/storage': {
+    rows: [],
+    read: ['rows'],
+    write: ['rows', 'read'],
+    rebuild: ['rows', 'read', 'write'],
+    sql: ['rows', 'read', 'write', 'rebuild'],
+    mongo: ['rows', 'read', 'write', 'rebuild'],
+  },
+  'src/gateway': {
+    http: [],
+    content: ['http'],
+    streams: ['http'],
+    names: ['http'],
+    preview: ['http'],
+    metadata: ['http', 'content', 'names'],
+    wiring: ['http', 'content', 'streams', 'names', 'preview', 'metadata'],
+  },
+  'src/server': {
+    config: [],
+    chain: ['config'],
+    store: ['config'],
+    submission: ['config', 'chain', 'store'],
+    telemetry: ['config', 'submission'],
+    http: ['config', 'store', 'telemetry'],
+    gasp: ['config', 'chain', 'submission'],
+    routes: ['config', 'chain', 'store', 'submission', 'telemetry', 'http', 'gasp'],
+    openapi: ['http', 'routes'],
+    wiring: [
+      ...['config', 'chain', 'store', 'submission', 'telemetry'],
+      ...['http', 'gasp', 'routes', 'openapi'],
+    ],
+  },
 }
 
-/** The room of the server that a file stands in; `app.ts`, `server.ts` and `node.ts` are its wiring. */
-function serverRoomOf(path: string): string {
-  const [, , room = '', file] = path.split('/')
+/** The room inside a wing that a file stands in: `read` for `backend/src/storage/read/ordinals.ts`. */
+function innerRoomOf(wing: string, path: string): string {
+  const [room = '', file] = path.slice(wing.length + 1).split('/')
   return file === undefined ? 'wiring' : room
-}
-
-/** What each room of the gateway may import, beside itself; `attach-gateway.ts` joins them. */
-const GATEWAY_ARROWS: Record<string, string[]> = {
-  http: [],
-  content: ['http'],
-  streams: ['http'],
-  names: ['http'],
-  metadata: ['http', 'content', 'names'],
-  preview: ['http'],
 }
 
 const files = [...sources('backend/src'), ...sources('src')]
@@ -101,14 +110,6 @@ describe('the import arrows', () => {
     expect(imports.filter(isRelative).length).toBeGreaterThan(50)
   })
 
-  test('no room of the server imports one that comes after it', () => {
-    const order = Object.keys(SERVER_ARROWS)
-    const upward = Object.entries(SERVER_ARROWS).flatMap(([room, allowed]) =>
-      allowed.filter((each) => order.indexOf(each) >= order.indexOf(room)).map((each) => [room, each]),
-    )
-    expect(upward).toEqual([])
-  })
-
   test.each(Object.entries(ARROWS))('%s imports only what it may', (room, allowed) => {
     const wrong = imports
       .filter(isRelative)
@@ -119,21 +120,37 @@ describe('the import arrows', () => {
     expect(wrong).toEqual([])
   })
 
-  test.each(Object.entries(SERVER_ARROWS))(
-    'the room %s of the server imports only those below it',
-    (room, allowed) => {
-      const wrong = imports
-        .filter(isRelative)
-        .filter((each) => roomOf(each.file) === 'server' && roomOf(target(each)) === 'server')
-        .filter(({ file }) => serverRoomOf(file) === room)
-        .filter((each) => ![room, ...allowed].includes(serverRoomOf(target(each))))
-      expect(wrong).toEqual([])
-    },
-  )
+  describe.each(Object.entries(INNER_ARROWS))('inside %s', (wing, arrows) => {
+    const isInside = (path: string): boolean => path.startsWith(`${wing}/`)
 
-  test('the plan knows every room of the server', () => {
-    const rooms = files.filter((file) => roomOf(file) === 'server').map(serverRoomOf)
-    expect([...new Set(rooms)].sort()).toEqual(Object.keys(SERVER_ARROWS).sort())
+    test('every file stands in a room that the plan knows', () => {
+      const rooms = files.filter(isInside).map((file) => innerRoomOf(wing, file))
+      expect([...new Set(rooms)].sort()).toEqual(Object.keys(arrows).sort())
+    })
+
+    test('each room imports only what it may, and none that comes after it', () => {
+      const order = Object.keys(arrows)
+      const wrong = imports
+        .filter((each) => isRelative(each) && isInside(each.file) && isInside(target(each)))
+        .map((each) => ({ ...each, room: innerRoomOf(wing, each.file), of: innerRoomOf(wing, target(each)) }))
+        .filter(({ room, of }) => room !== of)
+        .filter(({ room, of }) => !arrows[room]?.includes(of) || order.indexOf(of) > order.indexOf(room))
+      expect(wrong).toEqual([])
+    })
+  })
+
+  test('no imports form a cycle', () => {
+    const edges = imports
+      .filter(isRelative)
+      .map((each) => ({ file: each.file, to: target(each).replace(/\.js$/, '.ts') }))
+    let left = new Set(files)
+    // A file that imports nothing that is left is in no cycle.
+    for (let size = 0; size !== left.size; ) {
+      size = left.size
+      const importing = new Set(edges.filter(({ to }) => left.has(to)).map(({ file }) => file))
+      left = new Set([...left].filter((file) => importing.has(file)))
+    }
+    expect([...left]).toEqual([])
   })
 
   test('nothing depends on the OpenAPI document but the app that serves it', () => {
@@ -143,17 +160,6 @@ describe('the import arrows', () => {
       .filter(({ file }) => !file.startsWith('src/server/openapi/') && file !== 'src/server/app.ts')
     expect(wrong).toEqual([])
   })
-
-  test.each(Object.entries(GATEWAY_ARROWS))(
-    'in the gateway, %s imports only what it may',
-    (room, allowed) => {
-      const [wing, own] = ['src/gateway/', `src/gateway/${room}/`]
-      const inside = imports.filter(isRelative).filter(({ file }) => file.startsWith(own))
-      expect(inside).not.toEqual([])
-      const targets = inside.map(target).filter((path) => path.startsWith(wing))
-      expect(targets.filter((path) => ![room, ...allowed].includes(path.split('/')[2] ?? ''))).toEqual([])
-    },
-  )
 
   test('a factory imports nothing but its service, the store and what they share', () => {
     const wrong = imports
@@ -177,44 +183,6 @@ describe('the import arrows', () => {
       .filter((each) => !isRelative(each) && roomOf(each.file) === room)
       .filter(({ from }) => from !== '@bsv/sdk')
     expect(wrong).toEqual([])
-  })
-})
-
-/** The rooms of storage: what each may import, beside itself. */
-const STORAGE_ARROWS: Record<string, string[]> = {
-  rows: [],
-  read: ['rows'],
-  write: ['rows', 'read'],
-  rebuild: ['rows', 'read', 'write'],
-  sql: ['rows', 'read', 'write', 'rebuild'],
-  mongo: ['rows', 'read', 'write', 'rebuild'],
-}
-
-describe('inside storage', () => {
-  const isStorage = (path: string): boolean => path.startsWith('backend/src/storage/')
-  const storageRoom = (path: string): string => path.split('/')[3] ?? ''
-  const inside = imports
-    .filter((each) => isRelative(each) && isStorage(each.file))
-    .map((each) => ({ file: each.file, to: target(each).replace(/\.js$/, '.ts') }))
-    .filter(({ to }) => isStorage(to))
-
-  test.each(Object.entries(STORAGE_ARROWS))('%s imports only what it may', (room, allowed) => {
-    const wrong = inside
-      .filter(({ file }) => storageRoom(file) === room)
-      .filter(({ to }) => ![room, ...allowed].includes(storageRoom(to)))
-    expect(wrong).toEqual([])
-  })
-
-  test('every file stands in a room, and no imports form a cycle', () => {
-    let left = new Set(files.filter(isStorage))
-    expect([...new Set([...left].map(storageRoom))].sort()).toEqual(Object.keys(STORAGE_ARROWS).sort())
-    // Whatever imports nothing that is left is in no cycle.
-    for (let size = 0; size !== left.size; ) {
-      size = left.size
-      const importing = new Set(inside.filter(({ to }) => left.has(to)).map(({ file }) => file))
-      left = new Set([...left].filter((file) => importing.has(file)))
-    }
-    expect([...left]).toEqual([])
   })
 })
 
