@@ -41,7 +41,7 @@ const PAGE = `<!doctype html><title>resolve</title><p id="said"></p>
 <script type="module" src="/page.js"></script><img src="/held">`
 
 const PROGRAM = `
-import { deploymentOf, formatOutpoint, parseOutpoint, PROFILES, resolveName, verifyNameProof } from '../../browser/client.js'
+import { deploymentOf, formatOutpoint, parseOutpoint, PROFILES, resolveName, verifyNameProof } from './client.js'
 const tree = (genesis) => deploymentOf(PROFILES.local, {
   genesis: parseOutpoint(genesis), difficulty: ${deployment.difficulty}, nameMarker: 'fake marker',
 })

@@ -48,10 +48,12 @@ test(
   async () => {
     expect(await run(['blocked'], {})).toMatchObject(refused(2, 'set ADMIN_TOKEN'))
     expect(await run(['blocked'], { ADMIN_TOKEN: 'another-token-of-some' })).toMatchObject(
-      refused(4, '401: this takes'),
+      refused(4, '401: this route requires'),
     )
-    expect(await run(['block', 'alice', '--reason', 'x'])).toMatchObject(refused(2, '"alice" is none of'))
-    expect(await run(['unblock', 'name:ALICE'])).toMatchObject(refused(4, '400: a name is'))
+    expect(await run(['block', 'alice', '--reason', 'x'])).toMatchObject(
+      refused(2, '"alice" does not start with'),
+    )
+    expect(await run(['unblock', 'name:ALICE'])).toMatchObject(refused(4, '400: a name must be'))
     expect(await cli.run(['blocked', '--url', 'http://127.0.0.1:9'], { ADMIN_TOKEN })).toMatchObject(
       refused(5, 'does not answer'),
     )

@@ -244,7 +244,7 @@ describe('verify', () => {
   test(
     'refuses what it cannot be asked',
     async () => {
-      expect(await run(['verify', 'Abc', '--url', url])).toEqual(refusedWith(line1('a name is'), 2))
+      expect(await run(['verify', 'Abc', '--url', url])).toEqual(refusedWith(line1('a name must be'), 2))
       expect(await run(['verify', 'abc', '--url', 'ftp://x'])).toEqual(refusedWith(line1('not the URL'), 2))
       expect(await run(['verify', 'abc', '--genesis', 'x', '--url', url])).toEqual(
         refusedWith(line1('GENESIS'), 2),
