@@ -44,7 +44,7 @@ const ARROWS: Record<string, string[]> = {
   gateway: ['protocol', 'graph'],
   // Of the client, how a stranger's answer is read within bounds: a headers service is one to both.
   server: ['protocol', 'graph', 'storage', 'topic-managers', 'lookup-services', 'gateway', 'client'],
-  // For whoever wires a host of an engine: what it configures there, in one place.
+  // For anyone who wires a host of an engine: what it configures there, in one place.
   plugin: ['protocol', 'graph', 'storage', 'topic-managers', 'lookup-services'],
   // A miner verifies the node that an index shows before anything is signed.
   mining: ['protocol', 'client'],

@@ -9,7 +9,7 @@ import { createLogger } from '../../../src/server/telemetry/logger.js'
 function stream(isTTY: boolean, columns = 80): { stream: Stream; written: () => string } {
   const through = Object.assign(new PassThrough(), { isTTY, columns })
   let written = ''
-  through.on('data', (piece: Buffer) => (written += piece.toString('utf8')))
+  through.on('data', (chunk: Buffer) => (written += chunk.toString('utf8')))
   return { stream: through, written: () => written }
 }
 

@@ -26,10 +26,10 @@ async function serverThat(listener: RequestListener): Promise<string> {
 /** Writes for as long as anybody reads, and resolves with how much was written. */
 async function writeEndlessly(response: ServerResponse): Promise<number> {
   let written = 0
-  const piece = Buffer.alloc(16 * 1024, ' ')
+  const chunk = Buffer.alloc(16 * 1024, ' ')
   const write = (): void => {
-    do written += piece.length
-    while (response.write(piece))
+    do written += chunk.length
+    while (response.write(chunk))
   }
   response.on('drain', write)
   write()
@@ -43,12 +43,12 @@ describe('an HTTP client with bounds', () => {
   test('sends and reads JSON as the SDK does', async () => {
     let asked: unknown
     const url = await serverThat(async (request, response) => {
-      const pieces: Buffer[] = []
-      for await (const piece of request) pieces.push(piece as Buffer)
+      const chunks: Buffer[] = []
+      for await (const chunk of request) chunks.push(chunk as Buffer)
       asked = {
         method: request.method,
         key: request.headers['x-key'],
-        body: Buffer.concat(pieces).toString(),
+        body: Buffer.concat(chunks).toString(),
       }
       response.writeHead(201, { 'Content-Type': 'application/json; charset=utf-8' }).end('{"height":7}')
     })
@@ -93,8 +93,8 @@ describe('an HTTP client with bounds', () => {
     const url = await serverThat((_, response) => {
       response.writeHead(200, { 'Content-Type': 'application/json', 'Content-Encoding': 'gzip' })
       const gzip = createGzip()
-      gzip.on('data', (piece: Buffer) => {
-        packed += piece.length
+      gzip.on('data', (chunk: Buffer) => {
+        packed += chunk.length
       })
       gzip.pipe(response)
       gzip.end(Buffer.alloc(MAX_BYTES + 1, ' '))

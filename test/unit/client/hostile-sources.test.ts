@@ -36,8 +36,8 @@ const HONEST: Record<string, RouteAnswer> = {
 }
 
 const MiB = 1024 * 1024
-/** A reader takes what comes in pieces, and sees in the last one that it is too much. */
-const PIECE = 64 * 1024
+/** A reader takes what comes in chunks, and sees in the last one that it is too much. */
+const CHUNK_BYTES = 64 * 1024
 /** For what is waited for in vain, in milliseconds. */
 const SHORT = 4000
 
@@ -48,9 +48,9 @@ function countingFetch(): { fetch: typeof fetch; count: () => number } {
     const { status, headers, body } = await fetch(url, init)
     const counter = new TransformStream<Uint8Array, Uint8Array>(
       {
-        transform(piece, controller) {
-          bytes += piece.length
-          controller.enqueue(piece)
+        transform(chunk, controller) {
+          bytes += chunk.length
+          controller.enqueue(chunk)
         },
       },
       undefined,
@@ -63,9 +63,9 @@ function countingFetch(): { fetch: typeof fetch; count: () => number } {
 
 function endless(response: ServerResponse): void {
   response.writeHead(200, { 'content-type': 'application/octet-stream' })
-  const piece = Buffer.alloc(PIECE, ' ')
+  const chunk = Buffer.alloc(CHUNK_BYTES, ' ')
   const write = (): void => {
-    while (response.write(piece));
+    while (response.write(chunk));
   }
   response.on('drain', write)
   write()
@@ -119,8 +119,8 @@ describe.each([
   })
 
   test('that says nothing at all', async () => {
-    const silent: NameSource = { index: 'nobody', ask: async () => await new Promise(() => {}) }
-    expect(await beside(silent, { timeout: SHORT })).toMatchObject({
+    const unresponsive: NameSource = { index: 'nobody', ask: async () => await new Promise(() => {}) }
+    expect(await beside(unresponsive, { timeout: SHORT })).toMatchObject({
       index: 'nobody',
       verdict: 'failed',
       error: { code: 'TIMEOUT' },
@@ -139,7 +139,7 @@ describe.each([
       error: { code: 'TOO_LARGE' },
     })
     expect(count()).toBeGreaterThan(MiB / 2)
-    expect(count()).toBeLessThanOrEqual(MiB + 2 * PIECE)
+    expect(count()).toBeLessThanOrEqual(MiB + 2 * CHUNK_BYTES)
   })
 
   test('whose record has no end, of which less is read than of a proof', async () => {
@@ -147,7 +147,7 @@ describe.each([
     const { url } = await start({ [RECORD]: { does: endless } })
     const hostile = new HttpNameSource({ url, fetch })
     expect(await beside(hostile)).toMatchObject({ verdict: 'failed', error: { code: 'TOO_LARGE' } })
-    expect(count()).toBeLessThanOrEqual(MiB + 2 * PIECE)
+    expect(count()).toBeLessThanOrEqual(MiB + 2 * CHUNK_BYTES)
   })
 
   test('whose answers are each within bounds, and together are not', async () => {

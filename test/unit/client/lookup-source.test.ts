@@ -196,9 +196,9 @@ describe('hosts without end', () => {
     const fetching: typeof fetch = async (url, init) => {
       const { status, headers: head, body } = await fetch(url, init)
       const counter = new TransformStream<Uint8Array, Uint8Array>({
-        transform(piece, controller) {
-          bytes += piece.length
-          controller.enqueue(piece)
+        transform(chunk, controller) {
+          bytes += chunk.length
+          controller.enqueue(chunk)
         },
       })
       return new Response(body?.pipeThrough(counter) ?? null, { status, headers: head })
@@ -310,9 +310,9 @@ describe('trackers', () => {
 
 function endless(response: ServerResponse): void {
   response.writeHead(200, { 'content-type': 'application/json' })
-  const piece = Buffer.alloc(64 * 1024, ' ')
+  const chunk = Buffer.alloc(64 * 1024, ' ')
   const write = (): void => {
-    while (response.write(piece));
+    while (response.write(chunk));
   }
   response.on('drain', write)
   write()

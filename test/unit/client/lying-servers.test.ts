@@ -262,8 +262,8 @@ describe('an index that gives no answer', () => {
   })
 
   test('because it says nothing for longer than the caller waits', async () => {
-    const silent = await index({ [RECORD]: { does: () => {} } })
-    expect(await reportOn(silent, { timeout: 50 })).toMatchObject(failing('TIMEOUT'))
+    const unresponsive = await index({ [RECORD]: { does: () => {} } })
+    expect(await reportOn(unresponsive, { timeout: 50 })).toMatchObject(failing('TIMEOUT'))
     const slow = await index({
       [PROOF]: { does: (response) => response.writeHead(200).write('a') },
     })

@@ -219,16 +219,16 @@ test('where another mint is mined than the one that was seen unproven, it is fou
   const dataDir = await servers.folder()
   await crawl(dataDir)
   const [seen] = tree.unproven.slice(-1)
-  const { rival } = tree
-  tree.headers.mine([...tree.unproven.slice(0, -1), rival])
-  tree.transactions.splice(-1, 1, rival)
+  const { rival: competing } = tree
+  tree.headers.mine([...tree.unproven.slice(0, -1), competing])
+  tree.transactions.splice(-1, 1, competing)
   service.forget(seen?.txid ?? '')
   service.know(...tree.records)
   const { report } = await crawl(dataDir)
   expect(report).toMatchObject({ mints: 1, failures: [] })
   const { graph_names: names } = factsIn(dataDir)
   expect(names).toEqual((await imported()).graph_names)
-  expect(names?.join()).toContain(rival.txid)
+  expect(names?.join()).toContain(competing.txid)
 })
 
 describe('a source that lies', () => {

@@ -68,7 +68,7 @@ class Known implements RankedView {
     return [...this.all.values()].flatMap(({ txid, isInactive }) => (isInactive ? [txid] : [])).sort()
   }
 
-  /** The same from scratch: whoever has the best rank takes what it spends, if nothing took it and its parents count. */
+  /** The same from scratch: the transaction with the best rank takes what it spends, if nothing took it and its parents count. */
   async expected(): Promise<string[]> {
     const taken = new Map<string, string>()
     const counting = new Set<string>()
@@ -165,7 +165,7 @@ test('one that spends what its own ancestor spends never counts', async () => {
   }
 })
 
-test('of a coin with hundreds of rivals, one more has few of them looked at', async () => {
+test('of a coin with hundreds of conflicting spends, one more has few of them looked at', async () => {
   class Counting extends Known {
     asked = 0
 
@@ -185,7 +185,7 @@ test('of a coin with hundreds of rivals, one more has few of them looked at', as
   for (let at = 0; at < 300; at++) await spend(`later ${at}`, 1000 + at)
   expect(known.inactive).toHaveLength(299)
   expect(await spend('last', 5000)).toBeLessThan(10)
-  // One that beats them all: what counted until now is silent, and nothing else is asked.
+  // One that beats them all: what counted until now is deactivated, and nothing else is read.
   expect(await spend('first', 1)).toBeLessThan(10)
   expect(known.inactive).toHaveLength(301)
 })

@@ -16,7 +16,7 @@ afterEach(closeStores)
 const txidsOf = (transactions: { txid: string }[]): string[] => transactions.map(({ txid }) => txid)
 const at = (transaction: FakeTransaction, vout: number): Outpoint => parseOutpoint(transaction.outpoint(vout))
 
-/** A store that is told of some transactions of a tree, all of them unless something is said. */
+/** A store with some transactions of a tree: all of them by default. */
 async function storeOf(
   tree: MineTree,
   {
@@ -61,7 +61,7 @@ test('a proof goes back through the node that was minted and through the node th
   expect(await shown(tree, store, 'abe')).toEqual(names('a', 'ab', 'abc', 'abd', 'abe'))
 })
 
-test('of any tree, told in any order, each name has its way and no more', async () => {
+test('of any tree, recorded in any order, the proof of each name has its path and no more', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(fc.tuple(fc.nat(), fc.constantFrom(...'abc')), { minLength: 1, maxLength: 25 }),
@@ -131,7 +131,7 @@ test('the store is asked in step with the spends, and raw transactions are not k
     expect(proof.transactions.flatMap((each) => Object.keys(each)).includes('raw')).toBe(false)
     const { transactions } = proof
     const beef = await listedBeef({ transactions, store: counting.transactions })
-    for await (const piece of beef.bytes()) expect(piece.length).toBeLessThan(beef.length)
+    for await (const chunk of beef.bytes()) expect(chunk.length).toBeLessThan(beef.length)
     return { collecting, sending: asked - collecting }
   }
   // A transaction and a node for each spend, and the genesis transaction.
@@ -291,10 +291,10 @@ test('as BEEF, it holds the path of each that has one', async () => {
   const proof = await proofIn(tree, store, 'abc')
   if (proof.kind !== 'complete') throw new Error(`the proof is ${proof.kind}`)
   const { transactions } = proof
-  const pieces: Uint8Array[] = []
-  for await (const piece of (await listedBeef({ transactions, store: store.transactions })).bytes())
-    pieces.push(piece)
-  const beef = readBeef(joinBytes(pieces))
+  const chunks: Uint8Array[] = []
+  for await (const chunk of (await listedBeef({ transactions, store: store.transactions })).bytes())
+    chunks.push(chunk)
+  const beef = readBeef(joinBytes(chunks))
   expect(beef.subject.txid).toBe(tree.mintOf('abc').txid)
   expect(beef.txids).toEqual(txidsOf(tree.transactions))
   expect(beef.txids.map((txid) => beef.proof(txid)?.height)).toEqual(

@@ -31,9 +31,9 @@ async function laidOut(records: TransactionRecord[]) {
 
 async function bytesOf(records: TransactionRecord[]): Promise<Uint8Array> {
   const { beef } = await laidOut(records)
-  const pieces: Uint8Array[] = []
-  for await (const piece of beef.bytes()) pieces.push(piece)
-  const bytes = joinBytes(pieces)
+  const chunks: Uint8Array[] = []
+  for await (const chunk of beef.bytes()) chunks.push(chunk)
+  const bytes = joinBytes(chunks)
   expect(bytes).toHaveLength(beef.length)
   return bytes
 }
@@ -89,7 +89,7 @@ test.each<[string, (record: TransactionRecord) => TransactionRecord | undefined]
   if (changed !== undefined) held.set(two.txid, changed)
   const given: Uint8Array[] = []
   const read = async (): Promise<void> => {
-    for await (const piece of beef.bytes()) given.push(piece)
+    for await (const chunk of beef.bytes()) given.push(chunk)
   }
   await expect(read()).rejects.toThrow(two.txid)
   expect(given).toContain(one.raw)

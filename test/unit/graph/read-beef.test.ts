@@ -77,7 +77,7 @@ describe.each(FORMS)('%s', (_, beef) => {
     expect(readBeef(Array.from(beef)).subject).toEqual(child.transaction)
   })
 
-  test('is read once for one array, and anew for another', () => {
+  test('is read once for one array, and again for another', () => {
     const contents = readBeef(beef)
     expect(readBeef(beef)).toBe(contents)
     const again = readBeef(beef.slice())
@@ -138,7 +138,7 @@ describe('the subject', () => {
   })
 })
 
-// The SDK writes counts anew before it hashes: taken as they are, the txid here would be another than the engine's.
+// The SDK re-encodes counts before it hashes: taken as they are, the txid here would be another than the engine's.
 test.each<[string, (raw: Uint8Array) => Uint8Array]>([
   ['the count of inputs', (raw) => concatBytes(raw.slice(0, 4), fromHex('fd0100'), raw.slice(5))],
   ['the length of a script', (raw) => concatBytes(raw.slice(0, 41), fromHex('fe6c000000'), raw.slice(42))],

@@ -28,20 +28,20 @@ describe('an output of the names topic', () => {
   const { genesis } = chain.deployment
   const [a, ab] = chain.mintAll('ab')
   if (!a || !ab) throw new Error('no mints')
-  const told = (transaction: FakeTransaction, vout: number) =>
+  const records = (transaction: FakeTransaction, vout: number) =>
     namesRecords({ transaction: transaction.transaction, vout, genesis })
 
   test('is the root where it is the genesis', () => {
     const outpoint = { txid: chain.genesis.txid, vout: 0 }
-    expect(told(chain.genesis, 0)).toEqual(graphRecords({ nodes: [{ outpoint, domain: '' }] }))
+    expect(records(chain.genesis, 0)).toEqual(graphRecords({ nodes: [{ outpoint, domain: '' }] }))
   })
 
   test('is the restated node, the child or the name, by its place', () => {
     const outpoint = (vout: number) => ({ txid: ab.txid, vout })
-    expect(told(ab, 0)).toEqual(graphRecords({ nodes: [{ outpoint: outpoint(0), domain: 'a' }] }))
-    expect(told(ab, 1)).toEqual(graphRecords({ nodes: [{ outpoint: outpoint(1), domain: 'ab' }] }))
-    expect(told(ab, 2)).toEqual(graphRecords({ names: [{ outpoint: outpoint(2), name: 'ab' }] }))
-    expect(told(a, 2).names).toEqual([{ outpoint: { txid: a.txid, vout: 2 }, name: 'a' }])
+    expect(records(ab, 0)).toEqual(graphRecords({ nodes: [{ outpoint: outpoint(0), domain: 'a' }] }))
+    expect(records(ab, 1)).toEqual(graphRecords({ nodes: [{ outpoint: outpoint(1), domain: 'ab' }] }))
+    expect(records(ab, 2)).toEqual(graphRecords({ names: [{ outpoint: outpoint(2), name: 'ab' }] }))
+    expect(records(a, 2).names).toEqual([{ outpoint: { txid: a.txid, vout: 2 }, name: 'a' }])
   })
 
   test('must be there', () => {
@@ -59,7 +59,7 @@ describe('an output of the names topic', () => {
 })
 
 describe('an output of the ordinals topic', () => {
-  const told = async (
+  const records = async (
     subject: FakeTransaction,
     options: { vout?: number; with?: FakeTransaction[] } = {},
   ) => {
@@ -72,7 +72,7 @@ describe('an output of the ordinals topic', () => {
     const body = utf8('hello')
     const sha256 = createHash('sha256').update(body).digest('hex')
     const file = new FakeChain().inscribe({ satoshis: 600, contentType: 'text/plain', body })
-    expect(await told(file)).toEqual(
+    expect(await records(file)).toEqual(
       graphRecords({
         outputs: [
           {
@@ -93,7 +93,7 @@ describe('an output of the ordinals topic', () => {
     if (!first || !second) throw new Error('no coins')
     const inputs = [first, second].map((transaction) => ({ transaction, vout: 0 }))
     const subject = chain.spend({ inputs, outputs: [ONE, { ...ONE, satoshis: 0 }, ONE] })
-    const [received] = (await told(subject, { vout: 2, with: [first, second] })).outputs
+    const [received] = (await records(subject, { vout: 2, with: [first, second] })).outputs
     expect(received).toEqual({
       outpoint: { txid: subject.txid, vout: 2 },
       satoshis: 1,
@@ -102,24 +102,24 @@ describe('an output of the ordinals topic', () => {
     })
   })
 
-  test('is unsettled where that is not known, and not where it received none', async () => {
+  test('is unresolved where that is not known, and not where it received none', async () => {
     const chain = new FakeChain()
     const rich = chain.spend({ inputs: [], outputs: [{ ...ONE, satoshis: 9 }] })
     const outputs = [ONE, { satoshis: 2, lockingScript: inscriptionScript({ body: utf8('a') }) }]
     const subject = chain.spend({ inputs: [{ transaction: rich, vout: 0 }], outputs })
-    expect((await told(subject)).outputs).toEqual([
+    expect((await records(subject)).outputs).toEqual([
       { outpoint: { txid: subject.txid, vout: 0 }, satoshis: 1, owner: ownerOf(2), unsettled: true },
     ])
-    expect((await told(subject, { with: [rich] })).outputs).toEqual([
+    expect((await records(subject, { with: [rich] })).outputs).toEqual([
       { outpoint: { txid: subject.txid, vout: 0 }, satoshis: 1, owner: ownerOf(2) },
     ])
-    const [larger] = (await told(subject, { vout: 1 })).outputs
+    const [larger] = (await records(subject, { vout: 1 })).outputs
     expect(larger).not.toHaveProperty('unsettled')
   })
 
   test('must be there', async () => {
     const subject = new FakeChain().spend({ inputs: [], outputs: [ONE] })
-    await expect(told(subject, { vout: 1 })).rejects.toThrow(RangeError)
+    await expect(records(subject, { vout: 1 })).rejects.toThrow(RangeError)
   })
 })
 
@@ -168,13 +168,17 @@ describe('of an admitted transaction', () => {
     )
   })
 
-  test('the same is told for every output of one BEEF, and counted once', () => {
+  test('the records are the same for every output of one BEEF, and counted once', () => {
     const beef = readBeef(beefOf(child))
-    const told = transactionRecords(beef)
-    expect(transactionRecords(beef)).toBe(told)
+    const records = transactionRecords(beef)
+    expect(transactionRecords(beef)).toBe(records)
     const name = graphRecords({ names: [{ outpoint: { txid: child.txid, vout: 2 }, name: 'a' }] })
-    const merged = mergeRecords([mergeRecords([told, name]), told, mergeRecords([told, graphRecords({})])])
-    expect(merged).toEqual({ ...told, names: name.names })
+    const merged = mergeRecords([
+      mergeRecords([records, name]),
+      records,
+      mergeRecords([records, graphRecords({})]),
+    ])
+    expect(merged).toEqual({ ...records, names: name.names })
   })
 })
 
@@ -229,7 +233,7 @@ describe('beside a proven subject', () => {
     expect(unsoundness(beef)).toBeUndefined()
   })
 
-  test('it is told once for all outputs', () => {
+  test('the records are made once for all outputs', () => {
     const beef = readBeef(beefOf(subject, { with: [large] }))
     expect(placingRecords(beef)).toBe(placingRecords(beef))
   })

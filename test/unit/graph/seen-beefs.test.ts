@@ -7,7 +7,7 @@ const inscribed = (bytes: number): FakeTransaction =>
   chain.inscribe({ contentType: 'text/plain', body: utf8('x'.repeat(bytes)) })
 const parent = inscribed(1)
 
-/** As an engine makes it anew: without what a proven subject spends. */
+/** As an engine serialises it again: without what a proven subject spends. */
 const short = (transaction: FakeTransaction): Uint8Array => beefOf(transaction)
 const whole = (transaction: FakeTransaction): Uint8Array => beefOf(transaction, { with: [parent] })
 
@@ -24,7 +24,7 @@ test('of a transaction that was seen, all that came with it is known', () => {
   expect(seen.complete(forgotten)).toBe(forgotten)
 })
 
-test('no more bytes are kept than it is told, but the last one however large it is', () => {
+test('no more bytes are kept than the limit, except the last BEEF however large it is', () => {
   const seen = new SeenBeefs(16_000)
   const some = [5000, 6000, 6000].map(inscribed)
   for (const each of some) seen.add(whole(each))

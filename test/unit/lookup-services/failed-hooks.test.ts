@@ -26,7 +26,7 @@ afterEach(async () => {
   await closeStores()
 })
 
-/** A writer that fails at the calls that it is told to. */
+/** A writer that fails at the calls that `fails` picks. */
 class FailingWriter implements Pick<GraphStore, 'record' | 'evict' | 'backlog'> {
   calls = 0
   done = 0
@@ -132,28 +132,28 @@ function stockEngine(
 async function undisturbed(): Promise<Record<string, string[]>> {
   const chain = new FakeChain()
   const opened = await openStore()
-  const told = services({ opened, chain })
-  await stockEngine(chain, told)(scenario(chain))
+  const plugin = services({ opened, chain })
+  await stockEngine(chain, plugin)(scenario(chain))
   // The engine does not wait for the notices of spends.
-  await eventually(async () => expect(told.writer.done).toBe(RECORDS))
+  await eventually(async () => expect(plugin.writer.done).toBe(RECORDS))
 
   return await opened.rows()
 }
 
-test('whichever record a hook fails at, it is noted and repeated, and the tables are those of a run in which none fails', async () => {
+test('whichever record a hook fails at, it is kept in the outbox and repeated, and the tables are those of a run in which none fails', async () => {
   const rows = await undisturbed()
   for (let failing = 1; failing <= RECORDS; failing++) {
     const chain = new FakeChain()
     const opened = await openStore()
-    const told = services({ opened, chain, fails: (call) => call === failing })
-    await stockEngine(chain, told)(scenario(chain))
+    const plugin = services({ opened, chain, fails: (call) => call === failing })
+    await stockEngine(chain, plugin)(scenario(chain))
     await eventually(async () => expect(await opened.rows()).toEqual(rows))
-    expect(told.failures).toMatchObject([{ kept: 'outbox' }])
-    await told.close()
+    expect(plugin.failures).toMatchObject([{ kept: 'outbox' }])
+    await plugin.close()
   }
 })
 
-test('what was noted is repeated after a restart, one note a hook and one BEEF a transaction', async () => {
+test('failed hooks are repeated after a restart, with one row for each hook and one BEEF for each transaction', async () => {
   const rows = await undisturbed()
   const chain = new FakeChain()
   const opened = await openStore()
@@ -172,7 +172,7 @@ test('what was noted is repeated after a restart, one note a hook and one BEEF a
   expect(again.failures).toEqual([])
 })
 
-test('a note that fails for ever keeps no other from being repeated', async () => {
+test('a hook that fails for ever keeps no other from being repeated', async () => {
   const rows = await undisturbed()
   const chain = new FakeChain()
   const opened = await openStore()
@@ -204,24 +204,24 @@ test('a note that fails for ever keeps no other from being repeated', async () =
 test('an eviction that fails is repeated', async () => {
   const chain = new FakeChain()
   const opened = await openStore()
-  const told = services({ opened, chain })
+  const plugin = services({ opened, chain })
   const [, , , note = new Uint8Array()] = scenario(chain)
-  await stockEngine(chain, told)([note])
+  await stockEngine(chain, plugin)([note])
   const [row = ''] = (await opened.rows()).graph_outputs ?? []
   const outpoint = parseOutpoint(`${JSON.parse(row).txid}_${JSON.parse(row).vout}`)
-  told.writer.fails = (call) => call === 2
-  told.writer.calls = 1
-  await told.ordinals.outputEvicted(outpoint.txid, outpoint.vout)
+  plugin.writer.fails = (call) => call === 2
+  plugin.writer.calls = 1
+  await plugin.ordinals.outputEvicted(outpoint.txid, outpoint.vout)
   await eventually(async () => {
     const { graph_blocked, graph_hook_notes } = await opened.rows()
     expect(graph_hook_notes).toEqual([])
     expect(graph_blocked).toEqual([expect.stringContaining(outpoint.txid)])
   })
-  expect(told.failures).toMatchObject([{ failed: { hook: 'evicted', outpoint }, kept: 'outbox' }])
+  expect(plugin.failures).toMatchObject([{ failed: { hook: 'evicted', outpoint }, kept: 'outbox' }])
 })
 
-describe('while the database takes no note', () => {
-  /** Notes that cannot be written while `away`. */
+describe('while the outbox cannot be written', () => {
+  /** An outbox that cannot be written while `away`. */
   function unwritable(to: HookOutbox): HookOutbox & { away: boolean } {
     const reach = (): void => {
       if (notes.away) throw new Error('the database is away')
@@ -248,17 +248,17 @@ describe('while the database takes no note', () => {
     const chain = new FakeChain()
     const opened = await openStore()
     const outbox = unwritable(new SqlHookOutbox(opened.database.writer))
-    const told = services({ opened, chain, fails: () => outbox.away, retries: { outbox } })
-    const submit = stockEngine(chain, told)
+    const plugin = services({ opened, chain, fails: () => outbox.away, retries: { outbox } })
+    const submit = stockEngine(chain, plugin)
     await expect(submit([beefOf(chain.genesis)])).rejects.toThrow('deadlock found')
-    expect(told.failures[0]).toMatchObject({ kept: 'in memory', failed: { hook: 'admitted' } })
+    expect(plugin.failures[0]).toMatchObject({ kept: 'in memory', failed: { hook: 'admitted' } })
     expect((await opened.rows()).graph_nodes).toEqual([])
     outbox.away = false
     await eventually(async () => expect((await opened.rows()).graph_nodes).toHaveLength(1))
     expect((await opened.rows()).graph_hook_notes).toEqual([])
   })
 
-  test('memory holds no more than it may, and what it does not hold is told', async () => {
+  test('memory holds no more than its limit, and what does not fit is reported as lost', async () => {
     const failures: HookFailure[] = []
     const { database } = await openStore()
     const hooks = new HookRetries({

@@ -198,7 +198,7 @@ describe('a mint paid by a wallet', () => {
   })
 
   test.each([
-    ['turned outputs about', ({ outputs }: Transaction) => void outputs.reverse()],
+    ['reversed the outputs', ({ outputs }: Transaction) => void outputs.reverse()],
     ['took the node away', ({ inputs }: Transaction) => void inputs.shift()],
     [
       'pays out more than it spends',

@@ -25,11 +25,11 @@ const services: (LookupService & LookupService2)[] = [
 
 test.each([[[]], [[undefined, 'current-tx', { dryRun: true }]], [[[1, 2], 'historical-tx-no-spv', {}]]] as [
   unknown[],
-][])('topic managers admit the same whatever else they are told: %j', async (more) => {
+][])('topic managers admit the same whatever other arguments they get: %j', async (more) => {
   const beef = Array.from(beefOf(chain.genesis))
-  const told = more as [number[]?, 'current-tx'?, { dryRun?: boolean }?]
+  const args = more as [number[]?, 'current-tx'?, { dryRun?: boolean }?]
   const admitted = await Promise.all(
-    managers.map((manager: TopicManager2) => manager.identifyAdmissibleOutputs(beef, [], ...told)),
+    managers.map((manager: TopicManager2) => manager.identifyAdmissibleOutputs(beef, [], ...args)),
   )
   expect(admitted.map(({ outputsToAdmit }) => outputsToAdmit)).toEqual([[0], []])
 })

@@ -227,8 +227,8 @@ test.each([
   ['tags', '5151'],
   ['IFs', '0063'],
 ])('megabytes of %s take no long time', (_, unit) => {
-  const piece = fromHex(unit)
-  const script = joinBytes([envelope(), ...new Array(Math.floor(4_000_000 / piece.length)).fill(piece)])
+  const part = fromHex(unit)
+  const script = joinBytes([envelope(), ...new Array(Math.floor(4_000_000 / part.length)).fill(part)])
   const started = performance.now()
   readEnvelope(script)
   expect(performance.now() - started).toBeLessThan(5000)

@@ -145,8 +145,8 @@ test.each([
   ['a body', '0063036f726400', '51'],
   ['tags', '0063036f7264', '5151'],
 ])('megabytes of %s take no long time', (_, start, unit) => {
-  const piece = fromHex(unit)
-  const script = joinBytes([fromHex(start), ...new Array(Math.floor(4_000_000 / piece.length)).fill(piece)])
+  const part = fromHex(unit)
+  const script = joinBytes([fromHex(start), ...new Array(Math.floor(4_000_000 / part.length)).fill(part)])
   const started = performance.now()
   readInscription(script)
   expect(performance.now() - started).toBeLessThan(5000)

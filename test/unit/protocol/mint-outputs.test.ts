@@ -23,7 +23,7 @@ function attempt(overrides: MintOverrides = {}): FakeTransaction {
 }
 
 /** What its outputs say of a mint, whatever unlocks the node: the name, or the code of the error. */
-function told(
+function nameOrCode(
   { transaction }: FakeTransaction,
   more: Partial<Parameters<typeof readMintOutputs>[0]> = {},
 ): string {
@@ -42,16 +42,16 @@ test.each<[string, MintOverrides]>([
   ['with no outputs after the name', { trailing: [] }],
   ['with an empty owner lock', { ownerLock: new Uint8Array() }],
   ['with a long owner lock', { ownerLock: new Uint8Array(70_000) }],
-])('a mint is told by its outputs, %s', (_, overrides) => {
+])('a mint is recognised by its outputs, %s', (_, overrides) => {
   const mint = attempt({ unlockingScript, ...overrides })
-  expect([told(mint), told(mint, { spent: undefined })]).toEqual(['ac', 'ac'])
+  expect([nameOrCode(mint), nameOrCode(mint, { spent: undefined })]).toEqual(['ac', 'ac'])
 })
 
-test('a mint from the root as deployed is told too', () => {
+test('a mint from the root as deployed is recognised too', () => {
   const tree = new FakeChain({ tld: 'test' })
   const spent = tree.node('')
   const mint = tree.mint('x', { unlockingScript })
-  expect(told(mint, { spent, deployment: tree.deployment })).toBe('x')
+  expect(nameOrCode(mint, { spent, deployment: tree.deployment })).toBe('x')
 })
 
 /** For another owner than the unlocking script says: any lock will do where only the outputs are read. */
@@ -63,7 +63,7 @@ const WRONG = brokenMints(chain).filter(
 test('the outputs can be wrong in many ways', () => expect(WRONG.length).toBeGreaterThan(20))
 
 test.each(WRONG)('$has is no mint by its outputs', ({ overrides }) => {
-  expect(told(attempt(overrides))).toBe('BAD_OUTPUT')
+  expect(nameOrCode(attempt(overrides))).toBe('BAD_OUTPUT')
 })
 
 test.each<[string, string, MintOverrides]>([
@@ -71,25 +71,25 @@ test.each<[string, string, MintOverrides]>([
   ['a character that was claimed', 'CLAIMED', { character: 'b' }],
   ['a character that names do not have', 'BAD_OUTPUT', { character: 'C' }],
 ])('%s is no mint by its outputs', (_, code, overrides) => {
-  expect(told(attempt(overrides))).toBe(code)
+  expect(nameOrCode(attempt(overrides))).toBe(code)
 })
 
 test('what was spent must be a node of the tree, and the one that is restated', () => {
   const mint = attempt()
-  expect(told(mint, { spent: { ...PARENT, lockingScript: p2pkh(1) } })).toBe('NOT_A_NODE')
-  expect(told(mint, { spent: nodeWith(chain, { domain: 'b' }) })).toBe('BAD_OUTPUT')
-  expect(told(mint, { deployment: { ...deployment, genesis: { ...deployment.genesis, vout: 1 } } })).toBe(
-    'OTHER_TREE',
-  )
-  expect(told(mint, { input: 9 })).toBe('BAD_UNLOCKING')
+  expect(nameOrCode(mint, { spent: { ...PARENT, lockingScript: p2pkh(1) } })).toBe('NOT_A_NODE')
+  expect(nameOrCode(mint, { spent: nodeWith(chain, { domain: 'b' }) })).toBe('BAD_OUTPUT')
+  expect(
+    nameOrCode(mint, { deployment: { ...deployment, genesis: { ...deployment.genesis, vout: 1 } } }),
+  ).toBe('OTHER_TREE')
+  expect(nameOrCode(mint, { input: 9 })).toBe('BAD_UNLOCKING')
 })
 
 test('a name or an output beyond the limits of the covenant is refused', () => {
   const limits = { nameBytes: 2, nameScriptBytes: 1000 }
-  expect(told(attempt(), { deployment: { ...deployment, limits } })).toBe('ac')
+  expect(nameOrCode(attempt(), { deployment: { ...deployment, limits } })).toBe('ac')
   for (const less of [{ nameBytes: 1 }, { nameScriptBytes: 1 }]) {
     const limited = { ...deployment, limits: { ...limits, ...less } }
-    expect(told(attempt(), { deployment: limited })).toBe('TOO_LONG')
+    expect(nameOrCode(attempt(), { deployment: limited })).toBe('TOO_LONG')
   }
 })
 

@@ -97,10 +97,10 @@ describe('the inputs that place an output', () => {
         fc.pre(outputValues[output] === 1)
         const count = placingInputs({ inputValues, outputValues, output })
         const upTo = (known: number) => inputValues.map((satoshis, i) => (i < known ? satoshis : undefined))
-        const told = (values: (number | undefined)[]) =>
+        const answer = (values: (number | undefined)[]) =>
           predecessorAt({ inputValues: values, outputValues, output })
-        expect(told(upTo(count))).toEqual(told(inputValues))
-        if (count > 0) expect(told(upTo(count - 1))).toEqual(UNKNOWN)
+        expect(answer(upTo(count))).toEqual(answer(inputValues))
+        if (count > 0) expect(answer(upTo(count - 1))).toEqual(UNKNOWN)
       }),
     )
   })

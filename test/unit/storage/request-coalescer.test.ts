@@ -29,7 +29,7 @@ function asked(batchSize = Number.POSITIVE_INFINITY) {
   return { coalescer, calls, answers }
 }
 
-test('whoever asks while an answer is under way is asked for with the next', async () => {
+test('calls that come during a query join the next batch', async () => {
   const { coalescer, calls, answers } = asked()
   const first = [coalescer.ask(1), coalescer.ask(2)]
   await nextLoop()
@@ -80,7 +80,7 @@ test('an answer that does not come keeps nobody else waiting', async () => {
   expect(await stuck).toBe('the answer to 1')
 })
 
-test('what goes wrong is told to those whose question it was, and to nobody after them', async () => {
+test('an error goes to the callers of its batch, and to nobody after them', async () => {
   const { coalescer, answers } = asked()
   const both = [coalescer.ask(1), coalescer.ask(2)]
   await nextLoop()

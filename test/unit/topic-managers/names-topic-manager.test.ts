@@ -28,7 +28,7 @@ import { closeStores, openStore } from '../../support/storage/stores.js'
 
 afterEach(closeStores)
 
-/** What the topic says of a transaction, and which refusals it told. */
+/** What the topic says of a transaction, and which refusals it reported. */
 async function judge(
   chain: FakeChain,
   subject: FakeTransaction,
@@ -347,7 +347,7 @@ describe('the node that a mint spends', () => {
     expect(await judge(chain, chain.mint('a'), { previousCoins: [0], store })).toEqual(ADMITTED)
   })
 
-  test('is told to GASP for a mint, wherever it stands', async () => {
+  test('is requested through GASP for a mint, at any input position', async () => {
     const chain = new FakeChain()
     const manager = new NamesTopicManager({ deployment: chain.deployment })
     const { txid } = chain.mint('a')

@@ -66,7 +66,7 @@ describe('the largest content', () => {
     expect({ admitted, codes }).toEqual({ admitted: [0, 2], codes: ['CONTENT_TOO_LARGE'] })
   })
 
-  test('is told, with the output', async () => {
+  test('is reported, with the output', async () => {
     const { refusals } = await judge({ maxContentBytes: 10 }, outputsOf(map, content('a/b', 11)))
     expect(refusals.map(({ message }) => message)).toEqual([
       'output 1 has 11 bytes of content; this host accepts at most 10',
@@ -120,7 +120,7 @@ describe('the types of content', () => {
   })
 
   test('are those that content is served as', () => {
-    const piece = fc.constantFrom(
+    const part = fc.constantFrom(
       'text',
       'image',
       '/',
@@ -138,7 +138,7 @@ describe('the types of content', () => {
       '"',
     )
     const text = fc.oneof(
-      fc.array(piece).map((pieces) => pieces.join('')),
+      fc.array(part).map((parts) => parts.join('')),
       fc.string(),
     )
     fc.assert(
@@ -150,12 +150,12 @@ describe('the types of content', () => {
 })
 
 describe('a predicate', () => {
-  test('is told what there is to tell', async () => {
-    const told: PolicyOutput[] = []
-    const policy = { admit: (output: PolicyOutput) => told.push(output) > 0 }
+  test('is given all that is known of an output', async () => {
+    const judged: PolicyOutput[] = []
+    const policy = { admit: (output: PolicyOutput) => judged.push(output) > 0 }
     const subject = outputsOf(p2pkh(1), content('Text/Plain; x', 7), map)
     expect((await judge(policy, subject)).admitted).toEqual([1, 2])
-    expect(told.map(({ transaction, ...rest }) => ({ txid: transaction.txid, ...rest }))).toEqual([
+    expect(judged.map(({ transaction, ...rest }) => ({ txid: transaction.txid, ...rest }))).toEqual([
       { txid: subject.txid, vout: 1, contentType: 'Text/Plain; x', contentLength: 7 },
       { txid: subject.txid, vout: 2 },
     ])
@@ -210,7 +210,7 @@ test('a mint’s name is judged by its type as any other content', async () => {
   expect(taken).toMatchObject({ admitted: [2], codes: [] })
 })
 
-test('what is refused leaves the other outputs be, and is told once for each', async () => {
+test('a refused output leaves the others alone, and is reported once', async () => {
   const subject = outputsOf(content('a/b'), content('text/plain'), content('a/c'), p2pkh(1), map)
   const { admitted, codes, refusals } = await judge({ contentTypes: ['text/*'] }, subject)
   expect(admitted).toEqual([1, 4])

@@ -252,16 +252,16 @@ describe('against satoshis walked one by one', () => {
         await store.record(graphRecords({ transactions: sources.filter((_, i) => known[i] === 'store') }))
         const ancestors = sources.filter((_, i) => known[i] === 'beef')
         const { admitted, codes } = await judge(subject, { previousCoins: ordinals, with: ancestors, store })
-        const told = ordinals.filter((input) => !known.slice(0, input + 1).includes('nowhere'))
-        expect(admitted).toEqual(model(inputs, outputs, told))
+        const placeable = ordinals.filter((input) => !known.slice(0, input + 1).includes('nowhere'))
+        expect(admitted).toEqual(model(inputs, outputs, placeable))
         const lost = codes.filter((code) => code === 'UNKNOWN_VALUES')
-        expect(lost).toHaveLength(ordinals.length - told.length)
+        expect(lost).toHaveLength(ordinals.length - placeable.length)
       }),
     )
   })
 })
 
-describe('GASP is told to bring', () => {
+describe('GASP is asked to bring', () => {
   const manager = new OrdinalsTopicManager()
 
   test('every input, since each one’s value places those after it', async () => {

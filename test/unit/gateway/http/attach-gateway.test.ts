@@ -125,12 +125,12 @@ test.each(QUESTIONS.map(([path, question = {}]) => [path, question] as const))(
   async (path, question) => {
     // Of one answer, or of one server.
     const OWN = ['date', 'x-request-id', 'x-powered-by', 'connection', 'keep-alive']
-    const told = ({ status, headers, body }: Answer) => {
+    const comparable = ({ status, headers, body }: Answer) => {
       const kept = Object.entries(headers).filter(([name]) => !OWN.includes(name))
       return { status, headers: Object.fromEntries(kept), body: body.toString('latin1') }
     }
     const answer = await hosted({}, (asked) => asked(path, question))
-    expect(told(answer)).toEqual(told(await server.ask(path, question)))
+    expect(comparable(answer)).toEqual(comparable(await server.ask(path, question)))
   },
 )
 

@@ -235,13 +235,13 @@ describe('what went wrong inside', () => {
     for (let asked = 0; asked < 3; asked++)
       for (const row of ROWS.filter(({ status }) => status === 503)) await answerTo(row)
     expect(records.filter(({ msg }) => msg === 'request failed')).toEqual([])
-    const told = records.filter(({ reason }) => reason !== undefined)
-    for (const { level, err, ...record } of told) {
+    const withReason = records.filter(({ reason }) => reason !== undefined)
+    for (const { level, err, ...record } of withReason) {
       expect({ level, err }).toEqual({ level: 40, err: undefined })
       expect(JSON.stringify(record)).not.toMatch(/\bat .+:\d+/)
     }
     // Those that came before within this minute have theirs already.
-    const reasons = told.map(({ reason }) => reason)
+    const reasons = withReason.map(({ reason }) => reason)
     expect(reasons).toEqual([...new Set(reasons)])
   })
 

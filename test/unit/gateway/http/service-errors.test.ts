@@ -51,7 +51,7 @@ describe('a request that needs what is outside the store', () => {
   })
 
   test.each(['0', '1', '-1', '-2'])('an ancestor, for the sequence %s', async (sequence) => {
-    // The coin that paid for it is made up: whether it was an ordinal, nobody here knows.
+    // The coin that paid for it is fake: whether it was an ordinal, nobody here knows.
     const orphan = await published(text('orphan'))
     expectError(await server.ask(`/content/${orphan.outpoint(0)}:${sequence}`), NOT_FOUND)
     expect((await server.ask(`/content/${orphan.outpoint(0)}`)).status).toBe(200)

@@ -370,15 +370,15 @@ describe('of a service that is hostile', () => {
   }
 
   test('an answer without end is not read on', async () => {
-    const piece = Buffer.alloc(64 * 1024, ' ')
+    const chunk = Buffer.alloc(64 * 1024, ' ')
     let written = 0
     let closed: Promise<unknown> | undefined
     const { url, close } = await listening((_, response) => {
       closed = new Promise((resolve) => response.on('close', resolve))
       response.writeHead(200, { 'Content-Type': 'application/json' })
       const write = (): void => {
-        do written += piece.length
-        while (response.write(piece))
+        do written += chunk.length
+        while (response.write(chunk))
       }
       response.on('drain', write)
       write()

@@ -165,7 +165,7 @@ describe('what places an ordinal', () => {
     ])
   })
 
-  test('may come again, with the tracker back, where that fell silent', async () => {
+  test('may come again once the tracker that stopped answering is back', async () => {
     const world = await worlds.start()
     const { funding, note } = inscription(world)
     const { height } = world.headers.bestTip

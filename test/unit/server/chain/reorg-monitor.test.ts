@@ -16,14 +16,16 @@ import { until } from '../../../support/server/waiting.js'
 const worlds = useHeaderWorlds()
 
 /** A name that was mined in a block, and another mint of it from the same node, which nobody has seen. */
-async function withRival(world: HeaderWorld): Promise<{ first: FakeTransaction; rival: FakeTransaction }> {
+async function withCompetingMint(
+  world: HeaderWorld,
+): Promise<{ first: FakeTransaction; competing: FakeTransaction }> {
   const { chain } = world
   const root = chain.node('')
   const first = chain.mint('a')
-  const rival = chain.mint('a', { from: root, ownerLock: p2pkh(9) })
+  const competing = chain.mint('a', { from: root, ownerLock: p2pkh(9) })
   await world.mined(first)
   await world.tell()
-  return { first, rival }
+  return { first, competing }
 }
 
 /** Lets the chain go on without its last blocks, in a longer branch that holds these in its first. */
@@ -35,7 +37,7 @@ function reorg({ headers }: HeaderWorld, blocks: number, transactions: FakeTrans
 }
 
 /** What the server answers of a name: its origin, and the height of its mint. */
-async function standing(world: HeaderWorld, name: string): Promise<unknown> {
+async function mintStatus(world: HeaderWorld, name: string): Promise<unknown> {
   const { origin, height } = (await world.name(name)).json as { origin?: string; height?: number }
   return { origin, ...(height !== undefined && { height }) }
 }
@@ -50,53 +52,58 @@ async function isUnproven(world: HeaderWorld, name: string): Promise<boolean> {
   return status === 200 && !('height' in (json as object))
 }
 
-test('a name of a block that the chain gave up is no longer mined, and its rival in the new branch gets it', async () => {
+test('a name from an abandoned block is no longer mined, and a competing mint in the new branch gets it', async () => {
   const { logger, records } = keptLog()
   const world = await worlds.start({}, { logger })
   const { server, headers } = world
-  const { first, rival } = await withRival(world)
+  const { first, competing } = await withCompetingMint(world)
   const { height, root } = headers.bestTip
-  expect(await standing(world, 'a')).toEqual({ origin: first.outpoint(2), height })
+  expect(await mintStatus(world, 'a')).toEqual({ origin: first.outpoint(2), height })
 
-  reorg(world, 1, [rival])
+  reorg(world, 1, [competing])
   const { status, json } = await world.tell()
   expect({ status, json }).toEqual({
     status: 200,
     json: { tip: height + 1, from: height - 10, blocks: 2, disproved: 1 },
   })
-  expect(await standing(world, 'a')).toEqual({ origin: first.outpoint(2) })
+  expect(await mintStatus(world, 'a')).toEqual({ origin: first.outpoint(2) })
   expect(takenBack(records)).toMatchObject([{ level: 40, height, root }])
 
-  expect((await world.submit(rival)).status).toBe(200)
-  expect(await standing(world, 'a')).toEqual({ origin: rival.outpoint(2), height })
-  expect((await server.ask('/svc/names/origin/a')).json).toEqual({ name: 'a', outpoint: rival.outpoint(2) })
-  const origins = posted([first.outpoint(2), rival.outpoint(2)])
+  expect((await world.submit(competing)).status).toBe(200)
+  expect(await mintStatus(world, 'a')).toEqual({ origin: competing.outpoint(2), height })
+  expect((await server.ask('/svc/names/origin/a')).json).toEqual({
+    name: 'a',
+    outpoint: competing.outpoint(2),
+  })
+  const origins = posted([first.outpoint(2), competing.outpoint(2)])
   expect((await server.ask('/svc/names/origins', origins)).json).toEqual({
     [first.outpoint(2)]: false,
-    [rival.outpoint(2)]: true,
+    [competing.outpoint(2)]: true,
   })
-  expect((await server.ask(`/svc/gateway/metadata/${rival.outpoint(2)}:0`)).json).toMatchObject({ height })
+  expect((await server.ask(`/svc/gateway/metadata/${competing.outpoint(2)}:0`)).json).toMatchObject({
+    height,
+  })
   expect((await server.ask(`/svc/gateway/metadata/${first.outpoint(2)}`)).status).toBe(404)
   expect((await server.ask(`/content/${first.outpoint(2)}`)).status).toBe(404)
-  expect((await server.ask(`/content/${rival.outpoint(2)}:-1`)).status).toBe(200)
+  expect((await server.ask(`/content/${competing.outpoint(2)}:-1`)).status).toBe(200)
 })
 
-test('a proven rival shows by itself that the proof of the other one is out of date', async () => {
+test('a proven competing mint shows by itself that the proof of the other one is out of date', async () => {
   const { logger, records } = keptLog()
   const world = await worlds.start({}, { logger })
   const { headers } = world
-  const { first, rival } = await withRival(world)
+  const { first, competing } = await withCompetingMint(world)
   const { height } = headers.bestTip
   // Higher than the proof that is out of date: by their heights alone, that one would count.
   headers.grow(1)
   const branch = headers.fork(height - 1)
   branch.mine()
-  branch.mine([rival])
+  branch.mine([competing])
   branch.mine()
   headers.reorg(branch)
-  expect(await standing(world, 'a')).toEqual({ origin: first.outpoint(2), height })
-  expect((await world.submit(rival)).status).toBe(200)
-  expect(await standing(world, 'a')).toEqual({ origin: rival.outpoint(2), height: height + 1 })
+  expect(await mintStatus(world, 'a')).toEqual({ origin: first.outpoint(2), height })
+  expect((await world.submit(competing)).status).toBe(200)
+  expect(await mintStatus(world, 'a')).toEqual({ origin: competing.outpoint(2), height: height + 1 })
   expect(takenBack(records)).toMatchObject([{ level: 40, height }])
 })
 
@@ -104,17 +111,17 @@ test('and that those of what is built on the other one are, which would place it
   const { logger, records } = keptLog()
   const world = await worlds.start({}, { logger })
   const { chain, headers } = world
-  const { first, rival } = await withRival(world)
+  const { first, competing } = await withCompetingMint(world)
   const { height } = headers.bestTip
   for (const name of ['ab', 'ac'])
     await world.mined(chain.mint(name, { from: chain.node(name.slice(0, -1)) }))
   const branch = headers.fork(height - 1)
   for (let block = 0; block < 3; block++) branch.mine()
-  branch.mine([rival])
+  branch.mine([competing])
   headers.reorg(branch)
-  expect(await standing(world, 'a')).toEqual({ origin: first.outpoint(2), height })
-  expect((await world.submit(rival)).status).toBe(200)
-  expect(await standing(world, 'a')).toEqual({ origin: rival.outpoint(2), height: height + 3 })
+  expect(await mintStatus(world, 'a')).toEqual({ origin: first.outpoint(2), height })
+  expect((await world.submit(competing)).status).toBe(200)
+  expect(await mintStatus(world, 'a')).toEqual({ origin: competing.outpoint(2), height: height + 3 })
   const heights = [height, height + 1, height + 2]
   expect(takenBack(records)).toMatchObject(heights.map((each) => ({ level: 40, height: each })))
 })
@@ -155,27 +162,27 @@ test('an ordinal goes back to where the chain has it, and on to where the new br
 test('what both branches hold is proven again when it comes again', async () => {
   const world = await worlds.start()
   const { headers } = world
-  const { first } = await withRival(world)
+  const { first } = await withCompetingMint(world)
   const branch = headers.fork(headers.bestTip.height - 1)
   branch.mine()
   branch.mine([first])
   headers.reorg(branch)
   await world.tell()
-  expect(await standing(world, 'a')).toEqual({ origin: first.outpoint(2) })
+  expect(await mintStatus(world, 'a')).toEqual({ origin: first.outpoint(2) })
   expect((await world.submit(first)).status).toBe(200)
-  expect(await standing(world, 'a')).toEqual({ origin: first.outpoint(2), height: headers.bestTip.height })
+  expect(await mintStatus(world, 'a')).toEqual({ origin: first.outpoint(2), height: headers.bestTip.height })
 })
 
 test('nobody has to tell: the tracker is asked now and then', async () => {
   const world = await worlds.start({ HEADERS_POLL_MS: '20' })
-  await withRival(world)
+  await withCompetingMint(world)
   reorg(world, 1)
   await until(() => isUnproven(world, 'a'))
 })
 
 test('a reorg while the node was down is found at start, however long that was', async () => {
   const world = await worlds.start()
-  await withRival(world)
+  await withCompetingMint(world)
   expect((await world.tell()).status).toBe(200)
   await world.server.stop()
   reorg(world, 1)
@@ -228,7 +235,7 @@ describe('a tracker takes nothing away', () => {
     'knows no path',
   ])('that %s', async (mood) => {
     const world = await worlds.start(IMPATIENT)
-    await withRival(world)
+    await withCompetingMint(world)
     reorg(world, 1)
     const before = world.server.rows()
     world.service.mood = mood
@@ -239,7 +246,7 @@ describe('a tracker takes nothing away', () => {
     expect((await world.tell()).json).toMatchObject({ disproved: 1 })
   })
 
-  test('that falls silent in the middle of a round, but what it said until then', async () => {
+  test('that stops answering in the middle of a round, except what it reported until then', async () => {
     const world = await worlds.start(IMPATIENT)
     const { chain, headers, service } = world
     for (const name of ['a', 'b']) await world.mined(chain.mint(name))
@@ -260,7 +267,7 @@ describe('a tracker takes nothing away', () => {
 
   test('that has not come so far yet', async () => {
     const world = await worlds.start()
-    await withRival(world)
+    await withCompetingMint(world)
     world.headers.grow(5)
     const { height } = world.headers.bestTip
     await world.tell()
@@ -274,7 +281,7 @@ describe('a tracker takes nothing away', () => {
 
   test('that lies far below where it was', async () => {
     const world = await worlds.start()
-    await withRival(world)
+    await withCompetingMint(world)
     world.headers.grow(30)
     await world.tell()
     const before = world.server.rows()
@@ -290,7 +297,7 @@ describe('a tracker takes nothing away', () => {
   test('that says no and thinks better of it', async () => {
     const world = await worlds.start()
     const { headers, service } = world
-    await withRival(world)
+    await withCompetingMint(world)
     const first = headers.branch
     const { height } = headers.bestTip
     reorg(world, 1)
@@ -308,8 +315,8 @@ describe('a tracker takes nothing away', () => {
 test('a server that ends waits for no tracker', async () => {
   const world = await worlds.start({ CHAIN_TRACKER_TIMEOUT_MS: '600000' })
   world.service.mood = 'says nothing'
-  const told = world.tell()
+  const answer = world.tell()
   await until(async () => world.service.asked.at(-1) === 'tip')
   await world.server.stop()
-  expect((await told).status).toBe(503)
+  expect((await answer).status).toBe(503)
 })

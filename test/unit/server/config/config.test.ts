@@ -42,7 +42,7 @@ test('with nothing set it is a local network that nobody else can reach', () => 
   })
 })
 
-test('the live network follows its own tree, and checks proofs unless it is told not to', () => {
+test('the live network follows its own tree, and checks proofs unless configured not to', () => {
   const { deployment, chainTracker } = readConfig({ PROFILE: 'mainnet' })
   expect(chainTracker).toBe('whatsonchain')
   expect(deployment).toMatchObject({

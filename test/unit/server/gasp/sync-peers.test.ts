@@ -151,7 +151,7 @@ test('a proof that the chain does not have brings nothing of its graph into the 
   const full = await start(treeOf(chain.deployment))
   const [a, ab, b] = [chain.mint('a'), chain.mint('ab'), chain.mint('b')]
   headers.mine([b])
-  // The peer believes what it is told: that `a` is mined where it is not.
+  // The peer does not check proofs: it takes `a` for mined, which it is not.
   const beefs = [headers.branch.beef(chain.genesis), beefOf(a), beefOf(ab), beefOf(b)]
   await submitAll(full, beefs)
   const stranger = chain.inscribe({ contentType: 'text/plain', body: utf8('a note') })
@@ -274,7 +274,7 @@ test('what is blocked here is not brought back, and what it leads to is', async 
     expect((await late.ask(path)).status).toBe(451)
 }, 60_000)
 
-test('what nobody has mined comes with its ancestors; a rival of it waits until it is', async () => {
+test('an unmined mint is synced with its ancestors; if it conflicts with one held here, it waits until it is mined', async () => {
   const world = new SyncedWorld()
   const { chain } = world
   const [full, front] = [await host(world), await fronts.open()]
@@ -285,12 +285,12 @@ test('what nobody has mined comes with its ancestors; a rival of it waits until 
   const [a, ab] = [0, 1].map((vout) =>
     chain.mint('ab'.slice(0, vout + 1), { funding: [{ transaction: purse, vout }] }),
   )
-  const rival = chain.mint('c', { from: root, funding: [{ transaction: purse, vout: 2 }] })
+  const competing = chain.mint('c', { from: root, funding: [{ transaction: purse, vout: 2 }] })
   if (a === undefined || ab === undefined) throw new Error('not minted')
   const unproven = (each: FakeTransaction, ...before: FakeTransaction[]): Uint8Array =>
     beefOf(each, { proven: false, with: [chain.genesis, purse, ...before], unproven: before })
   await submitAll(full, [world.genesis, unproven(a), unproven(ab, a)])
-  await submitAll(late, [world.genesis, unproven(rival)])
+  await submitAll(late, [world.genesis, unproven(competing)])
   front.host = full
   await until(() => front.nodes.filter((txid) => txid === ab.txid).length > 2, 'it was tried more than once')
   expect(await late.node.graph.names.originOf('c')).toBeDefined()

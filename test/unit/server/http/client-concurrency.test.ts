@@ -4,7 +4,7 @@ import express from 'express'
 import { clientConcurrency } from '../../../../src/server/http/gates.js'
 import { eventually, loopTurns } from '../../../support/server/waiting.js'
 
-/** A server that works on at most two requests of a client at a time, and answers when it is told to. */
+/** A server that works on at most two requests of a client at a time, and answers only when a test lets it. */
 async function setUp() {
   const begun: string[] = []
   const answers: (() => void)[] = []

@@ -8,7 +8,7 @@ import { useSockets } from '../../../support/server/connections.js'
 import { type TestServer, useServers } from '../../../support/server/test-server.js'
 import { until } from '../../../support/server/waiting.js'
 
-// Clients that are slow, silent or gone, on real connections. Times are short here by settings.
+// Clients that are slow, send nothing or are gone, on real connections. The settings keep all times short.
 
 const servers = useServers()
 const open = useSockets()
@@ -70,10 +70,10 @@ test('many clients whose bodies never end keep nobody out, and their connections
 })
 
 test('clients that connect and say nothing, or nothing more, are let go', async () => {
-  const silent = await Promise.all(Array.from({ length: MANY }, () => open(server.url)))
+  const mute = await Promise.all(Array.from({ length: MANY }, () => open(server.url)))
   const asked = await open(server.url)
   asked.send(`GET ${NOTE} HTTP/1.1\r\nHost: x\r\n\r\n`)
-  await Promise.all([...silent, asked].map(({ ended }) => ended))
+  await Promise.all([...mute, asked].map(({ ended }) => ended))
   expect(asked.heard()).toMatch(/\r\n\r\nnote$/)
 })
 
@@ -88,7 +88,7 @@ test('clients that ask for much and read nothing are let go', async () => {
   await expectAnswers(server)
   // Both ends are in this process; those of the clients stay.
   await until(() => openConnections() <= deaf.length)
-  // Whoever reads on now finds that the bodies end too early.
+  // A client that reads on now finds that the bodies end too early.
   const [one] = deaf
   one?.socket.resume()
   await one?.ended
@@ -141,7 +141,7 @@ test('connections over their number are closed, and those under it answered', as
 
 test('a server that stops waits for requests in flight, and not for connections without one', async () => {
   const stopping = await servers.start()
-  const silent = await open(stopping.url)
+  const mute = await open(stopping.url)
   const idle = await open(stopping.url)
   idle.send('GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n')
   await until(() => idle.heard().endsWith('}'))
@@ -159,11 +159,11 @@ test('a server that stops waits for requests in flight, and not for connections 
       asked.send(`GET ${NOTE} HTTP/1.1\r\nHost: x\r\n\r\n`)
       await until(() => isAsked)
       const stopped = stopping.stop()
-      await Promise.all([silent.ended, idle.ended])
+      await Promise.all([mute.ended, idle.ended])
       expect(asked.heard()).toBe('')
       answer()
       await asked.ended
-      // It is told that the connection ends, so that it does not ask on it again.
+      // The answer says that the connection ends, so that the client does not ask on it again.
       expect(asked.heard()).toMatch(/^HTTP\/1\.1 404 [\s\S]*\r\nConnection: close\r\n/)
       expect(idle.heard()).toMatch(/^HTTP\/1\.1 200 [\s\S]*\r\nConnection: keep-alive\r\n/)
       await expect(stopping.ask('/health/live')).rejects.toMatchObject({ code: 'ECONNREFUSED' })

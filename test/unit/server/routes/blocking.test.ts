@@ -22,7 +22,7 @@ import {
 
 const servers = useServers()
 const ADMIN_TOKEN = 'a-token-of-the-operator'
-const REASON = 'a reason that nobody is told'
+const REASON = 'a reason that nobody is given'
 const GATEWAY = '/svc/gateway'
 const NAMES = '/svc/names'
 
@@ -102,7 +102,7 @@ const lookup = (service: 'ls_names' | 'ls_ordinals', query: unknown, binary = fa
     { ...question, headers: { ...headers, ...(binary && { 'X-Aggregation': 'yes' }) } as never },
   ]
 }
-/** The outpoints of an answer, told by the number of them: the first is enough where there is one. */
+/** How many outputs an answer has. */
 const found = async (
   server: TestServer,
   query: unknown,

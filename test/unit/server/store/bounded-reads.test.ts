@@ -77,7 +77,7 @@ describe('a large transaction', () => {
     ],
   })
 
-  /** The transaction in a store, and how often a piece of it is read. */
+  /** The transaction in a store, and how many of its chunks are read. */
   async function stored() {
     const { store } = await openStore()
     await store.record(graphRecords({ transactions: [{ txid: large.txid, raw: large.raw }] }))
@@ -90,9 +90,9 @@ describe('a large transaction', () => {
           raw && {
             ...raw,
             async *chunks(from?: number) {
-              for await (const piece of raw.chunks(from)) {
+              for await (const chunk of raw.chunks(from)) {
                 counts.chunks++
-                yield piece
+                yield chunk
               }
             },
           }
@@ -129,7 +129,7 @@ describe('a large transaction', () => {
     expect(counts.chunks).toBeLessThan(20)
   })
 
-  test('is not read for whoever asks a peer’s question about nothing that is offered', async () => {
+  test('is not read for a peer’s question about something that is not offered', async () => {
     const { graph } = server.node
     const [known] = await livesOn(server, chain).life('known', [])
     const { txid } = known ?? large

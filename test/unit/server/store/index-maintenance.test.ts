@@ -38,13 +38,13 @@ async function stored(): Promise<{ dataDir: string; rows: Record<string, string[
   return { dataDir, rows: rowsOf(dataDir) }
 }
 
-/** The rows, but for how often a branch has turned: a rebuild turns what has to be turned anew. */
+/** The rows without the number of reorganisations: a rebuild resolves the same conflicts again and counts them. */
 function rowsOf(dataDir: string): Record<string, string[]> {
   const { graph_settings = [], ...rows } = storedRows(dataDir)
   return { ...rows, graph_settings: graph_settings.filter((row) => !row.includes('"turns"')) }
 }
 
-/** Changes a store behind the back of whoever has it open. */
+/** Changes a store behind the back of the server that has it open. */
 function damage(dataDir: string, sql: string): void {
   const database = new Database(join(dataDir, 'minetree.sqlite'))
   database.exec(sql)
@@ -65,19 +65,19 @@ test.each([
   ['one output that it lacks', 'delete from graph_outputs where content_length > 1000'],
   ['a node that it lacks', "delete from graph_nodes where domain = 'a'"],
   ['names that it lacks', 'delete from graph_names'],
-  ['what silent transactions would say', 'delete from graph_silent_facts'],
-  ['a node too much', `insert into graph_nodes (txid, vout, domain) values (${NOWHERE}, 'z')`],
-  ['a name too much', `insert into graph_names (txid, vout, name) values (${NOWHERE}, 'z')`],
+  ['the rows of inactive transactions', 'delete from graph_silent_facts'],
+  ['an extra node', `insert into graph_nodes (txid, vout, domain) values (${NOWHERE}, 'z')`],
+  ['an extra name', `insert into graph_names (txid, vout, name) values (${NOWHERE}, 'z')`],
   [
-    'an output too much',
+    'an extra output',
     `insert into graph_outputs (txid, vout, satoshis, unsettled, lineage_txid, lineage_vout, step)
      values (${NOWHERE}, 1, 0, ${NOWHERE}, 0)`,
   ],
   [
-    'a silent output too much',
+    'an extra inactive output',
     `insert into graph_silent_facts (txid, vout, kind, body) values (${NOWHERE}, 'output', x'00')`,
   ],
-  ['as many too much as are missing', `update graph_names set txid = x'${'00'.repeat(32)}'`],
+  ['as many extra names as missing ones', `update graph_names set txid = x'${'00'.repeat(32)}'`],
 ])('a start makes equal: %s', async (_, sql) => {
   const { dataDir, rows } = await stored()
   damage(dataDir, sql)
@@ -157,7 +157,7 @@ describe('reindex', () => {
 })
 
 describe('while the index is not known to be equal', () => {
-  /** A host whose index is as it is told. */
+  /** A host whose index has this status. */
   async function hostThatIs(status: IndexStatus): Promise<(path: string) => Promise<Answer>> {
     const { node } = await servers.start(SETTINGS)
     const { config, overlay, graph } = node
@@ -197,7 +197,7 @@ describe('while the index is not known to be equal', () => {
     expect((await asked('/svc/names')).status).toBe(200)
   })
 
-  test('a host that makes it anew answers nothing but how it is', async () => {
+  test('a host that rebuilds the index answers only health requests', async () => {
     const asked = await hostThatIs({ state: 'rebuilding', done: 0.5 })
     const closed = ['/svc/names', '/content/x', '/openapi.json', '/nowhere', '/health/ready']
     for (const path of closed) expectError(await asked(path), { status: 503, code: 'NOT_READY' })

@@ -86,12 +86,12 @@ describe('space is looked for', () => {
     for (let asked = 0; asked < 3; asked++) expect(space.reason()).toBe('the store is full')
     expect(probes).toHaveLength(1)
     probes[0]?.reject(new Error('no space'))
-    await settled()
+    await nextLoop()
     expect([space.reason(), probes.length]).toEqual(['the store is full', 1])
     pass(5000)
     space.reason()
     probes[1]?.resolve()
-    await settled()
+    await nextLoop()
     expect([space.reason(), probes.length]).toEqual([undefined, 2])
   })
 
@@ -103,7 +103,7 @@ describe('space is looked for', () => {
     pass(1)
     space.found()
     probes[0]?.resolve()
-    await settled()
+    await nextLoop()
     expect(space.reason()).toBe('the store is full')
   })
 })
@@ -123,6 +123,6 @@ function withResolvers(): PromiseWithResolvers<void> {
   return { promise, resolve, reject }
 }
 
-async function settled(): Promise<void> {
+async function nextLoop(): Promise<void> {
   await new Promise((resolve) => setImmediate(resolve))
 }

@@ -11,7 +11,7 @@ import {
 import { bareTransaction } from '../../../support/protocol/transactions.js'
 import { treeOf, useServers } from '../../../support/server/test-server.js'
 
-// All coinbases name the same outpoint, which is none: they are no rivals, and their coins start something.
+// All coinbases name the same outpoint, which is none: they do not conflict, and their coins start something.
 
 const servers = useServers()
 

@@ -33,7 +33,7 @@ function timeless(server: TestServer): Record<string, string[]> {
   return { ...rows, graph_admissions: cut.sort() }
 }
 
-/** Reads until it is told to stop; every answer must be one that the tree had at some moment, and none goes back. */
+/** Reads until `until` is done; every answer must be one that the tree had at some moment, and none goes back. */
 async function readMeanwhile(
   server: TestServer,
   mints: FakeTransaction[],
@@ -104,7 +104,7 @@ test('fifty submissions at once, some of them twice, come to what one after the 
   }
 }, 120_000)
 
-test('a chain that is sent down one connection without waiting is admitted in the order of its arrival', async () => {
+test('a chain that is sent down one connection without waiting is admitted in the order sent', async () => {
   const chain = new FakeChain()
   const server = await servers.start(treeOf(chain.deployment))
   const mints = chain.mintAll('abcdefghij')
@@ -136,12 +136,12 @@ test('of fifty different mints from one node one is admitted, and the others hea
   const from = chain.node('')
   const coins = Array.from({ length: 50 }, () => ({ satoshis: 1000, lockingScript: OPEN_LOCK }))
   const purse = chain.spend({ inputs: [], outputs: coins })
-  const rivals = coins.map((_, vout) =>
+  const mints = coins.map((_, vout) =>
     chain.mint('a', { from, ownerLock: p2pkh(vout + 1), funding: [{ transaction: purse, vout }] }),
   )
-  const beefs = rivals.map((rival) => beefOf(rival, { proven: false, with: [chain.genesis, purse] }))
+  const beefs = mints.map((mint) => beefOf(mint, { proven: false, with: [chain.genesis, purse] }))
   const answers = await Promise.all(beefs.map((beef) => server.submit(beef)))
-  const winners = rivals.filter((_, at) => answers[at]?.status === 200)
+  const winners = mints.filter((_, at) => answers[at]?.status === 200)
   expect(winners).toHaveLength(1)
   const [winner] = winners
   expect(answers.filter(({ status }) => status === 409)).toHaveLength(49)

@@ -32,7 +32,7 @@ async function tree() {
 const originOf = async (server: TestServer, name: string): Promise<unknown> =>
   (await server.ask(`/svc/names/origin/${name}`)).json
 
-test('a proof turns a whole branch: names, nodes, origins and contents of the other answer, and its own no more', async () => {
+test('a proof activates a whole branch: its names, nodes, origins and contents are answered, and those of the other no more', async () => {
   const { chain, server, coin, submit } = await tree()
   const root = chain.node('')
   const a = chain.mint('a', { funding: [coin()] })
@@ -44,28 +44,31 @@ test('a proof turns a whole branch: names, nodes, origins and contents of the ot
   for (const [transaction, ...before] of [[a], [ab, a]] as const)
     expect(await submit(transaction, ...before)).toMatchObject({ status: 200 })
   // The name is moved on by somebody who knows its key: proven, as these scripts carry no signature.
-  const rival = chain.mint('b', { from: root, funding: [coin()] })
-  expect(await submit(rival)).toMatchObject({ status: 409, json: { code: 'CONFLICT', txid: a.txid } })
+  const competing = chain.mint('b', { from: root, funding: [coin()] })
+  expect(await submit(competing)).toMatchObject({ status: 409, json: { code: 'CONFLICT', txid: a.txid } })
   expect(await originOf(server, 'ab')).toEqual({ name: 'ab', outpoint: ab.outpoint(2) })
 
-  expect((await server.submit(beefOf(rival))).status).toBe(200)
-  expect(await originOf(server, 'b')).toEqual({ name: 'b', outpoint: rival.outpoint(2) })
+  expect((await server.submit(beefOf(competing))).status).toBe(200)
+  expect(await originOf(server, 'b')).toEqual({ name: 'b', outpoint: competing.outpoint(2) })
   for (const name of ['a', 'ab']) expect(await originOf(server, name)).toMatchObject({ code: 'NOT_FOUND' })
-  expect((await server.ask('/svc/names/mine/abc')).json).toEqual({ domain: '', outpoint: rival.outpoint(0) })
+  expect((await server.ask('/svc/names/mine/abc')).json).toEqual({
+    domain: '',
+    outpoint: competing.outpoint(0),
+  })
   expect((await server.ask(`/content/${ab.outpoint(2)}`)).status).toBe(404)
   expect((await server.ask(`/svc/gateway/metadata/${ab.outpoint(2)}:-1`)).status).toBe(404)
-  const genuine = await server.ask('/svc/names/origins', posted([a.outpoint(2), rival.outpoint(2)]))
-  expect(genuine.json).toEqual({ [a.outpoint(2)]: false, [rival.outpoint(2)]: true })
+  const genuine = await server.ask('/svc/names/origins', posted([a.outpoint(2), competing.outpoint(2)]))
+  expect(genuine.json).toEqual({ [a.outpoint(2)]: false, [competing.outpoint(2)]: true })
   const listed = await server.ask('/svc/names?prefix=')
   expect(listed.json).toMatchObject({ names: [{ name: 'b' }] })
 
   // What is built on the branch that lost is refused with what that lost to; what is sent again, too.
-  expect(await submit(ab, a)).toMatchObject({ status: 409, json: { txid: rival.txid } })
-  expect(await submit(a)).toMatchObject({ status: 409, json: { txid: rival.txid } })
+  expect(await submit(ab, a)).toMatchObject({ status: 409, json: { txid: competing.txid } })
+  expect(await submit(a)).toMatchObject({ status: 409, json: { txid: competing.txid } })
   expect((await server.submit(beefOf(moved, { with: [ab] }))).status).toBe(200)
-  // A lower block than the rival's: what is built on is mined by then, and so is what it is built on.
-  const turned = await server.submit(beefOf(ab, { height: rival.height - 10 }))
-  expect(turned.status).toBe(200)
+  // A lower block than the competing mint's: what is built on is mined by then, and so is what it is built on.
+  const reorganised = await server.submit(beefOf(ab, { height: competing.height - 10 }))
+  expect(reorganised.status).toBe(200)
   expect(await originOf(server, 'b')).toMatchObject({ code: 'NOT_FOUND' })
   expect(await originOf(server, 'ab')).toEqual({ name: 'ab', outpoint: ab.outpoint(2) })
   expect((await server.ask('/svc/names/ab')).json).toMatchObject({
@@ -88,13 +91,13 @@ test('of an ordinal that is spent twice the proven transfer counts, and what it 
     ],
   })
   expect((await server.submit(beefOf(note, { with: [purse] }), ['tm_ordinals'])).status).toBe(200)
-  const told = (body: string) => ({
+  const inscribed = (body: string) => ({
     ...lock,
     lockingScript: inscriptionScript({ contentType: 'text/plain', body: utf8(body), lock: OPEN_LOCK }),
   })
-  const one = chain.spend({ inputs: [{ transaction: note, vout: 0 }, coin()], outputs: [told('one')] })
+  const one = chain.spend({ inputs: [{ transaction: note, vout: 0 }, coin()], outputs: [inscribed('one')] })
   const further = chain.spend({ inputs: [{ transaction: one, vout: 0 }, coin()], outputs: [lock] })
-  const other = chain.spend({ inputs: [{ transaction: note, vout: 0 }], outputs: [told('other')] })
+  const other = chain.spend({ inputs: [{ transaction: note, vout: 0 }], outputs: [inscribed('other')] })
   await server.submit(beefOf(one), ['tm_ordinals'])
   await server.submit(beefOf(further), ['tm_ordinals'])
   const tip = async () => {

@@ -12,13 +12,13 @@ import { until } from '../../../support/server/waiting.js'
 
 const servers = useServers()
 
-/** A store that takes no record while it is told so. */
+/** A store that takes no records while it is `full`. */
 class FullStore extends SqlGraphStore {
   full = false
 
-  override async record(...told: Parameters<SqlGraphStore['record']>): Promise<AdmissionRecord[]> {
+  override async record(...args: Parameters<SqlGraphStore['record']>): Promise<AdmissionRecord[]> {
     if (this.full) throw new Error('the disk is full')
-    return await super.record(...told)
+    return await super.record(...args)
   }
 }
 
@@ -28,9 +28,9 @@ test('what the store could not take is not done, and is taken when it is sent ag
   const database = await openSqlite(folder)
   const graph = new FullStore(database)
   await graph.open()
-  const notes = new SqlHookOutbox(database.writer)
+  const outbox = new SqlHookOutbox(database.writer)
   const config = readConfig({ DATA_DIR: folder, ...treeOf(chain.deployment) })
-  const { engine, close } = createOverlay({ config, graph, outbox: notes, logger: SILENT })
+  const { engine, close } = createOverlay({ config, graph, outbox, logger: SILENT })
   try {
     const submit = async (beef: Uint8Array): Promise<unknown> =>
       await engine.submit({ beef, topics: ['tm_names'] })
@@ -49,18 +49,18 @@ test('what the store could not take is not done, and is taken when it is sent ag
   }
 })
 
-test('what a hook could not record after its submission was written is noted, and recorded later', async () => {
+test('what a hook could not record after its submission was written is kept in the outbox, and recorded later', async () => {
   const chain = new FakeChain()
   const note = chain.inscribe({ contentType: 'text/plain', body: utf8('spent late') })
   const folder = await servers.folder()
   const database = await openSqlite(folder)
   const graph = new FullStore(database)
   await graph.open()
-  const notes = new SqlHookOutbox(database.writer)
+  const outbox = new SqlHookOutbox(database.writer)
   const overlay = createOverlay({
     config: readConfig({ DATA_DIR: folder }),
     graph,
-    outbox: notes,
+    outbox,
     logger: SILENT,
   })
   const failures: HookFailure[] = []

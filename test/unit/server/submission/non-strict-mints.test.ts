@@ -72,7 +72,7 @@ test('a block decides about every form of unlocking script; before it only the s
   for (const [at, unlocking] of NON_STRICT.entries()) {
     const name = String.fromCharCode(97 + at)
     const one = mint(name, root, nonStrictlyUnlocked(unlocking))
-    const rival = mint(name, root, { ownerLock: p2pkh(9) })
+    const competing = mint(name, root, { ownerLock: p2pkh(9) })
     const before = server.rows()
     expect({ has: unlocking.has, answer: await submit(one, line) }).toMatchObject({
       has: unlocking.has,
@@ -81,8 +81,8 @@ test('a block decides about every form of unlocking script; before it only the s
     expect(server.rows()).toEqual(before)
     expect(await nodeOf(server, '')).toEqual({ domain: '', outpoint: last })
 
-    expect(await submit(rival, line)).toMatchObject({ status: 200 })
-    expect(await originOf(server, name)).toBe(rival.outpoint(2))
+    expect(await submit(competing, line)).toMatchObject({ status: 200 })
+    expect(await originOf(server, name)).toBe(competing.outpoint(2))
 
     headers.mine([one])
     expect(await submit(one)).toMatchObject({
@@ -107,7 +107,7 @@ test('a block decides about every form of unlocking script; before it only the s
   for (const [name, origin] of minted) expect(await originOf(again.server, name)).toBe(origin)
 })
 
-/** A world in which a non-strict mint of `a` was mined and taken, and a strict rival that nobody has seen. */
+/** A world in which a non-strict mint of `a` was mined and taken, and a strict competing mint that nobody has seen. */
 async function withNonStrictMint() {
   const made = await nonStrictWorld()
   const { world, chain, mint, submit } = made
@@ -115,14 +115,14 @@ async function withNonStrictMint() {
   const [unlocking] = NON_STRICT.filter(({ has }) => has === 'an OP_RETURN')
   if (unlocking === undefined) throw new Error('an OP_RETURN is among them')
   const one = mint('a', root, nonStrictlyUnlocked(unlocking))
-  const rival = mint('a', root, { ownerLock: p2pkh(9) })
+  const competing = mint('a', root, { ownerLock: p2pkh(9) })
   world.headers.mine([one])
   expect(await submit(one)).toMatchObject({ status: 200 })
-  return { ...made, one, rival }
+  return { ...made, one, competing }
 }
 
-test('a non-strict mint that loses its block stays until a rival is mined', async () => {
-  const { world, submit, mint, one, rival } = await withNonStrictMint()
+test('a non-strict mint that loses its block stays until a competing mint is mined', async () => {
+  const { world, submit, mint, one, competing } = await withNonStrictMint()
   const { headers, server } = world
   const branch = headers.fork(headers.bestTip.height - 1)
   branch.mine()
@@ -130,16 +130,16 @@ test('a non-strict mint that loses its block stays until a rival is mined', asyn
   headers.reorg(branch)
   expect((await world.tell()).json).toMatchObject({ disproved: 1 })
   expect(await originOf(server, 'a')).toBe(one.outpoint(2))
-  // Nothing unproven is built on it from now on, and it was here before an unproven rival.
+  // Nothing unproven is built on it from now on, and an unproven competing mint does not replace it.
   expect(await submit(one)).toMatchObject(NOT_STRICT)
   expect(await submit(mint('ab', nodeAt(one, 1)), [one])).toMatchObject(NOT_STRICT)
-  expect(await submit(rival)).toMatchObject({ status: 409, json: { txid: one.txid } })
+  expect(await submit(competing)).toMatchObject({ status: 409, json: { txid: one.txid } })
   const again = await world.restart()
   expect(await originOf(again.server, 'a')).toBe(one.outpoint(2))
-  headers.mine([rival])
-  expect((await again.submit(rival)).status).toBe(200)
-  expect(await originOf(again.server, 'a')).toBe(rival.outpoint(2))
-  expect(await nodeOf(again.server, 'a')).toEqual({ domain: 'a', outpoint: rival.outpoint(1) })
+  headers.mine([competing])
+  expect((await again.submit(competing)).status).toBe(200)
+  expect(await originOf(again.server, 'a')).toBe(competing.outpoint(2))
+  expect(await nodeOf(again.server, 'a')).toEqual({ domain: 'a', outpoint: competing.outpoint(1) })
 })
 
 test('and counts again when a block holds it once more', async () => {

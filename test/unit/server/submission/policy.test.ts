@@ -74,13 +74,13 @@ test.each([
   for (const table of ['graph_admissions', 'graph_outputs', 'graph_traits'])
     expect(after[table]).toEqual(before[table])
   expect((await contentOf(refused)).status).toBe(404)
-  const told = {
+  const refusal = {
     topic: 'tm_ordinals',
     txid: refused.txid,
     code,
     message: expect.stringContaining('output 0 '),
   }
-  expect(refusals()).toEqual([told, told])
+  expect(refusals()).toEqual([refusal, refusal])
   expect((await counted(code)) - countBefore).toBe(2)
 
   const good = chain.inscribe({ contentType: 'text/plain; charset=utf-8', body: new Uint8Array(LIMIT) })

@@ -9,7 +9,7 @@ const LONG = { likelyWork: 0, timeout: 600_000 }
 /** So many bytes are held by one run at a time. */
 const MUCH = 1_000_000
 
-/** Keeps the thread busy for a slice, so that whoever takes a step has its turn no longer. */
+/** Keeps the thread busy for a slice, so that a run that takes a step has used up its turn. */
 function busy(): void {
   for (const end = performance.now() + 6; performance.now() < end; );
 }
@@ -27,7 +27,7 @@ function* steps(
   }
 }
 
-test('whoever comes late and takes little is done before those that have had much', async () => {
+test('a run that comes late and takes little is done before those that have had much', async () => {
   const scheduler = new ScriptScheduler()
   const taken: string[] = []
   const done: string[] = []
@@ -112,7 +112,7 @@ test('of those that hold much memory one runs at a time, and is given up for one
   await first
   expect(opened).toEqual(['first', 'second', 'first'])
   expect(most).toBe(1)
-  // Its work was begun anew.
+  // Its work began again.
   expect(taken.filter((name) => name === 'first').length).toBeGreaterThanOrEqual(50)
 })
 
@@ -130,7 +130,7 @@ test('what is not done in time ends, and leaves the others alone', async () => {
   expect(scheduler.size).toBe(0)
 })
 
-test('what a step throws is told to whoever asked for it alone', async () => {
+test('what a step throws is reported only to the caller of its run', async () => {
   const scheduler = new ScriptScheduler()
   const taken: string[] = []
   const wrong = scheduler.run(function* () {

@@ -193,7 +193,7 @@ const ENDLESS: [string, { lock: Uint8Array; unlock: Uint8Array }[]][] = [
     [{ lock: bytes(OP.ONE, times(22, 0x76, 0x7e), times(5000, 0x76, 0xaa, 0x75), 0x82), unlock: NOTHING }],
   ],
   [
-    'signatures that commit to the whole transaction, each anew',
+    'signatures that commit to the whole transaction, each hashed again',
     [{ lock: bytes(times(1000, 0x6e, CHECKSIG, 0x75), OP.ONE), unlock: endlessSignature(0x01) }],
   ],
   [
@@ -257,7 +257,7 @@ test('while such scripts run, others are answered, and have their turn', async (
 })
 
 test('what hashing a transaction for its signatures takes is charged for before it is done', async () => {
-  // As long as ten signatures; each of the old digest writes it all anew, the others share what was hashed once.
+  // As long as ten signatures; each of the old digest writes it all again, the others share what was hashed once.
   const outputs = [{ satoshis: 1, lockingScript: new Uint8Array(1_000_000) }]
   const work = (scope: number, checks: number): number => {
     const lock = bytes(times(checks, 0x6e, CHECKSIG, 0x75), OP.ONE)

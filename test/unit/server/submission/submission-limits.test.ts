@@ -305,7 +305,7 @@ describe('submissions that wait', () => {
       ...[200, 200, 200, 200],
       ...[429, 429],
     ])
-    // Whoever was answered may come again.
+    // A client that was answered may submit again.
     const again = await Promise.all(beefs.slice(0, 2).map((beef) => send(server, beef, '192.0.2.1')))
     expect(again.map(({ status }) => status)).toEqual([200, 200])
   })

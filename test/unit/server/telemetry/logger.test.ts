@@ -102,13 +102,13 @@ describe('a line of the log', () => {
 
   test('ends, though the logged object contains itself', () => {
     const { logger, lines } = writtenLog()
-    const told: Record<string, unknown> = { count: 7n }
-    told.self = told
+    const circular: Record<string, unknown> = { count: 7n }
+    circular.self = circular
     const err = new Error('because of itself')
     err.cause = err
-    logger.info({ told, err }, 'round and round')
+    logger.info({ circular, err }, 'round and round')
     expect(read(lines)).toMatchObject({
-      told: { count: 7 },
+      circular: { count: 7 },
       err: { cause: { message: 'because of itself' } },
     })
   })
