@@ -57,12 +57,12 @@ async function scan(node: Node): Promise<void> {
 }
 
 async function fill({ graph }: Node, chain: FakeChain): Promise<void> {
-  let told: GraphRecords[] = []
+  let records: GraphRecords[] = []
   for (let number = 0; number < OUTPUTS; number++) {
     const { txid, raw } = chain.inscribe({ contentType: 'text/plain', body: utf8(`number ${number}`) })
-    told.push(graphRecords({ transactions: [{ txid, raw }], spends: spendsBy(viewOf({ txid, raw })) }))
-    if (told.length < A_WRITE) continue
-    await graph.record(mergeRecords(told))
-    told = []
+    records.push(graphRecords({ transactions: [{ txid, raw }], spends: spendsBy(viewOf({ txid, raw })) }))
+    if (records.length < A_WRITE) continue
+    await graph.record(mergeRecords(records))
+    records = []
   }
 }

@@ -6,12 +6,12 @@ import { Worker } from 'node:worker_threads'
 import type { HostileRequest } from '../test/system/costs/attack.js'
 import { HonestSubmissions } from '../test/system/costs/honest.js'
 
-/** What this process is told. */
+/** The orders of this process. */
 export type ReaderOrder =
   | { order: 'read'; url: string; pid: number; path: string; submits: boolean }
   | { order: 'stop' }
 
-/** What it tells of the time between the two orders, in milliseconds. */
+/** What it reports about the time between the two orders, in milliseconds. */
 export interface ReaderReport {
   reads: number
   /** The longest wait for an answer, one that has not come yet among them. */
@@ -55,18 +55,18 @@ class Honest {
   private readonly submissions: (ReaderReport['submissions'][number] & { since: Moment })[] = []
 
   constructor(
-    private readonly told: Extract<ReaderOrder, { order: 'read' }>,
+    private readonly reading: Extract<ReaderOrder, { order: 'read' }>,
     private readonly idle: IdleThread,
   ) {
     this.idle.forget()
     void this.read()
-    if (told.submits) void this.submit()
+    if (reading.submits) void this.submit()
   }
 
   private async read(): Promise<void> {
     while (!this.isOver) {
       this.asked = this.now()
-      const status = await this.ask({ path: this.told.path, agent: this.agent })
+      const status = await this.ask({ path: this.reading.path, agent: this.agent })
       if (this.isOver) return
       this.waits.push(this.since(this.asked))
       if (this.waits.length > 2000) this.keepLongest()
@@ -104,7 +104,7 @@ class Honest {
   ): Promise<number> {
     const { body, ...asked } = question
     return await new Promise((resolve) => {
-      const { hostname, port } = new URL(this.told.url)
+      const { hostname, port } = new URL(this.reading.url)
       const method = body === undefined ? 'GET' : 'POST'
       const sent = request({ hostname, port, method, localAddress: ADDRESS, ...asked }, (answer) => {
         answer.resume()
@@ -117,7 +117,7 @@ class Honest {
   }
 
   private now(): Moment {
-    return { at: performance.now(), inLine: inLineOf(this.told.pid) + inLineOf(process.pid) }
+    return { at: performance.now(), inLine: inLineOf(this.reading.pid) + inLineOf(process.pid) }
   }
 
   private since({ at, inLine }: Moment): Wait {
@@ -162,8 +162,8 @@ class IdleThread {
       `const { parentPort } = require('node:worker_threads')
        const delays = require('node:perf_hooks').monitorEventLoopDelay({ resolution: 1 })
        delays.enable()
-       parentPort.on('message', (told) => {
-         if (told === 'longest') parentPort.postMessage(delays.max / 1e6)
+       parentPort.on('message', (message) => {
+         if (message === 'longest') parentPort.postMessage(delays.max / 1e6)
          delays.reset()
        })`,
       { eval: true },
@@ -178,16 +178,16 @@ class IdleThread {
 
   /** How long the machine kept it from that at the longest, in milliseconds. */
   async longest(): Promise<number> {
-    const told = once(this.worker, 'message')
+    const answer = once(this.worker, 'message')
     this.worker.postMessage('longest')
-    return (await told)[0]
+    return (await answer)[0]
   }
 }
 
 const idle = await IdleThread.start()
 let honest: Honest | undefined
-process.on('message', async (told: ReaderOrder) => {
-  if (told.order === 'read') honest = new Honest(told, idle)
+process.on('message', async (command: ReaderOrder) => {
+  if (command.order === 'read') honest = new Honest(command, idle)
   else process.send?.(await honest?.end())
 })
 process.once('SIGTERM', () => process.exit())

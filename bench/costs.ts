@@ -81,7 +81,7 @@ async function measure(attack: Attack): Promise<Measured> {
 }
 
 /** Runs a server and a reader beside an attack. */
-async function inPhase(told: {
+async function inPhase(options: {
   attack: Attack
   filled: FilledStore
   env: FilledStore['env']
@@ -92,16 +92,20 @@ async function inPhase(told: {
 }): Promise<Phase & { peak: number }> {
   const main = new URL('../src/cli/main.js', import.meta.url).pathname
   const profileFolder = process.env.COSTS_PROFILES
-  const server = await startAttackedServer({ main, env: told.env, ...(profileFolder && { profileFolder }) })
+  const server = await startAttackedServer({
+    main,
+    env: options.env,
+    ...(profileFolder && { profileFolder }),
+  })
   try {
     for await (const phase of withProcess('./costs-reader.js', [], async function* (_: string, reader) {
       // What is read first is compiled first.
-      await heard(reader, server, told, QUIET)
+      await heard(reader, server, options, QUIET)
       server.forgetPeak()
-      yield { ...(await attacked(reader, server, told)), peak: server.peakMemory() }
+      yield { ...(await attacked(reader, server, options)), peak: server.peakMemory() }
     }))
       return phase
-    throw new Error('the reader told nothing')
+    throw new Error('the reader reported nothing')
   } finally {
     await server.stop()
   }
@@ -122,9 +126,9 @@ async function heard(
 async function attacked(
   reader: ChildProcess,
   server: AttackedServer,
-  told: Parameters<typeof inPhase>[0],
+  options: Parameters<typeof inPhase>[0],
 ): Promise<Phase> {
-  const { filled, requests, connections, from } = told
+  const { filled, requests, connections, from } = options
   const stranger = new Stranger(server.url, { address: ATTACKER, connections })
   order(reader, {
     order: 'read',
@@ -155,9 +159,15 @@ async function attacked(
 /** Sends until all is sent or the time is over, and waits for the answers for as long as they may take. */
 async function sendAll(
   stranger: Stranger,
-  told: { requestOf: RequestOf; requests: number; connections: number; from: number; server: AttackedServer },
+  options: {
+    requestOf: RequestOf
+    requests: number
+    connections: number
+    from: number
+    server: AttackedServer
+  },
 ): Promise<Outcome[]> {
-  const { requestOf, requests, connections, from, server } = told
+  const { requestOf, requests, connections, from, server } = options
   const outcomes: Outcome[] = []
   const end = performance.now() + SENDING
   let sent = 0
@@ -182,8 +192,8 @@ async function sendAll(
   return outcomes
 }
 
-function order(reader: ChildProcess, told: ReaderOrder): void {
-  reader.send(told)
+function order(reader: ChildProcess, command: ReaderOrder): void {
+  reader.send(command)
 }
 
 function whatIsOver({ attack, alone, whole, peak }: Measured): string[] {

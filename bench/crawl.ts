@@ -10,7 +10,7 @@ import { FakeChain } from '../test/support/protocol/fake-chain.js'
 import { withProcess } from './load.js'
 import { configFor, LIVE_CODE_SIZE, SILENT, timed, withFolder } from './support.js'
 
-/** What the command uses unless it is told. */
+/** What the command uses by default. */
 const PARALLEL = 3
 
 interface Source {
@@ -84,7 +84,7 @@ async function verifyAll(beefs: Uint8Array[], { node, chain }: { node: Node; cha
     new OrdinalsTopicManager({ store }),
   ]
   for (const each of beefs) {
-    // A copy is read anew.
+    // A copy is read again.
     const beef = each.slice()
     const { maxScriptWork } = node.config.limits
     await verifySubmission({ beef: readBeef(beef), tracker: undefined, maxScriptWork })

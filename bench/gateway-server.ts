@@ -19,7 +19,7 @@ import {
 import { processFolder } from './process-folder.js'
 import { configFor, SILENT } from './support.js'
 
-/** What the loading process is told: our server, and paths of it. */
+/** What the loading process is sent: our server, and paths of it. */
 export interface GatewayReady {
   url: string
   /** Bare Express apps that end every request with the bytes and headers of `files[0]`, by outpoint and at its tip. */

@@ -3,7 +3,7 @@ import { GrownTree, type Readings } from './grown-tree.js'
 import { processFolder } from './process-folder.js'
 import { configFor, SILENT } from './support.js'
 
-/** What the loading process is told. */
+/** What the loading process is sent. */
 export interface ProcessesReady {
   url: string
   readings: Readings

@@ -38,8 +38,8 @@ async function* withServers(
     return
   }
   const what = ready.length === 0 ? 'fill' : 'open'
-  yield* withProcess('./processes-server.js', [url, what], async function* (told: ProcessesReady) {
-    yield* withServers(url, count, run, [...ready, told])
+  yield* withProcess('./processes-server.js', [url, what], async function* (last: ProcessesReady) {
+    yield* withServers(url, count, run, [...ready, last])
   })
 }
 

@@ -51,7 +51,7 @@ async function reorganised(
   }
   for (const transaction of [chain.genesis, first, ...branchOf(chain, first, length - 1)])
     await submit(transaction)
-  const rival = chain.mint('b', { from })
+  const competing = chain.mint('b', { from })
   const times: number[] = []
   let gap = 0
   const idle = await IdleThread.start()
@@ -60,7 +60,7 @@ async function reorganised(
   for (let round = 0; round < ROUNDS; round++) {
     // Each proof is of a lower block than the one before, and so reverses the decision.
     for (const [winner, name] of [
-      [rival, 'b'],
+      [competing, 'b'],
       [first, 'a'],
     ] as const) {
       // The proof that it had is out of date, so that the next one is news.
@@ -134,9 +134,9 @@ class IdleThread {
 
   /** @returns In milliseconds. */
   async end(): Promise<number> {
-    const told = once(this.worker, 'message')
+    const answer = once(this.worker, 'message')
     this.worker.postMessage('end')
-    const [longest] = await told
+    const [longest] = await answer
     await this.worker.terminate()
     return longest
   }

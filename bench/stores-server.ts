@@ -13,7 +13,7 @@ import { configFor, SILENT, timed } from './support.js'
 
 export type EngineName = 'SQLite' | 'MariaDB' | 'MongoDB'
 
-/** What the loading process is told; any message is answered with how long the next mint took to admit, in milliseconds. */
+/** What the loading process is sent; any message is answered with how long the next mint took to admit, in milliseconds. */
 export interface StoresReady {
   /** The routes as a host has them by `attachGateway`: every answer is read from the store. */
   plugin: string

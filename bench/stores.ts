@@ -60,8 +60,8 @@ async function* withEach(
   }
   const { name } = engine
   yield* engine.with(({ about, url }) =>
-    withProcess('./stores-server.js', [name, url], async function* (told: StoresReady, process) {
-      yield* withEach(others, run, [...ready, { ...told, name, about, process }])
+    withProcess('./stores-server.js', [name, url], async function* (last: StoresReady, process) {
+      yield* withEach(others, run, [...ready, { ...last, name, about, process }])
     }),
   )
 }

@@ -7,7 +7,7 @@ import { startServer } from '../src/server/server.js'
 import { FakeChain } from '../test/support/protocol/fake-chain.js'
 import { configFor, SILENT } from './support.js'
 
-/** What the loading process is told; any message is answered with the memory in use, in bytes. */
+/** What the loading process is sent; any message is answered with the memory in use, in bytes. */
 export interface StreamsReady {
   url: string
   /** An Express app that pipes a file into every answer. */

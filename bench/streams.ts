@@ -105,7 +105,7 @@ async function answerOf(url: string, headers: Record<string, string> = {}): Prom
 /** How many bytes come. */
 async function read(url: string, headers: Record<string, string> = {}): Promise<number> {
   let length = 0
-  for await (const piece of await answerOf(url, headers)) length += (piece as Buffer).length
+  for await (const chunk of await answerOf(url, headers)) length += (chunk as Buffer).length
   return length
 }
 

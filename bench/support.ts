@@ -36,7 +36,7 @@ export function configFor(chain: FakeChain, folder: string, others: Record<strin
   })
 }
 
-/** Names whose mints make a chain of `count`: every one extends the one before, and starts anew when it is long. */
+/** Names whose mints make a chain of `count`: every one extends the one before, and starts again when it is long. */
 export function chainOfNames(count: number): string[] {
   const letters = 'abcdefghijklmnopqrstuvwxyz'
   return Array.from({ length: count }, (_, index) => {

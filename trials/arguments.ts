@@ -9,7 +9,7 @@ export interface TrialArguments {
 }
 
 /**
- * Reads `--minutes`, `--seed` and `--kind` from a command line; without a seed, one is made up.
+ * Reads `--minutes`, `--seed` and `--kind` from a command line; without a seed, a random one is used.
  *
  * @throws TypeError for any other argument, and RangeError for a number that is none.
  */

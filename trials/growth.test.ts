@@ -13,6 +13,6 @@ test.each<[string, number[], boolean]>([
   expect(growthOf(samples, { slack: 32 * MiB }).hasGrown).toBe(hasGrown)
 })
 
-test('thirds are told by their medians', () => {
+test('thirds are compared by their medians', () => {
   expect(growthOf([1, 9, 2, 3, 3, 3, 7, 8, 1], { slack: 0 }).medians).toEqual([2, 3, 7])
 })

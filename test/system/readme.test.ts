@@ -41,8 +41,8 @@ test(
     const run = async (command: string) => {
       const child = spawn('bash', ['-c', command], { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] })
       let [stdout, stderr] = ['', '']
-      child.stdout.on('data', (piece: Buffer) => (stdout += piece.toString()))
-      child.stderr.on('data', (piece: Buffer) => (stderr += piece.toString()))
+      child.stdout.on('data', (chunk: Buffer) => (stdout += chunk.toString()))
+      child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()))
       const [code] = await once(child, 'close')
       if (code !== 0) throw new Error(`${command} ended with ${code}: ${stderr}`)
       return stdout
@@ -52,7 +52,7 @@ test(
     const server = spawn('npm', ['start'], { cwd, env, detached: true, stdio: ['ignore', 'pipe', 'inherit'] })
     try {
       await new Promise<void>((ready) =>
-        server.stdout.on('data', (piece: Buffer) => piece.includes('listening on') && ready()),
+        server.stdout.on('data', (chunk: Buffer) => chunk.includes('listening on') && ready()),
       )
       const outputs: string[] = []
       for (const line of walk ?? []) outputs.push(await run(line.replaceAll('8080', String(port))))

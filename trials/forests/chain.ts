@@ -9,7 +9,7 @@ import type { Forest } from './forest.js'
 export interface PlainBlock {
   height: number
   root: string
-  /** The first is made up, and of no other block. */
+  /** The first is fake, and of no other block. */
   leaves: string[]
 }
 
@@ -126,7 +126,7 @@ export function minableIn(
     chance,
     instead,
   }: {
-    chance: () => number /** Blocks that the rivals of what they held go before. */
+    chance: () => number /** Blocks that transactions conflicting with what they held go before. */
     instead: PlainBlock[]
   },
 ): string[] {
@@ -146,9 +146,9 @@ export function minableIn(
       for (const each of spends) spent.add(each)
     }
   }
-  const isRival = ({ txid, spends }: (typeof transactions)[number]): boolean =>
+  const isConflicting = ({ txid, spends }: (typeof transactions)[number]): boolean =>
     !replaced.includes(txid) && spends.some((each) => contested.has(each))
-  add(transactions.filter(isRival), 0.8)
+  add(transactions.filter(isConflicting), 0.8)
   add(transactions, 0.5)
   return block
 }

@@ -3,7 +3,7 @@ import { decide, type Facts } from './decision.js'
 import type { Forest, ForestTransaction } from './forest.js'
 
 /** What a transaction of a story spends, when it came, and the height of its own proof. */
-type Part = [spends: string[], arrival: number, height?: number]
+type Part = [spends: string[], inserted: number, height?: number]
 
 interface Story {
   parts: Record<string, Part>
@@ -24,21 +24,21 @@ const stories: Record<string, Story> = {
     parts: { b: [['x0'], 1], a: [['x0'], 1] },
     counts: 'a',
   },
-  'a proof turns it': { parts: { b: [['x0'], 1], a: [['x0'], 2, 7] }, counts: 'a' },
-  'without that proof it turns back': { parts: { b: [['x0'], 1], a: [['x0'], 2] }, counts: 'b' },
+  'a proof reverses it': { parts: { b: [['x0'], 1], a: [['x0'], 2, 7] }, counts: 'a' },
+  'without that proof it is reversed back': { parts: { b: [['x0'], 1], a: [['x0'], 2] }, counts: 'b' },
   'of two that are proven the lower block counts': {
     parts: { b: [['x0'], 1, 8], a: [['x0'], 2, 7] },
     counts: 'a',
   },
-  'what is built on a loser is silent, and what spends the same as that counts': {
+  'what is built on a loser is inactive, and what spends the same as that counts': {
     parts: { a: [['x0'], 1], b: [['x0'], 2], c: [['b0', 'y0'], 3], d: [['c0'], 4], e: [['y0'], 5] },
     counts: 'ae',
   },
-  'a whole branch turns with a proof far up': {
+  'a whole branch is reorganised with a proof far up': {
     parts: { a: [['x0'], 1], b: [['x0'], 2], c: [['b0'], 3], d: [['c0'], 4, 7] },
     counts: 'bcd',
   },
-  'one that loses over either of its inputs is silent, and no rival over the other': {
+  'one that loses over either of its inputs is inactive, and does not conflict over the other': {
     parts: { a: [['x0'], 1], b: [['x0', 'y0'], 2], c: [['y0'], 3] },
     counts: 'ac',
   },
@@ -46,11 +46,11 @@ const stories: Record<string, Story> = {
     parts: { a: [['x0', 'y0'], 1], b: [['x0'], 2], c: [['y0'], 3] },
     counts: 'a',
   },
-  'a proof of one rival of two makes room for the other': {
+  'a proof of one double spend of two makes room for the other': {
     parts: { a: [['x0', 'y0'], 1], b: [['x0'], 2, 7], c: [['y0'], 3] },
     counts: 'bc',
   },
-  'what needs both of two branches is silent with either': {
+  'what needs both of two branches is inactive with either': {
     parts: { a: [['x0'], 1], b: [['x0'], 2], c: [['a0', 'b0'], 3] },
     counts: 'a',
   },
@@ -79,7 +79,7 @@ const stories: Record<string, Story> = {
 const txid = (letter: string): string => letter.padEnd(64, '0')
 const outpoint = ([letter = '', vout = '']: string): string => `${txid(letter)}_${vout}`
 
-function told({ parts, nodes = [], admitted = '' }: Omit<Story, 'counts'>): {
+function factsOf({ parts, nodes = [], admitted = '' }: Omit<Story, 'counts'>): {
   forest: Pick<Forest, 'byTxid'>
   facts: Facts
 } {
@@ -97,7 +97,7 @@ function told({ parts, nodes = [], admitted = '' }: Omit<Story, 'counts'>): {
   return {
     forest: { byTxid: new Map(transactions.map((each) => [each.txid, each])) },
     facts: {
-      insertionOrder: new Map(all.map(([letter, [, arrival]]) => [txid(letter), arrival])),
+      insertionOrder: new Map(all.map(([letter, [, inserted]]) => [txid(letter), inserted])),
       heights: new Map(all.flatMap(([letter, [, , height]]) => (height ? [[txid(letter), height]] : []))),
       names: new Set(nodes.map(outpoint)),
       admitted: new Set([...admitted].map(txid)),
@@ -106,12 +106,12 @@ function told({ parts, nodes = [], admitted = '' }: Omit<Story, 'counts'>): {
 }
 
 test.each(Object.entries(stories))('%s', (_, { counts, ...story }) => {
-  const { forest, facts } = told(story)
+  const { forest, facts } = factsOf(story)
   const { counts: found } = decide(forest, facts)
   expect([...found].sort()).toEqual([...counts].map(txid).sort())
 })
 
-test('a silent one lost to what beat it, or what it is built on', () => {
+test('an inactive one lost to what beat it, or what it is built on', () => {
   const parts: Record<string, Part> = {
     a: [['x0'], 1],
     b: [['x0'], 2],
@@ -119,7 +119,7 @@ test('a silent one lost to what beat it, or what it is built on', () => {
     d: [['y0'], 4],
     e: [['y0', 'c0'], 5],
   }
-  const { forest, facts } = told({ parts })
+  const { forest, facts } = factsOf({ parts })
   const { winnersOver } = decide(forest, facts)
   expect(winnersOver(txid('b'))).toEqual(new Set([txid('a')]))
   expect(winnersOver(txid('c'))).toEqual(new Set([txid('a')]))

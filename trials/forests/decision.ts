@@ -1,11 +1,11 @@
 import type { Forest, ForestTransaction } from './forest.js'
 
 /**
- * Which transactions count, from nothing but what a store has been told and the proofs that hold: worked out from scratch
+ * Which transactions count, from nothing but the records of a store and the proofs that hold: worked out from scratch
  * each time, in the plainest way.
  */
 export interface Facts {
-  /** The transactions that are known, and in which telling each first came. */
+  /** The transactions that are known, and the submission in which each first came. */
   insertionOrder: ReadonlyMap<string, number>
   /** The heights of those that are proven themselves. */
   heights: ReadonlyMap<string, number>
@@ -19,14 +19,14 @@ export interface Decision {
   counts: ReadonlySet<string>
   /** All that are known, in the order of their ranks: blocks first, and as they came. Parents stand first. */
   order: string[]
-  /** Those that a silent transaction may be said to have lost to. */
+  /** Those that an inactive transaction may be said to have lost to. */
   winnersOver(txid: string): Set<string>
 }
 
-/** Where a transaction stands among its rivals; the lower goes first. */
+/** Where a transaction stands among the transactions it conflicts with; the lower goes first. */
 interface Rank {
   mined: number
-  arrival: number
+  inserted: number
   txid: string
 }
 
@@ -63,7 +63,7 @@ export function decide({ byTxid }: Pick<Forest, 'byTxid'>, facts: Facts): Decisi
     const builtOnIt = [...all(txid, childrenOf)]
     return {
       mined: Math.min(...builtOnIt.map((each) => heights.get(each) ?? Number.POSITIVE_INFINITY)),
-      arrival: Math.min(...builtOnIt.map((each) => insertionOrder.get(each) ?? Number.POSITIVE_INFINITY)),
+      inserted: Math.min(...builtOnIt.map((each) => insertionOrder.get(each) ?? Number.POSITIVE_INFINITY)),
       txid,
     }
   }
@@ -72,12 +72,12 @@ export function decide({ byTxid }: Pick<Forest, 'byTxid'>, facts: Facts): Decisi
     const [a, b] = [ranks.get(one), ranks.get(other)]
     if (a === undefined || b === undefined) throw new Error('a transaction without a rank')
     if (a.mined !== b.mined) return a.mined < b.mined
-    return a.arrival === b.arrival ? a.txid < b.txid : a.arrival < b.arrival
+    return a.inserted === b.inserted ? a.txid < b.txid : a.inserted < b.inserted
   }
-  /** What no block can ever hold: of all that it is built on, itself included, two are rivals. */
+  /** What no block can ever hold: of all that it is built on, itself included, two conflict. */
   const isImpossible = (txid: string): boolean => {
     const line = all(txid, parentsOf)
-    return [...line].some((each) => conflictsOf(each).some((rival) => line.has(rival)))
+    return [...line].some((each) => conflictsOf(each).some((other) => line.has(other)))
   }
   const impossible = new Set(known.filter(isImpossible))
 
@@ -90,26 +90,26 @@ export function decide({ byTxid }: Pick<Forest, 'byTxid'>, facts: Facts): Decisi
     const does =
       !impossible.has(txid) &&
       parentsOf(txid).every(counts) &&
-      !conflictsOf(txid).some((rival) => !impossible.has(rival) && isBefore(rival, txid) && counts(rival))
+      !conflictsOf(txid).some((other) => !impossible.has(other) && isBefore(other, txid) && counts(other))
     decided.set(txid, does)
     return does
   }
   const counting = new Set(known.filter(counts))
   const places = [...byTxid.keys()]
   const place = (txid: string) => {
-    const { mined = 0, arrival = 0 } = ranks.get(txid) ?? {}
-    return { mined, arrival, at: places.indexOf(txid) }
+    const { mined = 0, inserted = 0 } = ranks.get(txid) ?? {}
+    return { mined, inserted, at: places.indexOf(txid) }
   }
   return {
     counts: counting,
     order: known.toSorted((one, other) => {
       const [a, b] = [place(one), place(other)]
       if (a.mined !== b.mined) return a.mined < b.mined ? -1 : 1
-      return a.arrival - b.arrival || a.at - b.at
+      return a.inserted - b.inserted || a.at - b.at
     }),
     winnersOver(txid) {
-      const silent = [...all(txid, parentsOf)].filter((each) => !counting.has(each))
-      return new Set(silent.flatMap(conflictsOf).filter((rival) => counting.has(rival)))
+      const inactive = [...all(txid, parentsOf)].filter((each) => !counting.has(each))
+      return new Set(inactive.flatMap(conflictsOf).filter((other) => counting.has(other)))
     },
   }
 }

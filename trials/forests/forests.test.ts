@@ -7,7 +7,7 @@ import { type ForestNode, openForestNode } from './node.js'
 import { type Answered, answeringRows, expectedAnswers, expectSame, storeAnswers } from './reads.js'
 import { expectRoutes } from './routes.js'
 
-// Forests of transactions that spend what others spend, told in any order while the chain goes on and is reorganised,
+// Forests of transactions that spend what others spend, recorded in any order while the chain goes on and is reorganised,
 // against a plain model that decides from scratch. `npm run forests` does thousands of runs.
 
 const RUNS = Number(process.env.RUNS ?? 15)
@@ -37,7 +37,7 @@ async function expectReads(life: ForestLife): Promise<void> {
   expectSame(await lookupAnswers(node.services, forest), expectedLookups(answers, forest))
 }
 
-/** The other node, told from scratch in block order, answers the same of what counts. Whether it could be told. */
+/** The other node, filled from scratch in block order, answers the same about what counts. False: it could not be filled. */
 async function expectRebuilt(life: ForestLife, other: ForestNode): Promise<boolean> {
   const rebuilt = await life.rebuilt(other)
   if (rebuilt === undefined) return false
@@ -47,7 +47,7 @@ async function expectRebuilt(life: ForestLife, other: ForestNode): Promise<boole
   const ofCounting = (answers: Answered): Answered =>
     Object.fromEntries(
       Object.entries(answers).filter(
-        ([asked]) => !/^(transaction|height|silent) /.test(asked) || isAnswered(asked.slice(-64)),
+        ([asked]) => !/^(transaction|height|inactive) /.test(asked) || isAnswered(asked.slice(-64)),
       ),
     )
   expectSame(
@@ -58,7 +58,7 @@ async function expectRebuilt(life: ForestLife, other: ForestNode): Promise<boole
   return true
 }
 
-test('whatever is told in whatever order, the answers are those of what counts', async () => {
+test('whatever is submitted in whatever order, the answers are those of what counts', async () => {
   const [node, other] = nodes
   if (node === undefined || other === undefined) throw new Error('there are two nodes')
   const happened: Record<string, number> = {}
@@ -74,7 +74,7 @@ test('whatever is told in whatever order, the answers are those of what counts',
       if (each.reads) await expectReads(life)
     }
     await life.follow()
-    await life.tellProofs()
+    await life.submitProofs()
     await life.expectSound()
     await expectReads(life)
     if (await expectRebuilt(life, other)) count('rebuilt')
@@ -88,6 +88,15 @@ test('whatever is told in whatever order, the answers are those of what counts',
   }
   // In so many, everything has happened.
   if (RUNS < 500) return
-  for (const what of ['rebuilt', 'reorg', 'stale', 'lost', 'taken', 'taken, proven', 'ingested', 'turned'])
+  for (const what of [
+    'rebuilt',
+    'reorg',
+    'stale',
+    'lost',
+    'taken',
+    'taken, proven',
+    'ingested',
+    'branch reorganised',
+  ])
     expect({ what, happened: (happened[what] ?? 0) > 0 }).toEqual({ what, happened: true })
 }, 3_600_000)

@@ -7,7 +7,7 @@ export type Happening =
   | ({ kind: 'submit'; which: 'next' | 'any' | 'moved'; at: number } & Manner)
   /** A block is mined; with `reorg`, after so many were taken back. */
   | { kind: 'mine'; reorg: number; blocks: number; choice: number }
-  /** The store is told which blocks are no more. */
+  /** The store learns which blocks are no more. */
   | { kind: 'follow' }
   /** A proof comes that the chain no longer holds. */
   | { kind: 'stale'; at: number }

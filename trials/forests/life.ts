@@ -7,9 +7,9 @@ import type { Happening } from './happenings.js'
 import { ForestModel, type NewRecords } from './model.js'
 import type { ForestNode } from './node.js'
 import { expectTables } from './reads.js'
-import { expectOutcome, type Got, type Manner, type Member, membersOf, toldBy } from './submission.js'
+import { expectOutcome, type Got, type Manner, type Member, membersOf, recordsOf } from './submission.js'
 
-/** A forest that a node is told of while its chain goes on, beside the model of what the node should hold. */
+/** A forest that is submitted to a node while its chain goes on, beside the model of what the node should hold. */
 export class ForestLife {
   readonly model: ForestModel
   /** How often each thing has happened. */
@@ -36,13 +36,13 @@ export class ForestLife {
     await node.clear(chain)
     // The first, as a server makes it when it starts: the next one knows from which tip on.
     await node.watch.round()
-    await life.tell(forest.genesis, { proven: true, sources: 'none', lag: false })
+    await life.submit(forest.genesis, { proven: true, sources: 'none', lag: false })
     return life
   }
 
   /**
-   * Tells another node from scratch of what counts here: what is mined in the order of blocks, and then the rest as it came.
-   * Undefined where something cannot be told by itself: nobody here can sign for it, and it came as the source of another.
+   * Submits to another node, from scratch, what counts here: what is mined in the order of blocks, then the rest as it came.
+   * Undefined where something cannot be submitted alone: nobody here can sign for it, and it came as the source of another.
    */
   async rebuilt(node: ForestNode): Promise<ForestLife | undefined> {
     const { counts, order } = this.answers.decision
@@ -55,7 +55,7 @@ export class ForestLife {
     const blockOf = (txid: string) => this.chain.everMined.get(this.model.proofs.get(txid)?.root ?? '')
     for (const transaction of own) {
       const proven = blockOf(transaction.txid) !== undefined
-      await life.tell(transaction, { proven, sources: 'bare', lag: false }, blockOf)
+      await life.submit(transaction, { proven, sources: 'bare', lag: false }, blockOf)
     }
     return life
   }
@@ -65,14 +65,14 @@ export class ForestLife {
     const known = [...this.model.insertionOrder.keys()]
     await this.doWhatHappens(event)
     const { counts: now } = this.model.decision
-    if (known.some((txid) => counts.has(txid) !== now.has(txid))) this.count('turned')
+    if (known.some((txid) => counts.has(txid) !== now.has(txid))) this.count('branch reorganised')
   }
 
   private async doWhatHappens(event: Happening): Promise<void> {
     switch (event.kind) {
       case 'submit': {
         const transaction = this.chosen(event)
-        if (transaction !== undefined) await this.tell(transaction, event)
+        if (transaction !== undefined) await this.submit(transaction, event)
         return
       }
       case 'mine':
@@ -80,30 +80,30 @@ export class ForestLife {
       case 'follow':
         return await this.follow()
       case 'stale':
-        return await this.tellStale(event.at)
+        return await this.submitStale(event.at)
       case 'ingest':
         return await this.ingest(event)
     }
   }
 
-  /** Tells the node of every block that is no more. */
+  /** Lets the node learn of every block that is no more. */
   async follow(): Promise<void> {
     this.count('follow')
     await this.node.watch.round()
     await this.learnProofs()
     const { counts } = this.model.decision
     for (const [txid, proof] of this.model.proofs) {
-      const told = { txid, accepted: this.chain.accepts(proof), counts: counts.has(txid) }
-      expect(told).toEqual({ txid, accepted: true, counts: true })
+      const state = { txid, accepted: this.chain.accepts(proof), counts: counts.has(txid) }
+      expect(state).toEqual({ txid, accepted: true, counts: true })
     }
   }
 
   /** Submits everything that is known and mined, with its proof. */
-  async tellProofs(): Promise<void> {
+  async submitProofs(): Promise<void> {
     for (const transaction of this.forest.transactions) {
       const isMined = this.chain.blockOf(transaction.txid) !== undefined
       if (isMined && this.model.insertionOrder.has(transaction.txid))
-        await this.tell(transaction, { proven: true, sources: 'bare', lag: false })
+        await this.submit(transaction, { proven: true, sources: 'bare', lag: false })
     }
   }
 
@@ -128,23 +128,21 @@ export class ForestLife {
          ) group by domain having count(*) > 1`,
       ),
     ).toEqual([])
-    const silent = new Set<string>()
+    const inactive = new Set<string>()
     for (const { txid, spends } of this.forest.transactions) {
       if (!this.model.insertionOrder.has(txid)) continue
       const isInactive = (await this.node.graph.transactions.winnerOver(txid)) !== undefined
-      if (isInactive) silent.add(txid)
-      else expect(spends.filter((spent) => silent.has(spent.slice(0, 64)))).toEqual([])
+      if (isInactive) inactive.add(txid)
+      else expect(spends.filter((spent) => inactive.has(spent.slice(0, 64)))).toEqual([])
     }
   }
 
-  /** Whether the node holds what vouches for a transaction: blocks that the chain has, of it or of all that it is built on. */
-  isVouchedFor(txid: string): boolean {
+  /** Whether the node holds a proof of a transaction: blocks that the chain has, of it or of all that it is built on. */
+  isProven(txid: string): boolean {
     const proof = this.model.proofs.get(txid)
     if (proof !== undefined) return this.chain.accepts(proof)
     const spends = this.forest.byTxid.get(txid)?.spends ?? []
-    return (
-      this.model.insertionOrder.has(txid) && spends.every((spent) => this.isVouchedFor(spent.slice(0, 64)))
-    )
+    return this.model.insertionOrder.has(txid) && spends.every((spent) => this.isProven(spent.slice(0, 64)))
   }
 
   get answers(): ForestAnswers {
@@ -169,7 +167,7 @@ export class ForestLife {
   }
 
   /** Submits a transaction, with what its BEEF needs, and holds what comes of it against the model. */
-  async tell(
+  async submit(
     transaction: ForestTransaction,
     how: Manner,
     blockOf = (txid: string) => this.chain.blockOf(txid),
@@ -179,23 +177,23 @@ export class ForestLife {
     const isSigned = (all: Member[]): boolean =>
       !all.some((each) => each.needed && each.block === undefined && each.transaction.needsProof)
     // With a proof, where nobody here could sign.
-    const told = [members(how.proven), members(true)].find(isSigned)
-    if (told === undefined) return
+    const enclosed = [members(how.proven), members(true)].find(isSigned)
+    if (enclosed === undefined) return
     this.submitted.add(transaction.txid)
-    const got = await this.sent(told)
+    const got = await this.sent(enclosed)
     await this.learnProofs()
-    const expected = this.model.submit(toldBy(told))
-    this.count(`${expected.kind}${told.at(-1)?.block ? ', proven' : ''}`)
+    const expected = this.model.submit(recordsOf(enclosed))
+    this.count(`${expected.kind}${enclosed.at(-1)?.block ? ', proven' : ''}`)
     expectOutcome(got, expected)
     if (expected.kind !== 'taken') return
-    this.expectProvenToCount(toldBy(told.filter(({ needed }) => needed)))
+    this.expectProvenToCount(recordsOf(enclosed.filter(({ needed }) => needed)))
   }
 
-  /** What has just been proven counts, whatever proofs that are out of date its rivals had; unless what it is built on has lost. */
-  private expectProvenToCount(told: NewRecords[]): void {
+  /** What has just been proven counts, whatever outdated proofs its double spends had, unless an ancestor has lost. */
+  private expectProvenToCount(records: NewRecords[]): void {
     const { counts } = this.model.decision
     const isInactive = (txid: string): boolean => this.model.insertionOrder.has(txid) && !counts.has(txid)
-    const lost = told
+    const lost = records
       .filter(({ txid, proof }) => proof !== undefined && isInactive(txid))
       .filter(
         ({ txid }) => !this.forest.byTxid.get(txid)?.spends.some((spent) => isInactive(spent.slice(0, 64))),
@@ -203,7 +201,7 @@ export class ForestLife {
     expect(lost).toEqual([])
   }
 
-  private async tellStale(at: number): Promise<void> {
+  private async submitStale(at: number): Promise<void> {
     const stale = [...this.chain.everMined.values()]
       .filter((block) => !this.chain.accepts(block))
       .flatMap((block) =>

@@ -4,7 +4,7 @@ import type { Forest, ForestTransaction } from './forest.js'
 
 export type Topic = (typeof TOPICS)['names' | 'ordinals']
 
-/** A transaction as it is told: where it is proven, by a block of this height and root. */
+/** A transaction as it is recorded: where it is proven, by a block of this height and root. */
 export interface NewRecords {
   txid: string
   proof?: { height: number; root: string }
@@ -18,7 +18,7 @@ export type Outcome =
   /** No block can hold it with all that it is built on: some of that spends the same. */
   | { kind: 'impossible' }
 
-/** A store as it should be, told of one submission after the other: all that it holds follows from what it knows. */
+/** A store as it should be after one submission after the other: all that it holds follows from what it knows. */
 export class ForestModel {
   insertionOrder = new Map<string, number>()
   proofs = new Map<string, { height: number; root: string }>()
@@ -32,7 +32,7 @@ export class ForestModel {
   }
 
   /**
-   * Tells of a submission whose scripts and proofs hold.
+   * Takes a submission whose scripts and proofs hold.
    *
    * @param members Everything in its BEEF, the subject last.
    */
@@ -42,9 +42,9 @@ export class ForestModel {
     if (subject === undefined || transaction === undefined) throw new Error('nothing is submitted')
     const insertionOrder = new Map(this.insertionOrder)
     const proofs = new Map(this.proofs)
-    const telling = insertionOrder.size
+    const submission = insertionOrder.size
     for (const { txid, proof } of knownBy(members, this.forest)) {
-      if (!insertionOrder.has(txid)) insertionOrder.set(txid, telling)
+      if (!insertionOrder.has(txid)) insertionOrder.set(txid, submission)
       if (proof !== undefined) proofs.set(txid, proof)
     }
     const held = holdingsOf(this.forest, insertionOrder)
@@ -75,7 +75,7 @@ export class ForestModel {
     return new Set(spent).size < spent.length
   }
 
-  /** Tells of the block that holds a transaction which is known. */
+  /** Takes the block that holds a transaction which is known. */
   prove(txid: string, { height, root }: { height: number; root: string }): void {
     this.proofs.set(txid, { height, root })
   }

@@ -8,7 +8,7 @@ import { happening } from './happenings.js'
 import { ForestLife } from './life.js'
 import { type ForestNode, openForestNode } from './node.js'
 
-// Whatever is written to SQLite while branches turn, proofs come and go and blocks are reorganised is written to MongoDB,
+// Whatever is written to SQLite while branches and blocks are reorganised and proofs come and go is written to MongoDB,
 // too, and every collection has to hold what the table does.
 
 const RUNS = Number(process.env.RUNS ?? 6)

@@ -81,8 +81,8 @@ export async function openForestNode(): Promise<ForestNode> {
   // Nobody pulls the plug here, and the disk would be all that this waits for.
   await database.writer.raw('pragma synchronous = off')
   const headers = new ChainHeaders()
-  const notes = new SqlHookOutbox(database.writer)
-  const overlay = createOverlay({ config, graph, outbox: notes, headers, logger: SILENT })
+  const outbox = new SqlHookOutbox(database.writer)
+  const overlay = createOverlay({ config, graph, outbox, headers, logger: SILENT })
   const { engine, proofs } = overlay
   const { reorgDepth } = config
   const watch = new ReorgMonitor({

@@ -81,7 +81,7 @@ export async function storeAnswers(graph: GraphStore, forest: Forest): Promise<A
     const record = await graph.transactions.get(txid)
     answers[`transaction ${txid}`] = record && { height: record.proof?.height, root: record.proof?.root }
     answers[`height ${txid}`] = await graph.transactions.heightOf(txid)
-    answers[`silent ${txid}`] = (await graph.transactions.winnerOver(txid)) !== undefined
+    answers[`inactive ${txid}`] = (await graph.transactions.winnerOver(txid)) !== undefined
   }
   for (const name of namesOf(forest)) {
     answers[`origin of ${name}`] = text(await graph.names.originOf(name))
@@ -162,7 +162,7 @@ export function expectedAnswers(answers: ForestAnswers, model: ForestModel): Ans
       ? { height: proof?.height, root: proof?.root }
       : undefined
     expected[`height ${txid}`] = proof?.height
-    expected[`silent ${txid}`] = model.insertionOrder.has(txid) && !answers.decision.counts.has(txid)
+    expected[`inactive ${txid}`] = model.insertionOrder.has(txid) && !answers.decision.counts.has(txid)
   }
   for (const name of namesOf(forest)) {
     expected[`origin of ${name}`] = answers.originOf(name)
@@ -202,9 +202,9 @@ function expectedOutput(answers: ForestAnswers, outpoint: string): unknown {
 
 /** Where the ordinals are now that are found by something, by what that is. */
 export function expectedTips(answers: ForestAnswers): Record<string, string[]> {
-  const told = (tip: string) => answers.stepOf(tip, -1)
+  const current = (tip: string) => answers.stepOf(tip, -1)
   const contentType = (tip: string): string | undefined => {
-    const content = told(tip)?.content
+    const content = current(tip)?.content
     return content && answers.said(content).content?.contentType
   }
   const found: Record<string, string[]> = {}
@@ -215,11 +215,11 @@ export function expectedTips(answers: ForestAnswers): Record<string, string[]> {
     )
     for (const value of [0, 1, 2]) {
       found[`key ${key}=value ${value}`] = answers.tipsWhere((tip) =>
-        [told(tip)?.map[`key ${key}`] ?? []].flat().includes(`value ${value}`),
+        [current(tip)?.map[`key ${key}`] ?? []].flat().includes(`value ${value}`),
       )
     }
   }
-  found.parent = answers.tipsWhere((tip) => told(tip)?.parent === PARENT)
+  found.parent = answers.tipsWhere((tip) => current(tip)?.parent === PARENT)
   return found
 }
 

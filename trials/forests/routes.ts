@@ -30,14 +30,14 @@ async function ask(
   const method = json === undefined ? 'GET' : 'POST'
   return await new Promise((resolve, reject) => {
     const asked = request({ hostname, port, path, method, agent, headers }, (response) => {
-      const pieces: Buffer[] = []
-      response.on('data', (piece: Buffer) => pieces.push(piece))
+      const chunks: Buffer[] = []
+      response.on('data', (chunk: Buffer) => chunks.push(chunk))
       response.on('error', reject)
       response.on('end', () => {
         resolve({
           status: response.statusCode ?? 0,
           headers: response.headers,
-          body: Buffer.concat(pieces),
+          body: Buffer.concat(chunks),
         })
       })
     })
@@ -173,9 +173,9 @@ function shownContent({ headers, body }: Got): unknown {
 
 function content(answers: ForestAnswers, outpoint: string, sequence: number | undefined): unknown {
   const step = sequence === undefined ? undefined : answers.stepOf(outpoint, sequence)
-  const told = step ?? (sequence === undefined ? answers.alone(outpoint) : undefined)
-  const shown = told?.content === undefined ? undefined : answers.said(told.content).content
-  if (told === undefined || shown === undefined) return undefined
+  const known = step ?? (sequence === undefined ? answers.alone(outpoint) : undefined)
+  const shown = known?.content === undefined ? undefined : answers.said(known.content).content
+  if (known === undefined || shown === undefined) return undefined
   const at = step?.outpoint ?? outpoint
   const fixed = answers.heightOf(at.slice(0, 64)) === undefined ? 'public, max-age=60' : IMMUTABLE
   return {
@@ -184,8 +184,8 @@ function content(answers: ForestAnswers, outpoint: string, sequence: number | un
     outpoint: at,
     origin: step?.origin,
     sequence: step && String(step.sequence),
-    map: told.map,
-    parent: told.parent,
+    map: known.map,
+    parent: known.parent,
     cache: sequence === undefined ? IMMUTABLE : sequence === -1 ? 'no-cache' : fixed,
   }
 }
@@ -194,22 +194,22 @@ const IMMUTABLE = 'public, max-age=31536000, immutable'
 
 function metadata(answers: ForestAnswers, outpoint: string, sequence: number | undefined): unknown {
   const step = sequence === undefined ? undefined : answers.stepOf(outpoint, sequence)
-  const told = step ?? (sequence === undefined ? answers.alone(outpoint) : undefined)
-  if (told === undefined) return undefined
+  const known = step ?? (sequence === undefined ? answers.alone(outpoint) : undefined)
+  if (known === undefined) return undefined
   const at = step?.outpoint ?? outpoint
-  const shown = told.content === undefined ? undefined : answers.said(told.content).content
+  const shown = known.content === undefined ? undefined : answers.said(known.content).content
   const height = answers.heightOf(at.slice(0, 64))
   return {
     outpoint: at,
     ...(step && { origin: step.origin, sequence: step.sequence, tip: step.tip }),
     ...(shown && {
-      contentOutpoint: told.content,
+      contentOutpoint: known.content,
       contentType: shown.contentType,
       contentLength: shown.body.length,
       sha256: answers.hashOf(shown.body),
     }),
-    map: told.map,
-    ...(told.parent !== undefined && { parent: told.parent }),
+    map: known.map,
+    ...(known.parent !== undefined && { parent: known.parent }),
     satoshis: answers.said(at).satoshis,
     ...ownerOf(answers, at),
     spent: answers.spenderOf(at) !== undefined,
@@ -269,7 +269,7 @@ async function expectProofs(life: ForestLife): Promise<void> {
     const path = answers.lineage(each)
     const { status, body } = await ask(node.url, `/svc/gateway/provenance/${each}`)
     expect({ each, status }).toEqual({ each, status: path.length === 0 ? 404 : 200 })
-    if (status !== 200 || !path.every((hop) => life.isVouchedFor(hop.slice(0, 64)))) continue
+    if (status !== 200 || !path.every((hop) => life.isProven(hop.slice(0, 64)))) continue
     const isRoot = (root: string, height: number) => chain.accepts({ root, height })
     const shown = verifyProvenance(body, { isRoot, starts, more: true })
     expect(shown).toEqual({ tip: path.at(-1), origin: answers.stepOf(each, -2)?.origin, path })
@@ -278,7 +278,7 @@ async function expectProofs(life: ForestLife): Promise<void> {
     const origin = answers.originOf(name)
     const { status, body } = await ask(node.url, `/svc/names/proof/${name}`)
     expect({ name, status }).toEqual({ name, status: origin === undefined ? 404 : 200 })
-    if (origin === undefined || !life.isVouchedFor(origin.slice(0, 64))) continue
+    if (origin === undefined || !life.isProven(origin.slice(0, 64))) continue
     const proof = Uint8Array.from(body)
     const shown = await verifyNameProof({ proof, name, deployment, chainTracker: chain })
     expect(formatOutpoint(shown.origin)).toBe(origin)

@@ -57,8 +57,8 @@ export function membersOf(
   return [...members.values()]
 }
 
-/** What the members of a BEEF tell. A path proves the transaction that stands beside its own in the tree, too. */
-export function toldBy(members: readonly Enclosed[]): NewRecords[] {
+/** The records in the members of a BEEF. A path proves the transaction that stands beside its own in the tree, too. */
+export function recordsOf(members: readonly Enclosed[]): NewRecords[] {
   return members.map(({ transaction: { txid }, block }): NewRecords => {
     const holding = block ?? members.find((other) => other.block && besides(other, txid))?.block
     return { txid, ...(holding && { proof: { height: holding.height, root: holding.root } }) }

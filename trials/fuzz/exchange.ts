@@ -13,7 +13,7 @@ export interface InFlightRequest {
 }
 
 /** How long a server may say nothing to raw bytes that may be half a request, in milliseconds. */
-const RAW_SILENCE = 250
+const RAW_IDLE = 250
 
 /** Sends a request down a connection of its own, and waits for the server to end that, but `patience` milliseconds at most. */
 export async function exchange(
@@ -24,7 +24,7 @@ export async function exchange(
   const { hostname, port } = new URL(url)
   const start = performance.now()
   return await new Promise((resolve) => {
-    const pieces: Buffer[] = []
+    const chunks: Buffer[] = []
     let end: InFlightRequest['end'] = 'closed'
     let isOpen = false
     const socket = connect({ host: hostname, port: Number(port) }, () => {
@@ -36,25 +36,25 @@ export async function exchange(
       end = 'hung'
       socket.destroy()
     }, patience)
-    let silence: NodeJS.Timeout | undefined
+    let idle: NodeJS.Timeout | undefined
     const hangUp = (): void => {
-      silence = setTimeout(() => {
+      idle = setTimeout(() => {
         end = 'given up'
         socket.end()
-      }, RAW_SILENCE)
+      }, RAW_IDLE)
     }
     if (isRaw(request)) hangUp()
-    socket.on('data', (piece: Buffer) => {
-      pieces.push(piece)
-      silence?.refresh()
+    socket.on('data', (chunk: Buffer) => {
+      chunks.push(chunk)
+      idle?.refresh()
     })
     socket.on('error', () => {
       end = isOpen ? 'reset' : 'refused'
     })
     socket.on('close', () => {
       clearTimeout(giveUp)
-      clearTimeout(silence)
-      resolve({ received: Buffer.concat(pieces), end, milliseconds: performance.now() - start })
+      clearTimeout(idle)
+      resolve({ received: Buffer.concat(chunks), end, milliseconds: performance.now() - start })
     })
   })
 }

@@ -67,7 +67,7 @@ async function sendCases(options: FuzzingOptions, figures: Figures): Promise<voi
       const answered = await exchange(options.url(), request, options)
       const { statuses, complaints } = judge(request, answered)
       count(figures, { fuzzCase, answered, statuses })
-      // Whoever sends what is no request has no right to an answer, but should find a server there.
+      // A client that sends no valid request has no right to an answer, but should find a server there.
       if (answered.end === 'reset' && !(await isStillRunning(options))) complaints.push('the server ended')
       if (complaints.length === 0) continue
       const upToHere = { ...fuzzCase, requests: fuzzCase.requests.slice(0, at + 1) }

@@ -107,12 +107,12 @@ const handles = growthOf(
   warm.map((usage) => usage.handles),
   { slack: HANDLE_SLACK },
 )
-tell(figures)
+report(figures)
 await server.kill('SIGTERM')
 await rm(folder, { recursive: true, force: true })
 if (failures > 0 || crashes > 0 || memory.hasGrown || handles.hasGrown) process.exitCode = 1
 
-function tell({ cases, requests, probes, kinds, slowest }: Figures): void {
+function report({ cases, requests, probes, kinds, slowest }: Figures): void {
   const seconds = (performance.now() - begun) / 1000
   const counts = (all: Record<string, number>): string =>
     Object.entries(all)

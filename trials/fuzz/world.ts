@@ -43,7 +43,7 @@ export interface Prey {
   submissions: readonly Submission[]
   /** Transactions whose outputs may be spent; output 0 of each is an ordinal. */
   coins: readonly FakeTransaction[]
-  /** Proven, and none but its own outputs open to whoever pushes a byte. */
+  /** Proven, and none but its own outputs spendable by any push. */
   open: FakeTransaction
   /** Of all outputs that are not asked for by probes. */
   own: readonly string[]

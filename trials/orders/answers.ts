@@ -36,12 +36,12 @@ export async function ask(url: string, { path, body, headers = {} }: Question): 
   const method = body === undefined ? 'GET' : 'POST'
   return await new Promise((resolve, reject) => {
     const asked = request({ hostname, port, path, method, agent, headers }, (response) => {
-      const pieces: Buffer[] = []
-      response.on('data', (piece: Buffer) => pieces.push(piece))
+      const chunks: Buffer[] = []
+      response.on('data', (chunk: Buffer) => chunks.push(chunk))
       response.on('error', reject)
       response.on('end', () => {
         const { statusCode: status = 0, headers: got } = response
-        resolve({ status, headers: got, body: Buffer.concat(pieces) })
+        resolve({ status, headers: got, body: Buffer.concat(chunks) })
       })
     })
     asked.on('error', reject)
@@ -239,7 +239,7 @@ async function askOrdinals(reader: Reader): Promise<void> {
         [each, ...(stream?.chunks ?? [])],
         stream && {
           type: stream.contentType,
-          // One that is blocked is not told.
+          // A blocked one is not reported.
           origin: origin !== undefined && answers.isBlocked(origin) ? undefined : origin,
           body: stream.chunks.map((chunk) => bodyOf(answers, chunk)).join(''),
         },
@@ -281,7 +281,7 @@ function shownContent({ headers, body }: Answer): unknown {
 }
 
 /** What is known of an output by itself, or of its ordinal at a step; undefined where that is not here. */
-function toldOf(answers: OrderAnswers, outpoint: string, sequence: number | undefined) {
+function knownOf(answers: OrderAnswers, outpoint: string, sequence: number | undefined) {
   if (sequence === undefined) {
     if (!answers.held.has(outpoint)) return undefined
     return { at: outpoint, step: undefined, ...answers.alone(outpoint) }
@@ -291,9 +291,9 @@ function toldOf(answers: OrderAnswers, outpoint: string, sequence: number | unde
 }
 
 function contentOf(answers: OrderAnswers, outpoint: string, sequence: number | undefined): unknown {
-  const told = toldOf(answers, outpoint, sequence)
-  if (told?.content === undefined) return undefined
-  const { at, step, content, map, parent } = told
+  const known = knownOf(answers, outpoint, sequence)
+  if (known?.content === undefined) return undefined
+  const { at, step, content, map, parent } = known
   const isFixed = sequence === undefined || answers.heightOf(at.slice(0, 64)) !== undefined
   return {
     body: bodyOf(answers, content),
@@ -308,9 +308,9 @@ function contentOf(answers: OrderAnswers, outpoint: string, sequence: number | u
 }
 
 function metadataOf(answers: OrderAnswers, outpoint: string, sequence: number | undefined): unknown {
-  const told = toldOf(answers, outpoint, sequence)
-  if (told === undefined) return undefined
-  const { at, step, content: contentOutpoint, map, parent } = told
+  const known = knownOf(answers, outpoint, sequence)
+  if (known === undefined) return undefined
+  const { at, step, content: contentOutpoint, map, parent } = known
   const content = contentOutpoint === undefined ? undefined : answers.said(contentOutpoint).content
   return {
     outpoint: at,
@@ -448,7 +448,7 @@ async function askProofs(reader: Reader): Promise<void> {
   const starts = [...answers.origins.keys()]
   for (const each of outpoints) {
     const path = answers.lineage(each)
-    const isProvable = path.length > 0 && path.every((hop) => answers.isVouchedFor(hop.slice(0, 64)))
+    const isProvable = path.length > 0 && path.every((hop) => answers.isProven(hop.slice(0, 64)))
     const shown = ({ body }: Answer): unknown => {
       if (!isProvable) return 'unproven'
       try {
@@ -470,7 +470,7 @@ async function askProofs(reader: Reader): Promise<void> {
     const answer = await ask(asked.url, { path })
     const expected = reader.unlessBlocked([origin], origin && 200)
     reader.compare(path, answer.status, answers.isBlockedName(name) ? BLOCKED : expected)
-    if (answer.status !== 200 || origin === undefined || !answers.isVouchedFor(origin.slice(0, 64))) continue
+    if (answer.status !== 200 || origin === undefined || !answers.isProven(origin.slice(0, 64))) continue
     const { deployment } = asked.history.chain
     const proof = Uint8Array.from(answer.body)
     const proven = await verifyNameProof({ proof, name, deployment, chainTracker: asked.tracker }).then(

@@ -151,7 +151,7 @@ describe('a child that comes before its parent', () => {
     const mints = ['a', 'ab', 'abc'].map((name) => chain.mint(name, { funding: [coin()] }))
     for (const each of mints) headers.mine([each])
     const [a, ab, abc] = mints as [FakeTransaction, FakeTransaction, FakeTransaction]
-    // Their inscriptions have content, whoever made them.
+    // Their inscriptions have content, no matter who made them.
     expect(admitted(await submit(world, abc))).toEqual({ tm_names: [], tm_ordinals: [2] })
     expect(admitted(await submit(world, ab, [], ['tm_ordinals']))).toEqual({ tm_ordinals: [2] })
     expect(await statuses(world, '/svc/names/origin/ab')).toEqual([404])

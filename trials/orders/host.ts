@@ -97,8 +97,8 @@ export class OrderHost {
     return await this.post('/admin/unblock', { [kind]: value })
   }
 
-  /** Tells that the chain has changed from a height on. */
-  async tellHeaders(height: number): Promise<Answer> {
+  /** Notifies the server that the chain has changed from a height on. */
+  async sendHeaders(height: number): Promise<Answer> {
     return await this.post('/admin/headers', { height })
   }
 
@@ -114,12 +114,12 @@ export class OrderHost {
   }
 
   /** Waits until nothing is left to be done of what came so far. */
-  async settled(): Promise<void> {
-    const isSettled = async (): Promise<boolean> => {
+  async untilIdle(): Promise<void> {
+    const isIdle = async (): Promise<boolean> => {
       const { body } = await ask(this.url, { path: '/metrics' })
       return /^minetree_reevaluating 0$/m.test(body.toString('utf8'))
     }
-    while (!(await isSettled())) await setTimeout(2)
+    while (!(await isIdle())) await setTimeout(2)
   }
 
   /** `minetree reindex`, between two lives of the server. */

@@ -24,7 +24,7 @@ export interface Block {
 /**
  * What a host knows, and nothing of what it answers: the transactions that came, where each is proven, and what the
  * operator decided. Everything that is answered is a function of these (`spec/overlay.md`, Order independence), except
- * that of two unproven rivals the first one counts, and that of one that loses nothing is kept.
+ * that of two unproven conflicting transactions the first one counts, and that of one that loses nothing is kept.
  */
 export class OrderModel {
   /** The transactions that are known, and in which submission each first came. */
@@ -76,7 +76,7 @@ export class OrderModel {
       const isHopeless = conflictsWithin(this.history, subject.txid)
       return { kind: 'lost', winners: isHopeless ? new Set() : decision.winnersOver(subject.txid) }
     }
-    for (const [txid, arrival] of insertionOrder) this.insertionOrder.set(txid, arrival)
+    for (const [txid, inserted] of insertionOrder) this.insertionOrder.set(txid, inserted)
     for (const [txid, height] of heights) this.heights.set(txid, height)
     this.worked = undefined
     return { kind: 'taken' }
@@ -121,7 +121,7 @@ export class OrderModel {
 }
 
 /**
- * What a submission tells: all of its BEEF that the subject is built on, however far back. Anything else in a BEEF is nobody's
+ * The records in a submission: all of its BEEF that the subject is built on, however far back. Anything else in a BEEF is nobody's
  * word.
  */
 function learnedOf({ byTxid }: History, members: readonly Member[]): Member[] {
@@ -264,12 +264,12 @@ export class OrderAnswers {
     return this.facts.insertionOrder.has(txid)
   }
 
-  /** Whether what is known vouches for a transaction: its block, or scripts that pass, back to blocks. */
-  isVouchedFor(txid: string): boolean {
+  /** Whether what is known proves a transaction: its block, or scripts that pass, back to blocks. */
+  isProven(txid: string): boolean {
     if (this.facts.heights.has(txid)) return true
     const transaction = this.history.byTxid.get(txid)
     if (transaction === undefined || transaction.needsProof || !this.isKnown(txid)) return false
-    return transaction.spends.every((spent) => this.isVouchedFor(spent.slice(0, 64)))
+    return transaction.spends.every((spent) => this.isProven(spent.slice(0, 64)))
   }
 
   /** In order of names, without what is blocked. */
@@ -335,8 +335,8 @@ export class OrderAnswers {
     const [at, origin] = [run[step], run[first]]
     const content = run.slice(0, step + 1).findLast((each) => this.said(each).content)
     if (at === undefined || origin === undefined || content === undefined) return undefined
-    const told = this.saidAlong(run.slice(first, step + 1))
-    return { outpoint: at, sequence: step - first, origin, content, ...told, tip: step === run.length - 1 }
+    const said = this.saidAlong(run.slice(first, step + 1))
+    return { outpoint: at, sequence: step - first, origin, content, ...said, tip: step === run.length - 1 }
   }
 
   /** What an output says by itself. */

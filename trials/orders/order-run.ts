@@ -124,7 +124,7 @@ export class OrderViolation extends Error {
   }
 }
 
-/** A history that a host is told of, beside the model of what it should answer. */
+/** A history that is submitted to a host, beside the model of what it should answer. */
 export class OrderRun {
   /** How often each thing has happened. */
   readonly happened: Record<string, number> = {}
@@ -149,7 +149,7 @@ export class OrderRun {
   }
 
   /**
-   * Does what is planned; then submits whatever was not submitted, reads everything, makes the index anew, and reads again.
+   * Does what is planned; then submits whatever was not submitted, reads everything, rebuilds the index, and reads again.
    *
    * @param options.main The compiled command, to run the server as a process that can be killed.
    * @throws OrderViolation where something is not as the model says.
@@ -162,7 +162,7 @@ export class OrderRun {
     try {
       for (const each of plan.happenings) {
         await run.happen(each)
-        await run.running.settled()
+        await run.running.untilIdle()
       }
       await run.submitRest()
       await run.read('when everything was submitted', { everything: plan.rest % EVERYTHING_EVERY === 0 })
@@ -220,13 +220,13 @@ export class OrderRun {
     const members = transaction && this.membersOf(transaction, event)
     if (transaction === undefined || members === undefined) return
     // Of one that loses, nobody knows then whether what it is built on was kept.
-    const isLost = this.model.submit(this.toldOf(members)).kind === 'lost'
+    const isLost = this.model.submit(this.recordsOf(members)).kind === 'lost'
     if (isLost && this.plan.reevaluations !== undefined) return await this.submit(transaction, event)
     this.note('kill', `kill while ${this.named(transaction)} is submitted`)
     const answered = this.running.submit(members, event.topics).catch(() => undefined)
     await this.running.kill()
     await answered
-    await this.running.settled()
+    await this.running.untilIdle()
     await this.submit(transaction, event)
   }
 
@@ -271,20 +271,20 @@ export class OrderRun {
       this.membersOf(transaction, { ...how, proven: CERTAIN.proven, lag: CERTAIN.lag })
     if (members === undefined) return
     this.submitted.add(transaction.txid)
-    const told = this.toldOf(members)
+    const records = this.recordsOf(members)
     const shown = members.map((each) => `${this.named(each.transaction)}${each.proven ? '*' : ''}`)
     const before = this.model.answers
-    const outcome = this.model.submit(told)
+    const outcome = this.model.submit(records)
     this.countLate(before)
     this.note(`submit: ${outcome.kind}`, `submit ${shown.join(' ')} to ${how.topics.join()}: ${outcome.kind}`)
     const answer = await this.running.submit(members, how.topics)
-    await this.running.settled()
+    await this.running.untilIdle()
     const asked = `POST /submit of ${this.named(transaction)}`
     const said = answer.body.toString('utf8')
     if (answer.status === 503 && this.plan.reevaluations !== undefined && again < MOST_TRIES) {
       // What a block holds is known from then on, and decides.
       this.note('submit: again', 'again, as conflicts are being decided')
-      this.model.learnAncestors(told)
+      this.model.learnAncestors(records)
       return await this.submit(transaction, how, again + 1)
     }
     if (outcome.kind === 'lost') {
@@ -297,7 +297,7 @@ export class OrderRun {
     }
     if (answer.status !== 200) this.fail(asked, { got: said, expected: 200 })
     const { answers } = this.model
-    // Of what does not count now, nobody is told what is admitted.
+    // For what does not count now, the answer does not say what is admitted.
     if (!answers.decision.counts.has(transaction.txid)) return
     const steak = JSON.parse(said) as Record<string, { outputsToAdmit: number[] }>
     const topics = how.topics.includes('tm_names') ? TOPICS : ['tm_ordinals']
@@ -312,8 +312,8 @@ export class OrderRun {
     await this.submit(transaction, how, 1)
   }
 
-  /** What a BEEF of these tells. */
-  private toldOf(members: readonly Enclosed[]): Member[] {
+  /** The records in a BEEF of these. */
+  private recordsOf(members: readonly Enclosed[]): Member[] {
     return members.map(({ transaction: { txid }, proven }) => {
       const height = proven ? this.mined.get(txid) : undefined
       return { txid, ...(height !== undefined && { height }) }
@@ -412,7 +412,7 @@ export class OrderRun {
     this.headers.reorg(branch)
     const shown = [...this.mined].map(([txid, height]) => `${this.names.get(txid)}@${height}`)
     this.note('reorg', `reorg behind ${base}: ${shown.join(' ')}`)
-    this.expectStatus('reorg', await this.running.tellHeaders(base))
+    this.expectStatus('reorg', await this.running.sendHeaders(base))
     for (const { txid } of this.history.transactions) {
       const height = this.model.heightOf(txid)
       if (height !== undefined && height > base) this.model.disprove(txid)
@@ -452,7 +452,7 @@ export class OrderRun {
 
   private async read(when: string, { everything }: { everything: boolean }): Promise<void> {
     this.note('read', `read ${when}`)
-    await this.running.settled()
+    await this.running.untilIdle()
     const { headers } = this
     const tracker = {
       isRoot: (root: string, height: number) => headers.rootAt(height) === root,
@@ -482,8 +482,8 @@ export class OrderRun {
   private violation(at: string, found: Differences): OrderViolation {
     const short = (text: string): string =>
       text.replace(/[0-9a-f]{64}/g, (txid) => this.names.get(txid) ?? txid)
-    const told = JSON.parse(short(JSON.stringify(found, (_, value) => value ?? 'undefined'))) as Differences
-    return new OrderViolation(at, told, this.log.map(short))
+    const shown = JSON.parse(short(JSON.stringify(found, (_, value) => value ?? 'undefined'))) as Differences
+    return new OrderViolation(at, shown, this.log.map(short))
   }
 
   private named({ txid }: HistoryTransaction): string {

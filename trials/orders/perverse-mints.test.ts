@@ -153,18 +153,18 @@ function worked(search: {
 
 /** What the server says of every name, and of every node that is live. */
 async function expectAnswers({ server }: HeaderWorld, tree: PerverseTree): Promise<void> {
-  const told = { names: new Map<string, unknown>(), nodes: new Map<string, unknown>() }
+  const answers = { names: new Map<string, unknown>(), nodes: new Map<string, unknown>() }
   for (const name of tree.names.keys())
-    told.names.set(
+    answers.names.set(
       name,
       ((await server.ask(`/svc/names/origin/${name}`)).json as { outpoint?: string }).outpoint,
     )
   for (const domain of tree.liveNodes.keys()) {
     const { json } = await server.ask(`/svc/names/mine/${domain}-`)
     const { domain: found, outpoint } = json as { domain?: string; outpoint?: string }
-    told.nodes.set(domain, found === domain ? outpoint : found)
+    answers.nodes.set(domain, found === domain ? outpoint : found)
   }
-  expect(told).toEqual({ names: tree.names, nodes: tree.liveNodes })
+  expect(answers).toEqual({ names: tree.names, nodes: tree.liveNodes })
 }
 
 test('whatever the script lets through and a block holds is followed, in any order', async () => {

@@ -21,7 +21,7 @@ say(`seed ${seed}, ${minutes} minutes`)
 const dataDir = await mkdtemp(join(tmpdir(), 'minetree-soak-'))
 const kills = Math.max(MIN_KILLS, Math.round(minutes * KILLS_A_MINUTE))
 const milliseconds = minutes * 60_000
-const figures = await soak({ main: MAIN, dataDir, seed, milliseconds, kills, tell: say })
+const figures = await soak({ main: MAIN, dataDir, seed, milliseconds, kills, report: say })
 await rm(dataDir, { recursive: true, force: true })
 
 const { writes, reads, wrongAnswers, memory, handles } = figures

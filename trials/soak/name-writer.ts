@@ -12,10 +12,10 @@ import type { Submit } from './submit.js'
 /** A name, and where it was mined. */
 export interface Name {
   name: string
-  /** In order: where a rival counts, that is another one. One that the server has not answered for is behind {@link settled}. */
+  /** In order; another one where a competing mint counts. Those that the server has not answered for follow {@link answered}. */
   origins: string[]
   /** The last origin that the server has answered for; -1 before the first. */
-  settled: number
+  answered: number
 }
 
 const LETTERS = [...'abcdefghijklmnopqrstuvwxyz0123456789-']
@@ -83,7 +83,7 @@ export class NameWriter {
   }
 
   private named(name: string): Name {
-    const named = { name, origins: [], settled: -1 }
+    const named = { name, origins: [], answered: -1 }
     this.options.written.names.push(named)
     return named
   }
@@ -92,7 +92,7 @@ export class NameWriter {
   private async send(name: Name, mint: FakeTransaction, beef: Uint8Array, admits: number[]): Promise<void> {
     name.origins.push(mint.outpoint(2))
     await this.options.submit({ beef, topics: ['tm_names'], admits })
-    name.settled = name.origins.length - 1
+    name.answered = name.origins.length - 1
   }
 
   private made(name: string, mint: FakeTransaction): void {

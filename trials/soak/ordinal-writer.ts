@@ -66,7 +66,7 @@ export class OrdinalWriter {
     if (chance < 0.55) await this.move(living)
     else if (chance < 0.7) await this.prove(living)
     else if (chance < 0.8) await this.spendTwice(living)
-    else if (chance < 0.93) await this.turn(living)
+    else if (chance < 0.93) await this.reorganise(living)
     else await this.repeat(living)
     if ((living.ordinal.states.at(-1)?.length ?? 0) >= MAX_STEPS)
       this.living.splice(this.living.indexOf(living), 1)
@@ -80,9 +80,9 @@ export class OrdinalWriter {
     const inputs = [{ transaction: funding, vout: 0 }]
     const transaction = chain.spend({ inputs, outputs: [{ satoshis: 1, lockingScript }] })
     const { txid, height } = transaction
-    const ordinal: Ordinal = { origin: `${txid}_0`, isStream, states: [], settled: -1 }
+    const ordinal: Ordinal = { origin: `${txid}_0`, isStream, states: [], answered: -1 }
     const living = { ordinal, links: [{ transaction, height }] }
-    await this.settle(ordinal, [{ txid, height, ...said }], () =>
+    await this.sendChange(ordinal, [{ txid, height, ...said }], () =>
       submit({ beef: beefOf(transaction, { with: [funding] }), topics: ['tm_ordinals'], admits: [0] }),
     )
     this.living.push(living)
@@ -97,7 +97,7 @@ export class OrdinalWriter {
     // Of unproven ones, so many come with the next.
     if (unproven.length >= MAX_UNPROVEN) return
     const link: Link = { transaction, ...(isProven && { height: transaction.height }) }
-    await this.settle(ordinal, [...stateOf(ordinal), { ...step, height: link.height }], () =>
+    await this.sendChange(ordinal, [...stateOf(ordinal), { ...step, height: link.height }], () =>
       submit({ beef: linkedBeef(links, link), topics: ['tm_ordinals'], admits: [0] }),
     )
     if (isProven) links.splice(0, links.length - 1)
@@ -119,7 +119,7 @@ export class OrdinalWriter {
     const state = stateOf(ordinal).map((step) =>
       step.txid === transaction.txid ? { ...step, height } : step,
     )
-    await this.settle(ordinal, state, async () => {
+    await this.sendChange(ordinal, state, async () => {
       const beef = beefOf(transaction, { height })
       if (random.next() < 0.5) await submit({ beef, topics: ['tm_ordinals'], admits: [0] })
       else await bringProof({ txid: transaction.txid, height })
@@ -143,7 +143,7 @@ export class OrdinalWriter {
    * Spends once more what one of the last steps spends, in a block below theirs: that counts, and they do not any more. Now
    * and then one of them turns up in a block below that, and all is as it was.
    */
-  private async turn({ ordinal, links }: Living): Promise<void> {
+  private async reorganise({ ordinal, links }: Living): Promise<void> {
     const { random, submit, written } = this.options
     if (links.length < 2) return
     const at = 1 + random.below(links.length - 1)
@@ -151,9 +151,9 @@ export class OrdinalWriter {
     const { transaction, step } = this.nextOf(ordinal, kept.at(-1))
     const height = Math.min(transaction.height, ...losers.flatMap((link) => link.height ?? [])) - 1
     const before = stateOf(ordinal)
-    const turned = [...before.slice(0, before.length - losers.length), { ...step, height }]
+    const reorganised = [...before.slice(0, before.length - losers.length), { ...step, height }]
     const winner: Link = { transaction, height }
-    await this.settle(ordinal, turned, () =>
+    await this.sendChange(ordinal, reorganised, () =>
       submit({ beef: linkedBeef(kept, winner), topics: ['tm_ordinals'], admits: [0] }),
     )
     const back =
@@ -217,11 +217,11 @@ export class OrdinalWriter {
   }
 
   /** The ordinal is in the state before or in this one until the server has answered, and then in this one. */
-  private async settle(ordinal: Ordinal, state: State, send: () => Promise<void>): Promise<void> {
+  private async sendChange(ordinal: Ordinal, state: State, send: () => Promise<void>): Promise<void> {
     ordinal.states.push(state)
     this.options.written.change(ordinal)
     await send()
-    ordinal.settled = ordinal.states.length - 1
+    ordinal.answered = ordinal.states.length - 1
   }
 }
 
@@ -239,15 +239,15 @@ function stateOf({ states }: Ordinal): State {
 function linkedBeef(links: readonly Link[], { transaction, height }: Link): Uint8Array {
   const from = links.findLastIndex((link) => link.height !== undefined)
   const needed = links.slice(height === undefined ? Math.max(from, 0) : -1)
-  // In the blocks that were told before: the last word on that counts.
+  // In the blocks that were sent before: the last proof sent counts.
   const ancestors = needed.map((link) => ({
     isProven: link.height !== undefined,
-    told: { ...link.transaction, height: link.height ?? 0 },
+    sent: { ...link.transaction, height: link.height ?? 0 },
   }))
   return beefOf(transaction, {
     proven: height !== undefined,
     ...(height !== undefined && { height }),
-    with: ancestors.map(({ told }) => told),
-    unproven: ancestors.filter(({ isProven }) => !isProven).map(({ told }) => told),
+    with: ancestors.map(({ sent }) => sent),
+    unproven: ancestors.filter(({ isProven }) => !isProven).map(({ sent }) => sent),
   })
 }

@@ -21,10 +21,10 @@ export interface Ordinal {
   origin: string
   /** Whether its steps are the chunks of a stream. */
   isStream: boolean
-  /** In order. One that the server has not answered for yet is behind {@link settled}. */
+  /** In order. One that the server has not answered for yet is behind {@link answered}. */
   states: State[]
   /** The last state that the server has answered for; -1 before the first. */
-  settled: number
+  answered: number
 }
 
 /** A question, and what is wrong with an answer to it in a state: undefined where nothing is. */
@@ -48,7 +48,7 @@ export const outpointOf = ({ txid }: Step): string => `${txid}_0`
 /** Something that can be asked of an ordinal; numbers choose. */
 export function viewOf(ordinal: Ordinal, random: Random): View {
   const { origin, states } = ordinal
-  const length = states[ordinal.settled]?.length ?? 1
+  const length = states[ordinal.answered]?.length ?? 1
   const views: ((origin: string, random: Random) => View)[] = [tip, metadata, lookup, provenance]
   if (ordinal.isStream) views.push(stream, stream)
   const past = random.below(length)
@@ -74,7 +74,7 @@ function step(origin: string, at: number): View {
 function wrongContent({ status, headers, body }: Answer, state: State, at: number): string | undefined {
   const shown = contentAt(state, at)
   const here = state[at]
-  // What turned may have been longer.
+  // What was reorganised may have been longer.
   if (shown === undefined || here === undefined)
     return status === 404 ? undefined : `status ${status}: no such step`
   if (status !== 200) return `status ${status}`
@@ -91,7 +91,7 @@ function metadata(origin: string): View {
       const last = state.at(-1)
       if (status !== 200 || last === undefined) return `status ${status}`
       const map = Object.assign({}, ...state.map((each) => each.map)) as Record<string, string>
-      const told = json as Record<string, unknown>
+      const found = json as Record<string, unknown>
       const expected: Record<string, unknown> = {
         origin,
         outpoint: outpointOf(last),
@@ -101,8 +101,8 @@ function metadata(origin: string): View {
         height: last.height,
       }
       for (const [name, value] of Object.entries(expected))
-        if (told[name] !== value) return `${name}: ${told[name]}, and not ${value}`
-      const shown = JSON.stringify(sorted(told.map as Record<string, string>))
+        if (found[name] !== value) return `${name}: ${found[name]}, and not ${value}`
+      const shown = JSON.stringify(sorted(found.map as Record<string, string>))
       return shown === JSON.stringify(sorted(map)) ? undefined : `another map: ${shown}`
     },
   }

@@ -58,11 +58,11 @@ export function readOne(ask: Ask, written: Written, random: Random): Reading | u
 
 /** Undefined where the server has not answered for it yet. */
 export function readOrdinal(ask: Ask, ordinal: Ordinal, random: Random): Reading | undefined {
-  const { settled } = ordinal
-  if (settled < 0) return undefined
+  const { answered } = ordinal
+  if (answered < 0) return undefined
   const { path, question, wrong } = viewOf(ordinal, random)
   return ask(path, question).then((answer) => {
-    const complaints = ordinal.states.slice(settled).map((state) => complaint(wrong, answer, state))
+    const complaints = ordinal.states.slice(answered).map((state) => complaint(wrong, answer, state))
     return complaints.every((each) => each !== undefined) ? `${path}: ${complaints.join('; or ')}` : undefined
   })
 }
@@ -77,26 +77,26 @@ function complaint(wrong: View['wrong'], answer: Answer, state: State): string |
 
 /** Undefined where the server has not answered for it yet. */
 export function readName(ask: Ask, name: Name, random: Random): Reading | undefined {
-  if (name.settled < 0) return undefined
+  if (name.answered < 0) return undefined
   return random.next() < 0.5 ? readOrigin(ask, name) : readOrigins(ask, name)
 }
 
-async function readOrigin(ask: Ask, { name, origins, settled }: Name): Reading {
+async function readOrigin(ask: Ask, { name, origins, answered }: Name): Reading {
   const { status, body } = await ask(`/svc/names/origin/${name}`)
-  const told = status === 200 ? (JSON.parse(String(body)) as { outpoint: string }).outpoint : undefined
-  const right = origins.slice(settled)
-  return told !== undefined && right.includes(told)
+  const outpoint = status === 200 ? (JSON.parse(String(body)) as { outpoint: string }).outpoint : undefined
+  const right = origins.slice(answered)
+  return outpoint !== undefined && right.includes(outpoint)
     ? undefined
     : `${status} ${body}: ${name} was mined in ${right}`
 }
 
 /** Of all that were its origin, or tried to be, one is. */
-async function readOrigins(ask: Ask, { name, origins, settled }: Name): Reading {
+async function readOrigins(ask: Ask, { name, origins, answered }: Name): Reading {
   const asked = [...new Set(origins)]
   const { status, body } = await ask('/svc/names/origins', posted(asked))
-  const told = JSON.parse(String(body)) as Record<string, boolean>
-  const genuine = asked.filter((origin) => told[origin] === true)
-  const right = origins.slice(settled)
+  const genuineByOrigin = JSON.parse(String(body)) as Record<string, boolean>
+  const genuine = asked.filter((origin) => genuineByOrigin[origin] === true)
+  const right = origins.slice(answered)
   // What was sent since it was asked for is not among them.
   const isRight = genuine.every((origin) => right.includes(origin)) && genuine.length <= 1
   const isThere = genuine.length === 1 || !right.every((origin) => asked.includes(origin))

@@ -10,10 +10,10 @@ test('every answer is right while the server is written to, read and killed', as
   const dataDir = await mkdtemp(join(tmpdir(), 'minetree-test-'))
   try {
     const main = join(await builtPackage(), 'dist/src/cli/main.js')
-    const told: string[] = []
-    const tell = (line: string) => told.push(line)
-    const figures = await soak({ main, dataDir, seed: 1, milliseconds: 4000, kills: 2, tell })
-    expect(told.filter((line) => line.startsWith('wrong'))).toEqual([])
+    const lines: string[] = []
+    const report = (line: string) => lines.push(line)
+    const figures = await soak({ main, dataDir, seed: 1, milliseconds: 4000, kills: 2, report })
+    expect(lines.filter((line) => line.startsWith('wrong'))).toEqual([])
     expect(figures).toMatchObject({ kills: 2, wrongAnswers: 0 })
     expect(figures.writes).toBeGreaterThan(10)
     expect(figures.reads).toBeGreaterThan(10)

@@ -17,8 +17,8 @@ export interface SoakOptions {
   /** How long it lasts, beside the time that the server takes to start again. */
   milliseconds: number
   kills: number
-  /** Is told how it goes after every restart, and of wrong answers as they come. */
-  tell?: (line: string) => void
+  /** Called with a line of progress after every restart, and with wrong answers as they come. */
+  report?: (line: string) => void
 }
 
 export interface SoakFigures {
@@ -37,7 +37,7 @@ const READERS = 4
 const PATIENCE = 60_000
 /** How much of what is old is looked at after each restart, beside all that was written since the one before. */
 const LOOKED_AT_AGAIN = 100
-const MAX_TOLD = 20
+const MAX_REPORTED = 20
 /** How long a reader waits where nothing is written, in milliseconds. */
 const NOTHING_YET = 10
 /** Of the samples of a life, those that are left out: code is compiled, and caches fill. */
@@ -54,7 +54,7 @@ export async function soak(options: SoakOptions): Promise<SoakFigures> {
   const figures = { writes: 0, reads: 0, kills: 0, wrongAnswers: 0 }
   const complain = (what: string): void => {
     figures.wrongAnswers++
-    if (figures.wrongAnswers <= MAX_TOLD) options.tell?.(`wrong: ${what.slice(0, 500)}`)
+    if (figures.wrongAnswers <= MAX_REPORTED) options.report?.(`wrong: ${what.slice(0, 500)}`)
   }
   const read = async (reading: ReturnType<typeof readOne>): Promise<void> => {
     // There is nothing to read yet.
@@ -64,9 +64,9 @@ export async function soak(options: SoakOptions): Promise<SoakFigures> {
     if (wrong !== undefined) complain(wrong)
   }
   const written = new Written()
-  const told = { complain, count: () => figures.writes++ }
-  const submit = submitTo(lives, told)
-  const bringProof = bringProofTo(lives, told)
+  const reporting = { complain, count: () => figures.writes++ }
+  const submit = submitTo(lives, reporting)
+  const bringProof = bringProofTo(lives, reporting)
   const ask: Ask = async (path, question) => (await lives.ask(path, question)).answer
   await ask('/submit', submission(beefOf(chain.genesis), ['tm_names']))
 
@@ -103,7 +103,7 @@ export async function soak(options: SoakOptions): Promise<SoakFigures> {
     await lives.kill(lookAgain)
     begun += performance.now() - killed
     figures.kills++
-    options.tell?.(
+    options.report?.(
       `${figures.kills} kills, ${figures.writes} writes, ${figures.reads} reads, ${figures.wrongAnswers} wrong`,
     )
   }

@@ -30,7 +30,7 @@ export function submitTo(
     }
     const [topic = ''] = topics
     const admitted = (json as Record<string, { outputsToAdmit?: number[] }>)[topic]?.outputsToAdmit?.join()
-    // Whoever killed the server may have done so after it had stored this, and before it could say so.
+    // The server may have been killed after it had stored this, and before it could say so.
     const isRight = admitted === admits?.join() || (wasCutOff && admitted === '')
     if (status !== 200 || !isRight) options.complain(`${status} ${answer.body} for what admits ${admits}`)
   }

@@ -29,17 +29,17 @@ function derivesIn(store: HostStore, chain: FakeChain, maxTransactions = 100): v
   store.deriveBy({ rules, pending: { maxTransactions, maxBytes: 1024 * 1024 } })
 }
 
-async function tell(
+async function record(
   store: HostStore,
   { txid, raw }: FakeTransaction,
   { proven = false } = {},
 ): Promise<string[]> {
   const transactions = [{ txid, raw, ...(proven && { proof: PROOF }) }]
   const admitted = await store.record(graphRecords({ transactions, spends: spendsBy(viewOf({ txid, raw })) }))
-  return admitted.map(told).sort()
+  return admitted.map(textOf).sort()
 }
 
-function told({ topic, outpoint }: AdmissionRecord): string {
+function textOf({ topic, outpoint }: AdmissionRecord): string {
   return `${topic} ${outpoint.txid}_${outpoint.vout}`
 }
 
@@ -52,12 +52,12 @@ onEachEngine(({ openStore, closeStores }) => {
     derivesIn(store, chain)
     const [a, ab, abc] = ['a', 'ab', 'abc'].map((name) => chain.mint(name))
     if (!a || !ab || !abc) throw new Error('there are three')
-    expect(await tell(store, abc)).toEqual([`tm_ordinals ${abc.outpoint(2)}`])
-    expect(await tell(store, ab)).toEqual([`tm_ordinals ${ab.outpoint(2)}`])
-    await tell(store, chain.genesis)
+    expect(await record(store, abc)).toEqual([`tm_ordinals ${abc.outpoint(2)}`])
+    expect(await record(store, ab)).toEqual([`tm_ordinals ${ab.outpoint(2)}`])
+    await record(store, chain.genesis)
     expect(await store.names.originOf('abc')).toBeUndefined()
     const names = [a, ab, abc].flatMap((mint) => [0, 1, 2].map((vout) => `tm_names ${mint.outpoint(vout)}`))
-    expect(await tell(store, a)).toEqual([...names, `tm_ordinals ${a.outpoint(2)}`].sort())
+    expect(await record(store, a)).toEqual([...names, `tm_ordinals ${a.outpoint(2)}`].sort())
     expect(await store.names.originOf('abc')).toEqual({ txid: abc.txid, vout: 2 })
   })
 
@@ -74,11 +74,11 @@ onEachEngine(({ openStore, closeStores }) => {
     ]
     const moved = chain.spend({ inputs, outputs: [{ satoshis: 5, lockingScript: p2pkh(2) }, ...outputs] })
     const further = chain.spend({ inputs: [{ transaction: moved, vout: 1 }], outputs })
-    for (const each of [purse, ordinal]) await tell(store, each)
-    expect(await tell(store, moved)).toEqual([])
-    expect(await tell(store, further)).toEqual([])
+    for (const each of [purse, ordinal]) await record(store, each)
+    expect(await record(store, moved)).toEqual([])
+    expect(await record(store, further)).toEqual([])
     expect(await store.ordinals.at({ txid: ordinal.txid, vout: 0 }, 2)).toBeUndefined()
-    expect(await tell(store, coin)).toEqual(
+    expect(await record(store, coin)).toEqual(
       [`tm_ordinals ${moved.outpoint(1)}`, `tm_ordinals ${further.outpoint(0)}`].sort(),
     )
     const step = await store.ordinals.at({ txid: ordinal.txid, vout: 0 }, 2)
@@ -94,12 +94,12 @@ onEachEngine(({ openStore, closeStores }) => {
     const handed = chain.spend({ inputs: [{ transaction: coin, vout: 0 }], outputs })
     const inscribed = inscribedOn(chain, handed, 'on a coin')
     const at = parseOutpoint(inscribed.outpoint(0))
-    await tell(store, inscribed)
+    await record(store, inscribed)
     for (const known of [handed, purse]) {
-      await tell(store, known)
+      await record(store, known)
       expect(await store.ordinals.at(at, ORIGIN)).toBeUndefined()
     }
-    await tell(store, coin)
+    await record(store, coin)
     expect(await store.ordinals.at(at, ORIGIN)).toMatchObject({ sequence: 0, origin: at, tip: true })
     // The coins are part of no answer.
     for (const each of [coin, handed]) {
@@ -115,8 +115,8 @@ onEachEngine(({ openStore, closeStores }) => {
     const idle = Array.from({ length: 5 }, () => chain.spend({ inputs: [], outputs }))
     const [proven, ...unproven] = idle
     if (proven === undefined) throw new Error('there are five')
-    await tell(store, proven, { proven: true })
-    for (const each of unproven) await tell(store, each)
+    await record(store, proven, { proven: true })
+    for (const each of unproven) await record(store, each)
     const held = await Promise.all(idle.map(({ txid }) => store.transactions.has(txid)))
     expect(held).toEqual([true, false, false, true, true])
   })
@@ -126,14 +126,14 @@ onEachEngine(({ openStore, closeStores }) => {
     const chain = new FakeChain()
     derivesIn(store, chain, 2)
     const funding = chain.spend({ inputs: [], outputs })
-    await tell(store, funding)
+    await record(store, funding)
     const ordinal = inscribedOn(chain, funding, 'kept')
     const burn = chain.spend({
       inputs: [{ transaction: ordinal, vout: 0 }],
       outputs: [{ satoshis: 0, lockingScript: p2pkh(1) }],
     })
-    for (const each of [ordinal, burn]) await tell(store, each)
-    for (let count = 0; count < 6; count++) await tell(store, chain.spend({ inputs: [], outputs }))
+    for (const each of [ordinal, burn]) await record(store, each)
+    for (let count = 0; count < 6; count++) await record(store, chain.spend({ inputs: [], outputs }))
     const held = [funding, ordinal, burn].map(({ txid }) => store.transactions.has(txid))
     expect(await Promise.all(held)).toEqual([true, true, true])
     expect(await store.transactions.spenderOf({ txid: ordinal.txid, vout: 0 })).toBe(burn.txid)

@@ -43,7 +43,7 @@ async function record(store: OpenedStore['store'], { txid, raw, height, proven }
   await store.record(records, { subject: txid })
 }
 
-/** Outputs that wait for their parent; a line of blank coins that waits for its inscription; a branch that turns. */
+/** Outputs that wait for their parent; blank coins that wait for their inscription; a branch that is reorganised. */
 const CASES: Record<string, (chain: FakeChain) => Step[]> = {
   'children that wait for their parent': (chain) => {
     const coin = bareTransaction({
@@ -84,17 +84,17 @@ const CASES: Record<string, (chain: FakeChain) => Step[]> = {
     const coins = Array.from({ length: MANY }, () => chain.madeUpCoin())
     const firsts = coins.map((coin) => bareTransaction({ inputs: [coin], outputs: [INSCRIBED] }))
     const seconds = firsts.map((first) => spending(first))
-    const rival = bareTransaction({ inputs: coins, outputs: [INSCRIBED, COIN], height: 900 })
-    return [...firsts, ...seconds, { ...rival, proven: true }, spending(rival)]
+    const doubleSpend = bareTransaction({ inputs: coins, outputs: [INSCRIBED, COIN], height: 900 })
+    return [...firsts, ...seconds, { ...doubleSpend, proven: true }, spending(doubleSpend)]
   },
-  'a branch that turns, and turns back': (chain) => {
+  'a branch that is reorganised, and reorganised back': (chain) => {
     const funding = chain.madeUpCoin()
     const first = bareTransaction({ inputs: [funding], outputs: [INSCRIBED, INSCRIBED] })
     const branch = lineOf(first, MANY)
     const others = lineOf(spending(first, [INSCRIBED], 1), MANY)
-    const rival = bareTransaction({ inputs: [funding], outputs: [INSCRIBED, COIN], height: 900 })
+    const doubleSpend = bareTransaction({ inputs: [funding], outputs: [INSCRIBED, COIN], height: 900 })
     return [
-      ...[...branch, ...others, { ...rival, proven: true }, spending(rival)],
+      ...[...branch, ...others, { ...doubleSpend, proven: true }, spending(doubleSpend)],
       { ...first, height: 800, proven: true },
     ]
   },
@@ -135,8 +135,8 @@ onEachEngine(({ openStore, closeStores }) => {
     const first = bareTransaction({ inputs: [funding], outputs: [INSCRIBED] })
     const branch = lineOf(first, MANY)
     for (const step of branch) await record(store, step)
-    const rival = bareTransaction({ inputs: [funding], outputs: [INSCRIBED, COIN] })
-    await record(store, { ...rival, proven: true })
+    const doubleSpend = bareTransaction({ inputs: [funding], outputs: [INSCRIBED, COIN] })
+    await record(store, { ...doubleSpend, proven: true })
     const late = spending(branch[2] ?? first, [INSCRIBED])
     await expect(record(store, late)).rejects.toThrow(UnstableReadError)
     while (await store.backlog.workOff()) {

@@ -81,7 +81,7 @@ onEachEngine(({ openStore, closeStores }) => {
     'output 5': (served) => served.ordinals.output(at(5)),
     'content of 1': (served) => served.ordinals.firstContentOutput(txid(1)),
     'body 1': async (served) => served.content.shortBody(bodyOf(1).sha256),
-    'pieces 1': (served) => lastOf(served.content.chunks(bodyOf(1).sha256)),
+    'chunks 1': (served) => lastOf(served.content.chunks(bodyOf(1).sha256)),
     'name a': (served) => served.names.originOf('a'),
     'node a': (served) => served.names.liveNode('a'),
     'mine a': (served) => served.names.longestNode('a'),
@@ -147,7 +147,7 @@ onEachEngine(({ openStore, closeStores }) => {
       'its content',
       subjectOf.content(1),
       [
-        ...['output 1', 'content of 1', 'body 1', 'pieces 1', 'name a'],
+        ...['output 1', 'content of 1', 'body 1', 'chunks 1', 'name a'],
         ...['tip of 1', 'origin from 5', 'step 1 from 5', 'stream from 1'],
       ],
       { names: 'bc', origins: 'bc' },
@@ -179,7 +179,7 @@ onEachEngine(({ openStore, closeStores }) => {
       expect([await refused(world), await listed(world)]).toEqual([{}, all])
     })
 
-    test('it was so before it came, and is after it was told again and the store opened again', async () => {
+    test('it was so before it came, and is after it was recorded again and the store opened again', async () => {
       const opened = await openStore()
       const { store } = opened
       await store.blocklist.add(because(subject))
@@ -320,14 +320,14 @@ onEachEngine(({ openStore, closeStores }) => {
       await mend()
     })
 
-    test('by somebody else counts once it is read anew', async () => {
+    test('by another process counts once the list is read again', async () => {
       const { store, another, served } = await openWorld()
       await another().blocklist.add(because(subjectOf.name('a')))
       await store.blocklist.refresh()
       await expect(served.names.originOf('a')).rejects.toBeInstanceOf(BlockedError)
     })
 
-    test('while it is read anew, stays blocked', async () => {
+    test('while the list is read again, stays blocked', async () => {
       const { store, served } = await openWorld()
       const reading = store.blocklist.refresh()
       await store.blocklist.add(because(subjectOf.name('a')))
@@ -347,10 +347,10 @@ onEachEngine(({ openStore, closeStores }) => {
         contents: [{ sha256: hash, bytes }],
       }),
     )
-    const pieces = new BlocklistFilter(store).content.chunks(hash)[Symbol.asyncIterator]()
-    expect((await pieces.next()).done).toBe(false)
+    const chunks = new BlocklistFilter(store).content.chunks(hash)[Symbol.asyncIterator]()
+    expect((await chunks.next()).done).toBe(false)
     await store.blocklist.add(because({ kind: 'content', value: hash }))
-    await expect(pieces.next()).rejects.toBeInstanceOf(BlockedError)
+    await expect(chunks.next()).rejects.toBeInstanceOf(BlockedError)
   })
 })
 

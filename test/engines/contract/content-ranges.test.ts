@@ -7,7 +7,7 @@ import { onEachEngine } from '../../support/storage/stores.js'
 
 const LARGEST = 4 * CHUNK_BYTES
 
-/** Bodies of 0 bytes to 1 MiB, that end at a border of pieces, beside one, and in the middle of one. */
+/** Bodies of 0 bytes to 1 MiB, that end at a border of chunks, beside one, and in the middle of one. */
 const bodies = [0, 1, CHUNK_BYTES - 1, CHUNK_BYTES, CHUNK_BYTES + 1, 700_001, LARGEST - 1, LARGEST].map(
   (length, seed) => {
     const bytes = Uint8Array.from({ length }, (_, at) => at * 7 + (at >> 8) * 3 + seed)
@@ -15,12 +15,12 @@ const bodies = [0, 1, CHUNK_BYTES - 1, CHUNK_BYTES, CHUNK_BYTES + 1, 700_001, LA
   },
 )
 
-/** A position anywhere, or at a border of pieces or beside it; some are past the end. */
+/** A position anywhere, or at a border of chunks or beside it; some are past the end. */
 const position = fc.oneof(
   fc.nat({ max: LARGEST + 10 }),
   fc
     .tuple(fc.nat({ max: 4 }), fc.constantFrom(-2, -1, 0, 1, 2))
-    .map(([piece, beside]) => Math.max(piece * CHUNK_BYTES + beside, 0)),
+    .map(([chunk, beside]) => Math.max(chunk * CHUNK_BYTES + beside, 0)),
 )
 
 onEachEngine(({ openStore, closeStores, runs }) => {
@@ -35,9 +35,9 @@ onEachEngine(({ openStore, closeStores, runs }) => {
     await store.record(graphRecords({ outputs, contents: bodies }))
     const read = async (sha256: string, range?: ByteRange) => {
       const before = reads()
-      const pieces: Uint8Array[] = []
-      for await (const piece of store.content.chunks(sha256, range)) pieces.push(piece)
-      return { bytes: Buffer.concat(pieces), reads: reads() - before }
+      const chunks: Uint8Array[] = []
+      for await (const chunk of store.content.chunks(sha256, range)) chunks.push(chunk)
+      return { bytes: Buffer.concat(chunks), reads: reads() - before }
     }
     return { read }
   }
@@ -66,11 +66,11 @@ onEachEngine(({ openStore, closeStores, runs }) => {
   test.each<[string, ByteRange, number]>([
     ['one byte', { from: 2 * CHUNK_BYTES + 5, length: 1 }, 1],
     ['the last byte', { from: LARGEST - 1, length: 1 }, 1],
-    ['one piece exactly', { from: CHUNK_BYTES, length: CHUNK_BYTES }, 1],
+    ['one chunk exactly', { from: CHUNK_BYTES, length: CHUNK_BYTES }, 1],
     ['the two bytes at a border', { from: CHUNK_BYTES - 1, length: 2 }, 2],
-    ['a piece and a byte', { from: CHUNK_BYTES, length: CHUNK_BYTES + 1 }, 2],
+    ['a chunk and a byte', { from: CHUNK_BYTES, length: CHUNK_BYTES + 1 }, 2],
     ['all of it', { from: 0, length: LARGEST }, 4],
-  ])('%s of a large body takes the pieces it stands in, and no others', async (_, range, expected) => {
+  ])('%s of a large body is read from the chunks that hold it, and no others', async (_, range, expected) => {
     const { bytes, sha256 } = bodies.at(-1) ?? { bytes: new Uint8Array(), sha256: '' }
     const part = await read(sha256, range)
     expect(part.bytes.equals(bytes.subarray(range.from, range.from + range.length))).toBe(true)

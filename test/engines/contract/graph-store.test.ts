@@ -20,9 +20,9 @@ function showing(outpoint: Outpoint, bytes: Uint8Array, contentType = 'text/plai
   return { output: { outpoint, satoshis: 1, content }, body: { sha256, bytes } }
 }
 
-async function chunksOf(pieces: AsyncIterable<Uint8Array>): Promise<Uint8Array[]> {
+async function chunksOf(chunks: AsyncIterable<Uint8Array>): Promise<Uint8Array[]> {
   const all: Uint8Array[] = []
-  for await (const piece of pieces) all.push(piece)
+  for await (const chunk of chunks) all.push(chunk)
   return all
 }
 
@@ -77,7 +77,7 @@ onEachEngine(({ openStore, closeStores, runs }) => {
       const { output, body } = showing(at(1), text('hello'))
       return graphRecords({
         transactions: [recordOf(one, 5), recordOf(two)],
-        // Of the last two, one is silent.
+        // Of the last two, one is inactive.
         spends: [spend(at(1), 2), spend(at(4), 5), spend(at(4), 6)],
         outputs: [output, { outpoint: at(2), satoshis: 1, previous: at(1) }],
         contents: [body],
@@ -91,7 +91,7 @@ onEachEngine(({ openStore, closeStores, runs }) => {
       })
     }
 
-    test('changes nothing when it is told again', async () => {
+    test('changes nothing when it is repeated', async () => {
       const opened = await openStore()
       await opened.store.record(everything())
       const rows = await opened.rows()
@@ -102,7 +102,7 @@ onEachEngine(({ openStore, closeStores, runs }) => {
       expect(await opened.rows()).toEqual(rows)
     })
 
-    test('tells twice in one call what it tells once', async () => {
+    test('of the same facts twice in one call is as if they came once', async () => {
       const [once, twice] = [await openStore(), await openStore()]
       const records = everything()
       await once.store.record(records)
@@ -160,7 +160,7 @@ onEachEngine(({ openStore, closeStores, runs }) => {
       expect(await store.transactions.get(unproven.txid)).toEqual(unproven)
     })
 
-    test('of several pieces comes back whole', async () => {
+    test('of several chunks comes back whole', async () => {
       const chain = new FakeChain()
       const lockingScript = new Uint8Array(randomBytes(600 * 1024))
       const transaction = recordOf(chain.spend({ inputs: [], outputs: [{ satoshis: 1, lockingScript }] }))
@@ -182,17 +182,17 @@ onEachEngine(({ openStore, closeStores, runs }) => {
     test('takes a proof that comes later, and a newer one, and never loses it', async () => {
       const transaction = transactionOf(new FakeChain())
       const { store } = await openStore()
-      const told = async (...heights: (number | undefined)[]) => {
+      const heightAfter = async (...heights: (number | undefined)[]) => {
         const transactions = heights.map((height) => recordOf(transaction, height))
         await store.record(graphRecords({ transactions }))
         return (await store.transactions.get(transaction.txid))?.proof?.height
       }
-      expect(await told(undefined)).toBeUndefined()
-      expect(await told(5)).toBe(5)
-      expect(await told(undefined)).toBe(5)
-      expect(await told(6)).toBe(6)
-      expect(await told(7, undefined)).toBe(7)
-      expect(await told(undefined, 8)).toBe(8)
+      expect(await heightAfter(undefined)).toBeUndefined()
+      expect(await heightAfter(5)).toBe(5)
+      expect(await heightAfter(undefined)).toBe(5)
+      expect(await heightAfter(6)).toBe(6)
+      expect(await heightAfter(7, undefined)).toBe(7)
+      expect(await heightAfter(undefined, 8)).toBe(8)
     })
   })
 
@@ -210,9 +210,9 @@ onEachEngine(({ openStore, closeStores, runs }) => {
         const read = await store.transactions.raw(txid)
         expect({ ...read?.proof, merklePath: undefined }).toEqual({ ...proof, merklePath: undefined })
         expect(read?.length).toBe(length)
-        const pieces: Uint8Array[] = []
-        for await (const { bytes } of read?.chunks() ?? []) pieces.push(bytes)
-        expect(Buffer.compare(Buffer.concat(pieces), raw)).toBe(0)
+        const chunks: Uint8Array[] = []
+        for await (const { bytes } of read?.chunks() ?? []) chunks.push(bytes)
+        expect(Buffer.compare(Buffer.concat(chunks), raw)).toBe(0)
         for await (const { at, bytes } of read?.chunks(length - 1) ?? [])
           expect([at <= length - 1, bytes.at(length - 1 - at)]).toEqual([true, raw.at(-1)])
         expect(await store.transactions.raw('00'.repeat(32))).toBeUndefined()
@@ -221,25 +221,25 @@ onEachEngine(({ openStore, closeStores, runs }) => {
   })
 
   describe('content', () => {
-    test('over one piece comes piece by piece, and is whole', async () => {
+    test('over one chunk comes chunk by chunk, and is whole', async () => {
       const { store } = await openStore()
       const bytes = new Uint8Array(randomBytes(600 * 1024))
       const { output, body } = showing(at(1), bytes)
       await store.record(graphRecords({ outputs: [output], contents: [body] }))
-      const pieces = await chunksOf(store.content.chunks(body.sha256))
-      expect(pieces.map((piece) => piece.length)).toEqual([256, 256, 88].map((kib) => kib * 1024))
-      expect(hashOf(Buffer.concat(pieces))).toBe(body.sha256)
+      const chunks = await chunksOf(store.content.chunks(body.sha256))
+      expect(chunks.map((chunk) => chunk.length)).toEqual([256, 256, 88].map((kib) => kib * 1024))
+      expect(hashOf(Buffer.concat(chunks))).toBe(body.sha256)
     })
 
-    test.each([256 * 1024, 512 * 1024])('of exactly %i bytes has no piece too many', async (length) => {
+    test.each([256 * 1024, 512 * 1024])('of exactly %i bytes has no chunk too many', async (length) => {
       const { store } = await openStore()
       const { output, body } = showing(at(1), new Uint8Array(length).fill(3))
       await store.record(graphRecords({ outputs: [output], contents: [body] }))
-      const pieces = await chunksOf(store.content.chunks(body.sha256))
-      expect(pieces.map((piece) => piece.length)).toEqual(new Array(length / (256 * 1024)).fill(256 * 1024))
+      const chunks = await chunksOf(store.content.chunks(body.sha256))
+      expect(chunks.map((chunk) => chunk.length)).toEqual(new Array(length / (256 * 1024)).fill(256 * 1024))
     })
 
-    test('of no bytes is told from content that is not there', async () => {
+    test('of no bytes is distinguished from missing content', async () => {
       const { store } = await openStore()
       const { output, body } = showing(at(1), new Uint8Array())
       await store.record(graphRecords({ outputs: [output], contents: [body] }))
@@ -273,7 +273,7 @@ onEachEngine(({ openStore, closeStores, runs }) => {
   })
 
   describe('an output', () => {
-    test('comes back as it was told', async () => {
+    test('comes back as it was recorded', async () => {
       const { store } = await openStore()
       const typed = showing(at(1), text('a'), 'text/plain; charset=“ü”\u0000').output
       const outputs: OutputRecord[] = [
@@ -311,7 +311,7 @@ onEachEngine(({ openStore, closeStores, runs }) => {
         outpoint: { txid: sources[i]?.txid ?? '', vout: 0 },
         spender: child.txid,
       }))
-      const unsettled = (vout: number): OutputRecord => ({
+      const unresolved = (vout: number): OutputRecord => ({
         outpoint: { txid: child.txid, vout },
         satoshis: 1,
         unsettled: true,
@@ -319,17 +319,17 @@ onEachEngine(({ openStore, closeStores, runs }) => {
       const records = graphRecords({
         transactions: [recordOf(child)],
         spends,
-        outputs: [0, 2, 3].map(unsettled),
+        outputs: [0, 2, 3].map(unresolved),
       })
       return { sources, child, records }
     }
-    const settled = (child: FakeTransaction, vout: number, previous?: FakeTransaction): OutputRecord => ({
+    const resolved = (child: FakeTransaction, vout: number, previous?: FakeTransaction): OutputRecord => ({
       outpoint: { txid: child.txid, vout },
       satoshis: 1,
       ...(previous && { previous: { txid: previous.txid, vout: 0 } }),
     })
 
-    test('is settled as the transactions come, in any order', async () => {
+    test('is resolved as the transactions come, in any order', async () => {
       const { sources, child, records } = spending()
       const events = [records, ...sources.map((each) => graphRecords({ transactions: [recordOf(each)] }))]
       await fc.assert(
@@ -337,11 +337,11 @@ onEachEngine(({ openStore, closeStores, runs }) => {
           const { store } = await openStore()
           for (const event of order) await store.record(event)
           expect(await store.ordinals.output({ txid: child.txid, vout: 0 })).toEqual(
-            settled(child, 0, sources[0]),
+            resolved(child, 0, sources[0]),
           )
-          expect(await store.ordinals.output({ txid: child.txid, vout: 2 })).toEqual(settled(child, 2))
+          expect(await store.ordinals.output({ txid: child.txid, vout: 2 })).toEqual(resolved(child, 2))
           expect(await store.ordinals.output({ txid: child.txid, vout: 3 })).toEqual(
-            settled(child, 3, sources[2]),
+            resolved(child, 3, sources[2]),
           )
           await closeStores()
         }),
@@ -349,35 +349,35 @@ onEachEngine(({ openStore, closeStores, runs }) => {
       )
     })
 
-    test('is settled as far as the values reach', async () => {
+    test('is resolved as far as the values reach', async () => {
       const { sources, child, records } = spending()
       const { store } = await openStore()
       await store.record(records)
       await store.record(graphRecords({ transactions: sources.slice(0, 1) }))
       expect(await store.ordinals.output({ txid: child.txid, vout: 0 })).toEqual(
-        settled(child, 0, sources[0]),
+        resolved(child, 0, sources[0]),
       )
       expect((await store.ordinals.output({ txid: child.txid, vout: 3 }))?.unsettled).toBe(true)
     })
 
-    test('is settled by being told with it, and stays so', async () => {
+    test('is resolved by being recorded with it, and stays so', async () => {
       const { sources, child, records } = spending()
       const { store } = await openStore()
-      const known = settled(child, 3, sources[2])
-      for (const told of [records, graphRecords({ outputs: [known] }), records]) {
-        await store.record(told)
+      const known = resolved(child, 3, sources[2])
+      for (const each of [records, graphRecords({ outputs: [known] }), records]) {
+        await store.record(each)
       }
       expect(await store.ordinals.output(known.outpoint)).toEqual(known)
     })
 
-    test('is settled of an evicted output, too: what stands behind it rests on that', async () => {
+    test('is resolved for an evicted output, too: later outputs depend on it', async () => {
       const { sources, child, records } = spending()
       const { store } = await openStore()
       await store.record(records)
       await store.evict({ txid: child.txid, vout: 0 })
       await store.record(graphRecords({ transactions: sources }))
       expect(await store.ordinals.output({ txid: child.txid, vout: 0 })).toEqual(
-        settled(child, 0, sources[0]),
+        resolved(child, 0, sources[0]),
       )
     })
   })
@@ -502,7 +502,7 @@ onEachEngine(({ openStore, closeStores, runs }) => {
       expect(paged).toEqual(sorted)
     })
 
-    test('are told from a thousand outpoints, each once', async () => {
+    test('are picked from a thousand outpoints, each once', async () => {
       const { store } = await openStore()
       const genuine = Array.from({ length: 500 }, (_, i) => ({ name: `n${i}`, outpoint: at(i, 2) }))
       await store.record(graphRecords({ names: genuine }))
@@ -577,7 +577,7 @@ onEachEngine(({ openStore, closeStores, runs }) => {
       expect(await store.admissions.ofTransaction(txid(1))).toEqual([first, ...both])
     })
 
-    test('keep the score of the first telling', async () => {
+    test('keep the score of the first record', async () => {
       const { store } = await openStore()
       for (const score of [5, 9]) await store.record(graphRecords({ admissions: [admission(at(1), score)] }))
       expect(await store.admissions.of(at(1))).toEqual([admission(at(1), 5)])
@@ -601,9 +601,9 @@ onEachEngine(({ openStore, closeStores, runs }) => {
 
     test('are of topics whose names differ in case alone', async () => {
       const { store } = await openStore()
-      const told = ['tm_names', 'TM_NAMES'].map((topic, score) => ({ topic, outpoint: at(1), score }))
-      for (const admission of told) await store.record(graphRecords({ admissions: [admission] }))
-      expect(await store.admissions.of(at(1))).toEqual(told.reverse())
+      const admissions = ['tm_names', 'TM_NAMES'].map((topic, score) => ({ topic, outpoint: at(1), score }))
+      for (const admission of admissions) await store.record(graphRecords({ admissions: [admission] }))
+      expect(await store.admissions.of(at(1))).toEqual(admissions.reverse())
       expect(await store.admissions.unspentOfTopic({ topic: 'tm_names', since: 0 })).toHaveLength(1)
     })
 
@@ -627,7 +627,7 @@ onEachEngine(({ openStore, closeStores, runs }) => {
       expect(await store.transactions.winnerOver(txid(3))).toBeUndefined()
     })
 
-    test('are told from rivals among more outpoints than one statement takes', async () => {
+    test('are distinguished from conflicting transactions among more outpoints than one statement takes', async () => {
       const { store } = await openStore()
       await store.record(graphRecords({ spends: [spend(at(1, 999), 2)] }))
       const outpoints = Array.from({ length: 1000 }, (_, vout) => at(1, vout))

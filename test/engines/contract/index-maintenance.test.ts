@@ -23,7 +23,7 @@ function maintenanceOf({ store: graph, maintenance: store }: OpenedStore): Index
   return new IndexMaintenance({ store, graph, runLocked: (work) => work(), logger: SILENT })
 }
 
-/** The rows, but for how often a branch has turned: a rebuild turns what has to be turned anew. */
+/** The rows, except for how often a branch was reorganised: a rebuild repeats the reorganisations. */
 async function rowsOf(opened: OpenedStore): Promise<Record<string, string[]>> {
   const { graph_settings = [], ...rows } = await opened.rows()
   return { ...rows, graph_settings: graph_settings.filter((row) => !row.includes('"turns"')) }
@@ -55,7 +55,7 @@ onEachEngine(({ openStore, closeStores }) => {
     expect(await rowsOf(opened)).toEqual(rows)
   })
 
-  test('an output that it lacks is told again', async () => {
+  test('an output missing from it is recorded again', async () => {
     const { opened, rows } = await filled()
     const [outpoint] = (await opened.store.admissions.unspentOfTopic({ topic: 'tm_ordinals', since: 0 })).map(
       (admission) => admission.outpoint,
@@ -69,7 +69,7 @@ onEachEngine(({ openStore, closeStores }) => {
     expect((await rowsOf(opened)).graph_outputs).toEqual(rows.graph_outputs)
   })
 
-  test('what it has too much makes it be made anew', async () => {
+  test('an extra row causes a rebuild', async () => {
     const { opened, rows } = await filled()
     const names = [{ name: 'zzz', outpoint: { txid: '0'.repeat(64), vout: 7 } }]
     await opened.store.record(graphRecords({ names }))
@@ -107,12 +107,12 @@ onEachEngine(({ openStore, closeStores }) => {
     expect(await rowsOf(opened)).toEqual(rows)
   })
 
-  test('notes of failed hooks keep their BEEF, whatever is emptied', async () => {
+  test('failed hooks keep their BEEF when the index is emptied', async () => {
     const { opened } = await filled()
     const outpoint = { txid: 'ab'.repeat(32), vout: 0 }
     const beef = Uint8Array.of(1, 2, 3)
-    const note = { service: 'ls_names', hook: 'admitted', topic: 'tm_names', outpoint, beef } as const
-    await opened.notes.keep(note)
+    const hook = { service: 'ls_names', hook: 'admitted', topic: 'tm_names', outpoint, beef } as const
+    await opened.notes.keep(hook)
     await maintenanceOf(opened).rebuild()
     const kept: unknown[] = []
     for await (const each of opened.notes.kept('ls_names')) kept.push(each)

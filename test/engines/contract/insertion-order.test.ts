@@ -190,9 +190,9 @@ onEachEngine(({ openStore, closeStores, runs }) => {
     await deliver(two)
     expect(await opened.store.ordinals.output(outpoint)).toMatchObject({ unsettled: true })
     await deliver(one)
-    const settled = await opened.store.ordinals.output(outpoint)
-    expect(settled?.previous).toEqual({ txid: first.txid, vout: 0 })
-    expect(settled).not.toHaveProperty('unsettled')
+    const resolved = await opened.store.ordinals.output(outpoint)
+    expect(resolved?.previous).toEqual({ txid: first.txid, vout: 0 })
+    expect(resolved).not.toHaveProperty('unsettled')
     expect(await opened.store.ordinals.currentOutput({ txid: first.txid, vout: 0 })).toEqual(outpoint)
   })
 })
@@ -218,5 +218,5 @@ onEachSqlEngine(({ openStore, closeStores }) => {
     expect(held('graph_spends', /./)).toBeGreaterThan(40)
   })
 
-  // What came before the transaction whose coin it received: told in order, it would have known it.
+  // What came before the transaction whose coin it received: recorded in order, it would have known it.
 })

@@ -73,7 +73,7 @@ async function live(changes: Change[]) {
   return { history, steps }
 }
 
-async function told<Opened extends OpenedStore>(
+async function recorded<Opened extends OpenedStore>(
   opened: Opened,
   notices: History['notices'],
 ): Promise<Opened> {
@@ -108,8 +108,8 @@ onEachEngine(({ openStore, closeStores, runs }) => {
             .map((notice, index) => ({ notice, place: places[index] ?? 0 }))
             .sort((a, b) => a.place - b.place)
             .map(({ notice }) => notice)
-          const inOrder = await told(await openStore(), history.notices)
-          const anyOrder = await told(await openStore(), shuffled)
+          const inOrder = await recorded(await openStore(), history.notices)
+          const anyOrder = await recorded(await openStore(), shuffled)
           for (const [step, expected] of model(changes).entries()) {
             const outpoint = parseOutpoint(steps[step]?.outpoint(0) ?? '')
             const map = await anyOrder.store.metadata.merged(outpoint)
@@ -129,7 +129,7 @@ onEachSqlEngine(({ openStore, closeStores }) => {
 
   test('what is kept of it grows with what was said, and a read takes little more than it answers with', async () => {
     const { history, steps } = await live(growing)
-    const { store, database } = await told(await openStore(), history.notices)
+    const { store, database } = await recorded(await openStore(), history.notices)
     const [sums] = await database.reader.all(
       'select sum(map_length) as said, sum(merged_length) as kept, count(merged_length) as count from graph_outputs',
       [],
@@ -149,7 +149,7 @@ onEachSqlEngine(({ openStore, closeStores }) => {
       { command: 'SET', key: 'c', length: 10 },
     ]
     const { history, steps } = await live(changes)
-    const { store, database } = await told(await openStore(), history.notices)
+    const { store, database } = await recorded(await openStore(), history.notices)
     const at = (step: number) => parseOutpoint(steps[step]?.outpoint(0) ?? '')
     const found = async (each: Attribute) =>
       (await store.attributes.tipsWith({ attributes: [each], limit: 10 })).length

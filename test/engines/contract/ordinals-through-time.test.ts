@@ -9,14 +9,14 @@ import { deed, KEYS, type Life, live, ownerOf, PARENT, type Submitted } from '..
 import { model, type OrdinalStep } from '../../support/graph/life-model.js'
 import { onEachEngine } from '../../support/storage/stores.js'
 
-// The life of ordinals, told in any order and with holes, against a plain model that walks the chain satoshi by satoshi.
+// The life of ordinals, recorded in any order and with holes, against a plain model that walks the chain satoshi by satoshi.
 
-async function tell(store: GraphStore, life: Life, told: Submitted[]): Promise<void> {
+async function admit(store: GraphStore, life: Life, submitted: Submitted[]): Promise<void> {
   const services = [
     new NamesLookupService({ reader: store, writer: store, deployment: life.chain.deployment }),
     new OrdinalsLookupService({ reader: store, writer: store }),
   ]
-  for (const { transaction, beef, admitted } of told) {
+  for (const { transaction, beef, admitted } of submitted) {
     const atomicBEEF = Uint8Array.from(beef) as unknown as number[]
     for (const { topic, vout } of admitted) {
       if (transaction.transaction.outputs[vout] === undefined)
@@ -40,10 +40,10 @@ async function expectAttributes(
       for (const input of transaction.inputs) spent.add(formatOutpoint(input))
   const found = async (...attributes: Attribute[]): Promise<string[]> =>
     (await store.attributes.tipsWith({ attributes, limit: 1000 })).map(formatOutpoint).sort()
-  const told = new Map(tips.map((tip) => [tip, answer(tip, TIP)]))
+  const current = new Map(tips.map((tip) => [tip, answer(tip, TIP)]))
   const where = (has: (ordinal: OrdinalStep, tip: string) => boolean): string[] =>
     tips.filter((tip) => {
-      const ordinal = told.get(tip)
+      const ordinal = current.get(tip)
       return ordinal !== undefined && has(ordinal, tip)
     })
   expect(await found(attribute.contentType('Text/Plain; charset=utf-8'))).toEqual(
@@ -56,7 +56,7 @@ async function expectAttributes(
     const owned = tips.filter((tip) => !spent.has(tip) && said.get(tip)?.owner === ownerOf(key))
     expect(await found(attribute.owner(ownerOf(key)))).toEqual(owned.sort())
   }
-  const entries = [...told.values()].flatMap((ordinal) =>
+  const entries = [...current.values()].flatMap((ordinal) =>
     Object.entries(ordinal?.map ?? {}).flatMap(([key, value]) =>
       [value].flat().map((text) => [key, text] as const),
     ),
@@ -73,7 +73,7 @@ async function expectAttributes(
 onEachEngine(({ openStore, closeStores, runs }) => {
   afterEach(closeStores)
 
-  test('every step of every ordinal is what the chain says, in whatever order it was told and with whatever holes', async () => {
+  test('every step of every ordinal is what the chain says, whatever order it is recorded in and whatever is missing', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(deed, { minLength: 3, maxLength: 14 }),
@@ -85,11 +85,11 @@ onEachEngine(({ openStore, closeStores, runs }) => {
             .map((each, index) => ({ each, place: places[index] ?? 0 }))
             .sort((a, b) => a.place - b.place)
             .map(({ each }) => each)
-          const told = shuffled.slice(holes)
-          const expected = model(life, told)
+          const submitted = shuffled.slice(holes)
+          const expected = model(life, submitted)
           const { held, answer } = expected
           const { store } = await openStore()
-          await tell(store, life, told)
+          await admit(store, life, submitted)
           for (const outpoint of held) {
             for (let sequence = -2; sequence <= deeds.length + 1; sequence++) {
               const step = await store.ordinals.at(parseOutpoint(outpoint), sequence)

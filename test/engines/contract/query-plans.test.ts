@@ -183,7 +183,7 @@ onEachSqlEngine(({ name, openStore, closeStores }) => {
     expect(asked[0]?.sql.match(/name >/g)).toHaveLength(1)
   })
 
-  test('a page of arrivals is sought where it starts, and so is a page of what has a trait', async () => {
+  test('a page of the transaction log is sought where it starts, and so is a page of what has an attribute', async () => {
     await transactionLogIn(store.reader).page(formatPosition({ arrival: 7, txid: hashColumn(txid) }), 10)
     await store.attributes.tipsWith({ attributes: several, limit: 10, after: outpoint })
     expect(asked.filter(({ sql }) => /order by arrival/.test(sql))).toHaveLength(1)
@@ -209,7 +209,7 @@ onEachSqlEngine(({ name, openStore, closeStores }) => {
     const asked: { sql: string; values: (SqlValue | boolean)[] }[] = []
     database.writer.on('query', ({ sql, bindings }) => asked.push({ sql, values: bindings }))
     watchDirect(database.writer, (sql, values) => asked.push({ sql, values }))
-    // An ordinal of a name, and a rival that a proof lets win: the branch turns, and turns back without the proof.
+    // An ordinal of a name, and a double spend that wins by a proof: the branch is reorganised, and again without the proof.
     for (const proof of [undefined, { merklePath: Uint8Array.of(1), height: 7, root: txid }]) {
       const spender = (proof === undefined ? 'cd' : 'ef').repeat(32)
       const received = { txid: spender, vout: 0 }

@@ -50,7 +50,7 @@ const READS: Record<string, (store: HostStore, number: number) => Promise<unknow
 onEachEngine(({ openStore, closeStores }) => {
   afterAll(closeStores)
 
-  test('each is told its own, with no more reads than one after another', async () => {
+  test('each gets its own answer, with no more reads than one after another', async () => {
     const { store, reads } = await openStore()
     await store.record(records)
     for (const [name, read] of Object.entries(READS)) {

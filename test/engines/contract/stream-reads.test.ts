@@ -36,7 +36,7 @@ const steps = (from: number, to: number): number[] => Array.from({ length: to - 
 onEachEngine(({ openStore, closeStores, runs }) => {
   afterEach(closeStores)
 
-  test('a stream is read on where its steps are counted anew meanwhile', async () => {
+  test('a stream is read on where its steps are recounted meanwhile', async () => {
     const { store } = await openStore()
     await store.record(graphRecords({ outputs: outputs(0, MISSING) }))
     await store.record(graphRecords({ outputs: outputs(MISSING + 1, STEPS) }))

@@ -62,9 +62,9 @@ onEachSqlEngine(({ openStore, closeStores }) => {
     let late: SqlWriter | undefined
     const failing = exclusiveWrite(database.writer, async (trx) => {
       late = knexWriter(trx)
-      throw new Error('a rival has won')
+      throw new Error('a conflicting transaction has won')
     })
-    await expect(failing).rejects.toThrow('a rival has won')
+    await expect(failing).rejects.toThrow('a conflicting transaction has won')
     const insert = () => late?.run("insert into graph_settings (name, value) values ('late', 'yes')", [])
     await expect(insert()).rejects.toThrow()
     await exclusiveWrite(database.writer, async () => await expect(insert()).rejects.toThrow())

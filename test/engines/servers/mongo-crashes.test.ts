@@ -12,9 +12,9 @@ import { asText, type DbCall, rawDocuments, watchedDb } from '../../support/stor
 import { doAgain, type RecordedWrite, recordWrites } from '../../support/storage/recorded-writes.js'
 
 // A writer is cut off from the database before each call that changes something, in a scenario that has every kind of
-// write. Whoever comes next has to find all of the write or none of it.
+// write. The next writer has to find all of the write or none of it.
 
-/** Before which calls: each of them by `KILL_EVERY=1`, which takes a minute or two; a fixed sample of them unless told. */
+/** Before which calls: each of them by `KILL_EVERY=1`, which takes a minute or two; a fixed sample of them by default. */
 const EVERY = Number(process.env.KILL_EVERY ?? 17)
 /** The same of a rebuild, which takes longer. */
 const EVERY_OF_REBUILD = Number(process.env.KILL_EVERY ?? 83)
@@ -27,7 +27,7 @@ const chain = new FakeChain()
 
 class CutOffError extends Error {}
 
-/** A store that is cut off before the n-th call that changes something, from when it is told to be. */
+/** A store that is cut off before the n-th call that changes something, counted from `cutAt`. */
 interface CutOffStore {
   store: MongoGraphStore
   maintenance: IndexMaintenance
@@ -38,11 +38,11 @@ interface CutOffStore {
 async function cutOffStore(db: Db): Promise<CutOffStore> {
   let calls = 0
   let last = Number.POSITIVE_INFINITY
-  const told = ({ method }: DbCall): void => {
+  const onCall = ({ method }: DbCall): void => {
     if (calls >= last) throw new CutOffError()
     if (method !== 'find' && method !== 'findOne' && ++calls === last) throw new CutOffError()
   }
-  const watched = watchedDb(db, told)
+  const watched = watchedDb(db, onCall)
   const store = new MongoGraphStore({ db: watched, lease: LEASE })
   await store.open()
   return {
@@ -122,7 +122,7 @@ describeWithMongo('what is done to MongoDB and is cut off', (mongo) => {
     expect(found.after).toBeGreaterThan(5)
   }, 600_000)
 
-  test('is, of making the index anew, gone on with by whoever comes next', async () => {
+  test('is, of a rebuild of the index, continued by the next writer', async () => {
     const whole = mongo.db()
     const { store, maintenance, cutAt, calls } = await cutOffStore(whole)
     for (const write of writes) await doAgain(write, store)

@@ -11,7 +11,7 @@ import { watchedDb } from '../../support/storage/mongo-documents.js'
 /** In milliseconds: how long one is waited for that is gone; long enough for a machine that has much to do. */
 const LEASE = 2000
 
-describeWithMongo('the processes of one MongoDB that would make its index anew', (mongo) => {
+describeWithMongo('the processes of one MongoDB that would rebuild its index', (mongo) => {
   let db: Db
 
   beforeEach(() => {

@@ -64,7 +64,7 @@ describeWithMongo('a MongoDB that is away', (mongo) => {
     }
   }
 
-  test('is said to be, to whoever reads and whoever writes, and answers as before once it is back', async () => {
+  test('is reported to readers and writers, and answers as before once it is back', async () => {
     const { store, held } = await openStore()
     await store.record(records)
     const before = await held()

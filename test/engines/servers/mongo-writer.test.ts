@@ -169,7 +169,7 @@ describeWithMongo('the writers of one MongoDB', (mongo) => {
     await until(async () => !(await other.blocklist.list()).has('name', 'a'))
   })
 
-  test('that are gone leave what they have committed to whoever reads it next', async () => {
+  test('that are gone leave what they have committed to the next reader', async () => {
     const store = new MongoGraphStore({ db, lease: LEASE })
     const blocked = { kind: 'name', value: 'a', since: 5 } as const
     await store.blocklist.add({ ...blocked, reason: 'first' })

@@ -26,18 +26,21 @@ async function contestedOn(startPair: StartPair) {
   const purse = chain.spend({ inputs: [], outputs: [{ satoshis: 1000, lockingScript: OPEN_LOCK }] })
   const root = chain.node('')
   const first = chain.mint('a', { funding: [{ transaction: purse, vout: 0 }] })
-  const rival = chain.mint('a', { from: root, ownerLock: p2pkh(9) })
+  const competing = chain.mint('a', { from: root, ownerLock: p2pkh(9) })
   expect((await writer.submit(beefOf(chain.genesis))).status).toBe(200)
   const unproven = beefOf(first, { proven: false, with: [chain.genesis, purse] })
   expect((await writer.submit(unproven)).status).toBe(200)
   await eventually(async () => expect((await server.ask('/svc/names/a')).status).toBe(200))
-  return { server, writer, first, rival }
+  return { server, writer, first, competing }
 }
 
 /** What the answers say of the name, whatever else they have. */
-const saysOf = (json: unknown, { first, rival }: { first: FakeTransaction; rival: FakeTransaction }) => {
+const saysOf = (
+  json: unknown,
+  { first, competing }: { first: FakeTransaction; competing: FakeTransaction },
+) => {
   const text = JSON.stringify(json)
-  return { first: text.includes(first.txid), rival: text.includes(rival.txid) }
+  return { first: text.includes(first.txid), competing: text.includes(competing.txid) }
 }
 
 function readersOf(startPair: StartPair): void {
@@ -45,66 +48,69 @@ function readersOf(startPair: StartPair): void {
 
   test('a read during a reorganisation shows one branch alone', async () => {
     const world = await contested()
-    const { server, writer, rival } = world
+    const { server, writer, competing } = world
     const { names } = server.node.graph
     const { originOf } = names
     let reads = 0
     names.originOf = async (name) => {
       const origin = await originOf(name)
       // Between this read and the next of the same answer.
-      if (reads++ === 0) expect((await writer.submit(beefOf(rival))).status).toBe(200)
+      if (reads++ === 0) expect((await writer.submit(beefOf(competing))).status).toBe(200)
       return origin
     }
     try {
       const { status, json } = await server.ask('/svc/names/a')
-      expect({ status, json }).toMatchObject({ status: 200, json: { origin: rival.outpoint(2) } })
-      expect(saysOf(json, world)).toEqual({ first: false, rival: true })
+      expect({ status, json }).toMatchObject({ status: 200, json: { origin: competing.outpoint(2) } })
+      expect(saysOf(json, world)).toEqual({ first: false, competing: true })
     } finally {
       names.originOf = originOf
     }
     expect(reads).toBe(2)
   })
 
-  test('whoever reads it over and over meanwhile never finds two origins, nor parts of both', async () => {
+  test('repeated reads during it never find two origins, nor parts of both', async () => {
     const world = await contested()
-    const { server, writer, first, rival } = world
-    let isTurning = true
-    const turn = writer.submit(beefOf(rival)).finally(() => {
-      isTurning = false
+    const { server, writer, first, competing } = world
+    let isReorganising = true
+    const reorganisation = writer.submit(beefOf(competing)).finally(() => {
+      isReorganising = false
     })
-    const said: { first: boolean; rival: boolean }[] = []
-    while (isTurning) {
+    const said: { first: boolean; competing: boolean }[] = []
+    while (isReorganising) {
       said.push(saysOf((await server.ask('/svc/names/a')).json, world))
-      const origins = await server.ask('/svc/names/origins', posted([first.outpoint(2), rival.outpoint(2)]))
+      const origins = await server.ask(
+        '/svc/names/origins',
+        posted([first.outpoint(2), competing.outpoint(2)]),
+      )
       expect(Object.values(origins.json as Record<string, boolean>).filter(Boolean)).toHaveLength(1)
     }
-    expect((await turn).status).toBe(200)
+    expect((await reorganisation).status).toBe(200)
     // Another process sees it within a second.
     await eventually(async () => {
       said.push(saysOf((await server.ask('/svc/names/a')).json, world))
-      expect(said.at(-1)).toEqual({ first: false, rival: true })
+      expect(said.at(-1)).toEqual({ first: false, competing: true })
     })
-    for (const { first: one, rival: other } of said) expect(one).toBe(!other)
+    for (const { first: one, competing: other } of said) expect(one).toBe(!other)
   })
 }
 
 function readersOfSql(startPair: StartPair): void {
   test('of a list that takes several reads, no two are origins of one name', async () => {
-    const { server, writer, first, rival } = await contestedOn(startPair)
+    const { server, writer, first, competing } = await contestedOn(startPair)
     const { reader } = sqlOf(server.node)
     const all = reader.all.bind(reader)
     let statements = 0
     reader.all = async (sql, values) => {
       const rows = await all(sql, values)
       if (sql.includes('from graph_names where') && statements++ === 0)
-        expect((await writer.submit(beefOf(rival))).status).toBe(200)
+        expect((await writer.submit(beefOf(competing))).status).toBe(200)
       return rows
     }
     const others = Array.from({ length: 998 }, (_, vout) => `${'0'.repeat(64)}_${vout}`)
-    const asked = [first.outpoint(2), ...others, rival.outpoint(2)]
+    const asked = [first.outpoint(2), ...others, competing.outpoint(2)]
     const { json } = await server.ask('/svc/names/origins', posted(asked))
     const genuine = Object.entries(json as Record<string, boolean>).filter(([, isGenuine]) => isGenuine)
-    expect(genuine).toEqual([[rival.outpoint(2), true]])
+    expect(genuine).toEqual([[competing.outpoint(2), true]])
     expect(statements).toBeGreaterThan(2)
   })
 }

@@ -81,7 +81,7 @@ onEachSharedEngine('servers on one', (databases) => {
     await eventually(async () => expect((await one.ask(content)).status).toBe(200))
   })
 
-  test('of rivals that come through all at once, one is admitted', async () => {
+  test('of double spends sent to all hosts at once, one is admitted', async () => {
     const chain = new FakeChain()
     const env = await settings(chain)
     const hosts = await Promise.all([start(env), start(env), start(env)])
@@ -89,7 +89,7 @@ onEachSharedEngine('servers on one', (databases) => {
       chain.spend({ inputs: [], outputs: [{ satoshis: 1000, lockingScript: OPEN_LOCK }] }),
     )
     for (const coin of coins) {
-      const rivals = hosts.map((_, at) =>
+      const doubleSpends = hosts.map((_, at) =>
         chain.spend({
           inputs: [{ transaction: coin, vout: 0 }],
           outputs: [
@@ -100,7 +100,7 @@ onEachSharedEngine('servers on one', (databases) => {
           ],
         }),
       )
-      const beefs = rivals.map((rival) => beefOf(rival, { proven: false, with: [coin] }))
+      const beefs = doubleSpends.map((spend) => beefOf(spend, { proven: false, with: [coin] }))
       const answers = await Promise.all(
         hosts.map((host, at) => host.submit(beefs[at] ?? new Uint8Array(), ['tm_ordinals'])),
       )
@@ -108,7 +108,7 @@ onEachSharedEngine('servers on one', (databases) => {
     }
   })
 
-  test('while another process makes the index anew, nothing is answered; what it left, is done', async () => {
+  test('while another process rebuilds the index, nothing is answered; an abandoned rebuild is finished', async () => {
     const chain = new FakeChain()
     const env = await settings(chain)
     const host = await start(env)

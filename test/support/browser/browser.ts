@@ -21,7 +21,7 @@ export function useBrowser(...flags: string[]): {
       const page = await (await browser.createBrowserContext()).newPage()
       const complaints: string[] = []
       page.on('console', (message) => {
-        // Of a name that is taken the server says 404, which browsers put into the console whoever expects it.
+        // For a name that is taken the server answers 404, which browsers log even where it is expected.
         if (
           /\/svc\/names\/mine\/[^/]+$/.test(message.location().url ?? '') &&
           message.text().includes(' 404 ')

@@ -57,20 +57,20 @@ export function useBuiltCli(): {
     const url = new Promise<string>((found) => {
       heard = found
     })
-    child.stdout.on('data', (piece: Buffer) => {
-      stdout += piece.toString('utf8')
+    child.stdout.on('data', (chunk: Buffer) => {
+      stdout += chunk.toString('utf8')
       const [, listening] = /listening on (http:[^"]+)/.exec(stdout) ?? []
       if (listening !== undefined) heard(listening)
     })
-    child.stderr.on('data', (piece: Buffer) => {
-      stderr += piece.toString('utf8')
+    child.stderr.on('data', (chunk: Buffer) => {
+      stderr += chunk.toString('utf8')
     })
     const ended = once(child, 'close').then(([code, signal]): Ended => ({ code, signal, stdout, stderr }))
     const failed = ended.then((end): never => {
       throw new Error(`ended before it listened: ${JSON.stringify(end)}`)
     })
     const listening = Promise.race([url, failed])
-    // Whoever waits for the end only does not ask for the url.
+    // A test that only waits for the end does not ask for the url.
     listening.catch(() => {})
     return { child, url: listening, ended }
   }

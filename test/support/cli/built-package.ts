@@ -8,7 +8,7 @@ import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 
 const ROOT = resolve(import.meta.dirname, '../../..')
-/** With what npm has installed: git does not see it, and whoever installs anew has none. */
+/** Beside what npm has installed: git ignores it, and a fresh install removes it. */
 const BUILDS = join(ROOT, 'node_modules/.cache/minetree-builds')
 const SOURCES = ['src', 'backend/src', 'package.json', 'tsconfig.json', 'tsconfig.build.json']
 /** How long a build of other sources is kept, in milliseconds. */

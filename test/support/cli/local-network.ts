@@ -22,7 +22,7 @@ export async function emptyLocalNetwork(
 export function networkOf({ node }: TestServer, more: Partial<LocalNetwork> = {}): LocalNetwork {
   const { deployment } = node.config
   if (deployment === undefined) throw new Error('this server follows no tree')
-  const unread = new Writable({ write: (_piece, _encoding, done) => done() })
+  const unread = new Writable({ write: (_chunk, _encoding, done) => done() })
   return {
     deployment,
     graph: node.graph,

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { ask } from '../server/test-server.js'
 
 /** What an index answers instead of the server behind it. */
-export interface ToldAnswer {
+export interface FixedAnswer {
   /** 200 unless set. */
   status?: number
   headers?: Record<string, string>
@@ -12,9 +12,9 @@ export interface ToldAnswer {
   body: unknown
 }
 
-/** What is told for one path: an answer, what becomes of the true one, or whatever is done to the connection. */
+/** What is sent for one path: an answer, a changed form of the true one, or whatever is done to the connection. */
 export type RouteAnswer =
-  | ToldAnswer
+  | FixedAnswer
   | { change: (json: unknown) => unknown }
   | { does: (response: ServerResponse) => void }
 
@@ -30,7 +30,7 @@ export interface NameIndex {
  */
 export function useNameIndexes(): {
   /** @param behind The URL of the real server; without one, every other path is a 404. */
-  start(told: Record<string, RouteAnswer>, behind?: string): Promise<NameIndex>
+  start(answers: Record<string, RouteAnswer>, behind?: string): Promise<NameIndex>
 } {
   const servers: Server[] = []
   afterAll(async () => {
@@ -41,23 +41,23 @@ export function useNameIndexes(): {
     }
   })
   return {
-    async start(told, behind) {
+    async start(answers, behind) {
       const asked: string[] = []
       const server = createServer(async (request, response) => {
         const path = request.url ?? ''
         asked.push(path)
-        const pieces: Buffer[] = []
-        for await (const piece of request) pieces.push(piece as Buffer)
-        const one = told[path]
+        const chunks: Buffer[] = []
+        for await (const chunk of request) chunks.push(chunk as Buffer)
+        const one = answers[path]
         if (one !== undefined && 'does' in one) return one.does(response)
-        if (one !== undefined && 'body' in one) return tell(response, one)
-        if (behind === undefined) return tell(response, NOT_FOUND)
+        if (one !== undefined && 'body' in one) return send(response, one)
+        if (behind === undefined) return send(response, NOT_FOUND)
         const { method = 'GET' } = request
         const headers = { 'content-type': request.headers['content-type'] ?? '' }
-        const real = await ask(behind, path, { method, headers, body: Buffer.concat(pieces) })
+        const real = await ask(behind, path, { method, headers, body: Buffer.concat(chunks) })
         const type = real.headers['content-type'] ?? ''
         const body = one === undefined ? Uint8Array.from(real.body) : one.change(real.json)
-        tell(response, { status: real.status, headers: { 'content-type': type }, body })
+        send(response, { status: real.status, headers: { 'content-type': type }, body })
       })
       servers.push(server)
       server.listen(0, '127.0.0.1')
@@ -67,9 +67,9 @@ export function useNameIndexes(): {
   }
 }
 
-const NOT_FOUND: ToldAnswer = { status: 404, body: { error: 'nothing here', code: 'NOT_FOUND' } }
+const NOT_FOUND: FixedAnswer = { status: 404, body: { error: 'nothing here', code: 'NOT_FOUND' } }
 
-function tell(response: ServerResponse, { status = 200, headers, body }: ToldAnswer): void {
+function send(response: ServerResponse, { status = 200, headers, body }: FixedAnswer): void {
   const isBytes = body instanceof Uint8Array
   const type = isBytes ? 'application/octet-stream' : 'application/json'
   response.writeHead(status, { 'content-type': type, ...headers })

@@ -1,6 +1,6 @@
 import { type Logger, pino } from 'pino'
 
-/** A logger, and what it was told, a record a line; but for how far something is, which only slow machines tell. */
+/** A logger, and what was logged, a record a line; except progress, which only slow machines log. */
 export function keptLog(): { logger: Logger; records: Record<string, unknown>[] } {
   const records: Record<string, unknown>[] = []
   const write = (line: string): void => {

@@ -47,13 +47,13 @@ export function everyDeed(chain: FakeChain): Deed[] {
   const next = (transaction: FakeTransaction, ...outputs: FakeOutput[]): FakeTransaction =>
     chain.spend({ inputs: [{ transaction, vout: 0 }], outputs })
 
-  // An ordinal that goes on: with a chunk of several pieces, and with MAP that is kept merged.
+  // An ordinal that goes on: with a stream chunk that is stored in several chunks, and with MAP that is kept merged.
   const first = chain.inscribe({ contentType: 'video/mp4', body: utf8('first'), suffix: mapTail({ a: '1' }) })
   const body = new Uint8Array(300 * KiB).fill(7)
   const chunk = next(first, coin(inscriptionScript({ contentType: 'gw/stream', body })))
   const said = next(chunk, coin(concatBytes(p2pkh(4), mapTail({ a: 'x'.repeat(3 * KiB) }))))
 
-  // A name and its rival, which a block decides for; and what is built on the loser.
+  // A name and its competing mint, which a block decides for; and what is built on the loser.
   const node = chain.node('')
   const purse = chain.spend({ inputs: [], outputs: [coin(OPEN_LOCK, 1000)] })
   const funding = [{ transaction: purse, vout: 0 }]

@@ -15,15 +15,17 @@ export interface OrdinalStep {
   map: Record<string, string | string[]>
 }
 
-/** What is to be answered when these submissions have been told, worked out from the chain alone. */
-export function model(life: Life, told: Submitted[]) {
+/** What is to be answered when these submissions have been admitted, worked out from the chain alone. */
+export function model(life: Life, submitted: Submitted[]) {
   const held = new Set(
-    told.flatMap(({ transaction, admitted }) =>
+    submitted.flatMap(({ transaction, admitted }) =>
       admitted.filter(({ topic }) => topic === TOPICS.ordinals).map(({ vout }) => transaction.outpoint(vout)),
     ),
   )
   const genuine = new Set(
-    told.map(({ transaction }) => transaction.outpoint(2)).filter((outpoint) => life.names.has(outpoint)),
+    submitted
+      .map(({ transaction }) => transaction.outpoint(2))
+      .filter((outpoint) => life.names.has(outpoint)),
   )
   const output = (outpoint: string) => {
     const { txid, vout } = parseOutpoint(outpoint)

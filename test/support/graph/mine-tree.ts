@@ -40,7 +40,7 @@ export class MineTree {
     return way
   }
 
-  /** What a store is told of a transaction of the tree, proven at its height unless it is said not to be. */
+  /** The records of a transaction of the tree, proven at its height by default. */
   records(transaction: FakeTransaction, { proven = true }: { proven?: boolean } = {}): GraphRecords {
     const { genesis } = this.chain.deployment
     const vouts = transaction === this.chain.genesis ? [0] : [0, 1, 2]

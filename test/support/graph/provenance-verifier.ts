@@ -30,18 +30,18 @@ export function verifyProvenance(bytes: Uint8Array, trust: ProvenanceTrust): Ver
     if (!trust.isRoot(root, height)) fail(`${txid} is in no block at ${height}`)
   const proven = new Set(proofs.map(({ txid }) => txid))
   const { path, placing } = walkBack(bundle, tip, trust.starts ?? [])
-  // A step is vouched for by its block, or by all its ancestors down to their blocks (BRC-62).
+  // A step is proven by its block, or by all its ancestors down to their blocks (BRC-62).
   const open = path.map(txidOf)
-  const vouched = new Set<string>()
+  const reached = new Set<string>()
   for (let txid = open.pop(); txid !== undefined; txid = open.pop()) {
-    if (vouched.has(txid)) continue
-    vouched.add(txid)
+    if (reached.has(txid)) continue
+    reached.add(txid)
     if (!proven.has(txid)) open.push(...bundle.get(txid).inputs.map(sourceOf))
     if (!proven.has(txid) && bundle.get(txid).inputs.length === 0) fail(`${txid} spends nothing`)
   }
-  // Whatever places an ordinal in a transaction is vouched for by the txid in its input.
+  // Whatever places an ordinal in a transaction is proven by the txid in its input.
   for (const txid of bundle.txids)
-    if (!trust.more && !vouched.has(txid) && !placing.has(txid)) fail(`${txid} is of no use here`)
+    if (!trust.more && !reached.has(txid) && !placing.has(txid)) fail(`${txid} is of no use here`)
   const origin = path.find((outpoint) => hasEnvelope(bundle.output(outpoint).lockingScript))
   if (origin === undefined) throw new Error('nothing is inscribed on the lineage')
   return { tip, origin, path }

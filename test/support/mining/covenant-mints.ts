@@ -82,7 +82,7 @@ const BLOCK_FLAGS =
 const RELAY_FLAGS = `${BLOCK_FLAGS},MINIMALDATA,MINIMALIF,NULLDUMMY,CLEANSTACK,DISCOURAGE_UPGRADABLE_NOPS,CHECKSEQUENCEVERIFY`
 
 /**
- * What the SDK's interpreter may be told to enforce. `plain`: what it does by itself, for a transaction of version 1
+ * What the SDK's interpreter can enforce. `plain`: what it does by itself, for a transaction of version 1
  * minimal data, low S, clean stack and push-only, for one of version 2 and more none of them. The others by flags.
  */
 export const RULES = { plain: undefined, block: BLOCK_FLAGS, relay: RELAY_FLAGS } as const

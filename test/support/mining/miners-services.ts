@@ -46,7 +46,7 @@ export interface ArcServer {
   received: Transaction[]
   /** The keys that came with them. */
   keys: (string | undefined)[]
-  /** What it says of the next: a status, that of each transaction, or `'silence'`: nothing, ever. */
+  /** What it says of the next: a status, that of each transaction, or `'no answer'`: nothing, ever. */
   says: string | ((transaction: Transaction) => string)
   /** The txid that it speaks of, instead of the one it was sent. */
   of?: string
@@ -62,7 +62,7 @@ export async function arcServer(): Promise<ArcServer> {
     received.push(transaction)
     keys.push(request.get('Authorization'))
     const status = typeof arc.says === 'string' ? arc.says : arc.says(transaction)
-    if (status === 'silence') return
+    if (status === 'no answer') return
     const txid = arc.of ?? transaction.id('hex')
     // An error of ARC is an HTTP status with a problem document (RFC 7807).
     if (/^\d+$/.test(status))

@@ -8,7 +8,7 @@ import { build, stop } from 'esbuild'
 import { removeOld } from '../cli/built-package.js'
 
 const ROOT = resolve(import.meta.dirname, '../../..')
-/** With what npm has installed: git does not see it, and whoever installs anew has none. */
+/** Beside what npm has installed: git ignores it, and a fresh install removes it. */
 const INSTALLED = join(ROOT, 'node_modules/.cache/minetree-containers')
 /** How a fetch fails that finds no registry; anything else is no excuse. */
 const NO_REGISTRY = /ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|EHOSTUNREACH/

@@ -23,7 +23,7 @@ interface Migration {
 
 type KnexFactory = (knex: Knex) => { service: LookupService; migrations: Migration[] }
 
-/** What the engine is told beside what it is made of. */
+/** Options of the engine beside its parts. */
 interface EngineParams {
   chainTracker?: ChainTracker | 'scripts only'
   syncConfiguration?: Record<string, string[] | 'SHIP' | false>

@@ -56,7 +56,7 @@ export interface MintOverrides {
   /** Used as it is, whatever its work; without it one is searched. */
   nonce?: Uint8Array
   ownerLock?: Uint8Array
-  /** Coins beside the node; by default one made-up coin. */
+  /** Coins beside the node; by default one fake coin. */
   funding?: FakeCoin[]
   /** Where the node stands among the inputs; by default first. */
   nodeInputPosition?: number
@@ -112,7 +112,7 @@ export function inscriptionScript(inscription: {
 
 /**
  * A chain without work, scripts or signatures, for tests: transactions with the bytes that the service reads, built in
- * order and always the same. Coins that nothing here made are made up, each once.
+ * order and always the same. Coins that no transaction here created are fake, each used once.
  */
 export class FakeChain {
   readonly deployment: Deployment
@@ -215,13 +215,13 @@ export class FakeChain {
     return prefixes.filter((prefix) => !this.nodes.has(prefix)).map((prefix) => this.mint(prefix))
   }
 
-  /** An inscription in output 0, paid for by a made-up coin. */
+  /** An inscription in output 0, paid for by a fake coin. */
   inscribe(inscription: { satoshis?: number } & Parameters<typeof inscriptionScript>[0]): FakeTransaction {
     const { satoshis = 1, ...script } = inscription
     return this.spend({ inputs: [], outputs: [{ satoshis, lockingScript: inscriptionScript(script) }] })
   }
 
-  /** A transaction with these coins in and these outputs out; a made-up coin where there are none. */
+  /** A transaction with these coins in and these outputs out; a fake coin where there are none. */
   spend(transaction: { inputs: readonly FakeCoin[]; outputs: readonly FakeOutput[] }): FakeTransaction {
     const coins = transaction.inputs.length > 0 ? transaction.inputs : [this.madeUpCoin()]
     return this.add(

@@ -28,8 +28,8 @@ export async function sendRaw(url: string, bytes: string): Promise<string> {
     let quiet: NodeJS.Timeout | undefined
     const socket = connect({ host: hostname, port: Number(port) }, () => socket.write(bytes, 'latin1'))
     socket.setEncoding('latin1')
-    socket.on('data', (piece: string) => {
-      text += piece
+    socket.on('data', (chunk: string) => {
+      text += chunk
       quiet ??= setTimeout(() => socket.end(), QUIET)
       quiet.refresh()
     })
@@ -60,12 +60,12 @@ export function useSockets(): (url: string) => Promise<OpenSocket> {
     sockets.push(socket)
     let text = ''
     socket.setEncoding('latin1')
-    socket.on('data', (piece: string) => {
-      text += piece
+    socket.on('data', (chunk: string) => {
+      text += chunk
     })
     const ended = new Promise<void>((resolve) => {
       socket.once('end', resolve)
-      // A connection that is reset has ended, too; it may be told of it more than once.
+      // A connection that is reset has ended, too; it may hear of it more than once.
       socket.on('error', () => resolve())
       socket.once('close', () => resolve())
     })

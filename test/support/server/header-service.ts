@@ -41,9 +41,9 @@ export class HeaderService {
   constructor(private readonly chain: HeaderChain) {}
 
   readonly listener: RequestListener = (request, response) => {
-    const pieces: Buffer[] = []
-    request.on('data', (piece: Buffer) => pieces.push(piece))
-    request.on('end', () => void this.answer(request.url ?? '', Buffer.concat(pieces), response))
+    const chunks: Buffer[] = []
+    request.on('data', (chunk: Buffer) => chunks.push(chunk))
+    request.on('end', () => void this.answer(request.url ?? '', Buffer.concat(chunks), response))
   }
 
   private async answer(url: string, body: Buffer, response: ServerResponse): Promise<void> {

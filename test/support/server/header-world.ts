@@ -34,7 +34,7 @@ export interface HeaderWorld {
   restart(env?: Environment): Promise<HeaderWorld>
 }
 
-/** Worlds for the tests of one file. A server asks at start and when it is told, unless the settings say how often. */
+/** Worlds for the tests of one file. A server asks at start and on a notice, unless the settings say how often. */
 export function useHeaderWorlds(): {
   start(env?: Environment, options?: StartOptions & { chain?: FakeChain }): Promise<HeaderWorld>
 } {

@@ -17,15 +17,15 @@ const client = BetterSqlite3Client.prototype as unknown as {
   _query(connection: unknown, query: { sql: string }): unknown
 }
 const query = client._query
-client._query = function (connection, told) {
-  const writes = !/^\s*(select|pragma)\b/i.test(told.sql)
+client._query = function (connection, statement) {
+  const writes = !/^\s*(select|pragma)\b/i.test(statement.sql)
   if (writes && ++statements === Number(at)) {
     process.kill(process.pid, 'SIGKILL')
     for (;;) {
       // Nothing after this is to happen, however late the signal comes.
     }
   }
-  return query.call(this, connection, told)
+  return query.call(this, connection, statement)
 }
 
 const { env, deeds } = JSON.parse(await readFile(file, 'utf8')) as {

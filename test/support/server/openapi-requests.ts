@@ -116,9 +116,9 @@ export async function openapiHosts({
     chain.spend({ inputs: [{ transaction: note, vout: 0 }], outputs: [{ satoshis: 1, lockingScript }] }),
   )
   // Mined, the double spend would win.
-  const [first, rival] = spent
-  if (first === undefined || rival === undefined) throw new Error('there are two')
-  const conflicting = beefOf(rival, { with: [note], proven: false })
+  const [first, doubleSpend] = spent
+  if (first === undefined || doubleSpend === undefined) throw new Error('there are two')
+  const conflicting = beefOf(doubleSpend, { with: [note], proven: false })
   // Second in its block: a chain tracker accepts nothing but a coinbase as the first.
   const block = blockOfTwo(note, first, first.height)
   const submittable = encodeBeef([recordOf(note, note.height), { ...first, proof: proofIn(block, first) }])
@@ -220,8 +220,8 @@ export function openapiRequests({
     path,
     status: 500,
   })
-  const { headers: head, ...told } = posted(notice)
-  const shown = { ...told, headers: { ...head, Authorization: `Bearer ${ARC_CALLBACK_TOKEN}` } }
+  const { headers: head, ...request } = posted(notice)
+  const shown = { ...request, headers: { ...head, Authorization: `Bearer ${ARC_CALLBACK_TOKEN}` } }
   const overlay = submission(submittable, ['tm_ordinals'])
   const question = (query: unknown, service = 'ls_names'): Question => posted({ service, query })
   const binary = { ...question({ origin: 'a' }).headers, 'X-Aggregation': 'yes' }

@@ -39,9 +39,9 @@ export class PeerFront {
   }
 
   private async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const pieces: Buffer[] = []
-    for await (const piece of request) pieces.push(piece as Buffer)
-    const body = Buffer.concat(pieces)
+    const chunks: Buffer[] = []
+    for await (const chunk of request) chunks.push(chunk as Buffer)
+    const body = Buffer.concat(chunks)
     const path = request.url ?? ''
     const asked = JSON.parse(body.toString('utf8')) as Record<string, unknown>
     if (path === '/requestForeignGASPNode') this.nodes.push(String(asked.txid))
@@ -54,11 +54,11 @@ export class PeerFront {
     const headers = { 'Content-Type': 'application/json', ...(topic && { 'x-bsv-topic': topic }) }
     const { status, json } = await ask(this.host.url, path, { method: 'POST', headers, body })
     const answer = json as Record<string, unknown>
-    const told = this.fault?.({ path, topic, asked, answer }) ?? answer
-    if (told === 'broken') response.destroy()
+    const sent = this.fault?.({ path, topic, asked, answer }) ?? answer
+    if (sent === 'broken') response.destroy()
     else {
-      response.writeHead(told === answer ? status : 200, { 'Content-Type': 'application/json' })
-      response.end(typeof told === 'string' ? told : JSON.stringify(told))
+      response.writeHead(sent === answer ? status : 200, { 'Content-Type': 'application/json' })
+      response.end(typeof sent === 'string' ? sent : JSON.stringify(sent))
     }
   }
 }

@@ -35,7 +35,7 @@ const KEPT_STDERR = 20_000
  * Starts the compiled command as a server, and waits until its log says that it listens.
  *
  * @param options.main The compiled `src/cli/main.js`.
- * @param options.onLine Is told every line of its log.
+ * @param options.onLine Called with every line of its log.
  * @throws Error where it ends before it listens.
  */
 export async function startServerProcess(options: {
@@ -49,8 +49,8 @@ export async function startServerProcess(options: {
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   let stderr = ''
-  child.stderr.on('data', (piece: Buffer) => {
-    stderr = (stderr + piece.toString('utf8')).slice(-KEPT_STDERR)
+  child.stderr.on('data', (chunk: Buffer) => {
+    stderr = (stderr + chunk.toString('utf8')).slice(-KEPT_STDERR)
   })
   const ended = once(child, 'close').then(([code, signal]): ProcessEnd => ({ code, signal, stderr }))
   const listening = new Promise<string>((resolve) => {

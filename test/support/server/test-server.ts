@@ -37,11 +37,11 @@ export async function ask(url: string, path: string, question: Question = {}): P
   const { hostname, port } = new URL(url)
   return await new Promise((resolve, reject) => {
     const asked = request({ hostname, port, path, method, headers, agent: false }, (response) => {
-      const pieces: Buffer[] = []
-      response.on('data', (piece: Buffer) => pieces.push(piece))
+      const chunks: Buffer[] = []
+      response.on('data', (chunk: Buffer) => chunks.push(chunk))
       response.on('error', reject)
       response.on('end', () => {
-        const whole = Buffer.concat(pieces)
+        const whole = Buffer.concat(chunks)
         resolve({
           status: response.statusCode ?? 0,
           headers: response.headers,
@@ -143,7 +143,7 @@ export function storedRows(dataDir: string): Record<string, string[]> {
     const tables = database
       .prepare("select name from sqlite_master where type = 'table' and name like 'graph_%' order by name")
       .all() as { name: string }[]
-    // In which order things came, is told by no fact.
+    // No fact depends on the insertion order.
     const columnsOf = (table: string): string[] =>
       (database.prepare(`select name from pragma_table_info('${table}')`).all() as { name: string }[])
         .map(({ name }) => name)

@@ -60,23 +60,23 @@ const CALLS = new Set([
 ])
 
 /**
- * A database that tells of every call. It is not sent where the one who is told throws, and later where that one gives a
- * promise, save for what answers with a cursor.
+ * A database that reports every call to a watcher. The call is not sent where the watcher throws, and is delayed until its
+ * promise resolves where it returns one, except for calls that return a cursor.
  */
-export function watchedDb(db: Db, told: Watcher): Db {
+export function watchedDb(db: Db, watcher: Watcher): Db {
   return replacing(db, {
-    collection: (...args: Parameters<Db['collection']>) => watchedCollection(db.collection(...args), told),
+    collection: (...args: Parameters<Db['collection']>) => watchedCollection(db.collection(...args), watcher),
   })
 }
 
-function watchedCollection(collection: Collection, told: Watcher): Collection {
+function watchedCollection(collection: Collection, watcher: Watcher): Collection {
   const name = collection.collectionName
   const methods = [...CALLS].map((method) => {
     const call = Reflect.get(collection, method).bind(collection)
     return [
       method,
       (...args: unknown[]) => {
-        const wait = told({ collection: name, method, args })
+        const wait = watcher({ collection: name, method, args })
         return wait instanceof Promise ? wait.then(() => call(...args)) : call(...args)
       },
     ]

@@ -72,8 +72,8 @@ async function fill(writer: Knex): Promise<void> {
     },
     graph_pieces: { owner: hash(''), position: '0', bytes: `repeat('x', 200)` },
     graph_spends: { txid: hash('parent'), vout: '0', spender: hash('') },
-    graph_silent_spends: { txid: hash('parent'), vout: '0', spender: hash('rival') },
-    graph_silent_facts: { txid: hash('rival'), vout: '0', kind: `'node'`, body: `'{}'` },
+    graph_silent_spends: { txid: hash('parent'), vout: '0', spender: hash('conflicting') },
+    graph_silent_facts: { txid: hash('conflicting'), vout: '0', kind: `'node'`, body: `'{}'` },
     graph_outputs: {
       txid: hash(''),
       vout: '0',

@@ -14,24 +14,24 @@ export function recordWrites(graph: CachingStore, admission: AdmissionOptions): 
   const writes: RecordedWrite[] = []
   const { record, disprove, evict } = graph
   const { add } = graph.blocklist
-  graph.record = async (...told) => {
+  graph.record = async (...args) => {
     writes.push((store) => {
       store.deriveBy(admission)
-      return store.record(...told)
+      return store.record(...args)
     })
-    return await record.apply(graph, told)
+    return await record.apply(graph, args)
   }
-  graph.disprove = async (...told) => {
-    writes.push((store) => store.disprove(...told))
-    return await disprove.apply(graph, told)
+  graph.disprove = async (...args) => {
+    writes.push((store) => store.disprove(...args))
+    return await disprove.apply(graph, args)
   }
-  graph.evict = async (...told) => {
-    writes.push((store) => store.evict(...told))
-    await evict.apply(graph, told)
+  graph.evict = async (...args) => {
+    writes.push((store) => store.evict(...args))
+    await evict.apply(graph, args)
   }
-  graph.blocklist.add = async (...told) => {
-    writes.push((store) => store.blocklist.add(...told))
-    return await add(...told)
+  graph.blocklist.add = async (...args) => {
+    writes.push((store) => store.blocklist.add(...args))
+    return await add(...args)
   }
   return writes
 }

@@ -100,7 +100,7 @@ export function watchedWriter(writer: SqlWriter, ask: (sql: string, values: SqlV
 
 function textOf(row: object): string {
   const columns = Object.entries(row)
-    // When things came is told by no fact.
+    // No fact depends on the insertion order.
     .filter(([column]) => column !== 'arrival')
     .map(([column, value]) => [column, isBytes(value) ? Buffer.from(value).toString('hex') : value])
   return JSON.stringify(Object.fromEntries(columns))

@@ -134,7 +134,7 @@ describe('a wallet', () => {
 })
 
 describe('a mint that somebody puts into another transaction', () => {
-  const settled = async (page: Page, server: TestServer, txid: string | undefined): Promise<void> => {
+  const expectMinted = async (page: Page, server: TestServer, txid: string | undefined): Promise<void> => {
     await says(page, 'article .badge', 'is minted for the same owner by another transaction')
     const [shown] = await shownMints(page)
     expect(shown?.badge).toContain(`${txid}_2`)
@@ -149,7 +149,7 @@ describe('a mint that somebody puts into another transaction', () => {
     const { page } = await browser.open(`${front.url}/mine`)
     await order(page, { name: 'q', owner: ADDRESS })
     await says(page, '#status', 'All of q is mined.')
-    await settled(page, server, front.reissued[0])
+    await expectMinted(page, server, front.reissued[0])
     await front.close()
   })
 
@@ -168,7 +168,7 @@ describe('a mint that somebody puts into another transaction', () => {
     await says(page, 'article .badge', 'this server does not have it')
     await page.click('article .badge button')
     await says(page, 'article .badge', 'is minted for the same owner by another transaction')
-    await settled(page, server, front.reissued[0])
+    await expectMinted(page, server, front.reissued[0])
     await front.close()
   })
 })

@@ -87,17 +87,17 @@ beforeAll(async () => {
 }, 120_000)
 afterAll(async () => await rm(folder, { recursive: true }))
 
-const tell = (response: ServerResponse, type: string, body: string | Uint8Array): void =>
+const send = (response: ServerResponse, type: string, body: string | Uint8Array): void =>
   void response.setHeader('Content-Type', type).end(body)
 
 /** What is answered for each path. */
 const ANSWERS: Record<string, (response: ServerResponse) => void> = {
-  '/': (response) => tell(response, 'text/html', PAGE),
-  '/page.js': (response) => tell(response, 'text/javascript', PROGRAM),
-  '/hanging.js': (response) => tell(response, 'text/javascript', "postMessage({ kind: 'ready' }); for (;;);"),
-  '/costly': (response) => tell(response, 'application/octet-stream', costly.proof),
+  '/': (response) => send(response, 'text/html', PAGE),
+  '/page.js': (response) => send(response, 'text/javascript', PROGRAM),
+  '/hanging.js': (response) => send(response, 'text/javascript', "postMessage({ kind: 'ready' }); for (;;);"),
+  '/costly': (response) => send(response, 'application/octet-stream', costly.proof),
   '/svc/names/abc': (response) =>
-    tell(
+    send(
       response,
       'application/json',
       JSON.stringify({
@@ -105,9 +105,9 @@ const ANSWERS: Record<string, (response: ServerResponse) => void> = {
         tip: { outpoint: formatOutpoint(tip), spent: false },
       }),
     ),
-  '/svc/names/proof/abc': (response) => tell(response, 'application/octet-stream', proofOf(line)),
+  '/svc/names/proof/abc': (response) => send(response, 'application/octet-stream', proofOf(line)),
   [`/svc/gateway/provenance/${formatOutpoint({ txid: mints.abc.txid, vout: 2 })}`]: (response) =>
-    tell(response, 'application/octet-stream', outpointBeef(tip, recordsOf(way))),
+    send(response, 'application/octet-stream', outpointBeef(tip, recordsOf(way))),
 }
 
 async function said(): Promise<unknown> {

@@ -58,10 +58,10 @@ const page = (video: string): string => `<!doctype html><title>player</title>
 <img src="/held">`
 
 /** As over a line that takes seconds for the film: what is not here yet has to be asked for. */
-async function* slowly(pieces: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
-  for await (const piece of pieces) {
-    yield piece
-    await sleep(piece.length / 400)
+async function* slowly(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  for await (const chunk of chunks) {
+    yield chunk
+    await sleep(chunk.length / 400)
   }
 }
 

@@ -47,7 +47,7 @@ const stopped = (...parts: string[]) => ({
 })
 
 test(
-  'a server is trusted once, with a note, and silently from then on',
+  'a server is trusted once, with a note, and without one from then on',
   async () => {
     const config = await servers.folder()
     const url = elsewhere(server.url)

@@ -29,8 +29,8 @@ function start(env: Environment): Started {
   const running = cli.start(['serve'], env)
   const stderr = running.child.stderr as Readable
   let all = ''
-  stderr.on('data', (piece: Buffer) => {
-    all += piece.toString('utf8')
+  stderr.on('data', (chunk: Buffer) => {
+    all += chunk.toString('utf8')
   })
   const said = async (text: string): Promise<string> => {
     while (!all.includes(text)) {

@@ -172,7 +172,7 @@ describe('with a key', () => {
   const stoppedHalfway = async (server: TestServer) => {
     const arc = await arcServer()
     services.push(arc)
-    arc.says = 'silence'
+    arc.says = 'no answer'
     const { mints, args } = await purse(5000)
     const running = cli.start(mine(server, 'ab', ...args, '--arc', arc.url))
     await until(() => arc.received.length > 0)
@@ -203,7 +203,7 @@ describe('with a key', () => {
     async () => {
       const server = await tree()
       const { mints, again, arc } = await stoppedHalfway(server)
-      arc.says = 'silence'
+      arc.says = 'no answer'
       const { code, stdout, stderr } = await cli.run([...again, '--max-time', '2'])
       expect({ code, stdout }).toEqual({ code: 4, stdout: '' })
       expect(stderr).toMatch(/minetree: mining took longer than 2 seconds \(--max-time\)\n$/)

@@ -53,9 +53,9 @@ const line1 = (text: string) => expect.stringMatching(new RegExp(`^minetree: [^\
 async function headersService(): Promise<{ url: string; close: () => void }> {
   const roots = new Map([...line, ...way].map(({ txid, height }) => [height, txid]))
   const service = createServer(async (request, response) => {
-    const pieces: Buffer[] = []
-    for await (const piece of request) pieces.push(piece as Buffer)
-    const asked = JSON.parse(Buffer.concat(pieces).toString('utf8') || '[]') as {
+    const chunks: Buffer[] = []
+    for await (const chunk of request) chunks.push(chunk as Buffer)
+    const asked = JSON.parse(Buffer.concat(chunks).toString('utf8') || '[]') as {
       blockHeight: number
       merkleRoot: string
     }[]

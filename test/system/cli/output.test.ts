@@ -66,7 +66,7 @@ test('a server writes no secret, and of strangers nothing but text, in one line 
   expect(metrics).toMatch(/^nodejs_eventloop_lag_seconds /m)
 })
 
-/** What a server of a local network answers whoever publishes, before anything is submitted. */
+/** What a server of a local network answers a client that publishes, before anything is submitted. */
 const LOCAL_DEPLOYMENT = JSON.stringify({ profile: 'local', network: 'main' })
 
 test.each([
@@ -75,7 +75,7 @@ test.each([
   ['publish', ['publish', 'package.json'], 4],
 ])('%s writes in one line what a server says, and no more than text', async (command, args, exit) => {
   const { url, close } = await listening((request, response) => {
-    // Whoever publishes goes on to submit only where this is a server of a local network.
+    // A client that publishes goes on to submit only where this is a server of a local network.
     const isDeployment = command === 'publish' && request.url === '/deployment.json'
     response.writeHead(isDeployment ? 200 : 400, { 'Content-Type': 'application/json' })
     response.end(isDeployment ? LOCAL_DEPLOYMENT : JSON.stringify({ error: HOSTILE, code: HOSTILE }))
@@ -146,12 +146,12 @@ test('an error of 30 MB is neither read to its end nor printed', async () => {
       return
     }
     response.writeHead(400, { 'Content-Type': 'application/json' })
-    const piece = 'x'.repeat(50_000)
+    const chunk = 'x'.repeat(50_000)
     response.write('{"code":"X","error":"')
     // Only as fast as it is read.
     const more = (): void => {
-      for (let goesOn = true; goesOn && sent < size && !response.destroyed; sent += piece.length)
-        goesOn = response.write(piece)
+      for (let goesOn = true; goesOn && sent < size && !response.destroyed; sent += chunk.length)
+        goesOn = response.write(chunk)
       if (sent >= size) response.end('"}')
     }
     response.on('drain', more)
@@ -205,9 +205,9 @@ test.each([
   })
   expect(asked).toEqual([])
   const endless = await listening((_request, response) => {
-    const piece = Buffer.alloc(65_536, ' ')
+    const chunk = Buffer.alloc(65_536, ' ')
     const more = (): void => {
-      while (response.write(piece)) if (response.destroyed) return
+      while (response.write(chunk)) if (response.destroyed) return
     }
     response.on('drain', more)
     more()

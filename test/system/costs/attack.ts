@@ -9,8 +9,8 @@ export interface HostileRequest {
   body?: Uint8Array | string
   /** The body is announced as longer than it is: the server waits for a rest that never comes. */
   unfinished?: boolean
-  /** Milliseconds between pieces of `pieceBytes` of the body; the answer is read as slowly. */
-  slow?: { pieceBytes: number; everyMs: number }
+  /** Milliseconds between chunks of `chunkBytes` of the body; the answer is read as slowly. */
+  slow?: { chunkBytes: number; everyMs: number }
 }
 
 /** What an attack finds in the server's store before it begins. */

@@ -42,8 +42,8 @@ export async function startAttackedServer(options: {
   })
   let stderr = ''
   let peak = 0
-  child.stderr.on('data', (piece: Buffer) => {
-    stderr = (stderr + piece.toString('utf8')).slice(-KEPT_STDERR)
+  child.stderr.on('data', (chunk: Buffer) => {
+    stderr = (stderr + chunk.toString('utf8')).slice(-KEPT_STDERR)
   })
   const exited = once(child, 'exit')
   const isRunning = (): boolean => child.exitCode === null && child.signalCode === null

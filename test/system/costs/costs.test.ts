@@ -104,14 +104,14 @@ function filledAt(filled: readonly (FilledStore | undefined)[], at: number): Fil
 }
 
 /** The server lives through an attack, answers others meanwhile, and takes no more memory than it may. */
-async function hold(told: {
+async function hold(options: {
   server: AttackedServer
   attack: Attack
   filled: FilledStore
   connections: number
 }): Promise<void> {
-  const { server, attack, filled } = told
-  const connections = Math.min(told.connections, attack.allowance.connections)
+  const { server, attack, filled } = options
+  const connections = Math.min(options.connections, attack.allowance.connections)
   const read = { path: filled.readPath }
   const stranger = new Stranger(server.url, { address: ATTACKER, connections })
   const reader = new Stranger(server.url, { address: nextReader(), connections: 1 })

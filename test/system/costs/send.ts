@@ -49,19 +49,19 @@ export class Stranger {
         localAddress: options.address,
       })
       this.open.add(sent)
-      const settle = (outcome?: Outcome): void => {
+      const finish = (outcome?: Outcome): void => {
         this.open.delete(sent)
         resolve(outcome)
       }
       sent.on('response', (answer) => {
         void this.read(answer, hostile).then(
-          () => settle(answer.statusCode ?? 0),
-          () => settle(`cut ${answer.statusCode}`),
+          () => finish(answer.statusCode ?? 0),
+          () => finish(`cut ${answer.statusCode}`),
         )
       })
       sent.on('error', ({ code, message }: NodeJS.ErrnoException) => {
-        if (sent.reusedSocket && (code === 'ECONNRESET' || code === 'EPIPE')) settle()
-        else settle(code ?? message)
+        if (sent.reusedSocket && (code === 'ECONNRESET' || code === 'EPIPE')) finish()
+        else finish(code ?? message)
       })
       // The rest of an unfinished body is never sent; what was written is flushed by itself.
       if (hostile.unfinished === true)
@@ -90,10 +90,10 @@ export class Stranger {
 async function trickle(
   sent: ClientRequest,
   bytes: Uint8Array,
-  { pieceBytes, everyMs }: NonNullable<HostileRequest['slow']>,
+  { chunkBytes, everyMs }: NonNullable<HostileRequest['slow']>,
 ): Promise<void> {
-  for (let at = 0; at < bytes.length && !sent.destroyed; at += pieceBytes) {
-    sent.write(bytes.subarray(at, at + pieceBytes))
+  for (let at = 0; at < bytes.length && !sent.destroyed; at += chunkBytes) {
+    sent.write(bytes.subarray(at, at + chunkBytes))
     await wait(everyMs)
   }
   if (!sent.destroyed) sent.end()

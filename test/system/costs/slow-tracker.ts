@@ -4,7 +4,7 @@ import { listening } from '../../support/server/connections.js'
 /**
  * Runs with a headers service that confirms every block, each answer after a while.
  *
- * @param delay In milliseconds; undefined: there is none, and `run` is told so.
+ * @param delay In milliseconds; without one, there is no service, and `run` gets no URL.
  */
 export async function withSlowTracker<Result>(
   delay: number | undefined,
@@ -12,12 +12,12 @@ export async function withSlowTracker<Result>(
 ): Promise<Result> {
   if (delay === undefined) return await run(undefined)
   const tracker = await listening((request, response) => {
-    const pieces: Buffer[] = []
-    request.on('data', (piece: Buffer) => pieces.push(piece))
+    const chunks: Buffer[] = []
+    request.on('data', (chunk: Buffer) => chunks.push(chunk))
     request.on('end', () => {
       void wait(delay).then(() => {
         response.writeHead(200, { 'Content-Type': 'application/json' })
-        response.end(JSON.stringify(answerTo(request.url ?? '', Buffer.concat(pieces))))
+        response.end(JSON.stringify(answerTo(request.url ?? '', Buffer.concat(chunks))))
       })
     })
   })

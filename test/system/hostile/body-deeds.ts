@@ -9,7 +9,7 @@ export type BodyDeed = (response: ServerResponse, about: { internal: string }) =
 const MiB = 1024 * 1024
 const JSON_TYPE = { 'Content-Type': 'application/json' }
 
-/** Sends pieces for as long as somebody reads them. */
+/** Sends chunks for as long as somebody reads them. */
 function pump(target: ServerResponse | Socket, next: (index: number) => Buffer | string): void {
   let index = 0
   const more = (): void => {
@@ -25,7 +25,7 @@ function bare(response: ServerResponse): Socket {
   return socket
 }
 
-/** Sends a body that is made once, a piece at a time: what nobody reads is not sent. */
+/** Sends a body that is made once, a chunk at a time: what nobody reads is not sent. */
 function whole(body: () => Buffer, { status = 200 } = {}): BodyDeed {
   let made: Buffer | undefined
   return (response) => {
@@ -34,16 +34,16 @@ function whole(body: () => Buffer, { status = 200 } = {}): BodyDeed {
   }
 }
 
-/** Sends a body of JSON in pieces, each when the one before it was taken. */
+/** Sends a body of JSON in chunks, each when the one before it was taken. */
 export function sendWhole(response: ServerResponse, body: Buffer, { status = 200 } = {}): void {
   response.writeHead(status, { ...JSON_TYPE, 'Content-Length': body.length })
-  const pieces = function* (): Generator<Buffer> {
-    for (let at = 0; at < body.length; at += PIECE) yield body.subarray(at, at + PIECE)
+  const chunks = function* (): Generator<Buffer> {
+    for (let at = 0; at < body.length; at += CHUNK) yield body.subarray(at, at + CHUNK)
   }
-  pipeline(Readable.from(pieces()), response, () => undefined)
+  pipeline(Readable.from(chunks()), response, () => undefined)
 }
 
-const PIECE = 64 * 1024
+const CHUNK = 64 * 1024
 
 /** A gzip member that inflates to 16 MiB of blanks. Any number of them in a row is one gzip body. */
 let blanks: Buffer | undefined
@@ -57,8 +57,8 @@ export const BODY_DEEDS = {
   'endless body': (response) => {
     response.writeHead(200, JSON_TYPE)
     response.write('["')
-    const piece = Buffer.alloc(64 * 1024, 'a')
-    pump(response, () => piece)
+    const chunk = Buffer.alloc(64 * 1024, 'a')
+    pump(response, () => chunk)
   },
   'gzip bomb': (response) => {
     response.writeHead(200, { ...JSON_TYPE, 'Content-Encoding': 'gzip' })
@@ -66,9 +66,9 @@ export const BODY_DEEDS = {
   },
   'gzip in gzip': (response) => {
     response.writeHead(200, { ...JSON_TYPE, 'Content-Encoding': 'gzip, gzip' })
-    // A quarter of a GiB in each piece of a few hundred bytes.
-    const piece = gzipSync(Buffer.concat(Array.from({ length: 16 }, blankMember)))
-    pump(response, () => piece)
+    // A quarter of a GiB in each chunk of a few hundred bytes.
+    const chunk = gzipSync(Buffer.concat(Array.from({ length: 16 }, blankMember)))
+    pump(response, () => chunk)
   },
   'slow drip': (response) => {
     response.writeHead(200, JSON_TYPE)
@@ -114,14 +114,14 @@ export const BODY_DEEDS = {
   'one byte a chunk, without end': (response) => {
     const socket = bare(response)
     socket.write('HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n')
-    const piece = Buffer.from('1\r\n \r\n'.repeat(2000))
-    pump(socket, () => piece)
+    const chunk = Buffer.from('1\r\n \r\n'.repeat(2000))
+    pump(socket, () => chunk)
   },
   'endless chunk extension': (response) => {
     const socket = bare(response)
     socket.write('HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n1;')
-    const piece = Buffer.alloc(64 * 1024, 'a')
-    pump(socket, () => piece)
+    const chunk = Buffer.alloc(64 * 1024, 'a')
+    pump(socket, () => chunk)
   },
   '60 MiB of brackets': whole(() => Buffer.alloc(60 * MiB, '[')),
   '60 MiB of empty objects': whole(() => Buffer.from(`[${'{},'.repeat(20 * MiB - 1)}{}]`)),

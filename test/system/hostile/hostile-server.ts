@@ -67,14 +67,14 @@ export class HostileServer {
   private async handle(handler: Handler, request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { method = 'GET', url: path = '', headers } = request
     this.requests.push(`${method} ${path}`)
-    const pieces: Buffer[] = []
+    const chunks: Buffer[] = []
     let length = 0
-    for await (const piece of request as AsyncIterable<Buffer>) {
-      length += piece.length
+    for await (const chunk of request as AsyncIterable<Buffer>) {
+      length += chunk.length
       if (length > MAX_REQUEST_BYTES) throw new Error('the request has no end')
-      pieces.push(piece)
+      chunks.push(chunk)
     }
-    await handler({ method, path, headers, body: Buffer.concat(pieces) }, response)
+    await handler({ method, path, headers, body: Buffer.concat(chunks) }, response)
   }
 }
 

@@ -43,8 +43,8 @@ export async function runClient({ program, args, env, folder, most }: ClientRun)
   })
   const output = { stdout: '', stderr: '' }
   for (const stream of ['stdout', 'stderr'] as const) {
-    child[stream].on('data', (piece: Buffer) => {
-      if (output[stream].length < KEPT_OUTPUT) output[stream] += piece.toString('utf8')
+    child[stream].on('data', (chunk: Buffer) => {
+      if (output[stream].length < KEPT_OUTPUT) output[stream] += chunk.toString('utf8')
     })
   }
   let peak = 0

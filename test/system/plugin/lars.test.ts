@@ -52,8 +52,8 @@ async function started(cwd: string, program: string, env: Record<string, string>
   })
   running = child
   let said = ''
-  child.stderr.on('data', (piece: Buffer) => {
-    said += piece.toString('utf8')
+  child.stderr.on('data', (chunk: Buffer) => {
+    said += chunk.toString('utf8')
   })
   const failed = once(child, 'close').then(() => {
     throw new Error(`it ended before it listened: ${said}`)

@@ -8,7 +8,7 @@ import { cut, streamPath, streamsOn } from '../../support/gateway/streams.js'
 import { FakeChain } from '../../support/protocol/fake-chain.js'
 import { useServers } from '../../support/server/test-server.js'
 
-// The programs that people download with rebuild a stream byte for byte, in pieces and from where they broke off.
+// The programs that people download with rebuild a stream byte for byte, in parts and from where they broke off.
 
 const servers = useServers()
 
@@ -36,10 +36,10 @@ async function expectWhole(path: string): Promise<void> {
   expect((await readFile(path)).equals(FILE)).toBe(true)
 }
 
-testWith('curl')('curl -r gets it in pieces', async () => {
+testWith('curl')('curl -r gets it in parts', async () => {
   const folder = await servers.folder()
   const size = 1_000_001
-  const pieces: Buffer[] = []
+  const parts: Buffer[] = []
   for (let from = 0; from < FILE.length; from += size) {
     const path = join(folder, String(from))
     const said = await run(
@@ -54,9 +54,9 @@ testWith('curl')('curl -r gets it in pieces', async () => {
       url,
     )
     expect(said).toBe('206')
-    pieces.push(await readFile(path))
+    parts.push(await readFile(path))
   }
-  expect(Buffer.concat(pieces).equals(FILE)).toBe(true)
+  expect(Buffer.concat(parts).equals(FILE)).toBe(true)
 })
 
 testWith('curl')('curl -C goes on where it was cut', async () => {

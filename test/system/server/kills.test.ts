@@ -8,11 +8,11 @@ import { type Deed, does, everyDeed } from '../../support/graph/deeds.js'
 import { FakeChain } from '../../support/protocol/fake-chain.js'
 import { type TestServer, treeOf, untilReady, useServers } from '../../support/server/test-server.js'
 
-// Real processes, killed before every statement that they write with. The tables of a host that comes back and is told
+// Real processes, killed before every statement that they write with. The tables of a host that comes back and is sent
 // everything again have to be those of one that was never killed.
 
 const servers = useServers()
-/** Before which statements: each of them by `KILL_EVERY=1`, which takes minutes; a fixed sample of them unless told. */
+/** Before which statements: each of them by `KILL_EVERY=1`, which takes minutes; a fixed sample of them by default. */
 const EVERY = Number(process.env.KILL_EVERY ?? 31)
 /** In milliseconds: processes start slowly where many do. */
 const PATIENCE = Math.max(600_000, 12_000_000 / EVERY)
@@ -44,9 +44,9 @@ beforeAll(async () => {
     outfile: program,
     logLevel: 'error',
   })
-  const file = async (name: string, told: Deed[]): Promise<string> => {
+  const file = async (name: string, some: Deed[]): Promise<string> => {
     const path = join(folder, name)
-    await writeFile(path, JSON.stringify({ env: SETTINGS, deeds: told }))
+    await writeFile(path, JSON.stringify({ env: SETTINGS, deeds: some }))
     return path
   }
   everything = await file('everything.json', deeds)
@@ -78,8 +78,8 @@ async function run(options: {
   })
   children.add(child)
   let stdout = ''
-  child.stdout.on('data', (piece) => {
-    stdout += piece
+  child.stdout.on('data', (chunk) => {
+    stdout += chunk
   })
   const [, signal] = await once(child, 'close')
   children.delete(child)
@@ -94,7 +94,7 @@ async function killAtEach(options: {
   deeds: string
   /** A store to start from; by default, none. */
   from?: string
-  /** What the host is told when it is back. */
+  /** What the host is sent when it is back. */
   again: Deed[]
   rows: Record<string, string[]>
 }): Promise<void> {
@@ -122,7 +122,7 @@ async function killAtEach(options: {
   await Promise.all([worker(), worker()])
 }
 
-/** Opens a store again, has it do what it is told, and reads what it ends with. */
+/** Opens a store again, repeats the deeds, and reads what it ends with. */
 async function comeBack(dataDir: string, again: Deed[]): Promise<Record<string, string[]>> {
   const server = await servers.start({ ...SETTINGS, DATA_DIR: dataDir })
   try {
@@ -141,7 +141,7 @@ async function comeBack(dataDir: string, again: Deed[]): Promise<Record<string, 
   }
 }
 
-/** The rows, but for the scores of admissions and the time of blocks, and for how often a branch has turned. */
+/** The rows, but for the scores of admissions and the time of blocks, and for how often a branch was reorganised. */
 function timeless(server: TestServer): Record<string, string[]> {
   const { graph_admissions = [], graph_blocked = [], graph_settings = [], ...rows } = server.rows()
   const withoutLast = (row: string): string => JSON.stringify(JSON.parse(row).slice(0, -1))
@@ -154,7 +154,7 @@ function timeless(server: TestServer): Record<string, string[]> {
 }
 
 test(
-  'whenever a host is killed, the tables are those of one that never was, when it is back and has been told again',
+  'whenever a host is killed, the tables are those of one that never was, when it is back and has been sent everything again',
   async () => {
     await killAtEach({ deeds: everything, again: deeds, rows: undisturbed.rows })
   },

@@ -34,7 +34,7 @@ interface Inscribed {
 
 function inscribed(length: number, from = coin(), contentType = 'application/x-large'): Inscribed {
   const body = new Uint8Array(length).map((_, at) => at % 251)
-  // Whoever goes on from it needs no proof: any push opens it.
+  // Spending it needs no proof: any push opens it.
   const lockingScript = inscriptionScript({ contentType, body, lock: OPEN_LOCK })
   const outputs = [{ satoshis: 1, lockingScript }]
   const transaction = chain.spend({ inputs: [{ transaction: from, vout: 0 }], outputs })
@@ -248,7 +248,7 @@ test.each([300, 1000])(
 )
 
 test(
-  'a host that is told to stop finishes what it admits',
+  'a host that is asked to stop finishes what it admits',
   async () => {
     const host = await started()
     const { transaction, beef } = inscribed(24 * MiB)

@@ -66,7 +66,7 @@ describe('a server', () => {
   )
 
   test(
-    'finishes what is under way when it is told to stop, and keeps it',
+    'finishes what is under way when it is asked to stop, and keeps it',
     async () => {
       const chain = new FakeChain()
       const env = await settings(treeOf(chain.deployment))
@@ -248,7 +248,7 @@ test(
     const chain = new FakeChain()
     const mints = 'abcdefgh'.split('').map((_, at) => chain.mint('abcdefgh'.slice(0, at + 1)))
     const notes = Array.from({ length: 12 }, (_, at) =>
-      // More than one piece of the store each.
+      // More than one chunk of the store each.
       chain.inscribe({ contentType: 'text/plain', body: utf8(`${at} `.repeat(150_000)) }),
     )
     const all: [FakeTransaction, string[]][] = [

@@ -88,7 +88,7 @@ onEachSharedEngine('processes on one', (databases) => {
   )
 
   test(
-    'what a killed one acknowledged is there, sending all again makes it whole, and so does making the index anew',
+    'what a killed one acknowledged is there, sending all again makes it whole, and so does rebuilding the index',
     async () => {
       const chain = new FakeChain()
       const env = await settings(chain)
@@ -126,7 +126,7 @@ onEachSharedEngine('processes on one', (databases) => {
       expect(await served()).toMatchObject({ names })
       expect((await ask(back, `/content/${note.outpoint(0)}`)).body.equals(body)).toBe(true)
 
-      // Whoever has the database, too, answers nothing meanwhile.
+      // Other processes over the same database answer nothing meanwhile.
       const reindex = await cli.run(['reindex'], env)
       expect(reindex).toMatchObject({ code: 0, stdout: 'rebuilt the index\n' })
       await eventually(async () => expect(await served()).toMatchObject({ names }))

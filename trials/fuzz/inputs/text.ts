@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import type { Prey } from '../world.js'
 
 /** Text that some program or other takes for more than text. */
-const TELLING = [
+const SUSPICIOUS = [
   '',
   '.',
   '..',
@@ -50,10 +50,10 @@ const TELLING = [
 
 /** Text of strangers. */
 export const hostileText: fc.Arbitrary<string> = fc.oneof(
-  fc.constantFrom(...TELLING),
+  fc.constantFrom(...SUSPICIOUS),
   fc.string({ maxLength: 30 }),
   fc.string({ unit: 'binary', maxLength: 20 }),
-  fc.array(fc.constantFrom(...TELLING), { maxLength: 4 }).map((parts) => parts.join('')),
+  fc.array(fc.constantFrom(...SUSPICIOUS), { maxLength: 4 }).map((parts) => parts.join('')),
 )
 
 /** A path, or a part of one, that a request line can carry: whatever cannot be in one is escaped. */

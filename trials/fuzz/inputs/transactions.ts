@@ -26,7 +26,7 @@ function made(raw: Uint8Array, parents: readonly FakeTransaction[]): Made {
 const satoshis = fc.oneof({ weight: 5, arbitrary: fc.constant(1) }, fc.constantFrom(0, 2, 1000, 2 ** 52))
 
 /** Transactions that say much, to be believed because a block is said to hold them. */
-export function tellingTransactions(prey: Prey): fc.Arbitrary<Made> {
+export function craftedTransactions(prey: Prey): fc.Arbitrary<Made> {
   const spends = fc.tuple(
     fc.constantFrom(...prey.coins),
     fc.oneof({ weight: 5, arbitrary: fc.constant(0) }, fc.nat({ max: 3 })),

@@ -9,11 +9,11 @@ import { hostileHeaders, topicHeaders } from './headers.js'
 import { hostileText, inTarget } from './text.js'
 import {
   beefWith,
+  craftedTransactions,
   goodPaths,
   type Made,
   runningTransactions,
   strangeBeefs,
-  tellingTransactions,
 } from './transactions.js'
 
 type Requests = fc.Arbitrary<FuzzRequest[]>
@@ -44,13 +44,13 @@ export function writes(prey: Prey): Record<string, Requests> {
         ]
         return [post('/submit', framed(beef, { form, count }), all)]
       }),
-    'submit strange content, and read it': tellingTransactions(prey).chain((subject) =>
+    'submit strange content, and read it': craftedTransactions(prey).chain((subject) =>
       fc
         .tuple(goodPaths(subject.txid), form, topics, read(subject))
         .map(([path, options, all, reads]) => [submit(beefWith(subject, path, options), all), ...reads]),
     ),
     'submit strange content without a proof': fc
-      .tuple(tellingTransactions(prey), form, topics)
+      .tuple(craftedTransactions(prey), form, topics)
       .map(([subject, options, all]) => [submit(beefWith(subject, undefined, options), all)]),
     'submit scripts to be run': fc
       .tuple(runningTransactions(prey), form)

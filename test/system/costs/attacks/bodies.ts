@@ -36,7 +36,7 @@ export function bodyAttacks({
   slowness = 200,
 }: {
   bytes?: number
-  /** Milliseconds between the pieces of a slow body. */
+  /** Milliseconds between the chunks of a slow body. */
   slowness?: number
 } = {}): Attack[] {
   const zeros = bytes - MiB
@@ -118,7 +118,7 @@ export function bodyAttacks({
       title: 'bodies that come slowly on many connections',
       prepare: () => {
         const body = new Uint8Array(Math.min(zeros, 4 * MiB))
-        return () => ({ ...submitting(body), slow: { pieceBytes: 64 * 1024, everyMs: slowness } })
+        return () => ({ ...submitting(body), slow: { chunkBytes: 64 * 1024, everyMs: slowness } })
       },
       allowance: { requests: 600, connections: 500 },
       statuses: [400, 408, 413, 429, 503],

@@ -206,10 +206,10 @@ export function graphAttacks({
       statuses: [200, 429, 503],
     },
     {
-      name: 'turned-branch',
-      title: `the proven rival of an unproven transaction on which ${pending} others are built`,
+      name: 'reorganised-branch',
+      title: `the proven double spend of an unproven transaction on which ${pending} others are built`,
       async prepare({ chain, submit }) {
-        const rivals: FakeTransaction[] = []
+        const doubleSpends: FakeTransaction[] = []
         for (let index = 0; index < 2; index++) {
           const outputs = [{ satoshis: pending + 1, lockingScript: OPEN_LOCK }]
           const coin = bareTransaction({ inputs: [chain.madeUpCoin()], outputs })
@@ -221,9 +221,9 @@ export function graphAttacks({
             await submit(
               beefOf(bareTransaction({ inputs: [{ txid: root.txid, vout }], outputs: aCoin }), isSpent),
             )
-          rivals.push(bareTransaction({ inputs, outputs: [{ satoshis: 2, lockingScript: ANYONE }] }))
+          doubleSpends.push(bareTransaction({ inputs, outputs: [{ satoshis: 2, lockingScript: ANYONE }] }))
         }
-        return (index) => submitting(beefOf(pick(rivals, index)))
+        return (index) => submitting(beefOf(pick(doubleSpends, index)))
       },
       allowance: { requests: 2, connections: 2 },
       statuses: [200, 429, 503],
