@@ -15,8 +15,10 @@ import type { GraphTables, PendingTotal, TransactionTables } from './graph-table
 const PAGE = 50
 
 interface Inserted {
-  /** New transactions. */
+  /** New transactions, or stored ones that are recorded again. */
   fresh: TransactionRecord[]
+  /** Whether they are recorded again, and may be pending already. */
+  again: boolean
   /** What these spend. */
   spends: SpendRecord[]
   /** Transactions that are to be kept for good. */
@@ -37,7 +39,7 @@ interface Inserted {
  */
 export async function keepPending(
   { transactions: tables }: GraphTables,
-  { fresh, spends, kept, proven, unjudged, left: earlier }: Inserted,
+  { fresh, again, spends, kept, proven, unjudged, left: earlier }: Inserted,
   { limit, pending: limits }: { limit: number; pending: PendingLimits },
 ): Promise<{ changed: string[]; left: string[] }> {
   const before = await tables.pendingTotal()
@@ -66,9 +68,14 @@ export async function keepPending(
         bytes: raw.length,
       }),
     )
+    const listed = again ? await tables.pendingAmong(pending.map(({ txid }) => txid)) : []
+    const counted = new Set(listed.map(({ txid }) => txid))
     await tables.insertNew('graph_pending', rows)
-    total.transactions += pending.length
-    for (const { raw } of pending) total.bytes += raw.length
+    for (const { txid, raw } of pending) {
+      if (counted.has(txid)) continue
+      total.transactions++
+      total.bytes += raw.length
+    }
   }
   // Delete nothing before it is known what must be kept; later writes then delete the excess.
   const isOpen = left.length > 0 || unjudged || (isOver(total, limits) && (await isAnyLeft(tables)))
@@ -81,7 +88,7 @@ export async function keepPending(
 /** Those to be kept for good, with those ancestors that are new or pending. */
 async function neededBy(
   tables: TransactionTables,
-  { fresh, spends, kept, left }: Omit<Inserted, 'proven' | 'unjudged'>,
+  { fresh, spends, kept, left }: Omit<Inserted, 'again' | 'proven' | 'unjudged'>,
   { anyPending, limit }: { anyPending: boolean; limit: number },
 ): Promise<{ needed: Set<string>; left: string[] }> {
   const needed = new Set(kept)

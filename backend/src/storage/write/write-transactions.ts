@@ -90,7 +90,7 @@ export async function writeTransactions(
     const kept = await keepPending(
       graph,
       {
-        ...{ fresh: again ? transactions : found.fresh, spends, proven, kept: derived.kept },
+        ...{ fresh: again ? transactions : found.fresh, again, spends, proven, kept: derived.kept },
         ...{ unjudged: derived.left.length > 0, left: earlier.keep },
       },
       { limit, pending: admission.pending },

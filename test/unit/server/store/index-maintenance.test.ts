@@ -12,7 +12,7 @@ import type { IndexStatus } from '../../../../src/server/store/index-maintenance
 import { keptOutput } from '../../../support/cli/commands.js'
 import { expectError } from '../../../support/gateway/expect-error.js'
 import { type Deed, does, everyDeed } from '../../../support/graph/deeds.js'
-import { beefOf, FakeChain } from '../../../support/protocol/fake-chain.js'
+import { beefOf, FakeChain, OPEN_LOCK } from '../../../support/protocol/fake-chain.js'
 import {
   type Answer,
   ask,
@@ -127,6 +127,18 @@ describe('reindex', () => {
   test('makes the same index again', async () => {
     const { dataDir, rows } = await stored()
     expect(await run(dataDir)).toBe('rebuilt the index\n')
+    expect(rowsOf(dataDir)).toEqual(rows)
+  })
+
+  test('counts a pending transaction once, however often it runs', async () => {
+    const dataDir = await servers.folder()
+    const server = await servers.start({ ...SETTINGS, DATA_DIR: dataDir })
+    const waiting = chain.spend({ inputs: [], outputs: [{ satoshis: 5, lockingScript: OPEN_LOCK }] })
+    expect((await server.submit(beefOf(waiting), ['tm_ordinals'])).status).toBe(200)
+    await server.stop()
+    const rows = rowsOf(dataDir)
+    expect(rows.graph_pending).toHaveLength(1)
+    for (let times = 0; times < 2; times++) await run(dataDir)
     expect(rowsOf(dataDir)).toEqual(rows)
   })
 
