@@ -162,7 +162,7 @@ function isMined(history: History, txid: string, known: Known): boolean {
 }
 
 /** Whether two of the transactions that one is built on, itself included, spend the same. */
-function conflictsWithin({ byTxid }: History, txid: string): boolean {
+export function conflictsWithin({ byTxid }: History, txid: string): boolean {
   const line = new Set([txid])
   for (const each of line) for (const spent of byTxid.get(each)?.spends ?? []) line.add(spent.slice(0, 64))
   const spends = [...line].flatMap((each) => byTxid.get(each)?.spends ?? [])

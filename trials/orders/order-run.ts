@@ -4,7 +4,7 @@ import { numbers } from '../forests/chain.js'
 import { type Answer, type Differences, differences } from './answers.js'
 import { type Deed, deed, type History, type HistoryTransaction, historyOf } from './history.js'
 import { type Enclosed, OrderHost } from './host.js'
-import { type Block, type Member, type OrderAnswers, OrderModel, sha256 } from './model.js'
+import { type Block, conflictsWithin, type Member, type OrderAnswers, OrderModel, sha256 } from './model.js'
 
 /** How a transaction is submitted; numbers choose. */
 interface Manner {
@@ -163,6 +163,7 @@ export class OrderRun {
       for (const each of plan.happenings) {
         await run.happen(each)
         await run.running.untilIdle()
+        if (run.mayTie && each.kind === 'reorg') return run
       }
       await run.submitRest()
       await run.read('when everything was submitted', { everything: plan.rest % EVERYTHING_EVERY === 0 })
@@ -173,6 +174,12 @@ export class OrderRun {
     }
     return run
   }
+
+  /**
+   * Whether one submission stored ancestors that conflict. Once a reorganisation leaves both unproven, the first one counts,
+   * and the model knows only in which submission a transaction came, not at which place of its BEEF.
+   */
+  private mayTie = false
 
   private get running(): OrderHost {
     if (this.host === undefined) throw new Error('no host runs')
@@ -285,6 +292,7 @@ export class OrderRun {
       // What a block holds is known from then on, and decides.
       this.note('submit: again', 'again, as conflicts are being decided')
       this.model.learnAncestors(records)
+      this.mayTie ||= conflictsWithin(this.history, transaction.txid)
       return await this.submit(transaction, how, again + 1)
     }
     if (outcome.kind === 'lost') {
