@@ -1,4 +1,5 @@
 import type { Db } from 'mongodb'
+import { memoizeByObject } from '../../graph/memoize-by-object.js'
 import { BlocklistFollower } from '../read/blocklist-copy.js'
 import { metadataIn, ordinalsIn } from '../read/ordinals.js'
 import { contentIn } from '../read/read-blobs.js'
@@ -139,18 +140,9 @@ export function tablesIn(pending: PendingDocuments, derives = false): GraphTable
   }
 }
 
-const stores = new WeakMap<Db, MongoGraphStore>()
-
 /**
  * The one store of this process over a host's database. Each store has its own copy of the blocklist, so with several of
  * them, what is blocked through one would still be served by the others. And writers of one process then queue in memory
  * instead of polling the database for the lease.
  */
-export function sharedStore(db: Db): MongoGraphStore {
-  let store = stores.get(db)
-  if (store === undefined) {
-    store = new MongoGraphStore({ db })
-    stores.set(db, store)
-  }
-  return store
-}
+export const sharedStore = memoizeByObject((db: Db) => new MongoGraphStore({ db }))

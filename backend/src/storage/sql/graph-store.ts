@@ -1,4 +1,5 @@
 import type { Knex } from 'knex'
+import { memoizeByObject } from '../../graph/memoize-by-object.js'
 import { BlocklistCopy } from '../read/blocklist-copy.js'
 import { metadataIn, ordinalsIn } from '../read/ordinals.js'
 import { contentIn } from '../read/read-blobs.js'
@@ -111,17 +112,8 @@ function tablesIn(trx: Knex.Transaction, derives = false): GraphTables {
   }
 }
 
-const stores = new WeakMap<Knex, SqlGraphStore>()
-
 /**
  * The one store of this process over a host's connections. Each store has its own copy of the blocklist, so with several of
  * them, what is blocked through one would still be served by the others.
  */
-export function sharedStore(knex: Knex): SqlGraphStore {
-  let store = stores.get(knex)
-  if (store === undefined) {
-    store = new SqlGraphStore({ writer: knex })
-    stores.set(knex, store)
-  }
-  return store
-}
+export const sharedStore = memoizeByObject((knex: Knex) => new SqlGraphStore({ writer: knex }))
