@@ -4,6 +4,7 @@ import { cp, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
+import { MongoClient } from 'mongodb'
 import { createConnection } from 'mysql2/promise'
 import { readBeef } from '../../../backend/src/graph/read-beef.js'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
@@ -123,10 +124,15 @@ async function openMariadb(): Promise<OpenedDatabase> {
   return { KNEX_URL: mariadbUrl(port, name), MONGO_URL: '', close }
 }
 
-/** The engine's own storage is on SQL all the same. */
+/** The engine's own storage is on SQL all the same. The host calls its database after itself, whatever the URL says. */
 async function openMongo(): Promise<OpenedDatabase> {
-  const MONGO_URL = mongoUrl(await portOfShared('mongo'), freshDatabaseName())
-  return { ...(await openSqlite()), MONGO_URL }
+  const MONGO_URL = mongoUrl(await portOfShared('mongo'), 'LARS_lookup_services')
+  const client = await new MongoClient(MONGO_URL).connect()
+  const close = async () => {
+    await client.db().dropDatabase()
+    await client.close()
+  }
+  return { ...(await openSqlite()), MONGO_URL, close }
 }
 
 const chain = new FakeChain()
