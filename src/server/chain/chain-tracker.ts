@@ -30,7 +30,6 @@ interface Dialect {
 /** The source of block headers did not answer, so nothing is known about a proof: the caller may try again. */
 export class ChainTrackerError extends AnswerError {
   override readonly name = 'ChainTrackerError'
-  readonly status = 503
   readonly code = 'NOT_READY'
   override readonly headers = { 'Retry-After': '5' }
 }

@@ -60,7 +60,8 @@ export class IndexMaintenance {
 
   /** @throws NotReadyError during a rebuild, or after one that was interrupted: half an index gives wrong answers. */
   assertIndexComplete(): void {
-    if (this.isRebuilding) throw new NotReadyError(notReadyReason(this.current))
+    const error = incompleteError(this.current)
+    if (error !== undefined) throw error
   }
 
   /** Checks whether a rebuild was interrupted; {@link status} is valid from then on. */
@@ -259,6 +260,12 @@ class Batch {
 /** The share of all txids before one: they are distributed evenly. */
 function shareBefore(txid: string | undefined): number {
   return txid === undefined ? 0 : Number.parseInt(txid.slice(0, 8), 16) / 2 ** 32
+}
+
+/** The answer while the index is rebuilt; undefined at any other time. */
+export function incompleteError(status: IndexStatus): NotReadyError | undefined {
+  const reason = notReadyReason(status)
+  return status.state === 'rebuilding' && reason !== undefined ? new NotReadyError(reason) : undefined
 }
 
 /** Why a host is not ready, if its index is not known to be equal to the admitted set. */

@@ -6,21 +6,18 @@ export abstract class SubmissionError extends AnswerError {}
 /** The scripts or proofs of a submission are invalid. */
 export class InvalidSubmissionError extends SubmissionError {
   override readonly name = 'InvalidSubmissionError'
-  readonly status = 400
   readonly code = 'BAD_BODY'
 }
 
 /** A BEEF exceeds one of the limits. */
 export class SubmissionTooLargeError extends SubmissionError {
   override readonly name = 'SubmissionTooLargeError'
-  readonly status = 413
   readonly code = 'TOO_LARGE'
 }
 
 /** A submission names a topic that this host does not have. */
 export class UnknownTopicError extends SubmissionError {
   override readonly name = 'UnknownTopicError'
-  readonly status = 400
   readonly code = 'BAD_BODY'
 
   constructor(readonly topic: string) {
@@ -31,16 +28,15 @@ export class UnknownTopicError extends SubmissionError {
 /** A submission spends what an admitted transaction already spends. */
 export class ConflictError extends SubmissionError {
   override readonly name = 'ConflictError'
-  readonly status = 409
   readonly code = 'CONFLICT'
-  override readonly data: { txid: string }
+  declare readonly data: { txid: string }
 
   /** @param options.winner The transaction that counts. */
   constructor({ txid, winner }: { txid: string; winner: string }) {
     super(
       `${txid} conflicts with ${winner}, which counts: they, or transactions they build on, spend the same output`,
+      { data: { txid: winner } },
     )
-    this.data = { txid: winner }
   }
 }
 
@@ -58,7 +54,6 @@ export class QueueFullError extends NotReadyError {
 /** One client has as many submissions in the queue as it may. */
 export class ClientQueueFullError extends AnswerError {
   override readonly name = 'ClientQueueFullError'
-  readonly status = 429
   readonly code = 'RATE_LIMITED'
   override readonly headers = RETRY_SOON
 
@@ -81,7 +76,8 @@ export class WorkerEndedError extends NotReadyError {
   override readonly headers = RETRY_SOON
 
   constructor(code?: number, cause?: unknown) {
-    super('the worker thread for large submissions has crashed; try again')
-    this.cause = cause ?? `it exited with code ${code}`
+    super('the worker thread for large submissions has crashed; try again', {
+      cause: cause ?? `it exited with code ${code}`,
+    })
   }
 }

@@ -116,16 +116,13 @@ export class LargeSubmissions {
 /** An error answer of the worker thread. */
 class RelayedError extends AnswerError {
   override readonly name = 'RelayedError'
-  readonly status: number
   readonly code: ErrorCode
-  declare readonly data?: Record<string, unknown>
-  declare readonly headers?: Record<string, string>
+  override readonly headers: Record<string, string>
 
-  constructor({ status, code, message, data, headers }: Answer) {
-    super(message)
-    this.status = status
+  constructor({ code, message, data, headers = {} }: Answer) {
+    super(message, { ...(data && { data }) })
     this.code = code
-    Object.assign(this, { data, headers })
+    this.headers = headers
   }
 }
 

@@ -124,8 +124,8 @@ function postable(event: OverlayEvent): OverlayEvent {
 }
 
 /** As plain data: an error that is posted loses its class. */
-function plainAnswer({ status, code, message, data, headers }: Answer): Answer {
-  return { status, code, message, ...(data && { data }), ...(headers && { headers }) }
+function plainAnswer({ code, message, data, headers }: Answer): Answer {
+  return { code, message, ...(data && { data }), ...(headers && { headers }) }
 }
 
 /** The first line: the interpreter may quote what it was given. */

@@ -32,10 +32,7 @@ export function isSaved(table: string, row: BackupRow): boolean {
 }
 
 /** Why a backup cannot be written or restored, in one line; partial work has been undone. */
-export class BackupError extends CodedError<'FAILED'> {
+export class BackupError extends CodedError {
   override readonly name = 'BackupError'
-
-  constructor(message: string, options?: { cause?: unknown }) {
-    super('FAILED', message, options)
-  }
+  readonly code = 'FAILED'
 }
