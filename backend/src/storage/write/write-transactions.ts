@@ -1,16 +1,8 @@
 import type { AdmissionOptions } from '../../graph/admission-rules.js'
 import { parentsFirst } from '../../graph/ancestry.js'
-import {
-  type Decision,
-  decide,
-  type TransactionStatus,
-  updateRanks,
-} from '../../graph/conflict-resolution.js'
-import { LostConflictError } from '../../graph/errors.js'
+import { type Decision, type TransactionStatus, updateRanks } from '../../graph/conflict-resolution.js'
 import type { RecordOptions } from '../../graph/graph-store.js'
-import { UnstableReadError } from '../../graph/optimistic-read.js'
 import {
-  type Block,
   type GraphRecords,
   mergeRecords,
   type NodeRecord,
@@ -21,9 +13,10 @@ import { hashColumn, parts } from '../rows/columns.js'
 import { nodeRow, proofColumns, spendRow } from '../rows/record-rows.js'
 import { type BacklogItems, emptyBacklog, reevaluationsOf } from './backlog.js'
 import { insertChunks } from './blob-chunks.js'
-import { writeInactive } from './deactivate.js'
+import { conflictsOverNodes, requireActive, resolveConflicts, writeInactive } from './conflicts.js'
 import { deriveAdmissions } from './derive-admissions.js'
 import type { GraphTables, TransactionTables } from './graph-tables.js'
+import { withValues, writeSpentValues } from './link-lineages.js'
 import {
   isSpentTwice,
   minedHeights,
@@ -33,7 +26,6 @@ import {
   parentsIn,
 } from './new-records.js'
 import { keepPending } from './pending.js'
-import { withValues, writeSpentValues } from './resolve-predecessors.js'
 
 export interface WriteOptions extends RecordOptions {
   /** The rules, if the store derives admissions. */
@@ -140,20 +132,6 @@ async function writeNodes(
   return await tables.childrenOf(others)
 }
 
-/** The stored transactions among the judged ones, and their double spends: it is known now whether they are mints. */
-async function conflictsOverNodes(
-  tables: TransactionTables,
-  judged: ReadonlySet<string>,
-  fresh: TransactionRecord[],
-): Promise<string[]> {
-  const own = new Set(fresh.map(({ txid }) => txid))
-  const known = await tables.statuses([...judged].filter((txid) => !own.has(txid)))
-  const others = known.map(({ txid }) => txid)
-  const spends: SpendRecord[] = []
-  for (const txid of others) spends.push(...(await tables.spendsBy(txid)))
-  return [...others, ...(await tables.conflictsOf(spends))]
-}
-
 /** Returns the transactions to decide on, with their children; none if nothing can conflict. */
 async function writeSorted(
   tables: TransactionTables,
@@ -194,53 +172,6 @@ async function writeSorted(
     : { own: [...txids, ...proven.map(({ txid }) => txid)], children }
 }
 
-/**
- * Resolves conflicts after transactions have changed.
- *
- * @param changed.ranked Those whose rank changed.
- * @param changed.earlier Those that earlier writes left.
- * @returns The decision, and those that are left for later writes.
- */
-async function resolveConflicts(
-  tables: TransactionTables,
-  changed: {
-    txids: string[]
-    ranked: string[]
-    judged?: ReadonlySet<string>
-    fresh?: ReadonlySet<string>
-    earlier?: string[]
-    limit: number
-  },
-): Promise<Decision & { left: string[] }> {
-  const { txids, ranked, judged, fresh = new Set(), earlier = [], limit } = changed
-  const open = [...(await tables.questionable(txids)), ...earlier]
-  const decided = await decide({
-    ...{ txids: open, ranked, view: tables.rankedView(judged), fresh },
-    limit,
-  })
-  await tables.setInactive(decided.deactivated, true)
-  await tables.setInactive(decided.restored, false)
-  return decided
-}
-
-/**
- * Deletes the proofs that lead to a block, and resolves conflicts without them.
- *
- * @returns The decision, and how many transactions had such a proof.
- */
-export async function takeProofs(
-  tables: TransactionTables,
-  block: Block,
-): Promise<{ decision: Decision & { left: string[] }; count: number }> {
-  const txids = await tables.takeProofs(block)
-  if (txids.length === 0) return { decision: { ...NOTHING, left: [] }, count: 0 }
-  const ranked = await updateRanks(txids, tables.rankedView())
-  return {
-    decision: await resolveConflicts(tables, { txids, ranked, limit: reevaluationsOf() }),
-    count: txids.length,
-  }
-}
-
 /** @param options.txids Parents first. @param options.mined Undefined if ranks are updated afterwards. */
 async function insertTransactions(
   tables: TransactionTables,
@@ -275,17 +206,3 @@ async function insertSpends(
 }
 
 const SPENDS_AT_ONCE = 1000
-
-/** @param left The transactions that are not decided yet after this write. */
-async function requireActive(tables: TransactionTables, subject: string, left: string[]): Promise<void> {
-  const [status] = await tables.statuses([subject])
-  if (status === undefined || status.mined !== undefined) return
-  if (!status.isInactive && left.length === 0) return
-  // Its winner or its parents may be about to become inactive: that is decided first.
-  if (left.length > 0 || (await tables.hasBacklog('decide')))
-    throw new UnstableReadError(
-      'conflicts of this transaction are still being resolved; submit it again in a moment',
-    )
-  const winner = await tables.winnerOver(subject)
-  if (winner !== undefined) throw new LostConflictError(subject, winner)
-}
