@@ -11,6 +11,11 @@ import { inactiveFactRows, inactiveFactsOf, type OutputFacts, spendRow } from '.
 import { reevaluationsOf } from './backlog.js'
 import type { GraphTables, Spends, TransactionTables } from './graph-tables.js'
 
+/** A decision, and the transactions that are left to later writes. */
+export type Resolution = Decision & { left: string[] }
+
+export const NOTHING: Resolution = { deactivated: [], restored: [], left: [] }
+
 /** The stored transactions among the judged ones, and their double spends: it is known now whether they are mints. */
 export async function conflictsOverNodes(
   tables: TransactionTables,
@@ -30,7 +35,6 @@ export async function conflictsOverNodes(
  *
  * @param changed.ranked Those whose rank changed.
  * @param changed.earlier Those that earlier writes left.
- * @returns The decision, and those that are left for later writes.
  */
 export async function resolveConflicts(
   tables: TransactionTables,
@@ -42,7 +46,7 @@ export async function resolveConflicts(
     earlier?: string[]
     limit: number
   },
-): Promise<Decision & { left: string[] }> {
+): Promise<Resolution> {
   const { txids, ranked, judged, fresh = new Set(), earlier = [], limit } = changed
   const open = [...(await tables.questionable(txids)), ...earlier]
   const decided = await decide({
@@ -62,9 +66,9 @@ export async function resolveConflicts(
 export async function takeProofs(
   tables: TransactionTables,
   block: Block,
-): Promise<{ decision: Decision & { left: string[] }; count: number }> {
+): Promise<{ decision: Resolution; count: number }> {
   const txids = await tables.takeProofs(block)
-  if (txids.length === 0) return { decision: { deactivated: [], restored: [], left: [] }, count: 0 }
+  if (txids.length === 0) return { decision: NOTHING, count: 0 }
   const ranked = await updateRanks(txids, tables.rankedView())
   return {
     decision: await resolveConflicts(tables, { txids, ranked, limit: reevaluationsOf() }),
