@@ -46,10 +46,8 @@ class ChainHeaders extends HeadersSource {
   chain = new PlainChain()
 
   constructor() {
-    const nobody = (): never => {
-      throw new Error('nobody is asked over a network')
-    }
-    super({ name: 'plain', timeout: 0, dialect: { open: nobody, verdict: nobody, checkTip: nobody } })
+    // Nothing is asked there: all questions are answered below.
+    super({ chainTracker: 'http://plain.invalid', chainTrackerTimeout: 0, network: 'main' })
   }
 
   override async verdict(block: Block): Promise<Verdict> {

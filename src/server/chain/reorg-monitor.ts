@@ -3,8 +3,8 @@ import { Mutex } from 'async-mutex'
 import type { Logger } from 'pino'
 import type { HostStore } from '../../../backend/src/graph/host-store.js'
 import type { Block } from '../../../backend/src/graph/records.js'
+import type { ProofVerifier } from './chain-tracker.js'
 import { ChainTrackerError, type HeadersSource } from './chain-tracker.js'
-import type { ProofVerifier } from './proof-verifier.js'
 
 /** The setting in the store that says up to which tip its proofs were checked. */
 const CHECKED_TIP = 'checked_tip'

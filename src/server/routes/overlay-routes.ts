@@ -1,3 +1,4 @@
+import type { TopicManager } from '@bsv/overlay'
 import type { STEAK } from '@bsv/sdk'
 import { type RequestHandler, Router } from 'express'
 import { z } from 'zod'
@@ -73,10 +74,10 @@ export function overlayRoutes(options: OverlayRoutesOptions): Router {
   const services = aliased(profile.lookupServiceAliases)
   return Router()
     .get('/listTopicManagers', async (_request, response) => {
-      response.json(withAliases(await engine.listTopicManagers(), profile.topicAliases))
+      response.json(withAliases(await metadataOf(engine.managers), profile.topicAliases))
     })
     .get('/listLookupServiceProviders', async (_request, response) => {
-      response.json(withAliases(await engine.listLookupServiceProviders(), profile.lookupServiceAliases))
+      response.json(withAliases(await metadataOf(engine.lookupServices), profile.lookupServiceAliases))
     })
     .get('/getDocumentationForTopicManager', async ({ query }, response) => {
       const unknown = () => new NotFoundError('this host does not have this topic manager')
@@ -104,6 +105,17 @@ export function overlayRoutes(options: OverlayRoutesOptions): Router {
         topicOf: (name) => [topics(name)].find((topic) => Object.hasOwn(engine.managers, topic)),
       }),
     )
+}
+
+type Metadata = Awaited<ReturnType<TopicManager['getMetaData']>>
+
+async function metadataOf(
+  described: Record<string, Pick<TopicManager, 'getMetaData'>>,
+): Promise<Record<string, Metadata>> {
+  const entries = Object.entries(described).map(
+    async ([name, each]) => [name, await each.getMetaData()] as const,
+  )
+  return Object.fromEntries(await Promise.all(entries))
 }
 
 function aliased(aliases: Record<string, string>): (name: string) => string {

@@ -1,7 +1,14 @@
+import { messageOf } from '../../../backend/src/protocol/coded-error.js'
 import { AnswerError, NotReadyError } from '../../gateway/http/errors.js'
 
 /** A submission refused for what it is: submitted again, it is refused again. */
 export abstract class SubmissionError extends AnswerError {}
+
+/** The first line of a verifier's message, cut short: it may quote a stranger, and the state of a stack follows it. */
+export function verdictOf(error: unknown): string {
+  const [reason = ''] = messageOf(error).split('\n')
+  return reason.length > 300 ? `${reason.slice(0, 300)}…` : reason
+}
 
 /** The scripts or proofs of a submission are invalid. */
 export class InvalidSubmissionError extends SubmissionError {

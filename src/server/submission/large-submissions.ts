@@ -26,8 +26,7 @@ const BYTES_PER_INPUT = 2560
 /** How long an idle thread is kept, in milliseconds: starting one takes a while and much memory. */
 const IDLE = 10_000
 
-/** What large submissions need of a node. */
-export interface LargeSubmissionsOptions {
+interface LargeSubmissionsOptions {
   config: Config
   node: { overlay: Overlay; graph: CachingStore }
   logger: Logger
@@ -103,12 +102,10 @@ export class LargeSubmissions {
   }
 
   private startThread(): WorkerThread {
-    const thread = new WorkerThread({
-      ...this.options,
-      onEnd: () => {
-        if (this.thread === thread) this.thread = undefined
-      },
-    })
+    const onEnd = (): void => {
+      if (this.thread === thread) this.thread = undefined
+    }
+    const thread = new WorkerThread({ ...this.options, onEnd })
     return thread
   }
 }
@@ -200,9 +197,7 @@ class WorkerThread {
     const call = this.calls.get(report.id)
     this.calls.delete(report.id)
     if ('done' in report) call?.resolve(report.done)
-    else if ('refusal' in report) call?.reject(new Error(report.refusal))
-    else if ('answer' in report) call?.reject(new RelayedError(report.answer))
-    else call?.reject(new Error(report.fault))
+    else call?.reject('answer' in report ? new RelayedError(report.answer) : report.fault)
   }
 }
 

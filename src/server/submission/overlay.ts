@@ -14,8 +14,7 @@ import { LOOKUP_SERVICES, TOPICS } from '../../../backend/src/protocol/profile.j
 import { admissionRules } from '../../../backend/src/topic-managers/admission-rules.js'
 import NamesTopicManager from '../../../backend/src/topic-managers/NamesTopicManager.js'
 import OrdinalsTopicManager from '../../../backend/src/topic-managers/OrdinalsTopicManager.js'
-import { type HeadersSource, openHeadersSource } from '../chain/chain-tracker.js'
-import { ProofVerifier } from '../chain/proof-verifier.js'
+import { type HeadersSource, openHeadersSource, ProofVerifier } from '../chain/chain-tracker.js'
 import type { Config } from '../config/config.js'
 import { OverlayEngine } from './overlay-engine.js'
 
@@ -39,8 +38,6 @@ export interface Overlay {
   proofs: ProofVerifier
   /** How the store derives admissions. */
   admission: AdmissionOptions
-  /** Subscribes to the refusals of topics. Returns a function that unsubscribes. */
-  onRefusal(listener: (refusal: TopicRefusal) => void): () => void
   /** Subscribes to all events. Returns a function that unsubscribes. */
   onEvent(listener: (event: OverlayEvent) => void): () => void
   /** Passes on an event from elsewhere in this process: another thread, or the store. */
@@ -130,13 +127,8 @@ export function createOverlay({
   return {
     ...{ engine, proofs, admission, emit, onEvent },
     refused: () => structuredClone(refused),
-    onRefusal(listener) {
-      return onEvent((event) => {
-        if (event.kind === 'refused') listener(event.refusal)
-      })
-    },
     async close() {
-      await Promise.all(Object.values(services).map((service) => service.close()))
+      for (const service of Object.values(services)) await service.close()
     },
   }
 }

@@ -145,6 +145,7 @@ export function unprovenDepth(beef: BeefContents, transactions: TransactionRecor
  * A node is recognised by its script: whether it is genuine, a store may learn only later. A spent output that is not in the
  * BEEF is taken for a node if the transaction reads like a mint.
  *
+ * @param options.deployment The tree; if undefined, there are no nodes.
  * @param options.sources Where its spent outputs are looked up.
  * @param options.others Outpoints known to be no nodes, shared by calls that may ask about the same ones: an output may have
  * megabytes, and thousands may spend it.
@@ -156,11 +157,12 @@ export function spendsNodeNonStrictly(
     sources,
     others = new Set(),
   }: {
-    deployment: Deployment
+    deployment: Deployment | undefined
     sources?: Pick<BeefContents, 'transaction'>
     others?: Set<string>
   },
 ): boolean {
+  if (deployment === undefined) return false
   const nonStrict = transaction.inputs.filter(({ unlockingScript }) => !isStrictUnlocking(unlockingScript))
   const unknown = new Set<Outpoint>()
   for (const input of nonStrict) {

@@ -1,6 +1,6 @@
 import type { ChainTracker } from '@bsv/sdk'
 import { type BeefContents, readPath } from '../../../backend/src/graph/read-beef.js'
-import type { Proof, TransactionRecord } from '../../../backend/src/graph/records.js'
+import { blockText, type Proof, type TransactionRecord } from '../../../backend/src/graph/records.js'
 import { admittedTransactions, knownTransactions } from '../../../backend/src/graph/transaction-records.js'
 import { BeefError } from '../../../backend/src/protocol/beef.js'
 import type { Deployment } from '../../../backend/src/protocol/mint.js'
@@ -60,13 +60,9 @@ export async function verifySubmission({
 }): Promise<void> {
   const provenHere = new Set<string>()
   const others = new Set<string>()
-  for (const transaction of deployment === undefined ? [] : unprovenOf(beef, tracker)) {
+  for (const transaction of unprovenOf(beef, tracker)) {
     const { txid } = transaction
-    if (
-      deployment === undefined ||
-      !spendsNodeNonStrictly(transaction, { deployment, sources: beef, others })
-    )
-      continue
+    if (!spendsNodeNonStrictly(transaction, { deployment, sources: beef, others })) continue
     if (tracker === undefined || !(await isProven(txid))) throw notStrictError(txid)
     provenHere.add(txid)
   }
@@ -145,7 +141,7 @@ async function assertInChain(
   proven: Proven[],
   { tracker, spentTxids }: { tracker: SubmissionTracker; spentTxids: ReadonlySet<string> },
 ): Promise<void> {
-  tracker.assertBlocks(new Set(proven.map(({ proof: { height, root } }) => `${height} ${root}`)).size)
+  tracker.assertBlocks(new Set(proven.map(({ proof }) => blockText(proof))).size)
   for (const { transaction, proof, offset } of proven) {
     const { txid } = transaction
     if (!(await tracker.isValidRootForHeight(proof.root, proof.height)))
@@ -219,13 +215,6 @@ function validProof(txid: string, { proof }: BeefContents): Proof | undefined {
   }
 }
 
-/** Too many blocks for one submission. */
-class TooManyBlocksError extends SubmissionTooLargeError {
-  constructor(maxBlocks: number) {
-    super(`the proofs of a submission may lead to at most ${maxBlocks} blocks`)
-  }
-}
-
 /**
  * A chain tracker for one submission, which may bring many transactions of one block: asks about each block once. An answer
  * kept for longer would hide a reorganisation.
@@ -250,18 +239,21 @@ export class SubmissionTracker implements ChainTracker {
 
   /** @throws SubmissionTooLargeError if it will not answer about so many blocks. */
   assertBlocks(count: number): void {
-    if (count > this.maxBlocks) throw new TooManyBlocksError(this.maxBlocks)
+    const { maxBlocks } = this
+    if (count > maxBlocks)
+      throw new SubmissionTooLargeError(`the proofs of a submission may lead to at most ${maxBlocks} blocks`)
   }
 
   /** @throws SubmissionTooLargeError for one block too many; ChainTrackerError after the timeout, and as the tracker. */
   async isValidRootForHeight(root: string, height: number): Promise<boolean> {
-    const key = `${height} ${root}`
-    const known = this.answers.get(key)
-    if (known !== undefined) return await known
-    this.assertBlocks(this.answers.size + 1)
-    this.assertInTime()
-    const answer = this.tracker.isValidRootForHeight(root, height)
-    this.answers.set(key, answer)
+    const key = blockText({ height, root })
+    let answer = this.answers.get(key)
+    if (answer === undefined) {
+      this.assertBlocks(this.answers.size + 1)
+      this.assertInTime()
+      answer = this.tracker.isValidRootForHeight(root, height)
+      this.answers.set(key, answer)
+    }
     return await answer
   }
 

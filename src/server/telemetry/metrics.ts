@@ -32,15 +32,13 @@ const SECONDS = [0.01, 0.05, 0.25, 1, 5, 30, 120]
  */
 export class Metrics {
   private readonly registry = new Registry()
-  private readonly sources: MetricsSources
   /** Counts a request that has ended. */
   readonly countRequest: (ended: EndedRequest) => void
 
   /** @param options.prefixes The paths that routers are mounted at. */
   constructor({ prefixes = [], ...sources }: MetricsSources & { prefixes?: readonly string[] } = {}) {
-    this.sources = { ...sources }
     this.countRequest = requestMetrics({ registry: this.registry, prefixes })
-    this.readSources()
+    this.readSources(sources)
   }
 
   private readonly outputs = this.counter('minetree_admitted_outputs_total', 'Outputs admitted, by topic.', [
@@ -166,43 +164,38 @@ export class Metrics {
     return new Counter({ name, help, labelNames, registers: [this.registry] })
   }
 
-  private readSources(): void {
-    const { registry, sources } = this
-    new Gauge({
-      name: 'minetree_failed_hooks_waiting',
-      help: 'Failed hooks recorded for a retry.',
-      registers: [registry],
-      async collect() {
-        this.set(await sampleOf(sources.failedHooksWaiting))
-      },
-    })
-    new Gauge({
-      name: 'minetree_reevaluating',
-      help: '1 while transactions that waited for others are being reevaluated, else 0.',
-      registers: [registry],
-      async collect() {
-        this.set(await sampleOf(sources.reevaluating))
-      },
-    })
-    new Gauge({
-      name: 'minetree_index_lag_transactions',
-      help: 'Transactions that the index still has to compare or rebuild.',
-      registers: [registry],
-      async collect() {
-        this.set(await sampleOf(sources.indexLag))
-      },
-    })
+  private readSources({ failedHooksWaiting, reevaluating, indexLag, caches = {} }: MetricsSources): void {
+    this.gauge('minetree_failed_hooks_waiting', 'Failed hooks recorded for a retry.', failedHooksWaiting)
+    this.gauge(
+      'minetree_reevaluating',
+      '1 while transactions that waited for others are being reevaluated, else 0.',
+      reevaluating,
+    )
+    this.gauge(
+      'minetree_index_lag_transactions',
+      'Transactions that the index still has to compare or rebuild.',
+      indexLag,
+    )
     new Counter({
       name: 'minetree_cache_lookups_total',
       help: 'Cache lookups, by cache and result.',
       labelNames: ['cache', 'result'],
-      registers: [registry],
+      registers: [this.registry],
       collect() {
         this.reset()
-        for (const [cache, { hits, misses }] of Object.entries(sources.caches ?? {})) {
+        for (const [cache, { hits, misses }] of Object.entries(caches)) {
           this.inc({ cache, result: 'hit' }, hits)
           this.inc({ cache, result: 'miss' }, misses)
         }
+      },
+    })
+  }
+
+  private gauge(name: string, help: string, source: (() => number | Promise<number>) | undefined): void {
+    new Gauge({
+      ...{ name, help, registers: [this.registry] },
+      async collect() {
+        this.set(await sampleOf(source))
       },
     })
   }
