@@ -21,7 +21,6 @@ export type Verdict = 'yes' | 'no' | 'unknown'
 
 /** How a service is asked, and what its answers mean. The SDK takes anything but a yes for a no, even a greeting. */
 interface Dialect {
-  /** The SDK's client of the service. */
   open(http: HttpClient): ChainTracker
   /** What a response says of a block. @throws if it is about something else. */
   verdict(response: HttpClientResponse<unknown>, asked: Block): Verdict
@@ -83,7 +82,6 @@ const PROBE_INTERVAL = 5000
 /** The longest response that is read, in bytes: the longest that is requested, ten headers, has some 5 KB. */
 const MAX_ANSWER_BYTES = 1024 * 1024
 
-/** The settings of a source of headers. */
 type HeadersSettings = Pick<Config, 'chainTracker' | 'chainTrackerTimeout' | 'network'> & {
   limits?: Pick<Limits, 'maxTrackerRequests'>
 }
@@ -133,7 +131,6 @@ export class HeadersSource implements ChainTracker {
     return await this.queue(() => this.askTip())
   }
 
-  /** Stops probing. */
   close(): void {
     this.isClosed = true
     clearTimeout(this.probing)

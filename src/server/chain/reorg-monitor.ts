@@ -12,7 +12,6 @@ const CHECKED_TIP = 'checked_tip'
 /** How soon a failed first round is retried if there is no polling, in milliseconds: later rounds start from its tip. */
 const RETRY_DELAY = 60_000
 
-/** What a round found. */
 export interface Round {
   tip: number
   /** The lowest height that it checked. */
@@ -27,7 +26,6 @@ export interface ReorgMonitorOptions {
   headers: HeadersSource
   proofs: ProofVerifier
   graph: Pick<HostStore, 'blocks' | 'settings'>
-  /** Runs a write under the write lock. */
   runLocked: <Result>(write: () => Promise<Result>) => Promise<Result>
   /** How many of the last blocks are checked again. */
   reorgDepth: number
@@ -145,7 +143,6 @@ export class ReorgMonitor {
   }
 }
 
-/** The lowest height of so many blocks up to `height`. */
 function lowest(height: number, blocks: number): number {
   return Math.max(0, height - blocks + 1)
 }

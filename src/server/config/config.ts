@@ -70,7 +70,6 @@ export interface Config {
   syncInterval: number
   limits: Limits
   logLevel: 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'silent'
-  /** Whether each request is logged. */
   logRequests: boolean
   /** Settings of other overlay hosts that are set, and that this release does not use. */
   unused: string[]

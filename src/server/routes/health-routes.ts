@@ -7,7 +7,6 @@ import type { IndexStatus } from '../store/index-maintenance.js'
 
 const okShape = z.strictObject({ status: z.literal('ok') })
 
-/** The response of `/health`. */
 function healthShape(ready: boolean) {
   return z.strictObject({
     status: z.literal(ready ? 'ok' : 'error'),

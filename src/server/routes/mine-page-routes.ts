@@ -46,7 +46,6 @@ const HEADERS = {
 
 type FileName = keyof typeof MINE_PAGE_FILES
 
-/** The built mining page. */
 export type MinePage = Readonly<Record<FileName, { body: Buffer; tag: string }>>
 
 /**

@@ -42,7 +42,6 @@ export interface CachingStoreOptions {
   store: HostStore
   /** Whether other processes may write to the database. */
   isShared?: boolean
-  /** Called when another process has written. */
   onWrite?: () => Promise<void>
   logger?: Logger
 }
@@ -153,7 +152,6 @@ export class CachingStore implements HostStore {
     this.backlog = replacing(backlog, { workOff: () => this.writing(() => backlog.workOff()) })
   }
 
-  /** The store that is cached. */
   get store(): HostStore {
     return this.options.store
   }
@@ -236,7 +234,6 @@ export class CachingStore implements HostStore {
     this.answers.clear()
   }
 
-  /** Whether cached answers may be used. */
   private get isFresh(): boolean {
     return this.poller?.isFresh ?? true
   }

@@ -18,7 +18,6 @@ export interface IndexStatus {
 export interface IndexMaintenanceOptions {
   store: IndexComparison & IndexRebuild
   graph: GraphStore
-  /** Runs work under the write lock. */
   runLocked: (work: () => Promise<void>) => Promise<void>
   logger: Logger
 }
@@ -45,7 +44,6 @@ export class IndexMaintenance {
   private lastLog = Date.now()
   private running: Promise<void> | undefined
   private retry: NodeJS.Timeout | undefined
-  /** Whether this process is comparing or rebuilding. */
   private isRunning = false
 
   constructor(private readonly options: IndexMaintenanceOptions) {}
@@ -240,7 +238,6 @@ export class IndexMaintenance {
   }
 }
 
-/** The records of one write. */
 class Batch {
   readonly records: GraphRecords[] = []
   place: string | undefined

@@ -4,6 +4,7 @@ import createKnex, { type Knex } from 'knex'
 import BetterSqlite3Client from 'knex/lib/dialects/better-sqlite3/index.js'
 import Libsql from 'libsql'
 import { LRUCache } from 'lru-cache'
+import { messageOf } from '../../../backend/src/protocol/coded-error.js'
 import type { SqlReader, SqlValue, SqlWriter } from '../../../backend/src/storage/sql/database.js'
 import type { Config } from '../config/config.js'
 import { mongoPlace } from '../config/mongo-url.js'
@@ -202,8 +203,7 @@ function openFile(filename: string): Connection {
   try {
     return new LibsqlConnection(filename)
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause)
-    if (!/ConnectionFailed\(.*: 14\)?/s.test(reason)) throw cause
+    if (!/ConnectionFailed\(.*: 14\)?/s.test(messageOf(cause))) throw cause
     throw new Error(`SQLite cannot open or create ${filename}: is the folder writable?`, { cause })
   }
 }

@@ -93,7 +93,6 @@ export async function versionOfTree(
 
 const DEPLOYED_HERE = 'deployed-here'
 
-/** Whether the tree of a store was deployed for it. */
 export async function isDeployedHere(graph: Pick<HostStore, 'settings'>): Promise<boolean> {
   return (await graph.settings.get(DEPLOYED_HERE)) !== undefined
 }

@@ -10,19 +10,16 @@ export function verdictOf(error: unknown): string {
   return reason.length > 300 ? `${reason.slice(0, 300)}…` : reason
 }
 
-/** The scripts or proofs of a submission are invalid. */
 export class InvalidSubmissionError extends SubmissionError {
   override readonly name = 'InvalidSubmissionError'
   readonly code = 'BAD_BODY'
 }
 
-/** A BEEF exceeds one of the limits. */
 export class SubmissionTooLargeError extends SubmissionError {
   override readonly name = 'SubmissionTooLargeError'
   readonly code = 'TOO_LARGE'
 }
 
-/** A submission names a topic that this host does not have. */
 export class UnknownTopicError extends SubmissionError {
   override readonly name = 'UnknownTopicError'
   readonly code = 'BAD_BODY'
@@ -58,7 +55,6 @@ export class QueueFullError extends NotReadyError {
   }
 }
 
-/** One client has as many submissions in the queue as it may. */
 export class ClientQueueFullError extends AnswerError {
   override readonly name = 'ClientQueueFullError'
   readonly code = 'RATE_LIMITED'

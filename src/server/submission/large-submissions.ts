@@ -6,7 +6,7 @@ import { type Answer, AnswerError, type ErrorCode } from '../../gateway/http/err
 import type { Config } from '../config/config.js'
 import type { CachingStore } from '../store/caching-store.js'
 import { WorkerEndedError } from './errors.js'
-import type { Overlay, OverlayEvent } from './overlay.js'
+import type { Overlay } from './overlay.js'
 import { offloadingExpensive, type ScriptRunner } from './script-scheduler.js'
 import { type Submission, type Submit, submissionPriority } from './submission-queue.js'
 import type { LogRecord, SubmissionTask, WorkerReport, WorkerRequest } from './submission-worker.js'
@@ -30,7 +30,6 @@ interface LargeSubmissionsOptions {
   config: Config
   node: { overlay: Overlay; graph: CachingStore }
   logger: Logger
-  /** The compiled `submission-worker`. */
   worker: URL
 }
 
@@ -110,7 +109,6 @@ export class LargeSubmissions {
   }
 }
 
-/** An error answer of the worker thread. */
 class RelayedError extends AnswerError {
   override readonly name = 'RelayedError'
   readonly code: ErrorCode
@@ -123,15 +121,12 @@ class RelayedError extends AnswerError {
   }
 }
 
-interface PendingCall {
-  resolve(result: STEAK | undefined): void
-  reject(error: Error): void
-}
-
-/** The worker thread, as this thread calls it. */
 class WorkerThread {
   private readonly worker: Worker
-  private readonly calls = new Map<number, PendingCall>()
+  private readonly calls = new Map<
+    number,
+    { resolve: (result: STEAK | undefined) => void; reject: (error: Error) => void }
+  >()
   private nextId = 0
   private hasEnded = false
 
@@ -143,9 +138,12 @@ class WorkerThread {
       resourceLimits: { maxOldGenerationSizeMb: Math.max(MAX_HEAP_MIB, heap) },
     })
     this.worker.on('message', (report: WorkerReport) => {
-      if ('record' in report) logRelayed(report.record, logger)
-      else if ('event' in report) node.overlay.emit(report.event)
-      else this.finish(report)
+      if ('record' in report) return logRelayed(report.record, logger)
+      if ('event' in report) return node.overlay.emit(report.event)
+      const call = this.calls.get(report.id)
+      this.calls.delete(report.id)
+      if ('done' in report) call?.resolve(report.done)
+      else call?.reject('answer' in report ? new RelayedError(report.answer) : report.fault)
     })
     let cause: unknown
     this.worker.on('error', (error) => {
@@ -191,13 +189,6 @@ class WorkerThread {
 
   async end(): Promise<void> {
     await this.worker.terminate()
-  }
-
-  private finish(report: Exclude<WorkerReport, { record: LogRecord } | { event: OverlayEvent }>): void {
-    const call = this.calls.get(report.id)
-    this.calls.delete(report.id)
-    if ('done' in report) call?.resolve(report.done)
-    else call?.reject('answer' in report ? new RelayedError(report.answer) : report.fault)
   }
 }
 

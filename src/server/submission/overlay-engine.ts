@@ -34,10 +34,8 @@ export interface OverlayEngineOptions {
   managers: Record<string, TopicManager>
   lookupServices: Record<string, LookupService>
   graph: GraphStore
-  /** Checks proofs against the chain. */
   proofs: ProofVerifier
   limits: SubmissionLimits
-  /** The tree to follow, if any. */
   deployment?: Deployment | undefined
   /** Where submissions wait that no block can hold yet; without it, they are refused. */
   held?: HeldSubmissions | undefined
@@ -208,7 +206,6 @@ export class OverlayEngine {
     return true
   }
 
-  /** Waits for the write lock, records the transactions, and answers. */
   private async write(unit: UnitOfWork): Promise<STEAK> {
     const { contents, topics, transactions, prepare, requestId, ahead } = unit
     const { txid } = contents.subject
@@ -253,7 +250,6 @@ export class OverlayEngine {
     return waiting
   }
 
-  /** Records transactions of a BEEF, and reports what the write admitted. */
   private async record(
     transactions: TransactionRecord[],
     contents: BeefContents,
@@ -291,7 +287,6 @@ const MAX_BEHIND = 20_000
 const CONFLICT_COST = 1000
 const INPUTS_CHECKED = 20
 
-/** What a write admitted, by topic. */
 function newlyAdmitted(admissions: AdmissionRecord[]): STEAK {
   const steak: Record<string, AdmittanceInstructions> = {}
   for (const { topic, outpoint } of admissions) {

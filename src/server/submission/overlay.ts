@@ -36,7 +36,6 @@ export type OverlayEvent =
 export interface Overlay {
   engine: OverlayEngine
   proofs: ProofVerifier
-  /** How the store derives admissions. */
   admission: AdmissionOptions
   /** Subscribes to all events. Returns a function that unsubscribes. */
   onEvent(listener: (event: OverlayEvent) => void): () => void

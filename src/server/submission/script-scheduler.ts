@@ -51,7 +51,6 @@ export class ScriptScheduler {
   private large: Run | undefined
   private isWorking = false
 
-  /** How many runs there are. */
   get size(): number {
     return this.runs.size
   }
@@ -71,17 +70,8 @@ export class ScriptScheduler {
   ): Promise<void> {
     return await new Promise<void>((resolve, reject) => {
       const deadline = performance.now() + timeout
-      this.runs.add({
-        open,
-        steps: open(),
-        units: 0,
-        likelyWork,
-        bytes: 0,
-        deadline,
-        timeout,
-        resolve,
-        reject,
-      })
+      const run = { open, steps: open(), likelyWork, deadline, timeout, resolve, reject }
+      this.runs.add({ ...run, units: 0, bytes: 0 })
       if (!this.isWorking) void this.work()
     })
   }

@@ -13,7 +13,6 @@ export interface CacheUse {
 
 /** Values that are counted elsewhere, and read when the metrics are. A missing one counts as 0. */
 export interface MetricsSources {
-  /** By the name of the cache. */
   caches?: Readonly<Record<string, Readonly<CacheUse>>>
   /** Failed hooks in the outbox, waiting for a retry. */
   failedHooksWaiting?: () => number | Promise<number>
@@ -32,7 +31,6 @@ const SECONDS = [0.01, 0.05, 0.25, 1, 5, 30, 120]
  */
 export class Metrics {
   private readonly registry = new Registry()
-  /** Counts a request that has ended. */
   readonly countRequest: (ended: EndedRequest) => void
 
   /** @param options.prefixes The paths that routers are mounted at. */

@@ -19,7 +19,6 @@ export interface EndedRequest {
   status: number
   /** The code of an error response; undefined for any other. */
   code: ErrorCode | undefined
-  /** Whether the response was sent completely. */
   complete: boolean
   /** When it arrived, by `performance.now()`. */
   started: number

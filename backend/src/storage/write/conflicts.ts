@@ -49,10 +49,7 @@ export async function resolveConflicts(
 ): Promise<Resolution> {
   const { txids, ranked, judged, fresh = new Set(), earlier = [], limit } = changed
   const open = [...(await tables.questionable(txids)), ...earlier]
-  const decided = await decide({
-    ...{ txids: open, ranked, view: tables.rankedView(judged), fresh },
-    limit,
-  })
+  const decided = await decide({ ...{ txids: open, ranked, view: tables.rankedView(judged), fresh }, limit })
   await tables.setInactive(decided.deactivated, true)
   await tables.setInactive(decided.restored, false)
   return decided

@@ -89,22 +89,17 @@ export async function restore({
 async function* batches(
   rows: AsyncIterable<{ table: string; row: BackupRow }>,
 ): AsyncGenerator<{ table: string; rows: BackupRow[] }, void> {
-  let batch: { table: string; rows: BackupRow[] } | undefined
-  let bytes = 0
+  let batch = { table: '', rows: [] as BackupRow[], bytes: 0 }
   for await (const { table, row } of rows) {
-    if (
-      batch !== undefined &&
-      (batch.table !== table || batch.rows.length >= BATCH_ROWS || bytes > BATCH_BYTES)
-    ) {
-      yield batch
-      batch = undefined
+    const isFull = batch.rows.length >= BATCH_ROWS || batch.bytes > BATCH_BYTES
+    if (batch.table !== table || isFull) {
+      if (batch.rows.length > 0) yield batch
+      batch = { table, rows: [], bytes: 0 }
     }
-    batch ??= { table, rows: [] }
-    if (batch.rows.length === 0) bytes = 0
     batch.rows.push(row)
-    bytes += bytesOfRow(row)
+    batch.bytes += bytesOfRow(row)
   }
-  if (batch !== undefined) yield batch
+  if (batch.rows.length > 0) yield batch
 }
 
 function engineOf({ knexUrl, mongoUrl }: Config): BackupHeader['engine'] {

@@ -12,8 +12,13 @@ import {
   schemaNames,
 } from '../../../../backend/src/storage/sql/migrations.js'
 import { openDatabase } from '../open-database.js'
-import type { BackupValue } from './backup-tables.js'
-import { BackupError, isSaved, type LoadedTables, type SavedTables } from './backup-tables.js'
+import {
+  BackupError,
+  type BackupValue,
+  isSaved,
+  type LoadedTables,
+  type SavedTables,
+} from './backup-tables.js'
 
 /** The columns of the tables of the graph, by table. */
 type Columns = Map<string, { name: string; isBoolean: boolean }[]>
