@@ -88,7 +88,7 @@ export function createApp(options: AppOptions): Express {
       profile,
       network,
       genesis: deployment?.genesis,
-      contentPolicy: config.contentPolicy,
+      contentPolicy: config.contentSecurityPolicy,
       limits,
       crossOrigin: false,
       logger,

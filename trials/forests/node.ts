@@ -47,7 +47,7 @@ class ChainHeaders extends HeadersSource {
 
   constructor() {
     // Nothing is asked there: all questions are answered below.
-    super({ chainTracker: 'http://plain.invalid', chainTrackerTimeout: 0, network: 'main' })
+    super({ chainTracker: 'http://plain.invalid', chainTrackerTimeoutMs: 0, network: 'main' })
   }
 
   override async verdict(block: Block): Promise<Verdict> {

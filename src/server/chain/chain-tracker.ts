@@ -82,7 +82,7 @@ const PROBE_INTERVAL = 5000
 /** The longest response that is read, in bytes: the longest that is requested, ten headers, has some 5 KB. */
 const MAX_ANSWER_BYTES = 1024 * 1024
 
-type HeadersSettings = Pick<Config, 'chainTracker' | 'chainTrackerTimeout' | 'network'> & {
+type HeadersSettings = Pick<Config, 'chainTracker' | 'chainTrackerTimeoutMs' | 'network'> & {
   limits?: Pick<Limits, 'maxTrackerRequests'>
 }
 
@@ -151,7 +151,10 @@ export class HeadersSource implements ChainTracker {
 
   /** The SDK's client, with each response that it would believe checked first. */
   private open(check: (response: HttpClientResponse<unknown>) => unknown): ChainTracker {
-    const http = boundedHttpClient({ timeout: this.settings.chainTrackerTimeout, maxBytes: MAX_ANSWER_BYTES })
+    const http = boundedHttpClient({
+      timeout: this.settings.chainTrackerTimeoutMs,
+      maxBytes: MAX_ANSWER_BYTES,
+    })
     return this.dialect.open({
       async request<Body>(...question: Parameters<HttpClient['request']>) {
         const response = await http.request<Body>(...question)
