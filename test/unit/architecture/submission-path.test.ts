@@ -22,14 +22,15 @@ function filesOfSection(title: string): string[] {
 /** What runs on the way of a submission and is no step of it, as the guide says below its list. */
 const NO_STEP = [
   // Formats, and the tables and lookups behind a write.
-  /^backend\/src\/(protocol|storage\/(rows|read|sql|mongo))\//,
+  /^backend\/src\/(protocol|storage\/(rows|read|rebuild|sql|mongo))\//,
   /^backend\/src\/storage\/write\/([\w-]+-tables|blob-chunks|double-spends)\.ts$/,
   // Libraries that several steps share.
   /^backend\/src\/graph\/(ancestry|attributes|map-\w+|memoize-by-object|native-hash|optimistic-read|records|stored-transaction|yield-to-event-loop)\.ts$/,
   // What every request meets, whatever it asks for.
   /^src\/gateway\/http\/(?!request-body)/,
   /^src\/server\/(telemetry\/|http\/http-refusal|store\/(index-maintenance|open-database))/,
-  // Parts that are put together, and work that begins when the answer is sent.
+  // Parts that are put together, and work in the background.
+  /^backend\/src\/lookup-services\//,
   /^src\/server\/(app|node|server|submission\/(overlay|backlog-worker))\.ts$/,
 ]
 
