@@ -18,16 +18,12 @@ import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { countParts, readTransaction } from '../../../backend/src/protocol/transaction.js'
 import { AnswerError } from '../../gateway/http/errors.js'
 import type { ProofVerifier } from '../chain/chain-tracker.js'
+import type { Limits } from '../config/limits.js'
 import { ConflictError, InvalidSubmissionError, UnknownTopicError, verdictOf } from './errors.js'
 import { NonFinalSubmissions } from './non-final-submissions.js'
 import { runScriptsHere, type ScriptRunner } from './script-scheduler.js'
 import { type Submission, type Submit, submissionPriority, WriteLock } from './submission-queue.js'
-import {
-  assertSubmittable,
-  notStrictError,
-  type SubmissionLimits,
-  spendsNodeNonStrictly,
-} from './submission-rules.js'
+import { assertSubmittable, notStrictError, spendsNodeNonStrictly } from './submission-rules.js'
 import { provenSources, SubmissionTracker, verifySubmission } from './verify-submission.js'
 
 export interface OverlayEngineOptions {
@@ -35,7 +31,7 @@ export interface OverlayEngineOptions {
   lookupServices: Record<string, LookupService>
   graph: GraphStore
   proofs: ProofVerifier
-  limits: SubmissionLimits
+  limits: Limits
   deployment?: Deployment | undefined
   /** Where submissions wait that no block can hold yet; without it, they are refused. */
   held?: HeldSubmissions | undefined
@@ -124,12 +120,11 @@ export class OverlayEngine {
         ...{ beef: contents, tracker, deployment, ...limits, runScripts: this.runScripts },
         isProven: async (txid) => (await graph.transactions.heightOf(txid)) !== undefined,
       })
-      return await provenSources({ contents, tracker })
+      return await provenSources(contents, tracker)
     } catch (cause) {
       if (cause instanceof AnswerError) throw cause
-      throw new InvalidSubmissionError(`the transaction could not be verified: ${verdictOf(cause)}`, {
-        cause,
-      })
+      const reason = `the transaction could not be verified: ${verdictOf(cause)}`
+      throw new InvalidSubmissionError(reason, { cause })
     }
   }
 

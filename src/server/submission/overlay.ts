@@ -48,15 +48,7 @@ export interface Overlay {
 }
 
 /** Puts the topic managers, the lookup services and the engine together over one store. */
-export function createOverlay({
-  config,
-  graph,
-  outbox,
-  held,
-  retries: isEnabled = true,
-  headers = openHeadersSource(config),
-  logger,
-}: {
+export function createOverlay(options: {
   config: Config
   graph: GraphStore & Pick<HostStore, 'deriveBy'>
   /** Where failed hooks wait for a retry. */
@@ -69,6 +61,8 @@ export function createOverlay({
   headers?: HeadersSource | undefined
   logger: Logger
 }): Overlay {
+  const { config, graph, outbox, held, logger } = options
+  const { retries: isEnabled = true, headers = openHeadersSource(config) } = options
   const { deployment, maxContentBytes, contentTypes, limits } = config
   const policy = { maxContentBytes, ...(contentTypes && { contentTypes }) }
   const proofs = new ProofVerifier({ headers, graph, logger })

@@ -59,15 +59,13 @@ export class ScriptScheduler {
    * Runs all steps.
    *
    * @param open Starts the steps; called again if they are restarted.
-   * @param options.likelyWork What they are likely to cost, in the units of the steps. It is not enforced: a run that has had
+   * @param limits.likelyWork What they are likely to cost, in the units of the steps. It is not enforced: a run that has had
    * more comes after those that look like as much.
-   * @param options.timeout In milliseconds.
+   * @param limits.timeout In milliseconds.
    * @throws What a step throws; VerificationTimeoutError.
    */
-  async run(
-    open: () => Steps,
-    { likelyWork, timeout }: { likelyWork: number; timeout: number },
-  ): Promise<void> {
+  async run(open: () => Steps, limits: { likelyWork: number; timeout: number }): Promise<void> {
+    const { likelyWork, timeout } = limits
     return await new Promise<void>((resolve, reject) => {
       const deadline = performance.now() + timeout
       const run = { open, steps: open(), likelyWork, deadline, timeout, resolve, reject }

@@ -106,15 +106,12 @@ const BYTES_PER_SUBMISSION = 16 * 1024
  * @param submitted.behind How many spends are re-evaluated because it comes.
  * @param submitted.ahead How many submissions of the same client are in the queue.
  */
-export function submissionPriority({
-  bytes,
-  behind = 0,
-  ahead = 0,
-}: {
+export function submissionPriority(submitted: {
   bytes: number
   behind?: number
   ahead?: number | undefined
 }): number {
+  const { bytes, behind = 0, ahead = 0 } = submitted
   const weight = bytes + behind * BYTES_PER_SPEND + ahead * BYTES_PER_SUBMISSION
   return -Math.ceil(Math.log2(1 + weight / 1024))
 }

@@ -17,19 +17,6 @@ import {
 import type { Limits } from '../config/limits.js'
 import { InvalidSubmissionError, SubmissionTooLargeError } from './errors.js'
 
-export type SubmissionLimits = Pick<
-  Limits,
-  | 'maxBeefTransactions'
-  | 'maxBeefDepth'
-  | 'maxBeefParts'
-  | 'maxParts'
-  | 'maxProvenInputs'
-  | 'maxScriptBytes'
-  | 'maxScriptWork'
-  | 'maxTrackerBlocks'
-  | 'verificationTimeout'
->
-
 /**
  * Checks a submission against the limits and the rules of any block, cheapest first; everything that its bytes alone show.
  *
@@ -44,7 +31,7 @@ export type SubmissionLimits = Pick<
  */
 export function assertSubmittable(
   beef: BeefContents,
-  { limits, checksPaths }: { limits: SubmissionLimits; checksPaths: boolean },
+  { limits, checksPaths }: { limits: Limits; checksPaths: boolean },
 ): void {
   const { maxBeefTransactions, maxBeefDepth } = limits
   if (beef.txids.length > maxBeefTransactions)
@@ -81,7 +68,7 @@ function assertNoInnerNode(transaction: TransactionView | undefined): void {
 }
 
 /** Each input takes some kilobytes of memory while it is written; outputs are processed one after another. */
-function assertInputs(transaction: TransactionView, { maxProvenInputs }: SubmissionLimits): void {
+function assertInputs(transaction: TransactionView, { maxProvenInputs }: Limits): void {
   const { inputs } = countParts(transaction)
   if (inputs > maxProvenInputs)
     throw new SubmissionTooLargeError(
@@ -89,7 +76,7 @@ function assertInputs(transaction: TransactionView, { maxProvenInputs }: Submiss
     )
 }
 
-function assertParts(transaction: TransactionView, { maxParts, maxScriptBytes }: SubmissionLimits): void {
+function assertParts(transaction: TransactionView, { maxParts, maxScriptBytes }: Limits): void {
   const { txid } = transaction
   const counts = countParts(transaction)
   // Every input is looked up while other submissions wait for the write lock.

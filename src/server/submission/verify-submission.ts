@@ -41,15 +41,7 @@ const TIMEOUT = 60_000
  * @param options.runScripts Where they run; by default, in this thread.
  * @throws whatever the tracker and the runner throw, and Error if something is invalid; its message may quote a stranger.
  */
-export async function verifySubmission({
-  beef,
-  tracker,
-  deployment,
-  isProven = async () => false,
-  maxScriptWork: maxWork,
-  verificationTimeout: timeout = TIMEOUT,
-  runScripts = runScriptsHere,
-}: {
+export async function verifySubmission(options: {
   beef: BeefContents
   tracker: SubmissionTracker | undefined
   deployment?: Deployment | undefined
@@ -58,6 +50,8 @@ export async function verifySubmission({
   verificationTimeout?: number
   runScripts?: ScriptRunner
 }): Promise<void> {
+  const { beef, tracker, deployment, maxScriptWork: maxWork, verificationTimeout = TIMEOUT } = options
+  const { isProven = async () => false, runScripts = runScriptsHere } = options
   const provenHere = new Set<string>()
   const others = new Set<string>()
   for (const transaction of unprovenOf(beef, tracker)) {
@@ -84,7 +78,7 @@ export async function verifySubmission({
   if (tracker !== undefined) await assertInChain(proven, { tracker, spentTxids })
   if (spenders.length === 0) return
   const job = spenders.map(({ txid, raw, spent }) => ({ txid, raw, spent }))
-  await runScripts({ spenders: job, likelyWork: likely, maxWork, timeout })
+  await runScripts({ spenders: job, likelyWork: likely, maxWork, timeout: verificationTimeout })
 }
 
 /** Transactions that may spend a node only strictly. The ancestors of a proven one are mined as well. */
@@ -180,16 +174,13 @@ const MAX_SOURCE_BLOCKS = 32
  * Verification stops at what is proven, so these are checked here: with their paths, a BEEF of the subject and its sources is
  * complete (BRC-62). A source whose path is invalid is left out: it stays authentic, as its spender names it by its hash.
  *
- * @param options.tracker Undefined if merkle paths are believed.
+ * @param tracker Undefined if merkle paths are believed.
  * @throws ChainTrackerError if the tracker does not answer.
  */
-export async function provenSources({
-  contents,
-  tracker,
-}: {
-  contents: BeefContents
-  tracker: ChainTracker | undefined
-}): Promise<TransactionRecord[]> {
+export async function provenSources(
+  contents: BeefContents,
+  tracker: ChainTracker | undefined,
+): Promise<TransactionRecord[]> {
   const proven: TransactionRecord[] = []
   const roots = new Set<string>()
   const verified = new Set(admittedTransactions(contents).map(({ txid }) => txid))

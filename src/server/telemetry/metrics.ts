@@ -53,7 +53,7 @@ export class Metrics {
 
   /** @param options.prefixes The paths that routers are mounted at. */
   constructor({ prefixes = [], ...sources }: MetricsSources & { prefixes?: readonly string[] } = {}) {
-    this.countRequest = requestMetrics({ registry: this.registry, prefixes })
+    this.countRequest = requestMetrics(this.registry, prefixes)
     this.readSources(sources)
   }
 

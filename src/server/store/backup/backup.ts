@@ -26,12 +26,10 @@ export interface BackupOptions {
  * @throws BackupError if there is no store, or the file cannot be written; StartError if the store cannot be reached; the
  * reason of the signal.
  */
-export async function backUp({
-  config,
-  file,
-  signal,
-  onProgress,
-}: BackupOptions & { onProgress: (done: { rows: number; share?: number }) => void }): Promise<BackupSummary> {
+export async function backUp(
+  options: BackupOptions & { onProgress: (done: { rows: number; share?: number }) => void },
+): Promise<BackupSummary> {
+  const { config, file, signal, onProgress } = options
   return await reaching({ config, signal }, () =>
     save(config, async (tables) => {
       const genesis = await tables.setting('genesis')
@@ -57,14 +55,10 @@ const BATCH_BYTES = 4 * 1024 ** 2
  *
  * @throws as {@link backUp}, and BackupError if there is a store already.
  */
-export async function restore({
-  config,
-  file,
-  signal,
-  onProgress,
-}: BackupOptions & { onProgress: (step: 'checking' | 'loading', share: number) => void }): Promise<
-  BackupSummary & { header: ReadHeader }
-> {
+export async function restore(
+  options: BackupOptions & { onProgress: (step: 'checking' | 'loading', share: number) => void },
+): Promise<BackupSummary & { header: ReadHeader }> {
+  const { config, file, signal, onProgress } = options
   const checked = await checkBackup(file, (share) => {
     signal.throwIfAborted()
     onProgress('checking', share)
