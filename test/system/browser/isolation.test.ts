@@ -137,5 +137,4 @@ inBrowser.each(Object.keys(PAGES))(
       fetchedAsMyself: 'TypeError',
     })
   },
-  90_000,
 )

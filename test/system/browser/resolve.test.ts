@@ -84,7 +84,7 @@ beforeAll(async () => {
   }
   await bundle('src/client/index.ts', 'client.js')
   await bundle('src/client/check-worker.ts', 'check-worker.js')
-}, 120_000)
+})
 afterAll(async () => await rm(folder, { recursive: true }))
 
 const send = (response: ServerResponse, type: string, body: string | Uint8Array): void =>

@@ -64,21 +64,17 @@ describe('a site from the chain, in a browser', () => {
   }))
   const site = chain.spend({ inputs: [], outputs })
 
-  inBrowser(
-    'renders, runs its script, and reaches nothing of this host',
-    async () => {
-      const server = await start()
-      expect(await server.submit(beefOf(site), ['tm_ordinals'])).toMatchObject({ status: 200 })
-      const page = await documentOf(`${server.url}/content/${site.outpoint(FILES.length - 1)}/`)
-      expect(saidIn(page, 'seen')).toEqual({ color: 'rgb(1, 2, 3)', width: 12 })
-      expect(saidIn(page, 'said')).toEqual({
-        origin: 'null',
-        cookies: 'SecurityError',
-        storage: 'SecurityError',
-        database: 'SecurityError',
-        worker: 'SecurityError',
-      })
-    },
-    90_000,
-  )
+  inBrowser('renders, runs its script, and reaches nothing of this host', async () => {
+    const server = await start()
+    expect(await server.submit(beefOf(site), ['tm_ordinals'])).toMatchObject({ status: 200 })
+    const page = await documentOf(`${server.url}/content/${site.outpoint(FILES.length - 1)}/`)
+    expect(saidIn(page, 'seen')).toEqual({ color: 'rgb(1, 2, 3)', width: 12 })
+    expect(saidIn(page, 'said')).toEqual({
+      origin: 'null',
+      cookies: 'SecurityError',
+      storage: 'SecurityError',
+      database: 'SecurityError',
+      worker: 'SecurityError',
+    })
+  })
 })

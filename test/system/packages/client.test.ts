@@ -8,8 +8,6 @@ import { useServers } from '../../support/server/test-server.js'
 
 const built = useBuiltCli()
 const { folder } = useServers()
-/** For a test, in milliseconds: compilers start slowly where many do. */
-const PATIENCE = 120_000
 
 const { deployment, line, origin } = namedWorld()
 
@@ -33,22 +31,14 @@ try {
 console.log(JSON.stringify([formatOutpoint(origin), proven, code]))
 `
 
-test(
-  'a program that depends on the package checks a proof',
-  async () => {
-    const { run } = await dependent({ built: built.folder(), empty: await folder() })
-    expect(JSON.parse(await run(PROGRAM))).toEqual([formatOutpoint(origin), false, 'OTHER_NAME'])
-  },
-  PATIENCE,
-)
+test('a program that depends on the package checks a proof', async () => {
+  const { run } = await dependent({ built: built.folder(), empty: await folder() })
+  expect(JSON.parse(await run(PROGRAM))).toEqual([formatOutpoint(origin), false, 'OTHER_NAME'])
+})
 
-test(
-  'the resolver brings its types',
-  async () => {
-    const { compile } = await dependent({ built: built.folder(), empty: await folder() })
-    await compile(PROGRAM)
-    const wrong = PROGRAM.replace('error.code', 'error.cod')
-    await expect(compile(wrong)).rejects.toMatchObject({ stdout: expect.stringContaining('cod') })
-  },
-  PATIENCE,
-)
+test('the resolver brings its types', async () => {
+  const { compile } = await dependent({ built: built.folder(), empty: await folder() })
+  await compile(PROGRAM)
+  const wrong = PROGRAM.replace('error.code', 'error.cod')
+  await expect(compile(wrong)).rejects.toMatchObject({ stdout: expect.stringContaining('cod') })
+})

@@ -6,8 +6,6 @@ import { useServers } from '../../support/server/test-server.js'
 
 const built = useBuiltCli()
 const { folder } = useServers()
-/** For a test, in milliseconds: compilers start slowly where many do. */
-const PATIENCE = 120_000
 
 const PROGRAM = `
 import { deploymentOf, MintError, ownerCommitment, PROFILES, rootLock, searchNonce, solvePlan, termsOf } from 'minetree/mining'
@@ -31,22 +29,14 @@ try {
 console.log(JSON.stringify([mint.name, outputs.length, code]))
 `
 
-test(
-  'a program that depends on the package searches in workers, and lays out a mint',
-  async () => {
-    const { run } = await dependent({ built: built.folder(), empty: await folder() })
-    expect(JSON.parse(await run(PROGRAM))).toEqual(['q', 3, 'BAD_NONCE'])
-  },
-  PATIENCE,
-)
+test('a program that depends on the package searches in workers, and lays out a mint', async () => {
+  const { run } = await dependent({ built: built.folder(), empty: await folder() })
+  expect(JSON.parse(await run(PROGRAM))).toEqual(['q', 3, 'BAD_NONCE'])
+})
 
-test(
-  'mining brings its types',
-  async () => {
-    const { compile } = await dependent({ built: built.folder(), empty: await folder() })
-    await compile(PROGRAM)
-    const wrong = PROGRAM.replace('workers: 2', 'workers: "2"')
-    await expect(compile(wrong)).rejects.toMatchObject({ stdout: expect.stringContaining('workers') })
-  },
-  PATIENCE,
-)
+test('mining brings its types', async () => {
+  const { compile } = await dependent({ built: built.folder(), empty: await folder() })
+  await compile(PROGRAM)
+  const wrong = PROGRAM.replace('workers: 2', 'workers: "2"')
+  await expect(compile(wrong)).rejects.toMatchObject({ stdout: expect.stringContaining('workers') })
+})

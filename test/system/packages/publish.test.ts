@@ -6,8 +6,6 @@ import { useServers } from '../../support/server/test-server.js'
 
 const built = useBuiltCli()
 const { folder } = useServers()
-/** For a test, in milliseconds: compilers start slowly where many do. */
-const PATIENCE = 120_000
 
 const PROGRAM = `
 import { layOutFile, layOutFolder, layOutStream, PROFILES, PublishError } from 'minetree/publish'
@@ -25,22 +23,14 @@ try {
 console.log(JSON.stringify([single.satoshis, steps.length, outputs.length, root, code]))
 `
 
-test(
-  'the publishing helpers are imported by the name of the package',
-  async () => {
-    const { run } = await dependent({ built: built.folder(), empty: await folder() })
-    expect(JSON.parse(await run(PROGRAM))).toEqual([1, 3, 2, 0, 'BAD_LOCK'])
-  },
-  PATIENCE,
-)
+test('the publishing helpers are imported by the name of the package', async () => {
+  const { run } = await dependent({ built: built.folder(), empty: await folder() })
+  expect(JSON.parse(await run(PROGRAM))).toEqual([1, 3, 2, 0, 'BAD_LOCK'])
+})
 
-test(
-  'they bring their types',
-  async () => {
-    const { compile } = await dependent({ built: built.folder(), empty: await folder() })
-    await compile(PROGRAM)
-    const wrong = PROGRAM.replace('single.satoshis', 'single.satoshi')
-    await expect(compile(wrong)).rejects.toMatchObject({ stdout: expect.stringContaining('satoshi') })
-  },
-  PATIENCE,
-)
+test('they bring their types', async () => {
+  const { compile } = await dependent({ built: built.folder(), empty: await folder() })
+  await compile(PROGRAM)
+  const wrong = PROGRAM.replace('single.satoshis', 'single.satoshi')
+  await expect(compile(wrong)).rejects.toMatchObject({ stdout: expect.stringContaining('satoshi') })
+})
