@@ -54,10 +54,7 @@ export interface History {
 const OUTPUT_KINDS = [
   'plain',
   'plain',
-  'plain',
-  'plain',
   'owned',
-  'inscribed',
   'inscribed',
   'inscribed with MAP',
   'owned inscribed',
