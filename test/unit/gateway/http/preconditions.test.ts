@@ -2,7 +2,7 @@ import { utf8 } from '../../../../backend/src/protocol/bytes.js'
 import { builtMinePage } from '../../../support/cli/built-package.js'
 import { expectError } from '../../../support/gateway/expect-error.js'
 import { beefOf, FakeChain, inscriptionScript, p2pkh } from '../../../support/protocol/fake-chain.js'
-import { lastingHeaders, treeOf, useServers } from '../../../support/server/test-server.js'
+import { treeOf, useServers } from '../../../support/server/test-server.js'
 
 // RFC 9110 13: what If-Match and If-None-Match ask for, of every route whose answer has an entity tag.
 
@@ -83,15 +83,6 @@ describe.each(ROUTES)('%s', (path) => {
       412,
     ],
   ]
-  test('HEAD has the status and the headers of GET, and no body', async () => {
-    const [get, head] = [await server.ask(path), await server.ask(path, { method: 'HEAD' })]
-    expect({ status: head.status, headers: lastingHeaders(head) }).toEqual({
-      status: 200,
-      headers: lastingHeaders(get),
-    })
-    expect(head.body).toHaveLength(0)
-  })
-
   test.each(CASES)('where %s', async (_, headers, status) => {
     const question = { headers: headers(tag) }
     const answer = await server.ask(path, question)
