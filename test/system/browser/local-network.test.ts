@@ -1,5 +1,5 @@
 import { fill } from '../../../src/cli/local-network/fill.js'
-import { documentOf, hasChromium, saidIn } from '../../support/browser/chromium.js'
+import { documentOf, inBrowser, saidIn } from '../../support/browser/chromium.js'
 import { emptyLocalNetwork, networkOf } from '../../support/cli/local-network.js'
 import { listening } from '../../support/server/connections.js'
 import { useServers } from '../../support/server/test-server.js'
@@ -50,9 +50,6 @@ async function probed(gateway: string) {
     response.end(isPage ? (await answer.text()) + PROBE : Buffer.from(await answer.arrayBuffer()))
   })
 }
-
-// Without a browser on the machine this is skipped; that all files are served is tested elsewhere.
-const inBrowser = hasChromium ? test : test.skip
 
 inBrowser('the site of a local network has its style, its picture, its melody and its names', async () => {
   const server = await emptyLocalNetwork(servers)

@@ -1,5 +1,5 @@
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
-import { documentOf, hasChromium, saidIn } from '../../support/browser/chromium.js'
+import { documentOf, inBrowser, saidIn } from '../../support/browser/chromium.js'
 import { beefOf, FakeChain, inscriptionScript } from '../../support/protocol/fake-chain.js'
 import { useServers } from '../../support/server/test-server.js'
 
@@ -52,9 +52,6 @@ const FILES: [type: string, body: string][] = [
   ['gw-fs/json', JSON.stringify({ 'dot.svg': 'ord://_3' })],
   ['gw-fs/json', JSON.stringify({ '.': '_0', 'style.css': '_1', deep: '_6', img: '_7', 'sw.js': '_2' })],
 ]
-
-// Without a browser on the machine these are skipped; the rest of the tests say what the headers are.
-const inBrowser = hasChromium ? test : test.skip
 
 describe('a site from the chain, in a browser', () => {
   const chain = new FakeChain()

@@ -22,10 +22,29 @@ afterAll(async () => void (await Promise.all(services.map((service) => service.c
 
 const DIFFICULTY = 8
 
+/** A service that is closed when the tests are done. */
+async function closed<Service extends { close(): Promise<void> }>(
+  starting: Promise<Service>,
+): Promise<Service> {
+  const service = await starting
+  services.push(service)
+  return service
+}
+
 /** A server with a tree of our own covenant, and nothing mined in it. */
-async function tree(): Promise<TestServer> {
-  const { genesis, beef } = deployTree(termsOf(PROFILES.local, { difficulty: DIFFICULTY }))
-  const server = await servers.start({ GENESIS: formatOutpoint(genesis), DIFFICULTY: String(DIFFICULTY) })
+async function tree({
+  difficulty = DIFFICULTY,
+  ...env
+}: {
+  difficulty?: number
+  NAME_MARKER?: string
+} = {}): Promise<TestServer> {
+  const { genesis, beef } = deployTree(termsOf(PROFILES.local, { difficulty }))
+  const server = await servers.start({
+    GENESIS: formatOutpoint(genesis),
+    DIFFICULTY: String(difficulty),
+    ...env,
+  })
   expect((await server.submit(beef)).status).toBe(200)
   return server
 }
@@ -57,6 +76,13 @@ const mintsIn = async (folder: string): Promise<string[]> =>
 
 const statesIn = async (folder: string): Promise<string[]> =>
   (await mintsIn(folder)).map((name) => name.replace(/^[0-9a-f]{64}\./, '')).sort()
+
+/** Makes the mint that was sent one of which nobody knows whether it was; gives its file. */
+async function forgetSent(mints: string): Promise<string> {
+  const [sent = ''] = await mintsIn(mints)
+  await rename(join(mints, sent), join(mints, sent.replace('sent', 'pending')))
+  return sent
+}
 
 const recordOf = async (server: TestServer, name: string) =>
   (await server.ask(`/svc/names/${name}`)).json as { origin: string; tip: { owner: string } }
@@ -123,8 +149,7 @@ describe('with a key', () => {
 
   test('mints go to miners before any overlay hears of them', async () => {
     const server = await tree()
-    const arc = await arcServer()
-    services.push(arc)
+    const arc = await closed(arcServer())
     const { args } = await purse(5000)
     const { code } = await cli.run(mine(server, 'ab', ...args, '--arc', arc.url), { ARC_API_KEY: 'secret' })
     expect(code).toBe(0)
@@ -136,8 +161,7 @@ describe('with a key', () => {
 
   test('a mint that miners refuse is submitted nowhere, and its coins are free', async () => {
     const server = await tree()
-    const arc = await arcServer()
-    services.push(arc)
+    const arc = await closed(arcServer())
     const { mints, args } = await purse(900)
     arc.says = 'REJECTED'
     const refused = await cli.run(mine(server, 'a', ...args, '--arc', arc.url))
@@ -151,8 +175,7 @@ describe('with a key', () => {
 
   /** Mines until the mint is kept and a miner has it, and ends the command there, as a crash would. */
   const stoppedHalfway = async (server: TestServer) => {
-    const arc = await arcServer()
-    services.push(arc)
+    const arc = await closed(arcServer())
     arc.says = 'no answer'
     const { mints, args } = await purse(5000)
     const running = cli.start(mine(server, 'ab', ...args, '--arc', arc.url))
@@ -196,9 +219,8 @@ describe('with a key', () => {
     expect(refused.stderr).toMatch(/a \([0-9a-f]{64}\) is still undecided: the network has accepted it/)
     expect(await statesIn(mints)).toEqual(['sent.beef'])
     expect((await cli.run(mine(server, 'x1'))).code).toBe(0)
-    const [sent] = await mintsIn(mints)
-    await rename(join(mints, sent ?? ''), join(mints, sent?.replace('sent', 'pending') ?? ''))
-    arc.says = (transaction) => (sent?.startsWith(transaction.id('hex')) ? 'REJECTED' : 'SEEN_ON_NETWORK')
+    const sent = await forgetSent(mints)
+    arc.says = (transaction) => (sent.startsWith(transaction.id('hex')) ? 'REJECTED' : 'SEEN_ON_NETWORK')
     const { code, stdout } = await cli.run(again)
     expect({ code, names: stdout.match(/^\w+/gm) }).toEqual({ code: 0, names: ['a', 'ab'] })
     expect(await statesIn(mints)).toEqual(['beef', 'beef', 'lost.beef'])
@@ -208,8 +230,7 @@ describe('with a key', () => {
 test('a wallet pays, and knows how to spend the name', async () => {
   const server = await tree()
   const wallet = new TestWallet(coinsFor(new PrivateKey(7), 50_000))
-  const { url, close } = await walletServer(wallet)
-  services.push({ close })
+  const { url } = await closed(walletServer(wallet))
   const folder = join(await servers.folder(), 'mints')
   const { code, stderr } = await cli.run(mine(server, 'ab', '--wallet', url, '--folder', folder))
   expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringContaining('mined ab after') })
@@ -227,8 +248,7 @@ test('a wallet pays, and knows how to spend the name', async () => {
 test('what a wallet signed before a crash is sent by the next command, and nothing is paid twice', async () => {
   const server = await tree()
   const wallet = new TestWallet(coinsFor(new PrivateKey(7), 50_000))
-  const { url, close } = await walletServer(wallet)
-  services.push({ close })
+  const { url } = await closed(walletServer(wallet))
   const folder = join(await servers.folder(), 'mints')
   const command = mine(server, 'a', '--wallet', url, '--folder', folder)
   const asked = new Promise<void>((sending) => {
@@ -251,8 +271,7 @@ test('what a wallet signed before a crash is sent by the next command, and nothi
 
 test('a mint that is stuck concerns its own name, and is not paid for again', async () => {
   const server = await tree()
-  const arc = await arcServer()
-  services.push(arc)
+  const arc = await closed(arcServer())
   const { mints, args } = await purse(4000, 4000)
   const run = async (name: string) => await cli.run(mine(server, name, ...args, '--arc', arc.url))
   arc.says = 'SEEN_IN_ORPHAN_MEMPOOL'
@@ -278,8 +297,7 @@ describe('a mint that somebody puts into another transaction before the server h
 
   test('is the name of the payer, and mining continues from it', async () => {
     const server = await tree()
-    const front = await reissuingServer(server.url)
-    services.push(front)
+    const front = await closed(reissuingServer(server.url))
     const { mints, args } = await purse(5000, 5000, 5000)
     const { code, stdout, stderr } = await cli.run(mine({ url: front.url }, 'ab', ...args))
     const [first, second] = front.reissued
@@ -294,17 +312,14 @@ describe('a mint that somebody puts into another transaction before the server h
 
   test('is reported by the next command if the first one ended too early', async () => {
     const server = await tree()
-    const front = await reissuingServer(server.url)
-    services.push(front)
-    const arc = await arcServer()
-    services.push(arc)
+    const front = await closed(reissuingServer(server.url))
+    const arc = await closed(arcServer())
     const { mints, args } = await purse(5000)
     const again = (url: string) => mine({ url }, 'a', ...args, '--arc', arc.url)
     expect((await cli.run(again(front.url))).code).toBe(0)
     // The network has accepted ours, and the other one is in no block: nobody knows yet which of them will be.
     expect(await statesIn(mints)).toEqual(['sent.beef'])
-    const [sent = ''] = await mintsIn(mints)
-    await rename(join(mints, sent), join(mints, sent.replace('sent', 'pending')))
+    await forgetSent(mints)
     arc.says = 'REJECTED'
     const { code, stdout, stderr } = await cli.run(again(server.url))
     expect({ code, stdout }).toEqual({ code: 0, stdout: `a ${front.reissued[0]}_2\n` })
@@ -314,13 +329,7 @@ describe('a mint that somebody puts into another transaction before the server h
 })
 
 test('a tree with other terms than the server says is not paid for', async () => {
-  const { genesis, beef } = deployTree(termsOf(PROFILES.local, { difficulty: DIFFICULTY }))
-  const server = await servers.start({
-    GENESIS: formatOutpoint(genesis),
-    DIFFICULTY: String(DIFFICULTY),
-    NAME_MARKER: 'another',
-  })
-  expect((await server.submit(beef)).status).toBe(200)
+  const server = await tree({ NAME_MARKER: 'another' })
   const { mints, args } = await purse(5000)
   const { code, stderr } = await cli.run(mine(server, 'q', ...args))
   expect(code).toBe(2)
@@ -345,9 +354,7 @@ test('two commands that mine the same name get it once', async () => {
 })
 
 test('a signal ends the search at once, and says that it can go on', async () => {
-  const { genesis, beef } = deployTree(termsOf(PROFILES.local, { difficulty: 32 }))
-  const server = await servers.start({ GENESIS: formatOutpoint(genesis), DIFFICULTY: '32' })
-  await server.submit(beef)
+  const server = await tree({ difficulty: 32 })
   const running = cli.start(mine(server, 'never'))
   running.child.stderr?.once('data', () => running.child.kill('SIGINT'))
   expect(await running.ended).toMatchObject({

@@ -11,7 +11,7 @@ import {
   mainnetTransaction,
   mainnetVectors,
 } from '../../support/protocol/mainnet-vectors.js'
-import { lastingHeaders, posted, type TestServer, useServers } from '../../support/server/test-server.js'
+import { posted, type TestServer, useServers } from '../../support/server/test-server.js'
 
 const vectors = mainnetVectors()
 const folder = fileURLToPath(new URL('../../../../shared/vectors/mainnet/', import.meta.url))
@@ -156,28 +156,6 @@ if (vectors === undefined) {
     expect(Object.keys(managers as object).sort()).toEqual(['tm_names', 'tm_opns', 'tm_ordinals'])
     const answer = await server.ask('/lookup', posted({ service: 'ls_opns', query: { origin: 's' } }))
     expect(answer.json).toMatchObject({ type: 'output-list', outputs: [{ outputIndex: 2 }] })
-  })
-
-  test('a mint before the one it builds on admits nothing, and is admitted as soon as that has come', async () => {
-    const server = await servers.start(MAINNET)
-    expect((await server.submit(wrapped(genesis))).status).toBe(200)
-    const early = await server.submit(wrapped(mintSh))
-    expect(early.status).toBe(200)
-    expect(early.json).toMatchObject({ tm_names: { outputsToAdmit: [], coinsToRetain: [] } })
-    expect((await server.ask('/svc/names/origin/sh')).status).toBe(404)
-    expect((await server.ask('/svc/names/mine/sh')).json).toEqual({ domain: '', outpoint: `${genesis}_0` })
-    expect((await server.ask('/svc/names/origins', posted([`${mintSh}_2`]))).json).toEqual({
-      [`${mintSh}_2`]: false,
-    })
-
-    expect((await server.submit(wrapped(mintS))).json).toMatchObject({
-      tm_names: { outputsToAdmit: [0, 1, 2] },
-    })
-    expect((await server.ask('/svc/names/origin/sh')).json).toMatchObject({ outpoint: `${mintSh}_2` })
-    expect((await server.submit(wrapped(mintSh))).json).toMatchObject({
-      tm_names: { outputsToAdmit: [0, 1, 2] },
-    })
-    await expectTheTree(server)
   })
 
   describe('minetree import --trust', () => {

@@ -262,16 +262,6 @@ test('a lineage with a hole is shown when the hole closes', async () => {
   })
 })
 
-test('what came without what places it is shown when it comes again with that', async () => {
-  const funding = purse(3)
-  const origin = spend([[funding, 0]], [inscribed('once more')])
-  await submit(origin)
-  await expectNone(origin.outpoint(0))
-  await submit(origin, { with: [funding] })
-  const shown = { tip: origin.outpoint(0), origin: origin.outpoint(0), steps: 1, with: [funding, origin] }
-  await expectShown(origin.outpoint(0), shown)
-})
-
 test('what was kept without what places it is shown when it comes again with that', async () => {
   const funding = purse(3)
   const origin = spend([[funding, 0]], [inscribed('kept by an earlier release')])
