@@ -227,7 +227,7 @@ test('a host is not ready while the service does not answer, and is again by its
   service.mood = 'answers'
   // Nobody submits anything meanwhile.
   await untilReady(server)
-}, 30_000)
+})
 
 describe('a coinbase', () => {
   /** A transaction that spends the coinbase of a block with so many confirmations, and is in no block itself. */
