@@ -10,7 +10,8 @@ import type { AdmissionOptions } from '../../backend/src/graph/admission-rules.j
 import type { Block } from '../../backend/src/graph/records.js'
 import { TOPICS } from '../../backend/src/protocol/profile.js'
 import { SqlGraphStore } from '../../backend/src/storage/sql/graph-store.js'
-import { SqlHookOutbox } from '../../backend/src/storage/sql/hook-outbox.js'
+import { sqlDatabase } from '../../backend/src/storage/sql/rows.js'
+import { StoredHookOutbox } from '../../backend/src/storage/write/hook-outbox.js'
 import { createApp } from '../../src/server/app.js'
 import { HeadersSource, type Verdict } from '../../src/server/chain/chain-tracker.js'
 import { ReorgMonitor } from '../../src/server/chain/reorg-monitor.js'
@@ -81,7 +82,7 @@ export async function openForestNode(): Promise<ForestNode> {
   // Nobody pulls the plug here, and the disk would be all that this waits for.
   await database.writer.raw('pragma synchronous = off')
   const headers = new ChainHeaders()
-  const outbox = new SqlHookOutbox(database.writer)
+  const outbox = new StoredHookOutbox(sqlDatabase(database))
   const overlay = createOverlay({ config, graph, outbox, headers, logger: SILENT })
   const { engine, proofs } = overlay
   const { reorgDepth } = config

@@ -42,7 +42,7 @@ interface Step {
   content?: StreamChunk & { contentType: string }
 }
 
-/** The streams of a store, on any engine. */
+/** The streams of a store. */
 export function streamsIn(rows: Streams): StreamsReader {
   return {
     summary: (query) => streamSummary(rows, query),
