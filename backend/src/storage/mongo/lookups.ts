@@ -4,16 +4,14 @@ import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
 import { admissionOf } from '../read/admissions.js'
 import {
   LINEAGES_SAMPLED,
-  type LineageSummary,
   Lineages,
   MOVED_OUTPUTS_PER_SPEND,
-  type Place,
   SHORT,
   SHORT_LINEAGE,
   shortLineage,
   unblocked,
 } from '../read/lineages.js'
-import { type Lookups, MAP_ROW } from '../read/lookups.js'
+import { type LineageSummary, type Lookups, MAP_ROW, type Place } from '../read/lookups.js'
 import type { StreamPageQuery, StreamRow } from '../read/read-streams.js'
 import { spendsOf } from '../read/transaction-status.js'
 import { PROOF } from '../read/transactions.js'
@@ -289,10 +287,10 @@ function after([txid, vout]: Lineage): Filter {
 }
 
 /** Those of the lineages that have all of the attributes. */
-async function havingAll(rows: RowReader, traits: Buffer[], lineages: Lineage[]): Promise<Lineage[]> {
+async function havingAll(rows: RowReader, hashes: Buffer[], lineages: Lineage[]): Promise<Lineage[]> {
   const keyOf = ([txid, vout]: Lineage): string => `${hexOf(txid)} ${vout}`
   let left = lineages
-  for (const trait of traits) {
+  for (const trait of hashes) {
     const having: Lineage[] = []
     for (const part of parts(left, ROWS_A_STATEMENT)) {
       const wanted = { trait, $or: part.map(inLineage) }

@@ -15,7 +15,8 @@ export function attributesIn(
 ): AttributesReader {
   return {
     async tipsWith({ attributes, limit, after }) {
-      const hashes = await rarestFirst(rows, [...new Set(attributes.map(({ hash }) => hash))])
+      const distinct = [...new Set(attributes.map(({ hash }) => hash))]
+      const hashes = await rarestFirst(rows, distinct.map(hashColumn))
       if (hashes.length === 0) return []
       // It has a place in that order even if the store does not hold it.
       const from = after && ((await lineages.placeOf(after))?.lineage ?? outpointPair(after))
@@ -27,11 +28,10 @@ export function attributesIn(
   }
 }
 
-async function rarestFirst(rows: RowReader, hashes: string[]): Promise<Buffer[]> {
-  const traits = hashes.map(hashColumn)
-  if (traits.length < 2) return traits
-  const counted: { trait: Buffer; count: number }[] = []
-  for (const trait of traits)
-    counted.push({ trait, count: await rows.count('graph_traits', { trait }, COUNTED) })
-  return counted.sort((a, b) => a.count - b.count).map(({ trait }) => trait)
+async function rarestFirst(rows: RowReader, hashes: Buffer[]): Promise<Buffer[]> {
+  if (hashes.length < 2) return hashes
+  const counted: { hash: Buffer; count: number }[] = []
+  for (const hash of hashes)
+    counted.push({ hash, count: await rows.count('graph_traits', { trait: hash }, COUNTED) })
+  return counted.sort((a, b) => a.count - b.count).map(({ hash }) => hash)
 }

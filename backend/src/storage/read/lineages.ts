@@ -11,7 +11,7 @@ import {
 } from '../rows/columns.js'
 import { OUTPUT, type OutputRow, outputOf } from '../rows/record-rows.js'
 import { anyOutpoint, inLineage, type Row, type RowReader } from '../rows/rows.js'
-import type { Lookups } from './lookups.js'
+import type { LineageSummary, Lookups, MapPart, Place } from './lookups.js'
 import { type BlobChunks, chunksIn } from './read-blobs.js'
 
 /** About as many outputs are moved into another lineage in the time that one spend is reconsidered. */
@@ -35,32 +35,6 @@ export interface LineageChange {
 export interface StepRow {
   outpoint: Outpoint
   step: number
-}
-
-/** The place of an output in its lineage. */
-export interface Place {
-  satoshis: number
-  /** Whether it is a coin in front of an ordinal, which is part of no answer. */
-  isCarrier: boolean
-  lineage: Lineage
-  step: number
-}
-
-/** The summary of a lineage, as seen from one of its outputs. Numbers are steps. */
-export interface LineageSummary extends Place {
-  /** Whether nothing is missing before the first output: it received no 1-sat coin, or it is a name's origin. */
-  isComplete: boolean
-  last: number
-  /** The first output with content: in a complete lineage, the origin. */
-  origin: number | undefined
-  /** The last output with content. */
-  content: number | undefined
-  /** The last output that names a parent. */
-  parent: number | undefined
-  /** Outputs that were read along with it, by step. */
-  outputs?: ReadonlyMap<number, OutputRecord>
-  /** Where the MAP from the origin to this output is stored, last first, if that was read along with it. */
-  maps?: () => Promise<MapPart[]>
 }
 
 /** The lookups in `graph_outputs` that reads of ordinals are built on. Each uses an index, whatever the length of a lineage. */
@@ -182,13 +156,6 @@ export async function unblocked<Output extends OutpointRow>(
   const found = await rows.all('graph_blocked', anyOutpoint(outputs.map(outpointOf)), { fields })
   const blocked = new Set(found.map((row) => formatOutpoint(outpointOf(row))))
   return outputs.filter((output) => !blocked.has(formatOutpoint(outpointOf(output))))
-}
-
-/** The MAP kept with an output: its own, or if `merged` a snapshot of all MAP up to it. `length` is in bytes. */
-export interface MapPart {
-  outpoint: Outpoint
-  merged: boolean
-  length: number
 }
 
 export function mapPartOf(row: OutpointRow & { map_length: unknown; merged_length: unknown }): MapPart {

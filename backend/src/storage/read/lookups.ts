@@ -1,10 +1,42 @@
 import type { AdmissionsReader, Backlog, NamesReader, TransactionsReader } from '../../graph/graph-store.js'
-import type { Block } from '../../graph/records.js'
+import type { Block, OutputRecord } from '../../graph/records.js'
 import type { Outpoint } from '../../protocol/outpoint.js'
 import type { Lineage } from '../rows/columns.js'
 import type { Row } from '../rows/rows.js'
-import type { LineageSummary } from './lineages.js'
 import type { Streams } from './read-streams.js'
+
+/** The place of an output in its lineage. */
+export interface Place {
+  satoshis: number
+  /** Whether it is a coin in front of an ordinal, which is part of no answer. */
+  isCarrier: boolean
+  lineage: Lineage
+  step: number
+}
+
+/** The summary of a lineage, as seen from one of its outputs. Numbers are steps. */
+export interface LineageSummary extends Place {
+  /** Whether nothing is missing before the first output: it received no 1-sat coin, or it is a name's origin. */
+  isComplete: boolean
+  last: number
+  /** The first output with content: in a complete lineage, the origin. */
+  origin: number | undefined
+  /** The last output with content. */
+  content: number | undefined
+  /** The last output that names a parent. */
+  parent: number | undefined
+  /** Outputs that were read along with it, by step. */
+  outputs?: ReadonlyMap<number, OutputRecord>
+  /** Where the MAP from the origin to this output is stored, last first, if that was read along with it. */
+  maps?: () => Promise<MapPart[]>
+}
+
+/** The MAP kept with an output: its own, or if `merged` a snapshot of all MAP up to it. `length` is in bytes. */
+export interface MapPart {
+  outpoint: Outpoint
+  merged: boolean
+  length: number
+}
 
 export interface MapStretch {
   lineage: Lineage

@@ -11,8 +11,8 @@ import type { Outpoint } from '../../protocol/outpoint.js'
 import { hashColumn } from '../rows/columns.js'
 import { OUTPUT, outputOf } from '../rows/record-rows.js'
 import type { RowReader } from '../rows/rows.js'
-import type { LineageSummary, Lineages } from './lineages.js'
-import type { Lookups } from './lookups.js'
+import type { Lineages } from './lineages.js'
+import type { LineageSummary, Lookups } from './lookups.js'
 import { mergedMap, readMap } from './read-map.js'
 
 /** The ordinals of a store. */

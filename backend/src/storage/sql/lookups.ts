@@ -3,14 +3,13 @@ import { TimeSlice } from '../../graph/yield-to-event-loop.js'
 import { admissionOf } from '../read/admissions.js'
 import {
   LINEAGES_SAMPLED,
-  type LineageSummary,
   MOVED_OUTPUTS_PER_SPEND,
   placeIn,
   SHORT,
   SHORT_LINEAGE,
   shortLineage,
 } from '../read/lineages.js'
-import { type Lookups, MAP_ROW } from '../read/lookups.js'
+import { type LineageSummary, type Lookups, MAP_ROW } from '../read/lookups.js'
 import type { Direction } from '../read/read-streams.js'
 import { PROOF } from '../read/transactions.js'
 import {
