@@ -12,7 +12,7 @@ import {
   unblocked,
 } from '../read/lineages.js'
 import { type LineageSummary, type Lookups, MAP_ROW, type Place } from '../read/lookups.js'
-import type { StreamPageQuery, StreamRow } from '../read/read-streams.js'
+import type { StreamPageQuery } from '../read/read-streams.js'
 import { spendsOf } from '../read/transaction-status.js'
 import { PROOF } from '../read/transactions.js'
 import {
@@ -307,7 +307,7 @@ async function pageFrom(
   rows: RowReader,
   { lineage, step }: Place,
   { direction, from, limit }: StreamPageQuery,
-): Promise<StreamRow[]> {
+): Promise<Row[]> {
   const isForward = direction === 'forward'
   const docs = await rows.all(
     OUTPUTS,

@@ -1,15 +1,7 @@
 import type { OutputRecord } from '../../graph/records.js'
 import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
-import {
-  hashColumn,
-  hexOf,
-  type Lineage,
-  numberIn,
-  type OutpointRow,
-  outpointColumns,
-  outpointOf,
-} from '../rows/columns.js'
-import { OUTPUT, type OutputRow, outputOf } from '../rows/record-rows.js'
+import { hashColumn, hexOf, type Lineage, numberIn, outpointColumns, outpointOf } from '../rows/columns.js'
+import { OUTPUT, outputOf } from '../rows/record-rows.js'
 import { anyOutpoint, inLineage, type Row, type RowReader } from '../rows/rows.js'
 import type { LineageSummary, Lookups, MapPart, Place } from './lookups.js'
 import { type BlobChunks, chunksIn } from './read-blobs.js'
@@ -32,7 +24,7 @@ export interface LineageChange {
   from: number
 }
 
-export interface StepRow {
+interface StepRow {
   outpoint: Outpoint
   step: number
 }
@@ -123,7 +115,7 @@ export class Lineages implements Maps {
 const OUTPUTS = 'graph_outputs'
 const STEP = ['txid', 'vout', 'step']
 /** The columns that {@link placeIn} reads. */
-export const PLACE = ['satoshis', 'carrier', 'lineage_txid', 'lineage_vout', 'step']
+const PLACE = ['satoshis', 'carrier', 'lineage_txid', 'lineage_vout', 'step']
 
 export function placeIn(row: Row): Place {
   return {
@@ -134,7 +126,7 @@ export function placeIn(row: Row): Place {
   }
 }
 
-function stepOf(row: OutpointRow & { step: unknown }): StepRow {
+function stepOf(row: Row): StepRow {
   return { outpoint: outpointOf(row), step: Number(row.step) }
 }
 
@@ -147,10 +139,7 @@ async function isComplete(rows: RowReader, [txid, vout]: Lineage): Promise<boole
 }
 
 /** Leaves out blocked outputs. */
-export async function unblocked<Output extends OutpointRow>(
-  rows: RowReader,
-  outputs: Output[],
-): Promise<Output[]> {
+export async function unblocked(rows: RowReader, outputs: Row[]): Promise<Row[]> {
   if (outputs.length === 0) return []
   const fields = ['txid', 'vout']
   const found = await rows.all('graph_blocked', anyOutpoint(outputs.map(outpointOf)), { fields })
@@ -158,7 +147,7 @@ export async function unblocked<Output extends OutpointRow>(
   return outputs.filter((output) => !blocked.has(formatOutpoint(outpointOf(output))))
 }
 
-export function mapPartOf(row: OutpointRow & { map_length: unknown; merged_length: unknown }): MapPart {
+function mapPartOf(row: Row): MapPart {
   const merged = numberIn(row.merged_length)
   return {
     outpoint: outpointOf(row),
@@ -187,24 +176,12 @@ export const SHORT = 8
 /** The columns read of each output of a short lineage. */
 export const SHORT_LINEAGE = [...OUTPUT, 'step', 'content_step', 'parent_step', 'map_step', 'merged_length']
 
-interface ShortLineageRow extends OutputRow {
-  step: unknown
-  content_step: unknown
-  parent_step: unknown
-  map_step: unknown
-  merged_length: unknown
-}
-
 /**
  * Summarises a lineage by all its outputs: if the database is another process, that is faster than one lookup per end.
  *
  * @param outputs All of them, with the columns {@link SHORT_LINEAGE}.
  */
-export async function shortLineage(
-  rows: RowReader,
-  place: Place,
-  outputs: ShortLineageRow[],
-): Promise<LineageSummary> {
+export async function shortLineage(rows: RowReader, place: Place, outputs: Row[]): Promise<LineageSummary> {
   const ordered = outputs.toSorted((a, b) => Number(b.step) - Number(a.step))
   const steps = (column: 'step' | 'content_step' | 'parent_step'): number[] =>
     ordered.flatMap((row) => numberIn(row[column]) ?? [])
@@ -229,6 +206,6 @@ export async function shortLineage(
   }
 }
 
-function isFirstOfAll(row: ShortLineageRow): boolean {
+function isFirstOfAll(row: Row): boolean {
   return Number(row.step) === 0 && Number(row.unsettled) === 0 && row.previous_txid === null
 }
