@@ -5,7 +5,8 @@ import type { ChainTracker } from '@bsv/sdk'
 import type { AdmissionOptions } from '../../backend/src/graph/admission-rules.js'
 import type { Block } from '../../backend/src/graph/records.js'
 import { SqlGraphStore } from '../../backend/src/storage/sql/graph-store.js'
-import { SqlHookOutbox } from '../../backend/src/storage/sql/hook-outbox.js'
+import { sqlDatabase } from '../../backend/src/storage/sql/rows.js'
+import { StoredHookOutbox } from '../../backend/src/storage/write/hook-outbox.js'
 import { createApp } from '../../src/server/app.js'
 import { HeadersSource, type Verdict } from '../../src/server/chain/chain-tracker.js'
 import { ReorgMonitor } from '../../src/server/chain/reorg-monitor.js'
@@ -57,7 +58,7 @@ export class StoreHost extends Host {
     // Nobody pulls the plug here, and the disk would be all that this waits for.
     await database.writer.raw('pragma synchronous = off')
     const headers = new HeadersOfChain()
-    const outbox = new SqlHookOutbox(database.writer)
+    const outbox = new StoredHookOutbox(sqlDatabase(database))
     const overlay = createOverlay({ config, graph, outbox, headers, logger: SILENT })
     const { proofs, admission } = overlay
     const monitor = new ReorgMonitor({
@@ -131,10 +132,8 @@ class HeadersOfChain extends HeadersSource implements ChainTracker {
   chain = new HeaderChain()
 
   constructor() {
-    const nobody = (): never => {
-      throw new Error('nobody is asked over a network')
-    }
-    super({ name: 'plain', timeout: 0, dialect: { open: nobody, verdict: nobody, checkTip: nobody } })
+    // Nothing is asked there: all questions are answered below.
+    super({ chainTracker: 'http://plain.invalid', chainTrackerTimeoutMs: 0, network: 'main' })
   }
 
   override async verdict({ height, root }: Block): Promise<Verdict> {

@@ -4,8 +4,8 @@ import { BlocklistFilter } from '../graph/blocklist-filter.js'
 import type { Deployment } from '../protocol/mint.js'
 import { deploymentOf, LOOKUP_SERVICES, PROFILES } from '../protocol/profile.js'
 import { sharedStore } from '../storage/sql/graph-store.js'
-import { SqlHookOutbox } from '../storage/sql/hook-outbox.js'
 import { type Migration, migrationsFor } from '../storage/sql/migrations.js'
+import { StoredHookOutbox } from '../storage/write/hook-outbox.js'
 import type { HookFailure } from './hook-retries.js'
 import { NamesLookupService } from './NamesLookupService.js'
 
@@ -21,7 +21,7 @@ export default function createNamesLookupService(
   options: { deployment?: Deployment; onHookFailure?: (failure: HookFailure) => void } = {},
 ): { service: LookupService; migrations: Migration[] } {
   const store = sharedStore(knex)
-  const retries = { outbox: new SqlHookOutbox(knex), onHookFailure: options.onHookFailure }
+  const retries = { outbox: new StoredHookOutbox(store.database), onHookFailure: options.onHookFailure }
   const deployment = options.deployment ?? deploymentOf(PROFILES.mainnet)
   return {
     service: new NamesLookupService({

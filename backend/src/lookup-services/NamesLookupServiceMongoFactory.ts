@@ -4,7 +4,7 @@ import { BlocklistFilter } from '../graph/blocklist-filter.js'
 import type { Deployment } from '../protocol/mint.js'
 import { deploymentOf, PROFILES } from '../protocol/profile.js'
 import { sharedStore } from '../storage/mongo/graph-store.js'
-import { MongoHookOutbox } from '../storage/mongo/hook-outbox.js'
+import { StoredHookOutbox } from '../storage/write/hook-outbox.js'
 import type { HookFailure } from './hook-retries.js'
 import { NamesLookupService } from './NamesLookupService.js'
 
@@ -20,7 +20,7 @@ export default function createNamesLookupService(
   options: { deployment?: Deployment; onHookFailure?: (failure: HookFailure) => void } = {},
 ): LookupService {
   const store = sharedStore(db)
-  const retries = { outbox: new MongoHookOutbox(db, store.writer), onHookFailure: options.onHookFailure }
+  const retries = { outbox: new StoredHookOutbox(store.database), onHookFailure: options.onHookFailure }
   const deployment = options.deployment ?? deploymentOf(PROFILES.mainnet)
   return new NamesLookupService({
     reader: new BlocklistFilter(store),

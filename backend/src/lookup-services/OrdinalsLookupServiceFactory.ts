@@ -3,8 +3,8 @@ import type { Knex } from 'knex'
 import { BlocklistFilter } from '../graph/blocklist-filter.js'
 import { LOOKUP_SERVICES } from '../protocol/profile.js'
 import { sharedStore } from '../storage/sql/graph-store.js'
-import { SqlHookOutbox } from '../storage/sql/hook-outbox.js'
 import { type Migration, migrationsFor } from '../storage/sql/migrations.js'
+import { StoredHookOutbox } from '../storage/write/hook-outbox.js'
 import type { HookFailure } from './hook-retries.js'
 import { OrdinalsLookupService } from './OrdinalsLookupService.js'
 
@@ -19,7 +19,7 @@ export default function createOrdinalsLookupService(
   options: { onHookFailure?: (failure: HookFailure) => void } = {},
 ): { service: LookupService; migrations: Migration[] } {
   const store = sharedStore(knex)
-  const retries = { outbox: new SqlHookOutbox(knex), onHookFailure: options.onHookFailure }
+  const retries = { outbox: new StoredHookOutbox(store.database), onHookFailure: options.onHookFailure }
   return {
     service: new OrdinalsLookupService({ reader: new BlocklistFilter(store), writer: store, retries }),
     migrations: migrationsFor(LOOKUP_SERVICES.ordinals),

@@ -2,7 +2,7 @@ import type { LookupService } from '@bsv/overlay'
 import type { Db } from 'mongodb'
 import { BlocklistFilter } from '../graph/blocklist-filter.js'
 import { sharedStore } from '../storage/mongo/graph-store.js'
-import { MongoHookOutbox } from '../storage/mongo/hook-outbox.js'
+import { StoredHookOutbox } from '../storage/write/hook-outbox.js'
 import type { HookFailure } from './hook-retries.js'
 import { OrdinalsLookupService } from './OrdinalsLookupService.js'
 
@@ -17,6 +17,6 @@ export default function createOrdinalsLookupService(
   options: { onHookFailure?: (failure: HookFailure) => void } = {},
 ): LookupService {
   const store = sharedStore(db)
-  const retries = { outbox: new MongoHookOutbox(db, store.writer), onHookFailure: options.onHookFailure }
+  const retries = { outbox: new StoredHookOutbox(store.database), onHookFailure: options.onHookFailure }
   return new OrdinalsLookupService({ reader: new BlocklistFilter(store), writer: store, retries })
 }

@@ -8,19 +8,12 @@ export class DirectoryError extends CodedError {
 }
 
 /**
- * Reads the map of a directory (service.md 2.4): from names, each a single path segment, to pointers, which are
- * not checked here. If a name occurs several times, the last one counts, as in JSON.parse.
+ * Reads the map of a directory (service.md 2.4): from names, each a single path segment, to pointers, which are not checked
+ * here. If a name occurs several times, the last one counts, as in JSON.parse. One by one, for callers that yield in between:
+ * a body of a mebibyte may have a hundred thousand, and `JSON.parse` cannot be interrupted.
  *
  * @throws DirectoryError (`BAD_DIRECTORY`) if the body is not valid UTF-8 or not a JSON object, or has a value that is not
- * a string or a name with `/`.
- */
-export function readDirectory(body: Uint8Array): Map<string, string> {
-  return new Map(directoryEntries(body))
-}
-
-/**
- * The entries of a directory one by one, for callers that yield in between: a body of a mebibyte may have a hundred
- * thousand, and `JSON.parse` cannot be interrupted. An invalid body is only known at its end.
+ * a string or a name with `/`: that may be known at its end only.
  */
 export function* directoryEntries(body: Uint8Array): Generator<[name: string, pointer: string]> {
   const text = readStrictUtf8(body)

@@ -32,14 +32,22 @@ const LibsqlConnection = Libsql as unknown as new (filename: string) => Connecti
 
 /** A connection that prepares each statement once. */
 class PreparingConnection extends LibsqlConnection {
-  private readonly statements = new LRUCache<string, Statement>({ max: STATEMENTS })
+  private readonly statements = new LRUCache<string, Statement>({
+    max: STATEMENTS,
+    memoMethod: (sql) => super.prepare(sql),
+  })
+  /** With statements of its own: after `all` of a statement, `get` returns the row of the values before (libsql 0.5.29). */
+  private readonly firsts = new LRUCache<string, Statement>({
+    max: STATEMENTS,
+    memoMethod: (sql) => super.prepare(sql),
+  })
 
   override prepare(sql: string): Statement {
-    const known = this.statements.get(sql)
-    if (known !== undefined) return known
-    const statement = super.prepare(sql)
-    this.statements.set(sql, statement)
-    return statement
+    return this.statements.memo(sql)
+  }
+
+  first(sql: string, values: SqlValue[]): unknown {
+    return this.firsts.memo(sql).get(values)
   }
 }
 
@@ -70,16 +78,16 @@ class LibsqlClient extends BetterSqlite3Client {
    */
   direct(trx: Pick<Knex.Transaction, 'isCompleted'>): SqlWriter | undefined {
     if (this.transacting !== true) return undefined
-    const ask = async <Result>(sql: string, by: (statement: Statement) => Result): Promise<Result> => {
-      const connection = (await this.acquireConnection()) as Connection
+    const ask = async <Result>(by: (connection: PreparingConnection) => Result): Promise<Result> => {
+      const connection = (await this.acquireConnection()) as PreparingConnection
       if (trx.isCompleted()) throw new Error('the transaction of this statement is over')
-      return by(connection.prepare(sql))
+      return by(connection)
     }
     return {
       isMysql: false,
-      all: (sql, values) => ask(sql, (statement) => statement.all(values)),
-      first: (sql, values) => ask(sql, (statement) => statement.get(values)),
-      run: (sql, values) => ask(sql, (statement) => void statement.run(values)),
+      all: (sql, values) => ask((connection) => connection.prepare(sql).all(values)),
+      first: (sql, values) => ask((connection) => connection.first(sql, values)),
+      run: (sql, values) => ask((connection) => void connection.prepare(sql).run(values)),
     }
   }
 }
@@ -173,7 +181,7 @@ export async function connectSqlite(folder: string): Promise<Database> {
     connection.exec('pragma query_only = on; pragma busy_timeout = 5000;')
     const reader: SqlReader = {
       all: async (sql, values) => connection.prepare(sql).all(values),
-      first: async (sql, values) => connection.prepare(sql).get(values),
+      first: async (sql, values) => connection.first(sql, values),
     }
     return { writer, reader, isShared: false, close }
   } catch (error) {

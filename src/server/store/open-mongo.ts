@@ -4,10 +4,10 @@ import type { HeldSubmissions, HostStore } from '../../../backend/src/graph/host
 import type { IndexComparison, IndexRebuild } from '../../../backend/src/graph/index-maintenance.js'
 import { whileAvailable } from '../../../backend/src/storage/mongo/documents.js'
 import { MongoGraphStore } from '../../../backend/src/storage/mongo/graph-store.js'
-import { MongoHeldSubmissions } from '../../../backend/src/storage/mongo/held-submissions.js'
-import { MongoHookOutbox } from '../../../backend/src/storage/mongo/hook-outbox.js'
 import { MongoIndexMaintenance } from '../../../backend/src/storage/mongo/index-maintenance.js'
 import type { OnReorg } from '../../../backend/src/storage/write/graph-store-base.js'
+import { StoredSubmissions } from '../../../backend/src/storage/write/held-submissions.js'
+import { StoredHookOutbox } from '../../../backend/src/storage/write/hook-outbox.js'
 import { mongoOptions } from '../config/mongo-url.js'
 
 /** Everything that a host stores in its database, whatever the engine. */
@@ -42,11 +42,11 @@ export async function openMongo(options: {
   const client = await openClient(url)
   const db = client.db()
   const graph = new MongoGraphStore({ db, onReorg, isWatched })
-  const outbox = new MongoHookOutbox(db, graph.writer)
+  const outbox = new StoredHookOutbox(graph.database)
   return {
     graph,
     outbox,
-    held: new MongoHeldSubmissions({ db, writer: graph.writer }),
+    held: new StoredSubmissions(graph.database),
     maintenance: new MongoIndexMaintenance({ db, writer: graph.writer }),
     failedHooksWaiting: () => outbox.waiting(),
     isShared: true,

@@ -1,8 +1,8 @@
 import { SqlGraphStore } from '../../../backend/src/storage/sql/graph-store.js'
-import { SqlHeldSubmissions } from '../../../backend/src/storage/sql/held-submissions.js'
-import { SqlHookOutbox, waitingFailedHooks } from '../../../backend/src/storage/sql/hook-outbox.js'
 import { SqlIndexMaintenance } from '../../../backend/src/storage/sql/index-maintenance.js'
 import type { OnReorg } from '../../../backend/src/storage/write/graph-store-base.js'
+import { StoredSubmissions } from '../../../backend/src/storage/write/held-submissions.js'
+import { StoredHookOutbox } from '../../../backend/src/storage/write/hook-outbox.js'
 import type { Config } from '../config/config.js'
 import { connectSqlite, openDatabase, openSqlite } from './open-database.js'
 import type { Stores } from './open-mongo.js'
@@ -27,12 +27,14 @@ export async function openStores(
   }
   const database = await openDatabase(config, isSecond ? connectSqlite : openSqlite)
   const { writer, reader, isShared, close } = database
+  const graph = new SqlGraphStore({ writer, reader, onReorg })
+  const outbox = new StoredHookOutbox(graph.database)
   return {
-    graph: new SqlGraphStore({ writer, reader, onReorg }),
-    outbox: new SqlHookOutbox(writer),
-    held: new SqlHeldSubmissions({ writer, reader }),
+    graph,
+    outbox,
+    held: new StoredSubmissions(graph.database),
     maintenance: new SqlIndexMaintenance({ writer, reader }),
-    failedHooksWaiting: () => waitingFailedHooks(reader),
+    failedHooksWaiting: () => outbox.waiting(),
     isShared,
     close,
   }

@@ -14,7 +14,7 @@ import {
   type SqlWriter,
 } from '../../../backend/src/storage/sql/database.js'
 import { SqlGraphStore } from '../../../backend/src/storage/sql/graph-store.js'
-import { transactionLogIn } from '../../../backend/src/storage/sql/index-maintenance.js'
+import { SqlIndexMaintenance } from '../../../backend/src/storage/sql/index-maintenance.js'
 import { EXPLAINS, type Step } from '../../support/storage/query-plans.js'
 import { watchedReader, watchedWriter } from '../../support/storage/sql-store.js'
 import { onEachSqlEngine } from '../../support/storage/stores.js'
@@ -184,7 +184,8 @@ onEachSqlEngine(({ name, openStore, closeStores }) => {
   })
 
   test('a page of the transaction log is sought where it starts, and so is a page of what has an attribute', async () => {
-    await transactionLogIn(store.reader).page(formatPosition({ arrival: 7, txid: hashColumn(txid) }), 10)
+    const position = formatPosition({ arrival: 7, txid: hashColumn(txid) })
+    await new SqlIndexMaintenance(store).transactionLog(position).next()
     await store.attributes.tipsWith({ attributes: several, limit: 10, after: outpoint })
     expect(asked.filter(({ sql }) => /order by arrival/.test(sql))).toHaveLength(1)
     expect((await plans()).filter(({ kind }) => kind === 'scan')).toEqual([])

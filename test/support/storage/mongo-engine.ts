@@ -1,9 +1,9 @@
 import { MongoClient } from 'mongodb'
 import { chunksOf } from '../../../backend/src/storage/mongo/collections.js'
 import { MongoGraphStore } from '../../../backend/src/storage/mongo/graph-store.js'
-import { MongoHookOutbox } from '../../../backend/src/storage/mongo/hook-outbox.js'
 import { MongoIndexMaintenance } from '../../../backend/src/storage/mongo/index-maintenance.js'
 import { hashColumn, outpointColumns } from '../../../backend/src/storage/rows/columns.js'
+import { StoredHookOutbox } from '../../../backend/src/storage/write/hook-outbox.js'
 import { MISSING_FOR_MONGO, mongoUrl } from '../services/mongo.js'
 import { freshDatabaseName, portOfShared } from '../services/shared.js'
 import type { Engine } from './engine.js'
@@ -49,7 +49,7 @@ export const mongo: Engine = {
     await store.open()
     return {
       store,
-      notes: new MongoHookOutbox(db, store.writer),
+      notes: new StoredHookOutbox(store.database),
       maintenance: new MongoIndexMaintenance({ db: own, writer: store.writer }),
       another: () => new MongoGraphStore({ db }),
       reads: () => reads,

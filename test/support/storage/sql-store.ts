@@ -5,8 +5,8 @@ import type { Knex } from 'knex'
 import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import type { SqlReader, SqlValue, SqlWriter } from '../../../backend/src/storage/sql/database.js'
 import { SqlGraphStore } from '../../../backend/src/storage/sql/graph-store.js'
-import { SqlHookOutbox } from '../../../backend/src/storage/sql/hook-outbox.js'
 import { SqlIndexMaintenance } from '../../../backend/src/storage/sql/index-maintenance.js'
+import { StoredHookOutbox } from '../../../backend/src/storage/write/hook-outbox.js'
 import { openSqlite } from '../../../src/server/store/open-database.js'
 import type { Engine, OpenedStore } from './engine.js'
 
@@ -37,7 +37,7 @@ export async function openSqlStore(
   return {
     store,
     database: { writer, reader: own },
-    notes: new SqlHookOutbox(writer),
+    notes: new StoredHookOutbox(store.database),
     maintenance: new SqlIndexMaintenance({ writer, reader: own }),
     another: () => new SqlGraphStore({ writer }),
     reads: () => reads,

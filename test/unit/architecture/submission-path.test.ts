@@ -23,7 +23,7 @@ function filesOfSection(title: string): string[] {
 const NO_STEP = [
   // Formats, and the tables and lookups behind a write.
   /^backend\/src\/(protocol|storage\/(rows|read|rebuild|sql|mongo))\//,
-  /^backend\/src\/storage\/write\/([\w-]+-tables|blob-chunks|double-spends)\.ts$/,
+  /^backend\/src\/storage\/write\/([\w-]+-tables|blob-chunks|held-submissions)\.ts$/,
   // Libraries that several steps share.
   /^backend\/src\/graph\/(ancestry|attributes|map-\w+|memoize-by-object|native-hash|optimistic-read|records|stored-transaction|yield-to-event-loop)\.ts$/,
   // What every request meets, whatever it asks for.

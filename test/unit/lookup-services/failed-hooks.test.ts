@@ -8,7 +8,8 @@ import { NamesLookupService } from '../../../backend/src/lookup-services/NamesLo
 import { OrdinalsLookupService } from '../../../backend/src/lookup-services/OrdinalsLookupService.js'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
 import { type Outpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
-import { SqlHookOutbox } from '../../../backend/src/storage/sql/hook-outbox.js'
+import { sqlDatabase } from '../../../backend/src/storage/sql/rows.js'
+import { StoredHookOutbox } from '../../../backend/src/storage/write/hook-outbox.js'
 import NamesTopicManager from '../../../backend/src/topic-managers/NamesTopicManager.js'
 import OrdinalsTopicManager from '../../../backend/src/topic-managers/OrdinalsTopicManager.js'
 import { beefOf, FakeChain, p2pkh } from '../../support/protocol/fake-chain.js'
@@ -70,7 +71,7 @@ function services(options: {
   const failures: HookFailure[] = []
   const writer = new FailingWriter(store, fails)
   const retries: RetryOptions = {
-    outbox: new SqlHookOutbox(database.writer),
+    outbox: new StoredHookOutbox(sqlDatabase(database)),
     onHookFailure: (failure) => failures.push(failure),
     times: QUICK,
     ...options.retries,
@@ -176,7 +177,7 @@ test('a hook that fails for ever keeps no other from being repeated', async () =
   const rows = await undisturbed()
   const chain = new FakeChain()
   const opened = await openStore()
-  const notes = new SqlHookOutbox(opened.database.writer)
+  const notes = new StoredHookOutbox(sqlDatabase(opened.database))
   const nothing: FailedHook = {
     service: 'ls_ordinals',
     hook: 'admitted',
@@ -247,7 +248,7 @@ describe('while the outbox cannot be written', () => {
   test('the hook throws, for the host to log it, and is repeated from memory when the database is back', async () => {
     const chain = new FakeChain()
     const opened = await openStore()
-    const outbox = unwritable(new SqlHookOutbox(opened.database.writer))
+    const outbox = unwritable(new StoredHookOutbox(sqlDatabase(opened.database)))
     const plugin = services({ opened, chain, fails: () => outbox.away, retries: { outbox } })
     const submit = stockEngine(chain, plugin)
     await expect(submit([beefOf(chain.genesis)])).rejects.toThrow('deadlock found')
@@ -263,7 +264,7 @@ describe('while the outbox cannot be written', () => {
     const { database } = await openStore()
     const hooks = new HookRetries({
       service: 'ls_names',
-      outbox: unwritable(new SqlHookOutbox(database.writer)),
+      outbox: unwritable(new StoredHookOutbox(sqlDatabase(database))),
       retry: async () => {},
       isEnabled: false,
       onHookFailure: (failure) => failures.push(failure),

@@ -1,7 +1,9 @@
 import fc from 'fast-check'
 import { joinBytes, utf8 } from '../../../backend/src/protocol/bytes.js'
-import { DirectoryError, readDirectory } from '../../../backend/src/protocol/directory.js'
+import { DirectoryError, directoryEntries } from '../../../backend/src/protocol/directory.js'
 import { bytes, mutated } from '../../support/protocol/arbitraries.js'
+
+const readDirectory = (body: Uint8Array) => new Map(directoryEntries(body))
 
 const refusal = (message: string) => expect.objectContaining({ code: 'BAD_DIRECTORY', message })
 

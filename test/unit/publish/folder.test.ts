@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import fc from 'fast-check'
 import { readUtf8, utf8 } from '../../../backend/src/protocol/bytes.js'
-import { readDirectory } from '../../../backend/src/protocol/directory.js'
+import { directoryEntries } from '../../../backend/src/protocol/directory.js'
 import { readInscription } from '../../../backend/src/protocol/inscription.js'
 import { parsePointer } from '../../../backend/src/protocol/outpoint.js'
 import { PROFILES } from '../../../backend/src/protocol/profile.js'
@@ -48,7 +48,7 @@ function readBack(transaction: (PublishOutput | undefined)[], vout: number): Tre
     const { contentType = '', body = new Uint8Array() } = found ?? {}
     return [name, { contentType, body: Buffer.from(body).toString('hex') }]
   }
-  return new Map([...readDirectory(bodyOf(transaction[vout]))].map(read))
+  return new Map([...directoryEntries(bodyOf(transaction[vout]))].map(read))
 }
 
 const name = fc

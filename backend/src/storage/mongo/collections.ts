@@ -1,7 +1,7 @@
 import type { Db } from 'mongodb'
 import { utf8 } from '../../protocol/bytes.js'
-import type { Outpoint } from '../../protocol/outpoint.js'
-import { hashColumn, hexOf, type Lineage } from '../rows/columns.js'
+import { hexOf } from '../rows/columns.js'
+import { type FieldValue, type Filter, isComparison, KEYS, type Row, type Table } from '../rows/rows.js'
 
 /**
  * The admitted graph on MongoDB: a collection for each SQL table (`docs/schema.md`), with the same names of fields. The key of
@@ -10,8 +10,7 @@ import { hashColumn, hexOf, type Lineage } from '../rows/columns.js'
  */
 
 /** A document with the fields of its table. */
-// biome-ignore lint/suspicious/noExplicitAny: see above; every use converts fields to records immediately.
-export type Doc = any
+export type Doc = Row
 
 /** The fields of an ascending index, in order; servers read it in both directions. */
 type Index = string[]
@@ -87,7 +86,8 @@ export const COLLECTIONS = {
     ],
   },
   graph_traits: {
-    idOf: ({ trait, lineage_txid, lineage_vout }) => attributeId(trait, [lineage_txid, lineage_vout]),
+    idOf: ({ trait, lineage_txid, lineage_vout }) =>
+      Buffer.concat([trait, lineage_txid, place(lineage_vout)]),
     indexes: [
       ['trait', ...LINEAGE],
       [...LINEAGE, 'kind'],
@@ -145,28 +145,17 @@ export const COLLECTIONS = {
     idOf: ({ name }) => name,
     indexes: [],
   },
-} as const satisfies Record<string, CollectionPlan>
+} as const satisfies Record<Table, CollectionPlan>
 
-export type CollectionName = keyof typeof COLLECTIONS
+export type CollectionName = Table
 
-/** The `_id` of documents that exist once per output: in `graph_outputs` and `graph_nodes`. */
-export function outpointId({ txid, vout }: Outpoint): Buffer {
-  return Buffer.concat([hashColumn(txid), place(vout)])
-}
-
-/** The `_id` of a chunk. */
-export function chunkId(owner: Buffer, position: number): Buffer {
+function chunkId(owner: Buffer, position: number): Buffer {
   return Buffer.concat([owner, place(position)])
 }
 
 /** The owner of a chunk, by its `_id`. */
 export function chunkOwner(id: Buffer): Buffer {
   return id.subarray(0, -PLACE_BYTES)
-}
-
-/** The `_id` of an attribute of a lineage. */
-export function attributeId(hash: Buffer, [txid, vout]: Lineage): Buffer {
-  return Buffer.concat([hash, txid, place(vout)])
 }
 
 /** The chunks of an owner: they sort by `_id`. */
@@ -186,6 +175,38 @@ function place(count: number): Buffer {
   const bytes = Buffer.alloc(PLACE_BYTES)
   bytes.writeUInt32BE(count)
   return bytes
+}
+
+/** A filter by the fields of the key as one by `_id`, which finds a document fast on every server. */
+export function byKey(name: CollectionName, filter: Filter): Filter {
+  const key: readonly string[] = KEYS[name]
+  if (filter.$or !== undefined) {
+    const { $or, ...others } = filter
+    const fields = Object.entries(others)
+    const own = Object.fromEntries(fields.filter(([field]) => key.includes(field)))
+    const branches = $or.map((branch) => byKey(name, { ...own, ...branch }))
+    if (!branches.every((branch) => Object.keys(branch).join() === '_id')) return filter
+    const ids = branches.flatMap(({ _id }) => equalValues(_id) ?? [])
+    return { _id: { $in: ids }, ...Object.fromEntries(fields.filter(([field]) => !key.includes(field))) }
+  }
+  if (name === 'graph_pieces' && Buffer.isBuffer(filter.owner) && filter.position === undefined)
+    return chunksOf(filter.owner)
+  let docs: Doc[] = [{}]
+  for (const field of key) {
+    const values = equalValues(filter[field])
+    if (values === undefined) return filter
+    docs = docs.flatMap((doc) => values.map((value) => ({ ...doc, [field]: value })))
+  }
+  const ids: FieldValue[] = docs.map((doc) => COLLECTIONS[name].idOf(doc))
+  const [only = null] = ids
+  const others = Object.entries(filter).filter(([field]) => !key.includes(field))
+  return { _id: ids.length === 1 ? only : { $in: ids }, ...Object.fromEntries(others) }
+}
+
+/** The values that a field may equal; undefined if the condition is not an equality. */
+export function equalValues(wanted: Filter[string]): FieldValue[] | undefined {
+  if (!isComparison(wanted)) return Array.isArray(wanted) || wanted === undefined ? undefined : [wanted]
+  return wanted.$in
 }
 
 /**

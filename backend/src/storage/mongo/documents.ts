@@ -1,51 +1,19 @@
 import type { Collection, Db } from 'mongodb'
 import { StoreUnavailableError } from '../../graph/errors.js'
-import type { Outpoint } from '../../protocol/outpoint.js'
 import { RequestCoalescer } from '../read/request-coalescer.js'
-import { type Lineage, outpointColumns, unique } from '../rows/columns.js'
-import type { CollectionName, Doc } from './collections.js'
-
-/** The value of a field. Txids and hashes are Buffers, as in columns; a missing value is null. */
-export type FieldValue = string | number | boolean | Buffer | null
-
-/** Conditions on a field, beside equality. As in SQL, null is neither greater nor less than anything. */
-export interface Comparison {
-  $in?: FieldValue[]
-  $ne?: FieldValue
-  $gt?: FieldValue
-  $gte?: FieldValue
-  $lt?: FieldValue
-  $lte?: FieldValue
-}
-
-export interface Filter {
-  $or?: Filter[]
-  $and?: Filter[]
-  [field: string]: FieldValue | Comparison | Filter[] | undefined
-}
-
-export interface FindOptions {
-  /** By its keys in order: 1 ascending, -1 descending. */
-  sort?: Record<string, 1 | -1>
-  limit?: number
-  /** The fields to return; all by default. `_id` is returned with all, or if it is listed. */
-  fields?: string[]
-}
+import { unique } from '../rows/columns.js'
+import { type FieldValue, type Filter, type FindOptions, KEYS, type RowReader } from '../rows/rows.js'
+import { byKey, type CollectionName, type Doc } from './collections.js'
 
 /**
- * Runs reads: plain finds, which any server accepts, and which a write can also answer from its pending changes. No read uses
- * a pipeline, a join or a session, and no filter an operator that is not in {@link Comparison}. Prefer to find one document
- * by its `_id`, which is fast on every server. `test/services/mongo.ts` says how far the server of the tests behaves as MongoDB.
+ * Reads through the driver: plain finds, which any server accepts, and which a write can also answer from its pending
+ * changes. No read uses a pipeline, a join or a session. `test/services/mongo.ts` says how far the server of the tests behaves
+ * as MongoDB.
+ *
+ * @throws StoreUnavailableError if the database cannot be reached.
  */
-export interface Documents {
-  all(collection: CollectionName, filter: Filter, options?: FindOptions): Promise<Doc[]>
-  /** The first document; undefined if there is none. */
-  first(collection: CollectionName, filter: Filter, options?: FindOptions): Promise<Doc | undefined>
-}
-
-/** Reads through the driver. @throws StoreUnavailableError if the database cannot be reached. */
-export function dbDocuments(db: Db): Documents {
-  const find: Documents['all'] = (name, filter, { sort, limit, fields } = {}) => {
+export function dbDocuments(db: Db): RowReader {
+  const find: Find = (name, filter, { sort, limit, fields } = {}) => {
     const send = (options: { signal: AbortSignal }): Promise<Doc[]> => {
       const found = collectionIn(db, name).find(filter, options)
       if (sort !== undefined) found.sort(sort)
@@ -56,13 +24,27 @@ export function dbDocuments(db: Db): Documents {
     return whileAvailable(() => withTimeout(send))
   }
   const coalescer = new FindCoalescer(find)
-  const all: Documents['all'] = (name, filter, options) =>
-    coalescer.all(name, filter, options) ?? find(name, filter, options)
+  const one: Find = (name, asked, options) => {
+    const filter = byKey(name, asked)
+    return coalescer.all(name, filter, options) ?? find(name, filter, options)
+  }
   return {
-    all,
-    first: async (name, filter, options) => (await all(name, filter, { ...options, limit: 1 }))[0],
+    async all(names, filter, options) {
+      if (typeof names === 'string') return await one(names, filter, options)
+      return (await Promise.all(names.map((name) => one(name, filter, options)))).flat()
+    },
+    first: async (name, filter, options) => (await one(name, filter, { ...options, limit: 1 }))[0],
+    async count(name, filter, limit) {
+      if (limit !== undefined) return (await one(name, filter, { limit, fields: KEYS[name] })).length
+      // The `count` command needs no pipeline.
+      const query = byKey(name, filter)
+      const send = (options: { signal: AbortSignal }) => db.command({ count: name, query }, options)
+      return Number((await whileAvailable(() => withTimeout(send))).n)
+    },
   }
 }
+
+type Find = (name: CollectionName, filter: Filter, options?: FindOptions) => Promise<Doc[]>
 
 /** A collection that returns binary values as Buffers, however the host's client is configured. */
 export function collectionIn(db: Db, name: CollectionName): Collection<Doc> {
@@ -74,26 +56,8 @@ export function collectionIn(db: Db, name: CollectionName): Collection<Doc> {
   })
 }
 
-/** Counts documents by the `count` command, which needs no pipeline. */
-export async function countIn(db: Db, name: CollectionName, query: Filter = {}): Promise<number> {
-  const { n } = await whileAvailable(() =>
-    withTimeout((options) => db.command({ count: name, query }, options)),
-  )
-  return Number(n)
-}
-
-function projectionOf(fields: string[]): Record<string, 0 | 1> {
+function projectionOf(fields: readonly string[]): Record<string, 0 | 1> {
   return { _id: 0, ...Object.fromEntries(fields.map((field) => [field, 1])) }
-}
-
-/** A filter that matches any of the outpoints. */
-export function anyOutpoint(outpoints: Outpoint[]): Filter {
-  return { $or: outpoints.map(outpointColumns) }
-}
-
-/** The outputs of a lineage. */
-export function inLineage([lineage_txid, lineage_vout]: Lineage): Filter {
-  return { lineage_txid, lineage_vout }
 }
 
 /**
@@ -200,13 +164,13 @@ type Wanted = FieldValue[]
 class FindCoalescer {
   private readonly kinds = new Map<string, RequestCoalescer<Wanted, Doc[]>>()
 
-  constructor(private readonly find: Documents['all']) {}
+  constructor(private readonly find: Find) {}
 
   /** Runs a find; undefined if it is not of a kind that is combined. */
   all(name: CollectionName, filter: Filter, options: FindOptions = {}): Promise<Doc[]> | undefined {
     const { sort, limit, fields } = options
     if (sort !== undefined || fields === undefined) return undefined
-    const branches = '$or' in filter ? (filter.$or ?? []) : [filter]
+    const branches = filter.$or !== undefined && Object.keys(filter).length === 1 ? filter.$or : [filter]
     const [first] = branches
     if (first === undefined || branches.length > MANY) return undefined
     const asked = Object.keys(first)
@@ -248,7 +212,7 @@ interface Kind {
   sought: string[]
   /** The conditions on other fields, the same for all. */
   below: Filter
-  fields: string[]
+  fields: readonly string[]
 }
 
 function filterOf({ sought, below }: Omit<Kind, 'fields'>, questions: Wanted[]): Filter {

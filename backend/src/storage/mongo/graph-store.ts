@@ -1,24 +1,15 @@
 import type { Db } from 'mongodb'
 import { memoizeByObject } from '../../graph/memoize-by-object.js'
-import { BlocklistFollower } from '../read/blocklist-copy.js'
-import { metadataIn, ordinalsIn } from '../read/ordinals.js'
-import { contentIn } from '../read/read-blobs.js'
-import { streamsIn } from '../read/read-streams.js'
+import { allBlocked, BlocklistFollower } from '../read/blocklist-copy.js'
+import { Lineages } from '../read/lineages.js'
 import { formatCheckpoint, REBUILD_CHECKPOINT } from '../rebuild/index-maintenance.js'
+import { SPENDS } from '../rows/rows.js'
 import { GraphStoreBase, type OnReorg } from '../write/graph-store-base.js'
-import { type GraphTables, memoizedTables } from '../write/graph-tables.js'
-import { admissionsIn } from './admissions.js'
-import { attributesIn } from './attributes.js'
-import { allBlocked, blockedPage } from './blocklist.js'
-import { type Documents, dbDocuments, withTimeout } from './documents.js'
-import { firstContentIn, lineagesIn, mapsIn, streamRowsIn } from './lineages.js'
-import { namesIn } from './names.js'
-import { outputTablesIn } from './output-tables.js'
-import type { PendingDocuments } from './pending-documents.js'
-import { interactionsIn, settingsIn } from './settings.js'
-import { SPENDS, workBehind } from './transaction-status.js'
-import { transactionTablesIn } from './transaction-tables.js'
-import { blocksIn, transactionsIn } from './transactions.js'
+import type { GraphTables } from '../write/graph-tables.js'
+import { withTimeout } from './documents.js'
+import { lookupsIn } from './lookups.js'
+import { MongoOutputTables } from './output-tables.js'
+import { MongoTransactionTables } from './transaction-tables.js'
 import { SCHEMA, STATE_ID, stateIn } from './write-lease.js'
 import { MongoWriter } from './writer.js'
 
@@ -34,55 +25,19 @@ export interface MongoGraphStoreOptions {
 /** The admitted graph on MongoDB and on what speaks its wire protocol: one server, a replica set, a sharded cluster. */
 export class MongoGraphStore extends GraphStoreBase {
   readonly writer: MongoWriter
-  readonly transactions
-  readonly blocks
-  readonly names
-  readonly ordinals
-  readonly metadata
-  readonly attributes
-  readonly content
-  readonly streams
-  readonly admissions
-  readonly interactions
-  readonly settings
-  readonly blocklist
-  readonly backlog
-  protected readonly blocklistCopy: BlocklistFollower
   private readonly db: Db
-  private readonly documents: Documents
 
   constructor({ db, onReorg, lease, isWatched = false }: MongoGraphStoreOptions) {
-    super(onReorg)
-    this.db = db
-    const documents = dbDocuments(db)
-    this.documents = documents
     const writer = new MongoWriter({ db, ...(lease !== undefined && { lease }) })
-    this.writer = writer
-    const rows = { ...lineagesIn(documents), ...mapsIn(documents), ...streamRowsIn(documents) }
-    this.transactions = transactionsIn(documents, () => this.admission !== undefined)
-    this.blocks = blocksIn(documents)
-    this.names = namesIn(documents)
-    this.ordinals = ordinalsIn(rows, {
-      spenderOf: this.transactions.spenderOf,
-      firstContentOutput: (txid) => firstContentIn(documents, txid),
-    })
-    this.metadata = metadataIn(rows)
-    this.attributes = attributesIn(documents)
-    this.content = contentIn(rows)
-    this.streams = streamsIn(rows)
-    this.admissions = admissionsIn(documents)
-    this.interactions = interactionsIn({ documents, writer })
-    this.settings = settingsIn({ documents, writer })
-    this.blocklistCopy = new BlocklistFollower({
-      readAll: () => allBlocked(documents),
+    const { database } = writer
+    const blocklistCopy = new BlocklistFollower({
+      readAll: () => allBlocked(database),
       writeCount: () => writer.writeCount(),
       isWatched,
     })
-    this.blocklist = this.blocklistRole((query) => blockedPage(documents, query))
-    this.backlog = this.backlogRole({
-      isBehind: async () => (await documents.first('graph_backlog', {}, { fields: ['kind'] })) !== undefined,
-      workBehind: (query) => workBehind(documents, query),
-    })
+    super({ database, lookups: lookupsIn(database), blocklistCopy, onReorg })
+    this.db = db
+    this.writer = writer
   }
 
   /** Creates missing collections and indexes, and finishes what a crashed writer left. */
@@ -96,10 +51,6 @@ export class MongoGraphStore extends GraphStoreBase {
     await withTimeout((options) => this.db.command({ ping: 1 }, options))
   }
 
-  async isEmpty(): Promise<boolean> {
-    return (await this.documents.first('graph_transactions', {}, { fields: ['txid'] })) === undefined
-  }
-
   async reorgCount(): Promise<number> {
     return await this.writer.reorgCount()
   }
@@ -109,7 +60,15 @@ export class MongoGraphStore extends GraphStoreBase {
   }
 
   protected async write<Result>(write: (tables: GraphTables) => Promise<Result>): Promise<Result> {
-    return await this.writer.write((pending) => write(tablesIn(pending, this.admission !== undefined)))
+    const derives = this.admission !== undefined
+    return await this.writer.write((pending) => {
+      const lookups = lookupsIn(pending)
+      return write({
+        transactions: new MongoTransactionTables({ rows: pending, lookups, derives }),
+        outputs: new MongoOutputTables({ pending, lookups }),
+        rows: new Lineages(pending, lookups),
+      })
+    })
   }
 
   /** Has the index of an earlier version rebuilt, once. */
@@ -128,15 +87,6 @@ export class MongoGraphStore extends GraphStoreBase {
     await withTimeout((options) =>
       state.updateOne({ _id: STATE_ID }, { $set: { schema: SCHEMA } }, { upsert: false, ...options }),
     )
-  }
-}
-
-/** @param derives Whether the store derives the admissions of all stored transactions. */
-export function tablesIn(pending: PendingDocuments, derives = false): GraphTables {
-  return {
-    transactions: memoizedTables(transactionTablesIn(pending, derives)),
-    outputs: outputTablesIn(pending),
-    rows: { ...lineagesIn(pending), ...mapsIn(pending) },
   }
 }
 

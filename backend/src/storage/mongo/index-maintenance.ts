@@ -1,45 +1,26 @@
 import type { Db } from 'mongodb'
-import type {
-  ComparedPart,
-  IndexComparison,
-  IndexRebuild,
-  LoggedTransaction,
-  RebuildCheckpoint,
-} from '../../graph/index-maintenance.js'
+import type { ComparedPart } from '../../graph/index-maintenance.js'
+import { heldChunks } from '../read/read-blobs.js'
 import {
   COMPARED_PART,
   COMPARED_SIDES,
   type ComparedSide,
   DERIVED,
-  formatCheckpoint,
-  loggedAfter,
-  parseCheckpoint,
-  parsePosition,
-  REBUILD_CHECKPOINT,
   REBUILD_PAGE,
-  type TransactionLogRows,
+  StoredIndex,
 } from '../rebuild/index-maintenance.js'
-import { hashColumn, hexOf, inParts, outpointOf, unique } from '../rows/columns.js'
+import { hashColumn, hexOf, outpointOf, unique } from '../rows/columns.js'
+import type { RowReader, RowWriter } from '../rows/rows.js'
 import { type CollectionName, chunkOwner, type Doc } from './collections.js'
-import { heldChunks } from './content.js'
-import {
-  collectionIn,
-  countIn,
-  type Documents,
-  dbDocuments,
-  type Filter,
-  whileAvailable,
-  withTimeout,
-} from './documents.js'
-import { transactionRecord } from './transactions.js'
+import { collectionIn, whileAvailable, withTimeout } from './documents.js'
+import { lookupsIn } from './lookups.js'
 import { DURABLE, stateIn, type WriteLease, WriteLeases } from './write-lease.js'
 import type { MongoWriter } from './writer.js'
 
 /** Compares the index of a database with the admitted set, and empties it for a rebuild. */
-export class MongoIndexMaintenance implements IndexComparison, IndexRebuild {
+export class MongoIndexMaintenance extends StoredIndex {
   private readonly db: Db
   private readonly writer: MongoWriter
-  private readonly documents: Documents
   /** Not the writers' lease: a rebuild is many writes, with those of others in between. */
   private readonly leases: WriteLeases
   /** Held while this process does the work. */
@@ -47,9 +28,9 @@ export class MongoIndexMaintenance implements IndexComparison, IndexRebuild {
 
   /** @param options.lease How long a lease lasts without a heartbeat, in milliseconds. */
   constructor({ db, writer, lease }: { db: Db; writer: MongoWriter; lease?: number }) {
+    super(writer.database, lookupsIn(writer.database))
     this.db = db
     this.writer = writer
-    this.documents = dbDocuments(db)
     this.leases = new WriteLeases({ state: stateIn(db), id: 'upkeep', ...(lease !== undefined && { lease }) })
   }
 
@@ -76,46 +57,84 @@ export class MongoIndexMaintenance implements IndexComparison, IndexRebuild {
     return await this.writer.write((pending) => comparePart(pending, after))
   }
 
-  async unadmit(txid: string): Promise<void> {
+  protected override async write(work: (rows: RowWriter) => Promise<void>): Promise<void> {
     await this.lease?.renew()
-    await this.writer.write(async (pending) => {
-      for (const name of ['graph_admissions', 'graph_applied'] as const)
-        await pending.delete(name, { txid: hashColumn(txid) })
-    })
+    await super.write(work)
   }
 
-  async rebuild(): Promise<RebuildCheckpoint | undefined> {
-    const setting = await this.documents.first('graph_settings', { _id: REBUILD_CHECKPOINT })
-    return setting && parseCheckpoint(setting.value)
-  }
-
-  async setRebuildCheckpoint(checkpoint: RebuildCheckpoint | undefined): Promise<void> {
-    await this.lease?.renew()
-    await this.writer.write(async (pending) => {
-      if (checkpoint === undefined) await pending.delete('graph_settings', { _id: REBUILD_CHECKPOINT })
-      else
-        await pending.put('graph_settings', { name: REBUILD_CHECKPOINT, value: formatCheckpoint(checkpoint) })
-    })
-  }
-
+  /**
+   * Empties the index in steps that can be repeated, without the journal: a process that finds it half empty also finds the
+   * checkpoint, and empties it again.
+   *
+   * The spends of transactions without bytes stay: nothing else records them.
+   */
   async empty(): Promise<void> {
-    const { db, documents } = this
     await this.writer.withLease(async (lease) => {
-      const renew = async (): Promise<void> => {
-        await lease.renew()
-        await this.lease?.renew()
-      }
-      await emptyIndex({ db, documents, renew })
+      for (const name of DERIVED)
+        await this.onEach(lease, { name, fields: ['_id'] }, (docs) => this.remove(name, docs))
+      await this.onEach(lease, { name: 'graph_silent_spends' }, async (docs) => {
+        const puts = docs.map((doc) => ({
+          replaceOne: { filter: { _id: doc._id }, replacement: doc, upsert: true },
+        }))
+        await withTimeout((options) =>
+          collectionIn(this.db, 'graph_spends').bulkWrite(puts, { ...DURABLE, ...options }),
+        )
+        await this.remove('graph_silent_spends', docs)
+      })
+      await this.onEach(lease, { name: 'graph_spends', fields: ['_id', 'spender'] }, async (docs) => {
+        const spenders = new Set(docs.map(({ spender }) => hexOf(spender)))
+        const held = await heldChunks(this.database, [...spenders])
+        const known = docs.filter(({ spender }) => held.has(hexOf(spender)))
+        await this.remove('graph_spends', known)
+      })
+      await this.onEach(lease, { name: 'graph_pieces', fields: ['_id'] }, async (docs) => {
+        const owners = docs.map(({ _id }) => chunkOwner(_id))
+        const kept = await this.keptOwners(unique(owners, hexOf))
+        await this.remove(
+          'graph_pieces',
+          docs.filter(({ _id }) => !kept.has(hexOf(chunkOwner(_id)))),
+        )
+      })
+      await this.onEach(lease, { name: 'graph_transactions', fields: ['_id'] }, async (docs) => {
+        // Statuses are decided again; insertion order and proofs stay.
+        const undecided = { $set: { mined: null, silent: false } }
+        const transactions = collectionIn(this.db, 'graph_transactions')
+        await withTimeout((options) =>
+          transactions.updateMany(idsOf(docs), undecided, { ...DURABLE, ...options }),
+        )
+      })
     })
   }
 
-  transactionLog(after: string): AsyncIterable<LoggedTransaction> {
-    return loggedAfter(transactionLogIn(this.documents), after)
+  /** Runs work on all documents of a collection, a page at a time in the order of their keys; renews the leases before each. */
+  private async onEach(
+    lease: WriteLease,
+    { name, fields }: { name: CollectionName; fields?: string[] },
+    work: (docs: Doc[]) => Promise<void>,
+  ): Promise<void> {
+    for (let last: Doc; ; ) {
+      const docs = await this.database.all(name, last === undefined ? {} : { _id: { $gt: last._id } }, {
+        sort: { _id: 1 },
+        limit: REBUILD_PAGE,
+        ...(fields && { fields }),
+      })
+      if (docs.length === 0) return
+      await lease.renew()
+      await this.lease?.renew()
+      await work(docs)
+      last = docs.at(-1)
+    }
   }
 
-  async transactionsLeft(after: string): Promise<number> {
-    return await transactionsLeft(this.db, after)
+  private async remove(name: CollectionName, docs: Doc[]): Promise<void> {
+    await withTimeout((options) =>
+      collectionIn(this.db, name).deleteMany(idsOf(docs), { ...DURABLE, ...options }),
+    )
   }
+}
+
+function idsOf(docs: Doc[]): { _id: { $in: (Buffer | string)[] } } {
+  return { _id: { $in: docs.map(({ _id }) => _id) } }
 }
 
 /** The txids of a part. */
@@ -127,7 +146,7 @@ interface Part {
 const OUTPOINT = { fields: ['txid', 'vout'] }
 
 /** Compares the part after a txid. @param documents Nobody may write to them meanwhile. */
-async function comparePart(documents: Documents, after: string | undefined): Promise<ComparedPart> {
+async function comparePart(documents: RowReader, after: string | undefined): Promise<ComparedPart> {
   const from = hashColumn(after ?? '')
   const counted = await documents.all(
     'graph_admissions',
@@ -155,7 +174,7 @@ async function comparePart(documents: Documents, after: string | undefined): Pro
 }
 
 /** The outputs of a topic that the index has, including those of inactive transactions. */
-async function indexedIn(documents: Documents, { tables, kinds }: ComparedSide, part: Part): Promise<Doc[]> {
+async function indexedIn(documents: RowReader, { tables, kinds }: ComparedSide, part: Part): Promise<Doc[]> {
   const inactive = { txid: { ...part }, kind: { $in: kinds } }
   const indexed = await documents.all('graph_silent_facts', inactive, OUTPOINT)
   for (const table of tables) {
@@ -170,123 +189,9 @@ function keyOf({ txid, vout }: Doc): string {
 }
 
 /** The transactions that are applied to a topic but have no bytes. */
-async function lostIn(documents: Documents, part: Part): Promise<string[]> {
+async function lostIn(documents: RowReader, part: Part): Promise<string[]> {
   const applied = await documents.all('graph_applied', { txid: { ...part } }, { fields: ['txid'] })
   const txids = [...new Set(applied.map(({ txid }) => hexOf(txid)))]
   const held = await heldChunks(documents, txids)
   return txids.filter((txid) => !held.has(txid))
-}
-
-interface Emptying {
-  db: Db
-  documents: Documents
-  /** Renews the leases before each step. */
-  renew: () => Promise<void>
-}
-
-/**
- * Empties the index in steps that can be repeated, without the journal: a process that finds it half empty also finds the
- * checkpoint, and empties it again.
- *
- * The spends of transactions without bytes stay: nothing else records them.
- */
-async function emptyIndex(emptying: Emptying): Promise<void> {
-  const { db, documents } = emptying
-  for (const name of DERIVED) {
-    await onEach(emptying, { name, fields: ['_id'] }, async (docs) => {
-      await remove(db, name, docs)
-    })
-  }
-  await onEach(emptying, { name: 'graph_silent_spends' }, async (docs) => {
-    const puts = docs.map((doc) => ({
-      replaceOne: { filter: { _id: doc._id }, replacement: doc, upsert: true },
-    }))
-    await withTimeout((options) =>
-      collectionIn(db, 'graph_spends').bulkWrite(puts, { ...DURABLE, ...options }),
-    )
-    await remove(db, 'graph_silent_spends', docs)
-  })
-  await onEach(emptying, { name: 'graph_spends', fields: ['_id', 'spender'] }, async (docs) => {
-    const spenders = new Set(docs.map(({ spender }) => hexOf(spender)))
-    const held = await heldChunks(documents, [...spenders])
-    const known = docs.filter(({ spender }) => held.has(hexOf(spender)))
-    await remove(db, 'graph_spends', known)
-  })
-  await onEach(emptying, { name: 'graph_pieces', fields: ['_id'] }, async (docs) => {
-    const kept = await keptOwners(documents, docs)
-    const derived = docs.filter(({ _id }) => !kept.has(hexOf(chunkOwner(_id))))
-    await remove(db, 'graph_pieces', derived)
-  })
-  await onEach(emptying, { name: 'graph_transactions', fields: ['_id'] }, async (docs) => {
-    // Statuses are decided again; insertion order and proofs stay.
-    const undecided = { $set: { mined: null, silent: false } }
-    await withTimeout((options) =>
-      collectionIn(db, 'graph_transactions').updateMany(idsOf(docs), undecided, { ...DURABLE, ...options }),
-    )
-  })
-}
-
-/** Runs work on all documents of a collection, a page at a time in the order of their keys. */
-async function onEach(
-  { documents, renew }: Emptying,
-  { name, fields }: { name: CollectionName; fields?: string[] },
-  work: (docs: Doc[]) => Promise<void>,
-): Promise<void> {
-  for (let last: Doc; ; ) {
-    const docs = await documents.all(name, last === undefined ? {} : { _id: { $gt: last._id } }, {
-      sort: { _id: 1 },
-      limit: REBUILD_PAGE,
-      ...(fields && { fields }),
-    })
-    if (docs.length === 0) return
-    await renew()
-    await work(docs)
-    last = docs.at(-1)
-  }
-}
-
-async function remove(db: Db, name: CollectionName, docs: Doc[]): Promise<void> {
-  await withTimeout((options) => collectionIn(db, name).deleteMany(idsOf(docs), { ...DURABLE, ...options }))
-}
-
-function idsOf(docs: Doc[]): { _id: { $in: (Buffer | string)[] } } {
-  return { _id: { $in: docs.map(({ _id }) => _id) } }
-}
-
-/** Those of the chunks' owners whose blob is a raw transaction or the BEEF of a failed hook, as hex. */
-async function keptOwners(documents: Documents, chunks: Doc[]): Promise<Set<string>> {
-  const owners = unique(
-    chunks.map(({ _id }) => chunkOwner(_id)),
-    hexOf,
-  )
-  const transactions = await inParts(owners, (part) =>
-    documents.all('graph_transactions', { _id: { $in: part } }, { fields: ['txid'] }),
-  )
-  const hooks = await inParts(owners, (part) =>
-    documents.all('graph_hook_notes', { beef: { $in: part } }, { fields: ['beef'] }),
-  )
-  return new Set([...transactions.map(({ txid }) => hexOf(txid)), ...hooks.map(({ beef }) => hexOf(beef))])
-}
-
-function afterPosition(position: string): Filter {
-  const { order, txid } = parsePosition(position)
-  return { arrival: { $gte: order }, $or: [{ arrival: { $gt: order } }, { txid: { $gt: txid } }] }
-}
-
-/** The transactions of a database in insertion order. */
-function transactionLogIn(documents: Documents): TransactionLogRows {
-  return {
-    page: (position, limit) =>
-      documents.all('graph_transactions', afterPosition(position), {
-        sort: { arrival: 1, txid: 1 },
-        limit,
-        fields: ['txid', 'arrival'],
-      }),
-    admissions: (txids) => documents.all('graph_admissions', { txid: { $in: txids } }),
-    transaction: (txid) => transactionRecord(documents, txid),
-  }
-}
-
-async function transactionsLeft(db: Db, after: string): Promise<number> {
-  return await countIn(db, 'graph_transactions', afterPosition(after))
 }

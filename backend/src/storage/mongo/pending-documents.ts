@@ -1,7 +1,14 @@
 import sift from 'sift'
 import { parts, ROWS_A_STATEMENT } from '../rows/columns.js'
-import { type CollectionName, type Doc, withId } from './collections.js'
-import type { Comparison, Documents, FieldValue, Filter, FindOptions } from './documents.js'
+import {
+  type FieldValue,
+  type Filter,
+  type FindOptions,
+  isComparison,
+  type RowReader,
+  type RowWriter,
+} from '../rows/rows.js'
+import { byKey, type CollectionName, type Doc, equalValues, withId } from './collections.js'
 
 /** A document to put or to remove. */
 export type DocumentChange = {
@@ -14,12 +21,25 @@ export type DocumentChange = {
  * The database as a write sees it: the stored documents with its own changes over them (read-your-writes). Nothing is written
  * until the write commits the changes, so that one that fails leaves nothing.
  */
-export class PendingDocuments implements Documents {
+export class PendingDocuments implements RowWriter {
   private readonly collections = new Map<CollectionName, PendingCollection>()
 
-  constructor(private readonly stored: Documents) {}
+  constructor(private readonly stored: RowReader) {}
 
-  async all(name: CollectionName, filter: Filter, options: FindOptions = {}): Promise<Doc[]> {
+  async all(
+    names: CollectionName | readonly CollectionName[],
+    filter: Filter,
+    options: FindOptions = {},
+  ): Promise<Doc[]> {
+    if (typeof names === 'string') return await this.allOf(names, byKey(names, filter), options)
+    return (await Promise.all(names.map((name) => this.all(name, filter, options)))).flat()
+  }
+
+  async count(name: CollectionName, filter: Filter, limit?: number): Promise<number> {
+    return (await this.all(name, filter, { fields: ['_id'], ...(limit !== undefined && { limit }) })).length
+  }
+
+  private async allOf(name: CollectionName, filter: Filter, options: FindOptions): Promise<Doc[]> {
     const pending = this.collections.get(name)
     if (pending === undefined) return await this.stored.all(name, filter, options)
     const { sort, limit, fields } = options
@@ -213,18 +233,6 @@ function union(sets: Set<string>[]): Set<string> {
 /** A document's key as text. */
 export function keyOf(id: Buffer | string): string {
   return String(comparable(id))
-}
-
-/** The values that a field may equal; undefined if the condition is not an equality. */
-function equalValues(wanted: Filter[string]): FieldValue[] | undefined {
-  if (!isComparison(wanted)) return Array.isArray(wanted) || wanted === undefined ? undefined : [wanted]
-  return wanted.$in
-}
-
-function isComparison(wanted: Filter[string]): wanted is Comparison {
-  return (
-    typeof wanted === 'object' && wanted !== null && !ArrayBuffer.isView(wanted) && !Array.isArray(wanted)
-  )
 }
 
 /**

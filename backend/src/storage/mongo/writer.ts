@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Db } from 'mongodb'
 import { coalesced } from '../read/request-coalescer.js'
+import type { RowDatabase, RowReader } from '../rows/rows.js'
 import { openCollections } from './collections.js'
-import { type Documents, dbDocuments, whileAvailable } from './documents.js'
+import { dbDocuments, whileAvailable } from './documents.js'
 import { Journal } from './journal.js'
 import { PendingDocuments } from './pending-documents.js'
 import {
@@ -28,7 +29,8 @@ export class MongoWriter {
   private readonly db: Db
   private readonly leases: WriteLeases
   private readonly journal: Journal
-  private readonly documents: Documents
+  /** What it writes, for reading outside of a write, too. */
+  readonly database: RowDatabase
   /** Coalesced: every answer that takes several reads checks it before and after. */
   private readonly state: () => Promise<WriterState | undefined>
   private opened: Promise<void> | undefined
@@ -37,7 +39,7 @@ export class MongoWriter {
     this.db = db
     this.leases = new WriteLeases({ state: stateIn(db), ...(lease !== undefined && { lease }) })
     this.journal = new Journal(db)
-    this.documents = dbDocuments(db)
+    this.database = { ...dbDocuments(db), write: (work) => this.write(work) }
     this.state = coalesced(() => whileAvailable(() => this.leases.read()))
   }
 
@@ -142,17 +144,18 @@ export class MongoWriter {
   }
 
   /** Reads of the database that renew the lease. */
-  private documentsOf(lease: WriteLease): Documents {
-    const { documents } = this
+  private documentsOf(lease: WriteLease): RowReader {
+    const { all, first, count } = this.database
+    const renewing =
+      <Query extends unknown[], Found>(read: (...query: Query) => Promise<Found>) =>
+      async (...query: Query): Promise<Found> => {
+        await lease.renew()
+        return await read(...query)
+      }
     return {
-      async all(...query) {
-        await lease.renew()
-        return await documents.all(...query)
-      },
-      async first(...query) {
-        await lease.renew()
-        return await documents.first(...query)
-      },
+      all: renewing(all),
+      first: renewing(first),
+      count: renewing(count),
     }
   }
 }

@@ -1,4 +1,38 @@
-import { type BlockedSubject, Blocklist } from '../../graph/blocklist.js'
+import {
+  type BlockedQuery,
+  type BlockedRecord,
+  type BlockedSubject,
+  Blocklist,
+} from '../../graph/blocklist.js'
+import type { Filter, Row, RowReader } from '../rows/rows.js'
+
+/** See `BlocklistStore.page`. */
+export async function blockedPage(
+  rows: RowReader,
+  { kind, after, limit }: BlockedQuery,
+): Promise<BlockedRecord[]> {
+  const page = async (filter: Filter, size: number): Promise<BlockedRecord[]> => {
+    const fields = ['kind', 'value', 'reason', 'since']
+    const sort = { kind: 1, value: 1 } as const
+    return (await rows.all('graph_blocked', filter, { sort, limit: size, fields })).map(blockedOf)
+  }
+  if (after === undefined || (kind !== undefined && kind > after.kind))
+    return await page(kind === undefined ? {} : { kind }, limit)
+  if (kind !== undefined && kind < after.kind) return []
+  // The remaining subjects of the same kind, then the kinds after it: each is one range of the key.
+  const same = await page({ kind: after.kind, value: { $gt: after.value } }, limit)
+  if (same.length === limit || kind !== undefined) return same
+  return [...same, ...(await page({ kind: { $gt: after.kind } }, limit - same.length))]
+}
+
+/** The whole blocklist. */
+export async function allBlocked(rows: RowReader): Promise<BlockedSubject[]> {
+  return await rows.all('graph_blocked', {}, { fields: ['kind', 'value'] })
+}
+
+export function blockedOf({ kind, value, reason, since }: Row): BlockedRecord {
+  return { kind, value, reason, since: Number(since) }
+}
 
 /**
  * The blocklist in memory. Every write of this store is applied to it when it commits, so that the next read sees it; after

@@ -1,8 +1,10 @@
 import type { OutputRecord } from '../../graph/records.js'
-import type { Outpoint } from '../../protocol/outpoint.js'
-import { type Lineage, numberIn, type OutpointRow, outpointOf } from '../rows/columns.js'
-import { OUTPUT, type OutputRow, outputOf } from '../rows/record-rows.js'
-import type { BlobChunks } from './read-blobs.js'
+import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
+import { hashColumn, hexOf, type Lineage, numberIn, outpointColumns, outpointOf } from '../rows/columns.js'
+import { OUTPUT, outputOf } from '../rows/record-rows.js'
+import { anyOutpoint, inLineage, type Row, type RowReader } from '../rows/rows.js'
+import type { LineageSummary, Lookups, MapPart, Place } from './lookups.js'
+import { type BlobChunks, chunksIn } from './read-blobs.js'
 
 /** About as many outputs are moved into another lineage in the time that one spend is reconsidered. */
 export const MOVED_OUTPUTS_PER_SPEND = 30
@@ -22,71 +24,130 @@ export interface LineageChange {
   from: number
 }
 
-export interface StepRow {
+interface StepRow {
   outpoint: Outpoint
   step: number
 }
 
-/** The place of an output in its lineage. */
-export interface Place {
-  satoshis: number
-  /** Whether it is a coin in front of an ordinal, which is part of no answer. */
-  isCarrier: boolean
-  lineage: Lineage
-  step: number
-}
+/** The lookups in `graph_outputs` that reads of ordinals are built on. Each uses an index, whatever the length of a lineage. */
+export class Lineages implements Maps {
+  readonly chunk: BlobChunks['chunk']
+  readonly summaryOf: Lookups['summaryOf']
 
-/** The summary of a lineage, as seen from one of its outputs. Numbers are steps. */
-export interface LineageSummary extends Place {
-  /** Whether nothing is missing before the first output: it received no 1-sat coin, or it is a name's origin. */
-  isComplete: boolean
-  last: number
-  /** The first output with content: in a complete lineage, the origin. */
-  origin: number | undefined
-  /** The last output with content. */
-  content: number | undefined
-  /** The last output that names a parent. */
-  parent: number | undefined
-  /** Outputs that were read along with it, by step. */
-  outputs?: ReadonlyMap<number, OutputRecord>
-  /** Where the MAP from the origin to this output is stored, last first, if that was read along with it. */
-  maps?: () => Promise<MapPart[]>
-}
+  constructor(
+    private readonly rows: RowReader,
+    private readonly lookups: Pick<Lookups, 'summaryOf' | 'mapRows'>,
+  ) {
+    this.chunk = chunksIn(rows).chunk
+    this.summaryOf = (outpoint) => lookups.summaryOf(outpoint)
+  }
 
-/**
- * The lookups in `graph_outputs` that reads of ordinals are built on, implemented by each engine. Each uses an index,
- * whatever the length of a lineage.
- */
-export interface Lineages {
   /** Undefined if the store does not hold the output. */
-  placeOf(outpoint: Outpoint): Promise<Place | undefined>
-  /** Undefined if the store does not hold the output. */
-  summaryOf(outpoint: Outpoint): Promise<LineageSummary | undefined>
-  outputAt(outpoint: Outpoint): Promise<OutputRecord | undefined>
+  async placeOf(outpoint: Outpoint): Promise<Place | undefined> {
+    const row = await this.rows.first(OUTPUTS, outpointColumns(outpoint), { fields: PLACE })
+    return row && placeIn(row)
+  }
+
+  async outputAt(outpoint: Outpoint): Promise<OutputRecord | undefined> {
+    const row = await this.rows.first(OUTPUTS, outpointColumns(outpoint), { fields: OUTPUT })
+    return row && outputOf(row)
+  }
+
   /** The last output of a lineage. */
-  lastOf(lineage: Lineage): Promise<StepRow | undefined>
+  async lastOf(lineage: Lineage): Promise<StepRow | undefined> {
+    const row = await this.rows.first(OUTPUTS, inLineage(lineage), { sort: { step: -1 }, fields: STEP })
+    return row && stepOf(row)
+  }
+
   /** The first output of a lineage with content: in a complete lineage, the origin. */
-  firstContentOf(lineage: Lineage): Promise<StepRow | undefined>
+  async firstContentOf(lineage: Lineage): Promise<StepRow | undefined> {
+    const inscribed = { ...inLineage(lineage), content_step: { $gte: 0 } }
+    const row = await this.rows.first(OUTPUTS, inscribed, { sort: { content_step: 1 }, fields: STEP })
+    return row && stepOf(row)
+  }
+
   /** The outputs at some steps of a lineage, by step. */
-  outputsAt(places: { lineage: Lineage; steps: number[] }): Promise<Map<number, OutputRecord>>
+  async outputsAt(places: { lineage: Lineage; steps: number[] }): Promise<Map<number, OutputRecord>> {
+    const at = { ...inLineage(places.lineage), step: { $in: places.steps } }
+    const rows = await this.rows.all(OUTPUTS, at, { fields: [...OUTPUT, 'step'] })
+    return new Map(rows.map((row) => [Number(row.step), outputOf(row)]))
+  }
+
   /** The last output of a stretch that has content. */
-  latestContent(steps: Steps): Promise<OutputRecord | undefined>
+  async latestContent({ lineage, from, to }: Steps): Promise<OutputRecord | undefined> {
+    const within = { ...inLineage(lineage), content_step: { $gte: from, $lte: to } }
+    const row = await this.rows.first(OUTPUTS, within, { sort: { content_step: -1 }, fields: OUTPUT })
+    return row && outputOf(row)
+  }
+
   /** The parent named by the last output of a stretch that names one. */
-  latestParent(steps: Steps): Promise<Outpoint | undefined>
-  /** Whether nothing is missing before the first output: it received no 1-sat coin, or it is a name's origin. */
-  isComplete(lineage: Lineage): Promise<boolean>
+  async latestParent({ lineage, from, to }: Steps): Promise<Outpoint | undefined> {
+    const within = { ...inLineage(lineage), parent_step: { $gte: from, $lte: to } }
+    const fields = ['parent_txid', 'parent_vout']
+    const row = await this.rows.first(OUTPUTS, within, { sort: { parent_step: -1 }, fields })
+    return row && outpointOf({ txid: row.parent_txid, vout: row.parent_vout })
+  }
+
+  isComplete(lineage: Lineage): Promise<boolean> {
+    return isComplete(this.rows, lineage)
+  }
+
   /** At most `limit` outputs from a step on, in order. */
-  stepsFrom(place: { lineage: Lineage; step: number; limit: number }): Promise<StepRow[]>
+  async stepsFrom({
+    lineage,
+    step,
+    limit,
+  }: {
+    lineage: Lineage
+    step: number
+    limit: number
+  }): Promise<StepRow[]> {
+    const from = { ...inLineage(lineage), step: { $gte: step } }
+    return (await this.rows.all(OUTPUTS, from, { sort: { step: 1 }, limit, fields: STEP })).map(stepOf)
+  }
+
+  async latestMaps(stretch: Steps & { limit: number }): Promise<MapPage> {
+    const { rows, last } = await this.lookups.mapRows({ ...stretch, order: -1 })
+    return { parts: rows.map(mapPartOf), next: last && last - 1 }
+  }
 }
 
-/** The MAP kept with an output: its own, or if `merged` a snapshot of all MAP up to it. `length` is in bytes. */
-export interface MapPart {
-  outpoint: Outpoint
-  merged: boolean
-  length: number
+const OUTPUTS = 'graph_outputs'
+const STEP = ['txid', 'vout', 'step']
+/** The columns that {@link placeIn} reads. */
+const PLACE = ['satoshis', 'carrier', 'lineage_txid', 'lineage_vout', 'step']
+
+export function placeIn(row: Row): Place {
+  return {
+    satoshis: Number(row.satoshis),
+    isCarrier: Number(row.carrier) === 1,
+    lineage: [hashColumn(hexOf(row.lineage_txid)), Number(row.lineage_vout)],
+    step: Number(row.step),
+  }
 }
 
-export function mapPartOf(row: OutpointRow & { map_length: unknown; merged_length: unknown }): MapPart {
+function stepOf(row: Row): StepRow {
+  return { outpoint: outpointOf(row), step: Number(row.step) }
+}
+
+/** Whether nothing is missing before the first output: it received no 1-sat coin, or it is a name's origin. */
+async function isComplete(rows: RowReader, [txid, vout]: Lineage): Promise<boolean> {
+  const first = await rows.first(OUTPUTS, { txid, vout }, { fields: ['unsettled', 'previous_txid'] })
+  if (first === undefined) return false
+  if (Number(first.unsettled) === 0 && first.previous_txid === null) return true
+  return (await rows.first('graph_names', { txid, vout }, { fields: ['name'] })) !== undefined
+}
+
+/** Leaves out blocked outputs. */
+export async function unblocked(rows: RowReader, outputs: Row[]): Promise<Row[]> {
+  if (outputs.length === 0) return []
+  const fields = ['txid', 'vout']
+  const found = await rows.all('graph_blocked', anyOutpoint(outputs.map(outpointOf)), { fields })
+  const blocked = new Set(found.map((row) => formatOutpoint(outpointOf(row))))
+  return outputs.filter((output) => !blocked.has(formatOutpoint(outpointOf(output))))
+}
+
+function mapPartOf(row: Row): MapPart {
   const merged = numberIn(row.merged_length)
   return {
     outpoint: outpointOf(row),
@@ -103,7 +164,7 @@ export interface MapPage {
   next: number | undefined
 }
 
-/** The lookups of MAP along lineages, implemented by each engine. */
+/** The lookups of MAP along lineages. */
 export interface Maps extends BlobChunks {
   /** The last outputs of a stretch that have MAP, without blocked ones: their MAP does not count later either. */
   latestMaps(steps: Steps & { limit: number }): Promise<MapPage>
@@ -115,29 +176,13 @@ export const SHORT = 8
 /** The columns read of each output of a short lineage. */
 export const SHORT_LINEAGE = [...OUTPUT, 'step', 'content_step', 'parent_step', 'map_step', 'merged_length']
 
-interface ShortLineageRow extends OutputRow {
-  step: unknown
-  content_step: unknown
-  parent_step: unknown
-  map_step: unknown
-  merged_length: unknown
-}
-
 /**
  * Summarises a lineage by all its outputs: if the database is another process, that is faster than one lookup per end.
  *
- * @param read.isComplete Looks up whether nothing is missing before the first, if the rows do not show it.
- * @param read.unblocked Leaves out blocked outputs.
+ * @param outputs All of them, with the columns {@link SHORT_LINEAGE}.
  */
-export async function shortLineage(
-  place: Place,
-  rows: ShortLineageRow[],
-  read: {
-    isComplete: () => Promise<boolean>
-    unblocked: <Row extends OutpointRow>(rows: Row[]) => Promise<Row[]>
-  },
-): Promise<LineageSummary> {
-  const ordered = rows.toSorted((a, b) => Number(b.step) - Number(a.step))
+export async function shortLineage(rows: RowReader, place: Place, outputs: Row[]): Promise<LineageSummary> {
+  const ordered = outputs.toSorted((a, b) => Number(b.step) - Number(a.step))
   const steps = (column: 'step' | 'content_step' | 'parent_step'): number[] =>
     ordered.flatMap((row) => numberIn(row[column]) ?? [])
   const first = ordered.at(-1)
@@ -151,16 +196,16 @@ export async function shortLineage(
   })
   return {
     ...place,
-    isComplete: (first !== undefined && isFirstOfAll(first)) || (await read.isComplete()),
+    isComplete: (first !== undefined && isFirstOfAll(first)) || (await isComplete(rows, place.lineage)),
     last,
     origin,
     content,
     parent,
     outputs: new Map(ordered.map((row) => [Number(row.step), outputOf(row)])),
-    maps: async () => (mapped.length === 0 ? [] : (await read.unblocked(mapped)).map(mapPartOf)),
+    maps: async () => (mapped.length === 0 ? [] : (await unblocked(rows, mapped)).map(mapPartOf)),
   }
 }
 
-function isFirstOfAll(row: ShortLineageRow): boolean {
+function isFirstOfAll(row: Row): boolean {
   return Number(row.step) === 0 && Number(row.unsettled) === 0 && row.previous_txid === null
 }

@@ -4,24 +4,29 @@ import {
   type OrdinalStep,
   type OrdinalsReader,
   TIP,
-  type TransactionsReader,
 } from '../../graph/graph-store.js'
 import { EMPTY_MAP, type MapState, mergeMap } from '../../graph/map-merge.js'
 import type { OutputRecord } from '../../graph/records.js'
 import type { Outpoint } from '../../protocol/outpoint.js'
-import type { LineageSummary, Lineages, Maps } from './lineages.js'
+import { hashColumn } from '../rows/columns.js'
+import { OUTPUT, outputOf } from '../rows/record-rows.js'
+import type { RowReader } from '../rows/rows.js'
+import type { Lineages } from './lineages.js'
+import type { LineageSummary, Lookups } from './lookups.js'
 import { mergedMap, readMap } from './read-map.js'
 
-/** The ordinals of a store, on any engine. */
+/** The ordinals of a store. */
 export function ordinalsIn(
+  rows: RowReader,
   lineages: Lineages,
-  {
-    firstContentOutput,
-    spenderOf,
-  }: Pick<OrdinalsReader, 'firstContentOutput'> & Pick<TransactionsReader, 'spenderOf'>,
+  { spenderOf }: Pick<Lookups, 'spenderOf'>,
 ): OrdinalsReader {
   return {
-    firstContentOutput,
+    async firstContentOutput(txid) {
+      const inscribed = { txid: hashColumn(txid), content_sha256: { $ne: null } }
+      const row = await rows.first('graph_outputs', inscribed, { sort: { vout: 1 }, fields: OUTPUT })
+      return row && outputOf(row)
+    },
     output: (outpoint) => admittedOutput(lineages, outpoint),
     async currentOutput(outpoint) {
       // A host that runs no `tm_ordinals` knows only the origins of names.
@@ -33,8 +38,8 @@ export function ordinalsIn(
   }
 }
 
-/** The MAP metadata of a store, on any engine. */
-export function metadataIn(rows: Lineages & Maps): MetadataReader {
+/** The MAP metadata of a store. */
+export function metadataIn(rows: Lineages): MetadataReader {
   return {
     async own(outpoint) {
       const output = await admittedOutput(rows, outpoint)
@@ -122,11 +127,7 @@ function singleStep(output: OutputRecord | undefined, sequence: number): Ordinal
 }
 
 /** See `MetadataReader.merged`. */
-async function mapUpTo(
-  rows: Lineages & Maps,
-  outpoint: Outpoint,
-  limit?: number,
-): Promise<MapState | undefined> {
+async function mapUpTo(rows: Lineages, outpoint: Outpoint, limit?: number): Promise<MapState | undefined> {
   const summary = await rows.summaryOf(outpoint)
   if (summary?.origin === undefined) return EMPTY_MAP
   const { lineage, origin, step, maps } = summary

@@ -1,11 +1,7 @@
-import {
-  type ByteRange,
-  type ContentReader,
-  type RawTransaction,
-  SHORT_BODY,
-} from '../../graph/graph-store.js'
-import type { TransactionRecord } from '../../graph/records.js'
-import { CHUNK_BYTES, hashColumn } from '../rows/columns.js'
+import { type ByteRange, type ContentReader, SHORT_BODY } from '../../graph/graph-store.js'
+import { joinBytes } from '../../protocol/bytes.js'
+import { bytesOf, CHUNK_BYTES, hashColumn, hexOf, inParts } from '../rows/columns.js'
+import { anyOf, type RowReader } from '../rows/rows.js'
 
 /** Blobs in chunks of `CHUNK_BYTES`: bodies, raw transactions and MAP. */
 export interface BlobChunks {
@@ -17,7 +13,41 @@ export interface BlobChunks {
   chunk(owner: Buffer, position: number): Promise<Uint8Array | undefined>
 }
 
-/** The bodies of a store, on any engine. */
+/** The blob chunks of a database. */
+export function chunksIn(rows: RowReader): BlobChunks {
+  return {
+    async chunk(owner, position) {
+      const row = await rows.first('graph_pieces', { owner, position }, { fields: ['bytes'] })
+      return row && bytesOf(row.bytes)
+    },
+  }
+}
+
+/** Those of the owners, as hex, that have chunks. */
+export async function heldChunks(rows: RowReader, owners: string[]): Promise<Set<string>> {
+  const held = await inParts(owners, (part) =>
+    rows.all('graph_pieces', { owner: anyOf(part), position: 0 }, { fields: ['owner'] }),
+  )
+  return new Set(held.map(({ owner }) => hexOf(owner)))
+}
+
+/** A whole blob; undefined if there is none. @param first Its first chunk, if that was read already. */
+export async function readChunks(
+  blobs: BlobChunks,
+  owner: Buffer,
+  first?: Uint8Array,
+): Promise<Uint8Array | undefined> {
+  const found: Uint8Array[] = []
+  for (let chunk = first ?? (await blobs.chunk(owner, 0)); chunk !== undefined; ) {
+    found.push(chunk)
+    // Only the last is shorter than the others.
+    if (chunk.length < CHUNK_BYTES) break
+    chunk = await blobs.chunk(owner, found.length)
+  }
+  return found.length > 1 ? joinBytes(found) : found[0]
+}
+
+/** The bodies of a store. */
 export function contentIn(blobs: BlobChunks): ContentReader {
   return {
     async shortBody(sha256) {
@@ -42,37 +72,5 @@ async function* contentChunks(
     const chunk = await blobs.chunk(owner, position)
     if (chunk === undefined) return
     yield chunk.subarray(Math.max(from - start, 0), end - start)
-  }
-}
-
-/**
- * A transaction of which only the first chunk has been read; see `TransactionsReader.raw`.
- *
- * @param options.last Reads the position and length of the last chunk, if the first is full.
- */
-export async function rawTransactionOf(options: {
-  txid: string
-  proof: TransactionRecord['proof']
-  first: Uint8Array
-  last: () => Promise<{ position: number; length: number } | undefined>
-  blobs: BlobChunks
-}): Promise<RawTransaction> {
-  const { txid, proof, first, blobs } = options
-  // Only the last chunk is shorter than the others.
-  const last = first.length < CHUNK_BYTES ? undefined : await options.last()
-  const length = last === undefined ? first.length : last.position * CHUNK_BYTES + last.length
-  const owner = hashColumn(txid)
-  return {
-    txid,
-    ...(proof && { proof }),
-    length,
-    async *chunks(from = 0) {
-      for (let position = Math.floor(from / CHUNK_BYTES); position * CHUNK_BYTES < length; position++) {
-        const bytes = position === 0 ? first : await blobs.chunk(owner, position)
-        if (bytes === undefined)
-          throw new Error(`chunk ${position} of transaction ${txid} is not in the store`)
-        yield { at: position * CHUNK_BYTES, bytes }
-      }
-    },
   }
 }

@@ -3,7 +3,8 @@ import { EMPTY_MAP, MAX_MAP_BYTES, type MapChange, type MapState, mergeMap } fro
 import { sha256 } from '../../graph/native-hash.js'
 import { joinBytes } from '../../protocol/bytes.js'
 import { formatOutpoint } from '../../protocol/outpoint.js'
-import type { MapPage, MapPart, Maps, Steps } from './lineages.js'
+import type { MapPage, Maps, Steps } from './lineages.js'
+import type { MapPart } from './lookups.js'
 import type { BlobChunks } from './read-blobs.js'
 
 /**

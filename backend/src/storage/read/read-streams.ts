@@ -5,7 +5,8 @@ import { yieldToEventLoop } from '../../graph/yield-to-event-loop.js'
 import { UNTYPED } from '../../protocol/media-type.js'
 import type { Outpoint } from '../../protocol/outpoint.js'
 import { outpointOf } from '../rows/columns.js'
-import { contentOf, type OutputRow } from '../rows/record-rows.js'
+import { contentOf } from '../rows/record-rows.js'
+import type { Row } from '../rows/rows.js'
 
 /** A stream may have any number of chunks: no more than this are in memory at once. */
 const ROWS_A_PAGE = 500
@@ -14,15 +15,6 @@ const FIRST_ROWS = 10
 
 /** Along a lineage: towards its tip, or towards its first output. */
 export type Direction = 'forward' | 'backward'
-
-/** An output of a lineage, and how many steps it is away from the output asked about. */
-export interface StreamRow
-  extends Pick<
-    OutputRow,
-    'txid' | 'vout' | 'satoshis' | 'content_sha256' | 'content_type' | 'content_length'
-  > {
-  away: number
-}
 
 /** At most `limit` outputs of a lineage, starting `from` steps away from an output. */
 export interface StreamPageQuery {
@@ -33,8 +25,11 @@ export interface StreamPageQuery {
 }
 
 export interface Streams {
-  /** Looks up the output's place along with each page: steps are renumbered when missing outputs arrive before them. */
-  streamPage(query: StreamPageQuery): Promise<StreamRow[]>
+  /**
+   * The outputs, each with the number of steps that it is `away` from the one asked about. Looks up that output's place along
+   * with each page: steps are renumbered when missing outputs arrive before them.
+   */
+  streamPage(query: StreamPageQuery): Promise<Row[]>
 }
 
 interface Step {
@@ -42,7 +37,7 @@ interface Step {
   content?: StreamChunk & { contentType: string }
 }
 
-/** The streams of a store, on any engine. */
+/** The streams of a store. */
 export function streamsIn(rows: Streams): StreamsReader {
   return {
     summary: (query) => streamSummary(rows, query),
@@ -115,7 +110,7 @@ async function* stepsFrom(
   }
 }
 
-function stepOf(row: StreamRow): Step {
+function stepOf(row: Row): Step {
   const content = contentOf(row)
   return {
     satoshis: Number(row.satoshis),

@@ -1,7 +1,16 @@
-import type { Admitted, LoggedTransaction, RebuildCheckpoint } from '../../graph/index-maintenance.js'
-import type { TransactionRecord } from '../../graph/records.js'
+import type {
+  Admitted,
+  ComparedPart,
+  IndexComparison,
+  IndexRebuild,
+  LoggedTransaction,
+  RebuildCheckpoint,
+} from '../../graph/index-maintenance.js'
 import { TOPICS } from '../../protocol/profile.js'
-import { hashColumn, hexOf, inParts, type OutpointRow, outpointOf } from '../rows/columns.js'
+import type { Lookups } from '../read/lookups.js'
+import { transactionRecord } from '../read/transactions.js'
+import { groupBy, hashColumn, hexOf, inParts, outpointOf } from '../rows/columns.js'
+import { anyOf, type Filter, type RowDatabase, type RowWriter } from '../rows/rows.js'
 
 /** The tables, or collections, that hold nothing but what follows from bytes, proofs and admissions. */
 export const DERIVED = [
@@ -43,7 +52,7 @@ export function formatCheckpoint(checkpoint: RebuildCheckpoint): string {
   return checkpoint.state === 'needed' ? NEEDED : FROM + checkpoint.place
 }
 
-export function parseCheckpoint(text: string): RebuildCheckpoint {
+function parseCheckpoint(text: string): RebuildCheckpoint {
   return text.startsWith(FROM) ? { state: 'under way', place: text.slice(FROM.length) } : { state: 'needed' }
 }
 
@@ -53,49 +62,92 @@ export function formatPosition(row: { arrival: unknown; txid: unknown }): string
 }
 
 /** @param text Empty for the position before all transactions. */
-export function parsePosition(text: string): { order: number; txid: Buffer } {
+function parsePosition(text: string): { order: number; txid: Buffer } {
   const [order = '', txid = ''] = text.split(' ')
   return { order: Number(order), txid: hashColumn(txid) }
 }
 
-/** The lookups behind {@link loggedAfter}. */
-export interface TransactionLogRows {
-  /** At most `limit` transactions after a position, in insertion order. */
-  page(position: string, limit: number): Promise<{ txid: unknown; arrival: unknown }[]>
-  admissions(txids: Buffer[]): Promise<(OutpointRow & { topic: string })[]>
-  transaction(txid: string): Promise<TransactionRecord | undefined>
+/** The transactions after a position. With a lower bound for `arrival` alone: without it, no engine seeks. */
+function afterPosition(position: string): Filter {
+  const { order, txid } = parsePosition(position)
+  return { arrival: { $gte: order }, $or: [{ arrival: { $gt: order } }, { txid: { $gt: txid } }] }
 }
 
-/** See `IndexRebuild.transactionLog`. */
-export async function* loggedAfter(
-  log: TransactionLogRows,
-  after: string,
-): AsyncGenerator<LoggedTransaction> {
-  for (let position = after; ; ) {
-    const rows = await log.page(position, REBUILD_PAGE)
-    const admitted = await admittedOf(
-      log,
-      rows.map((row) => hashColumn(hexOf(row.txid))),
+/** The maintenance of an index, as far as it does not depend on the engine. */
+export abstract class StoredIndex implements IndexComparison, IndexRebuild {
+  constructor(
+    protected readonly database: RowDatabase,
+    private readonly lookups: Pick<Lookups, 'transactionHead'>,
+  ) {}
+
+  abstract compare(after: string | undefined): Promise<ComparedPart>
+  abstract alone(work: () => Promise<void>): Promise<void>
+  abstract empty(): Promise<void>
+
+  async unadmit(txid: string): Promise<void> {
+    await this.write(async (rows) => {
+      for (const table of ['graph_admissions', 'graph_applied'] as const)
+        await rows.delete(table, { txid: hashColumn(txid) })
+    })
+  }
+
+  async rebuild(): Promise<RebuildCheckpoint | undefined> {
+    const setting = await this.database.first('graph_settings', { name: REBUILD_CHECKPOINT })
+    return setting && parseCheckpoint(String(setting.value))
+  }
+
+  async setRebuildCheckpoint(checkpoint: RebuildCheckpoint | undefined): Promise<void> {
+    const name = REBUILD_CHECKPOINT
+    await this.write((rows) =>
+      checkpoint === undefined
+        ? rows.delete('graph_settings', { name })
+        : rows.put('graph_settings', { name, value: formatCheckpoint(checkpoint) }),
     )
-    for (const row of rows) {
-      const txid = hexOf(row.txid)
-      const record = await log.transaction(txid)
-      if (record === undefined) continue
-      yield { txid, raw: record.raw, admitted: admitted.get(txid) ?? [], place: formatPosition(row) }
-    }
-    const last = rows.at(-1)
-    if (last === undefined) return
-    position = formatPosition(last)
   }
-}
 
-async function admittedOf(log: TransactionLogRows, txids: Buffer[]): Promise<Map<string, Admitted[]>> {
-  const admitted = new Map<string, Admitted[]>()
-  for (const row of await inParts(txids, (part) => log.admissions(part))) {
-    const outpoint = outpointOf(row)
-    const known = admitted.get(outpoint.txid) ?? []
-    known.push({ topic: row.topic, outpoint })
-    admitted.set(outpoint.txid, known)
+  async *transactionLog(after: string): AsyncGenerator<LoggedTransaction> {
+    for (let position = after; ; ) {
+      const rows = await this.database.all('graph_transactions', afterPosition(position), {
+        sort: { arrival: 1, txid: 1 },
+        limit: REBUILD_PAGE,
+        fields: ['txid', 'arrival'],
+      })
+      const txids = rows.map((row) => hexOf(row.txid))
+      const admissions = await inParts(txids, (part) =>
+        this.database.all('graph_admissions', { txid: anyOf(part) }, { fields: ['txid', 'vout', 'topic'] }),
+      )
+      const admitted = groupBy(
+        admissions.map((row): Admitted => ({ topic: row.topic, outpoint: outpointOf(row) })),
+        ({ outpoint }) => outpoint.txid,
+      )
+      for (const row of rows) {
+        const txid = hexOf(row.txid)
+        const record = await transactionRecord(this.database, this.lookups, txid)
+        if (record === undefined) continue
+        yield { txid, raw: record.raw, admitted: admitted.get(txid) ?? [], place: formatPosition(row) }
+      }
+      const last = rows.at(-1)
+      if (last === undefined) return
+      position = formatPosition(last)
+    }
   }
-  return admitted
+
+  transactionsLeft(after: string): Promise<number> {
+    return this.database.count('graph_transactions', afterPosition(after))
+  }
+
+  protected write(work: (rows: RowWriter) => Promise<void>): Promise<void> {
+    return this.database.write(work)
+  }
+
+  /** Those of the blobs' owners, as hex, whose blob is a raw transaction or the BEEF of a failed hook. */
+  protected async keptOwners(owners: Buffer[]): Promise<Set<string>> {
+    const transactions = await inParts(owners, (part) =>
+      this.database.all('graph_transactions', { txid: { $in: part } }, { fields: ['txid'] }),
+    )
+    const hooks = await inParts(owners, (part) =>
+      this.database.all('graph_hook_notes', { beef: { $in: part } }, { fields: ['beef'] }),
+    )
+    return new Set([...transactions.map(({ txid }) => hexOf(txid)), ...hooks.map(({ beef }) => hexOf(beef))])
+  }
 }

@@ -13,15 +13,8 @@ import type {
 } from '../../graph/records.js'
 import { utf8 } from '../../protocol/bytes.js'
 import { type Outpoint, parseOutpoint } from '../../protocol/outpoint.js'
-import {
-  bytesOf,
-  hashColumn,
-  hexOf,
-  type Lineage,
-  type OutpointRow,
-  outpointColumns,
-  outpointOf,
-} from './columns.js'
+import { bytesOf, hashColumn, hexOf, type Lineage, outpointColumns, outpointOf } from './columns.js'
+import type { Row } from './rows.js'
 
 /** Records as rows: of tables, or as documents of collections. */
 
@@ -95,26 +88,13 @@ export function appliedRow({ txid, topic }: AppliedRecord): RecordRow {
   return { txid: hashColumn(txid), topic }
 }
 
-export function pendingOf(row: {
-  txid: unknown
-  proven: unknown
-  arrival: unknown
-  bytes: unknown
-}): PendingRecord {
-  const { txid, proven, arrival, bytes } = row
+export function pendingOf({ txid, proven, arrival, bytes }: Row): PendingRecord {
   return {
     txid: hexOf(txid),
     proven: Number(proven) === 1,
     insertionOrder: Number(arrival),
     bytes: Number(bytes),
   }
-}
-
-export interface HeldRow {
-  txid: unknown
-  lock_height: unknown
-  lock_time: unknown
-  beef: unknown
 }
 
 export function heldRow({ txid, lock, beef }: HeldSubmission): RecordRow {
@@ -126,7 +106,7 @@ export function heldRow({ txid, lock, beef }: HeldSubmission): RecordRow {
   }
 }
 
-export function heldOf({ txid, lock_height, lock_time, beef }: HeldRow): HeldSubmission {
+export function heldOf({ txid, lock_height, lock_time, beef }: Row): HeldSubmission {
   return {
     txid: hexOf(txid),
     lock: { height: Number(lock_height), time: Number(lock_time) },
@@ -203,18 +183,9 @@ export function failedHookRow(failed: FailedHook): RecordRow {
   }
 }
 
-export interface FailedHookRow extends OutpointRow {
-  subject: unknown
-  service: string
-  hook: FailedHook['hook']
-  topic: string | null
-  spender: unknown
-  beef: unknown
-}
-
 /** @param read Reads the blob of an owner. */
 export async function failedHookOf(
-  row: FailedHookRow,
+  row: Row,
   read: (owner: Buffer) => Promise<Uint8Array | undefined>,
 ): Promise<FailedHook> {
   const { service, hook } = row
@@ -237,23 +208,7 @@ export function beefOwner(beef: Uint8Array): Buffer {
   return sha256(utf8(`BEEF of a note ${sha256(beef).toString('hex')}`))
 }
 
-/** A row of `graph_outputs`: columns of a table, or fields of a document. */
-export interface OutputRow extends OutpointRow {
-  satoshis: unknown
-  content_sha256: unknown
-  content_type: unknown
-  content_length: unknown
-  previous_txid: unknown
-  previous_vout: unknown
-  unsettled: unknown
-  carrier: unknown
-  owner: unknown
-  parent_txid: unknown
-  parent_vout: unknown
-  map_length: unknown
-}
-
-/** The columns of an {@link OutputRow}. Listed, because decoding a column takes the driver longer than finding the row. */
+/** The columns that {@link outputOf} reads. Listed, because decoding a column takes the driver longer than finding the row. */
 export const OUTPUT = [
   'txid',
   'vout',
@@ -271,7 +226,7 @@ export const OUTPUT = [
   'map_length',
 ]
 
-export function outputOf(row: OutputRow): OutputRecord {
+export function outputOf(row: Row): OutputRecord {
   const content = contentOf(row)
   return {
     outpoint: outpointOf(row),
@@ -291,9 +246,7 @@ export function outputOf(row: OutputRow): OutputRecord {
 }
 
 /** The content of an output; undefined if it has none. */
-export function contentOf(
-  row: Pick<OutputRow, 'content_sha256' | 'content_type' | 'content_length'>,
-): OutputRecord['content'] {
+export function contentOf(row: Row): OutputRecord['content'] {
   if (row.content_sha256 === null) return undefined
   return {
     sha256: hexOf(row.content_sha256),

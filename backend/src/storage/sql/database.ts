@@ -1,8 +1,7 @@
 import type { Knex } from 'knex'
 import { StoreUnavailableError } from '../../graph/errors.js'
 import { yieldBetweenStatements } from '../../graph/yield-to-event-loop.js'
-import type { Outpoint } from '../../protocol/outpoint.js'
-import { hashColumn, outpointPair, parts, ROWS_A_STATEMENT } from '../rows/columns.js'
+import { parts, ROWS_A_STATEMENT } from '../rows/columns.js'
 
 export type SqlValue = string | number | Uint8Array | null
 
@@ -61,31 +60,6 @@ export function knexWriter(knex: Knex): SqlWriter {
       await knex.raw(sql, values as Knex.RawBinding[])
     },
   }
-}
-
-/** A condition that matches any of the outpoints; its values are those of {@link outpointValues}. */
-export function anyOutpoint(outpoints: readonly Outpoint[]): string {
-  return anyPair(['txid', 'vout'], outpoints)
-}
-
-/**
- * The same for two columns of any name. No row values: engines write and index them differently. Outpoints of one
- * transaction become one range, as there may be thousands.
- */
-export function anyPair([txid, vout]: [string, string], outpoints: readonly Outpoint[]): string {
-  if (areOfOne(outpoints)) return `(${txid} = ? and ${vout} in (${anyOf(outpoints)}))`
-  return `(${outpoints.map(() => `(${txid} = ? and ${vout} = ?)`).join(' or ')})`
-}
-
-/** The values of such a condition, in its order. */
-export function outpointValues(outpoints: readonly Outpoint[]): SqlValue[] {
-  const [first] = outpoints
-  if (first === undefined || !areOfOne(outpoints)) return outpoints.flatMap(outpointPair)
-  return [hashColumn(first.txid), ...outpoints.map(({ vout }) => vout)]
-}
-
-function areOfOne(outpoints: readonly Outpoint[]): boolean {
-  return outpoints.length > 1 && outpoints.every(({ txid }) => txid === outpoints[0]?.txid)
 }
 
 /** The placeholders between the brackets of an `in`. */
@@ -192,19 +166,15 @@ export async function whileAvailable<Result>(work: () => Promise<Result>): Promi
   }
 }
 
-type ColumnValue = SqlValue | boolean | undefined
-
 /** Inserts the rows whose key is not stored yet. All have the same columns. */
 export async function insertNew(writer: SqlWriter, table: string, rows: object[]): Promise<void> {
   const columns = Object.keys(rows[0] ?? {})
   for (const part of parts(rows, ROWS_A_STATEMENT)) {
-    const places = `(${columns.map(() => '?').join(', ')})`
+    const places = `(${anyOf(columns)})`
     await writer.run(
       `insert into ${table} (${columns.join(', ')}) values ${part.map(() => places).join(', ')}
        ${writer.isMysql ? untouched(columns) : 'on conflict do nothing'}`,
-      part.flatMap((row) =>
-        columns.map((column) => columnValue((row as Record<string, ColumnValue>)[column])),
-      ),
+      part.flatMap((row) => columns.map((column) => sqlValue((row as Record<string, unknown>)[column]))),
     )
     await yieldBetweenStatements()
   }
@@ -215,6 +185,7 @@ function untouched([column = '']: string[]): string {
   return `on duplicate key update ${column} = ${column}`
 }
 
-function columnValue(value: ColumnValue): SqlValue {
-  return typeof value === 'boolean' ? Number(value) : (value ?? null)
+/** Engines have no booleans of their own, and null for what is missing. */
+export function sqlValue(value: unknown): SqlValue {
+  return typeof value === 'boolean' ? Number(value) : ((value ?? null) as SqlValue)
 }

@@ -1,25 +1,17 @@
 import type { Knex } from 'knex'
 import { memoizeByObject } from '../../graph/memoize-by-object.js'
-import { BlocklistCopy } from '../read/blocklist-copy.js'
-import { metadataIn, ordinalsIn } from '../read/ordinals.js'
-import { contentIn } from '../read/read-blobs.js'
-import { streamsIn } from '../read/read-streams.js'
+import { allBlocked, BlocklistCopy } from '../read/blocklist-copy.js'
+import { Lineages } from '../read/lineages.js'
 import { coalesced } from '../read/request-coalescer.js'
 import { GraphStoreBase, type OnReorg } from '../write/graph-store-base.js'
-import { type GraphTables, memoizedTables } from '../write/graph-tables.js'
-import { admissionsIn } from './admissions.js'
-import { attributesIn } from './attributes.js'
-import { allBlocked, blockedPage } from './blocklist.js'
+import type { GraphTables } from '../write/graph-tables.js'
 import { isMysql, knexReader, knexWriter, type SqlReader } from './database.js'
 import { exclusiveWrite, writeCountOf } from './exclusive-write.js'
-import { firstContentIn, lineagesIn, mapsIn, rowsIn } from './lineages.js'
+import { lookupsIn } from './lookups.js'
 import { migrate } from './migrations.js'
-import { namesIn } from './names.js'
-import { outputTablesIn } from './output-tables.js'
-import { interactionsIn, reorgCountOf, settingsIn } from './settings.js'
-import { workBehind } from './transaction-status.js'
-import { transactionTablesIn } from './transaction-tables.js'
-import { blocksIn, transactionsIn } from './transactions.js'
+import { SqlOutputTables } from './output-tables.js'
+import { rowWriter, sqlDatabase } from './rows.js'
+import { REORG_COUNT, SqlTransactionTables } from './transaction-tables.js'
 
 export interface SqlGraphStoreOptions {
   /** Takes the writes. */
@@ -34,49 +26,20 @@ export class SqlGraphStore extends GraphStoreBase {
   /** For another store over the same connections. */
   readonly writer: Knex
   readonly reader: SqlReader
-  readonly transactions
-  readonly blocks
-  readonly names
-  readonly ordinals
-  readonly metadata
-  readonly attributes
-  readonly content
-  readonly streams
-  readonly admissions
-  readonly interactions
-  readonly settings
-  readonly blocklist
-  readonly backlog
   readonly reorgCount: () => Promise<number>
-  protected readonly blocklistCopy: BlocklistCopy
 
   constructor({ writer, reader = knexReader(writer), onReorg }: SqlGraphStoreOptions) {
-    super(onReorg)
+    const database = sqlDatabase({ writer, reader })
+    super({
+      database,
+      lookups: lookupsIn(reader, isMysql(writer)),
+      blocklistCopy: new BlocklistCopy(() => allBlocked(database)),
+      onReorg,
+    })
     this.writer = writer
     this.reader = reader
-    const rows = rowsIn(writer, reader)
-    this.transactions = transactionsIn(reader, () => this.admission !== undefined)
-    this.blocks = blocksIn(reader)
-    this.names = namesIn(reader)
-    this.ordinals = ordinalsIn(rows, {
-      spenderOf: this.transactions.spenderOf,
-      firstContentOutput: (txid) => firstContentIn(reader, txid),
-    })
-    this.metadata = metadataIn(rows)
-    this.attributes = attributesIn(reader)
-    this.content = contentIn(rows)
-    this.streams = streamsIn(rows)
-    this.admissions = admissionsIn(reader)
-    this.interactions = interactionsIn({ knex: writer, reader })
-    this.settings = settingsIn({ knex: writer, reader })
-    this.blocklistCopy = new BlocklistCopy(() => allBlocked(reader))
-    this.blocklist = this.blocklistRole((query) => blockedPage(reader, query))
-    this.backlog = this.backlogRole({
-      isBehind: async () =>
-        (await reader.first('select 1 as found from graph_backlog limit 1', [])) !== undefined,
-      workBehind: (query) => workBehind(reader, query),
-    })
-    const count = () => reorgCountOf(reader)
+    const count = async (): Promise<number> =>
+      Number((await database.first('graph_settings', REORG_COUNT, { fields: ['value'] }))?.value ?? 0)
     this.reorgCount = isMysql(writer) ? coalesced(count) : count
   }
 
@@ -89,26 +52,22 @@ export class SqlGraphStore extends GraphStoreBase {
     await this.reader.first('select 1 as one', [])
   }
 
-  async isEmpty(): Promise<boolean> {
-    return (await this.reader.first('select txid from graph_transactions limit 1', [])) === undefined
-  }
-
   async writeCount(): Promise<number> {
     return await writeCountOf(this.reader)
   }
 
   protected async write<Result>(write: (tables: GraphTables) => Promise<Result>): Promise<Result> {
-    return await exclusiveWrite(this.writer, (trx) => write(tablesIn(trx, this.admission !== undefined)))
-  }
-}
-
-/** @param derives Whether the store derives the admissions of all stored transactions. */
-function tablesIn(trx: Knex.Transaction, derives = false): GraphTables {
-  const writer = knexWriter(trx)
-  return {
-    transactions: memoizedTables(transactionTablesIn(trx, { writer, derives })),
-    outputs: outputTablesIn(writer),
-    rows: { ...lineagesIn(writer), ...mapsIn(writer) },
+    const derives = this.admission !== undefined
+    return await exclusiveWrite(this.writer, (trx) => {
+      const writer = knexWriter(trx)
+      const rows = rowWriter(writer)
+      const lookups = lookupsIn(writer, false)
+      return write({
+        transactions: new SqlTransactionTables({ rows, lookups, derives, writer }),
+        outputs: new SqlOutputTables({ rows, lookups, writer }),
+        rows: new Lineages(rows, lookups),
+      })
+    })
   }
 }
 

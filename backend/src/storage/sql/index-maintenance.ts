@@ -1,47 +1,32 @@
 import type { Knex } from 'knex'
-import type {
-  ComparedPart,
-  IndexComparison,
-  IndexRebuild,
-  LoggedTransaction,
-  RebuildCheckpoint,
-} from '../../graph/index-maintenance.js'
+import type { ComparedPart } from '../../graph/index-maintenance.js'
 import { yieldBetweenStatements } from '../../graph/yield-to-event-loop.js'
+import { heldChunks } from '../read/read-blobs.js'
 import {
   COMPARED_PART,
   COMPARED_SIDES,
   type ComparedSide,
   DERIVED,
-  formatCheckpoint,
-  loggedAfter,
-  parseCheckpoint,
-  parsePosition,
-  REBUILD_CHECKPOINT,
   REBUILD_PAGE,
-  type TransactionLogRows,
+  StoredIndex,
 } from '../rebuild/index-maintenance.js'
 import { hashColumn, hexOf, outpointColumns, outpointOf, parts, ROWS_A_STATEMENT } from '../rows/columns.js'
-import {
-  anyOf,
-  insertNew,
-  isMysql,
-  knexReader,
-  knexWriter,
-  type SqlReader,
-  type SqlValue,
-} from './database.js'
-import { exclusiveWrite, holdingLock } from './exclusive-write.js'
-import { transactionRecord } from './transactions.js'
+import type { Table } from '../rows/rows.js'
+import { anyOf, isMysql, knexReader, type SqlReader, type SqlValue } from './database.js'
+import { holdingLock } from './exclusive-write.js'
+import { lookupsIn } from './lookups.js'
+import { sqlDatabase } from './rows.js'
 
 /** How long to wait for another process that is doing it, in seconds. */
 const PATIENCE = 10
 
 /** Compares the index of a database with the admitted set, and empties it for a rebuild. */
-export class SqlIndexMaintenance implements IndexComparison, IndexRebuild {
+export class SqlIndexMaintenance extends StoredIndex {
   private readonly writer: Knex
   private readonly reader: SqlReader
 
   constructor({ writer, reader }: { writer: Knex; reader: SqlReader }) {
+    super(sqlDatabase({ writer, reader }), lookupsIn(reader, isMysql(writer)))
     this.writer = writer
     this.reader = reader
   }
@@ -58,33 +43,60 @@ export class SqlIndexMaintenance implements IndexComparison, IndexRebuild {
     await holdingLock(this.writer, { name: 'upkeep', patience: PATIENCE }, work)
   }
 
-  async unadmit(txid: string): Promise<void> {
-    await exclusiveWrite(this.writer, async (trx) => {
-      for (const table of ['graph_admissions', 'graph_applied'])
-        await trx(table)
-          .where({ txid: hashColumn(txid) })
-          .delete()
-    })
-  }
-
-  async rebuild(): Promise<RebuildCheckpoint | undefined> {
-    return await rebuildCheckpoint(this.reader)
-  }
-
-  async setRebuildCheckpoint(checkpoint: RebuildCheckpoint | undefined): Promise<void> {
-    await exclusiveWrite(this.writer, (trx) => writeRebuildCheckpoint(trx, checkpoint))
-  }
-
+  /**
+   * Empties the index in steps: a process that finds it half empty also finds the checkpoint, and empties it again.
+   *
+   * The spends of transactions without bytes stay: nothing else records them.
+   */
   async empty(): Promise<void> {
-    await emptyIndex(this.writer)
+    for (const table of DERIVED) {
+      // In one statement: the engine can drop all pages at once.
+      await this.writer(table).delete()
+      await yieldBetweenStatements()
+    }
+    await this.write(async (rows) => {
+      const inactive = await rows.all('graph_silent_spends', {}, { fields: ['txid', 'vout', 'spender'] })
+      await rows.insertNew(
+        'graph_spends',
+        inactive.map((row) => ({
+          ...outpointColumns(outpointOf(row)),
+          spender: hashColumn(hexOf(row.spender)),
+        })),
+      )
+      await rows.delete('graph_silent_spends', {})
+    })
+    await this.deleteByOwner('graph_spends', 'spender', async (owners) => {
+      const held = await heldChunks(this.database, owners.map(hexOf))
+      return owners.filter((owner) => held.has(hexOf(owner)))
+    })
+    await this.deleteByOwner('graph_pieces', 'owner', async (owners) => {
+      const kept = await this.keptOwners(owners)
+      return owners.filter((owner) => !kept.has(hexOf(owner)))
+    })
+    // Statuses are decided again; insertion order and proofs stay.
+    await this.writer('graph_transactions').update({ mined: null, silent: false })
   }
 
-  transactionLog(after: string): AsyncIterable<LoggedTransaction> {
-    return loggedAfter(transactionLogIn(this.reader), after)
-  }
-
-  async transactionsLeft(after: string): Promise<number> {
-    return await transactionsLeft(this.reader, after)
+  /** Deletes the rows of the owners that `pick` selects, a page at a time in order. */
+  private async deleteByOwner(
+    table: Table,
+    column: string,
+    pick: (owners: Buffer[]) => Promise<Buffer[]>,
+  ): Promise<void> {
+    for (let after: Buffer = Buffer.alloc(0); ; ) {
+      const rows = await this.writer(table)
+        .distinct(column)
+        .where(column, '>', after)
+        .orderBy(column)
+        .limit(REBUILD_PAGE)
+      const owners: Buffer[] = rows.map((row) => hashColumn(hexOf(row[column])))
+      const last = owners.at(-1)
+      if (last === undefined) return
+      for (const part of parts(await pick(owners), ROWS_A_STATEMENT))
+        await this.writer(table).whereIn(column, part).delete()
+      await yieldBetweenStatements()
+      after = last
+    }
   }
 }
 
@@ -192,130 +204,4 @@ async function lostIn(reader: SqlReader, part: Part): Promise<string[]> {
     part,
   )
   return [...new Set(rows.map(({ txid }) => hexOf(txid)))]
-}
-
-async function rebuildCheckpoint(reader: SqlReader): Promise<RebuildCheckpoint | undefined> {
-  const row = await reader.first('select value from graph_settings where name = ?', [REBUILD_CHECKPOINT])
-  return row && parseCheckpoint(String(row.value))
-}
-
-async function writeRebuildCheckpoint(knex: Knex, checkpoint: RebuildCheckpoint | undefined): Promise<void> {
-  const settings = knex('graph_settings')
-  if (checkpoint === undefined) {
-    await settings.where({ name: REBUILD_CHECKPOINT }).delete()
-    return
-  }
-  await settings
-    .insert({ name: REBUILD_CHECKPOINT, value: formatCheckpoint(checkpoint) })
-    .onConflict(['name'])
-    .merge(['value'])
-}
-
-/**
- * Empties the index in steps: a process that finds it half empty also finds the checkpoint, and empties it again.
- *
- * The spends of transactions without bytes stay: nothing else records them.
- */
-async function emptyIndex(knex: Knex): Promise<void> {
-  for (const table of DERIVED) await emptyTable(knex, table)
-  await exclusiveWrite(knex, async (trx) => {
-    const inactive = await trx('graph_silent_spends').select('txid', 'vout', 'spender')
-    await insertNew(
-      knexWriter(trx),
-      'graph_spends',
-      inactive.map((row) => ({
-        ...outpointColumns(outpointOf(row)),
-        spender: hashColumn(hexOf(row.spender)),
-      })),
-    )
-    await trx('graph_silent_spends').delete()
-  })
-  await deleteByOwner(knex, {
-    table: 'graph_spends',
-    column: 'spender',
-    pick: (owners) => withBytes(knex, owners),
-  })
-  await deleteByOwner(knex, {
-    table: 'graph_pieces',
-    column: 'owner',
-    pick: (owners) => derivedOwners(knex, owners),
-  })
-  // Statuses are decided again; insertion order and proofs stay.
-  await knex('graph_transactions').update({ mined: null, silent: false })
-}
-
-async function emptyTable(knex: Knex, table: string): Promise<void> {
-  // In one statement: the engine can drop all pages at once.
-  await knex(table).delete()
-  await yieldBetweenStatements()
-}
-
-/** Deletes the rows of the owners that `pick` selects, a page at a time in order. */
-async function deleteByOwner(
-  knex: Knex,
-  options: { table: string; column: string; pick: (owners: Buffer[]) => Promise<Buffer[]> },
-): Promise<void> {
-  const { table, column, pick } = options
-  for (let after: Buffer = Buffer.alloc(0); ; ) {
-    const rows = await knex(table)
-      .distinct(column)
-      .where(column, '>', after)
-      .orderBy(column)
-      .limit(REBUILD_PAGE)
-    const owners: Buffer[] = rows.map((row) => hashColumn(hexOf(row[column])))
-    const last = owners.at(-1)
-    if (last === undefined) return
-    for (const part of parts(await pick(owners), ROWS_A_STATEMENT))
-      await knex(table).whereIn(column, part).delete()
-    await yieldBetweenStatements()
-    after = last
-  }
-}
-
-async function withBytes(knex: Knex, txids: Buffer[]): Promise<Buffer[]> {
-  const rows = await knex('graph_pieces').whereIn('owner', txids).where({ position: 0 }).select('owner')
-  return rows.map(({ owner }) => hashColumn(hexOf(owner)))
-}
-
-/** Those whose blob is neither a raw transaction nor the BEEF of a failed hook. */
-async function derivedOwners(knex: Knex, owners: Buffer[]): Promise<Buffer[]> {
-  const kept = new Set<string>()
-  const transactions = await knex('graph_transactions').whereIn('txid', owners).select('txid')
-  for (const { txid } of transactions) kept.add(hexOf(txid))
-  const hooks = await knex('graph_hook_notes').whereIn('beef', owners).select('beef')
-  for (const { beef } of hooks) kept.add(hexOf(beef))
-  return owners.filter((owner) => !kept.has(hexOf(owner)))
-}
-
-/** With a lower bound for `arrival` alone: without it, no engine seeks, and each page reads all that is left. */
-const AFTER = 'arrival >= ? and (arrival > ? or txid > ?)'
-
-function valuesOfAfter(position: string): [order: number, again: number, txid: Buffer] {
-  const { order, txid } = parsePosition(position)
-  return [order, order, txid]
-}
-
-/** The transactions of a database in insertion order. */
-export function transactionLogIn(reader: SqlReader): TransactionLogRows {
-  return {
-    page: (position, limit) =>
-      reader.all(
-        `select txid, arrival from graph_transactions where ${AFTER} order by arrival, txid limit ${limit}`,
-        valuesOfAfter(position),
-      ),
-    admissions: (txids) =>
-      reader.all(
-        `select txid, vout, topic from graph_admissions where txid in (${anyOf(txids)}) order by txid, vout, topic`,
-        txids,
-      ),
-    transaction: (txid) => transactionRecord(reader, txid),
-  }
-}
-
-async function transactionsLeft(reader: SqlReader, after: string): Promise<number> {
-  const row = await reader.first(
-    `select count(*) as found from graph_transactions where ${AFTER}`,
-    valuesOfAfter(after),
-  )
-  return Number(row?.found)
 }

@@ -2,6 +2,9 @@ import { CHUNK_BYTES, hexOf, ROWS_A_STATEMENT } from '../rows/columns.js'
 import type { RecordRow } from '../rows/record-rows.js'
 import type { TransactionTables } from './graph-tables.js'
 
+/** Where chunks are written. */
+type ChunkTables = Pick<TransactionTables, 'held' | 'insertNew'>
+
 /** Far below the size of a packet that servers accept. */
 const BYTES_A_STATEMENT = 4 * 1024 * 1024
 
@@ -12,14 +15,14 @@ interface Blob {
 }
 
 /** Writes blobs in chunks; stored ones stay as they are. */
-export async function writeChunks(tables: TransactionTables, blobs: Blob[]): Promise<void> {
+export async function writeChunks(tables: ChunkTables, blobs: Blob[]): Promise<void> {
   const wanted = new Map(blobs.map((blob) => [hexOf(blob.owner), blob]))
   for (const owner of await tables.held([...wanted.keys()])) wanted.delete(owner)
   await insertChunks(tables, wanted.values())
 }
 
 /** Writes distinct blobs that are not stored yet. */
-export async function insertChunks(tables: TransactionTables, blobs: Iterable<Blob>): Promise<void> {
+export async function insertChunks(tables: ChunkTables, blobs: Iterable<Blob>): Promise<void> {
   let rows: RecordRow[] = []
   let size = 0
   const flush = async (): Promise<void> => {

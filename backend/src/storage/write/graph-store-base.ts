@@ -1,25 +1,22 @@
 import type { AdmissionOptions } from '../../graph/admission-rules.js'
 import type { BlocklistStore } from '../../graph/blocklist.js'
-import type {
-  AdmissionsReader,
-  AttributesReader,
-  Backlog,
-  BlocksReader,
-  CacheOptions,
-  ContentReader,
-  Interactions,
-  MetadataReader,
-  NamesReader,
-  OrdinalsReader,
-  RecordOptions,
-  StreamsReader,
-  TransactionsReader,
-} from '../../graph/graph-store.js'
-import type { HostStore, Settings } from '../../graph/host-store.js'
+import type { Backlog, CacheOptions, RecordOptions } from '../../graph/graph-store.js'
+import type { HostStore } from '../../graph/host-store.js'
 import { optimisticRead } from '../../graph/optimistic-read.js'
 import type { AdmissionRecord, Block, GraphRecords } from '../../graph/records.js'
 import type { Outpoint } from '../../protocol/outpoint.js'
-import type { BlocklistCopy } from '../read/blocklist-copy.js'
+import { admissionsIn } from '../read/admissions.js'
+import { attributesIn } from '../read/attributes.js'
+import { type BlocklistCopy, blockedPage } from '../read/blocklist-copy.js'
+import { Lineages } from '../read/lineages.js'
+import type { Lookups } from '../read/lookups.js'
+import { namesIn } from '../read/names.js'
+import { metadataIn, ordinalsIn } from '../read/ordinals.js'
+import { contentIn } from '../read/read-blobs.js'
+import { streamsIn } from '../read/read-streams.js'
+import { interactionsIn, settingsIn } from '../read/settings.js'
+import { blocksIn, transactionsIn } from '../read/transactions.js'
+import type { RowDatabase } from '../rows/rows.js'
 import type { GraphTables } from './graph-tables.js'
 import { writeBlocked, writeEviction, writeUnblocked } from './index-ordinals.js'
 import { writeBacklog, writeDisproof, writeRecords } from './write-records.js'
@@ -27,37 +24,64 @@ import { writeBacklog, writeDisproof, writeRecords } from './write-records.js'
 /** Called after every reorganisation with how many transactions became inactive or active again. */
 export type OnReorg = (transactions: number) => void
 
-/** Everything about a store that does not depend on the engine: it only has to provide {@link GraphStoreBase.write}. */
+export interface StoreEngine {
+  database: RowDatabase
+  lookups: Lookups
+  blocklistCopy: Pick<BlocklistCopy, 'get' | 'read' | 'set'>
+  onReorg: OnReorg | undefined
+}
+
+/** A store by its roles, on any engine. */
 export abstract class GraphStoreBase implements HostStore {
-  abstract readonly transactions: TransactionsReader
-  abstract readonly blocks: BlocksReader
-  abstract readonly names: NamesReader
-  abstract readonly ordinals: OrdinalsReader
-  abstract readonly metadata: MetadataReader
-  abstract readonly attributes: AttributesReader
-  abstract readonly content: ContentReader
-  abstract readonly streams: StreamsReader
-  abstract readonly admissions: AdmissionsReader
-  abstract readonly interactions: Interactions
-  abstract readonly settings: Settings
-  abstract readonly blocklist: BlocklistStore
-  abstract readonly backlog: Backlog
-
+  readonly transactions
+  readonly blocks
+  readonly names
+  readonly ordinals
+  readonly metadata
+  readonly attributes
+  readonly content
+  readonly streams
+  readonly admissions
+  readonly interactions
+  readonly settings
+  readonly blocklist: BlocklistStore
+  readonly backlog: Backlog
+  /** For what a host stores beside the graph. */
+  readonly database: RowDatabase
   protected admission: AdmissionOptions | undefined
+  private readonly blocklistCopy: StoreEngine['blocklistCopy']
+  private readonly onReorg: OnReorg | undefined
 
-  constructor(private readonly onReorg: OnReorg | undefined) {}
+  constructor({ database, lookups, blocklistCopy, onReorg }: StoreEngine) {
+    const lineages = new Lineages(database, lookups)
+    this.transactions = transactionsIn(database, lookups, () => this.admission !== undefined)
+    this.blocks = blocksIn(database, lookups)
+    this.names = namesIn(database, lookups)
+    this.ordinals = ordinalsIn(database, lineages, lookups)
+    this.metadata = metadataIn(lineages)
+    this.attributes = attributesIn(database, lineages, lookups)
+    this.content = contentIn(lineages)
+    this.streams = streamsIn(lookups)
+    this.admissions = admissionsIn(database, lookups)
+    this.interactions = interactionsIn(database)
+    this.settings = settingsIn(database)
+    this.database = database
+    this.blocklistCopy = blocklistCopy
+    this.onReorg = onReorg
+    this.blocklist = this.blocklistRole()
+    this.backlog = this.backlogRole(lookups)
+  }
 
   abstract open(): Promise<void>
   abstract ping(): Promise<void>
-  abstract isEmpty(): Promise<boolean>
   abstract reorgCount(): Promise<number>
   abstract writeCount(): Promise<number>
-
-  /** Runs one write, atomically. */
+  /** Makes all changes of the work or none; none if it throws. No other write runs meanwhile. */
   protected abstract write<Result>(write: (tables: GraphTables) => Promise<Result>): Promise<Result>
 
-  /** The blocklist in memory. */
-  protected abstract readonly blocklistCopy: Pick<BlocklistCopy, 'get' | 'read' | 'set'>
+  async isEmpty(): Promise<boolean> {
+    return (await this.database.first('graph_transactions', {}, { fields: ['txid'] })) === undefined
+  }
 
   deriveBy(admission: AdmissionOptions): void {
     this.admission = admission
@@ -88,11 +112,10 @@ export abstract class GraphStoreBase implements HostStore {
     return optimisticRead(read, () => this.reorgCount())
   }
 
-  /** @param page Reads a page of the blocklist from the database. */
-  protected blocklistRole(page: BlocklistStore['page']): BlocklistStore {
-    const { blocklistCopy: copy } = this
+  private blocklistRole(): BlocklistStore {
+    const { blocklistCopy: copy, database } = this
     return {
-      page,
+      page: (query) => blockedPage(database, query),
       list: () => copy.get(),
       refresh: async () => {
         await copy.read()
@@ -110,11 +133,14 @@ export abstract class GraphStoreBase implements HostStore {
     }
   }
 
-  protected backlogRole(reads: Omit<Backlog, 'workOff'>): Backlog {
+  private backlogRole({ workBehind }: Pick<Lookups, 'workBehind'>): Backlog {
+    const isBehind = async (): Promise<boolean> =>
+      (await this.database.first('graph_backlog', {}, { fields: ['kind'] })) !== undefined
     return {
-      ...reads,
+      isBehind,
+      workBehind,
       workOff: async () => {
-        if (!(await reads.isBehind())) return false
+        if (!(await isBehind())) return false
         const { admission } = this
         const { reorganised } = await this.write((tables) => writeBacklog(tables, { admission }))
         this.reportReorg(reorganised)

@@ -2,7 +2,8 @@ import type { AdmissionRecord } from '../../../../backend/src/graph/records.js'
 import type { HookFailure } from '../../../../backend/src/lookup-services/hook-retries.js'
 import { utf8 } from '../../../../backend/src/protocol/bytes.js'
 import { SqlGraphStore } from '../../../../backend/src/storage/sql/graph-store.js'
-import { SqlHookOutbox } from '../../../../backend/src/storage/sql/hook-outbox.js'
+import { sqlDatabase } from '../../../../backend/src/storage/sql/rows.js'
+import { StoredHookOutbox } from '../../../../backend/src/storage/write/hook-outbox.js'
 import { readConfig } from '../../../../src/server/config/config.js'
 import { openSqlite } from '../../../../src/server/store/open-database.js'
 import { createOverlay } from '../../../../src/server/submission/overlay.js'
@@ -28,7 +29,7 @@ test('what the store could not take is not done, and is taken when it is sent ag
   const database = await openSqlite(folder)
   const graph = new FullStore(database)
   await graph.open()
-  const outbox = new SqlHookOutbox(database.writer)
+  const outbox = new StoredHookOutbox(sqlDatabase(database))
   const config = readConfig({ DATA_DIR: folder, ...treeOf(chain.deployment) })
   const { engine, close } = createOverlay({ config, graph, outbox, logger: SILENT })
   try {
@@ -56,7 +57,7 @@ test('what a hook could not record after its submission was written is kept in t
   const database = await openSqlite(folder)
   const graph = new FullStore(database)
   await graph.open()
-  const outbox = new SqlHookOutbox(database.writer)
+  const outbox = new StoredHookOutbox(sqlDatabase(database))
   const overlay = createOverlay({
     config: readConfig({ DATA_DIR: folder }),
     graph,

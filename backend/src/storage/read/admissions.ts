@@ -1,0 +1,38 @@
+import type { AdmissionsReader } from '../../graph/graph-store.js'
+import type { AdmissionRecord } from '../../graph/records.js'
+import type { Outpoint } from '../../protocol/outpoint.js'
+import { hashColumn, inParts, outpointColumns, outpointOf } from '../rows/columns.js'
+import { anyOutpoint, type Row, type RowReader } from '../rows/rows.js'
+import type { Lookups } from './lookups.js'
+
+/** The admissions of a store. */
+export function admissionsIn(
+  rows: RowReader,
+  { unspentOfTopic }: Pick<Lookups, 'unspentOfTopic'>,
+): AdmissionsReader {
+  return {
+    async of(outpoint) {
+      const own = outpointColumns(outpoint)
+      return (await rows.all('graph_admissions', own, { sort: { topic: 1 } })).map(admissionOf)
+    },
+    among: (outpoints) => admissionsAmong(rows, outpoints),
+    async ofTransaction(txid) {
+      const sort = { vout: 1, topic: 1 } as const
+      return (await rows.all('graph_admissions', { txid: hashColumn(txid) }, { sort })).map(admissionOf)
+    },
+    unspentOfTopic,
+    async isApplied(topic, txid) {
+      const applied = { txid: hashColumn(txid), topic }
+      return (await rows.first('graph_applied', applied, { fields: ['topic'] })) !== undefined
+    },
+  }
+}
+
+export async function admissionsAmong(rows: RowReader, outpoints: Outpoint[]): Promise<AdmissionRecord[]> {
+  const found = await inParts(outpoints, (part) => rows.all('graph_admissions', anyOutpoint(part)))
+  return found.map(admissionOf)
+}
+
+export function admissionOf(row: Row): AdmissionRecord {
+  return { outpoint: outpointOf(row), topic: row.topic, score: Number(row.score) }
+}

@@ -1,0 +1,95 @@
+import type { BlocksReader, RawTransaction, TransactionsReader } from '../../graph/graph-store.js'
+import type { TransactionRecord } from '../../graph/records.js'
+import { bytesOf, CHUNK_BYTES, hashColumn, hexOf } from '../rows/columns.js'
+import type { Row, RowReader } from '../rows/rows.js'
+import type { Lookups } from './lookups.js'
+import { chunksIn, readChunks } from './read-blobs.js'
+import { conflictsOf, heightOf, statuses, winnerIn } from './transaction-status.js'
+
+/** The transactions of a store. @param derives Whether the store derives admissions by itself. */
+export function transactionsIn(
+  rows: RowReader,
+  lookups: Lookups,
+  derives: () => boolean,
+): TransactionsReader {
+  return {
+    get: (txid) => transactionRecord(rows, lookups, txid),
+    raw: (txid) => rawTransaction(rows, lookups, txid),
+    async has(txid) {
+      const row = await rows.first('graph_transactions', { txid: hashColumn(txid) }, { fields: ['txid'] })
+      return row !== undefined
+    },
+    heightOf: (txid) => heightOf(rows, txid),
+    spenderOf: (outpoint) => lookups.spenderOf(outpoint),
+    winnerOver: (txid) => winnerIn(rows, { lookups, derives: derives() }, txid),
+  }
+}
+
+/** A transaction with all its bytes; undefined if the store does not hold it. */
+export async function transactionRecord(
+  rows: RowReader,
+  lookups: Pick<Lookups, 'transactionHead'>,
+  txid: string,
+): Promise<TransactionRecord | undefined> {
+  const owner = hashColumn(txid)
+  const head = await lookups.transactionHead(owner)
+  const raw = head && (await readChunks(chunksIn(rows), owner, bytesOf(head.bytes)))
+  return raw && { txid, raw, ...proofOf(head) }
+}
+
+/** See `TransactionsReader.raw`. */
+export async function rawTransaction(
+  rows: RowReader,
+  lookups: Pick<Lookups, 'transactionHead' | 'lastChunk'>,
+  txid: string,
+): Promise<RawTransaction | undefined> {
+  const owner = hashColumn(txid)
+  const head = await lookups.transactionHead(owner)
+  if (head === undefined) return undefined
+  const first = bytesOf(head.bytes)
+  // Only the last chunk is shorter than the others.
+  const last = first.length < CHUNK_BYTES ? undefined : await lookups.lastChunk(owner)
+  const length = last === undefined ? first.length : last.position * CHUNK_BYTES + last.length
+  const blobs = chunksIn(rows)
+  return {
+    txid,
+    ...proofOf(head),
+    length,
+    async *chunks(from = 0) {
+      for (let position = Math.floor(from / CHUNK_BYTES); position * CHUNK_BYTES < length; position++) {
+        const bytes = position === 0 ? first : await blobs.chunk(owner, position)
+        if (bytes === undefined)
+          throw new Error(`chunk ${position} of transaction ${txid} is not in the store`)
+        yield { at: position * CHUNK_BYTES, bytes }
+      }
+    },
+  }
+}
+
+/** The columns that {@link proofOf} reads. */
+export const PROOF = ['merkle_path', 'height', 'merkle_root']
+
+function proofOf({ merkle_path, height, merkle_root }: Row): Pick<TransactionRecord, 'proof'> {
+  if (!merkle_path) return {}
+  return { proof: { merklePath: bytesOf(merkle_path), height: Number(height), root: hexOf(merkle_root) } }
+}
+
+/** The blocks of a store. */
+export function blocksIn(rows: RowReader, lookups: Lookups): BlocksReader {
+  return {
+    from: (query) => lookups.blocksBetween(query),
+    async lastHeight() {
+      const known = { height: { $gte: 0 } }
+      const last = await rows.first('graph_transactions', known, { sort: { height: -1 }, fields: ['height'] })
+      return Number(last?.height ?? 0)
+    },
+    async ofConflicts(spends) {
+      const others = await statuses(rows, await conflictsOf(rows, spends))
+      const heights = [...new Set(others.flatMap(({ mined }) => mined ?? []))]
+      const found = await Promise.all(
+        heights.map((height) => lookups.blocksBetween({ from: height, to: height })),
+      )
+      return found.flat()
+    },
+  }
+}

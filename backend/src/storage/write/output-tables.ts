@@ -1,0 +1,244 @@
+import type { AttributeKind } from '../../graph/attributes.js'
+import type { NameRecord } from '../../graph/records.js'
+import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
+import type { LineageChange } from '../read/lineages.js'
+import type { Lookups } from '../read/lookups.js'
+import { genuineOrigins } from '../read/names.js'
+import {
+  hashColumn,
+  hexOf,
+  inParts,
+  type Lineage,
+  outpointColumns,
+  outpointOf,
+  unique,
+} from '../rows/columns.js'
+import type { RecordRow } from '../rows/record-rows.js'
+import {
+  anyOf,
+  anyOutpoint,
+  type Filter,
+  inLineage,
+  type Row,
+  type RowWriter,
+  type Table,
+} from '../rows/rows.js'
+import { eachPart } from './transaction-tables.js'
+
+/** The last output of a lineage. */
+export interface Tip {
+  lineage: Outpoint
+  step: number
+  /** Its owner, as hex; undefined if it is spent or the owner is not known. */
+  holder: string | undefined
+  /** Whether it has content, a parent or MAP. */
+  isInscribed: boolean
+  hasMap: boolean
+}
+
+/** The first output of a lineage although the coin that it received is stored. */
+export interface Head {
+  outpoint: Outpoint
+  previous: Outpoint
+}
+
+/** An output with MAP, at its step. */
+interface MapStep {
+  outpoint: Outpoint
+  step: number
+  /** Of its own MAP, in bytes. */
+  length: number
+}
+
+/** A lineage from a step on. */
+interface Place {
+  lineage: Lineage
+  from: number
+}
+
+export interface MovedSteps extends Place {
+  to: Lineage
+  further: number
+}
+
+/** An inscribed output has one of these. */
+export const INSCRIBED_STEPS = ['content_step', 'parent_step', 'map_step']
+
+const OUTPUTS = 'graph_outputs'
+const OUTPOINT = ['txid', 'vout'] as const
+const RECEIVED = ['previous_txid', 'previous_vout'] as const
+
+/** The statements on outputs and lineages that a write is made of. An inscribed output has content, a parent or MAP. */
+export abstract class OutputTables {
+  protected readonly rows: RowWriter
+  private readonly lookups: Lookups
+
+  constructor({ rows, lookups }: { rows: RowWriter; lookups: Lookups }) {
+    this.rows = rows
+    this.lookups = lookups
+  }
+
+  /** The predecessors of outputs, except of origins of names. */
+  abstract receivedBy(outpoints: Outpoint[]): Promise<Outpoint[]>
+  /** The outputs of these transactions that a stored output received, and that are not stored themselves. */
+  abstract missingBehind(txids: string[]): Promise<Outpoint[]>
+  /** Those of the outputs that are the only one of their lineage. */
+  abstract aloneAmong(outpoints: Outpoint[]): Promise<Outpoint[]>
+  /** Those of the outputs that are the first of their lineage, with no inscribed output after them. */
+  abstract onlyInscribedAmong(outpoints: Outpoint[]): Promise<Outpoint[]>
+  /** The tips of those of the lineages that have outputs. */
+  abstract tipsOf(lineages: Outpoint[]): Promise<Tip[]>
+  /** Turns carriers into admitted outputs. */
+  abstract admitCarriers(rows: RecordRow[]): Promise<void>
+  /** Moves the outputs of a lineage from a step on into another one, and adds `further` to their steps. */
+  abstract moveSteps(moved: MovedSteps): Promise<void>
+  /** The heads among outputs, except origins of names: those whose fields have one of the outpoints. */
+  protected abstract heads(outpoints: Outpoint[], fields: readonly [string, string]): Promise<Head[]>
+
+  /** Those of the outputs whose predecessor is unresolved. */
+  unresolvedAmong(outpoints: Outpoint[]): Promise<Outpoint[]> {
+    return this.among(OUTPUTS, outpoints, { unsettled: true })
+  }
+
+  /** The indexes of a transaction's outputs whose predecessor is unresolved. */
+  async unresolvedOf(txid: string): Promise<number[]> {
+    const unresolved = { txid: hashColumn(txid), unsettled: true }
+    const rows = await this.rows.all(OUTPUTS, unresolved, { fields: ['vout'] })
+    return rows.map(({ vout }) => Number(vout))
+  }
+
+  /** The transactions that spend from these and have such outputs. */
+  async unresolvedSpenders(txids: string[]): Promise<string[]> {
+    // In two steps: a join would pair each spend with each output of the spender.
+    const spends = await inParts(txids, (part) =>
+      this.rows.all('graph_spends', { txid: anyOf(part) }, { fields: ['spender'] }),
+    )
+    const spenders = [...new Set(spends.map(({ spender }) => hexOf(spender)))]
+    const rows = await inParts(spenders, (part) =>
+      this.rows.all(OUTPUTS, { txid: anyOf(part), unsettled: true }, { fields: ['txid'] }),
+    )
+    return [...new Set(rows.map(({ txid }) => hexOf(txid)))]
+  }
+
+  /** Sets the predecessor of an output: the coin that it received, or undefined for none. */
+  async resolvePredecessor(outpoint: Outpoint, previous: Outpoint | undefined): Promise<void> {
+    await this.rows.update(OUTPUTS, outpointColumns(outpoint), {
+      unsettled: false,
+      ...(previous && { previous_txid: hashColumn(previous.txid), previous_vout: previous.vout }),
+    })
+  }
+
+  /** Those of the outputs that are stored, with their values. */
+  async valuesAmong(outpoints: Outpoint[]): Promise<{ outpoint: Outpoint; satoshis: number }[]> {
+    const rows = await this.rowsAmong(outpoints, [...OUTPOINT, 'satoshis'])
+    return rows.map((row) => ({ outpoint: outpointOf(row), satoshis: Number(row.satoshis) }))
+  }
+
+  /** Those of the outpoints that an active transaction spends. */
+  async spentAmong(outpoints: Outpoint[]): Promise<Outpoint[]> {
+    return unique(await this.among('graph_spends', outpoints), formatOutpoint)
+  }
+
+  carriersAmong(outpoints: Outpoint[]): Promise<Outpoint[]> {
+    return this.among(OUTPUTS, outpoints, { carrier: true })
+  }
+
+  /** The outputs that received one of these coins, which need not be stored. */
+  receiversOf(outpoints: Outpoint[]): Promise<Outpoint[]> {
+    return inParts(outpoints, async (part) =>
+      (await this.rows.all(OUTPUTS, anyOutpoint(part, RECEIVED), { fields: OUTPOINT })).map(outpointOf),
+    )
+  }
+
+  /** Those of the outputs that are not the first of their lineage. */
+  furtherAmong(outpoints: Outpoint[]): Promise<Outpoint[]> {
+    return this.among(OUTPUTS, outpoints, { step: { $gt: 0 } })
+  }
+
+  /** The heads among outputs. */
+  headsAmong(outpoints: Outpoint[]): Promise<Head[]> {
+    return this.heads(outpoints, OUTPOINT)
+  }
+
+  /** The heads that received one of the outputs. */
+  headsBehind(outpoints: Outpoint[]): Promise<Head[]> {
+    return this.heads(outpoints, RECEIVED)
+  }
+
+  /** Those of the outputs that are stored, with their places. */
+  async stepsOf(outpoints: Outpoint[]): Promise<(LineageChange & { outpoint: Outpoint })[]> {
+    const rows = await this.rowsAmong(unique(outpoints, formatOutpoint), [
+      ...OUTPOINT,
+      'lineage_txid',
+      'lineage_vout',
+      'step',
+    ])
+    return rows.map((row) => ({
+      outpoint: outpointOf(row),
+      lineage: outpointOf({ txid: row.lineage_txid, vout: row.lineage_vout }),
+      from: Number(row.step),
+    }))
+  }
+
+  /** The names whose origin is one of the outpoints. */
+  namesAmong(outpoints: Outpoint[]): Promise<NameRecord[]> {
+    return genuineOrigins(this.rows, outpoints)
+  }
+
+  /** Whether an output from a step on has MAP, blocked or not. */
+  hasMap({ lineage, from }: Place): Promise<boolean> {
+    return this.isThere({ ...inLineage(lineage), map_step: { $gte: from } })
+  }
+
+  /** The outputs from a step on that keep a MAP snapshot, blocked or not. */
+  async mergedFrom({ lineage, from }: Place): Promise<Outpoint[]> {
+    const merged = { ...inLineage(lineage), map_step: { $gte: from }, merged_length: { $ne: null } }
+    return (await this.rows.all(OUTPUTS, merged, { fields: OUTPOINT })).map(outpointOf)
+  }
+
+  /** A page of the outputs from a step on that have MAP and are not blocked, in order; and the step of the next page, if any. */
+  async mapsFrom(page: Place & { limit: number }): Promise<{ maps: MapStep[]; next: number | undefined }> {
+    const { rows, last } = await this.lookups.mapRows({ ...page, order: 1 })
+    const maps = rows.map((row) => ({
+      outpoint: outpointOf(row),
+      step: Number(row.map_step),
+      length: Number(row.map_length),
+    }))
+    return { maps, next: last === undefined ? undefined : last + 1 }
+  }
+
+  /** Sets the length of an output's MAP snapshot in bytes; null if it keeps none. */
+  async setMerged(outpoint: Outpoint, length: number | null): Promise<void> {
+    await this.rows.update(OUTPUTS, outpointColumns(outpoint), { merged_length: length })
+  }
+
+  /** Whether an output from a step on is inscribed. */
+  isInscribedFrom({ lineage, from }: Place): Promise<boolean> {
+    const isInscribed = INSCRIBED_STEPS.map((step) => ({ [step]: { $ne: null } }))
+    return this.isThere({ ...inLineage(lineage), step: { $gte: from }, $or: isInscribed })
+  }
+
+  async deleteAttributes(lineages: Outpoint[], kinds: AttributeKind[]): Promise<void> {
+    await eachPart(lineages, (part) =>
+      this.rows.delete('graph_traits', {
+        ...anyOutpoint(part, ['lineage_txid', 'lineage_vout']),
+        kind: { $in: kinds },
+      }),
+    )
+  }
+
+  private async isThere(filter: Filter): Promise<boolean> {
+    return (await this.rows.first(OUTPUTS, filter, { fields: ['step'] })) !== undefined
+  }
+
+  private rowsAmong(outpoints: Outpoint[], fields: string[]): Promise<Row[]> {
+    return inParts(outpoints, (part) => this.rows.all(OUTPUTS, anyOutpoint(part), { fields }))
+  }
+
+  private among(table: Table, outpoints: Outpoint[], filter: Filter = {}): Promise<Outpoint[]> {
+    return inParts(outpoints, async (part) => {
+      const found = { ...anyOutpoint(part), ...filter }
+      return (await this.rows.all(table, found, { fields: OUTPOINT })).map(outpointOf)
+    })
+  }
+}
