@@ -71,7 +71,7 @@ export interface RowReader {
   /** @param table With several tables, the rows of each. */
   all(table: Table | readonly Table[], filter: Filter, options?: FindOptions): Promise<Row[]>
   /** The first row; undefined if there is none. */
-  first(table: Table, filter: Filter, options?: FindOptions): Promise<Row | undefined>
+  first(table: Table, filter: Filter, options?: Omit<FindOptions, 'limit'>): Promise<Row | undefined>
   /** Stops at the limit. */
   count(table: Table, filter: Filter, limit?: number): Promise<number>
 }

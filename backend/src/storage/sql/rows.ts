@@ -29,8 +29,8 @@ export function rowReader(reader: SqlReader): RowReader {
       return await reader.all(sql, values)
     },
     async first(table, filter, options) {
-      const { sql, values } = select([table], filter, { ...options, limit: 1 })
-      return await reader.first(sql, values)
+      const { sql, values } = select([table], filter, options)
+      return await reader.first(`${sql} limit 1`, values)
     },
     async count(table, filter, limit) {
       const values: SqlValue[] = []
@@ -80,27 +80,26 @@ export function sqlDatabase({ writer, reader }: { writer: Knex; reader?: SqlRead
   }
 }
 
+/** Built by loops over keys, without lists in between: this runs for every short read. */
 function select(
   tables: readonly Table[],
   filter: Filter,
   { fields, sort, limit }: FindOptions = {},
 ): { sql: string; values: SqlValue[] } {
   const values: SqlValue[] = []
-  const selects = tables.map(
-    (table) => `select ${fields?.join(', ') ?? '*'} from ${table}${where(filter, values)}`,
-  )
-  let sql = selects.join(' union ')
-  if (sort !== undefined) sql += ` order by ${Object.entries(sort).map(orderOf).join(', ')}`
+  const columns = fields?.join(', ') ?? '*'
+  let sql = ''
+  for (const table of tables)
+    sql += `${sql && ' union '}select ${columns} from ${table}${where(filter, values)}`
+  let order = ''
+  for (const column in sort) order += `${order && ', '}${column}${sort[column] === 1 ? '' : ' desc'}`
+  if (order !== '') sql += ` order by ${order}`
   if (limit === 1) sql += ' limit 1'
   else if (limit !== undefined) {
     sql += ' limit ?'
     values.push(limit)
   }
   return { sql, values }
-}
-
-function orderOf([column, direction]: [column: string, direction: 1 | -1]): string {
-  return direction === 1 ? column : `${column} desc`
 }
 
 /** The condition of a filter, with `where`; adds its values. */
@@ -111,17 +110,21 @@ function where(filter: Filter, values: SqlValue[]): string {
 
 /** The condition of a filter; adds its values, in order. */
 export function conditionOf(filter: Filter, values: SqlValue[]): string {
-  const conditions: string[] = []
-  for (const [field, wanted] of Object.entries(filter)) {
+  let condition = ''
+  const add = (each: string): void => {
+    condition += condition === '' ? each : ` and ${each}`
+  }
+  for (const field in filter) {
+    const wanted = filter[field]
     if (Array.isArray(wanted)) {
       const branches = wanted.map((branch) => conditionOf(branch, values))
-      conditions.push(`(${branches.join(field === '$or' ? ' or ' : ' and ')})`)
+      add(`(${branches.join(field === '$or' ? ' or ' : ' and ')})`)
     } else if (isComparison(wanted)) {
       for (const [operator, value] of Object.entries(wanted))
-        conditions.push(comparisonOf(field, operator, value, values))
-    } else conditions.push(comparisonOf(field, '$eq', wanted, values))
+        add(comparisonOf(field, operator, value, values))
+    } else add(comparisonOf(field, '$eq', wanted, values))
   }
-  return conditions.join(' and ')
+  return condition
 }
 
 const OPERATORS: Record<string, string> = {
