@@ -1,10 +1,9 @@
 import { once } from 'node:events'
-import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import express from 'express'
 import { concatBytes, utf8 } from '../backend/src/protocol/bytes.js'
 import { TOPICS } from '../backend/src/protocol/profile.js'
 import { createApp } from '../src/server/app.js'
+import { openHttpServer } from '../src/server/http/http-server.js'
 import { startServer } from '../src/server/server.js'
 import {
   beefOf,
@@ -15,15 +14,12 @@ import {
   mapTail,
   p2pkh,
 } from '../test/support/protocol/fake-chain.js'
-import { processFolder } from './process-folder.js'
+import { answerCpuTime, processFolder } from './process-folder.js'
 import { configFor, SILENT } from './support.js'
 
 /** What the loading process is sent: our server, and paths of it. */
 export interface GatewayReady {
   url: string
-  /** Bare Express apps that end every request with the bytes and headers of `files[0]`, by outpoint and at its tip. */
-  bare: string
-  bareTip: string
   /** Our server without what it keeps in memory. */
   forgetful: string
   /** 4 KiB each. */
@@ -85,41 +81,25 @@ const depths = Array.from({ length: 8 }, (_, depth) =>
 )
 const tree = await inscribed(depths)
 
-/** A bare Express app that ends every request with the bytes and headers of one of ours. */
-async function bareLike(path: string): Promise<string> {
-  const answer = await fetch(server.url + path)
-  const body = Buffer.from(await answer.arrayBuffer())
-  const headers = [...answer.headers].filter(([name]) => !['connection', 'date', 'keep-alive'].includes(name))
-  const app = express()
-    .disable('x-powered-by')
-    .disable('etag')
-    .get('/content/:outpoint', (_request, response) => {
-      for (const [name, value] of headers) response.setHeader(name, value)
-      response.end(body)
-    })
-  return await listening(createServer(app))
-}
-
 /** The same routes over the same store, with nothing kept in memory: every answer is read. */
 const { graph, overlay } = server.node
 const unkept = graph.store
 const ping = () => unkept.ping()
-const forgetful = createServer(createApp({ config, overlay, graph: unkept, ping, logger: SILENT }))
-
-async function listening(host: Server): Promise<string> {
-  await once(host.listen(0, '127.0.0.1'), 'listening')
-  return `http://127.0.0.1:${(host.address() as AddressInfo).port}`
-}
+const forgetful = openHttpServer({
+  app: createApp({ config, overlay, graph: unkept, ping, logger: SILENT }),
+  limits: config.limits,
+  onEnd: () => {},
+})
+await once(forgetful.listen(0, '127.0.0.1'), 'listening')
 
 const ready: GatewayReady = {
   url: server.url,
-  bare: await bareLike(`/content/${files.outpoint(0)}`),
-  bareTip: await bareLike(`/content/${files.outpoint(0)}:-1`),
   files: Array.from({ length: 100 }, (_, index) => files.outpoint(index)),
-  forgetful: await listening(forgetful),
+  forgetful: `http://127.0.0.1:${(forgetful.address() as AddressInfo).port}`,
   young: await lived(10),
   old: await lived(Number(process.env.OLD ?? 10_000)),
   flat: `${tree.outpoint(7)}/a.txt`,
   deep: `${tree.outpoint(0)}/${'d/'.repeat(7)}a.txt`,
 }
+answerCpuTime()
 process.send?.(ready)

@@ -4,8 +4,10 @@ import autocannon from 'autocannon'
 import { median } from './support.js'
 
 /** Many and short: what else the machine does comes and goes within seconds. */
-const ROUNDS = 11
-const SECONDS = 1
+const ROUNDS = 31
+const SECONDS = 0.4
+/** How often autocannon looks whether a round is over, in milliseconds. */
+const CHECKING = 50
 const CONNECTIONS = 16
 
 /** Requests to load a server with, asked over and over in their order. */
@@ -15,6 +17,16 @@ export interface Target {
   paths: string[]
   method?: 'GET' | 'POST'
   body?: string
+  /** The process that answers, if it answers the message `cpu` with `process.cpuUsage()`. */
+  server?: ChildProcess
+}
+
+/** How a target answered in one round. */
+export interface Round {
+  /** Requests a second. */
+  rate: number
+  /** Processor time of the server per request, in microseconds; NaN if it is not told. */
+  cpu: number
 }
 
 /** Runs with another process of this folder, and what it sends when it is ready. */
@@ -42,58 +54,81 @@ export async function memoryOf(child: ChildProcess): Promise<number> {
   return size
 }
 
-/** Requests a second that each target answers, by turns: medians. */
-export async function ratesByTurns<Name extends string>(
-  targets: Record<Name, Target>,
-): Promise<Record<Name, number>> {
-  const rates = Object.entries(await roundsByTurns<string>(targets, ROUNDS))
-  return Object.fromEntries(rates.map(([name, all]) => [name, median(all)])) as Record<Name, number>
-}
-
-/** Requests a second that each target answers, by turns: of every round. */
+/** How each target answers in short rounds, by turns. A first round, in which code is compiled, does not count. */
 export async function roundsByTurns<Name extends string>(
   targets: Record<Name, Target>,
-  rounds: number,
-): Promise<Record<Name, number[]>> {
-  const rates = new Map<string, number[]>()
+  rounds = ROUNDS,
+): Promise<Record<Name, Round[]>> {
+  const results = Object.entries<Target>(targets).map(([name, target]) => ({
+    name,
+    target,
+    rounds: [] as Round[],
+  }))
+  for (const { target } of results) await load(target)
   for (let round = 0; round < rounds; round++) {
-    for (const [name, target] of Object.entries<Target>(targets)) {
-      rates.set(name, [...(rates.get(name) ?? []), await load(target)])
-    }
+    for (const { target, rounds } of results) rounds.push(await load(target))
   }
-  return Object.fromEntries(rates) as Record<Name, number[]>
+  return Object.fromEntries(results.map(({ name, rounds }) => [name, rounds])) as Record<Name, Round[]>
+}
+
+/** How many times as fast one target is as another: the median over the rounds, each against the same round of the other. */
+export function speedRatio(own: Round[], base: Round[]): number {
+  return median(own.map(({ rate }, round) => rate / (base[round]?.rate ?? Number.NaN)))
+}
+
+/** The same of processor time per request, which a loaded machine and the client's own work change less than speed. */
+export function cpuRatio(own: Round[], base: Round[]): number {
+  return median(own.map(({ cpu }, round) => (base[round]?.cpu ?? Number.NaN) / cpu))
 }
 
 /** Requests a second that targets answer which are loaded at once, each by a thread of its own: of all of them. */
 export async function loadTogether(targets: Target[]): Promise<number> {
-  const options = { workers: 1, connections: CONNECTIONS / targets.length }
+  // The threads take a while to start.
+  const options = { workers: 1, connections: CONNECTIONS / targets.length, duration: 1 }
   const rates = await Promise.all(targets.map((target) => load(target, options)))
-  return rates.reduce((sum, rate) => sum + rate, 0)
+  return rates.reduce((sum, { rate }) => sum + rate, 0)
 }
 
 async function load(
-  { origin, paths, method = 'GET', body }: Target,
-  options: { workers?: number; connections?: number } = {},
-): Promise<number> {
+  { origin, paths, method = 'GET', body, server }: Target,
+  options: { workers?: number; connections?: number; duration?: number } = {},
+): Promise<Round> {
   const requests = paths.map((path) => ({
     path,
     method,
     ...(body !== undefined && { body, headers: { 'content-type': 'application/json' } }),
   }))
+  const before = await cpuOf(server)
   const result = await autocannon({
     url: origin,
     requests,
     connections: CONNECTIONS,
     duration: SECONDS,
+    sampleInt: CHECKING,
     ...options,
   })
+  const cpu = (await cpuOf(server)) - before
   if (result.non2xx > 0 || result.errors > 0)
     throw new Error(`${origin}${paths[0]}: ${result.non2xx} wrong answers, ${result.errors} errors`)
-  return result.requests.average
+  // Not its average, which is of whole seconds.
+  const { total } = result.requests
+  return { rate: (total * 1000) / (result.finish.getTime() - result.start.getTime()), cpu: cpu / total }
 }
 
-/** What is printed of rates. */
-export function shown(rates: Record<string, number>): string {
-  const all = Object.entries(rates).map(([name, rate]) => `${name} ${rate.toFixed(0)}`)
+/** The processor time that a process has used, in microseconds. */
+async function cpuOf(server: ChildProcess | undefined): Promise<number> {
+  if (server === undefined) return Number.NaN
+  server.send('cpu')
+  const [{ user, system }] = (await once(server, 'message')) as [NodeJS.CpuUsage]
+  return user + system
+}
+
+/** What is printed of rounds: medians. */
+export function shown(results: Record<string, Round[]>): string {
+  const all = Object.entries(results).map(([name, rounds]) => {
+    const cpu = median(rounds.map((round) => round.cpu))
+    const cost = Number.isNaN(cpu) ? '' : ` (${cpu.toFixed(0)} µs of CPU each)`
+    return `${name} ${median(rounds.map(({ rate }) => rate)).toFixed(0)}${cost}`
+  })
   return `requests a second (medians of ${ROUNDS}): ${all.join(', ')}`
 }

@@ -1,4 +1,4 @@
-import { ratesByTurns, shown, withProcess } from './load.js'
+import { roundsByTurns, shown, speedRatio, withProcess } from './load.js'
 
 /**
  * Requests a second that `origin` and `mine` answer, against a bare Express route that answers JSON of the same shape;
@@ -10,14 +10,14 @@ export async function* lookups(): AsyncGenerator<string> {
     [],
     async function* (ready: { url: string; bare: string; names: string[] }) {
       const { url, bare, names } = ready
-      const rates = await ratesByTurns({
+      const rounds = await roundsByTurns({
         bare: { origin: bare, paths: names.map((name) => `/svc/names/origin/${name}`) },
         origin: { origin: url, paths: names.map((name) => `/svc/names/origin/${name}`) },
         mine: { origin: url, paths: names.map((name) => `/svc/names/mine/${name}zz`) },
       })
-      yield shown(rates)
-      const ratio = (rate: number): string => (rate / rates.bare).toFixed(2)
-      yield `origin ratio ${ratio(rates.origin)}, mine ratio ${ratio(rates.mine)} (wanted: at least 0.6)`
+      yield shown(rounds)
+      const ratio = (name: 'origin' | 'mine'): string => speedRatio(rounds[name], rounds.bare).toFixed(2)
+      yield `origin ratio ${ratio('origin')}, mine ratio ${ratio('mine')} (wanted: at least 0.6)`
     },
   )
 }

@@ -10,3 +10,8 @@ export function processFolder(): string {
   process.once('disconnect', () => process.exit())
   return folder
 }
+
+/** Answers every message with the processor time that this process has used. */
+export function answerCpuTime(): void {
+  process.on('message', () => process.send?.(process.cpuUsage()))
+}

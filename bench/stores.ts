@@ -9,8 +9,8 @@ import { roundsByTurns, type Target, withProcess } from './load.js'
 import type { EngineName, StoresReady } from './stores-server.js'
 import { median } from './support.js'
 
-const ROUNDS = 5
-const MINTS_A_ROUND = 10
+const ROUNDS = 11
+const MINTS_A_ROUND = 5
 
 /** A kind of database that a store may be on. */
 interface Engine {
@@ -89,7 +89,8 @@ async function* compareReads(
 ): AsyncGenerator<string> {
   for (const [reading, paths] of Object.entries<string[]>({ ...readings })) {
     const targets = hosts.map(({ name, origin }): [string, Target] => [name, { origin, paths }])
-    const rates = Object.entries(await roundsByTurns(Object.fromEntries(targets), ROUNDS))
+    const rounds = Object.entries(await roundsByTurns(Object.fromEntries(targets), ROUNDS))
+    const rates = rounds.map(([name, all]): [string, number[]] => [name, all.map(({ rate }) => rate)])
     const shown = rates.map(([name, all]) => `${name} ${median(all).toFixed(0)}`).join(', ')
     yield `${reading}: ${shown}${ratios(rates, (own, base) => own / base)} (wanted: at least 0.3)`
   }

@@ -70,7 +70,8 @@ export function contentHandler(options: ContentOptions): RequestHandler {
     refuseServiceWorker(request)
     const { path } = request
     const raw = hasRawParameter(request)
-    const resolved = store.consistent(() => resolve(path, raw), { key: `content ${raw} ${path}`, weightOf })
+    const key = raw ? `raw ${path}` : path
+    const resolved = store.consistent(() => resolve(path, raw), { key, weightOf })
     const sent = whenReady(resolved, ({ headers, content }) => {
       for (const [name, value] of headers) response.setHeader(name, value)
       if (content === undefined) redirectToIndex(request, response)

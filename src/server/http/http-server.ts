@@ -1,12 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import {
-  createServer,
-  type IncomingMessage,
-  type RequestListener,
-  type Server,
-  type ServerResponse,
-} from 'node:http'
+import { createServer, IncomingMessage, type RequestListener, type Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { performance } from 'node:perf_hooks'
 import type { Duplex } from 'node:stream'
@@ -69,6 +63,7 @@ export function openHttpServer({ app, limits, onEnd, log }: HttpServerOptions): 
   const inFlight = new InFlightRequests()
   const connections = new AddressConnections(limits)
   const server = createServer({
+    ...classesOf(app),
     maxHeaderSize: limits.maxHeaderBytes,
     headersTimeout,
     requestTimeout,
@@ -143,6 +138,19 @@ export function openHttpServer({ app, limits, onEnd, log }: HttpServerOptions): 
       await closed
     },
   })
+}
+
+/**
+ * Node's classes with the prototypes that an app gives its requests and responses. Express sets those on each object, which
+ * makes it slow to use: on Node 20 that is three quarters of the time of a small response. Made of these classes, an object
+ * has its prototype from the start.
+ */
+function classesOf(app: Express) {
+  class AppRequest extends IncomingMessage {}
+  class AppResponse extends ServerResponse {}
+  app.request = Object.setPrototypeOf(AppRequest.prototype, app.request)
+  app.response = Object.setPrototypeOf(AppResponse.prototype, app.response)
+  return { IncomingMessage: AppRequest, ServerResponse: AppResponse }
 }
 
 /** An id that a proxy assigned: short, and of characters that are special nowhere. */

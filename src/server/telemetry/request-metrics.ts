@@ -5,13 +5,10 @@ import type { ErrorCode } from '../../gateway/http/errors.js'
 
 /** Upper bounds of the buckets of request durations, in seconds: from a response out of memory to a long download. */
 const SECONDS = [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10, 60]
-/** All other methods that Node parses share one label. */
-const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS']
-
-/** How a request ended: its status class, or `aborted` if the client left before the end. */
-type Outcome = '1xx' | '2xx' | '3xx' | '4xx' | '5xx' | 'aborted'
-
-const OUTCOMES: readonly Outcome[] = ['1xx', '2xx', '3xx', '4xx', '5xx']
+/** The first is all other methods that Node parses. */
+const METHODS: readonly string[] = ['other', 'GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS']
+/** How a request ended: its status class, or that the client left before the end. */
+const OUTCOMES: readonly string[] = ['aborted', '1xx', '2xx', '3xx', '4xx', '5xx']
 
 /** A request whose response was sent, or whose client left. */
 export interface EndedRequest {
@@ -25,8 +22,8 @@ export interface EndedRequest {
 }
 
 /**
- * Counts requests and their durations. The labels of each kind of request are combined once, as this runs for every request
- * and some take hardly longer.
+ * Counts requests and their durations. This runs for every request, and some take hardly longer: the labels of each kind of
+ * request are combined once, and found by numbers, as text would be put together and hashed each time.
  */
 export function requestMetrics(
   registry: Registry,
@@ -46,20 +43,26 @@ export function requestMetrics(
     registers: [registry],
   })
   const routeOf = routeLabels(prefixes)
-  const known = new Map<string, { observe(seconds: number): void }>()
+  /** Of each route, by outcome and method. */
+  const durations = new Map<string, Map<number, { observe(seconds: number): void }>>()
   return ({ request, status, code, complete, started }) => {
     if (code !== undefined) errors.inc({ code })
     const seconds = (performance.now() - started) / 1000
     const route = routeOf(request)
-    const outcome: Outcome = (complete && OUTCOMES[Math.floor(status / 100) - 1]) || 'aborted'
-    const method = METHODS.includes(request.method) ? request.method : 'other'
-    const key = `${outcome} ${method} ${route}`
-    let counted = known.get(key)
-    if (counted === undefined) {
-      counted = histogram.labels(route, method, outcome)
-      known.set(key, counted)
+    const outcome = complete ? Math.floor(status / 100) : 0
+    const method = Math.max(METHODS.indexOf(request.method), 0)
+    let ofRoute = durations.get(route)
+    if (ofRoute === undefined) {
+      ofRoute = new Map()
+      durations.set(route, ofRoute)
     }
-    counted.observe(seconds)
+    const kind = outcome * METHODS.length + method
+    let duration = ofRoute.get(kind)
+    if (duration === undefined) {
+      duration = histogram.labels(route, METHODS[method] ?? 'other', OUTCOMES[outcome] ?? 'aborted')
+      ofRoute.set(kind, duration)
+    }
+    duration.observe(seconds)
   }
 }
 

@@ -1,0 +1,29 @@
+import { once } from 'node:events'
+import { get, type IncomingMessage } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
+import express from 'express'
+import { readLimits } from '../../../../src/server/config/limits.js'
+import { type HttpServer, openHttpServer } from '../../../../src/server/http/http-server.js'
+
+describe('an HTTP server over an Express app', () => {
+  let server: HttpServer | undefined
+  afterEach(() => server?.finish())
+
+  test('makes requests and responses with the prototypes of the app, so that Express changes none', async () => {
+    const app = express().get('/', (request, response) => {
+      response.end(request.path)
+    })
+    server = openHttpServer({ app, limits: readLimits({}), onEnd: () => {} })
+    const are: boolean[] = []
+    server.prependListener('request', (request, response) => {
+      are.push(Object.getPrototypeOf(request) === app.request)
+      are.push(Object.getPrototypeOf(response) === app.response)
+    })
+    await once(server.listen(0, '127.0.0.1'), 'listening')
+    const { port } = server.address() as AddressInfo
+    const [answer] = (await once(get({ host: '127.0.0.1', port, agent: false }), 'response')) as [IncomingMessage]
+    expect(await text(answer)).toBe('/')
+    expect(are).toEqual([true, true])
+  })
+})
