@@ -197,10 +197,12 @@ export function openapiRequests({
   stored: { site, blocked, submittable, conflicting, notice },
   gateway,
   names,
+  wallets,
 }: {
   stored: Stored
   gateway: string
   names: string
+  wallets: string
 }): OpenapiRequest[] {
   const worker = { headers: { 'Service-Worker': 'script' } }
   const range = (text: string): Question => ({ headers: { Range: text } })
@@ -230,6 +232,70 @@ export function openapiRequests({
   const metadata = `${gateway}/metadata/${site(1)}`
   const provenance = `${gateway}/provenance/${site(1)}`
   const html = (length: number): string => Buffer.alloc(length, '<p>').toString('base64url')
+  const overlayRequests: OpenapiRequest[] = [
+    { name: 'topics', path: '/listTopicManagers', status: 200 },
+    { name: 'lookup services', path: '/listLookupServiceProviders', status: 200 },
+    { name: 'a topic', path: '/getDocumentationForTopicManager?manager=tm_names', status: 200 },
+    { name: 'no topic', path: '/getDocumentationForTopicManager', status: 404 },
+    {
+      name: 'a lookup service',
+      path: '/getDocumentationForLookupServiceProvider?lookupService=ls_names',
+      status: 200,
+    },
+    { name: 'no lookup service', path: '/getDocumentationForLookupServiceProvider', status: 404 },
+    { name: 'a submission', path: '/submit', question: overlay, status: 200 },
+    {
+      name: 'a double spend',
+      path: '/submit',
+      question: submission(conflicting, ['tm_ordinals']),
+      status: 409,
+    },
+    { name: 'no submission', path: '/submit', question: submission(new Uint8Array()), status: 400 },
+    {
+      name: 'a submission over the limit',
+      path: '/submit',
+      question: submission(new Uint8Array(MAX_BODY_BYTES + 1)),
+      status: 413,
+    },
+    { name: 'a submission without headers', host: 'empty', path: '/submit', question: overlay, status: 503 },
+    { ...lost('/submit'), question: overlay },
+    { name: 'a submission to a full store', host: 'full', path: '/submit', question: overlay, status: 503 },
+    { name: 'a question', path: '/lookup', question: question({ origin: 'a' }), status: 200 },
+    {
+      name: 'a question in binary',
+      path: '/lookup',
+      question: { ...question({ origin: 'a' }), headers: binary },
+      status: 200,
+    },
+    {
+      name: 'a question with history',
+      path: '/lookup',
+      question: question({ name: 'a', history: true }),
+      status: 200,
+    },
+    {
+      name: 'a question with history in binary',
+      path: '/lookup',
+      question: {
+        ...question({ name: 'a', history: true }),
+        headers: { ...binary, Accept: 'application/octet-stream' },
+      },
+      status: 200,
+    },
+    { name: 'a question of no form', path: '/lookup', question: question({ why: 'a' }), status: 400 },
+    { name: 'a long question', path: '/lookup', question: question('-'.repeat(2 ** 20)), status: 413 },
+    { ...lost('/lookup'), question: question({ origin: 'a' }) },
+    {
+      name: 'a question for what is blocked',
+      path: '/lookup',
+      question: question({ origin: 'd' }),
+      status: 451,
+    },
+
+    ...synced({ held: site(1), blocked }).flatMap((request) =>
+      request.status === 200 ? [request, { ...request, ...lost(request.path) }] : [request],
+    ),
+  ]
   const requests: OpenapiRequest[] = [
     ...ways(`/content/${site(1)}:0`),
     { name: 'no outpoint', path: '/content/x', status: 400 },
@@ -340,68 +406,9 @@ export function openapiRequests({
       status: 413,
     },
 
-    { name: 'topics', path: '/listTopicManagers', status: 200 },
-    { name: 'lookup services', path: '/listLookupServiceProviders', status: 200 },
-    { name: 'a topic', path: '/getDocumentationForTopicManager?manager=tm_names', status: 200 },
-    { name: 'no topic', path: '/getDocumentationForTopicManager', status: 404 },
-    {
-      name: 'a lookup service',
-      path: '/getDocumentationForLookupServiceProvider?lookupService=ls_names',
-      status: 200,
-    },
-    { name: 'no lookup service', path: '/getDocumentationForLookupServiceProvider', status: 404 },
-    { name: 'a submission', path: '/submit', question: overlay, status: 200 },
-    {
-      name: 'a double spend',
-      path: '/submit',
-      question: submission(conflicting, ['tm_ordinals']),
-      status: 409,
-    },
-    { name: 'no submission', path: '/submit', question: submission(new Uint8Array()), status: 400 },
-    {
-      name: 'a submission over the limit',
-      path: '/submit',
-      question: submission(new Uint8Array(MAX_BODY_BYTES + 1)),
-      status: 413,
-    },
-    { name: 'a submission without headers', host: 'empty', path: '/submit', question: overlay, status: 503 },
-    { ...lost('/submit'), question: overlay },
-    { name: 'a submission to a full store', host: 'full', path: '/submit', question: overlay, status: 503 },
-    { name: 'a question', path: '/lookup', question: question({ origin: 'a' }), status: 200 },
-    {
-      name: 'a question in binary',
-      path: '/lookup',
-      question: { ...question({ origin: 'a' }), headers: binary },
-      status: 200,
-    },
-    {
-      name: 'a question with history',
-      path: '/lookup',
-      question: question({ name: 'a', history: true }),
-      status: 200,
-    },
-    {
-      name: 'a question with history in binary',
-      path: '/lookup',
-      question: {
-        ...question({ name: 'a', history: true }),
-        headers: { ...binary, Accept: 'application/octet-stream' },
-      },
-      status: 200,
-    },
-    { name: 'a question of no form', path: '/lookup', question: question({ why: 'a' }), status: 400 },
-    { name: 'a long question', path: '/lookup', question: question('-'.repeat(2 ** 20)), status: 413 },
-    { ...lost('/lookup'), question: question({ origin: 'a' }) },
-    {
-      name: 'a question for what is blocked',
-      path: '/lookup',
-      question: question({ origin: 'd' }),
-      status: 451,
-    },
-
-    ...synced({ held: site(1), blocked }).flatMap((request) =>
-      request.status === 200 ? [request, { ...request, ...lost(request.path) }] : [request],
-    ),
+    ...overlayRequests,
+    ...overlayRequests.map((request) => ({ ...request, path: `${wallets}/overlay${request.path}` })),
+    ...walletRequests({ wallets, held: site(1), blocked, lost }),
 
     ...blocking('/admin/block', { reason: 'a test' }),
     ...blocking('/admin/unblock', {}),
@@ -463,6 +470,50 @@ export function openapiRequests({
     ...otherwise(requests),
     ...packed(requests),
   ].flatMap(withHead)
+}
+
+/** Requests of wallets, for an output that a mined transaction has, and for one that is blocked. */
+function walletRequests({
+  wallets,
+  held,
+  blocked,
+  lost,
+}: {
+  wallets: string
+  held: string
+  blocked: string
+  lost: (path: string) => OpenapiRequest
+}): OpenapiRequest[] {
+  const forms = ['', '/tx', '/proof'].flatMap((form): OpenapiRequest[] => {
+    const at = (txid = ''): string => `${wallets}/beef/${txid}${form}`
+    const path = at(held.split('_')[0])
+    return [
+      { name: 'a transaction', path, status: 200 },
+      ...(form === '/tx' ? [] : [{ name: 'one that is known', path, question: KNOWN, status: 304 }]),
+      { name: 'no txid', path: at('x'), status: 400 },
+      { name: 'no transaction', host: 'empty', path, status: 404 },
+      { name: 'a transaction with what is blocked', path: at(blocked.split('_')[0]), status: 451 },
+      lost(path),
+    ]
+  })
+  const outputs = ['', '/spend'].flatMap((form): OpenapiRequest[] => {
+    const at = (outpoint: string): string => `${wallets}/txo/${outpoint}${form}`
+    return [
+      { name: 'an output', path: at(held), status: 200 },
+      { name: 'an output of no transaction', path: at('x'), status: 400 },
+      { name: 'an output that is not here', host: 'empty', path: at(held), status: 404 },
+      { name: 'a blocked output', path: at(blocked), status: 451 },
+      lost(at(held)),
+    ]
+  })
+  return [
+    ...forms,
+    ...outputs,
+    { name: 'all of an output', path: `${wallets}/txo/${held}?sats=true&block=true`, status: 200 },
+    { name: 'an output, otherwise', path: `${wallets}/txo/${held}?sats=1`, status: 400 },
+    { name: 'the capabilities', path: '/capabilities', status: 200 },
+    { name: 'the capabilities below a prefix', path: `${wallets}/capabilities`, status: 200 },
+  ]
 }
 
 /** Requests of a syncing peer: for an output that the host offers, and for one that is blocked. */

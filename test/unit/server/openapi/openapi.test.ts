@@ -47,7 +47,12 @@ async function setUp(name: ProfileName) {
   const document = served.json as OpenapiDocument
   const contract = contractOf(document)
   const requests = profile.gatewayPrefixes.flatMap((gateway, at) =>
-    openapiRequests({ stored, gateway, names: profile.namesPrefixes[at] ?? '' }),
+    openapiRequests({
+      stored,
+      gateway,
+      names: profile.namesPrefixes[at] ?? '',
+      wallets: profile.walletPrefixes[at] ?? '',
+    }),
   )
   const exchanges = []
   for (const { host = 'well', path, question = {}, ...request } of requests) {
