@@ -51,7 +51,10 @@ export interface Config {
   /** The bearer token of `/arc-ingest`; undefined: none is needed. */
   arcCallbackToken: string | undefined
   network: Network
+  /** The public URL of this host. */
   hostingUrl: string | undefined
+  /** The key that signs what this host advertises, in hex. */
+  serverPrivateKey: string | undefined
   /** The largest body of a submission, in bytes. */
   maxBodyBytes: number
   /** Whether bodies may be compressed; then their inflated size counts. */
@@ -148,6 +151,12 @@ const environment = z.object({
     .transform((network) => (network.startsWith('main') ? 'main' : 'test'))
     .default('main'),
   HOSTING_URL: z.url({ protocol: /^https?$/, error: 'must be a URL' }).optional(),
+  SERVER_PRIVATE_KEY: z
+    .string()
+    // Its value is not quoted.
+    .refine(isPrivateKey, 'must be a private key, up to 64 characters of hex')
+    .transform((hex) => hex.padStart(64, '0'))
+    .optional(),
   MAX_BODY_BYTES: wholeNumber(1024, 1024 ** 3).default(72 * 1024 * 1024),
   ACCEPT_COMPRESSED_BODIES: z
     .enum(['true', 'false'], 'must be true or false')
@@ -192,6 +201,15 @@ const environment = z.object({
     .transform((text) => text === 'true'),
 })
 
+/** The order of secp256k1 (SEC 2, 2.4.1): a key is below it. */
+const KEYS = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n
+
+function isPrivateKey(text: string): boolean {
+  if (!/^[0-9a-f]{1,64}$/i.test(text)) return false
+  const key = BigInt(`0x${text}`)
+  return key > 0n && key < KEYS
+}
+
 function isDatabase({ protocol, hostname, pathname }: URL): boolean {
   return protocol === 'mysql:' && hostname !== '' && /^\/[^/]+$/.test(pathname)
 }
@@ -207,7 +225,7 @@ function isPeerUrl(text: string): boolean {
 }
 
 /** Settings of other overlay hosts. */
-export const UNUSED_SETTINGS: readonly string[] = ['SERVER_PRIVATE_KEY', 'ARC_API_KEY']
+export const UNUSED_SETTINGS: readonly string[] = ['ARC_API_KEY']
 
 /** The names of all settings, including unused ones. */
 export const SETTINGS: readonly string[] = [
@@ -270,6 +288,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     arcCallbackToken: settings.ARC_CALLBACK_TOKEN,
     network: settings.NETWORK,
     hostingUrl: settings.HOSTING_URL,
+    serverPrivateKey: settings.SERVER_PRIVATE_KEY,
     maxBodyBytes: settings.MAX_BODY_BYTES,
     acceptCompressedBodies: settings.ACCEPT_COMPRESSED_BODIES,
     maxContentBytes: settings.MAX_CONTENT_BYTES,

@@ -17,6 +17,7 @@ import OrdinalsTopicManager from '../../../backend/src/topic-managers/OrdinalsTo
 import { type HeadersSource, openHeadersSource } from '../chain/chain-tracker.js'
 import { ProofVerifier } from '../chain/proof-verifier.js'
 import type { Config } from '../config/config.js'
+import { openDiscovery } from '../discovery/discovery.js'
 import { OverlayEngine } from './overlay-engine.js'
 
 /** What most transactions are refused for: they are neither a mint nor an ordinal. */
@@ -108,12 +109,14 @@ export function createOverlay({
     }),
     [LOOKUP_SERVICES.ordinals]: new OrdinalsLookupService({ reader, writer: graph, retries }),
   }
+  const discovery = openDiscovery(config, graph)
   const engine: OverlayEngine = new OverlayEngine({
     managers: {
       [TOPICS.names]: new NamesTopicManager({ deployment, store: graph }),
       [TOPICS.ordinals]: new OrdinalsTopicManager({ store: graph, policy, seen: undefined }),
+      ...discovery?.managers,
     },
-    lookupServices: services,
+    lookupServices: { ...services, ...discovery?.lookupServices },
     ...{ graph, held, proofs, deployment, limits },
     onAdmitted: (steak) => emit({ kind: 'admitted', steak }),
     onRefusal(refusal, requestId) {
@@ -122,7 +125,10 @@ export function createOverlay({
     },
   })
   const admission: AdmissionOptions = {
-    rules: (onRefusal) => admissionRules({ deployment, policy, onRefusal }),
+    rules: (onRefusal) => ({
+      ...admissionRules({ deployment, policy, onRefusal }),
+      others: discovery && ((transaction) => discovery.reader.admitted(transaction)),
+    }),
     pending: { maxTransactions: limits.maxPendingTransactions, maxBytes: limits.maxPendingBytes },
     reevaluations: limits.maxReevaluations,
   }
