@@ -1,13 +1,11 @@
-import { type RequestHandler, Router } from 'express'
+import { type RequestHandler, type Response, Router } from 'express'
 import { z } from 'zod'
 import { BlockedError } from '../../../backend/src/graph/blocklist.js'
 import { BlocklistFilter } from '../../../backend/src/graph/blocklist-filter.js'
 import type { GraphStore, RawTransaction } from '../../../backend/src/graph/graph-store.js'
 import { sha256 } from '../../../backend/src/graph/native-hash.js'
 import { Collection } from '../../../backend/src/graph/provenance.js'
-import { readOutline } from '../../../backend/src/graph/stored-transaction.js'
 import { UNTYPED } from '../../../backend/src/protocol/media-type.js'
-import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { CACHE, endedByPrecondition, entityTag } from '../../gateway/http/caching.js'
 import { BadRequestError, NotFoundError } from '../../gateway/http/errors.js'
 import { countTransactions, longRead } from '../../gateway/http/long-read.js'
@@ -41,7 +39,7 @@ export function beefRoutes({ graph, prefixes }: { graph: GraphStore; prefixes: s
 
 function sendWithAncestors(graph: GraphStore): RequestHandler {
   return async (request, response) => {
-    const { txid } = await askedTransaction(request.params, graph)
+    const { txid } = await askedTransaction(request.params, { graph, response })
     const answer = await longRead(response, async (read) => {
       const collection = new Collection(read.over(graph.transactions))
       await collection.addAncestry(txid)
@@ -55,7 +53,7 @@ function sendWithAncestors(graph: GraphStore): RequestHandler {
 
 function sendAlone(graph: GraphStore): RequestHandler {
   return async (request, response) => {
-    const { length, chunks } = await askedTransaction(request.params, graph)
+    const { length, chunks } = await askedTransaction(request.params, { graph, response })
     setSecurityHeaders(response, { active: false })
     response.set({ 'Cache-Control': CACHE.immutable, 'Content-Type': UNTYPED })
     response.setHeader('Content-Length', length)
@@ -70,7 +68,7 @@ async function* bytesOf(chunks: ReturnType<RawTransaction['chunks']>): AsyncGene
 
 function sendProof(graph: GraphStore): RequestHandler {
   return async (request, response) => {
-    const { proof } = await askedTransaction(request.params, graph)
+    const { proof } = await askedTransaction(request.params, { graph, response })
     if (proof === undefined) throw new NotFoundError('this host has no proof that the transaction is mined')
     const body = Buffer.from(proof.merklePath)
     const tag = entityTag(sha256(body).toString('hex'))
@@ -82,36 +80,45 @@ function sendProof(graph: GraphStore): RequestHandler {
   }
 }
 
+interface Asked {
+  graph: GraphStore
+  response: Response
+}
+
 /**
  * The transaction of a path.
  *
  * @throws BadRequestError if the path has no txid; NotFoundError if the transaction is not stored or does not count;
  * BlockedError if one of its outputs is blocked.
  */
-async function askedTransaction(params: unknown, graph: GraphStore): Promise<RawTransaction> {
-  const asked = validate(
+async function askedTransaction(params: unknown, asked: Asked): Promise<RawTransaction> {
+  const { graph } = asked
+  const { txid: written } = validate(
     pathParams,
     params,
     () => new BadRequestError('BAD_OUTPOINT', 'the path must have a txid, 64 characters of hex'),
   )
-  const txid = asked.txid.toLowerCase()
+  const txid = written.toLowerCase()
   const transaction = await graph.transactions.raw(txid)
   if (transaction === undefined || (await graph.transactions.winnerOver(txid)) !== undefined)
     throw new NotFoundError('this host does not have this transaction')
-  await refuseBlocked(txid, graph)
+  await refuseBlocked(txid, asked)
   return transaction
 }
 
 /** @throws BlockedError if one of the outputs of a transaction is blocked. */
-async function refuseBlocked(txid: string, graph: GraphStore): Promise<void> {
+async function refuseBlocked(txid: string, { graph, response }: Asked): Promise<void> {
   const list = await graph.blocklist.list()
   if (list.isEmpty) return
-  // Only of outputs that a topic holds is it known what they contain.
-  const held = await graph.admissions.ofTransaction(txid)
-  await new BlocklistFilter(graph).refuse(held.map(({ outpoint }) => outpoint))
-  const { outputValues } = (await readOutline(txid, graph.transactions)) ?? { outputValues: [] }
-  for (const vout of outputValues.keys())
-    if (list.has('outpoint', formatOutpoint({ txid, vout }))) throw new BlockedError('outpoint')
+  if (list.hasOutputOf(txid)) throw new BlockedError('outpoint')
+  await longRead(response, async (read) => {
+    const reading = read.over(graph)
+    // Only of outputs that a topic holds is it known what they contain.
+    const held = await reading.admissions.ofTransaction(txid)
+    // A read for each, if any content is blocked.
+    if (list.hasAny('content')) countTransactions(response, held.length)
+    await new BlocklistFilter(reading).refuse(held.map(({ outpoint }) => outpoint))
+  })
 }
 
 export const BEEF_OPERATIONS: OperationGroup = {

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { BlocklistFilter } from '../../../backend/src/graph/blocklist-filter.js'
 import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
 import type { AdmissionRecord, Proof } from '../../../backend/src/graph/records.js'
-import { readOutline } from '../../../backend/src/graph/stored-transaction.js'
+import { storedOutput } from '../../../backend/src/graph/stored-transaction.js'
 import { readBump } from '../../../backend/src/protocol/bump.js'
 import { equalBytes, fromHex, reversed } from '../../../backend/src/protocol/bytes.js'
 import { formatOutpoint, type Outpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
@@ -99,10 +99,7 @@ async function recordOf(
   const { transactions } = graph
   const proof = (await transactions.raw(outpoint.txid))?.proof
   const index = proof && indexOf(outpoint.txid, proof)
-  const satoshis =
-    sats === 'true'
-      ? (await readOutline(outpoint.txid, transactions))?.outputValues[outpoint.vout]
-      : undefined
+  const satoshis = sats === 'true' ? await valueIn(outpoint, graph) : undefined
   const spender = spend === 'true' ? await transactions.spenderOf(outpoint) : undefined
   return {
     outpoint: formatOutpoint(outpoint),
@@ -112,6 +109,18 @@ async function recordOf(
     ...(block === 'true' && index !== undefined && { blockIdx: index }),
     ...(spender !== undefined && { spend: spender }),
   }
+}
+
+/** Nodes and advertisements are near the front of their transactions; an ordinal may be anywhere, and has a record. */
+const NEAR_FRONT = { longest: 16 * 1024 * 1024, chunks: 128 }
+
+/** The value of an output in satoshis. */
+async function valueIn(
+  outpoint: Outpoint,
+  { ordinals, transactions }: GraphStore,
+): Promise<number | undefined> {
+  const record = (await ordinals.output(outpoint)) ?? (await storedOutput(outpoint, transactions, NEAR_FRONT))
+  return record?.satoshis
 }
 
 /** The place of a transaction in its block. */
