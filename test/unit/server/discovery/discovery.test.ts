@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import {
   HTTPSOverlayBroadcastFacilitator,
   HTTPSOverlayLookupFacilitator,
@@ -5,13 +6,22 @@ import {
   OverlayAdminTokenTemplate,
   P2PKH,
   PrivateKey,
+  ProtoWallet,
+  PushDrop,
   TopicBroadcaster,
   Transaction,
 } from '@bsv/sdk'
-import { advertisementUnlock } from '../../../../src/server/discovery/advertisement.js'
+import Database from 'libsql'
+import { advertisementLock, advertisementUnlock } from '../../../../src/server/discovery/advertisement.js'
 import { beefOf, FakeChain } from '../../../support/protocol/fake-chain.js'
 import { HOST_KEY, tokensOf } from '../../../support/server/advertised-host.js'
-import { posted, type TestServer, treeOf, useServers } from '../../../support/server/test-server.js'
+import {
+  posted,
+  type TestServer,
+  treeOf,
+  untilReady,
+  useServers,
+} from '../../../support/server/test-server.js'
 import { freePort } from '../../../support/services/free-port.js'
 
 const servers = useServers()
@@ -143,6 +153,33 @@ test('admits no token whose signature is of other fields', async () => {
   const forged = chain.spend({ inputs: [], outputs: [{ satoshis: 1, lockingScript }] })
   const { json } = await server.submit(beefOf(forged), TOPICS)
   expect(json).toMatchObject({ tm_ship: { outputsToAdmit: [] } })
+})
+
+test.each(['SHIP', 'SLAP'] as const)(
+  'anyone can verify a %s token with nothing but the SDK, as other hosts do',
+  async (protocol) => {
+    const topicOrService = protocol === 'SHIP' ? 'tm_names' : 'ls_names'
+    const lock = await advertisementLock(HOST_KEY, { protocol, url: 'https://host.example', topicOrService })
+    const { fields, lockingPublicKey } = PushDrop.decode(lock)
+    const anyone = new ProtoWallet('anyone')
+    const name = protocol === 'SHIP' ? 'service host interconnect' : 'service lookup availability'
+    const counterparty = HOST_KEY.toPublicKey().toString()
+    const key = { protocolID: [2, name] as [2, string], keyID: '1', counterparty }
+    const [data, signature] = [fields.slice(0, 4).flat(), fields[4] ?? []]
+    expect(await anyone.verifySignature({ data, signature, ...key })).toEqual({ valid: true })
+    expect((await anyone.getPublicKey(key)).publicKey).toBe(lockingPublicKey.toString())
+  },
+)
+
+test('rebuilding the index keeps the tokens', async () => {
+  await server.stop()
+  const database = new Database(join(server.dataDir, 'minetree.sqlite'))
+  database.exec("insert or replace into graph_settings (name, value) values ('reindex', 'needed')")
+  database.close()
+  server = await servers.start(env)
+  await untilReady(server)
+  expect(await find('ls_ship', { topics: ['tm_names'] })).toHaveLength(1)
+  expect(await find('ls_slap', 'findAll')).toHaveLength(3)
 })
 
 test('a spent token is revoked for good, whoever submits it again', async () => {
