@@ -23,6 +23,16 @@ export interface Discovery {
   reader: AdvertisementReader
   managers: Record<string, TopicManager>
   lookupServices: Record<string, LookupService>
+  /** What is advertised by now, and what of it a run of `minetree advertise` would change. */
+  state(): Promise<DiscoveryState>
+}
+
+export interface DiscoveryState {
+  url: string
+  /** The topics and lookup services of this host without a token for its URL. */
+  missing: string[]
+  /** The other URLs that its tokens still name. */
+  otherUrls: string[]
 }
 
 type DiscoveryConfig = Pick<Config, 'serverPrivateKey' | 'hostingUrl' | 'deployment'>
@@ -40,7 +50,26 @@ export function openDiscovery(config: DiscoveryConfig, graph: GraphStore): Disco
     managers[topic] = new AdvertisementTopic(protocol, reader)
     lookupServices[service] = new AdvertisementLookup(protocol, { reader, url, graph })
   }
-  return { reader, managers, lookupServices }
+  return {
+    ...{ reader, managers, lookupServices },
+    async state() {
+      const tokens = await graph.consistent(async () => [
+        ...(await liveTokens('SHIP', { reader, graph })),
+        ...(await liveTokens('SLAP', { reader, graph })),
+      ])
+      const [here, elsewhere] = [true, false].map((isHere) =>
+        tokens.filter((token) => (token.url === url) === isHere),
+      )
+      const followsTree = config.deployment !== undefined
+      return {
+        url,
+        missing: wantedAdvertisements({ url, followsTree })
+          .map(({ topicOrService }) => topicOrService)
+          .filter((name) => !here?.some(({ topicOrService }) => topicOrService === name)),
+        otherUrls: [...new Set(elsewhere?.map((token) => token.url))],
+      }
+    },
+  }
 }
 
 /** The key of this host and where it answers, without a slash at the end: clients add `/submit`. */
@@ -148,6 +177,22 @@ const MAX_TOKENS = 1000
 /** In the first outputs of a transaction, whose inputs may be many. */
 const A_TOKEN = { longest: MAX_ADVERTISEMENT_BYTES, chunks: 128 }
 
+/** The tokens of a protocol that nothing spends, oldest first, except blocked ones. */
+async function liveTokens(
+  protocol: AdvertisementProtocol,
+  { reader, graph }: { reader: AdvertisementReader; graph: GraphStore },
+): Promise<(Advertisement & { outpoint: Outpoint })[]> {
+  const { topic } = ADVERTISEMENTS[protocol]
+  const held = await graph.admissions.unspentOfTopic({ topic, since: 0, limit: MAX_TOKENS })
+  const tokens: (Advertisement & { outpoint: Outpoint })[] = []
+  for (const { outpoint } of await new BlocklistFilter(graph).served(held)) {
+    const script = await lockingScriptOf(outpoint, graph.transactions, A_TOKEN)
+    const token = script && reader.read(script)
+    if (token !== undefined) tokens.push({ ...token, outpoint })
+  }
+  return tokens
+}
+
 /** `ls_ship` or `ls_slap`: the unspent advertisements of this host. */
 class AdvertisementLookup implements LookupService {
   readonly admissionMode = 'locking-script'
@@ -165,19 +210,14 @@ class AdvertisementLookup implements LookupService {
 
   /** @throws QueryError for a question of no known form. */
   async lookup(question: LookupQuestion): Promise<AnsweringOutput[]> {
-    const { graph } = this.options
     const asked = this.readQuery(question.query)
-    return await graph.consistent(async () => {
-      const { topic } = ADVERTISEMENTS[this.protocol]
-      const held = await graph.admissions.unspentOfTopic({ topic, since: 0, limit: MAX_TOKENS })
-      const found: AnsweringOutput[] = []
-      for (const { outpoint } of await new BlocklistFilter(graph).served(held))
-        if (await this.isAsked(outpoint, asked))
-          found.push({ txid: outpoint.txid, outputIndex: outpoint.vout })
-      if (asked.sortOrder === 'desc') found.reverse()
-      const { skip = 0, limit } = asked
-      return found.slice(skip, limit === undefined || limit === 0 ? undefined : skip + limit)
-    })
+    const tokens = await this.options.graph.consistent(() => liveTokens(this.protocol, this.options))
+    const found = tokens.filter((token) => this.isAsked(token, asked))
+    if (asked.sortOrder === 'desc') found.reverse()
+    const { skip = 0, limit = 0 } = asked
+    return found
+      .slice(skip, limit === 0 ? undefined : skip + limit)
+      .map(({ outpoint: { txid, vout } }) => ({ txid, outputIndex: vout }))
   }
 
   private readQuery(query: unknown): AdvertisementQuery {
@@ -191,12 +231,8 @@ class AdvertisementLookup implements LookupService {
   }
 
   /** Tokens for a URL that the host no longer has are found only by that, or by their key. */
-  private async isAsked(outpoint: Outpoint, asked: AdvertisementQuery): Promise<boolean> {
-    const { reader, url, graph } = this.options
-    const script = await lockingScriptOf(outpoint, graph.transactions, A_TOKEN)
-    const token = script && reader.read(script)
-    if (token === undefined) return false
-    const { names, domain, identityKey } = asked
+  private isAsked(token: Advertisement, { names, domain, identityKey }: AdvertisementQuery): boolean {
+    const { reader, url } = this.options
     if (identityKey !== undefined && identityKey !== reader.identityKey.toString()) return false
     if (domain !== undefined ? token.url !== domain : identityKey === undefined && token.url !== url)
       return false

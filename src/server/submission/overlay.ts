@@ -17,7 +17,7 @@ import OrdinalsTopicManager from '../../../backend/src/topic-managers/OrdinalsTo
 import { type HeadersSource, openHeadersSource } from '../chain/chain-tracker.js'
 import { ProofVerifier } from '../chain/proof-verifier.js'
 import type { Config } from '../config/config.js'
-import { openDiscovery } from '../discovery/discovery.js'
+import { type Discovery, openDiscovery } from '../discovery/discovery.js'
 import { OverlayEngine } from './overlay-engine.js'
 
 /** What most transactions are refused for: they are neither a mint nor an ordinal. */
@@ -38,6 +38,8 @@ export type OverlayEvent =
 export interface Overlay {
   engine: OverlayEngine
   proofs: ProofVerifier
+  /** How clients find this host; undefined if they cannot. */
+  discovery?: Discovery | undefined
   /** How the store derives admissions. */
   admission: AdmissionOptions
   /** Subscribes to the refusals of topics. Returns a function that unsubscribes. */
@@ -134,7 +136,7 @@ export function createOverlay({
   }
   graph.deriveBy(admission)
   return {
-    ...{ engine, proofs, admission, emit, onEvent },
+    ...{ engine, proofs, discovery, admission, emit, onEvent },
     refused: () => structuredClone(refused),
     onRefusal(listener) {
       return onEvent((event) => {

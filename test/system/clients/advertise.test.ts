@@ -170,7 +170,7 @@ describe('with a key', () => {
   )
 
   test(
-    'is stored before it is sent, sent again until the network decides, and told to nobody before that',
+    'is stored before it is sent, sent again until the network decides, and submitted to nobody before that',
     async () => {
       const { env, server, folder, args } = await host()
       const arc = await arcServer()

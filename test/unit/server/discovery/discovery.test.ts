@@ -211,8 +211,15 @@ test('a restart keeps the tokens, and another URL hides those of the old one fro
   await server.stop()
   server = await servers.start(env)
   expect(await find('ls_ship', 'findAll')).toHaveLength(2)
+  const state = async () => await server.node.overlay.discovery?.state()
+  expect(await state()).toEqual({ url: before, missing: [], otherUrls: [] })
   await server.stop()
   server = await servers.start({ ...env, HOSTING_URL: 'https://host.example' })
+  expect(await state()).toEqual({
+    url: 'https://host.example',
+    missing: ['tm_names', 'tm_ordinals', 'ls_names', 'ls_ordinals', 'ls_ship'],
+    otherUrls: [before],
+  })
   expect(await find('ls_ship', 'findAll')).toEqual([])
   expect(await find('ls_ship', { topics: ['tm_names'] })).toEqual([])
   expect(await find('ls_ship', { domain: before })).toHaveLength(2)
