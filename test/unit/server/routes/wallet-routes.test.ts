@@ -67,6 +67,13 @@ describe('a transaction', () => {
     expect((await server.ask(`/svc/beef/${pages.txid}/tx`)).status).toBe(200)
   })
 
+  test('is refused if an output of it is blocked that no topic holds', async () => {
+    await whileBlocked({ outpoint: a.outpoint(3) }, async () => {
+      expectError(await server.ask(`/svc/beef/${a.txid}/tx`), { status: 451, code: 'BLOCKED' })
+      expect((await server.ask(`/svc/beef/${pages.txid}/tx`)).status).toBe(200)
+    })
+  })
+
   test('is refused if it mints a blocked name', async () => {
     await whileBlocked({ name: 'a' }, async () => {
       expectError(await server.ask(`/svc/beef/${a.txid}`), { status: 451, code: 'BLOCKED' })
