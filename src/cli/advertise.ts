@@ -82,7 +82,7 @@ export async function runAdvertise(options: AdvertiseOptions): Promise<void> {
   if (config.profile.name !== 'local') requireAdvertisable(host.url)
   const reader = new AdvertisementReader(host.key.toPublicKey())
   const server = new AdvertisedServer(options)
-  const followsTree = await server.followsTree()
+  const followsTree = await server.followsTree(config.profile.name)
   const wanted = options.revoke ? [] : wantedAdvertisements({ url: host.url, followsTree })
   const folder = await MintFolder.at(options.folder)
   try {
@@ -322,7 +322,7 @@ async function submitTo(url: string, transaction: Transaction, signal: AbortSign
   return await fetchBounded(`${url}/submit`, { method: 'POST', headers, body }, bounds)
 }
 
-const deploymentShape = z.looseObject({ genesis: z.string().optional() })
+const deploymentShape = z.looseObject({ profile: z.string(), genesis: z.string().optional() })
 const outputsShape = z.object({
   outputs: z.array(z.object({ beef: z.array(z.int()), outputIndex: z.int().min(0) })),
 })
@@ -340,11 +340,20 @@ class AdvertisedServer {
     this.signal = signal
   }
 
-  /** Whether it has `tm_names`. */
-  async followsTree(): Promise<boolean> {
+  /**
+   * Whether it has `tm_names`.
+   *
+   * @throws CommandError if it has another profile: one of the live network must not get tokens with fake funding.
+   */
+  async followsTree(profile: string): Promise<boolean> {
     const { body } = await this.ask('/deployment.json', {})
     const parsed = deploymentShape.safeParse(readJson(body))
     if (!parsed.success) throw new CommandError(`${this.url} is not a minetree server`)
+    if (parsed.data.profile !== profile)
+      throw new CommandError(
+        `PROFILE is ${profile}, and ${this.url} has ${parsed.data.profile}: use the settings of the server`,
+        { exit: 'usage' },
+      )
     return parsed.data.genesis !== undefined
   }
 

@@ -280,6 +280,21 @@ describe('pays nothing', () => {
   )
 
   test(
+    'to a server of the live network with the settings of a local one',
+    async () => {
+      const { env, folder, args } = await host()
+      const live = { ...env, PROFILE: 'mainnet', CHAIN_TRACKER: 'scripts-only', PORT: '0' }
+      const other = await servers.start({ ...live, DATA_DIR: await servers.folder() })
+      expect(await cli.run([...args, '--yes', '--url', other.url], env)).toMatchObject({
+        code: 2,
+        stderr: expect.stringContaining(`PROFILE is local, and ${other.url} has mainnet`),
+      })
+      await expect(readdir(folder)).rejects.toThrow('ENOENT')
+    },
+    PATIENCE,
+  )
+
+  test(
     'to a server without discovery',
     async () => {
       const { env, args } = await host()
